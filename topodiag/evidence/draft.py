@@ -1,0 +1,196 @@
+"""The node under construction: sources offer values for fields of entities, in any order and spelling of identity.
+
+An entity is found by any of its keys; keys given together are learnt to mean one thing, and entities that turn out
+to be the same are merged. Each field keeps every offer; `assemble` picks the most trusted and records the others
+that differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from topodiag.model.busid import normalise_bus_id
+from topodiag.model.provenance import NotObserved, Origin
+from topodiag.model.system import ConfLine, KernelEvent, Process, Setting
+
+Key = str | int
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One source's value for a field, or its reason for having none (`value is None`)."""
+
+    value: Any
+    origin: Origin
+    trust: int
+    sample: int
+    why: str = ""
+
+
+@dataclass(slots=True)
+class _Body:
+    keys: dict[str, Key] = field(default_factory=dict)
+    offers: dict[str, list[Offer]] = field(default_factory=dict)
+    counters: dict[str, list[Offer]] = field(default_factory=dict)
+    children: dict[tuple[str, Key], Entity] = field(default_factory=dict)
+
+
+class Entity:
+    """A handle on one device under construction; stays valid when the device is merged with another."""
+
+    __slots__ = ("_body", "_draft", "_merged_into")
+
+    def __init__(self, draft: NodeDraft) -> None:
+        self._draft = draft
+        self._body = _Body()
+        self._merged_into: Entity | None = None
+
+    def _root(self) -> Entity:
+        entity = self
+        while entity._merged_into is not None:
+            entity = entity._merged_into
+        return entity
+
+    @property
+    def keys(self) -> dict[str, Key]:
+        return self._root()._body.keys
+
+    @property
+    def offers(self) -> dict[str, list[Offer]]:
+        return self._root()._body.offers
+
+    @property
+    def counters(self) -> dict[str, list[Offer]]:
+        return self._root()._body.counters
+
+    @property
+    def children(self) -> dict[tuple[str, Key], Entity]:
+        return self._root()._body.children
+
+    def offer(self, name: str, value: Any, origin: Origin) -> None:
+        """Offer a value for a field of the model's class by its name; None is ignored."""
+        if value is not None:
+            made = Offer(value, origin, self._draft.trust, self._draft.sample)
+            self.offers.setdefault(name, []).append(made)
+
+    def unread(self, name: str, why: str, origin: Origin) -> None:
+        """Say that a source looked for a field and why it has no value."""
+        made = Offer(None, origin, self._draft.trust, self._draft.sample, why)
+        self.offers.setdefault(name, []).append(made)
+
+    def count(self, name: str, value: int | None, origin: Origin) -> None:
+        """Offer a reading of a cumulative counter; the draft knows which sample it belongs to."""
+        if value is not None:
+            made = Offer(value, origin, self._draft.trust, self._draft.sample)
+            self.counters.setdefault(name, []).append(made)
+
+    def child(self, kind: str, key: Key) -> Entity:
+        """A part of this device: `("nvlink", 4)` of a GPU, `("port", 1)` of a NIC."""
+        children = self.children
+        if (kind, key) not in children:
+            children[kind, key] = Entity(self._draft)
+        return children[kind, key]
+
+    def absorb(self, other: Entity) -> None:
+        """Make `other` the same device as this one."""
+        mine, theirs = self._root(), other._root()
+        if mine is theirs:
+            return
+        body = theirs._body
+        for name, key in body.keys.items():
+            mine._body.keys.setdefault(name, key)
+        for name, offers in body.offers.items():
+            mine._body.offers.setdefault(name, []).extend(offers)
+        for name, readings in body.counters.items():
+            mine._body.counters.setdefault(name, []).extend(readings)
+        for place, child in body.children.items():
+            if place in mine._body.children:
+                mine._body.children[place].absorb(child)
+            else:
+                mine._body.children[place] = child
+        theirs._merged_into = mine
+        theirs._body = _Body()
+
+
+@dataclass(frozen=True, slots=True)
+class PairOffer:
+    """One source's word on a pair of devices in a table (`smi`, `pcie`, `p2p:read`)."""
+
+    table: str
+    a: Entity
+    b: Entity
+    offer: Offer
+
+
+class NodeDraft:
+    """Everything offered so far for one node. `trust` and `sample` are set by the reader before each source fills."""
+
+    def __init__(self) -> None:
+        self.trust = 0
+        self.sample = 0
+        self.sample_interval_s = 0.0
+        self.singles: dict[str, Entity] = {}
+        self.pairs: list[PairOffer] = []
+        self.events: list[KernelEvent] = []
+        self.processes: list[Process] = []
+        self.settings: list[Setting] = []
+        self.conf_lines: list[ConfLine] = []
+        self.missing: list[NotObserved] = []
+        self.read: set[str] = set()
+        self._index: dict[tuple[str, str, Key], Entity] = {}
+        self._entities: dict[str, list[Entity]] = {}
+
+    def single(self, kind: str) -> Entity:
+        """The one entity of a kind: `node`, `cpu`, `os`, `services`, `scheduler`, `registry`."""
+        if kind not in self.singles:
+            self.singles[kind] = Entity(self)
+        return self.singles[kind]
+
+    def gpu(self, *, index: int | None = None, bus_id: str | None = None, uuid: str | None = None) -> Entity:
+        return self._find("gpu", {"index": index, "bus_id": _bus(bus_id), "uuid": uuid})
+
+    def nic(self, *, rdma: str | None = None, bus_id: str | None = None, label: str | None = None) -> Entity:
+        """A NIC by its RDMA name, its PCI function, or its column in `topo -m`."""
+        return self._find("nic", {"rdma": rdma, "bus_id": _bus(bus_id), "label": label})
+
+    def netdev(self, name: str) -> Entity:
+        return self._find("netdev", {"name": name})
+
+    def pci(self, bus_id: str) -> Entity:
+        return self._find("pci", {"bus_id": _bus(bus_id) or bus_id.lower()})
+
+    def numa(self, number: int) -> Entity:
+        return self._find("numa", {"id": number})
+
+    def pair(self, table: str, a: Entity, b: Entity, value: str, origin: Origin) -> None:
+        """Offer a word on a pair: table `smi` (`topo -m`), `pcie` (PCIe level alone) or `p2p:CAPABILITY`."""
+        self.pairs.append(PairOffer(table, a, b, Offer(value, origin, self.trust, self.sample)))
+
+    def entities(self, kind: str) -> Iterator[Entity]:
+        """Distinct entities of a kind, in the order they were first named."""
+        for entity in self._entities.get(kind, []):
+            if entity._merged_into is None:
+                yield entity
+
+    def _find(self, kind: str, keys: dict[str, Any]) -> Entity:
+        given = {name: key for name, key in keys.items() if key is not None}
+        found = [
+            self._index[kind, name, key]._root() for name, key in given.items() if (kind, name, key) in self._index
+        ]
+        if found:
+            entity = found[0]
+            for other in found[1:]:
+                entity.absorb(other)
+        else:
+            entity = Entity(self)
+            self._entities.setdefault(kind, []).append(entity)
+        for name, key in given.items():
+            self._index.setdefault((kind, name, key), entity)
+            entity.keys.setdefault(name, key)
+        return entity
+
+
+def _bus(text: str | None) -> str | None:
+    return None if text is None else normalise_bus_id(text)

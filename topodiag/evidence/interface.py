@@ -1,0 +1,148 @@
+"""What a source is: it recognises its format, reads typed records from any bytes, and offers facts to the draft.
+
+Adding one is a file with a `Source` subclass and a line in `registry.py`. A source never raises on bad content: what
+it cannot read becomes an `UnreadLine`, and the rest of the input is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar, Generic, TypeVar
+
+from topodiag.evidence.draft import NodeDraft
+from topodiag.model.provenance import MAX_QUOTE, Origin
+from topodiag.model.result import UnreadLine
+
+R = TypeVar("R")
+
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+MAX_UNREAD = 200
+"""Unread lines kept per input with their text; the rest is only counted (a wrong file has millions)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """What the collector's manifest says of one captured item."""
+
+    id: str
+    kind: str
+    file: str
+    status: str = "ok"
+    """`ok`, `absent`, `timeout`, `denied`, `error` or `skipped`."""
+    why: str = ""
+    argv: tuple[str, ...] = ()
+    rc: int | None = None
+    stderr: str = ""
+    duration_s: float = 0.0
+    truncated: bool = False
+    needs_root: bool = False
+    sample: int = 0
+
+    @property
+    def command(self) -> str:
+        return " ".join(self.argv)
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """Bytes of one piece of evidence, its name as the user knows it, and the manifest's word on it if there is one."""
+
+    name: str
+    data: bytes
+    item: Item | None = None
+
+    @property
+    def sample(self) -> int:
+        return self.item.sample if self.item else 0
+
+    @property
+    def text(self) -> str:
+        """The text with ANSI sequences and NULs removed and line ends unified; bad UTF-8 becomes U+FFFD."""
+        raw = self.data.decode("utf-8", errors="replace").replace("\r\n", "\n").replace("\r", "\n")
+        return _ANSI.sub("", raw).replace("\x00", "")
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """Numbered lines, from 1, without their ends."""
+        yield from enumerate(self.text.split("\n"), start=1)
+
+    def origin(self, line: int | None = None, text: str = "") -> Origin:
+        command = self.item.command if self.item else ""
+        return Origin(self.name, line, text.strip()[:MAX_QUOTE], command)
+
+
+@dataclass(slots=True)
+class Parsed(Generic[R]):
+    """What a source read from one blob: records in the order of the text, and what it could not read."""
+
+    records: list[R] = field(default_factory=list)
+    unread: list[UnreadLine] = field(default_factory=list)
+    unread_count: int = 0
+    lines: int = 0
+
+    def leave(self, blob: Blob, line: int | None, text: str, why: str) -> None:
+        """Record a line that was not understood."""
+        self.unread_count += 1
+        if len(self.unread) < MAX_UNREAD:
+            self.unread.append(UnreadLine(blob.name, line, text.strip()[:MAX_QUOTE], why))
+
+
+class Source(ABC, Generic[R]):
+    """One format of evidence. `kind` is its name in manifests and results; `trust` decides between sources that
+    disagree (higher wins): 90 NVML, 80 sysfs, 70 vendor tools, 60 generic tools, 50 pasted text."""
+
+    kind: ClassVar[str]
+    trust: ClassVar[int] = 60
+
+    @abstractmethod
+    def recognises(self, head: str) -> bool:
+        """Whether text without a manifest is of this format. `head` is its first 64 KiB, cleaned like `Blob.text`."""
+
+    @abstractmethod
+    def parse(self, blob: Blob) -> Parsed[R]:
+        """Read records from any bytes; never raises for content."""
+
+    @abstractmethod
+    def fill(self, blob: Blob, parsed: Parsed[R], draft: NodeDraft) -> None:
+        """Offer what was read to the draft; never raises for content that `parse` let through."""
+
+
+NO_READING = frozenset(
+    {
+        "", "n/a", "[n/a]", "na", "-", "none", "[not supported]", "not supported", "[unknown error]", "unknown error",
+        "[gpu requires reset]", "gpu requires reset", "requested functionality has been deprecated", "err!", "unknown",
+        "[gpu is lost]", "gpu is lost", "unknown!", "insufficient permissions", "[insufficient permissions]",
+    }
+)  # fmt: skip
+
+
+def reading(text: str | None) -> str | None:
+    """A tool's cell as a value, or None when it stands for no reading (`N/A`, `[Not Supported]`, empty, ...)."""
+    if text is None:
+        return None
+    cleaned = text.strip()
+    return None if cleaned.lower() in NO_READING else cleaned
+
+
+def to_int(text: str | None, *, low: int = -(2**63), high: int = 2**64 - 1) -> int | None:
+    """The integer at the start of a value (`16x`, `400000 Mb/s`, `0x1a2`), or None; None too outside low..high."""
+    cleaned = reading(text)
+    if cleaned is None:
+        return None
+    match = re.match(r"[-+]?(?:0[xX][0-9a-fA-F]{1,16}|[0-9]{1,20})(?![0-9a-fA-F.]*\.[0-9])", cleaned)
+    if match is None:
+        return None
+    value = int(match[0], 16 if "x" in match[0].lower() else 10)
+    return value if low <= value <= high else None
+
+
+def to_float(text: str | None, *, low: float = -1e18, high: float = 1e18) -> float | None:
+    """The decimal number at the start of a value (`26.562 GB/s`), or None; None too outside low..high."""
+    cleaned = reading(text)
+    match = re.match(r"[-+]?[0-9]{1,18}(?:\.[0-9]{1,18})?", cleaned) if cleaned is not None else None
+    if match is None:
+        return None
+    value = float(match[0])
+    return value if low <= value <= high else None

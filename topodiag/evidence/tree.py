@@ -1,0 +1,110 @@
+r"""Tree files: many small files of /sys and /proc in one text, as the collector writes them.
+
+One line per line of content, `OP PATH<TAB>TEXT`, paths without a leading slash:
+
+    = sys/bus/pci/devices/0000:1b:00.0/class<TAB>0x030200      a line of text (repeated for several lines)
+    > sys/bus/pci/devices/0000:1b:00.0<TAB>../../../devices/…  a symbolic link and its target
+    x sys/bus/pci/devices/0000:1b:00.0/config<TAB>de103023…    bytes, in hexadecimal
+    ! sys/class/net/eth0/speed<TAB>EINVAL Invalid argument     a file that is there and could not be read
+    d sys/class/infiniband<TAB>                                a folder that is there (perhaps empty)
+
+Backslash escapes: `\t`, `\n`, `\\` in paths; `\r`, `\n`, `\\` in text. Readable, greppable, and a fact's origin
+is a file and a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from topodiag.evidence.interface import Blob, Parsed
+
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "\\": "\\"}
+
+
+@dataclass(slots=True)
+class TreeFile:
+    """One captured file: its lines with their line numbers in the tree file, or a link, bytes, or an error."""
+
+    path: str
+    lines: list[tuple[int, str]] = field(default_factory=list)
+    link: str | None = None
+    data: bytes | None = None
+    error: str | None = None
+    is_dir: bool = False
+    at: int = 0
+
+    @property
+    def text(self) -> str | None:
+        """The content stripped of outer blanks, or None where there is none to read."""
+        return "\n".join(line for _, line in self.lines).strip() if self.lines else None
+
+
+@dataclass(slots=True)
+class Tree:
+    """The captured files by path."""
+
+    files: dict[str, TreeFile] = field(default_factory=dict)
+
+    def text(self, path: str) -> str | None:
+        file = self.files.get(path)
+        return file.text if file is not None else None
+
+    def below(self, prefix: str) -> Iterator[TreeFile]:
+        """Files under a folder given without its last slash."""
+        start = prefix + "/"
+        for path, file in self.files.items():
+            if path.startswith(start):
+                yield file
+
+    def children(self, prefix: str) -> list[str]:
+        """Names directly under a folder, sorted."""
+        start = prefix + "/"
+        return sorted({path[len(start) :].split("/", 1)[0] for path in self.files if path.startswith(start)})
+
+
+def _unescape(text: str) -> str:
+    if "\\" not in text:
+        return text
+    out: list[str] = []
+    pieces = iter(text)
+    for char in pieces:
+        if char == "\\":
+            follower = next(pieces, "\\")
+            out.append(_ESCAPES.get(follower, "\\" + follower))
+        else:
+            out.append(char)
+    return "".join(out)
+
+
+def read_tree(blob: Blob, parsed: Parsed[TreeFile]) -> Tree:
+    """Read a tree file; lines of another shape are left in `parsed.unread`, records are its files."""
+    tree = Tree()
+    for number, line in blob.lines():
+        parsed.lines = number
+        if not line or line.startswith("#"):
+            continue
+        path, _tab, text = line[2:].partition("\t")
+        if line[1:2] != " " or line[0] not in "=>x!d" or not path:
+            parsed.leave(blob, number, line, "not a line of a tree file")
+            continue
+        path = _unescape(path).lstrip("/")
+        file = tree.files.get(path)
+        if file is None:
+            file = tree.files[path] = TreeFile(path, at=number)
+            parsed.records.append(file)
+        text = _unescape(text)
+        if line[0] == "=":
+            file.lines.append((number, text))
+        elif line[0] == ">":
+            file.link = text
+        elif line[0] == "!":
+            file.error = text
+        elif line[0] == "d":
+            file.is_dir = True
+        else:
+            try:
+                file.data = bytes.fromhex(text)
+            except ValueError:
+                parsed.leave(blob, number, line, "not hexadecimal")
+    return tree

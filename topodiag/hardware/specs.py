@@ -1,0 +1,92 @@
+"""The value types of the datasheets. Units are in the names; every entry carries its source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class GpuSpec:
+    """What one GPU product is built for.
+
+    `nvlinks` are the links of the product as shipped in its form (0 for a card without NVLink; for a card with bridge
+    connectors, the links with all bridges fitted, and `bridged` is True: fewer or none is then no fault).
+    `nvlink_line_gbs` is nvidia-smi's rate per link and direction in GB/s, `nvlink_nccl_gbs` what NCCL reckons per link
+    (src/graph/topo.h). `form` is `sxm`, `pcie`, or `superchip`. `p2p_pcie` says whether the driver
+    offers peer-to-peer over PCIe at all (GeForce does not).
+    """
+
+    name: str
+    sm: int
+    form: str
+    nvlinks: int
+    nvlink_version: str
+    nvlink_line_gbs: float
+    nvlink_nccl_gbs: float
+    bridged: bool
+    nvswitch: bool
+    """Whether the product's usual board joins its NVLinks through NVSwitches."""
+    pcie_gen: int
+    pcie_width: int
+    p2p_pcie: bool
+    c2c_gbs: float
+    """CPU-GPU chip-to-chip bandwidth, GB/s in one direction; 0 without."""
+    memory_gb: float
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class NicSpec:
+    """What one NIC product is built for. `rate_gbps` is the most that one port of the product can do."""
+
+    name: str
+    vendor: int
+    device: int
+    hca_type: str
+    """The kernel's hca_type, e.g. `MT4129`; empty where the driver gives none."""
+    rate_gbps: float
+    ports: int
+    """Ports that one PCI function drives (1 on ConnectX-5 and later in their usual form)."""
+    pcie_gen: int
+    pcie_width: int
+    link_layers: tuple[str, ...]
+    is_vf: bool
+    dpu: bool
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class SystemSpec:
+    """A known machine: how many of what, and how they are joined. Cloud instance types count as systems.
+
+    `compute_nics` and `compute_nic_gbps` are the NICs meant for the job's traffic. `nvlink` is `nvswitch`,
+    `hybrid-mesh`, `pairs` or `none`. `virtual` marks instance types whose PCI tree is a guest's.
+    """
+
+    name: str
+    vendor: str
+    gpu: str
+    """The `GpuSpec.name` of its GPUs."""
+    gpus: int
+    compute_nics: int
+    compute_nic_gbps: float
+    nvlink: str
+    nvswitches: int
+    """Visible on the PCI bus of the node; 0 where the switches are elsewhere (rack switches, passed-through)."""
+    sockets: int
+    virtual: bool
+    product_names: tuple[str, ...]
+    """DMI product names or instance types that identify it, matched without case as whole words."""
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class PcieGeneration:
+    """One PCIe generation: line rate per lane and NCCL's value (link bandwidth is width x value / 80 GB/s)."""
+
+    gen: int
+    gts: float
+    line_gbs_per_lane: float
+    """After line coding, GB/s per lane and direction."""
+    nccl_value: int
+    source: str

@@ -1,0 +1,250 @@
+"""The parts of a node: GPUs and their NVLinks, NICs and their ports, PCI functions, NUMA nodes.
+
+Every attribute that was read is a `Fact`; identities (keys) are plain values. Speeds are in the unit that the
+source uses and that is in the name: PCIe in generations and lanes, NVLink line rate in GB/s per link and direction,
+ports in Gb/s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from topodiag.model.provenance import Counter, Fact
+
+Counters = dict[str, Counter]
+
+
+class PciKind(Enum):
+    """What a PCI function is, by its class code (PCI Code and ID Assignment Specification)."""
+
+    GPU = "gpu"
+    NIC = "nic"
+    NVSWITCH = "nvswitch"
+    BRIDGE = "bridge"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class PciDevice:
+    """One PCI function and the link that it sits on (towards its parent).
+
+    `parent` is the bus id of the bridge above, None at a root complex; `root` names the host bridge (`pci0000:00`).
+    `gen`/`width` are what the link trained to; `max_gen`/`max_width` what the function can do;
+    `slot_max_gen`/`slot_max_width` what function and slot can do together, where a source says that.
+    `acs` is the ACS control register: bit 0 SrcValid, 2 ReqRedir, 3 CmpltRedir, 4 UpstreamFwd, 6 DirectTrans.
+    """
+
+    bus_id: str
+    class_code: Fact[int] = Fact()
+    vendor: Fact[int] = Fact()
+    device: Fact[int] = Fact()
+    subsystem_vendor: Fact[int] = Fact()
+    subsystem_device: Fact[int] = Fact()
+    description: Fact[str] = Fact()
+    driver: Fact[str] = Fact()
+    numa: Fact[int] = Fact()
+    local_cpus: Fact[str] = Fact()
+    parent: str | None = None
+    root: str = ""
+    gen: Fact[int] = Fact()
+    width: Fact[int] = Fact()
+    max_gen: Fact[int] = Fact()
+    max_width: Fact[int] = Fact()
+    slot_max_gen: Fact[int] = Fact()
+    slot_max_width: Fact[int] = Fact()
+    acs: Fact[int] = Fact()
+    port_type: Fact[str] = Fact()
+    """PCIe port type of a bridge: `root-port`, `upstream`, `downstream`, `pci-bridge`; of others `endpoint`."""
+    iommu_group: Fact[int] = Fact()
+    iommu_type: Fact[str] = Fact()
+    """The kernel's domain type: `DMA`, `DMA-FQ` (translated) or `identity` (passthrough)."""
+    is_vf: Fact[bool] = Fact()
+    counters: Counters = field(default_factory=dict)
+
+    @property
+    def kind(self) -> PciKind:
+        code = self.class_code.get(0) >> 8
+        if code >> 8 == 0x03 or code == 0x1200:
+            return PciKind.GPU
+        if code >> 8 == 0x02:
+            return PciKind.NIC
+        if code == 0x0680:
+            return PciKind.NVSWITCH if self.vendor.value == 0x10DE else PciKind.BRIDGE
+        if code >> 8 == 0x06:
+            return PciKind.BRIDGE
+        return PciKind.OTHER
+
+
+@dataclass(frozen=True, slots=True)
+class NvLink:
+    """One NVLink of a GPU. `line_gbs` is nvidia-smi's line rate, GB/s in one direction."""
+
+    index: int
+    state: Fact[str] = Fact()
+    """`active`, `inactive`, `sleep`, or `disabled` (active with traffic disabled)."""
+    version: Fact[str] = Fact()
+    line_gbs: Fact[float] = Fact()
+    remote_type: Fact[str] = Fact()
+    """`gpu`, `switch`, `cpu` or `unknown`."""
+    remote_bus_id: Fact[str] = Fact()
+    remote_link: Fact[int] = Fact()
+    p2p_supported: Fact[bool] = Fact()
+    counters: Counters = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class GpuFabric:
+    """A GPU's registration with the NVSwitch fabric (NVML's GpuFabricInfo)."""
+
+    state: Fact[str] = Fact()
+    """`not_supported`, `not_started`, `in_progress` or `completed`."""
+    status: Fact[str] = Fact()
+    """`success`, or the NVML error by name."""
+    clique_id: Fact[int] = Fact()
+    cluster_uuid: Fact[str] = Fact()
+    """All zeros: not part of a multi-node NVLink domain."""
+    health: Fact[str] = Fact()
+    """`healthy`, `unhealthy` or `limited`."""
+    bandwidth: Fact[str] = Fact()
+    """`full` or `degraded`."""
+    problems: Fact[str] = Fact()
+    """Other health fields that are set, joined with commas; empty when all are clear."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One GPU as the driver numbers it. PCIe facts are in the node's `PciDevice` of the same bus id."""
+
+    index: int
+    bus_id: str | None = None
+    name: Fact[str] = Fact()
+    uuid: Fact[str] = Fact()
+    sm: Fact[int] = Fact()
+    """Compute capability times ten: 90 for 9.0."""
+    numa: Fact[int] = Fact()
+    cpu_affinity: Fact[str] = Fact()
+    memory_numa: Fact[int] = Fact()
+    """The NUMA node that the GPU's own memory is (Grace), nvidia-smi's `GPU NUMA ID`."""
+    minor: Fact[int] = Fact()
+    mig: Fact[bool] = Fact()
+    compute_mode: Fact[str] = Fact()
+    persistence: Fact[bool] = Fact()
+    c2c: Fact[bool] = Fact()
+    c2c_gbs: Fact[float] = Fact()
+    """Sum over the C2C links, GB/s in one direction."""
+    utilization: Fact[int] = Fact()
+    """Percent of the last sample period in which a kernel ran."""
+    pstate: Fact[int] = Fact()
+    throttle: Fact[tuple[str, ...]] = Fact()
+    """Active clock event reasons by name, e.g. `gpu_idle`, `hw_thermal_slowdown`."""
+    recovery_action: Fact[str] = Fact()
+    lost: Fact[str] = Fact()
+    """The driver's words when the GPU does not answer (`GPU is lost`, `GPU requires reset`)."""
+    board: Fact[str] = Fact()
+    fabric: GpuFabric = GpuFabric()
+    nvlink_note: Fact[str] = Fact()
+    """A sentence instead of links: `all links are inactive`, `not supported`."""
+    nvlinks: tuple[NvLink, ...] = ()
+    counters: Counters = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        return f"GPU{self.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class NicPort:
+    """One port of an RDMA device, or the one port of a plain Ethernet function (number 1).
+
+    `rate_gbps` is the negotiated rate; on a port that is down it is a meaningless default of the driver.
+    """
+
+    number: int
+    state: Fact[str] = Fact()
+    """`ACTIVE`, `INIT`, `ARMED`, `DOWN` ..., the kernel's words; Ethernet without RDMA: from operstate."""
+    phys_state: Fact[str] = Fact()
+    """`LinkUp`, `Polling`, `Disabled`, `Sleep`, `LinkErrorRecovery`, ..."""
+    rate_gbps: Fact[float] = Fact()
+    lanes: Fact[int] = Fact()
+    speed_name: Fact[str] = Fact()
+    """`EDR`, `HDR`, `NDR`, ..."""
+    link_layer: Fact[str] = Fact()
+    """`InfiniBand`, `Ethernet` or `Unspecified` (EFA)."""
+    lid: Fact[int] = Fact()
+    sm_lid: Fact[int] = Fact()
+    active_mtu: Fact[int] = Fact()
+    max_mtu: Fact[int] = Fact()
+    guid: Fact[str] = Fact()
+    netdev: Fact[str] = Fact()
+    gids: Fact[tuple[str, ...]] = Fact()
+    counters: Counters = field(default_factory=dict)
+
+
+class NicRole(Enum):
+    """What a NIC is for. Only compute NICs carry the job's traffic, so only they can make it slow."""
+
+    COMPUTE = "compute"
+    STORAGE = "storage"
+    MANAGEMENT = "management"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Nic:
+    """One network function: an RDMA device with its ports, or a plain Ethernet one. `name` is what users call it."""
+
+    name: str
+    bus_id: str | None = None
+    rdma_name: str | None = None
+    smi_label: str | None = None
+    """The column of `nvidia-smi topo -m`, e.g. `NIC0`."""
+    hca_type: Fact[str] = Fact()
+    part: Fact[str] = Fact()
+    """The product by name, from the datasheets."""
+    firmware: Fact[str] = Fact()
+    board_id: Fact[str] = Fact()
+    node_guid: Fact[str] = Fact()
+    driver: Fact[str] = Fact()
+    numa: Fact[int] = Fact()
+    transport: Fact[str] = Fact()
+    is_vf: Fact[bool] = Fact()
+    ports: tuple[NicPort, ...] = ()
+    netdevs: tuple[str, ...] = ()
+    role: NicRole = NicRole.UNKNOWN
+    role_why: str = ""
+    counters: Counters = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NetDev:
+    """One network interface of the kernel."""
+
+    name: str
+    bus_id: str | None = None
+    operstate: Fact[str] = Fact()
+    carrier: Fact[bool] = Fact()
+    speed_mbps: Fact[int] = Fact()
+    mtu: Fact[int] = Fact()
+    master: Fact[str] = Fact()
+    driver: Fact[str] = Fact()
+    firmware: Fact[str] = Fact()
+    kind: Fact[str] = Fact()
+    """ARPHRD type by name: `ether`, `infiniband`, `loopback`, other numbers as text."""
+    default_route: Fact[bool] = Fact()
+    counters: Counters = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NumaNode:
+    """One NUMA node of the kernel. `distances` is its row of the distance table, by node id."""
+
+    id: int
+    cpus: Fact[str] = Fact()
+    distances: Fact[tuple[int, ...]] = Fact()
+    socket: Fact[int] = Fact()
+
+    @property
+    def has_cpus(self) -> bool:
+        """False for memory-only nodes, such as a Grace GPU's memory."""
+        return self.cpus.value is None or self.cpus.value != ""

@@ -1,0 +1,116 @@
+"""Verdicts: what a check found, what it costs, on what evidence, and what to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+
+from topodiag.model.provenance import Origin
+
+
+class Severity(IntEnum):
+    """How bad, in ascending order so that `max` is the worst."""
+
+    INFO = 1
+    WARNING = 2
+    ERROR = 3
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+
+class Confidence(IntEnum):
+    """How sure: HIGH was read off the hardware, MEDIUM is inferred from parts, LOW is a hint."""
+
+    LOW = 1
+    MEDIUM = 2
+    HIGH = 3
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The place, as narrow as the evidence allows. Labels: `GPU3`, `mlx5_0`, `GPU3 link 6`, `0000:1a:01.0`."""
+
+    nodes: tuple[str, ...] = ()
+    gpus: tuple[str, ...] = ()
+    nics: tuple[str, ...] = ()
+    ranks: tuple[int, ...] = ()
+    links: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What the fault costs: bandwidth lost on the narrowest place, in GB/s, and how it was reckoned.
+
+    `share` is the part lost, 0 to 1. None where the cost cannot be derived from the evidence; `text` then says why
+    it matters.
+    """
+
+    gbs_lost: float | None = None
+    share: float | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How much of what should be judged was seen: 61 of 64."""
+
+    seen: int
+    total: int
+    what: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.seen} of {self.total} {self.what}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One fault: one line for a reader (`message`), then what was seen beside what was to be expected."""
+
+    id: str
+    severity: Severity
+    message: str
+    observed: str
+    expected: str
+    fix: tuple[str, ...]
+    where: Where = Where()
+    cost: Cost = Cost()
+    evidence: tuple[Origin, ...] = ()
+    coverage: Coverage | None = None
+    confidence: Confidence = Confidence.HIGH
+
+
+class Status(Enum):
+    """What came of a check on one node."""
+
+    FINDING = "finding"
+    CLEAN = "clean"
+    NOT_APPLICABLE = "not_applicable"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A check's answer for one node: findings, or why there are none."""
+
+    check: str
+    status: Status
+    node: str = ""
+    findings: tuple[Finding, ...] = ()
+    why: str = ""
+    coverage: Coverage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One piece of evidence as it was read."""
+
+    path: str
+    kind: str
+    sha256: str = ""
+    lines: int = 0
+    records: int = 0
+    unparsed: int = 0

@@ -1,0 +1,77 @@
+"""A node: everything known of one machine, gathered from whatever evidence there was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from topodiag.model.devices import Gpu, NetDev, Nic, NumaNode, PciDevice, PciKind
+from topodiag.model.links import Link, Path
+from topodiag.model.provenance import Disagreement, Fact, NotObserved
+from topodiag.model.system import ConfLine, Cpu, KernelEvent, Os, Process, Setting
+
+Pair = tuple[str, str]
+"""Two device labels (`GPU0`, `GPU3`, a NIC's name), in the order of the table they were read from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One machine. Collections that nothing was read for are empty; `read` says which were looked at.
+
+    `smi_matrix` holds `nvidia-smi topo -m`'s own words (`NV18`, `PIX`, `NODE`), both triangles;
+    `p2p` the words of `topo -p2p` or NVML by capability (`read`, `write`, `nvlink`, `atomics`, `prop`), e.g. `OK`;
+    `paths` the path between every two GPUs and every GPU and NIC, by NCCL's definitions.
+    """
+
+    host: str
+    system: Fact[str] = Fact()
+    """The product or instance type, when the machine says it or its parts match a known one."""
+    time: Fact[str] = Fact()
+    cpu: Cpu = Cpu()
+    os: Os = Os()
+    numa: tuple[NumaNode, ...] = ()
+    pci: dict[str, PciDevice] = field(default_factory=dict)
+    gpus: tuple[Gpu, ...] = ()
+    nics: tuple[Nic, ...] = ()
+    netdevs: tuple[NetDev, ...] = ()
+    links: tuple[Link, ...] = ()
+    paths: dict[Pair, Path] = field(default_factory=dict)
+    smi_matrix: dict[Pair, Fact[str]] = field(default_factory=dict)
+    p2p: dict[str, dict[Pair, Fact[str]]] = field(default_factory=dict)
+    events: tuple[KernelEvent, ...] = ()
+    processes: tuple[Process, ...] = ()
+    settings: tuple[Setting, ...] = ()
+    conf_lines: tuple[ConfLine, ...] = ()
+    scheduler: dict[str, Fact[str]] = field(default_factory=dict)
+    """Identity from Slurm and Kubernetes by variable name."""
+    disagreements: tuple[Disagreement, ...] = ()
+    not_observed: tuple[NotObserved, ...] = ()
+    read: frozenset[str] = frozenset()
+    """Kinds of evidence that were there and parsed, e.g. `nvidia-smi-topo`, `sys-pci`."""
+
+    def gpu(self, index: int) -> Gpu | None:
+        return next((gpu for gpu in self.gpus if gpu.index == index), None)
+
+    def pci_of(self, device: Gpu | Nic | NetDev) -> PciDevice | None:
+        return self.pci.get(device.bus_id) if device.bus_id else None
+
+    def ancestors(self, bus_id: str) -> tuple[PciDevice, ...]:
+        """The bridges above a function, nearest first, up to the root port."""
+        chain: list[PciDevice] = []
+        seen = {bus_id}
+        device = self.pci.get(bus_id)
+        while device is not None and device.parent is not None and device.parent not in seen:
+            seen.add(device.parent)
+            device = self.pci.get(device.parent)
+            if device is not None:
+                chain.append(device)
+        return tuple(chain)
+
+    @property
+    def nvswitches(self) -> tuple[PciDevice, ...]:
+        return tuple(device for device in self.pci.values() if device.kind is PciKind.NVSWITCH)
+
+    @property
+    def is_vm(self) -> bool | None:
+        """Whether this is a guest; None when nothing says so."""
+        word = self.os.virtualization.value
+        return None if word is None else word != "none"

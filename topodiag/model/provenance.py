@@ -1,0 +1,102 @@
+"""Facts and where they came from. Unknown is a value: it says why, and never counts as healthy or as broken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+D = TypeVar("D")
+
+MAX_QUOTE = 200
+"""Characters of a source line kept as evidence: enough to recognise it, short enough to print."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a fact was read: a file of the evidence, the line in it (from 1), and that line's text.
+
+    `command` is the command line that wrote the file, where there was one.
+    """
+
+    source: str
+    line: int | None = None
+    text: str = ""
+    command: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.line}" if self.line is not None else self.source
+
+
+@dataclass(frozen=True, slots=True)
+class Fact(Generic[T]):
+    """One value with its origin, or the reason why there is none (`value is None`)."""
+
+    value: T | None = None
+    origin: Origin | None = None
+    why: str = ""
+
+    @property
+    def known(self) -> bool:
+        return self.value is not None
+
+    def get(self, default: D) -> T | D:
+        return default if self.value is None else self.value
+
+
+def known(value: T, origin: Origin | None = None) -> Fact[T]:
+    return Fact(value, origin)
+
+
+def unknown(why: str, origin: Origin | None = None) -> Fact[T]:
+    return Fact(None, origin, why)
+
+
+NOT_SEEN = "not in the evidence"
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """One cumulative counter, sampled once or twice.
+
+    `first` is the earlier reading, `later` the second one `interval_s` seconds after it. Counters run since boot or
+    driver load; only `delta` says what happens now.
+    """
+
+    name: str
+    first: Fact[int] = Fact()
+    later: Fact[int] = Fact()
+    interval_s: float = 0.0
+
+    @property
+    def latest(self) -> Fact[int]:
+        return self.later if self.later.known else self.first
+
+    @property
+    def delta(self) -> int | None:
+        """Growth between the samples; None without two readings, or when the counter went back (reset)."""
+        if self.first.value is None or self.later.value is None:
+            return None
+        grown = self.later.value - self.first.value
+        return grown if grown >= 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """Two sources that say different things of one field: `taken` was believed, `other` was not."""
+
+    subject: str
+    field: str
+    taken: str
+    taken_from: Origin
+    other: str
+    other_from: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class NotObserved:
+    """Something that was looked for and not seen: what, why, and whether root would have shown it."""
+
+    what: str
+    why: str
+    needs_root: bool = False
