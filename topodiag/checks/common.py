@@ -1,0 +1,119 @@
+"""What several checks ask of a node: products, distances, siblings, and how to spell them. Decides nothing by itself."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TypeVar
+
+from topodiag.hardware.catalog import gpu_by_name, pcie_nccl_gbs
+from topodiag.hardware.specs import GpuSpec
+from topodiag.model.devices import Gpu, Nic, NicRole
+from topodiag.model.links import PathType
+from topodiag.model.node import Node
+from topodiag.model.provenance import Fact
+
+V = TypeVar("V", bound=Hashable)
+
+BOOT_S = 600.0
+"""Seconds after boot in which links may still be training and services still be starting (NVSentinel issue 1701 saw
+NVLink training last minutes): what is not ready then is transient, not broken."""
+
+SMI_TO_PATH = {
+    "X": PathType.LOC,
+    "PIX": PathType.PIX,
+    "PXB": PathType.PXB,
+    "PHB": PathType.PHB,
+    "NODE": PathType.PHB,
+    "SYS": PathType.SYS,
+    "SOC": PathType.SYS,
+}
+"""`nvidia-smi topo -m`'s words as NCCL's path types. NCCL has no NODE: host bridges of one NUMA node are one CPU to it.
+SOC is what drivers before 2018 call SYS."""
+
+
+def gpu_spec(gpu: Gpu) -> GpuSpec | None:
+    """The datasheet of a GPU, or None when its name is unknown or in no datasheet."""
+    return gpu_by_name(gpu.name.value) if gpu.name.value else None
+
+
+def word(node: Node, a: str, b: str) -> Fact[str]:
+    """What `nvidia-smi topo -m` says of two devices, whichever triangle of the table has it."""
+    fact = node.smi_matrix.get((a, b))
+    return fact if fact is not None and fact.known else node.smi_matrix.get((b, a), fact or Fact())
+
+
+def nvlink_count(text: str | None) -> int | None:
+    """The number of links in a matrix word (`NV18` is 18), or None for any other word."""
+    digits = (text or "").strip()[2:]
+    if not (text or "").strip().startswith("NV") or not (digits.isascii() and digits.isdigit() and len(digits) < 4):
+        return None
+    return int(digits)
+
+
+def distance(node: Node, a: str, b: str) -> tuple[PathType | None, Fact[str]]:
+    """How far two devices are apart over PCIe in NCCL's terms, and the matrix word that shows it (if there is one)."""
+    said = word(node, a, b)
+    path = node.paths.get((a, b)) or node.paths.get((b, a))
+    if path is not None and path.type < PathType.NET:
+        return path.type, said
+    if nvlink_count(said.value) is not None:
+        return PathType.NVL, said
+    return SMI_TO_PATH.get((said.value or "").strip().upper()), said
+
+
+def compute_nics(node: Node) -> tuple[Nic, ...]:
+    """The RDMA NICs that carry the job's traffic; storage, management and unknown roles are left out."""
+    return tuple(nic for nic in node.nics if nic.role is NicRole.COMPUTE and nic.rdma_name)
+
+
+def is_up(nic: Nic) -> bool | None:
+    """Whether any port of a NIC is active; None when no port says."""
+    states = [port.state.value.strip().upper() for port in nic.ports if port.state.value]
+    return any("ACTIVE" in state and "INACTIVE" not in state for state in states) if states else None
+
+
+def just_booted(node: Node) -> bool:
+    """Whether the node is so young that links and services may still be coming up."""
+    uptime = node.os.uptime_s.value
+    return uptime is not None and uptime < BOOT_S
+
+
+def majority(values: Iterable[V]) -> V | None:
+    """The value that more than half of the siblings have, or None when there is none."""
+    tally = Tally(values)
+    if not tally:
+        return None
+    value, count = tally.most_common(1)[0]
+    return value if count * 2 > tally.total() else None
+
+
+def pcie_gbs(spec: GpuSpec | None) -> float | None:
+    """What NCCL reckons of the PCIe link of a GPU product, GB/s in one direction."""
+    return pcie_nccl_gbs(spec.pcie_gen, spec.pcie_width) if spec is not None and spec.pcie_gen else None
+
+
+def spell(labels: Sequence[str]) -> str:
+    """Labels with their runs folded: GPU0, GPU1, GPU2, GPU5 become `GPU0-2, GPU5`."""
+    runs: list[tuple[str, int, int]] = []
+    for label in labels:
+        stem = label.rstrip("0123456789")
+        digits = label[len(stem) :]
+        if not (digits.isascii() and digits) or len(digits) > 6:
+            runs.append((label, -1, -1))
+        elif runs and runs[-1][0] == stem and runs[-1][2] + 1 == int(digits):
+            runs[-1] = (stem, runs[-1][1], int(digits))
+        else:
+            runs.append((stem, int(digits), int(digits)))
+    return ", ".join(
+        stem if low < 0 else f"{stem}{low}" if low == high else f"{stem}{low}-{high}" for stem, low, high in runs
+    )
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 link`, `6 links`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def percent(share: float) -> str:
+    return f"{share * 100:.0f} %"
