@@ -47,7 +47,9 @@ class Entity:
         self._body = _Body()
         self._merged_into: Entity | None = None
 
-    def _root(self) -> Entity:
+    @property
+    def root(self) -> Entity:
+        """The device this handle means after all merges."""
         entity = self
         while entity._merged_into is not None:
             entity = entity._merged_into
@@ -55,19 +57,19 @@ class Entity:
 
     @property
     def keys(self) -> dict[str, Key]:
-        return self._root()._body.keys
+        return self.root._body.keys
 
     @property
     def offers(self) -> dict[str, list[Offer]]:
-        return self._root()._body.offers
+        return self.root._body.offers
 
     @property
     def counters(self) -> dict[str, list[Offer]]:
-        return self._root()._body.counters
+        return self.root._body.counters
 
     @property
     def children(self) -> dict[tuple[str, Key], Entity]:
-        return self._root()._body.children
+        return self.root._body.children
 
     def offer(self, name: str, value: Any, origin: Origin) -> None:
         """Offer a value for a field of the model's class by its name; None is ignored."""
@@ -95,7 +97,7 @@ class Entity:
 
     def absorb(self, other: Entity) -> None:
         """Make `other` the same device as this one."""
-        mine, theirs = self._root(), other._root()
+        mine, theirs = self.root, other.root
         if mine is theirs:
             return
         body = theirs._body
@@ -177,7 +179,7 @@ class NodeDraft:
     def _find(self, kind: str, keys: dict[str, Any]) -> Entity:
         given = {name: key for name, key in keys.items() if key is not None}
         found = [
-            self._index[kind, name, key]._root() for name, key in given.items() if (kind, name, key) in self._index
+            self._index[kind, name, key].root for name, key in given.items() if (kind, name, key) in self._index
         ]
         if found:
             entity = found[0]

@@ -1,0 +1,54 @@
+"""Runs every check over every node, folds equal findings and sorts them, worst first, in a stable order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from topodiag.checks import registry
+from topodiag.checks.interface import NodeCheck
+from topodiag.model.finding import Finding, Outcome, Status
+from topodiag.model.node import Node
+
+
+def run_checks(nodes: Sequence[Node]) -> tuple[Outcome, ...]:
+    """One outcome per check and node, in the order of the catalogue."""
+    made: list[Outcome] = []
+    for check_id in registry.ids():
+        cls = registry.check_class(check_id)
+        if cls is None or not issubclass(cls, NodeCheck):
+            continue
+        check = cls()
+        for node in nodes:
+            peers = tuple(other for other in nodes if other is not node)
+            made.append(_guarded(check, node, peers))
+    return tuple(made)
+
+
+def _guarded(check: NodeCheck, node: Node, peers: Sequence[Node]) -> Outcome:
+    try:
+        return check.judge(node, peers)
+    except Exception as error:  # noqa: BLE001 - the last guard: a check's bug costs its verdict, never the run
+        return Outcome(check.id, Status.UNKNOWN, node.host, why=f"the check failed: {type(error).__name__}: {error}")
+
+
+def fold(outcomes: Sequence[Outcome]) -> tuple[Finding, ...]:
+    """All findings; those that say the same of several nodes become one with all the nodes."""
+    folded: dict[tuple[object, ...], Finding] = {}
+    for outcome in outcomes:
+        for finding in outcome.findings:
+            where = finding.where
+            key = (finding.id, finding.severity, finding.message, finding.observed, finding.expected, where.gpus,
+                   where.nics, where.links, where.ranks)  # fmt: skip
+            first = folded.get(key)
+            if first is None:
+                folded[key] = finding
+                continue
+            nodes = tuple(dict.fromkeys(first.where.nodes + where.nodes))
+            folded[key] = replace(first, where=replace(first.where, nodes=nodes))
+    return tuple(sorted(folded.values(), key=_order))
+
+
+def _order(finding: Finding) -> tuple[object, ...]:
+    lost = finding.cost.gbs_lost or 0.0
+    return -finding.severity, -finding.confidence, -lost, finding.id, finding.where.nodes, finding.message

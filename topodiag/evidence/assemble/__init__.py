@@ -1,0 +1,86 @@
+"""From the draft to the frozen node: entities first, then the graph, then what follows from both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from topodiag.evidence.assemble.entities import gpus, join_gpu_orders, netdevs, nics, numa_nodes, pci_devices
+from topodiag.evidence.assemble.facts import facts, pick
+from topodiag.evidence.assemble.graph import build_links, build_paths
+from topodiag.evidence.assemble.identity import system_name
+from topodiag.evidence.assemble.roles import with_roles
+from topodiag.evidence.draft import Entity, NodeDraft, PairOffer
+from topodiag.model.node import Node, Pair
+from topodiag.model.provenance import Disagreement, Fact
+from topodiag.model.system import Cpu, Os
+
+MAX_PATH_DEVICES = 256
+"""Paths are built for at most this many GPUs and NICs: a rack-scale node has 72 and 76."""
+
+
+def assemble(draft: NodeDraft, host: str, time: str = "") -> Node:
+    """The node that the draft describes. Never raises: what cannot be made out is left unknown."""
+    apart: list[Disagreement] = []
+    join_gpu_orders(draft)
+    pci = pci_devices(draft, apart)
+    interfaces = netdevs(draft, apart)
+    made_gpus, gpu_labels = gpus(draft, apart)
+    made_nics, nic_labels = nics(draft, pci, interfaces, apart)
+    labels = gpu_labels | nic_labels
+    services = draft.single("services")
+    node = Node(
+        host=host,
+        time=Fact(time) if time else Fact(why="no manifest"),
+        cpu=Cpu(**facts(Cpu, draft.single("cpu"), "cpu", apart)),
+        os=Os(
+            **facts(Os, draft.single("os"), "os", apart),
+            services=_named(services),
+            registry=_named(draft.single("registry")),
+        ),
+        numa=numa_nodes(draft, apart),
+        pci=pci,
+        gpus=made_gpus,
+        nics=made_nics,
+        netdevs=interfaces,
+        smi_matrix=_table(draft.pairs, "smi", labels) or _table(draft.pairs, "pcie", labels),
+        p2p=_p2p(draft.pairs, labels),
+        events=tuple(draft.events),
+        processes=tuple(sorted(draft.processes, key=lambda process: process.pid)),
+        settings=tuple(draft.settings),
+        conf_lines=tuple(draft.conf_lines),
+        scheduler=_named(draft.single("scheduler")),
+        disagreements=tuple(apart),
+        not_observed=tuple(draft.missing),
+        read=frozenset(draft.read),
+    )
+    if len(node.gpus) + len(node.nics) <= MAX_PATH_DEVICES:
+        node = replace(node, links=build_links(node))
+        node = replace(node, paths=build_paths(node))
+    node = replace(node, nics=with_roles(node))
+    said = pick(draft.single("node").offers.get("system", ()), str)
+    return replace(node, system=system_name(node, said))
+
+
+def _named(entity: Entity) -> dict[str, Fact[str]]:
+    return {name: pick(offers, str) for name, offers in sorted(entity.offers.items())}
+
+
+def _table(pairs: Iterable[PairOffer], name: str, labels: dict[int, str]) -> dict[Pair, Fact[str]]:
+    best: dict[Pair, PairOffer] = {}
+    for pair in pairs:
+        if pair.table == name:
+            key = (labels.get(id(pair.a.root)), labels.get(id(pair.b.root)))
+            if key[0] is not None and key[1] is not None:
+                place = (key[0], key[1])
+                if place not in best or pair.offer.trust > best[place].offer.trust:
+                    best[place] = pair
+    made = {place: Fact(str(pair.offer.value), pair.offer.origin) for place, pair in best.items()}
+    for (a, b), fact in list(made.items()):
+        made.setdefault((b, a), fact)
+    return made
+
+
+def _p2p(pairs: list[PairOffer], labels: dict[int, str]) -> dict[str, dict[Pair, Fact[str]]]:
+    names = sorted({pair.table for pair in pairs if pair.table.startswith("p2p:")})
+    return {name.removeprefix("p2p:"): _table(pairs, name, labels) for name in names}

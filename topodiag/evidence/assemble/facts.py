@@ -1,0 +1,112 @@
+"""Picks one value per field from all offers, most trusted first, and records the others that differ."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+from topodiag.evidence.draft import Entity, Offer
+from topodiag.model.provenance import NOT_SEEN, Counter, Disagreement, Fact
+
+# Fields whose readings rightly differ from moment to moment or in spelling between sources: no disagreement.
+_VARIES = frozenset(
+    {
+        "gen", "utilization", "pstate", "throttle", "uptime_s", "name", "description", "hca_type", "part", "board",
+        "system", "kernel", "cpus", "cpu_affinity", "local_cpus", "virtualization", "distribution", "gids", "driver",
+        "nvlink_note", "lost", "speed_name", "link_layer", "status", "memory_numa", "time", "mtu", "board_id",
+        "devices", "modules", "remote_bus_id", "version", "acs", "shm_bytes", "recovery_action", "transport", "minor",
+        "port_type", "cuda_version", "max_gen", "max_width", "slot_max_gen", "slot_max_width", "class_code",
+    }
+)  # fmt: skip
+
+
+@cache
+def fact_fields(model: type) -> dict[str, type]:
+    """The `Fact[...]` fields of a model class and the plain type of each (`tuple` for `tuple[str, ...]`)."""
+    found: dict[str, type] = {}
+    hints = typing.get_type_hints(model)
+    for each in dataclasses.fields(model):
+        hint = hints[each.name]
+        if typing.get_origin(hint) is Fact:
+            inner = typing.get_args(hint)[0]
+            found[each.name] = typing.get_origin(inner) or inner
+    return found
+
+
+def _fits(value: object, kind: type) -> bool:
+    if kind is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, kind)
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, float) or isinstance(other, float):
+        return bool(abs(one - other) <= 0.02 * max(abs(one), abs(other)))
+    if isinstance(one, str) and isinstance(other, str):
+        a, b = one.lower(), other.lower()
+        # Firmware is `28.41.1000` to one tool and `28.41.1000 (MT_0000000838)` to another; GUIDs differ in colons.
+        return a.startswith(b) or b.startswith(a) or _hex(a) == _hex(b)
+    return bool(one == other)
+
+
+def _hex(text: str) -> str:
+    return text.replace(":", "").removeprefix("0x")
+
+
+def pick(offers: Iterable[Offer], kind: type) -> Fact[Any]:
+    """The most trusted value of a field, the earliest among equals; without one, the first reason for having none."""
+    reasons = Fact[Any](why=NOT_SEEN)
+    best: Offer | None = None
+    for offer in offers:
+        if offer.value is None or not _fits(offer.value, kind):
+            if reasons.origin is None:
+                reasons = Fact(None, offer.origin, offer.why or "unreadable")
+        elif best is None or (offer.trust, -offer.sample) > (best.trust, -best.sample):
+            best = offer
+    return Fact(best.value, best.origin) if best else reasons
+
+
+def facts(model: type, entity: Entity, subject: str, apart: list[Disagreement]) -> dict[str, Any]:
+    """Every `Fact` field of a model class from an entity's offers; differing readings are added to `apart`."""
+    made: dict[str, Any] = {}
+    for name, kind in fact_fields(model).items():
+        offers = entity.offers.get(name)
+        if offers is None:
+            made[name] = Fact(why=NOT_SEEN)
+            continue
+        made[name] = fact = pick(offers, kind)
+        if name in _VARIES or fact.origin is None or fact.value is None:
+            continue
+        for offer in offers:
+            if offer.value is not None and offer.origin is not fact.origin and _fits(offer.value, kind):
+                if offer.sample == 0 and not _same(fact.value, offer.value):
+                    found = Disagreement(subject, name, str(fact.value), fact.origin, str(offer.value), offer.origin)
+                    apart.append(found)
+                    break
+    return made
+
+
+def counters(entity: Entity, interval_s: float) -> dict[str, Counter]:
+    """Counters by name. Both readings of one counter come from one source, or their difference would mean nothing."""
+    made: dict[str, Counter] = {}
+    for name, offers in entity.counters.items():
+        usable = [offer for offer in offers if _fits(offer.value, int)]
+        firsts = {offer.trust: offer for offer in reversed(usable) if offer.sample == 0}
+        laters = {offer.trust: offer for offer in reversed(usable) if offer.sample == 1}
+        both = firsts.keys() & laters.keys()
+        trust = max(both or firsts.keys() or laters.keys(), default=None)
+        if trust is None:
+            continue
+        first, later = firsts.get(trust), laters.get(trust)
+        made[name] = Counter(
+            name,
+            Fact(first.value, first.origin) if first else Fact(why=NOT_SEEN),
+            Fact(later.value, later.origin) if later else Fact(why=NOT_SEEN),
+            interval_s if later else 0.0,
+        )
+    return made

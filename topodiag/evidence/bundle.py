@@ -1,0 +1,298 @@
+"""Reads evidence from wherever it lies: a bundle (folder or .tar.gz), a plain folder, one file, standard input.
+
+A bundle from elsewhere is hostile until proven otherwise: nothing is unpacked to disk, and members outside the
+target, links, devices, too many or too large members and newer schemas are refused with one clear line.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import stat
+import tarfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO
+
+from topodiag.evidence.interface import Blob, Item
+from topodiag.model.errors import InputError
+from topodiag.model.result import UnreadLine
+
+SCHEMA_MAJOR = 1
+MAX_TOTAL_BYTES = 256 * 2**20
+"""Unpacked size of one bundle: a 72-GPU capture is under 16 MiB, so this is generous."""
+MAX_FILE_BYTES = 64 * 2**20
+MAX_FILES = 20_000
+MANIFEST = "manifest.json"
+
+
+@dataclass(slots=True)
+class Evidence:
+    """What one input held: its files in order, the manifest's facts, and items that were tried and gave nothing."""
+
+    path: str
+    blobs: list[Blob] = field(default_factory=list)
+    missing: list[Item] = field(default_factory=list)
+    unread: list[UnreadLine] = field(default_factory=list)
+    host: str = ""
+    time: str = ""
+    privilege: str = ""
+    intervals_s: dict[int, float] = field(default_factory=dict)
+    is_bundle: bool = False
+
+
+def open_evidence(path: str, stdin: BinaryIO | None = None) -> Evidence:
+    """Read one input. Raises InputError for what cannot be read at all."""
+    if path == "-":
+        data = (stdin or io.BytesIO()).read(MAX_FILE_BYTES + 1)
+        return _from_bytes("<stdin>", _bounded("<stdin>", data))
+    place = Path(path)
+    try:
+        mode = place.stat().st_mode
+        if stat.S_ISDIR(mode):
+            return _from_folder(path, place)
+        if not stat.S_ISREG(mode):
+            raise InputError(path, "is neither a file nor a folder", hint="give a bundle, a folder or a text file")
+        if place.stat().st_size > MAX_TOTAL_BYTES:
+            raise InputError(path, f"is larger than {MAX_TOTAL_BYTES >> 20} MiB", hint="is it the right file?")
+        data = place.read_bytes()
+    except FileNotFoundError:
+        raise InputError(path, "no such file or folder") from None
+    except PermissionError:
+        raise InputError(path, "permission denied", hint="check its mode and owner") from None
+    except OSError as error:
+        raise InputError(path, error.strerror or str(error)) from None
+    except ValueError as error:
+        raise InputError(path.replace("\0", "?"), str(error)) from None
+    return _from_bytes(path, data)
+
+
+def from_memory(path: str, manifest: Mapping[str, Any], files: Mapping[str, bytes]) -> Evidence:
+    """The evidence of a capture that was never written to disk: the live scan."""
+    return _with_manifest(path, dict(manifest), dict(files))
+
+
+def _bounded(path: str, data: bytes) -> bytes:
+    if len(data) > MAX_FILE_BYTES:
+        raise InputError(path, f"is larger than {MAX_FILE_BYTES >> 20} MiB")
+    return data
+
+
+def _from_bytes(path: str, data: bytes) -> Evidence:
+    if data[:2] == b"\x1f\x8b":
+        return _from_archive(path, gzip.GzipFile(fileobj=io.BytesIO(data)))
+    if data[257:262] == b"ustar":
+        return _from_archive(path, io.BytesIO(data))
+    if not data.strip():
+        raise InputError(path, "is empty", hint="was the capture interrupted?")
+    return Evidence(path, blobs=[Blob(path, _bounded(path, data))])
+
+
+class _Limited(io.RawIOBase):
+    """A reader that stops an archive from unpacking to more than it may."""
+
+    def __init__(self, path: str, raw: BinaryIO | gzip.GzipFile) -> None:
+        super().__init__()
+        self._path = path
+        self._raw = raw
+        self._left = MAX_TOTAL_BYTES
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        wanted = self._left + 1 if size < 0 else size
+        pieces = []
+        while wanted > 0:
+            piece = self._raw.read(min(wanted, 1 << 20))
+            if not piece:
+                break
+            self._left -= len(piece)
+            wanted -= len(piece)
+            if self._left < 0:
+                raise InputError(self._path, f"unpacks to more than {MAX_TOTAL_BYTES >> 20} MiB", hint="refused")
+            pieces.append(piece)
+        return b"".join(pieces)
+
+
+def _from_archive(path: str, raw: BinaryIO | gzip.GzipFile) -> Evidence:
+    files: dict[str, bytes] = {}
+    limited = _Limited(path, raw)
+    try:
+        first = limited.read(512)
+        if first[257:262] != b"ustar":
+            # One compressed text, not an archive.
+            return Evidence(path, blobs=[Blob(path, _bounded(path, first + limited.read()))])
+        with tarfile.open(fileobj=_Rewound(first, limited), mode="r|") as archive:
+            for member in archive:
+                _refuse(path, member, len(files))
+                if member.isfile():
+                    stream = archive.extractfile(member)
+                    files[_clean(member.name)] = stream.read() if stream else b""
+    except (tarfile.TarError, EOFError, zlib.error, OSError, ValueError, OverflowError, RecursionError) as error:
+        raise InputError(path, f"is a damaged archive: {error}", hint="was the copy cut short?") from None
+    return _assembled(path, _without_top_folder(files))
+
+
+class _Rewound(io.RawIOBase):
+    """A stream with its first bytes put back."""
+
+    def __init__(self, first: bytes, rest: _Limited) -> None:
+        super().__init__()
+        self._first = first
+        self._rest = rest
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        if not self._first:
+            return self._rest.read(size)
+        if size < 0:
+            head, self._first = self._first, b""
+            return head + self._rest.read(size)
+        head, self._first = self._first[:size], self._first[size:]
+        return head + self._rest.read(size - len(head)) if len(head) < size else head
+
+
+def _clean(name: str) -> str:
+    return str(PurePosixPath(name))
+
+
+def _refuse(path: str, member: tarfile.TarInfo, count: int) -> None:
+    name = member.name[:120]
+    if member.name.startswith("/") or ".." in PurePosixPath(member.name).parts or "\0" in member.name:
+        raise InputError(path, f"member {name!r} lies outside the bundle", hint="refused: not made by topodiag")
+    if member.issym() or member.islnk():
+        raise InputError(path, f"member {name!r} is a link", hint="refused: bundles hold plain files only")
+    if not (member.isfile() or member.isdir()):
+        raise InputError(path, f"member {name!r} is a device or pipe", hint="refused: bundles hold plain files only")
+    if member.size > MAX_FILE_BYTES:
+        raise InputError(path, f"member {name!r} is larger than {MAX_FILE_BYTES >> 20} MiB", hint="refused")
+    if count >= MAX_FILES:
+        raise InputError(path, f"holds more than {MAX_FILES} files", hint="refused: is it a bundle?")
+
+
+def _without_top_folder(files: dict[str, bytes]) -> dict[str, bytes]:
+    """`tar czf b.tar.gz folder/` puts everything below one folder: look through it."""
+    tops = {name.split("/", 1)[0] for name in files}
+    if MANIFEST not in files and len(tops) == 1 and all("/" in name for name in files):
+        return {name.split("/", 1)[1]: data for name, data in files.items()}
+    return files
+
+
+def _from_folder(path: str, place: Path) -> Evidence:
+    files: dict[str, bytes] = {}
+    total = 0
+
+    def failed(error: OSError) -> None:
+        raise InputError(str(error.filename or path), error.strerror or str(error), hint="check its mode and owner")
+
+    for folder, names, leaves in os.walk(place, onerror=failed):
+        names[:] = sorted(name for name in names if not name.startswith("."))
+        for leaf in sorted(leaves):
+            file = Path(folder, leaf)
+            status = file.lstat()
+            if leaf.startswith(".") or not stat.S_ISREG(status.st_mode):
+                continue
+            total += status.st_size
+            if len(files) >= MAX_FILES or total > MAX_TOTAL_BYTES:
+                raise InputError(path, f"holds more than {MAX_FILES} files or {MAX_TOTAL_BYTES >> 20} MiB")
+            try:
+                files[file.relative_to(place).as_posix()] = file.read_bytes()
+            except OSError as error:
+                failed(error)
+    if not files:
+        raise InputError(path, "is a folder without files", hint="give a bundle, or a folder of captured text")
+    return _assembled(path, files)
+
+
+def _assembled(path: str, files: dict[str, bytes]) -> Evidence:
+    if MANIFEST not in files:
+        blobs = [Blob(f"{path}/{name}", data) for name, data in sorted(files.items()) if data.strip()]
+        return Evidence(path, blobs=blobs)
+    try:
+        manifest = json.loads(files[MANIFEST].decode("utf-8", errors="replace"))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}/{MANIFEST}", f"is not JSON: {error}", hint="is the bundle whole?") from None
+    if not isinstance(manifest, dict):
+        raise InputError(f"{path}/{MANIFEST}", "is not a manifest")
+    return _with_manifest(path, manifest, files)
+
+
+def _check_schema(path: str, schema: object) -> None:
+    major = str(schema).split(".", 1)[0]
+    if not (major.isascii() and major.isdigit() and len(major) < 9):
+        raise InputError(f"{path}/{MANIFEST}", "has no schema version", hint="is it a topodiag bundle?")
+    if int(major) > SCHEMA_MAJOR:
+        raise InputError(
+            f"{path}/{MANIFEST}",
+            f"has schema {schema}, newer than this program's {SCHEMA_MAJOR}.x",
+            hint="upgrade topodiag on this machine",
+        )
+
+
+def _with_manifest(path: str, manifest: dict[str, Any], files: dict[str, bytes]) -> Evidence:
+    _check_schema(path, manifest.get("schema"))
+    evidence = Evidence(
+        path,
+        host=_text(manifest.get("host")),
+        time=_text(manifest.get("time")),
+        privilege=_text(manifest.get("privilege")),
+        is_bundle=True,
+    )
+    samples = manifest.get("samples")
+    for sample in samples if isinstance(samples, list) else []:
+        if isinstance(sample, dict) and type(sample.get("number")) is int:
+            evidence.intervals_s[sample["number"]] = _seconds(sample.get("interval_s"))
+    items = manifest.get("items")
+    for place, entry in enumerate(items if isinstance(items, list) else []):
+        item = _item(entry)
+        if item is None:
+            evidence.unread.append(UnreadLine(f"{path}/{MANIFEST}", None, f"items[{place}]", "not a manifest item"))
+            continue
+        data = files.get(item.file) if item.file else None
+        if item.status != "ok":
+            evidence.missing.append(item)
+        elif data is None:
+            evidence.unread.append(UnreadLine(f"{path}/{MANIFEST}", None, item.id, f"{item.file} is not in the bundle"))
+        if data:
+            evidence.blobs.append(Blob(item.file, data, item))
+    return evidence
+
+
+def _text(value: object) -> str:
+    return value[:200] if isinstance(value, str) else ""
+
+
+def _seconds(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e7:
+        return 0.0
+    return float(value)
+
+
+def _item(entry: object) -> Item | None:
+    if not isinstance(entry, dict) or not isinstance(entry.get("id"), str):
+        return None
+    argv = entry.get("argv")
+    rc = entry.get("rc")
+    sample = entry.get("sample")
+    return Item(
+        id=entry["id"],
+        kind=_text(entry.get("kind")),
+        file=_clean(entry["file"]) if isinstance(entry.get("file"), str) and entry["file"] else "",
+        status=_text(entry.get("status")) or "ok",
+        why=_text(entry.get("why")),
+        argv=tuple(str(word) for word in argv) if isinstance(argv, list) else (),
+        rc=rc if type(rc) is int else None,
+        stderr=_text(entry.get("stderr")),
+        duration_s=_seconds(entry.get("duration_s")),
+        truncated=entry.get("truncated") is True,
+        needs_root=entry.get("needs_root") is True,
+        sample=sample if type(sample) is int and 0 <= sample < 10 else 0,
+    )
+

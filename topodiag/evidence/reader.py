@@ -1,0 +1,88 @@
+"""Runs every source over the evidence of one input and fills a draft."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+
+from topodiag.evidence import registry
+from topodiag.evidence.assemble import assemble
+from topodiag.evidence.bundle import Evidence
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import Blob, Item
+from topodiag.model.errors import InputError
+from topodiag.model.finding import Input
+from topodiag.model.node import Node
+from topodiag.model.provenance import NotObserved
+from topodiag.model.result import UnreadLine
+
+RAW_KINDS = frozenset({"raw", "nccl-xml", ""})
+"""Kinds that are kept in the bundle for a person, or for a later command, and read by no source here."""
+
+
+@dataclass(slots=True)
+class ReadNode:
+    """A node with the account of how its evidence was read."""
+
+    node: Node
+    inputs: list[Input] = field(default_factory=list)
+    unread: list[UnreadLine] = field(default_factory=list)
+
+
+def read_node(evidence: Evidence) -> ReadNode:
+    """The node of one input. Raises InputError when nothing in it was recognised."""
+    draft = NodeDraft()
+    inputs: list[Input] = []
+    unread = list(evidence.unread)
+    draft.sample_interval_s = max(evidence.intervals_s.values(), default=0.0)
+    for blob in evidence.blobs:
+        inputs.append(_read(blob, draft, unread))
+    if not evidence.is_bundle and not draft.read:
+        _refuse(evidence)
+    draft.missing.extend(_not_observed(item) for item in evidence.missing)
+    node = assemble(draft, evidence.host or _host_of(draft) or "node", evidence.time)
+    return ReadNode(node, inputs, unread)
+
+
+def _host_of(draft: NodeDraft) -> str | None:
+    offers = draft.single("scheduler").offers.get("SLURMD_NODENAME") or []
+    return next((str(offer.value) for offer in offers if offer.value), None)
+
+
+def _refuse(evidence: Evidence) -> None:
+    known = ", ".join(registry.kinds()[:12])
+    what = "holds nothing that topodiag knows" if len(evidence.blobs) != 1 else "is of no kind that topodiag knows"
+    raise InputError(evidence.path, what, hint=f"it reads bundles and text of {known}, ...")
+
+
+def _read(blob: Blob, draft: NodeDraft, unread: list[UnreadLine]) -> Input:
+    digest = hashlib.sha256(blob.data).hexdigest()
+    kind = blob.item.kind if blob.item is not None else registry.recognise(blob.text)
+    source = registry.source(kind) if kind else None
+    if source is None:
+        lines = blob.data.count(b"\n") + 1
+        if blob.item is None:
+            unread.append(UnreadLine(blob.name, None, "", "not of a kind that topodiag knows"))
+        elif kind not in RAW_KINDS:
+            unread.append(UnreadLine(blob.name, None, "", f"no reader for kind {kind!r}"))
+        return Input(blob.name, kind or "unknown", digest, lines)
+    draft.trust = source.trust
+    draft.sample = blob.sample
+    try:
+        parsed = source.parse(blob)
+        source.fill(blob, parsed, draft)
+    except Exception as error:  # noqa: BLE001 - the last guard: a reader's bug costs its file, never the run
+        unread.append(UnreadLine(blob.name, None, "", f"reader failed: {type(error).__name__}: {error}"[:200]))
+        return Input(blob.name, source.kind, digest)
+    if parsed.records:
+        draft.read.add(source.kind)
+    unread.extend(parsed.unread)
+    return Input(blob.name, source.kind, digest, parsed.lines, len(parsed.records), parsed.unread_count)
+
+
+def _not_observed(item: Item) -> NotObserved:
+    what = item.command or item.id
+    why = item.why or {"timeout": "timed out", "absent": "not installed", "denied": "permission denied"}.get(
+        item.status, item.status
+    )
+    return NotObserved(what, why, item.needs_root)
