@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 MAX_CPU = 65536
 """Above the kernel's NR_CPUS of any shipping machine: a larger number in a list is a misread value."""
 
+_RUN = re.compile(r"0{0,8}([0-9]{1,5})(?:-0{0,8}([0-9]{1,5}))?")
+
 
 def parse_cpulist(text: str) -> frozenset[int] | None:
     """The members of a cpu list, or None when the text is not one. An empty text is an empty set."""
-    members: set[int] = set()
+    runs: set[tuple[int, int]] = set()
     for part in filter(None, (piece.strip() for piece in text.split(","))):
-        first, dash, last = part.partition("-")
-        if not first.isascii() or not first.isdigit() or (dash and not (last.isascii() and last.isdigit())):
+        match = _RUN.fullmatch(part)
+        if match is None or not part.isascii():
             return None
-        low, high = int(first), int(last) if dash else int(first)
+        low = int(match[1])
+        high = int(match[2]) if match[2] else low
         if low > high or high >= MAX_CPU:
             return None
-        members.update(range(low, high + 1))
+        runs.add((low, high))
+    members: set[int] = set()
+    reached = -1
+    for low, high in sorted(runs):  # each cpu is added once, however often a hostile list repeats it
+        members.update(range(max(low, reached + 1), high + 1))
+        reached = max(reached, high)
     return frozenset(members)
 
 
