@@ -32,12 +32,16 @@ class GpuSpec:
     c2c_gbs: float
     """CPU-GPU chip-to-chip bandwidth, GB/s in one direction; 0 without."""
     memory_gb: float
+    """As the product name counts it; 0 where the name comes in several sizes."""
     source: str
+    family: str = ""
+    """The products that differ from this one in memory or cooling only share this name."""
 
 
 @dataclass(frozen=True, slots=True)
 class NicSpec:
-    """What one NIC product is built for. `rate_gbps` is the most that one port of the product can do."""
+    """What one NIC product is built for. `rate_gbps` is the most that one port of the product can do, 0 where the PCI
+    id leaves it open (virtual adapters, ids that several products share); `pcie_gen` and `pcie_width` likewise."""
 
     name: str
     vendor: int
@@ -59,8 +63,9 @@ class NicSpec:
 class SystemSpec:
     """A known machine: how many of what, and how they are joined. Cloud instance types count as systems.
 
-    `compute_nics` and `compute_nic_gbps` are the NICs meant for the job's traffic. `nvlink` is `nvswitch`,
-    `hybrid-mesh`, `pairs` or `none`. `virtual` marks instance types whose PCI tree is a guest's.
+    `compute_nics` and `compute_nic_gbps` are the NICs meant for the job's traffic, 0 where the integrator or the
+    customer decides. `nvlink` is `nvswitch`, `hybrid-mesh` (DGX-1), `mesh` (every pair directly), `pairs` or `none`.
+    `virtual` marks instance types whose PCI tree is a guest's.
     """
 
     name: str
@@ -78,6 +83,10 @@ class SystemSpec:
     product_names: tuple[str, ...]
     """DMI product names or instance types that identify it, matched without case as whole words."""
     source: str
+    other_gpus: tuple[str, ...] = ()
+    """Further `GpuSpec.name`s that it is sold with."""
+    nvlinks_per_gpu: int | None = None
+    """Active links per GPU where they are fewer than the GPU's own by design; None: the GPU's own count."""
 
 
 @dataclass(frozen=True, slots=True)

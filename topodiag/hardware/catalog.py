@@ -1,0 +1,314 @@
+"""Looks things up in the datasheets (the TOML files beside this module); decides nothing about a node.
+
+Each file is read on first use and kept. A look-up that finds nothing answers None: an unknown product has no
+expectation, which is not the same as an expectation of nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from importlib import resources
+from typing import Any
+
+from topodiag.hardware.specs import GpuSpec, NicSpec, PcieGeneration, SystemSpec
+
+_MAX_NAME = 256
+"""Longest product name that is looked at, characters; the real ones stay below 80."""
+
+_MAX_LANES = 32
+"""The widest PCIe link (PCI Express Base Specification)."""
+
+_BRANDS = re.compile(r"^(?:nvidia|tesla|geforce)\s+", re.IGNORECASE)
+_MIG = re.compile(r"\s+MIG\s.*$", re.IGNORECASE)
+
+
+@cache
+def _load(name: str) -> dict[str, Any]:
+    """One data file, parsed. The files ship with the package, so a fault in them is a bug and raises."""
+    return tomllib.loads(resources.files("topodiag.hardware").joinpath(name).read_text(encoding="utf-8"))
+
+
+# --- GPUs ---------------------------------------------------------------------------------------------------
+
+
+@cache
+def _gpu_rows() -> tuple[tuple[re.Pattern[str], tuple[int, ...], GpuSpec], ...]:
+    rows = []
+    for family in _load("gpus.toml")["family"]:
+        for product in family["products"]:
+            row = {**family, **product}
+            rows.append((re.compile(row["match"], re.IGNORECASE), tuple(row.get("pci", ())), _gpu(row, family["name"])))
+    return tuple(rows)
+
+
+def _gpu(row: dict[str, Any], family: str) -> GpuSpec:
+    gen, width = row["pcie"]
+    links = row.get("nvlinks", 0)
+    return GpuSpec(
+        name=row["name"],
+        sm=row["sm"],
+        form=row["form"],
+        nvlinks=links,
+        nvlink_version=row.get("nvlink", ""),
+        nvlink_line_gbs=float(row.get("line_gbs", 0)),
+        nvlink_nccl_gbs=nvlink_nccl_gbs(row["sm"]) if links else 0.0,
+        bridged=row.get("bridged", False),
+        nvswitch=row.get("nvswitch", False),
+        pcie_gen=gen,
+        pcie_width=width,
+        p2p_pcie=row.get("p2p_pcie", True),
+        c2c_gbs=float(row.get("c2c_gbs", 0)),
+        memory_gb=float(row.get("memory_gb", 0)),
+        source=row["source"],
+        family=family,
+    )
+
+
+@cache
+def gpus() -> tuple[GpuSpec, ...]:
+    """All GPU products."""
+    return tuple(spec for _, _, spec in _gpu_rows())
+
+
+@lru_cache(maxsize=256)
+def gpu_by_name(text: str) -> GpuSpec | None:
+    """The product that NVML or nvidia-smi calls `text`; None for unknown names and virtual GPUs (`GRID A100-7-40C`).
+
+    Case, the words NVIDIA, Tesla and GeForce in front, a MIG slice at the end and the dots of a cut name do not matter.
+    """
+    name = " ".join(text[:_MAX_NAME].split())
+    while (shorter := _BRANDS.sub("", name)) != name:
+        name = shorter
+    name = _MIG.sub("", name).rstrip(".").rstrip(" -")
+    for pattern, _, spec in _gpu_rows():
+        if pattern.fullmatch(name):
+            return spec
+    return None
+
+
+@cache
+def _gpus_by_device() -> dict[int, GpuSpec]:
+    return {device: spec for _, devices, spec in _gpu_rows() for device in devices}
+
+
+def gpu_by_pci_device(device_id: int) -> GpuSpec | None:
+    """The product with this PCI device id of vendor 10de. Ids that several products share (B200 boards) count once."""
+    return _gpus_by_device().get(device_id)
+
+
+# --- NICs ---------------------------------------------------------------------------------------------------
+
+
+@cache
+def nics() -> tuple[NicSpec, ...]:
+    """All NIC products, each virtual function as a product of its own after its physical one."""
+    return tuple(
+        spec for vendor in _load("nics.toml")["vendor"] for row in vendor["nics"] for spec in _nic(vendor, row)
+    )
+
+
+def _nic(vendor: dict[str, Any], row: dict[str, Any]) -> Iterator[NicSpec]:
+    gen, width = row.get("pcie", (0, 0))
+    functions = [(row["device"], row["name"], row.get("is_vf", False))]
+    if "vf" in row:
+        functions.append((row["vf"], f"{row['name']} VF", True))
+    for device, name, is_vf in functions:
+        yield NicSpec(
+            name=name,
+            vendor=vendor["id"],
+            device=device,
+            hca_type=f"{vendor['hca_type']}{device}" if "hca_type" in vendor else "",
+            rate_gbps=float(row.get("rate_gbps", 0)),
+            ports=row.get("ports", 1),
+            pcie_gen=gen,
+            pcie_width=width,
+            link_layers=tuple(row["layers"]),
+            is_vf=is_vf,
+            dpu=row.get("dpu", False),
+            source=row.get("source", vendor["source"]),
+        )
+
+
+@cache
+def _nics_by_id() -> dict[tuple[int, int], NicSpec]:
+    return {(spec.vendor, spec.device): spec for spec in nics()}
+
+
+@cache
+def _nics_by_hca_type() -> dict[str, NicSpec]:
+    return {spec.hca_type: spec for spec in nics() if spec.hca_type}
+
+
+def nic_by_pci_id(vendor: int, device: int) -> NicSpec | None:
+    """The NIC with these PCI vendor and device ids."""
+    return _nics_by_id().get((vendor, device))
+
+
+def nic_by_hca_type(hca_type: str) -> NicSpec | None:
+    """The NIC that ibstat and sysfs call `hca_type`, e.g. `MT4129`."""
+    return _nics_by_hca_type().get(hca_type.strip().upper())
+
+
+# --- systems ------------------------------------------------------------------------------------------------
+
+
+@cache
+def systems() -> tuple[SystemSpec, ...]:
+    """All known machines, those of a fixed make before the boards that integrators build around."""
+    return tuple(_system(row) for row in _load("systems.toml")["system"])
+
+
+def _system(row: dict[str, Any]) -> SystemSpec:
+    count, gbps = row.get("nics", (0, 0))
+    gpu, *others = row["gpu"]
+    return SystemSpec(
+        name=row["name"],
+        vendor=row["vendor"],
+        gpu=gpu,
+        gpus=row["gpus"],
+        compute_nics=count,
+        compute_nic_gbps=float(gbps),
+        nvlink=row["nvlink"],
+        nvswitches=row.get("nvswitches", 0),
+        sockets=row["sockets"],
+        virtual=row.get("virtual", False),
+        product_names=tuple(row.get("names", ())),
+        source=row["source"],
+        other_gpus=tuple(others),
+        nvlinks_per_gpu=row.get("nvlinks"),
+    )
+
+
+@cache
+def _product_patterns() -> tuple[tuple[re.Pattern[str], SystemSpec], ...]:
+    named = [(name, spec) for spec in systems() for name in spec.product_names]
+    named.sort(key=lambda item: -len(item[0]))
+    return tuple(
+        (re.compile(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", re.IGNORECASE), spec) for name, spec in named
+    )
+
+
+def system_by_product(text: str) -> SystemSpec | None:
+    """The machine whose DMI product name or instance type stands in `text`; the longest name that fits wins."""
+    for pattern, spec in _product_patterns():
+        if pattern.search(text[:_MAX_NAME]):
+            return spec
+    return None
+
+
+def match_system(
+    gpu_spec_name: str,
+    gpu_count: int,
+    compute_nic_count: int | None = None,
+    nvswitches: int | None = None,
+    virtual: bool | None = None,
+) -> tuple[SystemSpec, ...]:
+    """The machines that could be the one at hand, those whose NIC count fits first; None means not known.
+
+    `gpu_spec_name` is a `GpuSpec.name` or `.family`. A machine whose NICs are left open fits any number of them, and
+    one whose switches the sources do not place fits any number of those.
+    """
+    fitting = [
+        spec
+        for spec in systems()
+        if gpu_count == spec.gpus
+        and _has_gpu(spec, gpu_spec_name)
+        and (compute_nic_count is None or spec.compute_nics in (0, compute_nic_count))
+        and (nvswitches is None or _switches_fit(spec, nvswitches))
+        and (virtual is None or spec.virtual == virtual)
+    ]
+    if compute_nic_count is not None:
+        fitting.sort(key=lambda spec: spec.compute_nics != compute_nic_count)
+    return tuple(fitting)
+
+
+def _has_gpu(spec: SystemSpec, name: str) -> bool:
+    names = (spec.gpu, *spec.other_gpus)
+    return name in names or any(gpu.family == name for gpu in gpus() if gpu.name in names)
+
+
+def _switches_fit(spec: SystemSpec, seen: int) -> bool:
+    if seen and spec.nvlink != "nvswitch":
+        return False
+    return spec.nvswitches in (0, seen) or (seen == 0 and spec.virtual)
+
+
+# --- links --------------------------------------------------------------------------------------------------
+
+
+@cache
+def _pcie_generations() -> dict[int, PcieGeneration]:
+    return {row["gen"]: PcieGeneration(**row) for row in _load("links.toml")["pcie"]}
+
+
+def pcie(gen: int) -> PcieGeneration | None:
+    """A PCIe generation by number."""
+    return _pcie_generations().get(gen)
+
+
+def pcie_nccl_gbs(gen: int, width: int) -> float | None:
+    """What NCCL reckons for a PCIe link, GB/s in one direction: lanes x value / 80 (src/graph/topo.cc)."""
+    generation = pcie(gen)
+    return width * generation.nccl_value / 80 if generation is not None and 0 < width <= _MAX_LANES else None
+
+
+def pcie_line_gbs(gen: int, width: int) -> float | None:
+    """What the lanes carry after line coding and before packet headers, GB/s in one direction."""
+    generation = pcie(gen)
+    return width * generation.line_gbs_per_lane if generation is not None and 0 < width <= _MAX_LANES else None
+
+
+@lru_cache(maxsize=256)
+def nvlink_nccl_gbs(sm: int) -> float:
+    """What NCCL reckons per NVLink and direction for a compute capability (times ten), GB/s."""
+    for row in _load("links.toml")["nvlink"]["rows"]:
+        if row["min_sm"] <= sm <= row.get("max_sm", sm):
+            return float(row["gbs"])
+    return float(_load("links.toml")["nvlink"]["rows"][-1]["gbs"])
+
+
+@lru_cache(maxsize=256)
+def smp_gbs(arch: str, vendor: str | None = None, family: int | None = None, model: int | None = None) -> float:
+    """What NCCL reckons between two NUMA nodes, GB/s in one direction; 5000 (no bound) for processors it does not know.
+
+    `arch` as `uname -m` or NCCL's topology file says it, `vendor` as CPUID does. An Intel or Zhaoxin processor of
+    unknown family or model counts as unknown.
+    """
+    table = _load("links.toml")["smp"]
+    machine = _ARCHITECTURES.get(arch.lower(), arch.lower())
+    for row in table["rows"]:
+        if row["arch"] != machine or row.get("vendor", vendor) not in (vendor, (vendor or "").strip()):
+            continue
+        fits = _smp_row_fits(row, family, model)
+        if fits is None:
+            break
+        if fits:
+            return float(row["gbs"])
+    return float(table["unknown_gbs"])
+
+
+_ARCHITECTURES = {"aarch64": "arm64", "ppc64le": "ppc64", "amd64": "x86_64"}
+"""Other spellings of the names that NCCL uses."""
+
+
+def _smp_row_fits(row: dict[str, Any], family: int | None, model: int | None) -> bool | None:
+    """None: the row cannot be judged without the family or the model."""
+    if "family" in row:
+        if family is None:
+            return None
+        if family != row["family"]:
+            return False
+    if "min_model" in row:
+        if model is None:
+            return None
+        return bool(row["min_model"] <= model <= row.get("max_model", model))
+    return True
+
+
+def latency_us(kind: str) -> float | None:
+    """Time that one hop takes in NCCL's tuning model, microseconds; `kind` is `nvlink`, `pcie` or `network`."""
+    value = _load("links.toml")["latency"].get(f"{kind}_us")
+    return float(value) if isinstance(value, float) else None
