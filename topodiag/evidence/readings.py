@@ -84,7 +84,11 @@ class Notes:
         """A value that is there and makes no sense: unknown, and listed with what could not be read."""
         line, text = at if at is not None else value_line(file)
         self.miss(subject, name, why, file, (line, text))
-        self.parsed.leave(self._blob, line, quote(file, text), why)
+        self.leave(why, file, (line, text))
+
+    def leave(self, why: str, file: TreeFile, at: tuple[int, str]) -> None:
+        """A line of a file that is of no use, and is no value of anything."""
+        self.parsed.leave(self._blob, at[0], quote(file, at[1]), why)
 
 
 def is_absent(tree: Tree, path: str) -> bool:

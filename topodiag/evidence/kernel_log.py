@@ -1,0 +1,155 @@
+"""The kernel's messages of interest, from `dmesg` and `journalctl -k` in any of their time formats."""
+
+from __future__ import annotations
+
+import calendar
+import re
+import time
+from collections import deque
+from datetime import datetime
+
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.model.busid import normalise_bus_id
+from topodiag.model.system import KernelEvent
+
+MAX_EVENTS = 2000
+"""Events kept, the newest: a faulty link writes millions of the same line."""
+MAX_TEXT = 500
+"""Characters kept of one message."""
+MAX_LINE = 4096
+"""Characters of one line that are looked at; the kernel's own limit is about 1000."""
+
+_MONOTONIC = re.compile(r"(?:<[0-9]{1,3}>)?(?:[a-z]{2,8} *:[a-z]{3,7} *: ?)?\[ {0,10}([0-9]{1,10}\.[0-9]{1,9})\] ?")
+_CTIME = re.compile(
+    r"(?:[a-z]{2,8} *:[a-z]{3,7} *: ?)?\[([A-Z][a-z]{2} [A-Z][a-z]{2} {1,2}[0-9]{1,2} [0-9:]{8} [0-9]{4})\] ?"
+)
+_ISO = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2})(?:[.,][0-9]{1,9})?(Z|[+-][0-9]{2}:?[0-9]{2})? "
+)
+_SYSLOG = re.compile(r"[A-Z][a-z]{2} {1,2}[0-9]{1,2} [0-9:]{8} (?:\S{1,255} )?")
+_SENDER = re.compile(r"(?:[A-Za-z0-9_.-]{1,255} )?kernel: ?(?:\[ {0,10}[0-9]{1,10}\.[0-9]{1,9}\] ?)?")
+
+_BUS = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?"
+_ANY_BUS = re.compile(rf"(?<![0-9a-fA-F:]){_BUS}(?![0-9a-fA-F])")
+_XID = re.compile(rf"NVRM: Xid \((?:PCI:)?({_BUS})\): ([0-9]{{1,5}})")
+_SXID = re.compile(rf"SXid \((?:PCI:)?({_BUS})\): ([0-9]{{1,6}})")
+_BANDWIDTH = "available PCIe bandwidth, limited by"
+_AER = re.compile(r"(?:\bAER: (?=.*error)|PCIe Bus Error: )", re.IGNORECASE)
+_AER_SOURCE = re.compile(rf"received: (?:from )?({_BUS})|received from ({_BUS})")
+_NVRM = re.compile(
+    r"\bNVRM: |\bnvidia-(?:peermem|nvswitch[0-9]*|nvlink|modeset|uvm)\b.*\b(?:error|fail)", re.IGNORECASE
+)
+_NVRM_ROUTINE = re.compile(r"NVRM: (?:loading |GPU at PCI|GPU Board Serial|GPU [0-9a-f:.]+: board)", re.IGNORECASE)
+_LINK = re.compile(r"\blink(?: is)?:? (?:up|down)\b|\b(?:lost|gained) carrier\b", re.IGNORECASE)
+_NOT_A_NETWORK = re.compile(
+    r"\b(?:ata[0-9]+|sata|usb|veth\w*|docker[0-9]*|br-\w+|virbr\w*|cali\w*|lxc\w*)\b", re.IGNORECASE
+)
+_MLX5 = re.compile(
+    r"\bmlx5\w*\b.*(?:error|fail|fatal|timeout|timed out|health|unplugged|assert|syndrome|temperature|not responding"
+    r"|power|abort|dump|cannot)",
+    re.IGNORECASE,
+)
+_WRITES = re.compile(r"NVRM: Xid \(|SXid \(PCI:|available PCIe bandwidth, limited by|PCIe Bus Error: severity=")
+_STAMPED = re.compile(r"(?:<[0-9]{1,3}>)?\[ {0,10}[0-9]{1,10}\.[0-9]{6}\] \S")
+
+
+class KernelLog(Source[KernelEvent]):
+    """Reads the events of interest; every other line is no news and is passed over.
+
+    `time_s` is seconds since boot where the log has them, otherwise seconds since the epoch (a clock without a zone
+    is read as UTC), otherwise unknown.
+    """
+
+    kind = "kernel-log"
+    trust = 60
+
+    def recognises(self, head: str) -> bool:
+        lines = [line for line in head.split("\n") if line.strip()][:400]
+        stamped = sum(_STAMPED.match(line[:64]) is not None for line in lines)
+        ours = sum(_WRITES.search(line[:MAX_LINE]) is not None for line in lines)
+        foreign = sum(" NCCL " in line for line in lines)
+        return foreign == 0 and (ours > 0 or (stamped >= 1 and stamped * 2 >= len(lines)))
+
+    def parse(self, blob: Blob) -> Parsed[KernelEvent]:
+        parsed: Parsed[KernelEvent] = Parsed()
+        newest: deque[KernelEvent] = deque(maxlen=MAX_EVENTS)
+        found = 0
+        for number, text in blob.lines():
+            parsed.lines = number
+            event = _read_event(blob, number, text[:MAX_LINE])
+            if event is not None:
+                found += 1
+                newest.append(event)
+        parsed.records.extend(newest)
+        if found > MAX_EVENTS:
+            parsed.leave(blob, None, "", f"{found - MAX_EVENTS} older events were counted and not kept")
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[KernelEvent], draft: NodeDraft) -> None:
+        draft.events.extend(parsed.records)
+
+
+def _read_event(blob: Blob, number: int, line: str) -> KernelEvent | None:
+    when, message = _split(line.strip())
+    found = _classify(message)
+    if found is None:
+        return None
+    kind, bus, code = found
+    bus_id = normalise_bus_id(bus) if bus else None
+    return KernelEvent(kind, message[:MAX_TEXT], blob.origin(number, line), when, bus_id, code)
+
+
+def _split(line: str) -> tuple[float | None, str]:
+    """The time and the message, without the sender's name."""
+    when: float | None = None
+    if match := _MONOTONIC.match(line):
+        when = float(match[1])
+    elif match := _CTIME.match(line):
+        when = _ctime(match[1])
+    elif match := _ISO.match(line):
+        when = _iso(match[1], match[2])
+    else:
+        match = _SYSLOG.match(line)
+    message = line[match.end() :] if match else line
+    sender = _SENDER.match(message)
+    return when, message[sender.end() :] if sender else message
+
+
+def _ctime(text: str) -> float | None:
+    try:
+        return float(calendar.timegm(time.strptime(text, "%a %b %d %H:%M:%S %Y")))
+    except (ValueError, OverflowError):
+        return None
+
+
+def _iso(text: str, zone: str | None) -> float | None:
+    try:
+        return datetime.fromisoformat(text + (zone or "+00:00")).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def _classify(message: str) -> tuple[str, str | None, int | None] | None:
+    """Kind, bus id as written, and code; None for a line that is no news."""
+    if match := _XID.search(message):
+        return "xid", match[1], int(match[2])
+    if match := _SXID.search(message):
+        return "sxid", match[1], int(match[2])
+    if _BANDWIDTH in message:
+        return "pcie-bandwidth", _first_bus(message), None
+    if _AER.search(message):
+        source = _AER_SOURCE.search(message)
+        return "aer", (source[1] or source[2]) if source else _first_bus(message), None
+    if _NVRM.search(message):
+        return None if _NVRM_ROUTINE.search(message) else ("nvrm", _first_bus(message), None)
+    if _LINK.search(message) and not _NOT_A_NETWORK.search(message):
+        return "link", _first_bus(message), None
+    if _MLX5.search(message):
+        return "mlx5", _first_bus(message), None
+    return None
+
+
+def _first_bus(message: str) -> str | None:
+    match = _ANY_BUS.search(message)
+    return match[0] if match else None

@@ -1,0 +1,141 @@
+"""What systemd says of the services that a GPU node needs: `systemctl show`, `status`, `is-active`, `list-units`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import Blob, Parsed, Source
+
+_UNIT = r"[A-Za-z0-9:_.\\@-]{1,120}"
+_PROPERTY = re.compile(r"(Id|LoadState|ActiveState|SubState|Result)=(.{0,200})")
+_STATUS_HEAD = re.compile(rf"(?:[●○×↻*] ?)({_UNIT}\.service)(?: - .*)?")
+_STATUS_LOADED = re.compile(r"\s+Loaded: ([a-z-]+)\b")
+_STATUS_ACTIVE = re.compile(r"\s+Active: ([a-z-]+)\b(?: \(([a-z-]+)\))?")
+_NOT_FOUND = re.compile(rf"Unit ({_UNIT}) could not be found\.?")
+_LISTED = re.compile(rf"\s{{0,4}}(?:[●○×*] )?({_UNIT}\.service)\s+(loaded|not-found|masked)\s+([a-z]+)\s+([a-z-]+)\b")
+_ASKED = re.compile(rf"\S{{0,80}}[$#>]\s*(?:sudo )?systemctl is-active ({_UNIT})\s*")
+_STATES = frozenset(
+    {"active", "inactive", "failed", "activating", "deactivating", "reloading", "maintenance", "unknown"}
+)
+"""Unit states of org.freedesktop.systemd1; `is-active` says `unknown` or `inactive` of a unit that it does not know."""
+
+_RECOGNISED = (
+    re.compile(r"^(?:Id=\S+\.(?:service|target|socket)|(?:Load|Active|Sub)State=[a-z-]+)$", re.MULTILINE),
+    re.compile(rf"^[●○×*] ?{_UNIT}\.service\b.*\n\s+Loaded: ", re.MULTILINE),
+    re.compile(rf"^Unit {_UNIT} could not be found", re.MULTILINE),
+    re.compile(rf"^\s{{0,4}}(?:[●○×*] )?{_UNIT}\.service\s+(?:loaded|not-found|masked)\s+[a-z]+\s", re.MULTILINE),
+    re.compile(rf"systemctl is-active {_UNIT}\s*\n(?:active|inactive|failed|unknown)\b"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One unit as systemd describes it; empty words were not in the text."""
+
+    name: str
+    line: int
+    text: str
+    load: str = ""
+    active: str = ""
+    sub: str = ""
+    result: str = ""
+
+    @property
+    def word(self) -> str:
+        """The one word that matters: `not-found` for a unit that is not installed, otherwise its active state."""
+        return "not-found" if self.load == "not-found" else self.active
+
+
+@dataclass(slots=True)
+class _Block:
+    """The unit that the lines just read describe."""
+
+    line: int
+    text: str
+    values: dict[str, str]
+
+
+class Systemctl(Source[Unit]):
+    """Reads units from any of systemctl's outputs."""
+
+    kind = "systemctl"
+    trust = 70
+
+    def recognises(self, head: str) -> bool:
+        return any(pattern.search(head) for pattern in _RECOGNISED)
+
+    def parse(self, blob: Blob) -> Parsed[Unit]:
+        parsed: Parsed[Unit] = Parsed()
+        block: _Block | None = None
+        asked: str | None = None
+        for number, text in blob.lines():
+            parsed.lines = number
+            if asked is not None and text.strip() in _STATES:
+                parsed.records.append(Unit(asked, number, text, active=text.strip()))
+                asked = None
+                continue
+            given = _PROPERTY.fullmatch(text.rstrip())
+            if given is not None:
+                # A second value of a property begins the next unit, even where the blank line got lost.
+                if block is None or given[1] in block.values:
+                    _close(blob, parsed, block)
+                    block = _Block(number, text, {})
+                block.values[given[1]] = given[2]
+            elif head := _STATUS_HEAD.fullmatch(text.rstrip()):
+                _close(blob, parsed, block)
+                block = _Block(number, text, {"Id": head[1]})
+            elif block is not None and _read_status(block, number, text):
+                continue
+            elif not text.strip() or text == "--":
+                if block is not None and "ActiveState" in block.values:
+                    _close(blob, parsed, block)
+                    block = None
+            elif gone := _NOT_FOUND.fullmatch(text.strip()):
+                parsed.records.append(Unit(gone[1], number, text, load="not-found", active="inactive"))
+            elif listed := _LISTED.match(text):
+                parsed.records.append(Unit(listed[1], number, text, listed[2], listed[3], listed[4]))
+            elif question := _ASKED.fullmatch(text):
+                asked = question[1]
+        _close(blob, parsed, block)
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[Unit], draft: NodeDraft) -> None:
+        services = draft.single("services")
+        for unit in parsed.records:
+            origin = blob.origin(unit.line, unit.text)
+            name = unit.name.removesuffix(".service")
+            if unit.word == "unknown":
+                services.unread(name, "systemd does not know its state", origin)
+            else:
+                services.offer(name, unit.word, origin)
+
+
+def _read_status(block: _Block, number: int, text: str) -> bool:
+    """Take `Loaded:` and `Active:` of `systemctl status`; the line of the state becomes the unit's line."""
+    if loaded := _STATUS_LOADED.match(text):
+        block.values.setdefault("LoadState", loaded[1])
+        return True
+    if active := _STATUS_ACTIVE.match(text):
+        if "ActiveState" not in block.values:
+            block.values |= {"ActiveState": active[1], "SubState": active[2] or ""}
+            block.line, block.text = number, text
+        return True
+    return False
+
+
+def _close(blob: Blob, parsed: Parsed[Unit], block: _Block | None) -> None:
+    if block is None:
+        return
+    values = block.values
+    name, load, active = values.get("Id", ""), values.get("LoadState", ""), values.get("ActiveState", "")
+    if not re.fullmatch(_UNIT, name):
+        parsed.leave(blob, block.line, block.text, "a unit without a name")
+    elif active not in _STATES and load != "not-found":
+        parsed.leave(blob, block.line, block.text, "a unit without a known state")
+    else:
+        sub, result = values.get("SubState", ""), values.get("Result", "")
+        # Id may come anywhere in the block: the line of record is the block's first, quoted as what it says.
+        text = block.text if active in block.text else f"Id={name} LoadState={load} ActiveState={active}"
+        parsed.records.append(Unit(name, block.line, text, load, active, sub, result))
