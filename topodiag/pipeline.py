@@ -1,9 +1,9 @@
 """The wiring: from paths, or the live node, to a Result. The only place that knows all stages.
 
-    >>> from topodiag.pipeline import diagnose
-    >>> result = diagnose(["gpu-001.tar.gz"])
-    >>> [finding.id for finding in result.findings]
-    ['NVL001']
+>>> from topodiag.pipeline import diagnose
+>>> result = diagnose(["gpu-001.tar.gz"])
+>>> [finding.id for finding in result.findings]
+['NVL001']
 """
 
 from __future__ import annotations
@@ -12,12 +12,16 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from topodiag.checks.run import fold, run_checks
-from topodiag.evidence.bundle import Evidence, from_memory, open_evidence
+from topodiag.evidence.bundle import from_memory, open_evidence
 from topodiag.evidence.reader import ReadNode, read_node
 from topodiag.model.errors import InputError
 from topodiag.model.result import Result
+
+if TYPE_CHECKING:
+    from topodiag_probes.bundle import Bundle
 
 Progress = Callable[[str, str, float], None]
 """Called from several threads with `start` or `done`, a probe's name, and its seconds."""
@@ -49,13 +53,15 @@ def diagnose(paths: Sequence[str], *, options: Options | None = None) -> Result:
 
 def live(*, options: Options | None = None, on_progress: Progress | None = None) -> Result:
     """Diagnose this machine: the same code as for a bundle, on a capture that stays in memory."""
-    from topodiag_probes import capture as probes  # noqa: PLC0415 - starting the collector is this function's own job
-    from topodiag_probes import redact  # noqa: PLC0415
+    from topodiag_probes.capture import capture  # noqa: PLC0415 - a captured bundle needs no collector
+    from topodiag_probes.redact import Redactor  # noqa: PLC0415
 
     chosen = options or Options()
-    redactor = redact.Redactor() if chosen.redact else None
-    bundle = probes.capture(
-        deadline_s=chosen.deadline_s, sample_s=chosen.sample_s, redactor=redactor, on_progress=on_progress
+    bundle = capture(
+        deadline_s=chosen.deadline_s,
+        sample_s=chosen.sample_s,
+        redactor=Redactor() if chosen.redact else None,
+        on_progress=on_progress,
     )
     if chosen.save is not None:
         _save(bundle, chosen.save)
@@ -87,15 +93,15 @@ def _resolve(path: str) -> str:
     return str(fixture_path(path.removeprefix(FIXTURE_PREFIX))) if path.startswith(FIXTURE_PREFIX) else path
 
 
-def _save(bundle: object, path: str) -> None:
-    from topodiag_probes import capture as probes  # noqa: PLC0415
+def _save(bundle: Bundle, path: str) -> None:
+    from topodiag_probes.bundle import write_folder, write_tar  # noqa: PLC0415
 
     try:
         if path.endswith((".tar.gz", ".tgz")):
             with Path(path).open("wb") as file:
-                probes.write_tar(bundle, file)
+                write_tar(bundle, file)
         else:
-            probes.write_folder(bundle, path)
+            write_folder(bundle, path)
     except OSError as error:
         raise InputError(path, f"cannot be written: {error.strerror or error}") from None
 
@@ -113,4 +119,4 @@ def _judge(read: Sequence[ReadNode]) -> Result:
     )
 
 
-__all__ = ["Evidence", "Options", "diagnose", "fixture_path", "fixtures", "live"]
+__all__ = ["Options", "diagnose", "fixture_path", "fixtures", "live"]

@@ -295,4 +295,3 @@ def _item(entry: object) -> Item | None:
         needs_root=entry.get("needs_root") is True,
         sample=sample if type(sample) is int and 0 <= sample < 10 else 0,
     )
-

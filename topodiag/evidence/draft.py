@@ -178,9 +178,7 @@ class NodeDraft:
 
     def _find(self, kind: str, keys: dict[str, Any]) -> Entity:
         given = {name: key for name, key in keys.items() if key is not None}
-        found = [
-            self._index[kind, name, key].root for name, key in given.items() if (kind, name, key) in self._index
-        ]
+        found = [self._index[kind, name, key].root for name, key in given.items() if (kind, name, key) in self._index]
         if found:
             entity = found[0]
             for other in found[1:]:

@@ -83,11 +83,9 @@ def facts(model: type, entity: Entity, subject: str, apart: list[Disagreement]) 
         if name in _VARIES or fact.origin is None or fact.value is None:
             continue
         for offer in offers:
-            if offer.value is not None and offer.origin is not fact.origin and _fits(offer.value, kind):
-                if offer.sample == 0 and not _same(fact.value, offer.value):
-                    found = Disagreement(subject, name, str(fact.value), fact.origin, str(offer.value), offer.origin)
-                    apart.append(found)
-                    break
+            if offer.sample == 0 and _fits(offer.value, kind) and not _same(fact.value, offer.value):
+                apart.append(Disagreement(subject, name, str(fact.value), fact.origin, str(offer.value), offer.origin))
+                break
     return made
 
 

@@ -252,9 +252,7 @@ def build_paths(node: Node) -> dict[Pair, Path]:
             path = nic_path(gpu_vertex(gpu), nic_vertex(nic), table) or _matrix_path(node, gpu.label, nic.name)
             if path is not None:
                 made[gpu.label, nic.name] = path
-                made[nic.name, gpu.label] = Path(
-                    path.type, path.vertices[::-1], path.intended_gbs, path.negotiated_gbs
-                )
+                made[nic.name, gpu.label] = Path(path.type, path.vertices[::-1], path.intended_gbs, path.negotiated_gbs)
     return made
 
 

@@ -1,0 +1,50 @@
+"""PCI bus ids come to one spelling, whatever tool wrote them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id, slot_of
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("00000000:1B:00.0", "0000:1b:00.0"),
+        ("0000:1b:00.0", "0000:1b:00.0"),
+        ("1b:00.0", "0000:1b:00.0"),
+        ("PCI:0000:1b:00", "0000:1b:00.0"),
+        ("00000008:01:00.0", "0008:01:00.0"),
+        ("10000:e1:00.0", "10000:e1:00.0"),
+        (" 0000:1B:00.0\n", "0000:1b:00.0"),
+    ],
+)
+def test_every_spelling_means_one_function(written: str, meant: str) -> None:
+    assert normalise_bus_id(written) == meant
+
+
+@pytest.mark.parametrize("text", ["", "GPU0", "0000:1b:00.8", "0000:1b:20.0", "zz:00.0", "N/A", "1b000"])
+def test_other_text_is_no_bus_id(text: str) -> None:
+    assert normalise_bus_id(text) is None
+
+
+@pytest.mark.parametrize("text", ["FFFFFFFF:FF:FF.F", "FFFFFFFF:FF:FF.0", "ffffff:ff:ff.0"])
+def test_an_invisible_nvswitch_keeps_its_own_spelling(text: str) -> None:
+    assert normalise_bus_id(text) == NVSWITCH_BUS_ID
+
+
+def test_functions_of_one_card_share_a_slot() -> None:
+    assert slot_of("0000:1b:00.0") == slot_of("0000:1b:00.1")
+
+
+@given(st.integers(0, 0xFFFF), st.integers(0, 0xFF), st.integers(0, 0x1F), st.integers(0, 7))
+def test_normalising_twice_changes_nothing(domain: int, bus: int, dev: int, fn: int) -> None:
+    once = normalise_bus_id(f"{domain:08X}:{bus:02X}:{dev:02X}.{fn:X}")
+    assert once == f"{domain:04x}:{bus:02x}:{dev:02x}.{fn}"
+    assert normalise_bus_id(once) == once
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_a_bus_id_or_none(text: str) -> None:
+    made = normalise_bus_id(text)
+    assert made is None or normalise_bus_id(made) == made

@@ -1,0 +1,31 @@
+"""Linux cpu lists as sets."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topodiag.model.cpulist import MAX_CPU, format_cpulist, parse_cpulist
+
+
+def test_ranges_and_single_cpus() -> None:
+    assert parse_cpulist("0-2,8,64-65") == {0, 1, 2, 8, 64, 65}
+
+
+def test_an_empty_list_is_a_memory_only_node() -> None:
+    assert parse_cpulist("") == frozenset()
+
+
+@pytest.mark.parametrize("text", ["-31,64-95", "N/A", "0-", "3-1", "0-99999999999", "0x3", "٣"])
+def test_a_cut_or_foreign_list_is_no_list(text: str) -> None:
+    assert parse_cpulist(text) is None
+
+
+@given(st.sets(st.integers(0, 1023), max_size=64))
+def test_writing_and_reading_round_trips(cpus: set[int]) -> None:
+    assert parse_cpulist(format_cpulist(cpus)) == cpus
+
+
+@given(st.text(alphabet="0123456789-, ", max_size=30))
+def test_no_text_makes_a_set_larger_than_a_machine(text: str) -> None:
+    members = parse_cpulist(text)
+    assert members is None or all(cpu < MAX_CPU for cpu in members)
