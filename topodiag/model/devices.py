@@ -225,6 +225,8 @@ class NetDev:
     operstate: Fact[str] = Fact()
     carrier: Fact[bool] = Fact()
     speed_mbps: Fact[int] = Fact()
+    max_speed_mbps: Fact[int] = Fact()
+    """The fastest link mode that driver and port support."""
     mtu: Fact[int] = Fact()
     master: Fact[str] = Fact()
     driver: Fact[str] = Fact()

@@ -1,0 +1,215 @@
+"""What the network sources read: RDMA devices with their ports, and interfaces; and how they are offered to a draft.
+
+Facts are kept under the field names of `model.devices` (Nic, NicPort, NetDev), each as a `Cell` that knows its
+line, so that all formats share one way into the draft.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from topodiag.evidence.draft import Entity, NodeDraft
+from topodiag.evidence.interface import NO_READING, Blob, Parsed
+from topodiag.evidence.readings import quote
+from topodiag.evidence.tree import Tree, TreeFile
+from topodiag.model.provenance import MAX_QUOTE, NotObserved
+from topodiag.model.result import UnreadLine
+
+Value = str | int | float | bool | tuple[str, ...]
+Convert = Callable[[str], Value | None]
+Target = tuple[str, Convert]
+"""A field of the model's class, and how its cell becomes a value."""
+
+R = TypeVar("R")
+
+MAX_LINE = 4096
+"""Characters of the longest line worth reading: none of these formats comes near it."""
+
+MAX_PORT = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One value as it was read, or the reason why there is none; `line` from 1, `text` the line's own words."""
+
+    value: Value | None
+    line: int
+    text: str
+    why: str = ""
+
+
+Cells = dict[str, Cell]
+
+
+@dataclass(frozen=True, slots=True)
+class PortRecord:
+    """One port; facts by field name of `NicPort`, counters by the kernel's name."""
+
+    number: int
+    line: int
+    facts: Cells = field(default_factory=dict)
+    counters: Cells = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RdmaRecord:
+    """One RDMA device; facts by field name of `Nic`. Without a name nothing says which device the facts are of."""
+
+    name: str
+    line: int
+    bus_id: str | None = None
+    facts: Cells = field(default_factory=dict)
+    counters: Cells = field(default_factory=dict)
+    ports: dict[int, PortRecord] = field(default_factory=dict)
+    netdevs: Cells = field(default_factory=dict)
+    """Interfaces of the same PCI function by name."""
+
+    def port(self, number: int, line: int) -> PortRecord:
+        return self.ports.setdefault(number, PortRecord(number, line))
+
+
+@dataclass(frozen=True, slots=True)
+class NetDevRecord:
+    """One network interface; facts by field name of `NetDev`, counters by the kernel's or the driver's name."""
+
+    name: str
+    line: int
+    facts: Cells = field(default_factory=dict)
+    counters: Cells = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a text being read."""
+
+    number: int
+    text: str
+
+    def put(self, facts: Cells, name: str, value: Value | None, why: str = "") -> None:
+        """Keep a value under a field name; the first good one stays."""
+        kept = facts.get(name)
+        if kept is None or (kept.value is None and value is not None):
+            facts[name] = Cell(value, self.number, self.text.strip()[:MAX_QUOTE], why if value is None else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[R]):
+    """A text being read, and what came of it so far."""
+
+    blob: Blob
+    parsed: Parsed[R]
+
+    def lines(self) -> Iterator[Line]:
+        """The lines that can belong to one of these formats; longer ones are left aside."""
+        for number, text in self.blob.lines():
+            self.parsed.lines = number
+            if len(text) > MAX_LINE:
+                self.parsed.leave(self.blob, number, text[:MAX_QUOTE], "line too long for this format")
+            else:
+                yield Line(number, text)
+
+    def leave(self, line: Line, why: str) -> None:
+        self.parsed.leave(self.blob, line.number, line.text, why)
+
+    def read(self, line: Line, cell: str, facts: Cells, target: Target) -> None:
+        """Convert one cell and keep it; one that is no value loses itself only, and is reported unless empty."""
+        name, convert = target
+        value = convert(cell)
+        why = f"no {name.replace('_', ' ')} in {cell.strip()[:40]!r}"
+        line.put(facts, name, value, why)
+        # All zeros is how the tools print a GUID that nobody has set: understood, and still no reading.
+        if value is None and cell.strip().lower() not in NO_READING and cell.strip(" \t0x:"):
+            self.leave(line, why)
+
+
+def offer_cells(blob: Blob, entity: Entity, facts: Mapping[str, Cell]) -> None:
+    for name, read in facts.items():
+        origin = blob.origin(read.line, read.text)
+        if read.value is None:
+            entity.unread(name, read.why or "no value", origin)
+        else:
+            entity.offer(name, read.value, origin)
+
+
+def offer_counters(blob: Blob, entity: Entity, counters: Mapping[str, Cell], subject: str, draft: NodeDraft) -> None:
+    """Offer the counters that have a value; what failed is one line for all of them, not one each."""
+    failed: list[str] = []
+    why = ""
+    for name, read in counters.items():
+        if isinstance(read.value, int):
+            entity.count(name, read.value, blob.origin(read.line, read.text))
+        else:
+            failed.append(name)
+            why = why or read.why
+    if failed and draft.sample == 0:
+        named = ", ".join(failed[:4]) + (f" and {len(failed) - 4} more" if len(failed) > 4 else "")
+        draft.missing.append(NotObserved(f"counters of {subject}: {named}", why))
+
+
+def fill_rdma(blob: Blob, record: RdmaRecord, draft: NodeDraft) -> None:
+    """Offer one RDMA device, its ports and the interfaces of its function."""
+    if not record.name:
+        return
+    nic = draft.nic(rdma=record.name, bus_id=record.bus_id)
+    offer_cells(blob, nic, record.facts)
+    offer_counters(blob, nic, record.counters, record.name, draft)
+    for number, port in record.ports.items():
+        child = nic.child("port", number)
+        offer_cells(blob, child, port.facts)
+        offer_counters(blob, child, port.counters, f"{record.name} port {number}", draft)
+    if record.bus_id is not None:
+        for name, read in record.netdevs.items():
+            draft.netdev(name).offer("bus_id", record.bus_id, blob.origin(read.line, read.text))
+
+
+def fill_netdev(blob: Blob, record: NetDevRecord, draft: NodeDraft) -> None:
+    """Offer one interface."""
+    if record.name:
+        entity = draft.netdev(record.name)
+        offer_cells(blob, entity, record.facts)
+        offer_counters(blob, entity, record.counters, record.name, draft)
+
+
+def by_device(tree: Tree, folder: str) -> dict[str, dict[str, TreeFile]]:
+    """Files below a folder by the first name under it, in one pass: `{"mlx5_0": {"ports/1/state": file, "": link}}`."""
+    start = folder + "/"
+    groups: dict[str, dict[str, TreeFile]] = {}
+    for path, file in tree.files.items():
+        if path.startswith(start):
+            name, _, rest = path[len(start) :].partition("/")
+            groups.setdefault(name, {})[rest] = file
+    return groups
+
+
+def read_file(file: TreeFile, convert: Convert, what: str) -> Cell:
+    """The converted content of a captured file, or why there is none."""
+    line = file.lines[0][0] if file.lines else file.at
+    shown = quote(file)[:MAX_QUOTE]
+    if file.error is not None:
+        return Cell(None, line, shown, file.error[:80])
+    text = file.text
+    if text is None:
+        return Cell(None, line, shown, "no content was captured")
+    value = convert(text) if len(text) <= MAX_LINE else None
+    return Cell(value, line, shown, "" if value is not None else f"no {what} in {text[:40]!r}")
+
+
+def presence(file: TreeFile, value: Value) -> Cell:
+    """A value that a name or a link says, rather than content."""
+    return Cell(value, file.at, quote(file)[:MAX_QUOTE])
+
+
+def leave_bad(blob: Blob, parsed: Parsed[RdmaRecord] | Parsed[NetDevRecord], file: TreeFile, read: Cell) -> None:
+    """Report a file whose text was not understood; one that the kernel refused was understood well."""
+    if read.value is None and file.error is None and (file.text or "").lower() not in NO_READING:
+        parsed.leave(blob, read.line, read.text, read.why)
+
+
+def carry_over(parsed: Parsed[RdmaRecord] | Parsed[NetDevRecord], tree_parsed: Parsed[TreeFile]) -> None:
+    """Take the line count and the unread lines of the tree itself."""
+    parsed.lines = tree_parsed.lines
+    parsed.unread_count += tree_parsed.unread_count
+    kept: list[UnreadLine] = tree_parsed.unread
+    parsed.unread.extend(kept)
