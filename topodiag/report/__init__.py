@@ -1,0 +1,1 @@
+"""The outputs: one file each behind one interface. They translate a Result and decide nothing."""

@@ -1,0 +1,109 @@
+"""What the result does not rest on: unanswered checks, evidence not seen, sources at odds, lines not understood."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from topodiag.model.finding import Outcome, Status
+from topodiag.model.provenance import Disagreement, NotObserved
+from topodiag.model.result import Result
+from topodiag.report.marks import more
+from topodiag.report.text import Page
+from topodiag.report.words import plural
+
+SHOWN = 8
+"""Lines of each kind before the rest is only counted (`-v` shows all)."""
+
+
+def draw_gaps(page: Page, result: Result) -> None:
+    """All four, each only when there is something to say."""
+    _draw_unknown(page, result.with_status(Status.UNKNOWN))
+    _draw_not_observed(page, gaps_of(result))
+    _draw_disagreements(page, [d for node in result.nodes for d in node.disagreements])
+    _draw_unread(page, result)
+    if page.style.verbose:
+        _draw_silent(page, result)
+
+
+def gaps_of(result: Result) -> list[NotObserved]:
+    """What was not observed, of the run and of its nodes, each once."""
+    return list(dict.fromkeys((*result.not_observed, *(gap for node in result.nodes for gap in node.not_observed))))
+
+
+def _draw_unknown(page: Page, outcomes: Sequence[Outcome]) -> None:
+    if not outcomes:
+        return
+    page.blank()
+    page.add(page.text(("? ", "unknown")), (plural(len(outcomes), "check") + " could not judge", "strong"))
+    _draw_by_reason(page, ((outcome.check, outcome.why or "no reason given") for outcome in outcomes))
+
+
+def _draw_silent(page: Page, result: Result) -> None:
+    for status, title in ((Status.CLEAN, "found nothing"), (Status.NOT_APPLICABLE, "not applicable here")):
+        outcomes = result.with_status(status)
+        if outcomes:
+            page.blank()
+            page.add("  ", (f"{plural(len(outcomes), 'check')}: {title}", "strong"))
+            _draw_by_reason(page, ((outcome.check, outcome.why) for outcome in outcomes))
+
+
+def _draw_not_observed(page: Page, gaps: Sequence[NotObserved]) -> None:
+    if not gaps:
+        return
+    page.blank()
+    rooted = sum(1 for gap in gaps if gap.needs_root)
+    need = f"  {rooted} of these {'needs' if rooted == 1 else 'need'} root" if rooted else ""
+    page.add(page.text(("? ", "unknown")), (plural(len(gaps), "thing") + " not observed", "strong"), (need, "doubtful"))
+    _draw_by_reason(page, ((gap.what + (" (root)" if gap.needs_root else ""), gap.why) for gap in gaps))
+
+
+def _draw_by_reason(page: Page, pairs: Iterable[tuple[str, str]]) -> None:
+    """Lines `reason: things`, things of one reason together, in the order in which reasons first came."""
+    by_reason: dict[str, list[str]] = defaultdict(list)
+    for what, why in pairs:
+        by_reason[why].append(what)
+    reasons = list(by_reason.items())
+    shown = reasons if page.style.verbose else reasons[:SHOWN]
+    for why, whats in shown:
+        distinct = list(dict.fromkeys(whats))
+        names = distinct if page.style.verbose else distinct[:SHOWN]
+        rest = f" and {len(distinct) - len(names)} more" if len(distinct) > len(names) else ""
+        page.add("    ", ", ".join(names) + rest, (f"  {why}", "dim"))
+    if len(reasons) > len(shown):
+        page.add("    ", (more(len(reasons) - len(shown), "reason"), "dim"))
+
+
+def _draw_disagreements(page: Page, items: Sequence[Disagreement]) -> None:
+    if not items:
+        return
+    page.blank()
+    page.add(page.text(("● ", "info")), (f"sources disagree on {plural(len(items), 'value')}", "strong"))
+    shown = items if page.style.verbose else items[:SHOWN]
+    for item in shown:
+        page.add(
+            page.text("    ", item.subject, " ", item.field, "  "),
+            ("took ", "dim"), item.taken, (f" ({item.taken_from})", "dim"),
+            (", not ", "dim"), item.other, (f" ({item.other_from})", "dim"),
+        )  # fmt: skip
+    if len(items) > len(shown):
+        page.add("    ", (more(len(items) - len(shown), "value"), "dim"))
+
+
+def unread_count(result: Result) -> int:
+    """Lines that no parser understood, those kept without their text too."""
+    return max(sum(piece.unparsed for piece in result.inputs), len(result.unread))
+
+
+def _draw_unread(page: Page, result: Result) -> None:
+    count = unread_count(result)
+    if not count:
+        return
+    page.blank()
+    page.add(page.text(("● ", "info")), (f"{plural(count, 'line')} of the evidence not understood", "strong"))
+    shown = result.unread if page.style.verbose else result.unread[:3]
+    for line in shown:
+        place = line.source if line.line is None else f"{line.source}:{line.line}"
+        page.add("    ", (place, "close"), f"  {line.text}", (f"  {line.why}", "dim"))
+    if count > len(shown):
+        page.add("    ", (more(count - len(shown), "line"), "dim"))

@@ -1,0 +1,95 @@
+"""The head of the table: the verdict on a node in one line, and which machine it is in the next."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from topodiag.model.devices import NicRole
+from topodiag.model.finding import Severity
+from topodiag.model.node import Node
+from topodiag.model.result import Result
+from topodiag.report.text import Page, Part
+from topodiag.report.words import Sight, counted, findings_of, gpu_sight, judged, number, plural
+
+SIGNS = {Severity.ERROR: "✖", Severity.WARNING: "▲", Severity.INFO: "●"}
+
+
+def draw_header(page: Page, result: Result, node: Node) -> None:
+    """Verdict, machine, software. Says healthy only of what was seen, and only when GPUs were."""
+    sight = gpu_sight(node)
+    checks = judged(result, node.host)
+    found = counted(findings_of(result, node))
+    host = (node.host or "this node", "strong")
+    if found:
+        worst = found[0][0]
+        counts = page.join(((words, str(severity)) for severity, words in found), ", ")
+        page.add(page.text((SIGNS[worst], str(worst)), " ", host, "  "), counts, (f"  ({checks})", "dim"))
+    elif sight.sight is not Sight.SEEN:
+        verdict = "no NVIDIA GPU here" if sight.sight is Sight.NONE else "not judged: the GPUs could not be read"
+        page.add(page.text(("?", "unknown"), " ", host, "  "), (verdict, "unknown"), (f"  ({checks})", "dim"))
+    elif not checks.judged:
+        page.add(page.text(("?", "unknown"), " ", host, "  "), ("nothing could be judged", "unknown"), f"  ({checks})")
+    else:
+        page.add(
+            page.text(("✔", "ok"), " ", host, "  "),
+            ("no faults found in what was seen", "ok"),
+            (f"  ({checks})", "dim"),
+        )
+    page.add("  ", page.join(_machine(node), (" · ", "dim")))
+    if sight.sight is not Sight.SEEN:
+        label = "no NVIDIA GPU: " if sight.sight is Sight.NONE else "GPUs unknown: "
+        page.add(page.text("  ", (label, "unknown")), sight.why)
+    software = _software(node)
+    if software and not page.style.quiet:
+        page.add("  ", (" · ".join(software), "dim"))
+
+
+def _machine(node: Node) -> list[Part]:
+    words: list[Part] = []
+    if node.system.value:
+        words.append((node.system.value, "strong"))
+    names = Counter(gpu.name.get("GPU of unknown model") for gpu in node.gpus)
+    if len(names) == 1 and node.gpus and not node.gpus[0].name.known:
+        words.append(plural(len(node.gpus), "GPU"))
+    else:
+        words.extend(f"{count}× {name}" for name, count in names.items())
+    words.extend(_nics(node))
+    if node.nvswitches:
+        words.append(plural(len(node.nvswitches), "NVSwitch", "NVSwitches"))
+    if not words:
+        words.append("machine unknown")
+    return words
+
+
+def _nics(node: Node) -> list[str]:
+    compute = [nic for nic in node.nics if nic.role is NicRole.COMPUTE]
+    others = Counter(nic.role for nic in node.nics if nic.role is not NicRole.COMPUTE)
+    words = []
+    if compute:
+        rates = {port.rate_gbps.value for nic in compute for port in nic.ports if port.rate_gbps.value}
+        at = f" at {number(rates.pop())} Gb/s" if len(rates) == 1 else ""
+        words.append(f"{plural(len(compute), 'compute NIC')}{at}")
+    for role in (NicRole.STORAGE, NicRole.MANAGEMENT):
+        if others[role]:
+            words.append(f"{others[role]} {role.value}")
+    if others[NicRole.UNKNOWN]:
+        words.append(plural(others[NicRole.UNKNOWN], "NIC") + (" of unknown role" if compute else ""))
+    return words
+
+
+def _software(node: Node) -> list[str]:
+    words = []
+    if node.cpu.name.value:
+        sockets = node.cpu.sockets.value
+        words.append(f"{sockets}× {node.cpu.name.value}" if sockets and sockets > 1 else node.cpu.name.value)
+    for label, fact in (
+        ("driver", node.os.driver_version),
+        ("CUDA", node.os.cuda_version),
+        ("Linux", node.os.kernel),
+        ("guest of", node.os.virtualization),
+        ("in", node.os.container),
+        ("captured", node.time),
+    ):
+        if fact.value and fact.value != "none":
+            words.append(f"{label} {fact.value}")
+    return words

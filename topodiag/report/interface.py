@@ -1,0 +1,36 @@
+"""What a report is: it turns one Result into text on a stream. It judges nothing and reads no file.
+
+Adding one is a file with a `Report` subclass and a line in `registry.py`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, TextIO
+
+from topodiag.model.result import Result
+
+MIN_WIDTH = 40
+"""Columns below which nothing can be laid out; narrower terminals get lines of this length."""
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How the reader's end wants it. `width` in terminal columns; `verbose` above 0 folds nothing away."""
+
+    width: int = 80
+    color: bool = False
+    ascii: bool = False
+    verbose: int = 0
+    quiet: bool = False
+
+
+class Report(ABC):
+    """One output format, called by its `name` on the command line."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def render(self, result: Result, stream: TextIO, style: Style) -> None:
+        """Write the result. Raises nothing of its own for any content; errors of the stream pass through."""

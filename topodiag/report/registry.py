@@ -1,0 +1,27 @@
+"""Every report, one line each."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from topodiag.report.interface import Report
+
+_REPORTS = {
+    "table": "table:Table",
+    "json": "json_report:JsonReport",
+    "prometheus": "prometheus:Prometheus",
+    "nagios": "nagios:Nagios",
+}
+
+
+def names() -> tuple[str, ...]:
+    return tuple(_REPORTS)
+
+
+def report(name: str) -> Report:
+    """The report of this name; KeyError when there is none."""
+    module, _, cls = _REPORTS[name].partition(":")
+    made = getattr(import_module(f"topodiag.report.{module}"), cls)()
+    if not isinstance(made, Report) or made.name != name:
+        raise TypeError(f"{_REPORTS[name]} is registered as {name} and is not that report")
+    return made

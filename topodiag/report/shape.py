@@ -1,0 +1,97 @@
+"""The shape of a node's PCI hierarchy, reduced to what lies between CPUs, GPUs, NICs and NVSwitches."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from topodiag.model.devices import Gpu, Nic, PciDevice
+from topodiag.model.node import Node
+
+MAX_DEPTH = 24
+"""Bridges drawn above one device: real machines have up to about ten, a made-up tree may have thousands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One end of the tree: a GPU, a NIC or an NVSwitch, with its PCI function and the lone bridges just above it."""
+
+    device: Gpu | Nic | PciDevice
+    pci: PciDevice | None = None
+    bridges: tuple[PciDevice, ...] = ()
+
+
+@dataclass(slots=True)
+class Branch:
+    """A bridge with several things below it; `bridges` are it and the lone ones above it, top first."""
+
+    bridges: tuple[PciDevice, ...]
+    children: list[Branch | Leaf] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Group:
+    """All that hangs off one NUMA node; `numa` is None where that is unknown."""
+
+    numa: int | None
+    children: list[Branch | Leaf] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Stem:
+    bridge: PciDevice | None
+    stems: dict[str, _Stem] = field(default_factory=dict)
+    ends: list[Leaf] = field(default_factory=list)
+
+
+def has_tree(node: Node) -> bool:
+    """Whether the PCI hierarchy of the GPUs or NICs is known at all."""
+    ids = [*(gpu.bus_id for gpu in node.gpus), *(nic.bus_id for nic in node.nics)]
+    known = [node.pci[bus_id] for bus_id in ids if bus_id and bus_id in node.pci]
+    return any(device.parent or device.root for device in known)
+
+
+def shape_of(node: Node, named: Callable[[str], bool]) -> list[Group]:
+    """The groups in the order of their NUMA ids, unknown last. Bridges that `named` are never folded away."""
+    stems: dict[int | None, _Stem] = defaultdict(lambda: _Stem(None))
+    ends: tuple[Gpu | Nic | PciDevice, ...] = (*node.gpus, *node.nics, *node.nvswitches)
+    for device in ends:
+        pci = node.pci.get(device.bus_id) if device.bus_id else None
+        chain = node.ancestors(device.bus_id)[::-1][:MAX_DEPTH] if device.bus_id else ()
+        at = stems[_numa(device, pci, chain)]
+        for bridge in chain:
+            at = at.stems.setdefault(bridge.bus_id, _Stem(bridge))
+        at.ends.append(Leaf(device, pci))
+    groups = [Group(numa, _children(stem, named)) for numa, stem in stems.items()]
+    return sorted(groups, key=lambda group: (group.numa is None, group.numa or 0))
+
+
+def _numa(device: Gpu | Nic | PciDevice, pci: PciDevice | None, chain: tuple[PciDevice, ...]) -> int | None:
+    facts = [device.numa, *([pci.numa] if pci else []), *(bridge.numa for bridge in reversed(chain))]
+    for fact in facts:
+        if fact.value is not None and fact.value >= 0:
+            return fact.value
+    return None
+
+
+def _children(stem: _Stem, named: Callable[[str], bool]) -> list[Branch | Leaf]:
+    made: list[tuple[tuple[bool, str], Branch | Leaf]] = []
+    for leaf in stem.ends:
+        made.append(((not leaf.device.bus_id, leaf.device.bus_id or _label(leaf)), leaf))
+    for below in stem.stems.values():
+        assert below.bridge is not None  # noqa: S101 - only the root stem has none
+        children = _children(below, named)
+        only = children[0] if len(children) == 1 and not named(below.bridge.bus_id) else None
+        if isinstance(only, Leaf):
+            child: Branch | Leaf = Leaf(only.device, only.pci, (below.bridge, *only.bridges))
+        elif isinstance(only, Branch):
+            child = Branch((below.bridge, *only.bridges), only.children)
+        else:
+            child = Branch((below.bridge,), children)
+        made.append(((False, below.bridge.bus_id), child))
+    return [child for _, child in sorted(made, key=lambda pair: pair[0])]
+
+
+def _label(leaf: Leaf) -> str:
+    return f"{leaf.device.index:09d}" if isinstance(leaf.device, Gpu) else getattr(leaf.device, "name", "")

@@ -1,0 +1,65 @@
+"""The terminal report: verdict, the machine as a tree and a matrix, the findings, and what was not seen."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from rich.console import Console
+
+from topodiag.model.node import Node
+from topodiag.model.result import Result
+from topodiag.report.findings import draw_findings
+from topodiag.report.gaps import draw_gaps
+from topodiag.report.header import draw_header
+from topodiag.report.interface import Report, Style
+from topodiag.report.marks import Marks
+from topodiag.report.matrix import draw_matrix
+from topodiag.report.text import Page
+from topodiag.report.tree import draw_tree
+from topodiag.report.words import findings_of
+
+NODES_DRAWN = 4
+"""Machines drawn with tree and matrix; above that only those with findings get their head line (`-v` draws all)."""
+
+
+class Table(Report):
+    """What a person reads. Every line fits `style.width`; nothing foreign reaches the terminal unescaped."""
+
+    name = "table"
+
+    def render(self, result: Result, stream: TextIO, style: Style) -> None:
+        page = Page(style)
+        if not result.nodes:
+            page.add(page.text(("?", "unknown"), " "), ("no machine was found in the evidence", "unknown"))
+        many = len(result.nodes) > NODES_DRAWN and not style.verbose
+        for node in result.nodes:
+            page.blank()
+            draw_header(page, result, node)
+            if not (many or style.quiet):
+                _draw_machine(page, result, node)
+        draw_findings(page, result.findings, several_nodes=len(result.nodes) > 1)
+        if not style.quiet:
+            draw_gaps(page, result)
+        _write(page, stream, style)
+
+
+def _draw_machine(page: Page, result: Result, node: Node) -> None:
+    findings = findings_of(result, node)
+    draw_tree(page, node, Marks(findings))
+    draw_matrix(page, node, findings)
+
+
+def _write(page: Page, stream: TextIO, style: Style) -> None:
+    console = Console(
+        file=stream,
+        width=page.width,
+        color_system="standard" if style.color else None,
+        force_terminal=style.color,
+        no_color=not style.color,
+        legacy_windows=False,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+    for line in page.lines:
+        console.print(line, soft_wrap=True)

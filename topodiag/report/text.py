@@ -1,0 +1,162 @@
+"""Text that is safe to print: foreign strings made harmless, and lines that never exceed the page.
+
+Host names, product names and log lines come from outside. Control characters, escape sequences and invisible or
+direction-changing characters are shown as escapes, never sent to a terminal.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from topodiag.report.interface import MIN_WIDTH, Style
+
+MAX_CHARS = 400
+"""Longest foreign string printed: twice a quoted evidence line, and a screenful of nothing for a hostile one."""
+
+_PLAIN = str.maketrans(
+    {
+        "✖": "X", "▲": "!", "●": "i", "✔": "+", "├": "|", "└": "`", "│": "|", "─": "-", "·": "|", "…": "...", "•": "-",
+        "×": "x", "–": "-", "—": "-", "−": "-", "→": "->", "←": "<-", "≥": ">=", "≤": "<=", "≈": "~", "±": "+-",
+        "µ": "u", "μ": "u", "Δ": "delta", "°": "deg", "®": "(R)", "™": "(TM)", "“": '"', "”": '"', "‘": "'", "’": "'",
+    }
+)  # fmt: skip
+"""The signs that this program and datasheets use, in ASCII; any other character is shown as its escape."""
+
+# Categories of Unicode that show nothing, move the cursor or change the direction of what follows.
+_UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+_HUES = {
+    "error": "bold red",
+    "warning": "bold yellow",
+    "info": "bold cyan",
+    "ok": "bold green",
+    "unknown": "bold magenta",
+    "strong": "bold",
+    "dim": "dim",
+    "sick": "bold red",
+    "doubtful": "yellow",
+    "nvlink": "green",
+    "near": "bold cyan",
+    "close": "cyan",
+    "far": "yellow",
+    "remote": "dim",
+    "name": "bold",
+    "": "",
+}
+
+
+def _escape(char: str) -> str:
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def clean(text: object, *, ascii_only: bool = False, limit: int = MAX_CHARS) -> str:
+    """One line that is safe on a terminal, at most `limit` characters of the original."""
+    line = str(text)
+    if len(line) > limit:
+        line = line[: limit - 1] + "…"
+    if ascii_only:
+        line = line.translate(_PLAIN)
+    if line.isascii() and line.isprintable():
+        return line
+    out: list[str] = []
+    marks = 0
+    for char in line:
+        category = unicodedata.category(char)
+        # Combining marks take no room: a pile of them on one letter would cover the lines above.
+        marks = marks + 1 if category in {"Mn", "Me"} else 0
+        if char in "\t\n\r":
+            out.append(" ")
+        elif category in _UNSAFE or marks > 2 or (ascii_only and not char.isascii()):
+            out.append(_escape(char))
+        else:
+            out.append(" " if category == "Zs" else char)
+    return "".join(out)
+
+
+Part = str | tuple[str, str] | Text
+
+
+class Page:
+    """Lines under construction, each within the width. All text passes through `clean`; hues are named, not coded."""
+
+    def __init__(self, style: Style) -> None:
+        self.style = style
+        self.width = max(style.width, MIN_WIDTH)
+        self.lines: list[Text] = []
+        self._console = Console(width=self.width, color_system=None, force_terminal=False)
+
+    def clean(self, text: object, limit: int = MAX_CHARS) -> str:
+        return clean(text, ascii_only=self.style.ascii, limit=limit)
+
+    def text(self, *parts: Part) -> Text:
+        """One Text of strings, (string, hue) pairs and Texts made by this page."""
+        made = Text(no_wrap=True)
+        for part in parts:
+            if isinstance(part, Text):
+                made.append_text(part)
+            elif isinstance(part, tuple):
+                made.append(self.clean(part[0]), _HUES[part[1]] or None)
+            else:
+                made.append(self.clean(part))
+        return made
+
+    def join(self, parts: Iterable[Part], glue: Part) -> Text:
+        made = Text(no_wrap=True)
+        for number, part in enumerate(parts):
+            if number:
+                made.append_text(self.text(glue))
+            made.append_text(self.text(part))
+        return made
+
+    def blank(self) -> None:
+        if self.lines and self.lines[-1].plain:
+            self.lines.append(Text())
+
+    def add(self, prefix: Part, *parts: Part, under: Part | None = None) -> None:
+        """A line: `prefix`, then the rest wrapped beside it. `under` stands below the prefix on further lines."""
+        head, body = self.text(prefix), self.text(*parts)
+        if head.cell_len > self.width // 2 and head.cell_len + min(body.cell_len, 24) > self.width:
+            self.lines.extend(self._wrap(head, self.width))
+            head = self.text(under or "", " " * 6)
+        below = self.text(under or "")
+        below.append(" " * (head.cell_len - below.cell_len))
+        room = max(self.width - head.cell_len, 8)
+        for number, line in enumerate(self._wrap(body, room) or [Text()]):
+            whole = (head if number == 0 else below).copy()
+            whole.append_text(line)
+            whole.rstrip()
+            self.lines.append(self.cut(whole, self.width))
+
+    def _wrap(self, text: Text, width: int) -> list[Text]:
+        if text.cell_len <= width:
+            return [text]
+        lines = list(text.wrap(self._console, width, no_wrap=False, overflow="fold"))
+        for line in lines:
+            line.rstrip()
+        return [line for line in lines if line.plain]
+
+    def cut(self, text: Text, width: int) -> Text:
+        """The text within `width` columns, its end marked when something was cut."""
+        if text.cell_len <= width:
+            return text
+        mark = self.clean("…")
+        short = text.copy()
+        short.truncate(max(width - len(mark), 0), overflow="crop")
+        short.append(mark)
+        return short
+
+    def pad(self, text: Text, width: int) -> Text:
+        made = text.copy()
+        made.append(" " * max(width - text.cell_len, 0))
+        return made
+
+
+def width_of(text: str) -> int:
+    """Terminal columns of a string."""
+    return cell_len(text)

@@ -1,0 +1,141 @@
+"""What every report says alike: counts in words, whether the GPUs were seen, and what came of the checks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from topodiag.model.devices import PciKind
+from topodiag.model.finding import Finding, Severity, Status
+from topodiag.model.node import Node
+from topodiag.model.result import Result
+
+NVIDIA = 0x10DE
+"""PCI vendor id of NVIDIA (PCI-SIG member list)."""
+
+_DRIVER_KINDS = frozenset({"nvml", "nvidia-smi-xml", "nvidia-smi-topo", "nvidia-smi-nvlink", "nvidia-smi-p2p"})
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def severity_counts(findings: Iterable[Finding]) -> dict[Severity, int]:
+    """How many of each, worst first; zeros are there."""
+    made = dict.fromkeys(sorted(Severity, reverse=True), 0)
+    for finding in findings:
+        made[finding.severity] += 1
+    return made
+
+
+def counted(findings: Iterable[Finding]) -> list[tuple[Severity, str]]:
+    """`[(ERROR, "2 errors"), (INFO, "1 note")]`, only what there is."""
+    names = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+    return [(severity, plural(n, names[severity])) for severity, n in severity_counts(findings).items() if n]
+
+
+def findings_of(result: Result, node: Node) -> tuple[Finding, ...]:
+    """The findings on this node; one that names no node is everybody's."""
+    return tuple(f for f in result.findings if not f.where.nodes or node.host in f.where.nodes)
+
+
+class Sight(Enum):
+    """What is known of a node's GPUs."""
+
+    SEEN = "seen"
+    NONE = "none"
+    """There is no NVIDIA GPU, and the evidence says so."""
+    HIDDEN = "hidden"
+    """There are GPUs on the bus, and the driver did not speak of them."""
+    UNREAD = "unread"
+    """The evidence does not say: a command hung, or nothing about GPUs was given."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuSight:
+    """The answer and the sentence that says how it is known."""
+
+    sight: Sight
+    why: str = ""
+
+
+def gpu_sight(node: Node) -> GpuSight:
+    """Whether the GPUs of a node were seen. Anything but `SEEN` must never read as healthy."""
+    if node.gpus and (node.read & _DRIVER_KINDS or any(gpu.name.known or gpu.nvlinks for gpu in node.gpus)):
+        return GpuSight(Sight.SEEN)
+    on_bus = sum(1 for dev in node.pci.values() if dev.kind is PciKind.GPU and dev.vendor.value == NVIDIA)
+    reason = _driver_silence(node)
+    if on_bus or node.gpus:
+        count = plural(on_bus or len(node.gpus), "NVIDIA GPU")
+        return GpuSight(Sight.HIDDEN, f"{count} on the PCI bus, but the driver did not report on them: {reason}")
+    if node.pci:
+        return GpuSight(Sight.NONE, f"none of the {plural(len(node.pci), 'PCI function')} is one")
+    if "nvml" in node.read and not node.os.nvml_error.known:
+        return GpuSight(Sight.NONE, "the driver is up and counts none")
+    return GpuSight(Sight.UNREAD, reason)
+
+
+def _driver_silence(node: Node) -> str:
+    if node.os.nvml_error.value:
+        return f"NVML said {node.os.nvml_error.value}"
+    for gap in node.not_observed:
+        if "nvml" in gap.what.lower() or "nvidia-smi" in gap.what.lower():
+            return f"{gap.what}: {gap.why}"
+    return "nothing about GPUs was in the evidence"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What came of the checks, counted over nodes."""
+
+    total: int
+    judged: int
+    not_applicable: int
+    unknown: int
+
+    def __str__(self) -> str:
+        words = [f"{self.judged} of {plural(self.total, 'check')} judged"]
+        if self.not_applicable:
+            words.append(f"{self.not_applicable} {'does' if self.not_applicable == 1 else 'do'} not apply")
+        if self.unknown:
+            words.append(f"{self.unknown} unknown")
+        return ", ".join(words)
+
+
+def judged(result: Result, host: str | None = None) -> Judged:
+    """The checks' outcomes of one node, or of all."""
+    outcomes = [o.status for o in result.outcomes if host is None or o.node in ("", host)]
+    return Judged(
+        total=len(outcomes),
+        judged=sum(1 for status in outcomes if status in (Status.CLEAN, Status.FINDING)),
+        not_applicable=outcomes.count(Status.NOT_APPLICABLE),
+        unknown=outcomes.count(Status.UNKNOWN),
+    )
+
+
+def number(value: float) -> str:
+    """A quantity as people write it: at most one decimal, none when whole; up to three below one."""
+    if not math.isfinite(value):
+        return "?"
+    if abs(value) >= 1e15:
+        return f"{value:.3g}"
+    digits = 1 if abs(value) >= 1 else 3
+    rounded = f"{value:.{digits}f}"
+    return rounded.rstrip("0").rstrip(".") if "." in rounded else rounded
+
+
+def fold_hosts(hosts: Sequence[str]) -> str:
+    """Many host names as one node set (`gpu-[001-064]`); names that are none stand as they are."""
+    distinct = list(dict.fromkeys(hosts))
+    if len(distinct) > 1 and all(
+        host.isascii() and host.replace("-", "").replace(".", "").isalnum() for host in distinct
+    ):
+        from ClusterShell.NodeSet import NodeSet, NodeSetException  # noqa: PLC0415 - only for fleets, and slow to load
+
+        try:
+            return str(NodeSet.fromlist(distinct))
+        except NodeSetException:
+            pass
+    return ", ".join(distinct)
