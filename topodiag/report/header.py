@@ -17,7 +17,9 @@ SIGNS = {Severity.ERROR: "✖", Severity.WARNING: "▲", Severity.INFO: "●"}
 def draw_header(page: Page, result: Result, node: Node) -> None:
     """Verdict, machine, software. Says healthy only of what was seen, and only when GPUs were."""
     sight = gpu_sight(node)
-    checks = judged(result, node.host)
+    tally = judged(result, node.host)
+    checks = f"{tally.judged} of {plural(tally.total, 'check')} judged"
+    checks += f", {tally.unknown} unknown" if tally.unknown else ""
     found = counted(findings_of(result, node))
     host = (node.host or "this node", "strong")
     if found:
@@ -27,8 +29,11 @@ def draw_header(page: Page, result: Result, node: Node) -> None:
     elif sight.sight is not Sight.SEEN:
         verdict = "no NVIDIA GPU here" if sight.sight is Sight.NONE else "not judged: the GPUs could not be read"
         page.add(page.text(("?", "unknown"), " ", host, "  "), (verdict, "unknown"), (f"  ({checks})", "dim"))
-    elif not checks.judged:
+    elif not tally.judged:
         page.add(page.text(("?", "unknown"), " ", host, "  "), ("nothing could be judged", "unknown"), f"  ({checks})")
+    elif tally.unknown > tally.judged:
+        verdict = "no faults found in the little that was seen"
+        page.add(page.text(("?", "unknown"), " ", host, "  "), (verdict, "unknown"), (f"  ({checks})", "dim"))
     else:
         page.add(
             page.text(("✔", "ok"), " ", host, "  "),
@@ -66,12 +71,13 @@ def _nics(node: Node) -> list[str]:
     others = Counter(nic.role for nic in node.nics if nic.role is not NicRole.COMPUTE)
     words = []
     if compute:
-        rates = {port.rate_gbps.value for nic in compute for port in nic.ports if port.rate_gbps.value}
+        up = [port for nic in compute for port in nic.ports if port.state.get("ACTIVE") == "ACTIVE"]
+        rates = {port.rate_gbps.value for port in up if port.rate_gbps.value}
         at = f" at {number(rates.pop())} Gb/s" if len(rates) == 1 else ""
         words.append(f"{plural(len(compute), 'compute NIC')}{at}")
     for role in (NicRole.STORAGE, NicRole.MANAGEMENT):
         if others[role]:
-            words.append(f"{others[role]} {role.value}")
+            words.append(plural(others[role], f"{role.value} NIC"))
     if others[NicRole.UNKNOWN]:
         words.append(plural(others[NicRole.UNKNOWN], "NIC") + (" of unknown role" if compute else ""))
     return words

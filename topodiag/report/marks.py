@@ -35,7 +35,7 @@ class Marks:
         return [finding for finding in self.on(*names) if finding.id.startswith(family)]
 
     def sign(self, page: Page, *names: str | None) -> Text:
-        """`✖ NVL001 PCI001`, each id in the hue of its severity; empty where nothing was found."""
+        """`✖NVL001,PCI001`, each id in the hue of its severity; empty where nothing was found. No blank to wrap at."""
         ids: dict[str, Severity] = {}
         for finding in self.on(*names):
             ids.setdefault(finding.id, finding.severity)
@@ -43,7 +43,7 @@ class Marks:
             return Text()
         worst = max(ids.values())
         shown = [(check, str(severity)) for check, severity in list(ids.items())[:_MAX_IDS]]
-        made = page.text((_SIGNS[worst] + " ", str(worst)), page.join(shown, " "))
+        made = page.text((_SIGNS[worst], str(worst)), page.join(shown, ","))
         if len(ids) > _MAX_IDS:
             made.append_text(page.text((f" +{len(ids) - _MAX_IDS}", "dim")))
         return made

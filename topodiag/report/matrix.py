@@ -19,7 +19,7 @@ MAX_GPUS = 16
 MAX_NICS = 32
 
 _MEANING = {
-    "NV#": "# NVLinks",
+    "NV#": "bonded NVLinks",
     "NVL": "NVLink",
     "NVB": "NVLink through a GPU",
     "C2C": "chip to chip",
@@ -28,7 +28,7 @@ _MEANING = {
     "PXN": "through a GPU near the NIC",
     "P2C": "chip to chip, then PCIe",
     "PHB": "through the CPU",
-    "NODE": "between host bridges of a NUMA node",
+    "NODE": "between host bridges",
     "SYS": "across sockets",
 }
 _ORDER = ("NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "NODE", "SYS")

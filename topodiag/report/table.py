@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TextIO
 
-from rich.console import Console
-
 from topodiag.model.node import Node
 from topodiag.model.result import Result
 from topodiag.report.findings import draw_findings
@@ -14,6 +12,7 @@ from topodiag.report.header import draw_header
 from topodiag.report.interface import Report, Style
 from topodiag.report.marks import Marks
 from topodiag.report.matrix import draw_matrix
+from topodiag.report.page import print_page
 from topodiag.report.text import Page
 from topodiag.report.tree import draw_tree
 from topodiag.report.words import findings_of
@@ -40,26 +39,10 @@ class Table(Report):
         draw_findings(page, result.findings, several_nodes=len(result.nodes) > 1)
         if not style.quiet:
             draw_gaps(page, result)
-        _write(page, stream, style)
+        print_page(page, stream)
 
 
 def _draw_machine(page: Page, result: Result, node: Node) -> None:
     findings = findings_of(result, node)
     draw_tree(page, node, Marks(findings))
     draw_matrix(page, node, findings)
-
-
-def _write(page: Page, stream: TextIO, style: Style) -> None:
-    console = Console(
-        file=stream,
-        width=page.width,
-        color_system="standard" if style.color else None,
-        force_terminal=style.color,
-        no_color=not style.color,
-        legacy_windows=False,
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
-    for line in page.lines:
-        console.print(line, soft_wrap=True)

@@ -164,7 +164,6 @@ def _draw_leaf(drawing: _Drawing, leaf: Leaf, likes: list[Leaf], guide: str, bel
     if likes:
         last = likes[-1]
         name = f"{len(likes) + 1}× NVSwitch" if isinstance(device, PciDevice) else f"{name} … {_names(last)[0]}"
-        bus = f"{short_bus(bus)} … {short_bus(last.device.bus_id)}" if bus and last.device.bus_id else bus
     sign = drawing.marks.sign(page, *names)
     if isinstance(device, Gpu):
         drawing.row(guide, below, (name, "name"), bus, link, *_gpu_words(drawing, device), sign)
@@ -172,7 +171,8 @@ def _draw_leaf(drawing: _Drawing, leaf: Leaf, likes: list[Leaf], guide: str, bel
         hue = "name" if device.role is NicRole.COMPUTE else ""
         drawing.row(guide, below, (name, hue), bus, link, *_nic_words(drawing, device), sign)
     else:
-        drawing.row(guide, below, name, bus, link, sign)
+        to = f"… {short_bus(likes[-1].device.bus_id)}" if likes else ""
+        drawing.row(guide, below, name, bus, link, (to, "dim"), sign)
 
 
 def _names(leaf: Leaf) -> list[str | None]:

@@ -71,7 +71,7 @@ def gpu_sight(node: Node) -> GpuSight:
         count = plural(on_bus or len(node.gpus), "NVIDIA GPU")
         return GpuSight(Sight.HIDDEN, f"{count} on the PCI bus, but the driver did not report on them: {reason}")
     if node.pci:
-        return GpuSight(Sight.NONE, f"none of the {plural(len(node.pci), 'PCI function')} is one")
+        return GpuSight(Sight.NONE, f"{plural(len(node.pci), 'PCI function')} seen, none is one")
     if "nvml" in node.read and not node.os.nvml_error.known:
         return GpuSight(Sight.NONE, "the driver is up and counts none")
     return GpuSight(Sight.UNREAD, reason)

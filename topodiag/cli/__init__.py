@@ -1,0 +1,68 @@
+"""The command line. Only click is loaded here: a command's module, and all that is heavy, loads when it runs."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import NoReturn
+
+import click
+
+from topodiag import __version__
+
+_COMMANDS = {
+    "scan": ("scan:scan", "Diagnose this node, or captured evidence."),
+    "explain": ("explain:explain", "Say what a check finds, why it matters and how to fix it."),
+    "checks": ("checks:checks", "List all checks."),
+    "fixtures": ("fixtures:fixtures", "List the captured machines that ship with topodiag."),
+    "completion": ("completion:completion", "Print the completion script of a shell."),
+}
+"""Every command, one line each: where it lives, and its line in the help."""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they run; their help lines are known without that."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = _COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        module, _, name = entry[0].partition(":")
+        command = getattr(import_module(f"topodiag.cli.{module}"), name)
+        assert isinstance(command, click.Command)  # noqa: S101 - the table above is ours
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0] if args else ""
+        if name not in _COMMANDS and not name.startswith("-"):
+            from topodiag.cli.errors import no_such  # noqa: PLC0415 - only on this error
+
+            raise no_such("command", name, _COMMANDS, ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 clean, 1 findings at or above --fail-on, 2 usage or unreadable input, 130 interrupted.",
+)
+@click.version_option(__version__, message="topodiag %(version)s")
+@click.option("--debug", is_flag=True, help="Show a traceback when something goes wrong inside.")
+def cli(debug: bool) -> None:
+    """Why is communication on this GPU node slower than its wires allow, where, and what to change?"""
+    # The runner reads --debug from the arguments: it must know it when reading the arguments is what failed.
+
+
+def main(argv: list[str] | None = None) -> NoReturn:
+    """The entry point: runs a command and exits with its code."""
+    from topodiag.cli.errors import run  # noqa: PLC0415 - keeps `import topodiag.cli` to its one job
+
+    raise SystemExit(run(cli, argv))

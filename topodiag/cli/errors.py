@@ -1,0 +1,139 @@
+"""The one place that turns errors into exit codes. docs/exit-codes.md is its page, and tests hold the two together.
+
+0 clean, 1 findings at or above `--fail-on`, 2 usage or unreadable input (and errors of our own), 130 Ctrl-C. With
+`--format nagios` every failure is 3, because a monitoring system reads 2 as CRITICAL.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import unicodedata
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+
+import click
+
+from topodiag.model.errors import TopodiagError
+
+CLEAN, FOUND, FAILED, INTERRUPTED = 0, 1, 2, 130
+NAGIOS_UNKNOWN = 3
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a command has reached so far; it stands when the reader of its output goes away."""
+
+    code: int = CLEAN
+
+
+def run(command: click.Command, argv: list[str] | None = None) -> int:
+    """Run a command line and return its exit code. Never raises, except what click's completion exits with."""
+    args = sys.argv[1:] if argv is None else argv
+    if "_TOPODIAG_COMPLETE" in os.environ:
+        command.main(args, prog_name="topodiag")
+    reached = Outcome()
+    nagios = _wants_nagios(args)
+    try:
+        try:
+            with command.make_context("topodiag", list(args), obj=reached) as ctx:
+                command.invoke(ctx)
+            code = reached.code
+        except click.exceptions.Exit as end:
+            code = end.exit_code
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _forget_stdout()
+        return reached.code
+    except (KeyboardInterrupt, click.Abort):
+        return _say(INTERRUPTED, "interrupted", nagios=nagios)
+    except TopodiagError as error:
+        return _say(FAILED, error.message, error.hint, nagios=nagios)
+    except click.ClickException as error:
+        return _usage(error, nagios)
+    except OSError as error:
+        return _os_error(error, reached, args, nagios)
+    except Exception as error:  # noqa: BLE001 - the last guard: users never see a traceback unasked
+        return _internal(error, args, nagios)
+    return code
+
+
+def no_such(what: str, name: str, names: Iterable[str], ctx: click.Context | None = None) -> click.UsageError:
+    """A usage error that suggests the nearest known names."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only on this error
+
+    known = {each.lower(): each for each in names}
+    near = [known[each] for each in get_close_matches(name.lower(), known, n=3, cutoff=0.5)]
+    hint = f" Did you mean {' or '.join(near)}?" if near else ""
+    return click.UsageError(f"No such {what}: {_line(name)!r}.{hint}", ctx)
+
+
+def _wants_nagios(args: list[str]) -> bool:
+    pairs = zip(args, [*args[1:], ""], strict=True)
+    return any(arg == "--format=nagios" or (arg == "--format" and value == "nagios") for arg, value in pairs)
+
+
+def _line(text: object) -> str:
+    """One line without control characters; the errors of hostile input must not paint the terminal."""
+    made = "".join(" " if c in "\t\r\n" else "?" if unicodedata.category(c) in _UNSAFE else c for c in str(text))
+    return made if len(made) <= 1000 else made[:1000] + "..."
+
+
+_UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+
+def _say(code: int, message: str, hint: str = "", *, nagios: bool) -> int:
+    """Report a failure; the code that is to be exited with."""
+    if code == INTERRUPTED:
+        _complain("topodiag: interrupted")
+    else:
+        _complain(f"topodiag: error: {_line(message)}")
+        if hint:
+            _complain(f"  hint: {_line(hint)}")
+    if not nagios:
+        return code
+    with suppress(OSError):
+        said = _line(message).encode("ascii", "backslashreplace").decode().replace("|", "/")
+        sys.stdout.write(f"TOPODIAG UNKNOWN - {said}\n")
+        sys.stdout.flush()
+    return NAGIOS_UNKNOWN
+
+
+def _complain(line: str) -> None:
+    with suppress(OSError):
+        click.echo(line, err=True)
+
+
+def _usage(error: click.ClickException, nagios: bool) -> int:
+    message = error.format_message()
+    where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "topodiag"
+    return _say(FAILED, message, f"see {where} --help", nagios=nagios)
+
+
+def _os_error(error: OSError, reached: Outcome, args: list[str], nagios: bool) -> int:
+    if error.errno == errno.EPIPE:
+        _forget_stdout()
+        return reached.code
+    if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG}:
+        return _say(FAILED, f"the output cannot be written: {error.strerror}", nagios=nagios)
+    return _internal(error, args, nagios)
+
+
+def _internal(error: Exception, args: list[str], nagios: bool) -> int:
+    if "--debug" in args:
+        import traceback  # noqa: PLC0415 - only on this error
+
+        with suppress(OSError):
+            traceback.print_exception(error)
+    hint = "" if "--debug" in args else "; run with --debug for the traceback, and please report it"
+    return _say(FAILED, f"internal error: {type(error).__name__}: {error}{hint}", nagios=nagios)
+
+
+def _forget_stdout() -> None:
+    """Point standard output at nothing, so that the interpreter's last flush has nobody to complain to."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

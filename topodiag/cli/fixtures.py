@@ -1,0 +1,36 @@
+"""`topodiag fixtures`: the captured machines that ship with the program, to try it on."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+
+@click.command()
+def fixtures() -> None:
+    """List the captured machines that ship with topodiag; scan one with --from fixture:NAME."""
+    from topodiag import pipeline  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.terminal import style_for  # noqa: PLC0415
+    from topodiag.report.page import print_page  # noqa: PLC0415
+    from topodiag.report.text import Page  # noqa: PLC0415
+
+    names = pipeline.fixtures()
+    page = Page(style_for(sys.stdout))
+    wide = min(max((len(name) for name in names), default=0) + 2, page.width // 2)
+    for name in names:
+        page.add(page.text((f"{name:<{wide}}", "strong")), _first_line(name))
+    if not names:
+        page.add("", "no fixtures are installed")
+    print_page(page, sys.stdout)
+
+
+def _first_line(name: str) -> str:
+    """What the fixture's README says first, without heading marks."""
+    from topodiag.pipeline import fixture_path  # noqa: PLC0415
+
+    try:
+        with (fixture_path(name) / "README.md").open(encoding="utf-8", errors="replace") as file:
+            return next((line.strip("# \n") for line in file if line.strip("# \n")), "")
+    except OSError:
+        return ""

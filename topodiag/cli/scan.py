@@ -1,0 +1,132 @@
+"""`topodiag scan`: diagnose this node or captured evidence, print the report, exit with the verdict."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from topodiag.cli.errors import CLEAN, FOUND, Outcome
+from topodiag.cli.params import Duration
+
+if TYPE_CHECKING:
+    from topodiag.model.result import Result
+
+FORMATS = ("table", "json", "prometheus", "nagios")
+FAIL_ON = ("info", "warning", "error", "never")
+
+
+@click.command()
+@click.option(
+    "--from",
+    "sources",
+    metavar="SOURCE",
+    multiple=True,
+    help="Captured evidence instead of this node: a bundle, a folder, a file of tool output, fixture:NAME, or - for "
+    "standard input. May be repeated.",
+)
+@click.option("--save", metavar="FILE", help="Keep what was captured as a bundle (.tar.gz, else a folder).")
+@click.option("--redact", is_flag=True, help="Replace host names, addresses and serial numbers in what is captured.")
+@click.option("--sample", type=Duration(), metavar="TIME", help="Read counters twice, this far apart (5s, 500ms, 1m).")
+@click.option("--deadline", type=Duration(), metavar="TIME", help="Stop probing after this time (default 20s).")
+@click.option(
+    "--format", "format_", type=click.Choice(FORMATS), default="table", show_default=True, help="Output format."
+)
+@click.option("--output", metavar="FILE", help="Write the report to a file instead of standard output.")
+@click.option(
+    "--fail-on", type=click.Choice(FAIL_ON), default="error", show_default=True, help="Exit 1 from this severity on."
+)
+@click.option(
+    "--color", type=click.Choice(("auto", "always", "never")), default="auto", show_default=True, help="Colour."
+)
+@click.option("--ascii", "ascii_only", is_flag=True, help="Only ASCII characters.")
+@click.option("--width", type=click.IntRange(40, 400), metavar="N", help="Columns (default: the terminal's, else 80).")
+@click.option("--quiet", "-q", is_flag=True, help="Only the verdict and the findings; no progress.")
+@click.option("--verbose", "-v", count=True, help="Fold nothing away.")
+@click.pass_obj
+def scan(  # noqa: PLR0917 - one parameter per option
+    reached: Outcome,
+    sources: tuple[str, ...],
+    save: str | None,
+    redact: bool,
+    sample: float | None,
+    deadline: float | None,
+    format_: str,
+    output: str | None,
+    fail_on: str,
+    color: str,
+    ascii_only: bool,
+    width: int | None,
+    quiet: bool,
+    verbose: int,
+) -> None:
+    """Diagnose the communication topology of this node, or of captured evidence.
+
+    Without --from this node is probed: nothing is changed, root is not needed, and what root would have added is said.
+    """
+    from topodiag.cli.output import check_writable, opened  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.terminal import style_for  # noqa: PLC0415
+
+    _refuse_live_options(sources, save=save, redact=redact, sample=sample, deadline=deadline)
+    check_writable(output)
+    if sources:
+        from topodiag.pipeline import diagnose  # noqa: PLC0415
+
+        result = diagnose(sources)
+    else:
+        result = _live(save, redact, sample, deadline, color=color, ascii_only=ascii_only, quiet=quiet)
+    reached.code = _verdict(result, format_, fail_on)
+    from topodiag.report.registry import report  # noqa: PLC0415
+
+    with opened(output) as stream:
+        style = style_for(stream, color=color, ascii_only=ascii_only, width=width, verbose=verbose, quiet=quiet)
+        report(format_).render(result, stream, style)
+        stream.flush()
+
+
+def _refuse_live_options(sources: tuple[str, ...], **given: object) -> None:
+    names = [f"--{name}" for name, value in given.items() if value not in (None, False)]
+    if sources and names:
+        raise click.UsageError(f"{', '.join(names)} only makes sense for a live scan, without --from.")
+    if sources.count("-") > 1:
+        raise click.UsageError("Standard input can be read only once.")
+
+
+def _live(
+    save: str | None,
+    redact: bool,
+    sample: float | None,
+    deadline: float | None,
+    *,
+    color: str,
+    ascii_only: bool,
+    quiet: bool,
+) -> Result:
+    from topodiag.cli.output import check_writable  # noqa: PLC0415
+    from topodiag.cli.progress import spinner  # noqa: PLC0415
+    from topodiag.pipeline import Options, live  # noqa: PLC0415
+
+    if save is not None and save.endswith((".tar.gz", ".tgz")):
+        check_writable(save)
+    chosen = Options(save=save, redact=redact)
+    options = Options(
+        deadline_s=chosen.deadline_s if deadline is None else deadline,
+        sample_s=chosen.sample_s if sample is None else sample,
+        save=save,
+        redact=redact,
+    )
+    with spinner(color=color, ascii_only=ascii_only, quiet=quiet) as tell:
+        return live(options=options, on_progress=tell)
+
+
+def _verdict(result: Result, format_: str, fail_on: str) -> int:
+    """The exit code that the findings call for."""
+    if format_ == "nagios":
+        from topodiag.report.nagios import state_of  # noqa: PLC0415
+
+        return int(state_of(result))
+    if fail_on == "never" or result.worst is None:
+        return CLEAN
+    from topodiag.model.finding import Severity  # noqa: PLC0415
+
+    return FOUND if result.worst >= Severity[fail_on.upper()] else CLEAN

@@ -1,0 +1,91 @@
+"""Prometheus text exposition, for node_exporter's textfile collector.
+
+Every enabled check has its series, 0 too, because a series that is absent says nothing. Labels are bounded by the
+catalogue and the nodes in evidence; ranks, processes and messages never become labels.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import TextIO
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from topodiag import __version__
+from topodiag.checks import registry
+from topodiag.model.finding import Severity, Status
+from topodiag.model.result import Result
+from topodiag.report.interface import Report, Style
+from topodiag.report.text import clean
+
+
+class Prometheus(Report):
+    """`--format prometheus`. The clock is a parameter, so that the output can be pinned."""
+
+    name = "prometheus"
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+
+    def render(self, result: Result, stream: TextIO, style: Style) -> None:
+        scrape = CollectorRegistry(auto_describe=False)
+        scrape.register(_Families(result, self._clock()))
+        stream.write(generate_latest(scrape).decode("ascii", errors="backslashreplace"))
+
+
+class _Families(Collector):
+    def __init__(self, result: Result, now: float) -> None:
+        self._result = result
+        self._now = now
+
+    def describe(self) -> list[Metric]:
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        yield self._findings()
+        yield self._statuses()
+        stamp = GaugeMetricFamily("topodiag_run_timestamp_seconds", "When this report was written, Unix time.")
+        stamp.add_metric([], self._now)
+        yield stamp
+        build = GaugeMetricFamily("topodiag_build_info", "Version of topodiag; always 1.", labels=["version"])
+        build.add_metric([__version__], 1)
+        yield build
+
+    def _findings(self) -> Metric:
+        """Findings on each node; one that names no node counts on every node."""
+        family = GaugeMetricFamily(
+            "topodiag_finding",
+            "Findings of a check on a node, 0 when there are none.",
+            labels=["id", "severity", "node"],
+        )
+        hosts = list(dict.fromkeys(node.host for node in self._result.nodes))
+        counts: Counter[tuple[str, Severity, str]] = Counter()
+        for finding in self._result.findings:
+            for host in finding.where.nodes or hosts:
+                counts[finding.id, finding.severity, host] += 1
+        ids = dict.fromkeys((*registry.ids(), *(finding.id for finding in self._result.findings)))
+        labels = {host: _label(host) for host in (*hosts, *(host for _, _, host in counts))}
+        for check in ids:
+            for severity in sorted(Severity, reverse=True):
+                for host, label in labels.items():
+                    family.add_metric([check, str(severity), label], counts[check, severity, host])
+        return family
+
+    def _statuses(self) -> Metric:
+        family = GaugeMetricFamily(
+            "topodiag_check_status", "Nodes on which a check came to this status.", labels=["id", "status"]
+        )
+        counts = Counter((outcome.check, outcome.status) for outcome in self._result.outcomes)
+        for check in registry.ids():
+            for status in Status:
+                family.add_metric([check, status.value], counts[check, status])
+        return family
+
+
+def _label(host: str) -> str:
+    return clean(host, ascii_only=True, limit=253)
