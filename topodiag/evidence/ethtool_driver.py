@@ -12,12 +12,11 @@ from topodiag.evidence import rdma_words as words
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.ethtool import named_interface
 from topodiag.evidence.interface import Blob, Parsed, Source
-from topodiag.evidence.network_records import NetDevRecord, Page, Target, fill_netdev, offer_cells
-from topodiag.model.busid import normalise_bus_id
+from topodiag.evidence.network_records import NetDevRecord, Page, Target, offer_cells
 
 _MARGIN = " \t>|"
 _KEYS = tuple(re.compile(rf"^[ \t>|]*{key}:", re.MULTILINE) for key in ("driver", "firmware-version", "bus-info"))
-_COMMAND = re.compile(r"\bethtool\s+(?:-i|--driver)\s+([A-Za-z0-9][A-Za-z0-9_.@-]{0,63})\s*\Z")
+_COMMAND = re.compile(r"\bethtool\s+(?:-i|--driver)\s+([A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63})\s*\Z")
 _BOARD = re.compile(r"\(((?:MT|DEL|HP|LNV|NVD|ISL|SM)_[A-Z0-9]{4,16})\)\s*\Z")
 
 
@@ -70,11 +69,11 @@ class EthtoolDriver(Source[NetDevRecord]):
 
     def fill(self, blob: Blob, parsed: Parsed[NetDevRecord], draft: NodeDraft) -> None:
         for record in parsed.records:
-            if record.name:
-                fill_netdev(blob, record, draft)
-                continue
             place = record.facts.get("bus_id")
-            bus_id = normalise_bus_id(place.value) if place is not None and isinstance(place.value, str) else None
-            if bus_id is not None:
+            bus_id = place.value if place is not None and isinstance(place.value, str) else None
+            if record.name:
+                own = {name: cell for name, cell in record.facts.items() if name != "board_id"}
+                offer_cells(blob, draft.netdev(record.name), own)
+            elif bus_id is not None:
                 own = {name: cell for name, cell in record.facts.items() if name != "bus_id"}
                 offer_cells(blob, draft.nic(bus_id=bus_id), own)

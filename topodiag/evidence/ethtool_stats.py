@@ -17,7 +17,7 @@ from topodiag.model.provenance import NotObserved
 
 _MARGIN = " \t>|"
 _HEADER = re.compile(r"^[ \t>|]*NIC statistics:[ \t]*$", re.MULTILINE)
-_COMMAND = re.compile(r"\bethtool\s+(?:-S|--statistics)\s+([A-Za-z0-9][A-Za-z0-9_.@-]{0,63})\s*\Z")
+_COMMAND = re.compile(r"\bethtool\s+(?:-S|--statistics)\s+([A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63})\s*\Z")
 _LINE = re.compile(r"(?P<name>\S.{0,120}?):\s*(?P<value>-?[0-9]{1,20})\Z")
 _OF_A_QUEUE = re.compile(
     r"(?:\[[0-9]{1,5}\]: |queue_[0-9]{1,5}_|(?:rx|tx|ch)(?:_xsk|_xdp|_xdp_tx)?[-_]?(?:queue[-_])?[0-9]{1,5}[-_.])"

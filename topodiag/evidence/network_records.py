@@ -119,9 +119,14 @@ class Page(Generic[R]):
         value = convert(cell)
         why = f"no {name.replace('_', ' ')} in {cell.strip()[:40]!r}"
         line.put(facts, name, value, why)
-        # All zeros is how the tools print a GUID that nobody has set: understood, and still no reading.
-        if value is None and cell.strip().lower() not in NO_READING and cell.strip(" \t0x:"):
+        if value is None and not _says_nothing(cell):
             self.leave(line, why)
+
+
+def _says_nothing(text: str) -> bool:
+    """Whether a text was understood and is no reading: `N/A`, a speed of -1, a GUID of zeros that nobody has set."""
+    cleaned = text.strip().lower()
+    return cleaned in NO_READING or cleaned == "-1" or not cleaned.strip("0x:")
 
 
 def offer_cells(blob: Blob, entity: Entity, facts: Mapping[str, Cell]) -> None:
@@ -203,7 +208,7 @@ def presence(file: TreeFile, value: Value) -> Cell:
 
 def leave_bad(blob: Blob, parsed: Parsed[RdmaRecord] | Parsed[NetDevRecord], file: TreeFile, read: Cell) -> None:
     """Report a file whose text was not understood; one that the kernel refused was understood well."""
-    if read.value is None and file.error is None and (file.text or "").lower() not in NO_READING:
+    if read.value is None and file.error is None and not _says_nothing(file.text or ""):
         parsed.leave(blob, read.line, read.text, read.why)
 
 

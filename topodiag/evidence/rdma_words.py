@@ -75,7 +75,7 @@ _RATE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)\s*Gb/sec(?:\s*\(([0-9]{1,3})X
 _HEX64 = re.compile(r"(?:0x)?([0-9a-fA-F]{16})\Z")
 _GUID = re.compile(r"[0-9a-fA-F]{4}(?::[0-9a-fA-F]{4}){3}\Z")
 _FUNCTION = re.compile(r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]\Z")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:@-]{0,63}\Z")
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63}\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +218,7 @@ def firmware(text: str) -> str | None:
 
 def bus_id_in(link: str) -> str | None:
     """The last PCI function on a path, e.g. the target of a `device` link."""
-    for part in reversed(link[:4096].split("/")):
+    for part in reversed(link.strip()[:4096].split("/")):
         if _FUNCTION.match(part):
             return normalise_bus_id(part)
     return None
