@@ -1,0 +1,23 @@
+"""nvidia-smi: the interconnect matrix, peer-to-peer capabilities, NVLink state and counters, everything as XML."""
+
+from typing import List
+
+from topodiag_probes.interface import CommandProbe, Probe
+
+
+def _probe(name: str, kind: str, *arguments: str, sampled: bool = False) -> Probe:
+    return CommandProbe("nvidia-smi-" + name, "nvidia-smi-" + kind, ["nvidia-smi", *arguments], sampled=sampled)
+
+
+def probes() -> List[Probe]:
+    return [
+        _probe("q", "xml", "-q", "-x"),
+        _probe("topo-m", "topo", "topo", "-m"),
+        _probe("p2p-r", "p2p", "topo", "-p2p", "r"),
+        _probe("p2p-w", "p2p", "topo", "-p2p", "w"),
+        _probe("p2p-n", "p2p", "topo", "-p2p", "n"),
+        _probe("nvlink-s", "nvlink", "nvlink", "-s"),
+        _probe("nvlink-e", "nvlink", "nvlink", "-e", sampled=True),
+        _probe("nvlink-c", "nvlink", "nvlink", "-c"),
+        _probe("nvlink-R", "nvlink", "nvlink", "-R"),
+    ]

@@ -1,0 +1,27 @@
+"""The child process in which libraries are asked; see library.py for what it writes."""
+
+import json
+import os
+import sys
+from typing import Any, Callable, Dict, List
+
+from topodiag_probes.items import nvml, processes
+
+Emit = Callable[[str, Any], None]
+
+JOBS: Dict[str, Callable[[Emit, List[str]], None]] = {"nvml": nvml.read, "processes": processes.read}
+
+
+def main(arguments: List[str]) -> int:
+    """Run one job. Standard output is for its lines alone: what a library prints goes to standard error."""
+    own = os.dup(1)
+    os.dup2(2, 1)
+    with os.fdopen(own, "wb") as out:
+
+        def emit(key: str, value: Any) -> None:
+            out.write(json.dumps([key, value]).encode("ascii") + b"\n")
+            out.flush()
+
+        JOBS[arguments[0]](emit, arguments[1:])
+    sys.stdout.flush()
+    return 0
