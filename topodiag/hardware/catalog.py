@@ -173,7 +173,7 @@ def _system(row: dict[str, Any]) -> SystemSpec:
         compute_nic_gbps=float(gbps),
         nvlink=row["nvlink"],
         nvswitches=row.get("nvswitches", 0),
-        sockets=row["sockets"],
+        sockets=row.get("sockets", 0),
         virtual=row.get("virtual", False),
         product_names=tuple(row.get("names", ())),
         source=row["source"],
@@ -183,20 +183,27 @@ def _system(row: dict[str, Any]) -> SystemSpec:
 
 
 @cache
-def _product_patterns() -> tuple[tuple[re.Pattern[str], SystemSpec], ...]:
-    named = [(name, spec) for spec in systems() for name in spec.product_names]
-    named.sort(key=lambda item: -len(item[0]))
-    return tuple(
-        (re.compile(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", re.IGNORECASE), spec) for name, spec in named
-    )
+def _products() -> tuple[tuple[str, SystemSpec], ...]:
+    """Product names in lower case, the longest first."""
+    named = [(name.lower(), spec) for spec in systems() for name in spec.product_names]
+    return tuple(sorted(named, key=lambda item: -len(item[0])))
 
 
 def system_by_product(text: str) -> SystemSpec | None:
     """The machine whose DMI product name or instance type stands in `text`; the longest name that fits wins."""
-    for pattern, spec in _product_patterns():
-        if pattern.search(text[:_MAX_NAME]):
-            return spec
-    return None
+    said = text[:_MAX_NAME].lower()
+    return next((spec for name, spec in _products() if _has_word(said, name)), None)
+
+
+def _has_word(text: str, word: str) -> bool:
+    """Whether `word` stands in `text` with no letter or digit touching it (patterns would cost start-up time)."""
+    at = text.find(word)
+    while at >= 0:
+        end = at + len(word)
+        if not text[at - 1 : at].isalnum() and not text[end : end + 1].isalnum():
+            return True
+        at = text.find(word, at + 1)
+    return False
 
 
 def match_system(
@@ -274,15 +281,15 @@ def nvlink_nccl_gbs(sm: int) -> float:
 def smp_gbs(arch: str, vendor: str | None = None, family: int | None = None, model: int | None = None) -> float:
     """What NCCL reckons between two NUMA nodes, GB/s in one direction; 5000 (no bound) for processors it does not know.
 
-    `arch` as `uname -m` or NCCL's topology file says it, `vendor` as CPUID does. An Intel or Zhaoxin processor of
-    unknown family or model counts as unknown.
+    `arch` as `uname -m` or NCCL's topology file says it, `vendor` as CPUID does. An Intel or Zhaoxin processor whose
+    family or model is not known (None or 0) counts as unknown.
     """
     table = _load("links.toml")["smp"]
     machine = _ARCHITECTURES.get(arch.lower(), arch.lower())
     for row in table["rows"]:
         if row["arch"] != machine or row.get("vendor", vendor) not in (vendor, (vendor or "").strip()):
             continue
-        fits = _smp_row_fits(row, family, model)
+        fits = _smp_row_fits(row, family or None, model or None)
         if fits is None:
             break
         if fits:

@@ -13,7 +13,8 @@ class GpuSpec:
     connectors, the links with all bridges fitted, and `bridged` is True: fewer or none is then no fault).
     `nvlink_line_gbs` is nvidia-smi's rate per link and direction in GB/s, `nvlink_nccl_gbs` what NCCL reckons per link
     (src/graph/topo.h). `form` is `sxm`, `pcie`, or `superchip`. `p2p_pcie` says whether the driver
-    offers peer-to-peer over PCIe at all (GeForce does not).
+    offers peer-to-peer over PCIe at all (GeForce does not). `pcie_gen` and `pcie_width` are 0 where the GPU hangs on
+    its CPU by chip-to-chip links: what its PCI function shows there is no link to judge.
     """
 
     name: str
@@ -30,7 +31,7 @@ class GpuSpec:
     pcie_width: int
     p2p_pcie: bool
     c2c_gbs: float
-    """CPU-GPU chip-to-chip bandwidth, GB/s in one direction; 0 without."""
+    """CPU-GPU chip-to-chip bandwidth, GB/s in one direction; 0 without, or where no source gives it per GPU."""
     memory_gb: float
     """As the product name counts it; 0 where the name comes in several sizes."""
     source: str
@@ -65,7 +66,7 @@ class SystemSpec:
 
     `compute_nics` and `compute_nic_gbps` are the NICs meant for the job's traffic, 0 where the integrator or the
     customer decides. `nvlink` is `nvswitch`, `hybrid-mesh` (DGX-1), `mesh` (every pair directly), `pairs` or `none`.
-    `virtual` marks instance types whose PCI tree is a guest's.
+    `virtual` marks instance types whose PCI tree is a guest's. `sockets` is 0 where the sources do not say.
     """
 
     name: str
