@@ -1,0 +1,368 @@
+"""Reads the device matrices that `nvidia-smi topo` prints, from clean output or from what people paste.
+
+One reader for `topo -m`, `topo -mp` and `topo -p2p CAP`, because they are one shape with different words. It does not
+say what the words mean for a link; the sources do.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+from topodiag.evidence.interface import Blob, Parsed
+
+PATH_WORDS = frozenset({"PIX", "PXB", "PHB", "NODE", "SYS"})
+"""Path levels of `topo -m`, nvidia-smi's own legend; `NV#` is matched apart."""
+OLD_PATH_WORDS = {"SOC": "SYS", "PSB": "PIX"}
+"""Words of drivers before 2018: SOC became SYS; PSB is the one PCIe switch on a dual-GPU board (Tesla K80)."""
+P2P_WORDS = frozenset({"OK", "CNS", "GNS", "TNS", "NS", "DR", "U"})
+"""Status words of `topo -p2p`, nvidia-smi's own legend."""
+
+MAX_COLUMNS = 512
+"""Far above the widest known table (72 GPUs beside 56 NICs); a wider one is not a matrix."""
+MAX_ROWS = 1024
+MAX_MATRICES = 64
+MAX_LINE = 32768
+
+_LABEL = re.compile(r"GPU[0-9]{1,4}|NIC[0-9]{1,4}|[a-z][A-Za-z0-9_.\-]{0,62}[0-9]")
+_GLUED_LABELS = re.compile(r"GPU[0-9]{1,4}|NIC[0-9]{1,4}|[a-z]{2,8}[0-9]?_(?:bond_|re)?[0-9]{1,3}")
+_NV = re.compile(r"NV[0-9]{1,3}")
+_GLUED_CELLS = re.compile(r"\s*(NV[0-9]{1,2}|PIX|PXB|PHB|NODE|SYS|SOC|PSB|X)\s*")
+_TAIL = re.compile(r"CPU\s{1,4}Affinity|GPU\s{1,4}NUMA\s{1,4}ID|NUMA\s{1,4}Affinity|NUMA\b", re.IGNORECASE)
+_COLOURS = re.compile(r"(?:\\u001b|\\x1b|\\033|\\e|\^\[)?\[[0-9;]{0,8}m|(?:\\n)?\",?$")
+_LEGEND = re.compile(r"NIC([0-9]{1,4})\s*:\s*([A-Za-z][A-Za-z0-9_.\-]{0,63})\s*[`\"',]*$")
+_COMMAND = re.compile(r"nvidia-smi\s{1,8}topo\s{1,8}(\S.{0,120})")
+_NOTES = re.compile(r"fail(?:ed)? to run topology matrix|[0-9]{1,6} NICs? found", re.IGNORECASE)
+_DECORATION = " \t#>`*\"'$\u00a0"
+
+
+class Vocabulary(Enum):
+    """Which command's words a matrix is written in."""
+
+    PATHS = "paths"
+    P2P = "p2p"
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixRow:
+    """One row: words by column label (the self cell left out), and the affinity cells as they stand."""
+
+    label: str
+    line: int
+    text: str
+    cells: tuple[tuple[str, str], ...]
+    cpu_affinity: str | None = None
+    numa_affinity: str | None = None
+    gpu_numa_id: str | None = None
+    has_self: bool = False
+    """Whether the cell of the row's own column is `X`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """One table. `command` holds the arguments of an `nvidia-smi topo` line that stands before it, if any."""
+
+    line: int
+    columns: tuple[str, ...]
+    rows: tuple[MatrixRow, ...]
+    vocabulary: Vocabulary
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NicName:
+    """A line of the NIC legend: which RDMA device a column stands for."""
+
+    label: str
+    rdma: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixNote:
+    """A sentence of nvidia-smi about the matrix: that it failed, or that it leaves NICs out."""
+
+    line: int
+    text: str
+
+
+MatrixRecord = Matrix | NicName | MatrixNote
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    line: int
+    labels: tuple[str, ...]
+    tail: tuple[str, ...]
+    """Names of the affinity columns: `cpu`, `numa`, `memory`."""
+    starts: tuple[int, ...]
+    """Where the affinity columns begin in the line as it stands, for tables aligned by blanks."""
+    piped: tuple[str, ...] = ()
+    """Cells of a Markdown header; empty for nvidia-smi's own layout."""
+
+
+def read_matrices(blob: Blob, parsed: Parsed[MatrixRecord]) -> None:
+    """Append every matrix, NIC name and note of the text to `parsed`; never raises."""
+    reader = _Reader(blob, parsed)
+    for number, line in blob.lines():
+        parsed.lines = number
+        if line.strip():
+            reader.take(number, line[:MAX_LINE])
+    reader.finish()
+
+
+def path_word(word: str) -> str | None:
+    """A path word in today's spelling (`SOC` is `SYS`), or None when it is not one."""
+    if word in PATH_WORDS or _NV.fullmatch(word):
+        return word
+    return OLD_PATH_WORDS.get(word)
+
+
+def _known(word: str) -> bool:
+    return word == "X" or word in P2P_WORDS or path_word(word) is not None
+
+
+class _Reader:
+    """Goes through the lines once, holding the table that is open."""
+
+    def __init__(self, blob: Blob, parsed: Parsed[MatrixRecord]) -> None:
+        self.blob = blob
+        self.parsed = parsed
+        self.header: _Header | None = None
+        self.rows: dict[str, MatrixRow] = {}
+        self.orphans: list[tuple[int, str, list[str]]] = []
+        self.command = ""
+        self.matrices = 0
+
+    def take(self, number: int, raw: str) -> None:
+        line = _COLOURS.sub("", raw).replace("\\t", "\t")
+        text = line.strip(_DECORATION)
+        if (command := _COMMAND.search(line)) is not None:
+            self.finish()
+            self.command = command[1]
+        elif (legend := _LEGEND.match(text)) is not None:
+            self.parsed.records.append(NicName(f"NIC{int(legend[1])}", legend[2], number))
+        elif _NOTES.search(text) is not None:
+            self.parsed.records.append(MatrixNote(number, text[:200]))
+        elif (header := _piped_header(number, line) or _header(number, line)) is not None:
+            self.finish(keep_command=True)
+            self.header = header
+        elif self.header is not None:
+            self._row(number, line)
+        else:
+            self._orphan(number, text)
+
+    def finish(self, *, keep_command: bool = False) -> None:
+        """Close the open table, if there is one."""
+        if self.header is None and self.orphans:
+            self._adopt_orphans()
+        if self.header is not None and self.rows and self.matrices < MAX_MATRICES:
+            rows = tuple(self.rows.values())
+            words = [word for row in rows for _, word in row.cells]
+            p2p = sum(word in P2P_WORDS for word in words)
+            vocabulary = Vocabulary.P2P if p2p > len(words) - p2p else Vocabulary.PATHS
+            self.parsed.records.append(Matrix(self.header.line, self.header.labels, rows, vocabulary, self.command))
+            self.matrices += 1
+            keep_command = False
+        self.header, self.rows, self.orphans = None, {}, []
+        if not keep_command:
+            self.command = ""
+
+    def _orphan(self, number: int, text: str) -> None:
+        """Keep a row that stands before any header: the top of the table may be cut off."""
+        words = text.split(maxsplit=MAX_COLUMNS + 4)
+        if len(words) > 1 and _LABEL.fullmatch(words[0]) and _known(words[1]) and len(self.orphans) < MAX_ROWS:
+            self.orphans.append((number, text, words))
+
+    def _adopt_orphans(self) -> None:
+        """Without a header the columns are the rows' own labels, if every `X` stands where that says."""
+        labels = tuple(words[0] for _, _, words in self.orphans)
+        if len(set(labels)) != len(labels) or len(labels) < 2 or not labels[0].startswith("GPU"):
+            return
+        if any(len(words) < at + 2 or words[at + 1] != "X" for at, (_, _, words) in enumerate(self.orphans)):
+            return
+        self.header = _Header(self.orphans[0][0], labels, (), ())
+        for number, text, _ in self.orphans:
+            self._row(number, text)
+
+    def _row(self, number: int, line: str) -> None:
+        header = self.header
+        if header is None:
+            return
+        text = line.strip(_DECORATION)
+        if header.piped:
+            found = _piped_cells(header, line)
+        else:
+            found = _plain_cells(header, line)
+        if found is None:
+            return
+        label, cells, tail = found
+        if not any(_known(word) for word in cells):
+            return
+        if label in self.rows or len(self.rows) >= MAX_ROWS:
+            self.parsed.leave(self.blob, number, text, f"a second row of {label}")
+            return
+        self.rows[label] = self._checked(number, text, label, cells, tail)
+
+    def _checked(self, number: int, text: str, label: str, cells: list[str], tail: dict[str, str]) -> MatrixRow:
+        """A row with the cells that can be: an impossible cell is left out, and said."""
+        header = self.header
+        columns = header.labels if header is not None else ()
+        own = columns.index(label) if label in columns else -1
+        has_self = 0 <= own < len(cells) and cells[own] == "X"
+        if own >= 0 and not has_self and "X" in cells and len(cells) < len(columns):
+            self.parsed.leave(self.blob, number, text, "cells are missing, so the others cannot be placed")
+            return MatrixRow(label, number, text[:200], ())
+        good: list[tuple[str, str]] = []
+        for column, word in zip(columns, cells, strict=False):
+            if column == label:
+                continue
+            if word == "X":
+                self.parsed.leave(self.blob, number, text, f"X for {label} and {column}, which are not the same device")
+            elif _known(word):
+                good.append((column, word))
+            elif word:
+                self.parsed.leave(self.blob, number, text, f"unknown word {word[:20]!r} for {label} and {column}")
+        return MatrixRow(
+            label, number, text[:200], tuple(good), tail.get("cpu"), tail.get("numa"), tail.get("memory"), has_self
+        )
+
+
+def _tail_names(text: str) -> tuple[tuple[str, int], ...]:
+    names = []
+    for match in _TAIL.finditer(text):
+        word = match[0].upper()
+        names.append(
+            ("cpu" if word.startswith("CPU") else "memory" if word.startswith("GPU") else "numa", match.start())
+        )
+    return tuple(names[:8])
+
+
+def _labels(text: str) -> tuple[str, ...] | None:
+    """The device labels of a header, with or without blanks between them; None when a word is no label."""
+    labels: list[str] = []
+    for word in text.split(maxsplit=MAX_COLUMNS):
+        glued = _GLUED_LABELS.findall(word)
+        if len(glued) > 1 and "".join(glued) == word:
+            labels += glued
+        elif _LABEL.fullmatch(word):
+            labels.append(word)
+        else:
+            return tuple(labels) if word in ("CPU", "NUMA", "GPU") else None
+    return tuple(labels)
+
+
+def _header(number: int, line: str) -> _Header | None:
+    stripped = line.lstrip(_DECORATION)
+    if not stripped.startswith("GPU"):
+        return None
+    names = _tail_names(line)
+    labels = _labels(line[: names[0][1]].strip(_DECORATION) if names else stripped.rstrip(_DECORATION))
+    if not labels or not labels[0].startswith("GPU") or len(labels) > MAX_COLUMNS or len(set(labels)) != len(labels):
+        return None
+    return _Header(number, labels, tuple(name for name, _ in names), tuple(at for _, at in names))
+
+
+def _piped(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().strip("|").split("|", MAX_COLUMNS + 8)]
+
+
+def _piped_header(number: int, line: str) -> _Header | None:
+    """The header of a Markdown table, whose affinity columns may stand anywhere."""
+    if line.count("|") < 3:
+        return None
+    cells = _piped(line)
+    labels = tuple(cell for cell in cells if _LABEL.fullmatch(cell))
+    if not labels or not labels[0].startswith("GPU") or len(labels) > MAX_COLUMNS or len(set(labels)) != len(labels):
+        return None
+    if any(_known(cell) for cell in cells if cell):
+        return None
+    return _Header(number, labels, (), (), tuple(cells))
+
+
+def _piped_cells(header: _Header, line: str) -> tuple[str, list[str], dict[str, str]] | None:
+    cells = _piped(line)
+    label = next((cell for cell in cells if _LABEL.fullmatch(cell)), None)
+    if line.count("|") < 3 or label is None or len(cells) != len(header.piped):
+        return None
+    by_name = dict(zip(header.piped, cells, strict=True))
+    tail = {
+        names[0][0]: cell
+        for name, cell in by_name.items()
+        if name not in header.labels and (names := _tail_names(name))
+    }
+    return label, [by_name[name] for name in header.labels], tail
+
+
+def _plain_cells(header: _Header, line: str) -> tuple[str, list[str], dict[str, str]] | None:
+    """Label, cells in column order and affinity cells of a row in nvidia-smi's layout; None when it is no row."""
+    offset = len(line) - len(line.lstrip(_DECORATION))
+    text = line[offset:].rstrip("`\"'\r\n")
+    count = len(header.labels)
+    if text.count("\t") >= count:
+        fields = [field.strip() for field in text.split("\t", count + 12)]
+        if _is_row(header, fields) and not any(len(field.split()) > 1 for field in fields[: count + 1]):
+            return fields[0], fields[1 : count + 1], _tabbed_tail(header, fields[count + 1 :])
+    words = text.split(maxsplit=count + 12)
+    if not _is_row(header, words):
+        return _glued_cells(header, text)
+    cells = words[1 : count + 1]
+    if len(cells) < count and not all(_known(word) for word in cells):
+        return _glued_cells(header, text) or (words[0], cells, {})
+    return words[0], cells, _blank_tail(header, line, words[count + 1 :])
+
+
+def _is_row(header: _Header, words: list[str]) -> bool:
+    if len(words) < 2 or not _LABEL.fullmatch(words[0]):
+        return False
+    if words[0] in header.labels:
+        return True
+    following = [word for word in words[1 : len(header.labels) + 1] if word]
+    if words[0][:3] in ("GPU", "NIC"):
+        return bool(following) and _known(following[0])
+    return len(following) == len(header.labels) and all(_known(word) for word in following)
+
+
+def _tabbed_tail(header: _Header, fields: list[str]) -> dict[str, str]:
+    """Affinity cells by name. nvidia-smi writes an empty field before `GPU NUMA ID`: surplus empty ones are dropped."""
+    surplus = len(fields) - len(header.tail)
+    for at in range(len(fields) - 1, -1, -1):
+        if surplus > 0 and fields[at] == "":
+            del fields[at]
+            surplus -= 1
+    return dict(zip(header.tail, fields, strict=False)) if len(fields) >= len(header.tail) else {}
+
+
+def _blank_tail(header: _Header, line: str, words: list[str]) -> dict[str, str]:
+    """Affinity cells of a row aligned by blanks; by their place in the line where one is empty."""
+    if len(words) == len(header.tail):
+        return dict(zip(header.tail, words, strict=True))
+    if not words or not header.tail or "\t" in line:
+        return {}
+    tail: dict[str, str] = {}
+    position = len(line)
+    for word in reversed(words[: len(header.tail)]):
+        position = line.rfind(word, 0, position)
+        nearest = min(range(len(header.starts)), key=lambda at: abs(header.starts[at] - position))
+        if abs(header.starts[nearest] - position) <= 2:
+            tail.setdefault(header.tail[nearest], word)
+    return tail
+
+
+def _glued_cells(header: _Header, text: str) -> tuple[str, list[str], dict[str, str]] | None:
+    """A row whose separators were lost in a paste: `GPU0 X NV18NV18PIXSYS0-550N/A`."""
+    label = next((label for label in sorted(header.labels, key=len, reverse=True) if text.startswith(label)), None)
+    if label is None:
+        return None
+    cells: list[str] = []
+    position = len(label)
+    while len(cells) < len(header.labels):
+        match = _GLUED_CELLS.match(text, position)
+        if match is None:
+            break
+        cells.append(match[1])
+        position = match.end()
+    if cells and _NV.fullmatch(cells[-1]) and position < len(text):
+        cells.pop()  # its digits run into the affinity that follows
+    return (label, cells, {}) if len(cells) > 1 else None
