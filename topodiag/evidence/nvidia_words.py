@@ -1,0 +1,119 @@
+"""NVIDIA's numbers and names in the model's words, shared by the sources that read NVML and nvidia-smi.
+
+Numbers are those of nvml.h (13.3) as the Python binding nvidia-ml-py names them.
+"""
+
+from __future__ import annotations
+
+EVENT_REASONS = {
+    0x1: "gpu_idle",
+    0x2: "applications_clocks_setting",
+    0x4: "sw_power_cap",
+    0x8: "hw_slowdown",
+    0x10: "sync_boost",
+    0x20: "sw_thermal_slowdown",
+    0x40: "hw_thermal_slowdown",
+    0x80: "hw_power_brake_slowdown",
+    0x100: "display_clocks_setting",
+}
+"""nvmlClocksEventReasons bits; the names are nvidia-smi's XML tags without their prefix."""
+
+COMPUTE_MODES = {0: "Default", 1: "Exclusive_Thread", 2: "Prohibited", 3: "Exclusive_Process"}
+"""nvmlComputeMode_t in nvidia-smi's words."""
+
+RECOVERY_ACTIONS = {
+    0: "none",
+    1: "reset",
+    2: "reboot",
+    3: "drain_p2p",
+    4: "drain_and_reset",
+    5: "recover_imex_domain",
+    6: "bus_reset",
+    7: "system_reboot",
+}
+"""nvmlDeviceGpuRecoveryAction_t."""
+
+NVLINK_STATES = {0: "inactive", 1: "active", 2: "sleep", 3: "disabled"}
+"""nvmlEnableState_t for 0 and 1; field 165 (NVLINK_GET_STATE) adds sleep, and active with traffic disabled."""
+
+NVLINK_VERSIONS = {1: "1.0", 2: "2.0", 3: "2.2", 4: "3.0", 5: "3.1", 6: "4.0", 7: "5.0", 8: "6.0"}
+"""nvmlNvlinkVersion_t: an enumeration, not the number that is marketed."""
+
+NVLINK_REMOTE_TYPES = {0: "gpu", 1: "cpu", 2: "switch", 255: "unknown"}
+"""nvmlIntNvLinkDeviceType_t; 1 is IBM's NPU, a POWER CPU's end."""
+
+NVLINK_FIELDS = {
+    206: "malformed_packet",
+    207: "buffer_overrun",
+    208: "rx_errors",
+    209: "rx_remote",
+    210: "rx_general",
+    211: "local_integrity",
+    212: "tx_discards",
+    213: "link_recovery_successful",
+    214: "link_recovery_failed",
+    215: "link_recovery",
+    219: "effective_errors",
+    221: "symbol_errors",
+}
+"""NVML field ids of the NVLink 5 counters (nvml.h NVML_FI_DEV_NVLINK_COUNT_*). 220 and 222 are packed error rates."""
+
+ANCESTORS = {0: "PIX", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
+"""nvmlGpuTopologyLevel_t. 0 is two GPUs of one board, which share its PCIe switch."""
+
+P2P_STATUSES = {0: "OK", 1: "CNS", 2: "GNS", 3: "TNS", 4: "DR", 5: "NS", 6: "U"}
+"""nvmlGpuP2PStatus_t in the words of `nvidia-smi topo -p2p`."""
+
+FABRIC_STATES = {0: "not_supported", 1: "not_started", 2: "in_progress", 3: "completed"}
+"""nvmlGpuFabricState_t."""
+
+FABRIC_SUMMARIES = {1: "healthy", 2: "unhealthy", 3: "limited"}
+"""nvmlGpuFabricInfo_v3_t.healthSummary; 0 is not supported."""
+
+FABRIC_MISCONFIGURATIONS = {
+    2: "incorrect system GUID",
+    3: "incorrect chassis serial number",
+    4: "no partition",
+    5: "insufficient NVLinks",
+    6: "incompatible GPU firmware",
+    7: "invalid location",
+    8: "invalid GPU state",
+}
+"""Bits 8 to 11 of the health mask; 0 is not supported, 1 none."""
+
+_PROBLEM_SHIFTS = {2: "route recovery in progress", 4: "route unhealthy", 6: "access timeout recovery"}
+
+NVML_ERRORS = {
+    0: "success", 1: "Uninitialized", 2: "InvalidArgument", 3: "NotSupported", 4: "NoPermission",
+    6: "NotFound", 9: "DriverNotLoaded", 10: "Timeout", 12: "LibraryNotFound", 13: "FunctionNotFound",
+    15: "GpuIsLost", 16: "ResetRequired", 17: "OperatingSystem", 18: "LibRmVersionMismatch", 19: "InUse",
+    20: "Memory", 21: "NoData", 25: "ArgumentVersionMismatch", 26: "Deprecated", 27: "NotReady",
+    28: "GpuNotFound", 29: "InvalidState", 999: "Unknown",
+}  # fmt: skip
+"""nvmlReturn_t by the names of nvidia-ml-py's exceptions; success is spelt as the model has it."""
+
+LOST_WORDS = {"GpuIsLost": "GPU is lost", "ResetRequired": "GPU requires reset"}
+"""NVML errors that mean that the GPU itself does not answer, in nvidia-smi's words."""
+
+
+def event_reasons(mask: int) -> tuple[str, ...]:
+    """The names of the set bits; a bit without a name is given as its number."""
+    return tuple(
+        EVENT_REASONS.get(1 << bit, f"reason_{1 << bit:#x}") for bit in range(mask.bit_length()) if mask >> bit & 1
+    )
+
+
+def fabric_bandwidth(mask: int) -> str | None:
+    """`degraded` or `full` by bits 0 and 1 of the fabric health mask; None when it does not say."""
+    return {1: "degraded", 2: "full"}.get(mask & 3)
+
+
+def fabric_problems(mask: int) -> str | None:
+    """The health mask's other fields that are set, joined with commas; None for a mask without any data."""
+    if mask & 0xFFC == 0:
+        return None
+    found = [name for shift, name in _PROBLEM_SHIFTS.items() if mask >> shift & 3 == 1]
+    configuration = mask >> 8 & 15
+    if configuration > 1:
+        found.append(FABRIC_MISCONFIGURATIONS.get(configuration, f"incorrect configuration {configuration}"))
+    return ", ".join(found)
