@@ -1,0 +1,76 @@
+"""JSON that the collector wrote, read with bounds: values of another type than expected are no readings."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from topodiag.evidence.interface import Blob
+
+MAX_BYTES = 64_000_000
+"""A rack-scale node with 72 GPUs writes about 1 MB."""
+MAX_INT_DIGITS = 20
+MAX_TEXT = 400
+
+
+def load(blob: Blob) -> tuple[Any, str]:
+    """The document, or None and why there is none. Numbers beyond 64 bits and NaN become null."""
+    if len(blob.data) > MAX_BYTES:
+        return None, "larger than any collector writes"
+    try:
+        return json.loads(blob.text, parse_int=_int, parse_float=_float, parse_constant=lambda _: None), ""
+    except ValueError as error:
+        return None, f"not JSON: {error}"[:120]
+    except RecursionError:
+        return None, "nested too deeply"
+
+
+def _int(digits: str) -> int | None:
+    return int(digits) if len(digits) <= MAX_INT_DIGITS else None
+
+
+def _float(digits: str) -> float | None:
+    value = float(digits[:400])
+    return value if math.isfinite(value) else None
+
+
+def integer(value: object, low: int = 0, high: int = 2**64 - 1) -> int | None:
+    """A whole number within bounds, or None; a whole float counts, a truth value does not."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if low <= value <= high else None
+
+
+def text(value: object) -> str | None:
+    """A text that is not blank, cut to a sane length, or None."""
+    cleaned = value.strip()[:MAX_TEXT] if isinstance(value, str) else ""
+    return cleaned or None
+
+
+def error_of(value: object) -> str | None:
+    """The error's name where a call failed (`{"error": "NotSupported"}`), else None."""
+    return text(value.get("error")) if isinstance(value, dict) else None
+
+
+def objects(value: object, limit: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a list with their places; what is no object is passed over."""
+    if isinstance(value, list):
+        for place, each in enumerate(value[:limit]):
+            if isinstance(each, dict):
+                yield place, each
+
+
+def member(value: object, name: str) -> Any:
+    """A member of an object; None when it has none or is no object. The error of a failed call is passed down."""
+    if not isinstance(value, dict):
+        return None
+    return value if name not in value and "error" in value else value.get(name)
+
+
+def shown(value: object) -> str:
+    """A value as JSON on one short line, for quoting."""
+    return json.dumps(value)[:120] if isinstance(value, str | int | float | list | dict) or value is None else ""
