@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topodiag.hardware import catalog
+from topodiag.hardware.specs import GpuSpec
 
 CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
 
@@ -220,8 +222,8 @@ def test_a_product_that_says_nothing_leads_nowhere(text: str) -> None:
     assert catalog.system_by_product(text) is None
 
 
-def names(*args: object) -> list[str]:
-    return [system.name for system in catalog.match_system(*args)]  # type: ignore[arg-type, unused-ignore]
+def names(*args: Any) -> list[str]:
+    return [system.name for system in catalog.match_system(*args)]
 
 
 def test_eight_h100_with_eight_nics_on_bare_metal_may_be_a_dgx_or_an_hgx() -> None:
@@ -354,9 +356,8 @@ def test_any_text_is_a_name_or_none(text: str) -> None:
     st.sampled_from(["NVIDIA ", "Tesla ", "nvidia geforce ", ""]),
     st.text(" ", max_size=3),
 )
-def test_brand_words_and_blanks_around_a_name_change_nothing(gpu: object, brand: str, blanks: str) -> None:
-    name = gpu.name  # type: ignore[attr-defined]
-    assert catalog.gpu_by_name(f"{blanks}{brand}{name}{blanks}") is catalog.gpu_by_name(name)
+def test_brand_words_and_blanks_around_a_name_change_nothing(gpu: GpuSpec, brand: str, blanks: str) -> None:
+    assert catalog.gpu_by_name(f"{blanks}{brand}{gpu.name}{blanks}") is gpu
 
 
 @settings(max_examples=50, deadline=None)
