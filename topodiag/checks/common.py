@@ -1,4 +1,4 @@
-"""What several checks ask of a node: products, distances, siblings, and how to spell them. Decides nothing by itself."""
+"""What several checks ask of a node: products, distances, siblings, and how to spell them. Decides nothing itself."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def nvlink_count(text: str | None) -> int | None:
 
 
 def distance(node: Node, a: str, b: str) -> tuple[PathType | None, Fact[str]]:
-    """How far two devices are apart over PCIe in NCCL's terms, and the matrix word that shows it (if there is one)."""
+    """How far two devices are apart in NCCL's terms, and the matrix word that shows it (if there is one)."""
     said = word(node, a, b)
     path = node.paths.get((a, b)) or node.paths.get((b, a))
     if path is not None and path.type < PathType.NET:
@@ -64,7 +64,7 @@ def distance(node: Node, a: str, b: str) -> tuple[PathType | None, Fact[str]]:
 
 def compute_nics(node: Node) -> tuple[Nic, ...]:
     """The RDMA NICs that carry the job's traffic; storage, management and unknown roles are left out."""
-    return tuple(nic for nic in node.nics if nic.role is NicRole.COMPUTE and nic.rdma_name)
+    return tuple(nic for nic in node.nics if nic.role is NicRole.COMPUTE and (nic.rdma_name or nic.smi_label))
 
 
 def is_up(nic: Nic) -> bool | None:

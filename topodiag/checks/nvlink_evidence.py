@@ -1,0 +1,169 @@
+"""How many NVLinks each GPU has up, from whatever evidence there is, and how many it should have. Judges nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from topodiag.checks.common import gpu_spec, just_booted, majority, nvlink_count, word
+from topodiag.hardware.catalog import nvlink_nccl_gbs
+from topodiag.hardware.specs import GpuSpec
+from topodiag.model.devices import Gpu, NvLink
+from topodiag.model.finding import Confidence
+from topodiag.model.node import Node
+from topodiag.model.provenance import Fact
+
+UP = frozenset({"active", "sleep"})
+"""Link states that carry traffic when asked; `sleep` is a low-power state of a trained link (nvml.h). `disabled` does
+not count: NCCL takes only links whose state is plainly active (src/graph/xml.cc)."""
+
+BOARD_WITHOUT_SWITCH = 4
+"""GPUs of the boards that join SXM GPUs directly, a third of each GPU's links to every peer (HGX A100, H100 4-GPU)."""
+
+MESH_GPUS = 8
+"""GPUs of the hybrid cube-mesh (DGX-1 and its cloud forms); fewer visible means that part of the mesh is elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkCount:
+    """One GPU's links. `active` is None when the evidence does not say, and `why` tells why."""
+
+    gpu: Gpu
+    spec: GpuSpec | None
+    active: int | None = None
+    why: str = ""
+    skipped: bool = False
+    """NVLink is no question for this GPU (no links in this form, MIG): neither healthy nor unknown."""
+    confidence: Confidence = Confidence.HIGH
+    evidence: tuple[Fact[str], ...] = ()
+    down: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """How many links a GPU should have up, and where the number comes from."""
+
+    links: int
+    derivation: str
+    confidence: Confidence = Confidence.HIGH
+
+
+def is_up(link: NvLink) -> bool | None:
+    """Whether a link carries traffic; None when neither its state nor a rate was read."""
+    if link.state.value is not None:
+        return link.state.value.strip().lower() in UP
+    return True if link.line_gbs.value else None
+
+
+def no_question(gpu: Gpu) -> str:
+    """Why NVLink is not to be judged on this GPU, or nothing when it is."""
+    spec = gpu_spec(gpu)
+    if gpu.mig.value:
+        return "MIG is on: the driver reads its links as down"
+    if spec is not None and spec.nvlinks == 0:
+        return f"{spec.name} has no NVLink"
+    return ""
+
+
+def training(node: Node, gpu: Gpu) -> bool:
+    """Whether the links of a GPU may simply not have trained yet."""
+    return just_booted(node) and gpu.fabric.state.value != "completed"
+
+
+def count_links(node: Node) -> list[LinkCount]:
+    """One count per GPU: from the links themselves, else from nvidia-smi's sentence, else from the matrix."""
+    return [_count(node, gpu) for gpu in node.gpus]
+
+
+def _count(node: Node, gpu: Gpu) -> LinkCount:
+    spec = gpu_spec(gpu)
+    if why := no_question(gpu):
+        return LinkCount(gpu, spec, why=why, skipped=True)
+    if gpu.lost.value:
+        return LinkCount(gpu, spec, why=f"the GPU does not answer ({gpu.lost.value})")
+    if gpu.nvlinks:
+        return _from_links(gpu, spec)
+    note = (gpu.nvlink_note.value or "").lower()
+    if "inactive" in note:
+        return LinkCount(gpu, spec, 0, evidence=(gpu.nvlink_note,))
+    counted = _from_matrix(node, gpu, spec)
+    if counted is not None:
+        return counted
+    if note:
+        return LinkCount(gpu, spec, why=f"the driver says of its NVLinks: {note}")
+    return LinkCount(gpu, spec, why="neither its links nor an NVLink count in `topo -m` were seen")
+
+
+def _from_links(gpu: Gpu, spec: GpuSpec | None) -> LinkCount:
+    states = [(link, is_up(link)) for link in gpu.nvlinks]
+    active = sum(up is True for _, up in states)
+    unread = sum(up is None for _, up in states)
+    down = tuple(link.index for link, up in states if up is False)
+    if unread and (spec is None or spec.bridged or active < spec.nvlinks):
+        return LinkCount(gpu, spec, why=f"the state of {unread} of its links could not be read")
+    evidence = [link.state for link, up in states if up is False] or [gpu.nvlinks[-1].state, gpu.nvlinks[-1].line_gbs]
+    evidence = [fact for fact in evidence if isinstance(fact.value, str)]
+    return LinkCount(gpu, spec, active, evidence=tuple(evidence), down=down)
+
+
+def _from_matrix(node: Node, gpu: Gpu, spec: GpuSpec | None) -> LinkCount | None:
+    """The count that `topo -m` implies. Through NVSwitches every pair shows the lesser of both ends' links; where GPUs
+    are joined directly, the words of a row add up."""
+    row = [(word(node, gpu.label, peer.label), peer) for peer in node.gpus if peer.index != gpu.index]
+    counts = [(count, fact) for fact, _ in row if (count := nvlink_count(fact.value)) is not None]
+    if not counts:
+        return None
+    links = [count for count, _ in counts]
+    evidence = tuple(fact for _, fact in counts)
+    total, most = sum(links), max(links)
+    if spec is not None and not spec.nvswitch:
+        if spec.bridged or len(node.gpus) != MESH_GPUS:
+            return LinkCount(
+                gpu, spec, why="the matrix alone cannot tell how many links its bridges or mesh should use"
+            )
+        return LinkCount(gpu, spec, total, confidence=Confidence.MEDIUM, evidence=evidence)
+    built = spec.nvlinks if spec is not None else None
+    per_peer = built / (BOARD_WITHOUT_SWITCH - 1) if built else None
+    if len(node.gpus) < BOARD_WITHOUT_SWITCH and most == per_peer:
+        return LinkCount(
+            gpu, spec, why="part of a board that joins its GPUs directly: the links to the others are unseen"
+        )
+    direct = built is not None and len(node.gpus) == BOARD_WITHOUT_SWITCH and total <= built
+    return LinkCount(gpu, spec, total if direct else most, confidence=Confidence.MEDIUM, evidence=evidence)
+
+
+def expect(node: Node, count: LinkCount, counts: list[LinkCount]) -> Expectation | None:
+    """How many links this GPU should have up: its product's, where its board uses them all; else its siblings'.
+
+    None where the evidence allows no expectation.
+    """
+    spec = count.spec
+    siblings = [
+        other.active for other in counts if other.active is not None and other.gpu.name.value == count.gpu.name.value
+    ]
+    common = majority(siblings)
+    if spec is not None and spec.nvswitch:
+        if node.is_vm and len(node.gpus) < MESH_GPUS and common is not None and 0 < common < spec.nvlinks:
+            return Expectation(common, f"{common} on its siblings in this part of the board", Confidence.MEDIUM)
+        return Expectation(spec.nvlinks, f"{spec.nvlinks} on {spec.name} ({spec.source})", count.confidence)
+    if spec is not None and not spec.bridged and common in (None, spec.nvlinks):
+        lone = len(siblings) < 2
+        if common is None and not lone:
+            return None
+        if lone and (node.is_vm or count.active == 0):
+            return None
+        sure = Confidence.MEDIUM if lone else count.confidence
+        return Expectation(spec.nvlinks, f"{spec.nvlinks} on {spec.name} ({spec.source})", sure)
+    if common and len(siblings) > 2:
+        if spec is not None and spec.bridged and count.active == 0:
+            return None
+        return Expectation(
+            common, f"{common} on {siblings.count(common)} of {len(siblings)} siblings", Confidence.MEDIUM
+        )
+    return None
+
+
+def gbs_per_link(count: LinkCount) -> float | None:
+    """What NCCL reckons of one link of this GPU, GB/s in one direction."""
+    if count.spec is not None and count.spec.nvlink_nccl_gbs > 0:
+        return count.spec.nvlink_nccl_gbs
+    return nvlink_nccl_gbs(count.gpu.sm.value) if count.gpu.sm.value else None
