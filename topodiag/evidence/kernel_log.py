@@ -35,21 +35,20 @@ _ANY_BUS = re.compile(rf"(?<![0-9a-fA-F:]){_BUS}(?![0-9a-fA-F])")
 _XID = re.compile(rf"NVRM: Xid \((?:PCI:)?({_BUS})\): ([0-9]{{1,5}})")
 _SXID = re.compile(rf"SXid \((?:PCI:)?({_BUS})\): ([0-9]{{1,6}})")
 _BANDWIDTH = "available PCIe bandwidth, limited by"
-_AER = re.compile(r"(?:\bAER: (?=.*error)|PCIe Bus Error: )", re.IGNORECASE)
+_AER = re.compile(r"\bAER: |PCIe Bus Error: ")
 _AER_SOURCE = re.compile(rf"received: (?:from )?({_BUS})|received from ({_BUS})")
-_NVRM = re.compile(
-    r"\bNVRM: |\bnvidia-(?:peermem|nvswitch[0-9]*|nvlink|modeset|uvm)\b.*\b(?:error|fail)", re.IGNORECASE
-)
-_NVRM_ROUTINE = re.compile(r"NVRM: (?:loading |GPU at PCI|GPU Board Serial|GPU [0-9a-f:.]+: board)", re.IGNORECASE)
+_NVIDIA = re.compile(r"\bnvidia-(?:peermem|nvswitch|nvlink|modeset|uvm)")
+_FAILING = re.compile(r"error|fail", re.IGNORECASE)
+_NVRM_ROUTINE = re.compile(r"NVRM: (?:loading |GPU at PCI|GPU Board Serial|GPU [0-9a-f:.]{1,20}: board)", re.IGNORECASE)
 _LINK = re.compile(r"\blink(?: is)?:? (?:up|down)\b|\b(?:lost|gained) carrier\b", re.IGNORECASE)
-_NOT_A_NETWORK = re.compile(
-    r"\b(?:ata[0-9]+|sata|usb|veth\w*|docker[0-9]*|br-\w+|virbr\w*|cali\w*|lxc\w*)\b", re.IGNORECASE
-)
-_MLX5 = re.compile(
-    r"\bmlx5\w*\b.*(?:error|fail|fatal|timeout|timed out|health|unplugged|assert|syndrome|temperature|not responding"
-    r"|power|abort|dump|cannot)",
+_NOT_A_NETWORK = re.compile(r"\b(?:ata[0-9]|sata|usb|veth|docker[0-9]|br-|virbr|cali|lxc)", re.IGNORECASE)
+_MLX5_TROUBLE = re.compile(
+    r"error|fail|fatal|timeout|timed out|health|unplugged|assert|syndrome|temperature|not responding"
+    r"|power|abort|dump|cannot",
     re.IGNORECASE,
 )
+_INTERESTING = re.compile(r"Xid \(|PCIe |AER: |NVRM: |nvidia-|link|carrier|mlx5", re.IGNORECASE)
+"""Cheap to search for, and in every line that any of the patterns above accepts."""
 _WRITES = re.compile(r"NVRM: Xid \(|SXid \(PCI:|available PCIe bandwidth, limited by|PCIe Bus Error: severity=")
 _STAMPED = re.compile(r"(?:<[0-9]{1,3}>)?\[ {0,10}[0-9]{1,10}\.[0-9]{6}\] \S")
 
@@ -132,20 +131,22 @@ def _iso(text: str, zone: str | None) -> float | None:
 
 def _classify(message: str) -> tuple[str, str | None, int | None] | None:
     """Kind, bus id as written, and code; None for a line that is no news."""
+    if not _INTERESTING.search(message):
+        return None
     if match := _XID.search(message):
         return "xid", match[1], int(match[2])
     if match := _SXID.search(message):
         return "sxid", match[1], int(match[2])
     if _BANDWIDTH in message:
         return "pcie-bandwidth", _first_bus(message), None
-    if _AER.search(message):
+    if _AER.search(message) and "error" in message.lower():
         source = _AER_SOURCE.search(message)
         return "aer", (source[1] or source[2]) if source else _first_bus(message), None
-    if _NVRM.search(message):
+    if "NVRM: " in message or (_NVIDIA.search(message) and _FAILING.search(message)):
         return None if _NVRM_ROUTINE.search(message) else ("nvrm", _first_bus(message), None)
     if _LINK.search(message) and not _NOT_A_NETWORK.search(message):
         return "link", _first_bus(message), None
-    if _MLX5.search(message):
+    if "mlx5" in message and _MLX5_TROUBLE.search(message):
         return "mlx5", _first_bus(message), None
     return None
 
