@@ -229,7 +229,9 @@ def _ports(node: Node) -> Iterator[Link]:
                 nic_vertex(nic),
                 f"port:{nic.name}/{port.number}",
                 LinkKind.NETWORK,
-                intended_gbs=Fact(spec.rate_gbps / 8, nic.part.origin) if spec else Fact(why="NIC not in datasheets"),
+                intended_gbs=Fact(spec.rate_gbps / 8, nic.part.origin)
+                if spec and spec.rate_gbps
+                else Fact(why="rate of this NIC is not in the datasheets"),
                 negotiated_gbs=Fact(rate.value / 8, rate.origin)
                 if up and rate.value is not None
                 else Fact(why="the port is not active" if port.state.known else "port state unknown"),
