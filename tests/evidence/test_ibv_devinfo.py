@@ -188,7 +188,7 @@ def test_facts_of_the_corpus_cases_are_recovered() -> None:
     checked = 0
     for path in sorted((CORPUS / "cases").glob("*.json")):
         case = json.loads(path.read_text())
-        for text in (given["text"] for given in case["inputs"] if given["kind"] == "ibv_devinfo"):
+        for text in (entry["text"] for entry in case["inputs"] if entry["kind"] == "ibv_devinfo"):
             record = IbvDevinfo().parse(Blob(path.name, text.encode())).records[0]
             facts = next(iter(record.ports.values())).facts
             wanted = case["facts"]

@@ -111,6 +111,10 @@ def test_minus_one_is_understood_and_no_unread_line() -> None:
     assert SysNet().parse(Blob("n", WHOLE.encode())).unread == []
 
 
+def test_a_speed_of_minus_one_says_whose_word_it_is() -> None:
+    assert filled(WHOLE).netdev("eth0").offers["speed_mbps"][0].why == "the kernel gives none (-1)"
+
+
 def test_operstate_unknown_is_a_value_of_the_kernel() -> None:
     assert value("eth0", "operstate") == "unknown"
 

@@ -29,7 +29,7 @@ _MARGIN = " \t>|"
 _HEADER = re.compile(r"^[ \t>|]*CA:? '[^'\n]{1,64}'[ \t]*$", re.MULTILINE)
 _BODY = re.compile(r"^[ \t>|]*(?:CA type:|Physical state:|State: )", re.MULTILINE)
 _CA = re.compile(r"CA:?\s+'([^']{1,64})'\s*\Z")
-_PORT = re.compile(r"Port ([0-9]{1,3}):\s*\Z")
+_PORT = re.compile(r"[Pp]ort ([0-9]{1,3}):\s*\Z")
 _FIELD = re.compile(r"([A-Za-z][A-Za-z ]{0,40}):(.*)\Z")
 _FAILED = re.compile(r"(?:stat of IB device '([^']{1,64})' failed|'([^']{1,64})' IB device can't be found)")
 

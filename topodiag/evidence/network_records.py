@@ -198,7 +198,8 @@ def read_file(file: TreeFile, convert: Convert, what: str) -> Cell:
     if text is None:
         return Cell(None, line, shown, "no content was captured")
     value = convert(text) if len(text) <= MAX_LINE else None
-    return Cell(value, line, shown, "" if value is not None else f"no {what} in {text[:40]!r}")
+    why = f"the kernel gives none ({text[:40]})" if _says_nothing(text) else f"no {what} in {text[:40]!r}"
+    return Cell(value, line, shown, "" if value is not None else why)
 
 
 def presence(file: TreeFile, value: Value) -> Cell:
