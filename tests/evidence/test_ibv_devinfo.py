@@ -33,6 +33,8 @@ hca_id:\tmlx5_0
 \t\t\t\t\tUnknown flags: 0x20000
 \tgeneral_odp_caps:
 \t\t\t\t\tODP_SUPPORT
+\trc_odp_caps:
+\t\t\t\t\tNO SUPPORT
 \tcompletion timestamp_mask:\t\t\t0x7fffffffffffffff
 \t\tport:\t1
 \t\t\tstate:\t\t\tPORT_ACTIVE (4)

@@ -29,7 +29,7 @@ _MARGIN = " \t>|"
 _MARK = re.compile(r"^[ \t>|]*(?:hca_id:[ \t]*\S|GID\[ *[0-9]{1,5}\]:[ \t]*[0-9a-f:])", re.MULTILINE)
 _FIELD = re.compile(r"([A-Za-z][A-Za-z0-9_ ]{0,40}):(.*)\Z")
 _GID = re.compile(r"GID\[ *([0-9]{1,5})\]:\s*([0-9a-fA-F:.]{2,64})(?:,\s*(.{0,40}))?\Z")
-_FLAG = re.compile(r"[A-Za-z][A-Za-z0-9_]{2,60}(?: \([0-9a-fx]{1,20}\))?\Z")
+_FLAG = re.compile(r"(?:[A-Z][A-Z0-9_ ]{2,60}|[A-Za-z][A-Za-z0-9_]{2,60})(?: \([0-9a-fx]{1,20}\))?\Z")
 
 _MELLANOX = 0x02C9
 """NVIDIA's (Mellanox') vendor id in verbs, an IEEE OUI; its part ids are the numbers of its MT names."""
