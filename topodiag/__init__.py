@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from topodiag.version import __version__
+
 if TYPE_CHECKING:
     from topodiag.pipeline import Options, diagnose, live
-
-__version__ = "0.1.0"
 
 __all__ = ["Options", "__version__", "diagnose", "live"]
 

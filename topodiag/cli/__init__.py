@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import click
 
-from topodiag import __version__
+from topodiag.version import __version__
 
 _COMMANDS = {
     "scan": ("scan:scan", "Diagnose this node, or captured evidence."),

@@ -40,6 +40,8 @@ def read_node(evidence: Evidence) -> ReadNode:
     if not evidence.is_bundle and not draft.read:
         _refuse(evidence)
     draft.missing.extend(_not_observed(item) for item in evidence.missing)
+    # Files that were looked for and are not there are an observation too: no nccl.conf, no /sys/class/infiniband.
+    draft.read.update(item.kind for item in evidence.missing if item.status == "absent" and not item.argv)
     node = assemble(draft, evidence.host or _host_of(draft) or "node", evidence.time)
     return ReadNode(node, inputs, unread)
 
@@ -74,7 +76,7 @@ def _read(blob: Blob, draft: NodeDraft, unread: list[UnreadLine]) -> Input:
     except Exception as error:  # noqa: BLE001 - the last guard: a reader's bug costs its file, never the run
         unread.append(UnreadLine(blob.name, None, "", f"reader failed: {type(error).__name__}: {error}"[:200]))
         return Input(blob.name, source.kind, digest)
-    if parsed.records:
+    if parsed.records or (blob.item is not None and blob.item.status == "ok"):
         draft.read.add(source.kind)
     unread.extend(parsed.unread)
     return Input(blob.name, source.kind, digest, parsed.lines, len(parsed.records), parsed.unread_count)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
-from topodiag import __version__
+from topodiag.version import __version__
 from topodiag.hardware.catalog import gpu_by_name
 from topodiag.model.devices import Gpu, Nic
 from topodiag.model.finding import Finding, Input, Outcome

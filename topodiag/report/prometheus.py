@@ -16,7 +16,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from topodiag import __version__
+from topodiag.version import __version__
 from topodiag.checks import registry
 from topodiag.model.finding import Severity, Status
 from topodiag.model.result import Result
