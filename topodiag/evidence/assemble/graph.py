@@ -183,14 +183,15 @@ def _nvlink(gpu: Gpu, far: str, intended: int, active: int) -> Link:
 
 def _nvlinks_by_matrix(node: Node, gpu: Gpu, seen: set[frozenset[str]]) -> Iterator[Link]:
     """Without per-link evidence the matrix's NV# counts: equal to all peers and a switched product is one NVSwitch."""
-    counts = {peer: links for peer in node.gpus if peer is not gpu and (links := _nv(node, gpu, peer))}
+    counts = [(peer, links) for peer in node.gpus if peer is not gpu and (links := _nv(node, gpu, peer))]
     spec = catalog.gpu_by_name(gpu.name.value) if gpu.name.value else None
     active = sum(link.state.value == "active" for link in gpu.nvlinks)
-    if counts and len(set(counts.values())) == 1 and len(node.gpus) > 2 and (spec is None or spec.nvswitch):
-        links = active or next(iter(counts.values()))
+    alike = len({links for _, links in counts}) == 1
+    if alike and len(node.gpus) > 2 and (spec is None or spec.nvswitch):
+        links = active or counts[0][1]
         yield _nvlink(gpu, NVSWITCH, max(links, spec.nvlinks if spec else 0), links)
         return
-    for peer, links in counts.items():
+    for peer, links in counts:
         both = frozenset((gpu_vertex(gpu), gpu_vertex(peer)))
         if both not in seen:
             seen.add(both)

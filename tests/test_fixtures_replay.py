@@ -1,0 +1,84 @@
+"""Every captured machine replays to exactly its expected findings: no misses, no extras."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from topodiag.evidence.assemble.graph import gpu_vertex, nic_vertex, pcie_type
+from topodiag.model.links import PathType
+from topodiag.model.node import Node
+from topodiag.pipeline import diagnose, fixture_path, fixtures
+
+NAMES = fixtures()
+SMI_AS_NCCL = {
+    "PIX": PathType.PIX,
+    "PXB": PathType.PXB,
+    "PHB": PathType.PHB,
+    "NODE": PathType.PHB,
+    "SYS": PathType.SYS,
+}
+
+
+def expected(name: str) -> dict[str, object]:
+    loaded: dict[str, object] = json.loads((fixture_path(name) / "expected.json").read_text())
+    return loaded
+
+
+def test_the_required_machines_are_there() -> None:
+    assert len(NAMES) >= 14
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_findings_are_exactly_the_expected_ones(name: str) -> None:
+    result = diagnose([f"fixture:{name}"])
+    found = [
+        {
+            "id": finding.id,
+            "severity": str(finding.severity),
+            "gpus": list(finding.where.gpus),
+            "nics": list(finding.where.nics),
+            "links": list(finding.where.links),
+        }
+        for finding in result.findings
+    ]
+    wanted = expected(name)["findings"]
+    assert isinstance(wanted, list)
+
+    def key(entry: dict[str, object]) -> str:
+        return json.dumps(entry, sort_keys=True)
+
+    assert sorted(found, key=key) == sorted(wanted, key=key)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_check_answers_as_the_machine_was_made(name: str) -> None:
+    result = diagnose([f"fixture:{name}"])
+    assert {outcome.check: outcome.status.value for outcome in result.outcomes} == expected(name)["statuses"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_reader_and_no_check_failed(name: str) -> None:
+    result = diagnose([f"fixture:{name}"])
+    assert [line.why for line in result.unread if "reader failed" in line.why] == []
+    assert [outcome.why for outcome in result.outcomes if "the check failed" in outcome.why] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_path_types_equal_topo_m_where_both_exist(name: str) -> None:
+    """NV# is NVL; every other word is the type over PCIe alone (NCCL may go NVB, C2C, P2C or PXN instead)."""
+    node: Node = diagnose([f"fixture:{name}"]).nodes[0]
+    vertices = {gpu.label: gpu_vertex(gpu) for gpu in node.gpus} | {nic.name: nic_vertex(nic) for nic in node.nics}
+    for (a, b), cell in node.smi_matrix.items():
+        if not a.startswith("GPU") or cell.value is None:
+            continue
+        if cell.value.startswith("NV"):
+            assert node.paths[a, b].type is PathType.NVL, (a, b)
+        elif node.links and any(link.a == vertices[a] and link.b.startswith(("pci:", "cpu:")) for link in node.links):
+            assert pcie_type(node, vertices[a], vertices[b]) is SMI_AS_NCCL[cell.value], (a, b, cell.value)
+
+
+def test_a_fixture_folder_is_complete() -> None:
+    for name in NAMES:
+        place: Path = fixture_path(name)
+        assert (place / "about.txt").read_text().strip(), name
