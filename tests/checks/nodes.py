@@ -1,4 +1,4 @@
-"""Machines built by hand for the tests of checks: healthy ones, to be bent with `with_gpu`, `with_nic` and `replace`."""
+"""Machines built by hand for the tests of checks: healthy ones, to be bent with `with_gpu`, `with_words`, `replace`."""
 
 from __future__ import annotations
 
@@ -124,8 +124,8 @@ def _bare_metal(**more: Any) -> Os:
 def hgx_h100(gpus: int = 8) -> Node:
     """Eight H100 on NVSwitches, two sockets, one NDR NIC beside each GPU: healthy."""
     fabric = GpuFabric(
-        state=read("completed", "nvml"), status=read("success", "nvml"), clique_id=read(0), cluster_uuid=read(ZERO_UUID),
-        health=read("healthy"), bandwidth=read("full"), problems=read(""),
+        state=read("completed", "nvml"), status=read("success", "nvml"), clique_id=read(0),
+        cluster_uuid=read(ZERO_UUID), health=read("healthy"), bandwidth=read("full"), problems=read(""),
     )  # fmt: skip
     half = max(gpus // 2, 1)
     cards = [
@@ -168,8 +168,9 @@ def dgx_a100() -> Node:
     As on the real machine, a GPU's NUMA node and its NIC's may differ within one socket.
     """
     numa = (3, 3, 1, 1, 7, 7, 5, 5)
+    none = GpuFabric(state=read("not_supported"))
     cards = [
-        gpu(at, "NVIDIA A100-SXM4-80GB", 80, numa[at], nvlinks=links(12, 25.0), fabric=GpuFabric(state=read("not_supported")))
+        gpu(at, "NVIDIA A100-SXM4-80GB", 80, numa[at], nvlinks=links(12, 25.0), fabric=none)
         for at in range(8)
     ]  # fmt: skip
     nics = [nic(at, numa[at] - 1 if at == 2 else numa[at], rate=200.0) for at in range(8)]
@@ -231,8 +232,8 @@ def gb200_tray() -> Node:
     """A GB200 compute tray: four GPUs on rack switches, two Grace processors, every NIC SYS from every GPU: healthy."""
     fabric = GpuFabric(
         state=read("completed", "nvml"), status=read("success", "nvml"), clique_id=read(32766, "nvml"),
-        cluster_uuid=read("7a5e1c02-1111-2222-3333-444455556666", "nvml"), health=read("healthy"), bandwidth=read("full"),
-        problems=read(""),
+        cluster_uuid=read("7a5e1c02-1111-2222-3333-444455556666", "nvml"), health=read("healthy"),
+        bandwidth=read("full"), problems=read(""),
     )  # fmt: skip
     cards = [
         gpu(
@@ -364,7 +365,7 @@ def with_words(node: Node, said: Callable[[str, str], str | None]) -> Node:
 
 
 def bare_matrix(node: Node) -> Node:
-    """Only what `nvidia-smi topo -m` tells: labels, the matrix and affinities; no product names, no links, no system."""
+    """Only what `nvidia-smi topo -m` tells: labels, the matrix and affinities; no names, no links, no system."""
     cards = tuple(Gpu(g.index, numa=g.numa, cpu_affinity=g.cpu_affinity) for g in node.gpus)
     cells = node.smi_matrix
     nics = tuple(Nic(n.name, rdma_name=n.rdma_name, smi_label=n.smi_label, role=n.role) for n in node.nics)

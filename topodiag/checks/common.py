@@ -67,6 +67,20 @@ def compute_nics(node: Node) -> tuple[Nic, ...]:
     return tuple(nic for nic in node.nics if nic.role is NicRole.COMPUTE and (nic.rdma_name or nic.smi_label))
 
 
+def numa_of(node: Node, device: Gpu | Nic) -> Fact[int]:
+    """The NUMA node of a device by its own sources, else by its PCI function; -1 where the firmware names none."""
+    if device.numa.known:
+        return device.numa
+    pci = node.pci_of(device)
+    return pci.numa if pci is not None else device.numa
+
+
+def on_c2c(gpu: Gpu) -> bool:
+    """Whether the GPU hangs on its processor by C2C (Grace), so that PCIe distances to NICs do not bind it."""
+    spec = gpu_spec(gpu)
+    return bool(gpu.c2c.value) or gpu.memory_numa.known or (spec is not None and spec.form == "superchip")
+
+
 def is_up(nic: Nic) -> bool | None:
     """Whether any port of a NIC is active; None when no port says."""
     states = [port.state.value.strip().upper() for port in nic.ports if port.state.value]

@@ -201,6 +201,8 @@ def _not_a_fabric(node: Node, gpus: list[Gpu]) -> str | None:
     if any(_registers(gpu) for gpu in gpus) or node.nvswitches or _links_to_switch(node):
         return None
     products = [gpu_spec(gpu) for gpu in gpus]
+    if all(spec is None for spec in products):
+        return None
     if not any(spec is not None and spec.nvswitch for spec in products):
         return "no GPU of an NVSwitch product"
     if len(node.gpus) >= HGX_GPUS:

@@ -240,7 +240,9 @@ class SlowNvlinks(NodeCheck):
         asked = [gpu for gpu in node.gpus if not evidence.no_question(gpu)]
         if not asked:
             return self.not_applicable(node, "no GPU here has NVLinks to judge")
-        if not any(link for gpu in asked for link in gpu.nvlinks) and all(not _should_have_links(gpu) for gpu in asked):
+        if not any(link for gpu in asked for link in gpu.nvlinks) and all(
+            gpu_spec(gpu) and not _should_have_links(gpu) for gpu in asked
+        ):
             return self.not_applicable(node, "no NVLinks in the evidence, and none that must be there")
         up = [(gpu, link) for gpu in asked for link in gpu.nvlinks if evidence.is_up(link)]
         rated = [(gpu, link) for gpu, link in up if link.line_gbs.value]

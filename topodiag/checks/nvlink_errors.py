@@ -123,7 +123,7 @@ class NvlinkErrors(NodeCheck):
         asked = [gpu for gpu in node.gpus if not no_question(gpu)]
         specs = [gpu_spec(gpu) for gpu in asked]
         if not asked or not any(
-            gpu.nvlinks or (spec and not spec.bridged) for gpu, spec in zip(asked, specs, strict=True)
+            gpu.nvlinks or spec is None or not spec.bridged for gpu, spec in zip(asked, specs, strict=True)
         ):
             return self.not_applicable(node, "no NVLinks that could count errors")
         counted = [(gpu, link, c) for gpu in asked for link in gpu.nvlinks for c in _judged(link)]
