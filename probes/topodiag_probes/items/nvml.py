@@ -71,7 +71,7 @@ class Nvml(LibraryProbe):
     about = "GPUs, NVLinks, fabric, ECC, peer-to-peer, by NVML"
     needs = "pynvml (nvidia-ml-py)"
     job = "nvml"
-    lists = ("gpus", "pairs")
+    lists: Tuple[str, ...] = ("gpus", "pairs")
     sampled = True
 
     def again(self) -> Optional[Probe]:

@@ -1,0 +1,96 @@
+"""Finds the host names that a bundle holds: its own, its job's (Slurm, Kubernetes, MPI), its IMEX domain's."""
+
+import re
+from typing import Dict, Iterator, List, Optional, Set
+
+from topodiag_probes.bundle import Bundle
+
+MAX_HOSTS = 16384
+"""Of one list; a longer one is replaced as a whole."""
+
+VARIABLES = (
+    r"(?:[A-Z0-9_]*(?:HOST|HOSTS|HOSTNAME|HOSTLIST|NODELIST|NODENAME|NODE_NAME|POD_NAME|NODE_ALIASES|TOPOLOGY_ADDR)"
+    r"|MASTER_ADDR)"
+)
+_ASSIGNED = re.compile(r'(?<![A-Z0-9_])%s(?:=|": ?")([^"\n]{1,65536})' % VARIABLES)
+_WORD = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?\Z")
+_ITEM = re.compile(r"[^,\[\]\s]*(?:\[[^\]\s]*\][^,\[\]\s]*)*")
+_PART = re.compile(r"\[([0-9,-]{1,4096})\]")
+_RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?\Z")
+
+_COMMON = re.compile(
+    r"[A-Za-z]+\Z|(?:gpu|nic|node|cpu|numa|eth|ib|mlx|bond|port|socket|link|pci|nvme|nvidia|dev|lo|[a-z])"
+    r"(?:0|[1-9][0-9]*)[a-z]?\Z|[0-9.]+\Z|.{1,3}\Z"
+)
+"""Names that are words of the evidence as well (`gpu1`, `hopper`): replaced only where a host name must stand."""
+
+
+def is_common(name: str) -> bool:
+    return _COMMON.match(name) is not None
+
+
+def expand(expression: str) -> Optional[List[str]]:
+    """The hosts of one Slurm hostlist item: `gpu[001-003,7]` is four. None when it is none, or too long."""
+    hosts = [""]
+    place = 0
+    for match in _PART.finditer(expression):
+        numbers = list(_numbers(match.group(1)))
+        if not numbers or len(hosts) * len(numbers) > MAX_HOSTS:
+            return None
+        head = expression[place : match.start()]
+        hosts = [host + head + number for host in hosts for number in numbers]
+        place = match.end()
+    hosts = [host + expression[place:] for host in hosts]
+    return hosts if all(_WORD.match(host) for host in hosts) else None
+
+
+def _numbers(text: str) -> Iterator[str]:
+    for part in text.split(","):
+        match = _RANGE.match(part)
+        if match is None:
+            continue
+        first, last = match.group(1), match.group(2) or match.group(1)
+        if int(last) - int(first) > MAX_HOSTS:
+            continue
+        for number in range(int(first), int(last) + 1):
+            yield str(number).zfill(len(first))
+
+
+class Names:
+    """What was found: plain names, and list expressions with the hosts in them."""
+
+    def __init__(self) -> None:
+        self.hosts: Set[str] = set()
+        self.lists: Dict[str, List[str]] = {}
+
+    def learn(self, bundle: Bundle) -> None:
+        """Find the names in a bundle. `settings`, `processes` and `imex-config` are where they are listed."""
+        self.add(str(bundle.manifest.get("host", "")))
+        for path, data in bundle.files.items():
+            name = path.rsplit("/", 1)[-1]
+            if name in ("settings.tree", "processes.json"):
+                for match in _ASSIGNED.finditer(data.decode("utf-8", "replace")):
+                    self.add_list(match.group(1))
+            elif name == "imex-config.txt":
+                for line in data.decode("utf-8", "replace").split("\n"):
+                    if not line.strip().startswith("#"):
+                        self.add(line.strip())
+
+    def add(self, name: str) -> None:
+        if _WORD.match(name) and not re.match(r"[0-9.]+\Z", name) and name != "localhost":
+            self.hosts.add(name)
+            if "." in name:
+                self.hosts.add(name.split(".", 1)[0])
+
+    def add_list(self, text: str) -> None:
+        """Names separated by commas or blanks, also in Slurm's brackets; the parts of a switch path end in a host."""
+        for match in _ITEM.finditer(text):
+            item = match.group(0)
+            if "[" in item:
+                hosts = expand(item)
+                if hosts is not None:
+                    self.lists[item] = hosts
+                    for host in hosts:
+                        self.add(host)
+            elif item:
+                self.add(item)
