@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -25,7 +26,13 @@ SECTIONS = (
 )
 MAX_WIDTH = 100
 """Columns of running text: longer lines are hard to read."""
-_ITEM = re.compile(r"(\s*)([-*•]|[0-9]{1,2}[.)])\s+(.*)")
+COMMANDS = "How to confirm"
+"""The section of commands, one a line, each with a remark after three blanks or more."""
+REMARK_COLUMN = 36
+REMARK_INDENT = 20
+"""A line that begins this far in continues the remark beside the command above it."""
+_ITEM = re.compile(r"([-*•]|[0-9]{1,2}[.)]) +(.*)")
+_GAP = re.compile(r" {3,}")
 
 
 @click.command()
@@ -56,46 +63,52 @@ def explain(ctx: click.Context, check_id: str, color: str, ascii_only: bool, wid
 
 
 def draw_docstring(page: Page, doc: str) -> None:
-    """The docstring: its section names as headings, paragraphs and lists wrapped, indented code as it stands."""
-    paragraph: list[str] = []
+    """The docstring: sections as headings, prose filled, the commands of "How to confirm" with their remarks beside."""
+    prose: list[str] = []
     hang = ""
+    section = ""
 
     def flush() -> None:
         nonlocal hang
-        if paragraph:
-            page.add("  " + hang, " ".join(paragraph))
-            paragraph.clear()
+        if prose:
+            page.add("  " + hang, *(line + " " for line in prose))
+        prose.clear()
         hang = ""
 
-    for line in doc.splitlines():
-        heading, rest = _heading(line)
+    for indent, line in _body(doc):
         item = _ITEM.fullmatch(line)
-        if heading:
+        if line in SECTIONS and not indent:
+            flush()
+            section = line
+            page.blank()
+            page.add("", (line, "strong"))
+        elif not line:
             flush()
             page.blank()
-            page.add("", (heading, "strong"))
-            if rest:
-                paragraph.append(rest)
-        elif not line.strip():
-            flush()
-            page.blank()
+        elif section == COMMANDS:
+            _draw_command(page, line, remark_only=indent >= REMARK_INDENT)
         elif item is not None:
             flush()
-            hang = f"{item[1]}{item[2]} "
-            paragraph.append(item[3])
-        elif line.startswith("    ") and not paragraph:
-            page.add("  " + line[: len(line) - len(line.lstrip())], (line.strip(), "close"))
-        elif not set(line.strip()) <= set("-=~"):
-            paragraph.append(line.strip())
+            hang = f"{item[1]} "
+            prose.append(item[2])
+        else:
+            prose.append(line)
     flush()
 
 
-def _heading(line: str) -> tuple[str, str]:
-    """A section's name and what follows it on its line; two empty strings for any other line."""
-    stripped = line.strip()
-    for name in SECTIONS:
-        if stripped.lower().startswith(name.lower()):
-            rest = stripped[len(name) :]
-            if not rest or rest[0] in ":.":
-                return name, rest[1:].strip()
-    return "", ""
+def _body(doc: str) -> Iterator[tuple[int, str]]:
+    """Indent and text of the lines; the first line is the title, which is said already."""
+    for line in doc.splitlines()[1:]:
+        yield len(line) - len(line.lstrip()), line.strip()
+
+
+def _draw_command(page: Page, line: str, *, remark_only: bool) -> None:
+    command, remark = ("", line) if remark_only else [*_GAP.split(line, maxsplit=1), ""][:2]
+    beside = f"{command:<{REMARK_COLUMN}}  "
+    if command and remark and len(beside) + len(remark) + 2 <= page.width:
+        page.add("  ", (beside, "close"), (remark, "dim"))
+        return
+    if command:
+        page.add("  ", (command, "close"), under="    ")
+    if remark:
+        page.add("      ", (remark, "dim"))

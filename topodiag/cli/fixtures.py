@@ -26,11 +26,11 @@ def fixtures() -> None:
 
 
 def _first_line(name: str) -> str:
-    """What the fixture's README says first, without heading marks."""
+    """What is said about the fixture, in its first line."""
     from topodiag.pipeline import fixture_path  # noqa: PLC0415
 
     try:
-        with (fixture_path(name) / "README.md").open(encoding="utf-8", errors="replace") as file:
-            return next((line.strip("# \n") for line in file if line.strip("# \n")), "")
+        with (fixture_path(name) / "about.txt").open(encoding="utf-8", errors="replace") as file:
+            return next((line.strip() for line in file if line.strip()), "")
     except OSError:
         return ""

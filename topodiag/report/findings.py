@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
+from topodiag.model.cpulist import format_cpulist
 from topodiag.model.finding import Confidence, Cost, Finding, Where
 from topodiag.report.header import SIGNS
 from topodiag.report.marks import more
 from topodiag.report.text import Page
-from topodiag.report.words import fold_hosts, number, plural
+from topodiag.report.words import fold_hosts, number
 
 LIKE_SHOWN = 4
 """Places shown in full of one kind of fault with one fix; the rest are counted (`-v` shows all)."""
 EVIDENCE_SHOWN = 3
+LABELS_SHOWN = 12
 _LABEL = 11
 
 
@@ -77,14 +79,51 @@ def _entry(page: Page, label: str, words: str) -> None:
 def where_words(where: Where, several_nodes: bool) -> str:
     """The place in words; the node only when there are several."""
     parts = [fold_hosts(where.nodes)] if several_nodes and where.nodes else []
-    parts += [_listed(labels) for labels in (where.gpus, where.nics, where.links) if labels]
+    for labels in (where.gpus, where.nics):
+        apart = [label for label in labels if not any(link.startswith(label + " ") for link in where.links)]
+        parts += [fold_labels(apart)] if apart else []
+    parts += [fold_links(where.links)] if where.links else []
     if where.ranks:
-        parts.append(f"{'rank' if len(where.ranks) == 1 else 'ranks'} {_listed(tuple(map(str, where.ranks)))}")
+        parts.append(
+            f"{'rank' if len(where.ranks) == 1 else 'ranks'} {fold_labels([str(rank) for rank in where.ranks])}"
+        )
     return " · ".join(parts)
 
 
-def _listed(labels: tuple[str, ...]) -> str:
-    return ", ".join(labels) if len(labels) <= 12 else f"{', '.join(labels[:10])} … ({len(labels)} in all)"
+def fold_labels(labels: Sequence[str]) -> str:
+    """`GPU0`, `GPU1`, `GPU2`, `mlx5_0` as `GPU0-2, mlx5_0`; labels that do not end in a number as they are."""
+    numbers: dict[str, list[int]] = {}
+    for label in labels:
+        stem = label.rstrip("0123456789")
+        digits = label[len(stem) :]
+        plain = 0 < len(digits) < 5 and digits == str(int(digits)) and ":" not in stem
+        numbers.setdefault(stem if plain else label, []).extend([int(digits)] if plain else [])
+    folded = [stem + format_cpulist(found) for stem, found in numbers.items()]
+    return (
+        ", ".join(folded)
+        if len(folded) <= LABELS_SHOWN
+        else f"{', '.join(folded[:LABELS_SHOWN])} … ({len(labels)} in all)"
+    )
+
+
+def fold_links(labels: Sequence[str]) -> str:
+    """`GPU3 link 4`, `GPU3 link 5` as `GPU3 links 4-5`, devices with the same links together; other labels as they are."""
+    links: dict[str, list[int]] = {}
+    others: list[str] = []
+    for label in labels:
+        device, _, digits = label.partition(" link ")
+        if digits.isascii() and digits.isdigit() and len(digits) < 4:
+            links.setdefault(device, []).append(int(digits))
+        else:
+            others.append(label)
+    alike: dict[tuple[int, ...], list[str]] = {}
+    for device, found in links.items():
+        alike.setdefault(tuple(sorted(set(found))), []).append(device)
+    words = [
+        f"{fold_labels(devices)} link{'s' if len(found) > 1 else ''} {format_cpulist(found)}"
+        for found, devices in alike.items()
+    ]
+    return ", ".join([*words, *([fold_labels(others)] if others else [])])
 
 
 def cost_words(cost: Cost) -> str:
@@ -97,10 +136,3 @@ def cost_words(cost: Cost) -> str:
         parts.append(f"({share})" if parts else f"{share} lost")
     lead = " ".join(parts)
     return f"{lead}: {cost.text}" if lead and cost.text else lead or cost.text
-
-
-def draw_epilogue(page: Page, findings: Sequence[Finding]) -> None:
-    """The closing line, for a reader who scrolled to the end."""
-    if findings:
-        ids = sorted({finding.id for finding in findings})
-        page.add("", (plural(len(findings), "finding") + f" in {plural(len(ids), 'check')}", "dim"))

@@ -55,11 +55,15 @@ def _draw_not_observed(page: Page, gaps: Sequence[NotObserved]) -> None:
     rooted = sum(1 for gap in gaps if gap.needs_root)
     need = f"  {rooted} of these {'needs' if rooted == 1 else 'need'} root" if rooted else ""
     page.add(page.text(("? ", "unknown")), (plural(len(gaps), "thing") + " not observed", "strong"), (need, "doubtful"))
-    _draw_by_reason(page, ((gap.what + (" (root)" if gap.needs_root else ""), gap.why) for gap in gaps))
+    _draw_by_reason(page, ((gap.what, _root_said(gap)) for gap in gaps))
+
+
+def _root_said(gap: NotObserved) -> str:
+    return gap.why if "root" in gap.why.lower() or not gap.needs_root else f"{gap.why} (root would show it)"
 
 
 def _draw_by_reason(page: Page, pairs: Iterable[tuple[str, str]]) -> None:
-    """Lines `reason: things`, things of one reason together, in the order in which reasons first came."""
+    """Lines `things — reason`, things of one reason together, in the order in which reasons first came."""
     by_reason: dict[str, list[str]] = defaultdict(list)
     for what, why in pairs:
         by_reason[why].append(what)
@@ -69,7 +73,7 @@ def _draw_by_reason(page: Page, pairs: Iterable[tuple[str, str]]) -> None:
         distinct = list(dict.fromkeys(whats))
         names = distinct if page.style.verbose else distinct[:SHOWN]
         rest = f" and {len(distinct) - len(names)} more" if len(distinct) > len(names) else ""
-        page.add("    ", ", ".join(names) + rest, (f"  {why}", "dim"))
+        page.add("    ", ", ".join(names) + rest, (f" — {why}" if why else "", "dim"))
     if len(reasons) > len(shown):
         page.add("    ", (more(len(reasons) - len(shown), "reason"), "dim"))
 

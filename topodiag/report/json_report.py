@@ -11,7 +11,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
-from topodiag.version import __version__
 from topodiag.hardware.catalog import gpu_by_name
 from topodiag.model.devices import Gpu, Nic
 from topodiag.model.finding import Finding, Input, Outcome
@@ -24,6 +23,7 @@ from topodiag.report.interface import Report, Style
 from topodiag.report.matrix import nic_labels, path_word
 from topodiag.report.nvlinks import active_links, line_rate
 from topodiag.report.words import gpu_sight
+from topodiag.version import __version__
 
 SCHEMA_VERSION = "1.0"
 """major.minor: a minor adds keys, a major may change or remove them."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from rich.text import Text
 
 from topodiag.model.devices import Gpu, Nic, NicRole
 from topodiag.model.finding import Finding
 from topodiag.model.node import Node
-from topodiag.report.text import Page
+from topodiag.report.text import Page, width_of
 from topodiag.report.words import plural
 
 MAX_GPUS = 16
@@ -40,6 +41,8 @@ class _Column:
     """The spellings under which the pairs of this device may stand."""
     title: str
     name: str
+    group: str = ""
+    """What neighbouring columns' names begin with; it stands once above their titles."""
 
 
 def path_word(node: Node, a: Sequence[str], b: Sequence[str]) -> str | None:
@@ -62,27 +65,57 @@ def nic_labels(nic: Nic) -> tuple[str, ...]:
     return tuple(dict.fromkeys(label for label in (nic.name, nic.rdma_name, nic.smi_label) if label))
 
 
+class _Grid:
+    """The words between rows and columns, and which of them a finding names."""
+
+    def __init__(
+        self, node: Node, rows: Sequence[_Column], columns: Sequence[_Column], found: Sequence[Finding]
+    ) -> None:
+        self.words: dict[tuple[str, str], str] = {}
+        for row in rows:
+            for column in columns:
+                word = path_word(node, row.labels, column.labels) if row.name != column.name else None
+                if word:
+                    self.words[row.name, column.name] = word
+        most = max((_bonded(word) or 0 for word in self.words.values()), default=0)
+        self.blamed = {
+            (row.name, column.name)
+            for row in rows
+            for column in columns
+            if (word := self.words.get((row.name, column.name))) and _blamed(row, column, word, most, found)
+        }
+
+    def cell(self, row: _Column, column: _Column) -> tuple[str, str]:
+        """The text of a cell and its hue."""
+        if row.name == column.name:
+            return "-", "dim"
+        word = self.words.get((row.name, column.name))
+        if word is None:
+            return "?", "dim"
+        return (word + "!", "sick") if (row.name, column.name) in self.blamed else (word, hue_of(word))
+
+
 def draw_matrix(page: Page, node: Node, findings: Sequence[Finding]) -> None:
     """GPUs by GPUs and, where they fit, NICs beside; else the NICs in blocks of their own below."""
     gpus = _columns_of_gpus(node.gpus)
     nics = _columns_of_nics(node)
-    if not gpus or not any(_words(node, gpus, [*gpus, *nics])):
+    if not gpus:
         return
-    page.blank()
     if len(gpus) > MAX_GPUS:
         _tell(page, node, gpus, nics)
         return
-    if len(gpus) == 1:
-        gpu_columns: list[_Column] = []
-    else:
-        gpu_columns = gpus if any(_words(node, gpus, gpus)) else []
-    drawn: set[str] = set()
-    blocks = _blocks(page, node, gpus, gpu_columns, nics)
+    grid = _Grid(node, gpus, [*gpus, *nics], findings)
+    if not grid.words:
+        return
+    page.blank()
+    among = {gpu.name for gpu in gpus}
+    between_gpus = any(column in among for _, column in grid.words)
+    blocks = _blocks(page, grid, gpus, gpus if between_gpus else [], nics)
     for number, block in enumerate(blocks):
         if number:
             page.blank()
-        drawn |= _draw_block(page, node, gpus, block, findings)
-    _legend(page, drawn)
+        _draw_block(page, grid, gpus, block)
+    _legend(page, set(grid.words.values()), bool(grid.blamed))
 
 
 def _columns_of_gpus(gpus: Sequence[Gpu]) -> list[_Column]:
@@ -92,26 +125,29 @@ def _columns_of_gpus(gpus: Sequence[Gpu]) -> list[_Column]:
 def _columns_of_nics(node: Node) -> list[_Column]:
     gpu_labels = [gpu.label for gpu in node.gpus]
     seen = [nic for nic in node.nics if any(path_word(node, [gpu], nic_labels(nic)) for gpu in gpu_labels[:MAX_GPUS])]
+    # Ethernet without RDMA is in no one's matrix: it is drawn only where there is nothing better.
+    seen = [nic for nic in seen if nic.rdma_name or _in_smi_matrix(node, nic)] or seen
     if len(seen) > MAX_NICS:
         seen = [nic for nic in seen if nic.role is NicRole.COMPUTE][:MAX_NICS]
-    prefix = _common_prefix([nic.name for nic in seen])
-    return [_Column(nic_labels(nic), nic.name.removeprefix(prefix), nic.name) for nic in seen]
+    made: list[_Column] = []
+    for prefix, group in groupby(seen, key=lambda nic: _prefix(nic.name)):
+        members = list(group)
+        short = len(members) > 1
+        for nic in members:
+            title = nic.name.removeprefix(prefix) if short else nic.name
+            made.append(_Column(nic_labels(nic), title, nic.name, prefix if short else ""))
+    return made
 
 
-def _common_prefix(names: Sequence[str]) -> str:
-    """What all names begin with, cut before a digit so that no number is torn; empty for fewer than two."""
-    if len(names) < 2:
-        return ""
-    first, last = min(names), max(names)
-    size = next((i for i, (x, y) in enumerate(zip(first, last, strict=False)) if x != y), min(len(first), len(last)))
-    while size and (first[size - 1].isdigit() or any(len(name) <= size for name in names)):
-        size -= 1
-    return first[:size]
+def _in_smi_matrix(node: Node, nic: Nic) -> bool:
+    labels = nic_labels(nic)
+    return any(a in labels or b in labels for a, b in node.smi_matrix)
 
 
-def _words(node: Node, rows: Sequence[_Column], columns: Sequence[_Column]) -> list[str]:
-    found = (path_word(node, row.labels, column.labels) for row in rows for column in columns if row is not column)
-    return [word for word in found if word]
+def _prefix(name: str) -> str:
+    """What stands before the digits at the end: names that share it are told apart by their numbers."""
+    stem = name.rstrip("0123456789")
+    return stem if stem != name and len(name) - len(stem) < 4 else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +158,12 @@ class _Block:
 
 
 def _blocks(
-    page: Page, node: Node, rows: Sequence[_Column], gpus: Sequence[_Column], nics: Sequence[_Column]
+    page: Page, grid: _Grid, rows: Sequence[_Column], gpus: Sequence[_Column], nics: Sequence[_Column]
 ) -> list[_Block]:
     """The columns split into blocks that fit the width, NICs beside the GPUs when all of them fit."""
-    words = _words(node, rows, [*gpus, *nics])
-    widest = max((len(page.clean(text)) for text in [*words, *(c.title for c in (*gpus, *nics))]), default=3)
-    cell = min(widest, 10) + 1
+    columns = (*gpus, *nics)
+    told = [grid.cell(row, column)[0] for row in rows for column in columns] + [column.title for column in columns]
+    cell = min(max((width_of(page.clean(text)) for text in told), default=3), 10) + 1
     label = max(len(row.name) for row in rows) + 1
     fit = max((page.width - label) // cell, 1)
     if gpus and nics and len(gpus) + len(nics) + 1 <= fit:
@@ -137,20 +173,16 @@ def _blocks(
     return blocks
 
 
-def _draw_block(
-    page: Page, node: Node, rows: Sequence[_Column], block: _Block, findings: Sequence[Finding]
-) -> set[str]:
-    """Prints one block and says which words are in it."""
-    legend: set[str] = set()
+def _draw_block(page: Page, grid: _Grid, rows: Sequence[_Column], block: _Block) -> None:
     label = max(len(row.name) for row in rows) + 1
     gap = " " * block.cell if block.gpus and block.nics else ""
     titles = Text(no_wrap=True)
     if block.gpus:
         titles.append_text(page.pad(page.text(("GPU", "dim")), block.cell * len(block.gpus)))
     titles.append(gap)
-    if block.nics:
-        prefix = block.nics[0].name.removesuffix(block.nics[0].title)
-        titles.append_text(page.text((prefix or "NIC", "dim")))
+    for prefix, group in groupby(block.nics, key=lambda column: column.group):
+        room = block.cell * len(list(group))
+        titles.append_text(page.pad(page.cut(page.text((prefix, "dim")), room - 1), room))
     page.add(" " * label, page.cut(titles, page.width - label))
     heads = [page.pad(page.cut(page.text((c.title, "name")), block.cell - 1), block.cell) for c in block.gpus]
     heads.append(Text(gap))
@@ -162,23 +194,8 @@ def _draw_block(
             if column is None:
                 line.append(gap)
                 continue
-            same = column.labels == row.labels
-            word = "·" if same else path_word(node, row.labels, column.labels)
-            if word and not same:
-                legend.add(word)
-            line.append_text(page.pad(page.cut(_cell(page, row, column, word, findings), block.cell - 1), block.cell))
+            line.append_text(page.pad(page.cut(page.text(grid.cell(row, column)), block.cell - 1), block.cell))
         page.add("", line)
-    return legend
-
-
-def _cell(page: Page, row: _Column, column: _Column, word: str | None, findings: Sequence[Finding]) -> Text:
-    if word is None:
-        return page.text(("?", "dim"))
-    if word == "·":
-        return page.text(("-" if page.style.ascii else "·", "dim"))
-    if _blamed(row, column, word, findings):
-        return page.text((word + "!", "sick"))
-    return page.text((word, hue_of(word)))
 
 
 def hue_of(word: str) -> str:
@@ -190,11 +207,13 @@ def hue_of(word: str) -> str:
     )
 
 
-def _blamed(row: _Column, column: _Column, word: str, findings: Sequence[Finding]) -> bool:
-    """Whether a finding names just this pair."""
+def _blamed(row: _Column, column: _Column, word: str, most: int, findings: Sequence[Finding]) -> bool:
+    """Whether a finding names just this pair; `most` is the largest bond in the matrix."""
     a, b = set(row.labels), set(column.labels)
     for finding in findings:
         where = finding.where
+        if finding.id == "NVL001" and (_bonded(word) or most) < most and (a | b) & set(where.gpus):
+            return True
         if finding.id == "NVL004" and not word.startswith("NV"):
             blamed = set(where.gpus)
             if (a & blamed and b & blamed) or (len(blamed) == 1 and (a | b) & blamed and _is_gpu(row, column)):
@@ -208,19 +227,27 @@ def _is_gpu(*columns: _Column) -> bool:
     return all(column.name.startswith("GPU") for column in columns)
 
 
+def _bonded(word: str) -> int | None:
+    """The links of a bond (`NV18` is 18); None for any other word."""
+    digits = word[2:]
+    return int(digits) if word.startswith("NV") and digits.isascii() and digits.isdigit() and len(digits) < 4 else None
+
+
 def _kind(word: str) -> str:
-    return "NV#" if word.startswith("NV") and word[2:].isdigit() else word
+    return word if _bonded(word) is None else "NV#"
 
 
-def _legend(page: Page, words: set[str]) -> None:
+def _legend(page: Page, words: set[str], blamed: bool) -> None:
     kinds = sorted({_kind(word) for word in words}, key=lambda kind: _ORDER.index(kind) if kind in _ORDER else -1)
     told = [f"{kind} {_MEANING[kind]}" for kind in kinds if kind in _MEANING]
+    told += ["! named by a finding"] if blamed else []
     if told:
         page.add("", (" · ".join(told), "dim"))
 
 
 def _tell(page: Page, node: Node, gpus: Sequence[_Column], nics: Sequence[_Column]) -> None:
     """A matrix too large to draw: how many pairs there are of each kind."""
+    page.blank()
     pairs = [(a, b) for i, a in enumerate(gpus) for b in gpus[i + 1 :]]
     kinds = Counter(word for a, b in pairs if (word := path_word(node, a.labels, b.labels)))
     told = ", ".join(f"{count} {word}" for word, count in kinds.most_common(6))

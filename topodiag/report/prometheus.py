@@ -16,12 +16,12 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from topodiag.version import __version__
 from topodiag.checks import registry
 from topodiag.model.finding import Severity, Status
 from topodiag.model.result import Result
 from topodiag.report.interface import Report, Style
 from topodiag.report.text import clean
+from topodiag.version import __version__
 
 
 class Prometheus(Report):

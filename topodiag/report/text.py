@@ -15,8 +15,8 @@ from rich.text import Text
 
 from topodiag.report.interface import MIN_WIDTH, Style
 
-MAX_CHARS = 400
-"""Longest foreign string printed: twice a quoted evidence line, and a screenful of nothing for a hostile one."""
+MAX_CHARS = 1000
+"""Longest foreign string printed: five quoted lines of evidence; a hostile one is of any length."""
 
 _PLAIN = str.maketrans(
     {

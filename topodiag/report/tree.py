@@ -11,16 +11,21 @@ from dataclasses import dataclass, field
 
 from rich.text import Text
 
+from topodiag.model.busid import slot_of
 from topodiag.model.devices import Gpu, Nic, NicRole, PciDevice, PciKind
 from topodiag.model.node import Node
+from topodiag.model.system import KernelEvent
 from topodiag.report.marks import Marks
 from topodiag.report.nvlinks import nvlink_words
 from topodiag.report.shape import Branch, Group, Leaf, has_tree, shape_of
 from topodiag.report.text import Page, Part
-from topodiag.report.words import number
+from topodiag.report.words import Sight, gpu_sight, number
 
 FOLD_FROM = 3
 """So many like NVSwitches or NICs without findings under one bridge stand on one line."""
+MAX_XIDS = 4
+MAX_NAME = 40
+"""Characters of a device's name in the drawing; real ones have fewer than 20."""
 MANY_GPUS = 16
 """Above so many GPUs, like ones fold too."""
 
@@ -43,11 +48,14 @@ class _Drawing:
     marks: Marks
     rows: list[_Row | Text] = field(default_factory=list)
     slashes: bool = False
+    driver_spoke: bool = True
 
     def link(self, device: PciDevice | None, *names: str | None) -> Text:
         """`Gen5 x16`, with what it can do beside what it does, red where a PCI check named it."""
-        if device is None or (device.gen.value is None and device.width.value is None):
+        if device is None:
             return Text()
+        if device.gen.value is None and device.width.value is None:
+            return self.page.text(("link ?" if device.gen.origin or device.width.origin else "", "dim"))
         words: list[Part] = []
         found = self.marks.about("PCI00", device.bus_id, *names)
         narrow = any(finding.id == "PCI001" for finding in found)
@@ -95,7 +103,7 @@ def draw_tree(page: Page, node: Node, marks: Marks) -> None:
     """The drawing; nothing when no device is known."""
     if not (node.gpus or node.nics or node.nvswitches):
         return
-    drawing = _Drawing(page, node, marks)
+    drawing = _Drawing(page, node, marks, driver_spoke=gpu_sight(node).sight is Sight.SEEN)
     whole = has_tree(node)
     for group in shape_of(node, lambda bus_id: bool(marks.on(bus_id))):
         drawing.rows.append(_numa_line(page, node, group))
@@ -138,8 +146,7 @@ def _draw_children(drawing: _Drawing, children: Iterable[Branch | Leaf], indent:
 def _draw_branch(drawing: _Drawing, branch: Branch, guide: str, below: str) -> None:
     bridge = branch.bridges[-1]
     uplink = next((b for b in reversed(branch.bridges) if b.port_type.value == "upstream"), bridge)
-    kinds = [b.port_type.value for b in branch.bridges]
-    name = "switch" if "upstream" in kinds else "root port" if "root-port" in kinds else "bridge"
+    name = _bridge_name(branch, top=not below.strip("│ ") and len(below) <= 3)
     buses = [b.bus_id for b in branch.bridges]
     wide = drawing.page.width >= 120
     what = uplink.description.get("") if wide else ""
@@ -155,12 +162,25 @@ def _draw_branch(drawing: _Drawing, branch: Branch, guide: str, below: str) -> N
     _draw_children(drawing, branch.children, below)
 
 
+def _bridge_name(branch: Branch, *, top: bool) -> str:
+    """By port type where config space was readable; else by shape: ports below a port below a root make a switch."""
+    kinds = [bridge.port_type.value for bridge in branch.bridges]
+    if "upstream" in kinds:
+        return "switch"
+    if "root-port" in kinds:
+        return "root port"
+    fans = any(isinstance(child, Branch) or child.bridges for child in branch.children)
+    if fans and (len(branch.bridges) > 1 or not top):
+        return "switch"
+    return "root port" if top and len(branch.bridges) == 1 else "bridge"
+
+
 def _draw_leaf(drawing: _Drawing, leaf: Leaf, likes: list[Leaf], guide: str, below: str) -> None:
     page, device = drawing.page, leaf.device
     names = [*_names(leaf), *(bridge.bus_id for bridge in leaf.bridges)]
     link = drawing.link(leaf.pci, *names)
     bus = device.bus_id
-    name = _names(leaf)[0] or "?"
+    name = page.clean(_names(leaf)[0] or "?", MAX_NAME)
     if likes:
         last = likes[-1]
         name = f"{len(likes) + 1}× NVSwitch" if isinstance(device, PciDevice) else f"{name} … {_names(last)[0]}"
@@ -191,10 +211,24 @@ def _gpu_words(drawing: _Drawing, gpu: Gpu) -> Iterator[Part]:
     if len({other.name.value for other in drawing.node.gpus}) > 1 and gpu.name.value:
         yield gpu.name.value
     yield nvlink_words(page, drawing.node, gpu, drawing.marks)
+    if not drawing.driver_spoke:
+        yield ("driver silent", "doubtful")
+    xids = sorted({event.code for event in drawing.node.events if _is_xid_of(event, gpu) and event.code is not None})
+    if xids:
+        yield (f"Xid {', '.join(map(str, xids[:MAX_XIDS]))}", "doubtful")
     if gpu.c2c_gbs.value:
         yield f"C2C {number(gpu.c2c_gbs.value)} GB/s"
     if gpu.mig.value:
         yield ("MIG", "doubtful")
+
+
+def _is_xid_of(event: KernelEvent, gpu: Gpu) -> bool:
+    """The driver names the slot in an Xid, not the function."""
+    return (
+        event.kind == "xid"
+        and bool(event.bus_id and gpu.bus_id)
+        and slot_of(str(event.bus_id)) == slot_of(str(gpu.bus_id))
+    )
 
 
 def _nic_words(drawing: _Drawing, nic: Nic) -> Iterator[Part]:

@@ -15,7 +15,7 @@ from topodiag.model.result import Result
 NVIDIA = 0x10DE
 """PCI vendor id of NVIDIA (PCI-SIG member list)."""
 
-_DRIVER_KINDS = frozenset({"nvml", "nvidia-smi-xml", "nvidia-smi-topo", "nvidia-smi-nvlink", "nvidia-smi-p2p"})
+_SMI_KINDS = frozenset({"nvidia-smi-xml", "nvidia-smi-topo", "nvidia-smi-nvlink", "nvidia-smi-p2p"})
 
 
 def plural(count: int, one: str, many: str = "") -> str:
@@ -63,7 +63,8 @@ class GpuSight:
 
 def gpu_sight(node: Node) -> GpuSight:
     """Whether the GPUs of a node were seen. Anything but `SEEN` must never read as healthy."""
-    if node.gpus and (node.read & _DRIVER_KINDS or any(gpu.name.known or gpu.nvlinks for gpu in node.gpus)):
+    spoke = bool(node.read & _SMI_KINDS) or ("nvml" in node.read and not node.os.nvml_error.known)
+    if node.gpus and spoke:
         return GpuSight(Sight.SEEN)
     on_bus = sum(1 for dev in node.pci.values() if dev.kind is PciKind.GPU and dev.vendor.value == NVIDIA)
     reason = _driver_silence(node)
@@ -72,7 +73,7 @@ def gpu_sight(node: Node) -> GpuSight:
         return GpuSight(Sight.HIDDEN, f"{count} on the PCI bus, but the driver did not report on them: {reason}")
     if node.pci:
         return GpuSight(Sight.NONE, f"{plural(len(node.pci), 'PCI function')} seen, none is one")
-    if "nvml" in node.read and not node.os.nvml_error.known:
+    if spoke:
         return GpuSight(Sight.NONE, "the driver is up and counts none")
     return GpuSight(Sight.UNREAD, reason)
 
