@@ -53,7 +53,9 @@ FORMS = {
     "header without separators": "GPU0GPU1NIC0CPU AffinityNUMA AffinityGPU NUMA ID\n" + "\n".join(ROWS),
     "rows without separators": HEADER + "\nGPU0 X NV18PIX0-550N/A\nGPU1NV18 X SYS56-1111N/A\nNIC0PIXSYS X \n",
     "header cut off": "GPU0 X NV18 PIX\nGPU1 NV18 X SYS\nNIC0 PIX SYS X\n",
-    "tab and blanks mixed": "\t\tGPU0    GPU1    NIC0\nGPU0\t X      NV18  \tPIX\nGPU1  NV18    X   SYS\nNIC0\tPIX SYS X\n",
+    "tab and blanks mixed": (
+        "\t\tGPU0    GPU1    NIC0\nGPU0\t X      NV18  \tPIX\nGPU1  NV18    X   SYS\nNIC0\tPIX SYS X\n"
+    ),
     "in a notebook": "".join(
         f'      "{line}\\n",\n' for line in CLEAN.replace("\x1b", "\\u001b").replace("\t", "\\t").splitlines()
     ),
@@ -63,7 +65,9 @@ FORMS = {
         "| CPU Affinity | | GPU0 | GPU1 | NIC0 |\n|---|---|---|---|---|\n| 0-55 | GPU0 | X | NV18 | PIX |\n"
         "| 56-111 | GPU1 | NV18 | X | SYS |\n|  | NIC0 | PIX | SYS | X |\n"
     ),
-    "other text around": f"$ nvidia-smi\nDriver Version: 570\n$ nvidia-smi topo -m\n{CLEAN}\nLegend:\n\n  X    = Self\n",
+    "other text around": (
+        f"$ nvidia-smi\nDriver Version: 570\n$ nvidia-smi topo -m\n{CLEAN}\nLegend:\n\n  X    = Self\n"
+    ),
 }
 
 
@@ -120,7 +124,10 @@ def test_a_row_whose_cells_are_shifted_is_left_out() -> None:
 
 
 def test_two_tables_in_one_text_stay_apart_with_their_commands() -> None:
-    text = "$ nvidia-smi topo -m\nGPU0 GPU1\nGPU0 X NV4\nGPU1 NV4 X\n$ nvidia-smi topo -p2p r\n GPU0 GPU1\nGPU0 X OK\nGPU1 OK X\n"
+    text = (
+        "$ nvidia-smi topo -m\nGPU0 GPU1\nGPU0 X NV4\nGPU1 NV4 X\n"
+        "$ nvidia-smi topo -p2p r\n GPU0 GPU1\nGPU0 X OK\nGPU1 OK X\n"
+    )
     first, second = matrices(text)
     assert (first.vocabulary, first.command) == (Vocabulary.PATHS, "-m")
     assert (second.vocabulary, second.command) == (Vocabulary.P2P, "-p2p r")
@@ -150,7 +157,7 @@ def test_cut_doubled_and_shuffled_lines_invent_no_cell(data: st.DataObject) -> N
     cut = data.draw(st.integers(0, 200))
     text = "\n".join(picked)[: cut or None]
     # A word may be cut to a shorter one (NV18 to NV1); it must stay in its place.
-    assert {pair for pair in cells(text)} <= set(EXPECTED)
+    assert set(cells(text)) <= set(EXPECTED)
 
 
 @given(

@@ -9,7 +9,7 @@ from typing import Any
 
 from topodiag.evidence.interface import Blob
 
-MAX_BYTES = 64_000_000
+MAX_BYTES = 32_000_000
 """A rack-scale node with 72 GPUs writes about 1 MB."""
 MAX_INT_DIGITS = 20
 MAX_TEXT = 400

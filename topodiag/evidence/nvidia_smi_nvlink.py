@@ -19,6 +19,8 @@ from topodiag.model.provenance import NotObserved
 MAX_LINKS = 64
 """Above NVML_NVLINK_MAX_LINKS (36 in nvml.h 13.3): a larger link number is a misread line."""
 MAX_LINE = 1024
+MAX_RECORDS = 400_000
+"""A rack of 72 GPUs with 36 links and 40 lines on each is a quarter of this."""
 
 COUNTERS = {
     "replay_errors": "replay",
@@ -145,7 +147,10 @@ class NvidiaSmiNvlink(Source[NvlinkRecord]):
         inside = gpu is not None
         for number, line in blob.lines():
             parsed.lines = number
-            text = line[:MAX_LINE].strip(_DECORATION)
+            if len(parsed.records) >= MAX_RECORDS:
+                parsed.leave(blob, number, "", "more lines than any node has: the rest is left out")
+                break
+            text = line[:MAX_LINE].lstrip(_DECORATION).rstrip(" \t`\"'|,")
             if gpu is not None and _ELISION.match(text):
                 parsed.records.append(Elision(gpu, number))
             elif not text or _PASTE_NOISE.match(text) or "nvidia-smi" in text:

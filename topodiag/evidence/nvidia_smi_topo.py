@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source, reading
 from topodiag.evidence.p2p_tables import offer_p2p
@@ -55,8 +57,8 @@ def fill_matrices(blob: Blob, parsed: Parsed[MatrixRecord], draft: NodeDraft) ->
     for record in parsed.records:
         if isinstance(record, NicName):
             names.setdefault(record.label, record.rdma)
-    doubled = {name for name in names.values() if list(names.values()).count(name) > 1}
-    names = {label: name for label, name in names.items() if name not in doubled}
+    owners = Counter(names.values())
+    names = {label: name for label, name in names.items() if owners[name] == 1}
     argv = " ".join(blob.item.argv) if blob.item else ""
     for record in parsed.records:
         if isinstance(record, MatrixNote):

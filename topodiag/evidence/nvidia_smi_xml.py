@@ -21,6 +21,7 @@ from topodiag.evidence.smi_xml_records import XmlDriver, XmlField, XmlGpu, XmlRe
 MAX_GPUS = 256
 MAX_BLOCK = 4_000_000
 """Characters read of one GPU's element: the longest seen, with many processes, is about 200 KB."""
+MAX_HEAD = 100_000
 MAX_FIELDS = 20_000
 MAX_DEPTH = 24
 MAX_VALUE = 400
@@ -51,7 +52,7 @@ class NvidiaSmiXml(Source[XmlRecord]):
         if len(starts) > MAX_GPUS:
             parsed.leave(blob, None, "", f"more than {MAX_GPUS} GPUs: the others are left out")
             del starts[MAX_GPUS:]
-        head = text[start : starts[0] if starts else start + 10_000]
+        head = text[start : min(starts[0] if starts else len(text), start + MAX_HEAD)]
         line = text.count("\n", 0, start) + 1
         whole = "</nvidia_smi_log>" in text[starts[-1] if starts else start :]
         fields, _ = _fields(head, line)
@@ -98,8 +99,8 @@ class _Leaves:
         self._text, self._leaf = [], True
 
     def data(self, text: str) -> None:
-        if self._leaf and sum(map(len, self._text)) < MAX_VALUE:
-            self._text.append(text)
+        if self._leaf and len(self._text) < MAX_VALUE:
+            self._text.append(text[:MAX_VALUE])
 
     def end(self, tag: str) -> None:
         if self._leaf:

@@ -17,6 +17,7 @@ from topodiag.evidence.nvidia_ids import distinct_bus_ids, distinct_uuids
 from topodiag.evidence.nvidia_words import ANCESTORS, P2P_STATUSES
 from topodiag.evidence.nvml_gpu import GpuAnswers
 from topodiag.model.busid import normalise_bus_id
+from topodiag.model.provenance import NotObserved
 
 MAX_GPUS = 256
 MAX_PAIRS = MAX_GPUS * MAX_GPUS
@@ -25,7 +26,11 @@ MAX_INDEX = 9999
 P2P_NAMES = ("read", "write", "nvlink", "atomics", "prop")
 
 _MARKS = re.compile(r'"(?:nvml_version|cuda_driver_version|nvlinks|device_count|pcie_gpu_max_gen|pcie_replay)"\s{0,8}:')
-_ALONE = re.compile(r'\s{0,20}\{\s{0,20}"error"\s{0,8}:\s{0,8}"[A-Za-z]{1,40}"\s{0,20}\}\s{0,20}$')
+_ALONE = re.compile(r'\s{0,20}\{\s{0,20}"error"\s{0,8}:\s{0,8}"[^"]{1,80}"\s{0,20}\}\s{0,20}$')
+
+
+_ERROR_NAME = re.compile(r"[A-Z][A-Za-z]{1,60}")
+"""NVML's errors are one word; in other words the collector says why it did not get as far as NVML."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +148,10 @@ def _fill_pairs(blob: Blob, pairs: list[NvmlPair], draft: NodeDraft) -> None:
 
 def _fill_system(blob: Blob, system: NvmlSystem, draft: NodeDraft) -> None:
     os = draft.single("os")
-    os.offer("nvml_error", system.error, blob.origin(text=f"error: {system.error}"))
+    if system.error is not None and _ERROR_NAME.fullmatch(system.error):
+        os.offer("nvml_error", system.error, blob.origin(text=f"error: {system.error}"))
+    elif system.error is not None:
+        draft.missing.append(NotObserved("NVML", system.error))
     version = system.answers.get("driver_version")
     if error_of(version) is None:
         os.offer("driver_version", text(version), blob.origin(text=f"driver_version: {shown(version)}"))

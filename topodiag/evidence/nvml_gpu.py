@@ -153,6 +153,14 @@ class GpuAnswers:
         count = member(given, "count")
         value = integer(count, 0, 64)
         self._offer(self.entity, "c2c", "c2c.count", count, None if value is None else value > 0)
+        speeds = [
+            integer(each.get("max_bw_mbps"), 1, MAX_SPEED_MBPS)
+            for _, each in objects(member(given, "links"), MAX_LINKS)
+            if _key(each.get("status")) == 1
+        ]
+        known = [speed for speed in speeds if speed is not None]
+        if known and len(known) == len(speeds):
+            self._offer(self.entity, "c2c_gbs", "c2c.links", member(given, "links"), sum(known) / 1000)
 
     def _fabric(self, given: object) -> None:
         if not isinstance(given, dict):

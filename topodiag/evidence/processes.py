@@ -89,6 +89,8 @@ def _record(place: int, pid: int, given: dict[str, Any]) -> ProcessRecord:
         few = list(variables.items())[:MAX_VARIABLES]
         env = {name[:100]: value[:4096] for name, value in few if isinstance(value, str)}
     error = text(given.get("error")) or ""
+    if error and not env:
+        env = None  # the collector writes an empty environment also where it was refused
     return ProcessRecord(
         place, pid, text(given.get("name")), gpus, cpus if cpus and parse_cpulist(cpus) else None, env, error
     )

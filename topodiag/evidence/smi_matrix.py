@@ -23,6 +23,9 @@ MAX_COLUMNS = 512
 """Far above the widest known table (72 GPUs beside 56 NICs); a wider one is not a matrix."""
 MAX_ROWS = 1024
 MAX_MATRICES = 64
+MAX_CELLS = 400_000
+"""Over all matrices of a text: twenty of the widest."""
+MAX_NOTES = 4096
 MAX_LINE = 32768
 
 _LABEL = re.compile(r"GPU[0-9]{1,4}|NIC[0-9]{1,4}|[a-z][A-Za-z0-9_.\-]{0,62}[0-9]")
@@ -134,6 +137,8 @@ class _Reader:
         self.orphans: list[tuple[int, str, list[str]]] = []
         self.command = ""
         self.matrices = 0
+        self.notes = 0
+        self.cells = 0
 
     def take(self, number: int, raw: str) -> None:
         line = _COLOURS.sub("", raw).replace("\\t", "\t")
@@ -142,9 +147,9 @@ class _Reader:
             self.finish()
             self.command = command[1]
         elif (legend := _LEGEND.match(text)) is not None:
-            self.parsed.records.append(NicName(f"NIC{int(legend[1])}", legend[2], number))
+            self._note(NicName(f"NIC{int(legend[1])}", legend[2], number))
         elif _NOTES.search(text) is not None:
-            self.parsed.records.append(MatrixNote(number, text[:200]))
+            self._note(MatrixNote(number, text[:200]))
         elif (header := _piped_header(number, line) or _header(number, line)) is not None:
             self.finish(keep_command=True)
             self.header = header
@@ -152,6 +157,11 @@ class _Reader:
             self._row(number, line)
         else:
             self._orphan(number, text)
+
+    def _note(self, note: NicName | MatrixNote) -> None:
+        if self.notes < MAX_NOTES:
+            self.notes += 1
+            self.parsed.records.append(note)
 
     def finish(self, *, keep_command: bool = False) -> None:
         """Close the open table, if there is one."""
@@ -200,8 +210,12 @@ class _Reader:
         label, cells, tail = found
         if not any(_known(word) for word in cells):
             return
-        if label in self.rows or len(self.rows) >= MAX_ROWS:
+        if label in self.rows:
             self.parsed.leave(self.blob, number, text, f"a second row of {label}")
+            return
+        self.cells += len(cells)
+        if len(self.rows) >= MAX_ROWS or self.cells > MAX_CELLS:
+            self.parsed.leave(self.blob, number, text, "more rows than any node has")
             return
         self.rows[label] = self._checked(number, text, label, cells, tail)
 
