@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from fnmatch import fnmatchcase
 
 from topodiag.evidence import virtualization
 from topodiag.evidence.draft import NodeDraft, Offer
@@ -21,7 +20,7 @@ _RECOGNISED = re.compile(
 _DRIVER = "proc/driver/nvidia/version"
 _DRIVER_VERSION = re.compile(r"(?<![0-9.])([0-9]{3}\.[0-9]{1,4}(?:\.[0-9]{1,4})?)(?![0-9.])")
 _INFORMATION = re.compile(r"proc/driver/nvidia/gpus/([^/]{7,16})/information")
-_MODULE = re.compile(r"sys/module/([A-Za-z0-9_]{1,64})/version")
+_MODULE = re.compile(r"sys/module/([A-Za-z0-9_]{1,64})(?:/version)?")
 _MODULE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _LIMIT = re.compile(r"Max locked memory\s+(unlimited|[0-9]{1,20})\s")
 _SHM_SIZE = re.compile(r"(?:^|\s)size=([0-9]{1,20})(?:\s|$)")
@@ -33,6 +32,11 @@ _PEERMEM = (
     "sys/kernel/mm/memory_peers/nv_mem_nc/version",
     "sys/module/nvidia_peermem/version",
 )
+_PEERMEM_PLACES = ("sys/kernel/mm/memory_peers", "sys/module/nvidia_peermem")
+_PEERMEM_MODULES = frozenset({"nvidia_peermem", "nv_peer_mem"})
+_MODULES_LIMIT = 64 * 1024
+"""Bytes that the collector keeps of one file."""
+
 _BARE_METAL_TRUST = 70
 """Of `none` as the hypervisor: below sys-cpu, whose hypervisor flag betrays guests that borrow their host's DMI."""
 
@@ -148,11 +152,18 @@ def _read_driver(tree: Tree, notes: Notes) -> None:
     module = tree.files.get("sys/module/nvidia/version")
     if module is not None and (version := _DRIVER_VERSION.search(value_line(module)[1])) is not None:
         notes.take("os", "driver_version", version[1], module)
+        return
+    loaded = tree.files.get("proc/modules")
+    if file is not None and not is_absent(tree, _DRIVER):
+        why, shown = file.error or "nothing was read", file
+    elif loaded is not None and not any(text.startswith("nvidia ") for _, text in loaded.lines):
+        why, shown = "the NVIDIA kernel module is not loaded", loaded
     elif file is not None:
-        absent = is_absent(tree, _DRIVER)
-        why = "the NVIDIA kernel module is not loaded" if absent else (file.error or "nothing was read")
-        notes.miss("os", "driver_version", why, file)
-        notes.miss("os", "driver_open", why, file)
+        why, shown = "no NVIDIA driver in /proc", file
+    else:
+        return
+    notes.miss("os", "driver_version", why, shown)
+    notes.miss("os", "driver_open", why, shown)
 
 
 def _read_modules(tree: Tree, notes: Notes) -> None:
@@ -175,28 +186,27 @@ def _read_modules(tree: Tree, notes: Notes) -> None:
 
 
 def _read_peermem(tree: Tree, notes: Notes) -> None:
+    """Whether a peer-memory module is there: by the files that NCCL tests, else by its absence from all that is loaded.
+
+    The module is NVIDIA's or the RDMA stack's, never built into a kernel, so /proc/modules would list it; a list that
+    fills its capture to the limit may have been cut.
+    """
     for path in _PEERMEM:
         if is_present(tree, path):
             notes.take("os", "peermem", True, tree.files[path])
             return
-    asked = [file for file in tree.files.values() if file.error is not None and _asks_for_peermem(file.path)]
-    if all(is_absent(tree, path) or _absent_by_pattern(path, asked) for path in _PEERMEM) and asked:
+    asked = [file for file in tree.files.values() if file.error is not None and file.path.startswith(_PEERMEM_PLACES)]
+    if asked and all(is_absent(tree, path) for path in _PEERMEM):
         notes.take("os", "peermem", False, asked[0])
-    elif asked:
+        return
+    if asked and not all(is_absent(tree, file.path) for file in asked):
         notes.miss("os", "peermem", "not every place of the module could be looked at", asked[0])
-
-
-def _asks_for_peermem(path: str) -> bool:
-    return path.startswith(("sys/kernel/mm/memory_peers", "sys/module/nvidia_peermem", "sys/module/nv_peer_mem"))
-
-
-def _absent_by_pattern(path: str, asked: list[TreeFile]) -> bool:
-    """Whether a pattern such as `memory_peers/nv_mem*/version` was looked for and matched nothing."""
-    return any(
-        "*" in file.path and len(file.path) < 120 and (file.error or "").startswith("ENOENT")
-        and fnmatchcase(path, file.path)
-        for file in asked
-    )  # fmt: skip
+        return
+    loaded = tree.files.get("proc/modules")
+    if loaded is not None and loaded.lines and sum(len(text) + 1 for _, text in loaded.lines) < _MODULES_LIMIT:
+        names = {text.split(" ", 1)[0] for _, text in loaded.lines}
+        if names.isdisjoint(_PEERMEM_MODULES):
+            notes.take("os", "peermem", False, loaded)
 
 
 def _read_iommu(tree: Tree, notes: Notes) -> None:
@@ -210,10 +220,8 @@ def _read_iommu(tree: Tree, notes: Notes) -> None:
         shown = tree.files.get(folder)
         if shown is not None and (shown.is_dir or is_absent(tree, folder)):
             empty.append(shown)
-    if len(empty) == 2:
-        notes.take("os", "iommu_enabled", False, empty[0])
-    elif empty:
-        notes.miss("os", "iommu_enabled", "only one of the two folders was looked at", empty[0])
+    if empty:
+        notes.take("os", "iommu_enabled", False, empty[-1])
 
 
 def _read_limits(tree: Tree, notes: Notes) -> None:

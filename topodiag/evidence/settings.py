@@ -17,18 +17,22 @@ ENVIRONMENT = "environment"
 MAX_VALUE = 1023
 """Bytes of a name or a value that NCCL keeps (setEnvFile in src/misc/param.cc at v2.30)."""
 
-_TREE = re.compile(r"^[=!] /?(?:environ|(?:\S{1,200}/)?\.?nccl\.conf)(?:\t|$)", re.MULTILINE)
+_TREE = re.compile(r"^[=!d] /?(?:environ|(?:\S{1,200}/)?\.?nccl\.conf)(?:\t|$)", re.MULTILINE)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,200}")
 _SECRET = re.compile(r"TOKEN|KEY|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
 _OURS = (
-    "NCCL_", "RCCL_", "CUDA_", "NVIDIA_", "UCX_", "UCC_", "FI_", "OFI_", "OMPI_MCA_", "SHARP_", "TORCH_", "GLOO_",
-    "IBV_", "MLX5_", "HSA_", "ROCR_", "HIP_", "PSM2_", "EFA_", "RDMAV_", "OMP_", "LD_PRELOAD", "LD_LIBRARY_PATH",
+    "NCCL_", "RCCL_", "CUDA_", "NVIDIA_", "NVSHMEM_", "UCX_", "UCC_", "FI_", "OFI_", "OMPI_MCA_", "PRTE_", "I_MPI_",
+    "MPICH_", "MV2_", "PALS_", "SHARP_", "TORCH_", "TORCHELASTIC_", "GLOO_", "IBV_", "MLX5_", "HSA_", "ROCR_", "HIP_",
+    "PSM2_", "EFA_", "RDMAV_", "OMP_", "KMP_", "GOMP_", "LD_PRELOAD", "LD_LIBRARY_PATH",
 )  # fmt: skip
 _SCHEDULER = (
     "SLURM", "KUBERNETES_", "PBS_", "LSB_", "FLUX_", "OMPI_COMM_WORLD_", "PMI", "JOB_COMPLETION_INDEX", "RANK",
-    "LOCAL_RANK", "GROUP_RANK", "NODE_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
+    "LOCAL_RANK", "GROUP_RANK", "NODE_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_WORLD_SIZE", "ROLE_",
+    "MASTER_ADDR", "MASTER_PORT",
     "HOSTNAME", "POD_NAME", "POD_NAMESPACE", "NODE_NAME", "AWS_BATCH_", "SKYPILOT_", "RAY_",
 )  # fmt: skip
+_NAMESPACE = "serviceaccount/namespace"
+"""The file in a pod that names its namespace (Kubernetes, "Accessing the Kubernetes API from a Pod")."""
 _CONF_NAME = re.compile(r"\.?nccl\.conf", re.IGNORECASE)
 _ASSIGNMENT = re.compile(r"\s{0,40}(?:export\s{1,8})?[A-Za-z_][A-Za-z0-9_]{0,200}\s{0,8}=")
 _NCCL_ASSIGNMENT = re.compile(r"\s{0,40}(?:export\s{1,8})?NCCL_[A-Z0-9_]{1,100}\s{0,8}=")
@@ -39,7 +43,7 @@ _LOGIN = re.compile(r"^(?:PATH|HOME|PWD|SHLVL|SHELL|USER|SLURM_\w{1,80}|KUBERNET
 
 @dataclass(frozen=True, slots=True)
 class EnvLine:
-    """One variable of an environment."""
+    """One variable of an environment; an empty name says that the environment was looked at."""
 
     name: str
     value: str
@@ -95,6 +99,8 @@ class Settings(Source[EnvLine | ConfText]):
         for record in parsed.records:
             origin = blob.origin(record.line, record.text)
             if isinstance(record, EnvLine):
+                if not record.name:
+                    continue
                 if record.name.startswith(_SCHEDULER):
                     scheduler.offer(record.name, record.value, origin)
                 else:
@@ -130,6 +136,8 @@ def _parse_tree(blob: Blob) -> Parsed[EnvLine | ConfText]:
     parsed: Parsed[EnvLine | ConfText] = Parsed([], files.unread, files.unread_count, files.lines)
     environ = tree.files.get("environ")
     named = ""
+    if environ is not None and environ.is_dir:
+        parsed.records.append(EnvLine("", "", environ.at, "d environ"))
     for number, text in environ.lines if environ is not None else ():
         record = _env_line(number, text, f"= environ\t{text}")
         if record is not None:
@@ -138,6 +146,8 @@ def _parse_tree(blob: Blob) -> Parsed[EnvLine | ConfText]:
         elif "=" not in text and text.strip():
             parsed.leave(blob, number, text, "not a variable")
     for path, file in tree.files.items():
+        if path.endswith(_NAMESPACE) and file.text:
+            parsed.records.append(EnvLine("POD_NAMESPACE", file.text[:253], file.at, f"= {path}\t{file.text}"))
         if path != "environ" and (_CONF_NAME.fullmatch(path.rpartition("/")[2]) or _same_file(path, named)):
             shown = _conf_path(path)
             for count, (number, text) in enumerate(file.lines, start=1):

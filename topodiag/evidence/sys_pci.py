@@ -94,20 +94,18 @@ def _read_device(bus_id: str, files: dict[str, TreeFile], tree: Tree, notes: Not
             _read_link(bus_id, name, file, tree, notes)
         elif name == "" and file.link is not None:
             _read_place(bus_id, file, notes)
-    if "class" in files and "physfn" not in files:
-        # The capture lists the links of a function whose class it read, so no physfn means a physical function.
-        notes.take(bus_id, "is_vf", False, files["class"])
+    if "physfn" not in files and "sriov_totalvfs" in files:
+        # Only a physical function has virtual ones. Without either file it may be a guest's view of a virtual function.
+        notes.take(bus_id, "is_vf", False, files["sriov_totalvfs"])
     if "class" in files and "driver" not in files:
         notes.miss(bus_id, "driver", "no driver is bound", files["class"])
 
 
 def _read_error(bus_id: str, name: str, file: TreeFile, notes: Notes) -> None:
     gone = (file.error or "").startswith("ENOENT")
-    if name == "physfn" and gone:
-        notes.take(bus_id, "is_vf", False, file)
-    elif name == "driver" and gone:
+    if name == "driver" and gone:
         notes.miss(bus_id, "driver", "no driver is bound", file)
-    else:
+    elif not (name == "physfn" and gone):
         notes.miss(bus_id, _FIELDS[name], file.error or "", file)
 
 

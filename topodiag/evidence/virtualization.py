@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from topodiag.evidence.readings import is_absent, is_present, value_line
+from topodiag.evidence.readings import is_present, value_line
 from topodiag.evidence.tree import Tree, TreeFile
 
 _DMI = "sys/class/dmi/id/"
@@ -105,7 +105,7 @@ def system(tree: Tree) -> Verdict:
 
 
 def container(tree: Tree) -> Verdict:
-    """The container runtime, or `none` when every marker was looked for and process 1 is an ordinary init."""
+    """The container runtime, or `none` without any marker of one and with process 1 where a host's init is."""
     cgroup = tree.files.get("proc/1/cgroup")
     for number, text in cgroup.lines if cgroup is not None else ():
         for part, name in _CGROUPS:
@@ -120,8 +120,7 @@ def container(tree: Tree) -> Verdict:
             return Verdict(value[:40], environ, (number, text))
     if is_present(tree, ".dockerenv"):
         return Verdict("docker", tree.files[".dockerenv"])
-    looked = is_absent(tree, ".dockerenv") and is_absent(tree, "run/.containerenv")
-    if looked and cgroup is not None and _is_host_init(cgroup):
+    if cgroup is not None and _is_host_init(cgroup):
         return Verdict("none", cgroup)
     return Verdict(None, cgroup, why="no marker of a container, and nothing that proves a host")
 

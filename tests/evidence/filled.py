@@ -1,0 +1,48 @@
+"""Reads a text with one source and shows what it offered, for the tests of the host's sources."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from topodiag.evidence import registry
+from topodiag.evidence.draft import Entity, NodeDraft
+from topodiag.evidence.interface import Blob, Parsed
+
+
+def read(kind: str, text: str | bytes, name: str = "evidence.txt") -> tuple[NodeDraft, Parsed[Any]]:
+    """The draft that the source of this kind fills from the text, and what it parsed."""
+    source = registry.source(kind)
+    assert source is not None
+    draft = NodeDraft()
+    draft.trust = source.trust
+    blob = Blob(name, text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text)
+    parsed = source.parse(blob)
+    source.fill(blob, parsed, draft)
+    return draft, parsed
+
+
+def recognises(kind: str, text: str) -> bool:
+    source = registry.source(kind)
+    assert source is not None
+    return source.recognises(text)
+
+
+def value(entity: Entity, name: str) -> Any:
+    """The first value offered for a field, or None."""
+    return next((offer.value for offer in entity.offers.get(name, []) if offer.value is not None), None)
+
+
+def why(entity: Entity, name: str) -> str:
+    """The first reason offered for a field having no value."""
+    return next((offer.why for offer in entity.offers.get(name, []) if offer.value is None), "")
+
+
+def place(entity: Entity, name: str) -> tuple[int | None, str]:
+    """The line, and its text, of the first offer for a field."""
+    origin = entity.offers[name][0].origin
+    return origin.line, origin.text
+
+
+def drop_lines(text: str, numbers: set[int]) -> str:
+    lines = text.split("\n")
+    return "\n".join(line for number, line in enumerate(lines) if number not in numbers)
