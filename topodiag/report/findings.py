@@ -36,7 +36,7 @@ def _draw_group(page: Page, group: list[Finding], several_nodes: bool) -> None:
         if number_ == 0 or not page.style.quiet:
             _draw_body(page, finding, several_nodes)
     if len(group) > len(shown):
-        page.add(" " * 10, (more(len(group) - len(shown), "like this"), "dim"))
+        page.add(" " * 10, (more(len(group) - len(shown), "like this", "like this"), "dim"))
     if not page.style.quiet:
         _draw_fix(page, group[0])
 
@@ -107,7 +107,7 @@ def fold_labels(labels: Sequence[str]) -> str:
 
 
 def fold_links(labels: Sequence[str]) -> str:
-    """`GPU3 link 4`, `GPU3 link 5` as `GPU3 links 4-5`, devices with the same links together; other labels as they are."""
+    """`GPU3 link 4`, `GPU3 link 5` as `GPU3 links 4-5`, devices of the same links together; others as they are."""
     links: dict[str, list[int]] = {}
     others: list[str] = []
     for label in labels:

@@ -79,19 +79,25 @@ def _draw_by_reason(page: Page, pairs: Iterable[tuple[str, str]]) -> None:
 
 
 def _draw_disagreements(page: Page, items: Sequence[Disagreement]) -> None:
+    """Like ones (one field, one pair of values) stand on one line, with the sources of the first."""
     if not items:
         return
     page.blank()
     page.add(page.text(("● ", "info")), (f"sources disagree on {plural(len(items), 'value')}", "strong"))
-    shown = items if page.style.verbose else items[:SHOWN]
-    for item in shown:
+    alike: dict[tuple[str, ...], list[Disagreement]] = defaultdict(list)
+    for item in items:
+        alike[item.field, item.taken, item.other, item.subject if page.style.verbose else ""].append(item)
+    groups = list(alike.values())
+    for group in groups if page.style.verbose else groups[:SHOWN]:
+        item = group[0]
+        rest = f" and {len(group) - 1} more" if len(group) > 1 else ""
         page.add(
-            page.text("    ", item.subject, " ", item.field, "  "),
+            "    ", f"{item.subject}{rest}: {item.field} ",
             ("took ", "dim"), item.taken, (f" ({item.taken_from})", "dim"),
             (", not ", "dim"), item.other, (f" ({item.other_from})", "dim"),
         )  # fmt: skip
-    if len(items) > len(shown):
-        page.add("    ", (more(len(items) - len(shown), "value"), "dim"))
+    if len(groups) > SHOWN and not page.style.verbose:
+        page.add("    ", (more(len(groups) - SHOWN, "value"), "dim"))
 
 
 def unread_count(result: Result) -> int:

@@ -10,7 +10,6 @@ from rich.text import Text
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.finding import Finding, Severity
 from topodiag.report.text import Page
-from topodiag.report.words import plural
 
 _SIGNS = {Severity.ERROR: "✖", Severity.WARNING: "▲", Severity.INFO: "●"}
 _MAX_IDS = 4
@@ -59,6 +58,6 @@ def _names(finding: Finding) -> set[str]:
     return names
 
 
-def more(count: int, what: str) -> str:
+def more(count: int, what: str, many: str = "") -> str:
     """The line that stands for what was folded away."""
-    return f"… and {plural(count, what)} more (-v shows all)"
+    return f"… and {count} more {what if count == 1 else many or what + 's'} (-v shows all)"

@@ -191,7 +191,7 @@ def _draw_leaf(drawing: _Drawing, leaf: Leaf, likes: list[Leaf], guide: str, bel
         hue = "name" if device.role is NicRole.COMPUTE else ""
         drawing.row(guide, below, (name, hue), bus, link, *_nic_words(drawing, device), sign)
     else:
-        to = f"… {short_bus(likes[-1].device.bus_id)}" if likes else ""
+        to = f"to {short_bus(likes[-1].device.bus_id)}" if likes else ""
         drawing.row(guide, below, name, bus, link, (to, "dim"), sign)
 
 
@@ -224,11 +224,9 @@ def _gpu_words(drawing: _Drawing, gpu: Gpu) -> Iterator[Part]:
 
 def _is_xid_of(event: KernelEvent, gpu: Gpu) -> bool:
     """The driver names the slot in an Xid, not the function."""
-    return (
-        event.kind == "xid"
-        and bool(event.bus_id and gpu.bus_id)
-        and slot_of(str(event.bus_id)) == slot_of(str(gpu.bus_id))
-    )
+    if event.kind != "xid" or not event.bus_id or not gpu.bus_id:
+        return False
+    return slot_of(event.bus_id) == slot_of(gpu.bus_id)
 
 
 def _nic_words(drawing: _Drawing, nic: Nic) -> Iterator[Part]:

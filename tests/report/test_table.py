@@ -1,0 +1,302 @@
+"""The table says what is wrong, never says healthy of what was not seen, and keeps to its page."""
+
+import io
+import re
+from dataclasses import replace
+
+import machines
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from topodiag.model.devices import Gpu, Nic
+from topodiag.model.finding import Cost, Coverage, Severity, Where
+from topodiag.model.node import Node
+from topodiag.model.provenance import NotObserved, Origin, known
+from topodiag.model.result import Result, UnreadLine
+from topodiag.report.interface import Style
+from topodiag.report.registry import report
+
+ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def table(result, **style):
+    stream = io.StringIO()
+    report("table").render(result, stream, Style(**style))
+    return stream.getvalue()
+
+
+def line_with(text, needle):
+    return next(line for line in text.splitlines() if needle in line)
+
+
+def test_a_healthy_node_gets_a_verdict_that_says_what_it_rests_on():
+    first = table(machines.healthy()).splitlines()[0]
+    assert first == "✔ gpu-001  no faults found in what was seen  (19 of 22 checks judged, 2 unknown)"
+
+
+def test_the_verdict_counts_findings_by_severity():
+    assert table(machines.sick()).startswith("✖ gpu-002  2 errors, 1 warning  (")
+
+
+def test_the_machine_is_named_with_its_parts():
+    text = " ".join(table(machines.healthy(), width=160).split())
+    assert "DGX H100 · 8× NVIDIA H100 80GB HBM3 · 8 compute NICs at 400 Gb/s · 1 management NIC · 4 NVSwitches" in text
+
+
+def test_the_rate_of_a_port_that_is_down_does_not_count():
+    assert "8 compute NICs at 400 Gb/s" in table(machines.sick(), width=160)
+
+
+def test_a_node_without_nvidia_gpus_says_so_and_how_it_knows():
+    text = table(machines.without_gpus())
+    assert "no NVIDIA GPU here" in text
+    assert "1 PCI function seen, none is one" in text
+
+
+def test_a_node_whose_driver_hangs_is_never_called_healthy():
+    text = table(machines.without_gpus(hung=True))
+    assert "the GPUs could not be read" in text
+    assert "nvidia-smi topo -m: no answer within 10 s" in text
+    assert "✔" not in text
+
+
+def test_gpus_on_the_bus_with_a_silent_driver_are_not_judged_healthy():
+    node = replace(machines.h100(), read=frozenset({"sys-pci", "os-state"}), gpus=())
+    text = table(Result(nodes=(node,), outcomes=machines.outcomes(node=node.host)))
+    assert text.startswith("? ")
+    assert "8 NVIDIA GPUs on the PCI bus, but the driver did not report on them" in " ".join(text.split())
+
+
+def test_little_evidence_gets_no_tick():
+    assert "no faults found in the little that was seen" in table(machines.only_matrix())
+
+
+def test_no_evidence_at_all_is_said():
+    assert "no machine was found" in table(Result())
+
+
+def test_a_short_gpu_shows_its_links_and_its_finding_on_its_line():
+    assert line_with(table(machines.sick()), "GPU3 ").endswith("NVLink 12 of 18 × 26.6 GB/s  ✖NVL001")
+
+
+def test_a_narrow_link_shows_what_it_could_do():
+    assert "Gen5 x8/16" in line_with(table(machines.sick()), "GPU5 ")
+
+
+def test_only_links_that_a_check_named_are_red():
+    colored = table(machines.sick(), color=True)
+    assert "\x1b[1;31mx8/16\x1b[0m" in colored
+    assert "\x1b[2mGen1/5\x1b[0m" in colored
+
+
+def test_a_port_that_is_down_shows_its_state_instead_of_a_rate():
+    line = line_with(table(machines.sick()), "mlx5_6  ")
+    assert "DOWN (Polling)" in line
+    assert "10 Gb/s" not in line
+
+
+def test_like_nvswitches_share_a_line():
+    assert "4× NVSwitch" in table(machines.healthy())
+    assert table(machines.healthy(), verbose=1).count("NVSwitch  ") == 4
+
+
+def test_without_a_pci_tree_devices_stand_under_their_numa_nodes():
+    text = table(machines.only_matrix())
+    assert "PCI tree was not in the evidence" in text
+    assert text.index("NUMA 0") < text.index("GPU1 ") < text.index("NUMA 1") < text.index("GPU2 ")
+
+
+def test_eight_gpus_and_ten_nics_fit_eighty_columns():
+    node = machines.h100()
+    extra = [replace(node.nics[0], name=f"mlx5_{i}", bus_id=None, rdma_name=f"mlx5_{i}") for i in (8, 9)]
+    nics = (*node.nics[:8], *extra)
+    node = replace(node, nics=nics, smi_matrix=machines.matrix_of(node.gpus, nics))
+    text = table(Result(nodes=(node,)))
+    assert max(map(cell_len, text.splitlines())) <= 80
+    assert "     0    1    2    3    4    5    6    7    8    9\n" in text
+
+
+def test_nics_stand_beside_the_gpus_where_they_fit():
+    assert re.search(r"^GPU0 -( +NV18){7} +PXB( +NODE){3}( +SYS){4}$", table(machines.healthy(), width=100), re.M)
+
+
+def test_seventy_two_gpus_fold():
+    text = table(machines.large())
+    assert "GPU0 … GPU35" in text
+    assert "72 GPUs, 2556 pairs: 2556 NV18" in text
+    assert len(text.splitlines()) < 30
+
+
+def test_a_pair_that_a_finding_names_is_marked_without_colour_too():
+    node = machines.sick_h100()
+    said = {pair: known("NV12" if "GPU3" in pair else "NV18") for pair in node.smi_matrix if pair[1].startswith("GPU")}
+    text = table(Result(nodes=(replace(node, smi_matrix=said),), findings=machines.SICK_FINDINGS))
+    assert line_with(text, "GPU0 -").split()[4] == "NV12!"
+
+
+def test_findings_show_observed_beside_expected_cost_evidence_and_numbered_fix():
+    text = table(machines.sick())
+    body = text[text.index("✖ NVL001  GPU3 has") : text.index("✖ NIC001  ")]
+    assert [line[:12].strip() for line in body.splitlines() if line[2:3].isalpha() and line.startswith("  ")] == [
+        "where", "seen", "expected", "cost", "evidence", "fix",
+    ]  # fmt: skip
+    assert "159.4 GB/s lost (33.3 %)" in body
+    assert "commands/nvidia-smi-nvlink-s.txt:71  Link 12: <inactive>" in body
+    assert "  fix        1. Reset the GPU" in body
+    assert "topodiag explain NVL001" in body
+
+
+def test_confidence_is_said_only_when_it_is_not_high():
+    text = table(machines.sick())
+    assert "[medium confidence]" in line_with(text, "▲ PCI001  ")
+    assert "confidence" not in line_with(text, "✖ NVL001  ")
+
+
+def test_partial_coverage_is_said():
+    found = machines.finding(coverage=Coverage(61, 64, "ranks"))
+    assert "coverage   61 of 64 ranks" in table(Result(findings=(found,)))
+
+
+def test_findings_of_one_kind_and_fix_share_the_fix_and_are_folded():
+    many = tuple(machines.finding(message=f"GPU{i} is short") for i in range(6))
+    text = table(Result(findings=many))
+    assert text.count("Reset the GPU") == 1
+    assert "… and 2 more like this" in text
+    assert "GPU5 is short" in table(Result(findings=many), verbose=1)
+
+
+def test_places_are_folded():
+    where = Where(gpus=("GPU3",), links=("GPU3 link 4", "GPU3 link 5", "GPU3 link 13"))
+    assert "where      GPU3 links 4-5,13\n" in table(Result(findings=(machines.finding(where=where),)))
+    where = Where(nodes=("a",), gpus=("GPU0", "GPU1", "GPU2"), nics=("mlx5_0",))
+    assert "where      GPU0-2 · mlx5_0\n" in table(Result(findings=(machines.finding(where=where),)))
+
+
+def test_unknown_checks_and_gaps_are_listed_by_reason_with_what_root_would_add():
+    text = table(machines.sick())
+    assert "PCI003, NIC003 — no counters in the evidence" in text
+    assert "1 thing not observed  1 of these needs root" in text
+    assert "root would show it" in " ".join(text.split())
+
+
+def test_sources_that_disagree_are_listed_with_both_places():
+    assert "GPU5: pcie width took 8 (trees/sys-pci.tree:12), not 16 (commands/nvidia-smi-q.txt:301)" in " ".join(
+        table(machines.sick()).split()
+    )
+
+
+def test_lines_that_were_not_understood_are_counted():
+    assert "1 line of the evidence not understood" in table(machines.sick())
+
+
+def test_quiet_leaves_verdict_and_findings():
+    text = table(machines.sick(), quiet=True)
+    assert "NVL001" in text
+    assert "NUMA 0" not in text
+    assert "not observed" not in text
+
+
+def test_many_nodes_get_a_head_line_each_and_no_drawing():
+    nodes = tuple(machines.h100(f"gpu-{i:03}") for i in range(6))
+    text = table(Result(nodes=nodes, outcomes=sum((machines.outcomes(node=n.host) for n in nodes), ())))
+    assert text.count("no faults found") == 6
+    assert "NUMA 0" not in text
+
+
+def test_plain_output_has_no_escape_codes():
+    assert "\x1b" not in table(machines.sick())
+
+
+def test_colour_changes_no_character():
+    assert ESCAPE.sub("", table(machines.sick(), color=True)) == table(machines.sick())
+
+
+@pytest.mark.parametrize("make", [machines.healthy, machines.sick, machines.without_gpus, machines.only_matrix])
+@pytest.mark.parametrize("width", [40, 80, 120, 160])
+def test_ascii_is_ascii_and_lines_keep_to_the_width(make, width):
+    plain = table(make(), ascii=True, width=width)
+    assert plain.isascii()
+    for text in (plain, table(make(), width=width)):
+        assert max(map(cell_len, text.splitlines())) <= width
+
+
+def test_the_plain_ascii_page_of_a_small_machine():
+    expected = """\
+? topo.txt  no faults found in the little that was seen  (2 of 22 checks judged,
+            20 unknown)
+  4 GPUs | 2 NICs
+
+NUMA 0  cpus 0-31
+|- GPU0    NV4 to 1 of 3 peers
+|- GPU1    NV4 to 1 of 3 peers
+`- mlx5_0
+NUMA 1  cpus 32-63
+|- GPU2    NV4 to 1 of 3 peers
+|- GPU3    NV4 to 1 of 3 peers
+`- mlx5_1
+the PCI tree was not in the evidence: devices stand under their NUMA node
+
+     GPU                 mlx5_
+     0   1   2   3       0   1
+GPU0 -   NV4 SYS SYS     PHB SYS
+GPU1 NV4 -   SYS SYS     PHB SYS
+GPU2 SYS SYS -   NV4     SYS PHB
+GPU3 SYS SYS NV4 -       SYS PHB
+NV# bonded NVLinks | PHB through the CPU | SYS across sockets
+"""
+    assert table(machines.only_matrix(), ascii=True).startswith(expected)
+
+
+ANY = st.text(max_size=40) | st.sampled_from(
+    ["\x1b[31mred", "[bold]x[/bold]", "a\u202eb", "\ud800", "漢字" * 9, "\r\n\t", "e" + "\u0301" * 9]
+)
+NUMBERS = st.integers(-(2**64), 2**64)
+
+
+@st.composite
+def hostile(draw):
+    bus = draw(ANY)
+    loop = machines.pci(bus, parent=bus, gen=draw(NUMBERS), width=draw(NUMBERS), numa=draw(NUMBERS))
+    gpu = Gpu(draw(NUMBERS), bus, name=known(draw(ANY)), numa=known(draw(NUMBERS)), lost=known(draw(ANY)))
+    nic = Nic(draw(ANY), bus, part=known(draw(ANY)), ports=machines.h100_parts()[2][0].ports)
+    word = draw(ANY)
+    node = Node(
+        draw(ANY),
+        system=known(draw(ANY)),
+        pci={bus: loop},
+        gpus=(gpu, Gpu(1)),
+        nics=(nic,),
+        smi_matrix={(gpu.label, "GPU1"): known(word), (gpu.label, nic.name): known(word)},
+        read=frozenset({"nvml"}),
+    )
+    found = machines.finding(
+        message=draw(ANY),
+        observed=draw(ANY),
+        where=Where(nodes=(node.host,), gpus=(draw(ANY), gpu.label), links=(draw(ANY), f"GPU1 link {draw(ANY)}")),
+        cost=Cost(draw(st.floats()), draw(st.floats()), draw(ANY)),
+        evidence=(Origin(draw(ANY), 1, draw(ANY)),),
+        fix=(draw(ANY),),
+    )
+    return Result(
+        nodes=(node,),
+        findings=(found,),
+        outcomes=machines.outcomes((found,), node=node.host),
+        not_observed=(NotObserved(draw(ANY), draw(ANY), True),),
+        unread=(UnreadLine(draw(ANY), 1, draw(ANY), draw(ANY)),),
+    )
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(hostile(), st.sampled_from([40, 80, 133]), st.booleans())
+def test_no_content_raises_escapes_or_overflows(result, width, ascii_only):
+    text = table(result, width=width, ascii=ascii_only)
+    assert all(char.isprintable() or char == "\n" for char in text if not "\u0300" <= char <= "\u036f")
+    assert not ascii_only or text.isascii()
+    assert max(cell_len(line) for line in text.split("\n")) <= width
+
+
+def test_severities_sort_the_signs():
+    notes = (machines.finding(severity=Severity.INFO),)
+    assert table(Result(nodes=(machines.h100("gpu-002"),), findings=notes)).startswith("● gpu-002  1 note")

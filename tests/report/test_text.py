@@ -1,0 +1,70 @@
+"""Foreign text is made harmless, and numbers and names are written as people write them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from topodiag.report.interface import Style
+from topodiag.report.text import MAX_CHARS, Page, clean
+from topodiag.report.words import fold_hosts, number, plural
+
+
+@pytest.mark.parametrize(
+    ("raw", "safe"),
+    [
+        ("NVIDIA H100", "NVIDIA H100"),
+        ("\x1b[31mred\x07", "\\x1b[31mred\\x07"),
+        ("tab\tline\nend", "tab line end"),
+        ("abc\u202edef", "abc\\u202edef"),
+        ("\ud800", "\\ud800"),
+        ("[bold]x[/]", "[bold]x[/]"),
+    ],
+)
+def test_what_could_steer_a_terminal_is_shown_as_an_escape(raw, safe):
+    assert clean(raw) == safe
+
+
+def test_ascii_spells_known_signs_and_escapes_the_rest():
+    assert clean("18 × 26.6 – µs é", ascii_only=True) == "18 x 26.6 - us \\xe9"
+
+
+def test_long_text_is_cut_with_a_mark():
+    assert clean("a" * (2 * MAX_CHARS)) == "a" * (MAX_CHARS - 1) + "…"
+
+
+@given(st.text(max_size=300), st.text(max_size=60), st.integers(40, 90))
+def test_wrapped_lines_keep_to_the_width(body, prefix, width):
+    page = Page(Style(width=width))
+    page.add(prefix, body)
+    assert all(cell_len(line.plain) <= width for line in page.lines)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (400.0, "400"),
+        (26.562, "26.6"),
+        (0.333, "0.333"),
+        (float("nan"), "?"),
+        (float("inf"), "?"),
+        (1e18, "1e+18"),
+        (0.0, "0"),
+    ],
+)
+def test_numbers_have_no_more_digits_than_they_mean(value, text):
+    assert number(value) == text
+
+
+def test_host_names_fold_to_a_node_set_and_odd_ones_stand():
+    assert fold_hosts(["gpu-001", "gpu-002", "gpu-003"]) == "gpu-[001-003]"
+    assert fold_hosts(["a[", "b@"]) == "a[, b@"
+    assert fold_hosts([]) == ""
+
+
+def test_plurals():
+    assert (plural(1, "GPU"), plural(2, "GPU"), plural(2, "NVSwitch", "NVSwitches")) == (
+        "1 GPU",
+        "2 GPUs",
+        "2 NVSwitches",
+    )
