@@ -160,7 +160,7 @@ class GpuNicOnDifferentSockets(NodeCheck):
                 gpus=[gpu.label for gpu in gpus],
                 nics=[nic.name for nic in cards],
                 cost=Cost(text="NCCL puts all devices of node -1 under one processor and prices their paths wrongly"),
-                evidence=[numa_of(node, device).origin for device in [*gpus, *cards]],
+                evidence=[numa_of(node, g).origin for g in gpus] + [numa_of(node, c).origin for c in cards],
                 confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
             )
         ]
@@ -175,7 +175,8 @@ def _sockets(node: Node) -> dict[int, int]:
         return {numa.id: numa.socket.get(0) for numa in with_cpus}
     if with_cpus:
         return {numa.id: numa.id for numa in with_cpus} if node.cpu.sockets.value == len(with_cpus) else {}
-    named = {n for device in [*node.gpus, *node.nics] if (n := numa_of(node, device).value) is not None}
+    devices: list[Gpu | Nic] = [*node.gpus, *node.nics]
+    named = {n for device in devices if (n := numa_of(node, device).value) is not None}
     return {n: n for n in named} if named == {0, 1} else {}
 
 

@@ -240,9 +240,7 @@ class SlowNvlinks(NodeCheck):
         asked = [gpu for gpu in node.gpus if not evidence.no_question(gpu)]
         if not asked:
             return self.not_applicable(node, "no GPU here has NVLinks to judge")
-        if not any(link for gpu in asked for link in gpu.nvlinks) and all(
-            gpu_spec(gpu) and not _should_have_links(gpu) for gpu in asked
-        ):
+        if not any(gpu.nvlinks for gpu in asked) and not any(_may_have_links(gpu) for gpu in asked):
             return self.not_applicable(node, "no NVLinks in the evidence, and none that must be there")
         up = [(gpu, link) for gpu in asked for link in gpu.nvlinks if evidence.is_up(link)]
         rated = [(gpu, link) for gpu, link in up if link.line_gbs.value]
@@ -292,9 +290,10 @@ class SlowNvlinks(NodeCheck):
         )
 
 
-def _should_have_links(gpu: Gpu) -> bool:
+def _may_have_links(gpu: Gpu) -> bool:
+    """Whether links are to be expected: unknown products may have some, cards with bridge connectors need not."""
     spec = gpu_spec(gpu)
-    return spec is not None and spec.nvlinks > 0 and not spec.bridged
+    return spec is None or (spec.nvlinks > 0 and not spec.bridged)
 
 
 def _rate_wanted(gpu: Gpu, link: NvLink, rated: list[tuple[Gpu, NvLink]]) -> tuple[float, str] | None:

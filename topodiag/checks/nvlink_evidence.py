@@ -100,8 +100,7 @@ def _from_links(gpu: Gpu, spec: GpuSpec | None) -> LinkCount:
     down = tuple(link.index for link, up in states if up is False)
     if unread and (spec is None or spec.bridged or active < spec.nvlinks):
         return LinkCount(gpu, spec, why=f"the state of {unread} of its links could not be read")
-    evidence = [link.state for link, up in states if up is False] or [gpu.nvlinks[-1].state, gpu.nvlinks[-1].line_gbs]
-    evidence = [fact for fact in evidence if isinstance(fact.value, str)]
+    evidence = [link.state for link, up in states if up is False] or [gpu.nvlinks[-1].state]
     return LinkCount(gpu, spec, active, evidence=tuple(evidence), down=down)
 
 
@@ -140,13 +139,13 @@ def expect(node: Node, count: LinkCount, counts: list[LinkCount]) -> Expectation
     siblings = [
         other.active for other in counts if other.active is not None and other.gpu.name.value == count.gpu.name.value
     ]
-    common = majority(siblings)
+    lone = len(siblings) < 2
+    common = None if lone else majority(siblings)
     if spec is not None and spec.nvswitch:
         if node.is_vm and len(node.gpus) < MESH_GPUS and common is not None and 0 < common < spec.nvlinks:
             return Expectation(common, f"{common} on its siblings in this part of the board", Confidence.MEDIUM)
         return Expectation(spec.nvlinks, f"{spec.nvlinks} on {spec.name} ({spec.source})", count.confidence)
     if spec is not None and not spec.bridged and common in (None, spec.nvlinks):
-        lone = len(siblings) < 2
         if common is None and not lone:
             return None
         if lone and (node.is_vm or count.active == 0):

@@ -151,9 +151,7 @@ def _signs(node: Node, nics: tuple[Nic, ...]) -> dict[str, Fact[object]]:
     if dark:
         fact = dark[0].width if dark[0].width.origin is not None else dark[0].gen
         signs[f"{NO_SPEED} on {len(dark)} of {len(seen)}"] = Fact(dark[0].bus_id, fact.origin)
-    homeless = [
-        fact for device in devices if (fact := numa_of(node, device)).value is not None and (fact.value or 0) < 0
-    ]
+    homeless = [fact for device in devices if (fact := numa_of(node, device)).get(0) < 0]
     if homeless:
         signs[f"{NO_NUMA} on {len(homeless)} of {len(devices)}"] = Fact(homeless[0].value, homeless[0].origin)
     words = [distance(node, gpu.label, nic.name) for gpu in node.gpus for nic in nics]
@@ -185,7 +183,7 @@ def _has_switch(node: Node, pci: PciDevice) -> bool:
 def _is_dark(pci: PciDevice) -> bool:
     if pci.width.value in NO_WIDTH:
         return True
-    looked = bool(pci.gen.why or pci.width.why or pci.gen.origin or pci.width.origin)
+    looked = pci.gen.origin is not None or pci.width.origin is not None
     return looked and pci.gen.value is None and pci.max_gen.value is None
 
 
