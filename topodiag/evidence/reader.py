@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from typing import Any
 
 from topodiag.evidence import registry
 from topodiag.evidence.assemble import assemble
 from topodiag.evidence.bundle import Evidence
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Item
+from topodiag.evidence.interface import Blob, Item, Source
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
 from topodiag.model.node import Node
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import UnreadLine
+
+FAILED = "reader failed"
 
 RAW_KINDS = frozenset({"raw", "nccl-xml", ""})
 """Kinds that are kept in the bundle for a person, or for a later command, and read by no source here."""
@@ -36,7 +39,7 @@ def read_node(evidence: Evidence) -> ReadNode:
     unread = list(evidence.unread)
     draft.sample_interval_s = max(evidence.intervals_s.values(), default=0.0)
     for blob in evidence.blobs:
-        inputs.append(_read(blob, draft, unread))
+        inputs.extend(_read(blob, draft, unread))
     if not evidence.is_bundle and not draft.read:
         _refuse(evidence)
     draft.missing.extend(_not_observed(item) for item in evidence.missing)
@@ -57,29 +60,41 @@ def _refuse(evidence: Evidence) -> None:
     raise InputError(evidence.path, what, hint=f"it reads bundles and text of {known}, ...")
 
 
-def _read(blob: Blob, draft: NodeDraft, unread: list[UnreadLine]) -> Input:
+def _read(blob: Blob, draft: NodeDraft, unread: list[UnreadLine]) -> list[Input]:
     digest = hashlib.sha256(blob.data).hexdigest()
-    kind = blob.item.kind if blob.item is not None else registry.recognise(blob.text)
-    source = registry.source(kind) if kind else None
-    if source is None:
+    if blob.item is not None:
+        kinds: tuple[str, ...] = (blob.item.kind,)
+    else:
+        kinds = registry.recognise(blob.text)
+    sources = [source for kind in kinds if (source := registry.source(kind)) is not None]
+    if not sources:
         lines = blob.data.count(b"\n") + 1
         if blob.item is None:
             unread.append(UnreadLine(blob.name, None, "", "not of a kind that topodiag knows"))
-        elif kind not in RAW_KINDS:
-            unread.append(UnreadLine(blob.name, None, "", f"no reader for kind {kind!r}"))
-        return Input(blob.name, kind or "unknown", digest, lines)
+        elif blob.item.kind not in RAW_KINDS:
+            unread.append(UnreadLine(blob.name, None, "", f"no reader for kind {blob.item.kind!r}"))
+        return [Input(blob.name, kinds[0] if kinds else "unknown", digest, lines)]
+    made = [_read_with(source, blob, draft, digest) for source in sources]
+    if len(made) == 1:
+        unread.extend(made[0][1])
+    else:
+        # A transcript of several commands: what one source leaves, another reads. Only failures are worth a word.
+        unread.extend(line for _, lines in made for line in lines if line.why.startswith(FAILED))
+    return [item for item, _ in made]
+
+
+def _read_with(source: Source[Any], blob: Blob, draft: NodeDraft, digest: str) -> tuple[Input, list[UnreadLine]]:
     draft.trust = source.trust
     draft.sample = blob.sample
     try:
         parsed = source.parse(blob)
         source.fill(blob, parsed, draft)
     except Exception as error:  # noqa: BLE001 - the last guard: a reader's bug costs its file, never the run
-        unread.append(UnreadLine(blob.name, None, "", f"reader failed: {type(error).__name__}: {error}"[:200]))
-        return Input(blob.name, source.kind, digest)
+        why = f"{FAILED}: {type(error).__name__}: {error}"[:200]
+        return Input(blob.name, source.kind, digest), [UnreadLine(blob.name, None, "", why)]
     if parsed.records or (blob.item is not None and blob.item.status == "ok"):
         draft.read.add(source.kind)
-    unread.extend(parsed.unread)
-    return Input(blob.name, source.kind, digest, parsed.lines, len(parsed.records), parsed.unread_count)
+    return Input(blob.name, source.kind, digest, parsed.lines, len(parsed.records), parsed.unread_count), parsed.unread
 
 
 def _not_observed(item: Item) -> NotObserved:

@@ -53,11 +53,7 @@ def source(kind: str) -> Source[Any] | None:
     return made
 
 
-def recognise(text: str) -> str | None:
-    """The kind of a text without a manifest, from its content; None when no source knows it."""
+def recognise(text: str) -> tuple[str, ...]:
+    """The kinds of a text without a manifest, from its content: none, one, or several in a terminal transcript."""
     head = text[:HEAD_CHARS]
-    for kind in _SOURCES:
-        candidate = source(kind)
-        if candidate is not None and candidate.recognises(head):
-            return kind
-    return None
+    return tuple(kind for kind in _SOURCES if (made := source(kind)) is not None and made.recognises(head))
