@@ -90,6 +90,8 @@ class KernelLog(Source[KernelEvent]):
 
 
 def _read_event(blob: Blob, number: int, line: str) -> KernelEvent | None:
+    if not _INTERESTING.search(line):
+        return None
     when, message = _split(line.strip())
     found = _classify(message)
     if found is None:
@@ -131,8 +133,6 @@ def _iso(text: str, zone: str | None) -> float | None:
 
 def _classify(message: str) -> tuple[str, str | None, int | None] | None:
     """Kind, bus id as written, and code; None for a line that is no news."""
-    if not _INTERESTING.search(message):
-        return None
     if match := _XID.search(message):
         return "xid", match[1], int(match[2])
     if match := _SXID.search(message):

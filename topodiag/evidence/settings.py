@@ -37,7 +37,7 @@ _CONF_NAME = re.compile(r"\.?nccl\.conf", re.IGNORECASE)
 _ASSIGNMENT = re.compile(r"\s{0,40}(?:export\s{1,8})?[A-Za-z_][A-Za-z0-9_]{0,200}\s{0,8}=")
 _NCCL_ASSIGNMENT = re.compile(r"\s{0,40}(?:export\s{1,8})?NCCL_[A-Z0-9_]{1,100}\s{0,8}=")
 _SPACED = re.compile(r"\s{0,40}NCCL_[A-Z0-9_]{1,100}\s{1,8}=")
-_SHELL = re.compile(r"^#!|^\s*(?:export|setenv)\s|^#SBATCH", re.MULTILINE)
+_SHELL = re.compile(r"^#!|^[ \t]{0,40}(?:export|setenv)[ \t]|^#SBATCH", re.MULTILINE)
 _LOGIN = re.compile(r"^(?:PATH|HOME|PWD|SHLVL|SHELL|USER|SLURM_\w{1,80}|KUBERNETES_\w{1,80})=", re.MULTILINE)
 
 

@@ -14,8 +14,8 @@ from topodiag.model.cpulist import parse_cpulist
 _RECOGNISED = re.compile(r"^[=>x!d] /?(?:proc/cpuinfo\t|sys/devices/system/(?:node|cpu)/)", re.MULTILINE)
 _NODE = re.compile(r"sys/devices/system/node/node([0-9]{1,4})/(cpulist|distance)")
 _PACKAGE = re.compile(r"sys/devices/system/cpu/cpu([0-9]{1,5})/topology/physical_package_id")
-MAX_NODES = 4096
-"""Numbers in one row of the distance table; MAX_NUMNODES of the largest kernels is 1024."""
+MAX_NODES = 1024
+"""The kernel's MAX_NUMNODES at its largest (NODES_SHIFT of 10)."""
 
 # Linux arch/arm64/include/asm/cputype.h; names as the vendors spell them.
 _ARM_VENDORS = {
@@ -170,30 +170,29 @@ def _read_sockets(tree: Tree, notes: Notes) -> None:
 
 
 def _read_nodes(tree: Tree, notes: Notes) -> None:
+    packages = {int(match[1]): file for path, file in tree.files.items() if (match := _PACKAGE.fullmatch(path))}
     for path, file in tree.files.items():
         match = _NODE.fullmatch(path)
-        if match is None:
+        if match is None or int(match[1]) >= MAX_NODES:
             continue
         subject, what = f"numa {int(match[1])}", match[2]
         if not file.lines:
             notes.miss(subject, "cpus" if what == "cpulist" else "distances", file.error or "nothing was read", file)
         elif what == "cpulist":
-            _read_node_cpus(subject, file, tree, notes)
+            _read_node_cpus(subject, file, packages, notes)
         else:
             _read_distances(subject, file, notes)
 
 
-def _read_node_cpus(subject: str, file: TreeFile, tree: Tree, notes: Notes) -> None:
+def _read_node_cpus(subject: str, file: TreeFile, packages: dict[int, TreeFile], notes: Notes) -> None:
     text = value_line(file)[1]
     cpus = parse_cpulist(text)
     if cpus is None:
         notes.reject(subject, "cpus", "not a cpu list", file)
         return
     notes.take(subject, "cpus", text, file)  # empty for a node that is memory alone
-    for cpu in sorted(cpus):
-        package = tree.files.get(f"sys/devices/system/cpu/cpu{cpu}/topology/physical_package_id")
-        socket = to_int(value_line(package)[1], low=0, high=0xFFFF) if package is not None else None
-        if package is not None and socket is not None:
+    for cpu, package in packages.items():
+        if cpu in cpus and (socket := to_int(value_line(package)[1], low=0, high=0xFFFF)) is not None:
             notes.take(subject, "socket", socket, package)
             return
 
