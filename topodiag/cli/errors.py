@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 
 import click
 
@@ -71,8 +72,8 @@ def no_such(what: str, name: str, names: Iterable[str], ctx: click.Context | Non
 
 
 def _wants_nagios(args: list[str]) -> bool:
-    pairs = zip(args, [*args[1:], ""], strict=True)
-    return any(arg == "--format=nagios" or (arg == "--format" and value == "nagios") for arg, value in pairs)
+    """Read off the raw arguments: this must be known even when they cannot be parsed."""
+    return "--format=nagios" in args or ("--format", "nagios") in pairwise(args)
 
 
 def _line(text: object) -> str:

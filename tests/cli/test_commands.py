@@ -1,0 +1,124 @@
+"""The small commands: help, explain, checks, fixtures, completion; and what they do not load."""
+
+import inspect
+import json
+import subprocess
+import sys
+
+import pytest
+
+from topodiag.checks import registry
+from topodiag.cli.explain import SECTIONS, draw_docstring
+from topodiag.report.interface import Style
+from topodiag.report.text import Page
+
+HEAVY = {"rich", "topodiag.pipeline", "topodiag.checks", "topodiag.evidence", "topodiag.report", "ClusterShell",
+         "prometheus_client", "pynvml", "psutil", "json"}  # fmt: skip
+
+
+def drawn(doc, width=80):
+    page = Page(Style(width=width))
+    draw_docstring(page, inspect.cleandoc(doc))
+    return [line.plain for line in page.lines]
+
+
+def test_the_help_loads_nothing_heavy():
+    code = (
+        "import sys\nfrom topodiag.cli.errors import run\nfrom topodiag.cli import cli\nrun(cli, ['--help'])\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    loaded = set(done.stderr.split())
+    assert "topodiag.cli" in loaded
+    assert not loaded & (HEAVY - {"json"})
+
+
+def test_the_help_names_every_command(topodiag):
+    out = topodiag("--help").stdout
+    for name in ("scan", "explain", "checks", "fixtures", "completion"):
+        assert f"\n  {name} " in out
+
+
+@pytest.mark.parametrize("name", ["scan", "explain", "checks", "fixtures", "completion"])
+def test_the_help_of_the_group_and_of_the_command_agree(topodiag, name):
+    assert topodiag(name, "--help").returncode == 0
+
+
+def test_the_version_is_told(topodiag):
+    assert topodiag("--version").stdout.startswith("topodiag 0.")
+
+
+def test_checks_lists_every_id_with_its_title(topodiag):
+    lines = topodiag("checks").stdout.splitlines()
+    assert [line.split()[0] for line in lines if not line.startswith(" ")] == list(registry.ids())
+
+
+def test_checks_as_json(topodiag):
+    made = json.loads(topodiag("checks", "--format", "json").stdout)
+    assert [entry["id"] for entry in made] == list(registry.ids())
+    assert all(entry["title"] for entry in made)
+
+
+@pytest.mark.parametrize("spelling", ["NVL001", "nvl001", " NVL001 "])
+def test_explain_prints_the_page_of_a_check(topodiag, spelling):
+    out = topodiag("explain", spelling).stdout
+    assert out.startswith("NVL001  ")
+    for heading in ("What it finds", "Why it matters", "When it stays silent", "How to fix", "References"):
+        assert f"\n{heading}\n" in out
+    assert max(map(len, out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("check", registry.ids())
+def test_every_check_has_a_page_with_all_its_sections(check):
+    lines = drawn(registry.check_class(check).__doc__)
+    assert [line for line in lines if line in SECTIONS] == list(SECTIONS)
+
+
+def test_explain_suggests_the_nearest_id(topodiag):
+    assert "Did you mean NVL001" in topodiag("explain", "NVL01").stderr
+
+
+def test_an_unknown_command_suggests_the_nearest(topodiag):
+    assert "Did you mean scan?" in topodiag("scann").stderr
+
+
+def test_a_docstring_is_filled_and_its_commands_stand_on_lines_of_their_own():
+    lines = drawn("""
+        XYZ001: title
+
+        What it finds
+            One sentence
+            over two lines.
+
+            - an item
+            - another
+
+        How to confirm
+            nvidia-smi nvlink -s      every link
+            dmesg | grep -iE 'xid'
+        """)
+    assert lines == [
+        "What it finds",
+        "  One sentence over two lines.",
+        "",
+        "  - an item",
+        "  - another",
+        "",
+        "How to confirm",
+        "  nvidia-smi nvlink -s                  every link",
+        "  dmesg | grep -iE 'xid'",
+    ]
+
+
+def test_fixtures_lists_names(topodiag):
+    assert topodiag("fixtures").stdout == "one\ntwo\n"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script_that_asks_this_program(topodiag, shell):
+    assert "_TOPODIAG_COMPLETE" in topodiag("completion", shell).stdout
+
+
+def test_completion_completes(topodiag):
+    env = {"_TOPODIAG_COMPLETE": "bash_complete", "COMP_WORDS": "topodiag sc", "COMP_CWORD": "1"}
+    assert topodiag(env=env).stdout == "plain,scan\n"

@@ -1,0 +1,117 @@
+"""What `topodiag scan` does with its options, its streams and its environment."""
+
+import json
+import os
+import stat
+
+import pytest
+from click import BadParameter
+
+from topodiag.cli.params import Duration
+
+
+def test_the_default_is_a_plain_table_of_80_columns(topodiag):
+    out = topodiag("scan", fake="error").stdout
+    assert out.startswith("✖ gpu-002  1 error")
+    assert "\x1b" not in out
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_data_goes_to_stdout_alone(topodiag):
+    done = topodiag("scan", "--format", "json")
+    assert json.loads(done.stdout)["schema_version"] == "1.0"
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("format_", ["table", "json", "prometheus", "nagios"])
+def test_output_goes_to_a_file_that_others_can_read(topodiag, tmp_path, format_):
+    target = tmp_path / "report.prom"
+    done = topodiag("scan", "--format", format_, "--output", str(target))
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "gpu-001" in target.read_text()
+    umask = os.umask(0)
+    os.umask(umask)
+    assert stat.S_IMODE(target.stat().st_mode) == 0o666 & ~umask
+    assert [each.name for each in tmp_path.iterdir()] == ["report.prom"]
+
+
+def test_a_failed_scan_leaves_the_old_file_alone(topodiag, tmp_path):
+    target = tmp_path / "report.txt"
+    target.write_text("old")
+    assert topodiag("scan", "--output", str(target), fake="bug").returncode == 2
+    assert target.read_text() == "old"
+
+
+def test_output_may_be_a_device(topodiag):
+    assert "gpu-001" in topodiag("scan", "--output", "/dev/stdout").stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "env", "colored"),
+    [
+        ([], {}, False),
+        (["--color", "always"], {}, True),
+        (["--color", "always"], {"NO_COLOR": "1"}, True),
+        (["--color", "always"], {"TERM": "dumb"}, True),
+        (["--color", "never"], {"FORCE_COLOR": "1"}, False),
+        ([], {"FORCE_COLOR": "1"}, True),
+        ([], {"CLICOLOR_FORCE": "1"}, True),
+        ([], {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+        ([], {"FORCE_COLOR": "1", "NO_COLOR": ""}, True),
+        ([], {"FORCE_COLOR": "0"}, False),
+    ],
+)
+def test_colour_follows_option_then_no_color_then_force_color(topodiag, args, env, colored):
+    assert ("\x1b[" in topodiag("scan", *args, env=env).stdout) is colored
+
+
+@pytest.mark.parametrize(
+    ("args", "env", "plain"),
+    [
+        ([], {}, False),
+        (["--ascii"], {}, True),
+        ([], {"LC_ALL": "C"}, True),
+        ([], {"LC_ALL": "C.UTF-8"}, False),
+        ([], {"PYTHONIOENCODING": "latin-1"}, True),
+        ([], {"PYTHONIOENCODING": "ascii"}, True),
+    ],
+)
+def test_ascii_where_the_reader_cannot_take_more(topodiag, args, env, plain):
+    assert topodiag("scan", *args, env=env).stdout.isascii() is plain
+
+
+def test_width_comes_from_the_option_then_columns(topodiag):
+    wide = topodiag("scan", env={"COLUMNS": "160"}).stdout
+    assert max(map(len, wide.splitlines())) > 80
+    assert topodiag("scan", "--width", "80", env={"COLUMNS": "160"}).stdout == topodiag("scan").stdout
+    assert topodiag("scan", env={"COLUMNS": "nonsense"}).stdout == topodiag("scan").stdout
+
+
+def test_quiet_says_less_and_verbose_more(topodiag):
+    sizes = [len(topodiag("scan", *args, fake="error").stdout) for args in (["-q"], [], ["-v"])]
+    assert sizes == sorted(sizes)
+    assert len(set(sizes)) == 3
+
+
+def test_the_live_options_reach_the_collector(topodiag, tmp_path):
+    save = str(tmp_path / "node.tar.gz")
+    done = topodiag("scan", "--sample", "500ms", "--deadline", "1m", "--redact", "--save", save, fake="options")
+    assert f"Options(deadline_s=60.0, sample_s=0.5, save='{save}', redact=True) False" in done.stderr
+
+
+def test_live_options_with_captured_evidence_are_refused(topodiag):
+    done = topodiag("scan", "--from", "x", "--sample", "5", "--redact")
+    assert "--redact, --sample only makes sense for a live scan" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("5", 5), ("5s", 5), ("500ms", 0.5), ("1m", 60), ("1.5s", 1.5), ("0", 0)]
+)
+def test_durations_read_as_people_write_them(text, seconds):
+    assert Duration().convert(text, None, None) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "-1", "5h", "s", "1e9", "nan", "61m", "٥s", "9" * 500])
+def test_other_durations_are_usage_errors(text):
+    with pytest.raises(BadParameter):
+        Duration().convert(text, None, None)
