@@ -100,6 +100,9 @@ def _from_links(gpu: Gpu, spec: GpuSpec | None) -> LinkCount:
     down = tuple(link.index for link, up in states if up is False)
     if unread and (spec is None or spec.bridged or active < spec.nvlinks):
         return LinkCount(gpu, spec, why=f"the state of {unread} of its links could not be read")
+    gaps = max(link.index for link in gpu.nvlinks) + 1 - len(gpu.nvlinks)
+    if gaps > 0 and (spec is None or active < spec.nvlinks):
+        return LinkCount(gpu, spec, why=f"{gaps} of its links are left out of the evidence")
     evidence = [link.state for link, up in states if up is False] or [gpu.nvlinks[-1].state]
     return LinkCount(gpu, spec, active, evidence=tuple(evidence), down=down)
 
