@@ -73,6 +73,13 @@ def test_widths_that_stand_for_not_known_are_unknown(width: str) -> None:
     assert parsed.unread == []
 
 
+def test_a_width_of_all_ones_is_a_device_that_does_not_answer() -> None:
+    draft, parsed = read("sys-pci", f"= {AT}/current_link_width\t63\n")
+    assert value(draft.pci("0000:16:00.0"), "width") is None
+    assert "does not answer" in why(draft.pci("0000:16:00.0"), "width")
+    assert parsed.unread == []
+
+
 @pytest.mark.parametrize("speed", ["Unknown", "Unknown speed"])
 def test_an_unknown_speed_is_unknown_and_no_fault_of_the_file(speed: str) -> None:
     draft, parsed = read("sys-pci", f"= {AT}/current_link_speed\t{speed}\n")

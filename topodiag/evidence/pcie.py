@@ -15,6 +15,8 @@ GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
 
 MAX_WIDTH = 32
 """Lanes of the widest link that PCIe defines. The kernel prints 0 or 255 where it does not know."""
+ALL_ONES_WIDTH = 63
+"""The six bits of a width read from a device that has left the bus, where every read returns ones."""
 
 NO_ACS = "no ACS capability"
 """The device was seen whole and cannot redirect: not the same as not having seen it."""

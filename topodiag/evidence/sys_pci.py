@@ -6,7 +6,7 @@ import re
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source, to_int
-from topodiag.evidence.pcie import MAX_WIDTH, NEEDS_ROOT, gen_of_speed, read_config
+from topodiag.evidence.pcie import ALL_ONES_WIDTH, MAX_WIDTH, NEEDS_ROOT, gen_of_speed, read_config
 from topodiag.evidence.readings import Notes, Reading, read_readings, value_line
 from topodiag.evidence.tree import Tree, TreeFile
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
@@ -135,6 +135,8 @@ def _read_width(bus_id: str, field: str, file: TreeFile, notes: Notes) -> None:
         notes.take(bus_id, field, width, file)
     elif width in (0, 255):
         notes.miss(bus_id, field, f"the kernel reports width {width}, which stands for not known", file)
+    elif width == ALL_ONES_WIDTH:
+        notes.miss(bus_id, field, "the device does not answer: width 63 is a register read as all ones", file)
     else:
         notes.reject(bus_id, field, "not a PCIe link width", file)
 
