@@ -16,18 +16,29 @@ KEY_VARIABLE = "TOPODIAG_REDACT_KEY"
 
 _X = "[0-9A-Fa-f]"
 # The letter of an escaped line end or tab (JSON, tree files) does not belong to what follows it.
-_SHAPES = (
-    r"(?P<uuid>(?:(?<!{x})|(?<=\\[nrt])){x}{{8}}-{x}{{4}}-{x}{{4}}-{x}{{4}}-{x}{{12}}(?!{x}))"
-    r"|(?P<octets>(?:(?<![0-9A-Za-z:.-])|(?<=\\[nrt]))(?:{x}{{2}}[:-]){{5,19}}{x}{{2}}(?![0-9A-Za-z:-]))"
-    r"|(?P<quads>(?:(?<![0-9A-Za-z:.])|(?<=\\[nrt])){x}{{4}}(?::{x}{{4}}){{3}}(?![0-9A-Za-z:]))"
-    r"|(?P<ipv6>(?:(?<![0-9A-Za-z:._-])|(?<=\\[nrt]))(?={x}{{0,4}}:)[0-9A-Fa-f:]{{2,39}}(?:\.[0-9]{{1,3}}){{0,3}}(?![0-9A-Za-z_]))"
-    r"|(?P<hex>(?:(?<![0-9A-Za-z])|(?<=\\[nrt]))(?:0x)?{x}{{16}}(?![0-9A-Za-z]))"
-    r"|(?P<ipv4>(?:(?<![0-9A-Za-z_.-])|(?<=\\[nrt]))(?:[0-9]{{1,3}}\.){{3}}[0-9]{{1,3}}(?![0-9A-Za-z_]|\.[0-9]|-(?![0-9]+\.[0-9]+\.)))"
-    r"|(?P<cloud>(?:(?<![0-9A-Za-z_-])|(?<=\\[nrt]))ip(?:-[0-9]{{1,3}}){{4}}(?![0-9A-Za-z_-]))"
-).format(x=_X)
+_AFTER = r"(?:(?<![%s])|(?<=\\[nrt]))"
+_SHAPES = "|".join(
+    (
+        r"(?P<uuid>(?<!{x}){x}{{8}}-{x}{{4}}-{x}{{4}}-{x}{{4}}-{x}{{12}}(?!{x}))",
+        r"(?P<octets>{word_colon_dash}(?:{x}{{2}}[:-]){{5,19}}{x}{{2}}(?![0-9A-Za-z:-]))",
+        r"(?P<quads>{word_colon}{x}{{4}}(?::{x}{{4}}){{3}}(?![0-9A-Za-z:]))",
+        r"(?P<ipv6>{word_colon_dash}(?={x}{{0,4}}:)[0-9A-Fa-f:]{{2,39}}(?:\.[0-9]{{1,3}}){{0,3}}(?![0-9A-Za-z_]))",
+        r"(?P<hex>{word}(?:0x)?{x}{{16}}(?![0-9A-Za-z]))",
+        r"(?P<ipv4>{word_dash}(?:[0-9]{{1,3}}\.){{3}}[0-9]{{1,3}}"
+        r"(?![0-9A-Za-z_]|\.[0-9]|-(?![0-9]+\.[0-9]+\.)))",
+        r"(?P<cloud>{word_dash}ip(?:-[0-9]{{1,3}}){{4}}(?![0-9A-Za-z_-]))",
+    )
+).format(
+    x=_X,
+    word=_AFTER % "0-9A-Za-z",
+    word_dash=_AFTER % "0-9A-Za-z_.-",
+    word_colon=_AFTER % "0-9A-Za-z:.",
+    word_colon_dash=_AFTER % "0-9A-Za-z:._-",
+)
 
 _VERSION_BEFORE = re.compile(
-    r"(?i)(?:version|firmware|\bfw|release|ofed|bios|inforom)\W{0,5}(?:\w{1,12}\W{1,3}){0,2}\Z"
+    r"(?i)(?:version|firmware|\bfw|release|ofed|bios|inforom)"
+    r"(?:\W{0,5}(?:\w{1,12}\W{1,3}){0,2}|[\w -]{0,12}[:=\t][^:=,;]{0,64})\Z"
 )
 _PREFIX_BEFORE = re.compile(r"(?i)prefix\W{0,5}\Z")
 _GUID_BEFORE = re.compile(r"(?i)guid\W{0,24}\Z")

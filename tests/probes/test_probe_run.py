@@ -1,0 +1,129 @@
+"""A command costs its own result and nothing else, however it behaves."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from topodiag_probes.run import Finished, Groups, LineSink, Sink, run
+
+SLACK_S = 3.0
+
+
+def _run(argv: list[str], seconds: float = 10.0, limit: int = 1 << 20, groups: Groups | None = None) -> Finished:
+    return run(argv, dict(os.environ), end=time.monotonic() + seconds, limit=limit, groups=groups or Groups())
+
+
+def _is_gone(pid: int) -> bool:
+    """Whether a process has ended, given a moment; a zombie has."""
+    for _ in range(100):
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z":
+                return True
+        except OSError:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_output_and_exit_status_of_a_command_are_kept_apart(stub):
+    done = _run([str(stub("tool", "echo out; echo err >&2"))])
+    assert (done.status, done.rc, done.stdout, done.stderr) == ("ok", 0, b"out\n", b"err\n")
+
+
+def test_a_failing_command_is_an_error_with_its_words_and_what_it_printed(stub):
+    done = _run([str(stub("tool", "echo half; echo no driver >&2; exit 9"))])
+    assert (done.status, done.rc, done.stdout) == ("error", 9, b"half\n")
+    assert done.why == "exit status 9: no driver"
+
+
+def test_a_command_that_may_not_is_denied(stub):
+    done = _run([str(stub("dmesg", "echo 'dmesg: read kernel buffer failed: Operation not permitted' >&2; exit 1"))])
+    assert done.status == "denied"
+
+
+def test_a_file_that_is_no_program_is_an_error_and_a_missing_one_absent(stubs: Path):
+    (stubs / "text").write_text("no program")
+    assert _run([str(stubs / "text")]).status == "denied"
+    assert _run([str(stubs / "nothing")]).status == "absent"
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["echo begun; exec sleep 600", "trap '' TERM; echo begun; while :; do sleep 1; done"],
+    ids=["hangs", "hangs and ignores SIGTERM"],
+)
+def test_a_command_that_hangs_is_killed_and_keeps_what_it_printed(stub, script: str):
+    begun = time.monotonic()
+    done = _run([str(stub("tool", script))], seconds=0.5)
+    assert time.monotonic() - begun < 0.5 + SLACK_S
+    assert (done.status, done.stdout, done.rc) == ("timeout", b"begun\n", None)
+
+
+def test_children_of_a_command_that_hangs_are_killed_with_it(stub, tmp_path: Path):
+    pid = tmp_path / "pid"
+    _run([str(stub("tool", f"trap '' TERM; sleep 600 & echo $! > {pid}; wait; wait"))], seconds=0.5)
+    assert _is_gone(int(pid.read_text()))
+
+
+def test_a_child_left_behind_with_the_pipe_open_is_not_waited_for(stub, tmp_path: Path):
+    pid = tmp_path / "pid"
+    begun = time.monotonic()
+    done = _run([str(stub("tool", f"sleep 600 & echo $! > {pid}; echo out; exit 0"))], seconds=30.0)
+    assert time.monotonic() - begun < 5.0
+    assert (done.status, done.rc, done.stdout) == ("ok", 0, b"out\n")
+    assert "left behind" in done.why
+    assert _is_gone(int(pid.read_text()))
+
+
+def test_a_flood_stops_at_the_limit(stub):
+    done = _run([str(stub("tool", "exec yes"))], limit=100_000)
+    assert (len(done.stdout), done.truncated, done.status) == (100_000, True, "ok")
+
+
+def test_a_flood_of_errors_neither_blocks_nor_fills_memory(stub):
+    done = _run([str(stub("tool", "head -c 1000000 /dev/zero >&2; echo out"))])
+    assert done.stdout == b"out\n"
+    assert len(done.stderr) <= 16384
+
+
+def test_bytes_that_are_no_text_come_through(stub):
+    assert _run([str(stub("tool", r"printf '\377\376\000'"))]).stdout == b"\xff\xfe\x00"
+
+
+def test_nothing_starts_after_everything_was_killed(stub):
+    groups = Groups()
+    groups.kill_all()
+    begun = time.monotonic()
+    assert _run([str(stub("tool", "exec sleep 600"))], seconds=30.0, groups=groups).status == "error"
+    assert time.monotonic() - begun < SLACK_S
+
+
+def test_a_filtered_stream_keeps_the_first_and_the_latest_lines_that_are_wanted():
+    sink = LineSink(400, lambda line: line.startswith(b"keep"))
+    for number in range(100):
+        sink.feed(b"drop %d\nke" % number)
+        sink.feed(b"ep %d\n" % number)
+    kept = sink.value().split()[1::2]
+    assert kept[0] == b"0"
+    assert kept[-1] == b"99"
+    assert sink.truncated
+    assert len(sink.value()) <= 400
+
+
+def test_a_filtered_stream_keeps_a_last_line_without_its_end():
+    sink = LineSink(400, lambda line: True)
+    sink.feed(b"a\nb")
+    assert sink.value() == b"a\nb\n"
+
+
+def test_a_sink_that_is_exactly_full_is_not_truncated():
+    sink = Sink(3)
+    sink.feed(b"abc")
+    assert not sink.truncated
+    sink.feed(b"d")
+    assert sink.truncated
+    assert sink.value() == b"abc"
