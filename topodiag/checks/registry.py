@@ -20,7 +20,7 @@ _CHECKS = {
     "NIC001": "nic:NicPortDown",
     "NIC002": "nic:NicPortSlow",
     "NIC003": "nic_errors:NicPortErrors",
-    "NIC004": "nic:NicsDiffer",
+    "NIC004": "nics_differ:NicsDiffer",
     "NIC005": "nic_count:MissingComputeNic",
     "GDR001": "gdr:GdrModuleMissing",
     "GDR002": "gdr:GdrTooFar",

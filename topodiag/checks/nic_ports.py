@@ -1,0 +1,127 @@
+"""Ports of compute NICs as the checks judge them: which are siblings, what they can do, what they carry together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from topodiag.checks.common import compute_nics, distance
+from topodiag.hardware.catalog import nic_by_hca_type, nic_by_pci_id
+from topodiag.hardware.specs import NicSpec
+from topodiag.model.busid import slot_of
+from topodiag.model.devices import NetDev, Nic, NicPort
+from topodiag.model.links import PathType
+from topodiag.model.node import Node
+
+UP = frozenset({"ACTIVE", "ACTIVE_DEFER"})
+"""Logical states in which a port carries traffic (enum ib_port_state, include/rdma/ib_verbs.h)."""
+
+GBPS_PER_GBS = 8.0
+"""Gigabits per gigabyte: NCCL reckons a 400 Gb/s port as 50 GB/s (src/graph/topo.cc, v2.30)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """One port of a compute NIC.
+
+    `card` is the adapter that it sits on; `place` is the same for the ports that are wired alike: function and port
+    number. A card's second port is another place than its first.
+    """
+
+    nic: Nic
+    port: NicPort
+    card: str
+    place: tuple[str, int]
+
+    @property
+    def label(self) -> str:
+        """The NIC's name, with the port where there are several."""
+        return self.nic.name if len(self.nic.ports) == 1 else f"{self.nic.name}/{self.port.number}"
+
+    @property
+    def state(self) -> str:
+        return (self.port.state.value or "").strip().upper()
+
+    @property
+    def phys(self) -> str:
+        return (self.port.phys_state.value or "").strip()
+
+    @property
+    def is_up(self) -> bool:
+        return self.state in UP
+
+    @property
+    def rate(self) -> float | None:
+        """Gb/s; None on a port that is not up, whose rate is the driver's default and means nothing."""
+        value = self.port.rate_gbps.value
+        return value if self.is_up and value is not None and value > 0 else None
+
+    @property
+    def layer(self) -> str:
+        return self.port.link_layer.value or ""
+
+    @property
+    def family(self) -> tuple[str, str, tuple[str, int]]:
+        """Siblings have product, link layer and place in common."""
+        return product(self.nic), self.layer, self.place
+
+
+def product(nic: Nic) -> str:
+    """The product by name, else the kernel's hca_type; empty when neither is known."""
+    return nic.part.value or nic.hca_type.value or ""
+
+
+def ports_of(node: Node) -> tuple[Port, ...]:
+    """Every port of every compute NIC."""
+    made = []
+    for nic in compute_nics(node):
+        # Virtual functions count on: their number says nothing of the card's ports.
+        function = nic.bus_id.rpartition(".")[2] if nic.bus_id and not nic.is_vf.get(False) else ""
+        card = slot_of(nic.bus_id) if function and nic.bus_id else nic.name
+        made += [Port(nic, port, card, (function, port.number)) for port in nic.ports]
+    return tuple(made)
+
+
+def nic_spec(node: Node, nic: Nic) -> NicSpec | None:
+    """The datasheet of a NIC, or None when its ids and its hca_type are unknown or in none."""
+    function = node.pci_of(nic)
+    spec = None
+    if function is not None and function.vendor.value is not None and function.device.value is not None:
+        spec = nic_by_pci_id(function.vendor.value, function.device.value)
+    return spec or (nic_by_hca_type(nic.hca_type.value) if nic.hca_type.value else None)
+
+
+def able_gbps(node: Node, nic: Nic) -> float | None:
+    """The most that a port of this product can do, Gb/s; None where the datasheets leave it open."""
+    spec = nic_spec(node, nic)
+    return spec.rate_gbps if spec is not None and spec.rate_gbps > 0 else None
+
+
+def usual_gbps(node: Node, port: Port, ports: Sequence[Port]) -> tuple[float | None, str]:
+    """What a port would run at, Gb/s, and how that is known: as its fastest sibling, else as its datasheet says."""
+    rates = [other.rate for other in ports if other.rate and other is not port and other.family[:2] == port.family[:2]]
+    if rates:
+        return max(rates), "as its siblings run"
+    able = able_gbps(node, port.nic)
+    return able, f"the most that {product(port.nic)} can do" if able else ""
+
+
+def network_gbs(ports: Sequence[Port]) -> float:
+    """What the active compute ports carry together, GB/s in one direction."""
+    return sum(port.rate or 0.0 for port in ports) / GBPS_PER_GBS
+
+
+def netdev_of(node: Node, port: Port) -> NetDev | None:
+    """The interface of a port: the one that it names, else the only one of its NIC."""
+    name = port.port.netdev.value or (port.nic.netdevs[0] if len(port.nic.netdevs) == 1 else None)
+    return next((device for device in node.netdevs if device.name == name), None)
+
+
+def gpus_near(node: Node, nic: Nic) -> tuple[str, ...]:
+    """The GPUs that share a PCIe switch with a NIC."""
+    return tuple(gpu.label for gpu in node.gpus if is_near(distance(node, gpu.label, nic.name)[0]))
+
+
+def is_near(kind: PathType | None) -> bool:
+    """Whether a path stays below PCIe switches."""
+    return kind is not None and PathType.PIX <= kind <= PathType.PXB
