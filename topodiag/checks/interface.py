@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status, Where
 from topodiag.model.node import Node
@@ -57,7 +57,7 @@ class NodeCheck(Check):
         nics: Sequence[str] = (),
         links: Sequence[str] = (),
         cost: Cost | None = None,
-        evidence: Iterable[Origin | Fact[object] | None] = (),
+        evidence: Iterable[Origin | Fact[Any] | None] = (),
         coverage: Coverage | None = None,
         confidence: Confidence = Confidence.HIGH,
     ) -> Finding:

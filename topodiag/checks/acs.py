@@ -1,0 +1,160 @@
+"""ACS and IOMMU settings that send peer-to-peer traffic through the root complex."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from topodiag.checks.common import compute_nics, spell
+from topodiag.checks.interface import NodeCheck
+from topodiag.model.devices import Gpu, Nic, PciDevice
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.node import Node
+
+REDIRECTS = 0b0001_1100
+"""ACS control bits that turn peer-to-peer requests towards the root complex: P2P Request Redirect (bit 2), P2P
+Completion Redirect (3), Upstream Forwarding (4). Source Validation (0) alone redirects nothing.
+PCI Express Base Specification, ACS Control Register."""
+
+TRANSLATED = frozenset({"DMA", "DMA-FQ"})
+"""The kernel's IOMMU domain types that translate (Documentation/ABI/testing/sysfs-kernel-iommu_groups)."""
+
+
+class AcsBetweenPeers(NodeCheck):
+    """PCI004: ACS redirect between peers, or the IOMMU translating, blocks or slows P2P and GPUDirect RDMA
+
+    What it finds
+        PCIe switch ports between two GPUs, or between a GPU and its NIC, with ACS redirection on; and GPUs or NICs in
+        translated IOMMU domains, on bare metal.
+
+    Why it matters
+        Devices under one switch talk at the switch's full speed (48 GB/s on Gen5 x16). With redirection every packet
+        climbs to the CPU's root complex and back: bandwidth falls to a fraction, all pairs share the uplink, and on
+        some machines peer-to-peer hangs or corrupts data. GPUDirect RDMA suffers the same between GPU and NIC.
+
+    Evidence it reads
+        `ACSCtl` of `lspci -vv`, or the ACS capability in each bridge's config space (both need root); the domain
+        types under /sys/kernel/iommu_groups (no root needed).
+
+    When it stays silent
+        In a virtual machine ACS is the host's business, and passthrough needs it: not applicable. Ports that no two
+        GPUs or NICs share a switch through (root ports) do not count. IOMMU in passthrough (`identity`) is right.
+        Arm servers translate by design (SMMU). ACS that could not be read without root: unknown.
+
+    How to confirm
+        sudo lspci -vvv | grep -E '^[0-9a-f]|ACSCtl' | grep -B1 'ReqRedir+'
+        cat /proc/cmdline; cat /sys/kernel/iommu_groups/*/type | sort | uniq -c
+        nccl-tests with NCCL_P2P_DISABLE=1 beside a plain run: if it is no slower, P2P is broken
+
+    How to fix
+        Disable ACS in the BIOS (often under PCIe or AMD CBS, "ACS Enable"), or after each boot clear it on every
+        switch downstream port: `setpci -s BUS_ID ECAP_ACS+0x6.w=0000` (not where virtual machines get devices). Boot
+        with `iommu=pt` (and `intel_iommu=on` or nothing on AMD), or switch the IOMMU off.
+
+    References
+        NCCL user guide, troubleshooting, PCI Access Control Services; NVIDIA GPUDirect Storage guide, ACS.
+    """
+
+    id = "PCI004"
+    title = "ACS redirect between peers, or the IOMMU translating, which blocks or slows P2P and GPUDirect RDMA"
+
+    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+        devices = _devices(node)
+        if len(devices) < 2 or not node.gpus:
+            return self.not_applicable(node, "fewer than two devices that could talk to each other")
+        if node.is_vm:
+            return self.not_applicable(node, "a virtual machine: ACS and IOMMU are the host's")
+        if node.is_vm is None:
+            return self.unknown(node, "whether this is a virtual machine is not in the evidence")
+        ports = _ports_between(node, devices)
+        read = [port for port in ports if port.acs.known or port.acs.why == "no ACS capability"]
+        coverage = Coverage(len(read), len(ports), "switch ports")
+        redirecting = [port for port in read if port.acs.get(0) & REDIRECTS]
+        found = []
+        if redirecting:
+            found.append(self._acs(node, redirecting, coverage))
+        translated = [device for device in devices if device.iommu_type.value in TRANSLATED]
+        if translated and node.cpu.arch.get("x86_64") == "x86_64":
+            found.append(self._iommu(node, translated))
+        if found:
+            return self.found(node, found, coverage)
+        if len(read) < len(ports):
+            hidden = next(port for port in ports if port not in read)
+            return self.unknown(node, f"ACS of {hidden.bus_id}: {hidden.acs.why}")
+        if not any(device.iommu_type.known for device in devices) and node.os.iommu_enabled.value is not False:
+            return self.unknown(node, "the IOMMU's state is not in the evidence")
+        return self.clean(node, "" if ports else "no two devices share a PCIe switch", coverage)
+
+    def _acs(self, node: Node, ports: Sequence[PciDevice], coverage: Coverage) -> Finding:
+        gpus, nics = _below(node, {port.bus_id for port in ports})
+        names = ", ".join(port.bus_id for port in ports[:4]) + (" ..." if len(ports) > 4 else "")
+        return self.finding(
+            node,
+            Severity.ERROR,
+            f"ACS redirect is on at {len(ports)} switch port{'s' if len(ports) > 1 else ''}: "
+            f"peer traffic of {spell([*gpus, *nics])} goes through the CPU",
+            observed=f"ReqRedir, CmpltRedir or UpstreamFwd set at {names}",
+            expected="ACS control 0000 on every downstream port between GPUs and NICs of a bare-metal host",
+            fix=(
+                "Disable ACS in the BIOS; if it has no such setting, clear it after each boot:",
+                *(f"sudo setpci -s {port.bus_id} ECAP_ACS+0x6.w=0000" for port in ports[:3]),
+                "Repeat for the other ports named, unless this host passes devices to virtual machines",
+            ),
+            gpus=gpus,
+            nics=nics,
+            links=[port.bus_id for port in ports],
+            cost=Cost(
+                text="P2P and GPUDirect RDMA below one switch are turned up to the root complex and share its link"
+            ),
+            evidence=[port.acs for port in ports],
+            coverage=coverage,
+        )
+
+    def _iommu(self, node: Node, devices: Sequence[PciDevice]) -> Finding:
+        buses = {device.bus_id for device in devices}
+        gpus = [gpu.label for gpu in node.gpus if gpu.bus_id in buses]
+        nics = [nic.name for nic in compute_nics(node) if nic.bus_id in buses]
+        kinds = ", ".join(sorted({device.iommu_type.get("") for device in devices}))
+        return self.finding(
+            node,
+            Severity.WARNING,
+            f"the IOMMU translates DMA of {spell([*gpus, *nics])}: P2P and GPUDirect RDMA may be slow, hang or corrupt",
+            observed=f"IOMMU domain type {kinds}",
+            expected="identity (passthrough), or no IOMMU, on a bare-metal host",
+            fix=(
+                "Boot with iommu=pt on the kernel command line, or switch the IOMMU off in the BIOS",
+                "Afterwards `cat /sys/kernel/iommu_groups/*/type` must say identity",
+            ),
+            gpus=gpus,
+            nics=nics,
+            cost=Cost(text="every peer-to-peer access is translated at the root complex instead of going direct"),
+            evidence=[*(device.iommu_type for device in devices), node.os.cmdline],
+            confidence=Confidence.MEDIUM,
+        )
+
+
+def _devices(node: Node) -> list[PciDevice]:
+    owners: list[Gpu | Nic] = [*node.gpus, *compute_nics(node)]
+    return [device for device in (node.pci_of(owner) for owner in owners) if device is not None]
+
+
+def _ports_between(node: Node, devices: Sequence[PciDevice]) -> list[PciDevice]:
+    """The downstream ports that traffic between two of the devices passes without reaching a root port."""
+    chains = {device.bus_id: [bridge.bus_id for bridge in node.ancestors(device.bus_id)] for device in devices}
+    ports: dict[str, PciDevice] = {}
+    for one, mine in chains.items():
+        for other, theirs in chains.items():
+            common = next((bridge for bridge in mine if bridge in theirs), None)
+            # The topmost bridge is the root port: what meets there has left all switches.
+            if one == other or common is None or common == mine[-1]:
+                continue
+            for bus_id in mine[: mine.index(common)][::2]:
+                ports[bus_id] = node.pci[bus_id]
+    return [ports[bus_id] for bus_id in sorted(ports)]
+
+
+def _below(node: Node, ports: set[str]) -> tuple[list[str], list[str]]:
+    def under(bus_id: str | None) -> bool:
+        return bus_id is not None and any(bridge.bus_id in ports for bridge in node.ancestors(bus_id))
+
+    gpus = [gpu.label for gpu in node.gpus if under(gpu.bus_id)]
+    return gpus, [nic.name for nic in compute_nics(node) if under(nic.bus_id)]

@@ -1,0 +1,110 @@
+"""PCIe links as the checks judge them: every hop from a GPU or compute NIC up to the root port.
+
+A link has two ends. sysfs shows it at the device (or a switch's upstream port) and again at the port above, so only
+the lower end of each hop is looked at, with the ability of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from topodiag.checks.common import compute_nics, gpu_spec
+from topodiag.hardware.catalog import pcie_nccl_gbs
+from topodiag.model.devices import Gpu, Nic, PciDevice
+from topodiag.model.node import Node
+from topodiag.model.provenance import Fact
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One link: its lower end, the port above where the tree is known, and the devices whose traffic it carries."""
+
+    lower: PciDevice
+    upper: PciDevice | None
+    gpus: tuple[Gpu, ...]
+    nics: tuple[Nic, ...]
+    family: str
+    """What to compare with: the product of the device, or the kind of bridge. Links of one family are siblings."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(gpu.label for gpu in self.gpus) + tuple(nic.name for nic in self.nics)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether this is a switch's own uplink rather than a device's link."""
+        ends = {gpu.bus_id for gpu in self.gpus} | {nic.bus_id for nic in self.nics}
+        return self.lower.bus_id not in ends
+
+    @property
+    def able_width(self) -> int | None:
+        """Lanes that both ends can do, where at least one end says."""
+        return _least(self.lower.slot_max_width, self.lower.max_width, self.upper.max_width if self.upper else Fact())
+
+    @property
+    def able_gen(self) -> int | None:
+        """The generation that both ends can do."""
+        return _least(self.lower.slot_max_gen, self.lower.max_gen, self.upper.max_gen if self.upper else Fact())
+
+    @property
+    def name(self) -> str:
+        """How to call the place: the devices, or the switch that they share."""
+        if self.is_shared:
+            return f"the PCIe switch {self.lower.bus_id} above {', '.join(self.labels[:4])}"
+        return ", ".join(self.labels)
+
+    def gbs(self, gen: int | None, width: int | None) -> float | None:
+        """What NCCL reckons of such a link, GB/s in one direction."""
+        return pcie_nccl_gbs(gen, width) if gen and width else None
+
+    @property
+    def needed_gbs(self) -> float | None:
+        """The most that the devices behind this link can use when they are NICs only; None with a GPU behind it."""
+        if self.gpus:
+            return None
+        rates = [port.rate_gbps.value for nic in self.nics for port in nic.ports if port.rate_gbps.value]
+        return sum(rates) / 8 if rates else None
+
+
+def _least(*facts: Fact[int]) -> int | None:
+    known = [fact.value for fact in facts if fact.value]
+    return min(known, default=None)
+
+
+def hops(node: Node) -> tuple[Hop, ...]:
+    """All links between GPUs or compute NICs and their root ports, each once, nearest to the devices first."""
+    made: dict[str, Hop] = {}
+    for device, gpu, nic in _devices(node):
+        for place, (lower, upper) in enumerate(_climb(node, device)):
+            known = made.get(lower.bus_id)
+            gpus = (known.gpus if known else ()) + ((gpu,) if gpu else ())
+            nics = (known.nics if known else ()) + ((nic,) if nic else ())
+            family = _family(gpu, nic) if place == 0 else f"switch uplink {place}"
+            made[lower.bus_id] = Hop(lower, upper, gpus, nics, known.family if known else family)
+    return tuple(made.values())
+
+
+def _devices(node: Node) -> Iterator[tuple[PciDevice, Gpu | None, Nic | None]]:
+    for gpu in node.gpus:
+        function = node.pci_of(gpu)
+        if function is not None:
+            yield function, gpu, None
+    for nic in compute_nics(node):
+        function = node.pci_of(nic)
+        if function is not None and not function.is_vf.get(False):
+            yield function, None, nic
+
+
+def _climb(node: Node, device: PciDevice) -> Iterator[tuple[PciDevice, PciDevice | None]]:
+    """Lower and upper end of each link on the way up: device and downstream port, upstream port and the port above."""
+    chain = (device, *node.ancestors(device.bus_id))
+    for place in range(0, len(chain), 2):
+        yield chain[place], chain[place + 1] if place + 1 < len(chain) else None
+
+
+def _family(gpu: Gpu | None, nic: Nic | None) -> str:
+    if gpu is not None:
+        spec = gpu_spec(gpu)
+        return spec.name if spec else gpu.name.get("GPU")
+    return (nic.part.value or nic.hca_type.value or "NIC") if nic is not None else ""
