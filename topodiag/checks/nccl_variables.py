@@ -1,0 +1,46 @@
+"""The variables NCCL knows, from the data file beside this module; decides nothing."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Renamed:
+    """What became of an old variable: the one to use now (empty when there is none), and the story."""
+
+    now: str
+    what: str
+
+
+@cache
+def _data() -> dict[str, Any]:
+    place = resources.files("topodiag.checks").joinpath("data/nccl_variables.toml")
+    return tomllib.loads(place.read_text(encoding="utf-8"))
+
+
+@cache
+def known() -> frozenset[str]:
+    """Every name that some NCCL from 2.4 to 2.30 reads."""
+    return frozenset(_data()["known"].split())
+
+
+def renamed(name: str) -> Renamed | None:
+    entry = _data()["old"].get(name)
+    return Renamed(entry["now"], entry["what"]) if entry else None
+
+
+def is_foreign(name: str) -> bool:
+    """Whether a plug-in or an image, not NCCL, is meant by this name."""
+    return name in _data()["descriptive"] or name.startswith(tuple(_data()["foreign_prefixes"]))
+
+
+def nearest(name: str) -> str | None:
+    """The known name that this one looks like a slip of: one or two characters off, or None."""
+    close = difflib.get_close_matches(name[:80], sorted(known()), n=1, cutoff=0.9)
+    return close[0] if close else None

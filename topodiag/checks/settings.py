@@ -1,0 +1,231 @@
+"""NCCL settings: those that cost bandwidth, and those that no NCCL reads."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from topodiag.checks import nccl_variables
+from topodiag.checks.common import compute_nics, plural
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.setting_rules import RULES, Rule
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.node import Node
+from topodiag.model.provenance import Origin
+
+ANY_ORDER = ("environment", "process")
+"""Scopes that are in force for a job; a conf file counts only for names that neither sets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One variable with one value, wherever it is given that value."""
+
+    name: str
+    value: str
+    scopes: tuple[str, ...]
+    origins: tuple[Origin, ...]
+
+    @property
+    def place(self) -> str:
+        if len(self.scopes) == 1:
+            return self.scopes[0]
+        return f"{self.scopes[0]} and {plural(len(self.scopes) - 1, 'other place')}"
+
+
+def given(node: Node) -> tuple[Given, ...]:
+    """Every distinct NAME=value in force: of the environment, the processes on the GPUs, and the conf files."""
+    scopes: dict[tuple[str, str], list[str]] = defaultdict(list)
+    origins: dict[tuple[str, str], list[Origin]] = defaultdict(list)
+    for name, value, scope, origin in _all(node):
+        scopes[name, value].append(scope)
+        if origin is not None:
+            origins[name, value].append(origin)
+    return tuple(
+        Given(name, value, tuple(dict.fromkeys(places)), tuple(origins[name, value]))
+        for (name, value), places in scopes.items()
+    )
+
+
+def _all(node: Node) -> Iterator[tuple[str, str, str, Origin | None]]:
+    for setting in node.settings:
+        yield setting.name, setting.value, setting.scope, setting.origin
+    for process in node.processes:
+        env = process.nccl_env
+        for name, value in sorted((env.value or {}).items()):
+            yield name, value, f"process {process.pid}", env.origin
+
+
+def settings_seen(node: Node) -> bool:
+    return "settings" in node.read or bool(node.settings) or any(p.nccl_env.known for p in node.processes)
+
+
+class CostlySetting(NodeCheck):
+    """ENV001: a setting that costs bandwidth or disables a feature
+
+    What it finds
+        NCCL and CUDA variables, in the environment, in the processes on the GPUs or in nccl.conf, that switch off
+        NVLink, peer-to-peer, RDMA, GPUDirect, NVLink SHARP or PXN on a node that has them, that limit channels or
+        buffers, or that name too few NICs.
+
+    Why it matters
+        Such settings are set once, to get past a bug or to test, and then inherited for years. NCCL_P2P_DISABLE=1
+        takes an HGX H100 from about 370 GB/s per GPU to what host memory carries, NCCL_IB_DISABLE=1 from 50 GB/s per
+        NIC to TCP.
+
+    Evidence it reads
+        The environment that topodiag runs in, NCCL's variables of the processes on the GPUs (your own; root sees
+        all), /etc/nccl.conf, ~/.nccl.conf and NCCL_CONF_FILE.
+
+    When it stays silent
+        The feature is not on this node: NCCL_IB_DISABLE=1 without RDMA NICs is no loss. Limits that leave enough.
+        Nothing could be read of the settings: unknown.
+
+    How to confirm
+        Run once with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV: each setting in force is printed. Then run the same
+        nccl-tests with the variable unset.
+
+    How to fix
+        Unset it where it is given; look into images, module files, launch scripts and /etc/nccl.conf. If a setting
+        works round a fault, the fault wants mending: PCI004 and GDR001 name the usual ones.
+
+    References
+        NCCL user guide, environment variables; NCCL src/ v2.30.
+    """
+
+    id = "ENV001"
+    title = "a setting that costs bandwidth or disables a feature"
+
+    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+        if not settings_seen(node):
+            return self.unknown(node, "NCCL settings are not in the evidence")
+        found = [
+            self._report(node, each, rule)
+            for each in given(node)
+            for rule in RULES
+            if rule.name == each.name and rule.applies(each.value, node)
+        ]
+        found += [self._few_nics(node, each, left) for each in given(node) if (left := _nics_left(node, each))]
+        return self.found(node, found) if found else self.clean(node)
+
+    def _report(self, node: Node, each: Given, rule: Rule) -> Finding:
+        return self.finding(
+            node,
+            rule.severity,
+            f"{each.name}={each.value[:60]} ({each.place}): {rule.what}",
+            observed=f"{each.name}={each.value[:80]} in {', '.join(each.scopes[:3])}",
+            expected=f"{each.name} not set",
+            fix=(rule.fix,),
+            cost=Cost(text=rule.what),
+            evidence=each.origins,
+        )
+
+    def _few_nics(self, node: Node, each: Given, left: tuple[str, ...]) -> Finding:
+        all_nics = compute_nics(node)
+        lost = [nic.name for nic in all_nics if nic.name not in left]
+        rate = sum(p.rate_gbps.get(0.0) for nic in all_nics if nic.name in lost for p in nic.ports) / 8
+        return self.finding(
+            node,
+            Severity.WARNING,
+            f"NCCL_IB_HCA={each.value[:60]} ({each.place}) uses {len(left)} of {plural(len(all_nics), 'compute NIC')}",
+            observed=f"left: {', '.join(left) or 'none'}; not used: {', '.join(lost)}",
+            expected="every compute NIC, as NCCL finds them by itself",
+            fix=("unset NCCL_IB_HCA, or name all compute NICs",),
+            nics=lost,
+            cost=Cost(rate or None, len(lost) / len(all_nics), f"{len(lost)} NICs carry nothing"),
+            evidence=each.origins,
+            confidence=Confidence.MEDIUM,
+        )
+
+
+def _nics_left(node: Node, each: Given) -> tuple[str, ...] | None:
+    """The compute NICs that an NCCL_IB_HCA filter leaves, or None when it takes none of them away.
+
+    `^` excludes, `=` wants whole names, otherwise a prefix counts; `:port` may follow (src/transport/net_ib, v2.30).
+    """
+    nics = [nic.rdma_name for nic in compute_nics(node) if nic.rdma_name]
+    if each.name != "NCCL_IB_HCA" or not nics or not each.value.strip():
+        return None
+    text = each.value.strip()
+    exclude = text.startswith("^")
+    text = text.removeprefix("^")
+    whole = text.startswith("=")
+    names = [part.split(":")[0] for part in text.removeprefix("=").split(",")[:64]]
+
+    def listed(nic: str) -> bool:
+        return any(nic == name if whole else bool(name) and nic.startswith(name) for name in names)
+
+    left = tuple(nic for nic in nics if listed(nic) != exclude)
+    return left if 0 < len(left) < len(nics) or not left else None
+
+
+class UnknownSetting(NodeCheck):
+    """ENV003: an unknown, deprecated or misspelt NCCL variable
+
+    What it finds
+        Names that begin with NCCL_ and that no NCCL from 2.4 to 2.30 reads, above all those one or two letters off a
+        real one, and names that were renamed or retired.
+
+    Why it matters
+        A misspelt setting is silently not in force: the job runs as if it were not there, and whoever set it believes
+        that it is.
+
+    Evidence it reads
+        As ENV001: environment, processes on the GPUs, nccl.conf files.
+
+    When it stays silent
+        Variables of plug-ins and tools (NCCL_OFI_, NCCL_FASTRAK_, NCCL_UCX_, NCCL_INSPECTOR_ ...) and those that
+        images set to say which NCCL they hold (NCCL_VERSION). Deprecated names that still work are only told (info).
+        Nothing could be read of the settings: unknown.
+
+    How to confirm
+        NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=ENV prints each variable that NCCL found: this one is missing.
+
+    How to fix
+        Correct the name, or remove the line.
+
+    References
+        NCCL user guide, environment variables; names read by src/ of NCCL 2.4 to 2.30.7.
+    """
+
+    id = "ENV003"
+    title = "an unknown, deprecated or misspelt NCCL variable"
+
+    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+        if not settings_seen(node):
+            return self.unknown(node, "NCCL settings are not in the evidence")
+        found = [finding for each in given(node) if (finding := self._judge_one(node, each)) is not None]
+        return self.found(node, found) if found else self.clean(node)
+
+    def _judge_one(self, node: Node, each: Given) -> Finding | None:
+        name = each.name
+        if not name.startswith("NCCL_") or nccl_variables.is_foreign(name):
+            return None
+        old = nccl_variables.renamed(name)
+        if old is not None:
+            severity = Severity.INFO if "still read" in old.what or "alias" in old.what else Severity.WARNING
+            fix = f"use {old.now}" if old.now else f"remove {name}"
+            return self._report(node, each, severity, (f"{name} is {old.what}", old.now or "no such setting", fix))
+        if name in nccl_variables.known():
+            return None
+        near = nccl_variables.nearest(name)
+        if near is not None:
+            message = f"{name} is not a variable of NCCL: misspelt {near}?"
+            return self._report(node, each, Severity.WARNING, (message, near, f"write {near}={each.value[:60]}"))
+        message = f"{name} is read by no NCCL from 2.4 to 2.30"
+        fix = f"remove {name} unless a plug-in reads it"
+        return self._report(node, each, Severity.INFO, (message, "a variable of NCCL", fix))
+
+    def _report(self, node: Node, each: Given, severity: Severity, words: tuple[str, str, str]) -> Finding:
+        message, expected, fix = words
+        return self.finding(
+            node,
+            severity,
+            f"{message} ({each.place})",
+            observed=f"{each.name}={each.value[:80]} in {', '.join(each.scopes[:3])}",
+            expected=expected,
+            fix=(fix,),
+            cost=Cost(text="a setting that NCCL does not read is not in force"),
+            evidence=each.origins,
+        )
