@@ -38,7 +38,7 @@ _SHAPES = "|".join(
 
 _VERSION_BEFORE = re.compile(
     r"(?i)(?:version|firmware|\bfw|release|ofed|bios|inforom)"
-    r"(?:\W{0,5}(?:\w{1,12}\W{1,3}){0,2}|[\w -]{0,12}[:=\t][^:=,;]{0,64})\Z"
+    r"(?:\W{0,5}(?:\w{1,12}\W{1,4}){0,2}|[\w -]{0,12}[:=\t][^:=,;]{0,64})\Z"
 )
 _PREFIX_BEFORE = re.compile(r"(?i)prefix\W{0,5}\Z")
 _GUID_BEFORE = re.compile(r"(?i)guid\W{0,24}\Z")

@@ -120,7 +120,7 @@ def test_a_gpu_off_the_bus_says_so_and_the_others_speak(binding):
     assert lost["name"] == lost["pci"] == lost["fabric"] == {"error": "GpuIsLost"}
     assert lost["nvlinks"] == [{"link": 0, "state": {"error": "GpuIsLost"}}]
     assert document["gpus"][6]["name"] == "NVIDIA H100 80GB HBM3"
-    assert [pair["ancestor"] for pair in document["pairs"] if pair["b"] == 5][0] == {"error": "GpuIsLost"}
+    assert next(pair["ancestor"] for pair in document["pairs"] if pair["b"] == 5) == {"error": "GpuIsLost"}
 
 
 def test_an_old_binding_lacks_functions_and_speaks_in_bytes(binding):
