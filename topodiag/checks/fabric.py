@@ -40,6 +40,10 @@ class Fault:
     confidence: Confidence = Confidence.HIGH
     waiting: bool = False
     """The GPU has not joined the fabric: what a dead Fabric Manager looks like from the GPU."""
+    refused: bool = False
+    """The GPU asked to join, and the fabric said no."""
+    apart: bool = False
+    """The GPU is in the fabric but not in the NVLink domain of its siblings."""
 
 
 class FabricNotReady(NodeCheck):
@@ -252,8 +256,8 @@ def _registration(node: Node, gpu: Gpu) -> list[Fault]:
             text = f"fabric registration is {words} (uptime unknown: may be transient)"
             return [Fault(Severity.WARNING, text, wanted, Confidence.MEDIUM, waiting=True)]
         return [Fault(Severity.ERROR, f"fabric registration is {words}", wanted, waiting=True)]
-    if status is not None and status != "success":
-        return [Fault(Severity.ERROR, f"fabric registration ended with {status}", wanted)]
+    if status and status != "success":
+        return [Fault(Severity.ERROR, f"fabric registration ended with {status}", wanted, refused=True)]
     return []
 
 
@@ -291,13 +295,17 @@ def _domain(gpu: Gpu, siblings: list[Gpu]) -> list[Fault]:
         return []
     if _cluster(gpu) is None:
         text = "in no multi-node NVLink domain, unlike its siblings"
-        return [Fault(Severity.ERROR, text, f"cluster {common}, as its siblings")]
+        return [Fault(Severity.ERROR, text, f"cluster {common}, as its siblings", apart=True)]
     if _cluster(gpu) != common:
-        return [Fault(Severity.ERROR, f"in NVLink cluster {_cluster(gpu)}", f"cluster {common}, as its siblings")]
+        return [
+            Fault(
+                Severity.ERROR, f"in NVLink cluster {_cluster(gpu)}", f"cluster {common}, as its siblings", apart=True
+            )
+        ]
     clique = majority(sibling.fabric.clique_id.value for sibling in known if sibling.fabric.clique_id.value is not None)
-    mine = gpu.fabric.clique_id.value
-    if mine is not None and clique is not None and mine != clique:
-        return [Fault(Severity.ERROR, f"in NVLink clique {mine}", f"clique {clique}, as its siblings")]
+    own = gpu.fabric.clique_id.value
+    if own is not None and clique is not None and own != clique:
+        return [Fault(Severity.ERROR, f"in NVLink clique {own}", f"clique {clique}, as its siblings", apart=True)]
     return []
 
 
@@ -370,13 +378,15 @@ def _bandwidth(gpu: Gpu) -> tuple[float, str] | None:
 
 def _cost(gpu: Gpu, fault: Fault) -> Cost:
     width = _bandwidth(gpu)
-    if fault.severity is not Severity.ERROR or width is None:
-        return Cost(text="CUDA programs wait or fail with error 802 until the fabric is ready" if fault.waiting else "")
-    if fault.waiting or "ended with" in fault.text:
-        return Cost(width[0], 1.0, f"{width[1]} unusable; CUDA fails with error 802 or NCCL goes over PCIe")
-    if "clu" in fault.text or "domain" in fault.text or "clique" in fault.text:
-        return Cost(text=f"between nodes this GPU uses the network instead of {width[1]}")
-    return Cost(text=f"part of {width[1]}; the fabric does not say how much")
+    nvlink = width[1] if width is not None else "its NVLinks"
+    if fault.waiting and fault.severity is not Severity.ERROR:
+        return Cost(text="CUDA programs wait or fail with error 802 until the fabric is ready")
+    if fault.apart:
+        return Cost(text=f"between nodes this GPU uses the network instead of {nvlink}")
+    if fault.waiting or fault.refused:
+        text = f"{nvlink} unusable; CUDA fails with error 802 or NCCL goes over PCIe"
+        return Cost(width[0], 1.0, text) if width is not None else Cost(text=text)
+    return Cost(text=f"part of {nvlink}; the fabric does not say how much")
 
 
 def _cost_without_manager(node: Node, waiting: list[Gpu], severity: Severity) -> Cost:

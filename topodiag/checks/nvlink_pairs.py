@@ -208,7 +208,7 @@ def _explained(pair: PairSeen, counts: dict[int, LinkCount]) -> str:
     for gpu in (pair.a, pair.b):
         if gpu.fabric.state.value in ("not_started", "in_progress"):
             return f"the fabric of {gpu.label} (NVL005)"
-        if gpu.fabric.status.value not in (None, "success"):
+        if gpu.fabric.status.value not in (None, "", "success"):
             return f"the fabric of {gpu.label} (NVL005)"
         count = counts.get(gpu.index)
         if count is not None and count.active == 0:

@@ -1,0 +1,109 @@
+"""What holds for every check of the registry: its page, and that no model makes it raise."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import fields, replace
+from random import Random
+from typing import Any
+
+import nodes
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topodiag.checks import registry
+from topodiag.checks.interface import Check, NodeCheck
+from topodiag.model.finding import Status
+from topodiag.model.node import Node
+from topodiag.model.provenance import Counter, Fact
+
+SECTIONS = (
+    "What it finds", "Why it matters", "Evidence it reads", "When it stays silent", "How to confirm", "How to fix",
+    "References",
+)  # fmt: skip
+
+
+def importable() -> list[type[Check]]:
+    made = []
+    for check_id in registry.ids():
+        try:
+            cls = registry.check_class(check_id)
+        except ModuleNotFoundError:
+            continue  # not written yet
+        assert cls is not None
+        made.append(cls)
+    return made
+
+
+CHECKS = importable()
+ODD_VALUES = (None, -1, 0, 1, 2**63, "", "N/A", "NV", "NV999", "failed", "-5-", "9" * 50, 0.0, -2.5)
+
+
+def holed(value: Any, dice: Random, depth: int = 0) -> Any:
+    """The value with facts emptied or made absurd (of the same type), and collections shortened, at random."""
+    if isinstance(value, Fact):
+        return _holed_fact(value, dice)
+    if isinstance(value, Counter):
+        return replace(value, first=_holed_fact(value.first, dice), later=_holed_fact(value.first, dice))
+    if isinstance(value, tuple) and depth < 4:
+        kept = [holed(item, dice, depth + 1) for item in value]
+        return tuple(kept[: dice.randrange(len(kept) + 1)] if dice.random() < 0.1 else kept)
+    if isinstance(value, dict) and depth < 4:
+        return {key: holed(item, dice, depth + 1) for key, item in value.items() if dice.random() > 0.05}
+    if hasattr(value, "__dataclass_fields__") and depth < 4:
+        return replace(value, **{f.name: holed(getattr(value, f.name), dice, depth + 1) for f in fields(value)})
+    return value
+
+
+def _holed_fact(fact: Fact[Any], dice: Random) -> Fact[Any]:
+    if dice.random() > 0.12:
+        return fact
+    odd = dice.choice(ODD_VALUES)
+    return Fact(odd) if type(odd) is type(fact.value) else Fact(why="a hole")
+
+
+def broken_node(seed: int) -> Node:
+    """A machine with holes. Drawn from a seed, not by Hypothesis: it would shrink thousands of choices for minutes."""
+    dice = Random(seed)
+    node = dice.choice([*nodes.HEALTHY, nodes.flat_vm])()
+    node = replace(node, gpus=node.gpus[: dice.choice([0, 1, 4, 8])], nics=node.nics[: dice.choice([0, 1, 8])])
+    broken: Node = holed(node, dice)
+    return broken
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
+def test_the_page_has_its_sections_in_order(check: type[Check]) -> None:
+    page = inspect.getdoc(check) or ""
+    assert page.startswith(f"{check.id}: ")
+    places = [page.find(f"\n{section}") for section in SECTIONS]
+    assert -1 not in places
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
+def test_an_empty_node_has_no_finding(check: type[Check]) -> None:
+    assert issubclass(check, NodeCheck)
+    outcome = check().judge(Node("empty"), ())
+    assert outcome.status is not Status.FINDING
+    assert outcome.why
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_no_node_makes_a_check_raise_and_every_finding_is_complete(seed: int) -> None:
+    node = broken_node(seed)
+    for check in CHECKS:
+        assert issubclass(check, NodeCheck)
+        outcome = check().judge(node, ())
+        assert outcome.check == check.id
+        for finding in outcome.findings:
+            assert finding.message
+            assert "\n" not in finding.message
+            assert finding.observed
+            assert finding.expected
+            assert finding.fix
+            assert finding.cost.text or finding.cost.gbs_lost is not None or finding.cost.share is not None
+            assert finding.where.nodes == (node.host,)
+        if outcome.status in (Status.UNKNOWN, Status.NOT_APPLICABLE):
+            assert outcome.why
