@@ -14,7 +14,17 @@ COMMAND_S = 10.0
 """Seconds for one command: `nvidia-smi` initialises eight GPUs without persistence mode in about that."""
 ITEM_LIMIT = 8 * 1024 * 1024
 """Bytes of one item."""
-SBIN = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/opt/mellanox/iproute2/sbin")
+SBIN = (
+    "/usr/local/sbin",
+    "/usr/local/bin",
+    "/usr/sbin",
+    "/usr/bin",
+    "/sbin",
+    "/bin",
+    "/opt/mellanox/iproute2/sbin",
+    "/usr/lib/wsl/lib",
+    "/usr/local/nvidia/bin",
+)
 """Searched after PATH: schedulers start prologs with no search path, and users have no sbin in theirs."""
 
 
@@ -223,11 +233,12 @@ class FileProbe(Probe):
         try:
             data = ctx.root.read(self._path, self._limit, self._tail)
         except OSError as error:
-            out.why = error_text(error)
+            if isinstance(error, (FileNotFoundError, NotADirectoryError)):
+                out.status, out.why = "absent", "no such file"
+                return
+            out.status, out.why = "error", error_text(error)
             if error.errno in DENIED:
                 out.status, out.needs_root = "denied", not ctx.is_root
-            else:
-                out.status = "absent" if isinstance(error, (FileNotFoundError, NotADirectoryError)) else "error"
             return
         out.truncated = len(data) > self._limit
         out.data = data[-self._limit :] if self._tail else data[: self._limit]

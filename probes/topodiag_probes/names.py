@@ -1,12 +1,13 @@
 """Finds the host names that a bundle holds: its own, its job's (Slurm, Kubernetes, MPI), its IMEX domain's."""
 
 import re
-from typing import Dict, Iterator, List, Optional, Set
+from typing import Callable, Dict, Iterator, List, Match, Optional, Set
 
 from topodiag_probes.bundle import Bundle
 
 MAX_HOSTS = 16384
-"""Of one list; a longer one is replaced as a whole."""
+"""Of one list; in a longer one only the names that stand elsewhere as well are known."""
+MAX_LISTS = 64
 
 VARIABLES = (
     r"(?:[A-Z0-9_]*(?:HOST|HOSTS|HOSTNAME|HOSTLIST|NODELIST|NODENAME|NODE_NAME|POD_NAME|NODE_ALIASES|TOPOLOGY_ADDR)"
@@ -56,6 +57,10 @@ def _numbers(text: str) -> Iterator[str]:
             yield str(number).zfill(len(first))
 
 
+_TOKEN = re.compile(r"(?:(?<![0-9A-Za-z_-])|(?<=\\[nrt]))[0-9A-Za-z][0-9A-Za-z_.-]{0,252}")
+_LABELS = re.compile(r"\.[0-9A-Za-z-]+\.[0-9A-Za-z.-]*[0-9A-Za-z]\Z")
+
+
 class Names:
     """What was found: plain names, and list expressions with the hosts in them."""
 
@@ -76,6 +81,24 @@ class Names:
                     if not line.strip().startswith("#"):
                         self.add(line.strip())
 
+    def replace(self, text: str, stand_in: Callable[[str], str]) -> str:
+        """The text with the names replaced, also those in front of `-ib0` or a domain (a domain goes with its host)."""
+        for expression, hosts in self.lists.items():
+            text = text.replace(expression, ",".join(stand_in(host) for host in hosts))
+        known = {name for name in self.hosts if not is_common(name)}
+
+        def swap(match: Match[str]) -> str:
+            token = name = match.group(0)
+            while name not in known:
+                cut = max(name.rfind("-"), name.rfind("."), name.rfind("_"))
+                if cut < 1:
+                    return token
+                name = name[:cut]
+            rest = token[len(name) :]
+            return stand_in(token) if _LABELS.match(rest) else stand_in(name) + rest
+
+        return _TOKEN.sub(swap, text) if known else text
+
     def add(self, name: str) -> None:
         if _WORD.match(name) and not re.match(r"[0-9.]+\Z", name) and name != "localhost":
             self.hosts.add(name)
@@ -88,7 +111,7 @@ class Names:
             item = match.group(0)
             if "[" in item:
                 hosts = expand(item)
-                if hosts is not None:
+                if hosts is not None and len(self.lists) < MAX_LISTS:
                     self.lists[item] = hosts
                     for host in hosts:
                         self.add(host)

@@ -6,7 +6,7 @@ ids, times, CPU masks, counters, and everything else. See docs/collector.md.
 
 import ipaddress
 import re
-from typing import Any, Callable, Mapping, Match, Optional, Pattern, Set
+from typing import Any, Callable, Mapping, Match, Optional, Set
 
 from topodiag_probes.bundle import Bundle
 from topodiag_probes.names import VARIABLES, Names, is_common
@@ -35,6 +35,7 @@ _SHAPES = "|".join(
     word_colon=_AFTER % "0-9A-Za-z:.",
     word_colon_dash=_AFTER % "0-9A-Za-z:._-",
 )
+_PATTERN = re.compile(_SHAPES)
 
 _VERSION_BEFORE = re.compile(
     r"(?i)(?:version|firmware|\bfw|release|ofed|bios|inforom)"
@@ -89,7 +90,6 @@ class Redactor:
         self.tokens = Tokens(key)
         self._names = Names()
         self._guids: Set[int] = set()
-        self._pattern = re.compile(_SHAPES)
 
     def bundle(self, bundle: Bundle) -> Bundle:
         """A redacted copy."""
@@ -99,7 +99,6 @@ class Redactor:
         self._guids = set()
         for text in texts.values():
             self._learn_guids(text)
-        self._pattern = self._with_names()
         files = {
             self.text(path): self.text(text).encode("utf-8", "surrogateescape") for path, text in sorted(texts.items())
         }
@@ -118,7 +117,8 @@ class Redactor:
         text = _ASSET_TAG.sub(self._asset_tag, text)
         for place in _HOST_PLACES:
             text = place.sub(self._host_place, text)
-        return self._pattern.sub(self._replace, text)
+        text = self._names.replace(text, self.tokens.host)
+        return _PATTERN.sub(self._replace, text)
 
     def _value(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -131,7 +131,7 @@ class Redactor:
 
     def _learn_guids(self, text: str) -> None:
         """GUIDs that stand where only a GUID can, to know them again as bare hexadecimal elsewhere."""
-        for match in self._pattern.finditer(text):
+        for match in _PATTERN.finditer(text):
             kind, found = match.lastgroup, match.group(0)
             if kind == "quads" and not _is_prefix(match):
                 self._guids.add(int(found.replace(":", ""), 16))
@@ -140,26 +140,10 @@ class Redactor:
             elif kind == "ipv6" and found.count(":") == 7 and len(found) == 39:
                 self._guids.add(int(found[20:].replace(":", ""), 16))
 
-    def _with_names(self) -> Pattern[str]:
-        """The shapes, and before them the list expressions and the names that can be nothing else."""
-        names = [name for name in self._names.hosts if not is_common(name)] + list(self._names.lists)
-        if not names:
-            return re.compile(_SHAPES)
-        alternatives = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-        host = r"(?P<host>(?:(?<![0-9A-Za-z_-])|(?<=\\[nrt]))(?:%s)(?![0-9A-Za-z_-]))" % alternatives
-        return re.compile(host + "|" + _SHAPES)
-
     def _replace(self, match: Match[str]) -> str:
         kind = match.lastgroup or ""
         replace: Callable[[Match[str]], str] = getattr(self, "_" + kind)
         return replace(match)
-
-    def _host(self, match: Match[str]) -> str:
-        return self._name(match.group(0))
-
-    def _name(self, name: str) -> str:
-        hosts = self._names.lists.get(name)
-        return ",".join(self.tokens.host(host) for host in hosts) if hosts else self.tokens.host(name)
 
     def _host_place(self, match: Match[str]) -> str:
         name = match.group(2)

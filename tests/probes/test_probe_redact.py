@@ -126,7 +126,7 @@ def test_host_names_go_wherever_they_stand():
         trees__settings_tree="= environ\tSLURM_JOB_NODELIST=gpu-[001-002],login9z\n= environ\tMASTER_ADDR=gpu-002\n",
         files__imex_config_txt="# nodes\nrack1-a\n10.0.0.7\n",
         commands__journal_txt="[    1.0] gpu-001 kernel: NVRM: loading\n",
-        commands__ibstat_txt="rack1-a gpu-001 gpu-0010 my-gpu-001",
+        commands__ibstat_txt="rack1-a gpu-001 gpu-0010 my-gpu-001 gpu-001-ib0 gpu-001.log gpu-001.cluster.example",
     )
     bundle.files["files/imex-config.txt"] = bundle.files.pop("files/imex_config.txt")
     redacted = Redactor(KEY).bundle(bundle)
@@ -139,7 +139,9 @@ def test_host_names_go_wherever_they_stand():
     assert f"SLURM_JOB_NODELIST={one},{two},{tokens.host('login9z')}\n" in settings_tree
     assert f"MASTER_ADDR={two}\n" in settings_tree
     assert redacted.files["commands/journal.txt"].decode().startswith(f"[    1.0] {one} kernel:")
-    assert redacted.files["commands/ibstat.txt"].decode() == f"{tokens.host('rack1-a')} {one} gpu-0010 my-gpu-001"
+    assert redacted.files["commands/ibstat.txt"].decode() == (
+        f"{tokens.host('rack1-a')} {one} gpu-0010 my-gpu-001 {one}-ib0 {one}.log {redacted.manifest['host']}"
+    )
     assert b"10.0.0.7" not in redacted.files["files/imex-config.txt"]
 
 

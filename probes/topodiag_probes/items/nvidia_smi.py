@@ -4,9 +4,14 @@ from typing import List
 
 from topodiag_probes.interface import CommandProbe, Probe
 
+NVIDIA_SMI_S = 15.0
+"""Seconds: without persistence mode each call initialises every GPU, and several at once wait for each other."""
+
 
 def _probe(name: str, kind: str, *arguments: str, sampled: bool = False) -> Probe:
-    return CommandProbe("nvidia-smi-" + name, "nvidia-smi-" + kind, ["nvidia-smi", *arguments], sampled=sampled)
+    probe = CommandProbe("nvidia-smi-" + name, "nvidia-smi-" + kind, ["nvidia-smi", *arguments], sampled=sampled)
+    probe.limit_s = NVIDIA_SMI_S
+    return probe
 
 
 def probes() -> List[Probe]:

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from topodiag_probes.interface import Context, Outcome, Probe
+from topodiag_probes.items.nvidia_smi import NVIDIA_SMI_S
 from topodiag_probes.library import LibraryProbe, fail, importable
 from topodiag_probes.tree import Root
 
@@ -73,6 +74,7 @@ class Nvml(LibraryProbe):
     job = "nvml"
     lists: Tuple[str, ...] = ("gpus", "pairs")
     sampled = True
+    limit_s = NVIDIA_SMI_S
 
     def again(self) -> Optional[Probe]:
         return NvmlCounters()

@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, Optional, Set
 
 from topodiag_probes.interface import Context, Outcome, Probe
 from topodiag_probes.items.settings import filtered
-from topodiag_probes.library import LibraryProbe, fail
+from topodiag_probes.library import LibraryProbe
 from topodiag_probes.tree import Root
 
 Emit = Callable[[str, Any], None]
@@ -35,7 +35,7 @@ class Processes(LibraryProbe):
 
     def run(self, ctx: Context, end: float, out: Outcome) -> None:
         if ctx.live and not any(ctx.root.exists("dev/" + name) for name in _NODES):
-            fail(out, "absent", "no NVIDIA device nodes")
+            out.status, out.why = "absent", "no NVIDIA device nodes"
             return
         super().run(ctx, end, out)
         out.needs_root = not ctx.is_root and out.data is not None and b'"error": "denied"' in out.data
