@@ -1,13 +1,23 @@
 """What `topodiag scan` does with its options, its streams and its environment."""
 
+import contextlib
+import fcntl
 import json
 import os
+import re
 import stat
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
 
 import pytest
 from click import BadParameter
 
 from topodiag.cli.params import Duration
+
+PROGRAM = Path(__file__).parent / "fake_program.py"
 
 
 def test_the_default_is_a_plain_table_of_80_columns(topodiag):
@@ -115,3 +125,54 @@ def test_durations_read_as_people_write_them(text, seconds):
 def test_other_durations_are_usage_errors(text):
     with pytest.raises(BadParameter):
         Duration().convert(text, None, None)
+
+
+def test_a_spinner_shows_on_a_terminal_and_leaves_stdout_alone():
+    master, slave = os.openpty()
+    done = subprocess.run(
+        [sys.executable, PROGRAM, "scan"],
+        stdout=subprocess.PIPE,
+        stderr=slave,
+        env=os.environ | {"FAKE": "clean", "TERM": "xterm", "LANG": "C.UTF-8"},
+        timeout=60,
+        check=False,
+    )
+    os.close(slave)
+    shown = os.read(master, 65536).decode()
+    os.close(master)
+    assert "judging" in shown
+    assert shown.endswith("\x1b[2K")
+    assert done.stdout.decode().startswith("✔ gpu-001")
+
+
+def test_a_terminal_gets_colour_and_its_width():
+    master, slave = os.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 61, 0, 0))
+    clean = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "NO_COLOR", "LC_ALL"}}
+    child = subprocess.Popen(
+        [sys.executable, PROGRAM, "scan", "-q"],
+        stdout=slave,
+        stderr=subprocess.DEVNULL,
+        env=clean | {"FAKE": "error", "TERM": "xterm", "LANG": "C.UTF-8"},
+    )
+    os.close(slave)
+    shown = b""
+    with contextlib.suppress(OSError):  # EIO: the other end of the terminal is closed
+        while piece := os.read(master, 65536):
+            shown += piece
+    assert child.wait(60) == 1
+    os.close(master)
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown.decode()).replace("\r", "")
+    assert shown.startswith(b"\x1b[1;31m")
+    assert 50 < max(map(len, plain.splitlines())) <= 61
+
+
+@pytest.mark.parametrize(("name", "code"), [("dgx-h100-healthy", 0), ("dgx-h100-gpu3-12of18-nvlink", 1), ("no-gpu", 0)])
+def test_the_real_program_judges_its_fixtures(name, code):
+    done = subprocess.run(
+        [sys.executable, "-m", "topodiag.cli", "scan", "--from", f"fixture:{name}"],
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (code, b"")

@@ -104,8 +104,15 @@ def test_like_nvswitches_share_a_line():
 
 def test_without_a_pci_tree_devices_stand_under_their_numa_nodes():
     text = table(machines.only_matrix())
-    assert "PCI tree was not in the evidence" in text
+    assert "no PCI tree in the evidence" in text
     assert text.index("NUMA 0") < text.index("GPU1 ") < text.index("NUMA 1") < text.index("GPU2 ")
+
+
+def test_gpus_of_unknown_numa_nodes_stand_under_their_cpus():
+    result = machines.only_matrix()
+    gpus = tuple(replace(gpu, numa=machines.unknown("no column for it")) for gpu in result.nodes[0].gpus)
+    text = table(replace(result, nodes=(replace(result.nodes[0], gpus=gpus),)))
+    assert text.index("\ncpus 0-31\n") < text.index("GPU1 ") < text.index("\ncpus 32-63\n") < text.index("GPU2 ")
 
 
 def test_eight_gpus_and_ten_nics_fit_eighty_columns():
@@ -236,7 +243,7 @@ NUMA 1  cpus 32-63
 |- GPU2    NV4 to 1 of 3 peers
 |- GPU3    NV4 to 1 of 3 peers
 `- mlx5_1
-the PCI tree was not in the evidence: devices stand under their NUMA node
+no PCI tree in the evidence: devices stand under their NUMA node or CPUs
 
      GPU                 mlx5_
      0   1   2   3       0   1

@@ -23,7 +23,7 @@ FAIL_ON = ("info", "warning", "error", "never")
     metavar="SOURCE",
     multiple=True,
     help="Captured evidence instead of this node: a bundle, a folder, a file of tool output, fixture:NAME, or - for "
-    "standard input. May be repeated.",
+    "standard input. Repeat it for several nodes.",
 )
 @click.option("--save", metavar="FILE", help="Keep what was captured as a bundle (.tar.gz, else a folder).")
 @click.option("--redact", is_flag=True, help="Replace host names, addresses and serial numbers in what is captured.")

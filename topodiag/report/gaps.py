@@ -73,7 +73,8 @@ def _draw_by_reason(page: Page, pairs: Iterable[tuple[str, str]]) -> None:
         distinct = list(dict.fromkeys(whats))
         names = distinct if page.style.verbose else distinct[:SHOWN]
         rest = f" and {len(distinct) - len(names)} more" if len(distinct) > len(names) else ""
-        page.add("    ", ", ".join(names) + rest, (f" — {why}" if why else "", "dim"))
+        reason = [(f"{word} ", "dim") for word in f"{rest} — {why}".split()] if why else [rest]
+        page.add_items("    ", names, ", ", tail=[" ", *reason])
     if len(reasons) > len(shown):
         page.add("    ", (more(len(reasons) - len(shown), "reason"), "dim"))
 
@@ -114,6 +115,6 @@ def _draw_unread(page: Page, result: Result) -> None:
     shown = result.unread if page.style.verbose else result.unread[:3]
     for line in shown:
         place = line.source if line.line is None else f"{line.source}:{line.line}"
-        page.add("    ", (place, "close"), f"  {line.text}", (f"  {line.why}", "dim"))
+        page.add("    ", (place, "close"), f"  {line.text}" if line.text else "", (f"  {line.why}", "dim"))
     if count > len(shown):
         page.add("    ", (more(count - len(shown), "line"), "dim"))

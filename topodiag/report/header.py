@@ -40,13 +40,13 @@ def draw_header(page: Page, result: Result, node: Node) -> None:
             ("no faults found in what was seen", "ok"),
             (f"  ({checks})", "dim"),
         )
-    page.add("  ", page.join(_machine(node), (" · ", "dim")))
+    page.add_items("  ", _machine(node))
     if sight.sight is not Sight.SEEN:
         label = "no NVIDIA GPU: " if sight.sight is Sight.NONE else "GPUs unknown: "
         page.add(page.text("  ", (label, "unknown")), sight.why)
     software = _software(node)
     if software and not page.style.quiet:
-        page.add("  ", (" · ".join(software), "dim"))
+        page.add_items("  ", [(word, "dim") for word in software])
 
 
 def _machine(node: Node) -> list[Part]:
@@ -73,7 +73,8 @@ def _nics(node: Node) -> list[str]:
     if compute:
         up = [port for nic in compute for port in nic.ports if port.state.get("ACTIVE") == "ACTIVE"]
         rates = {port.rate_gbps.value for port in up if port.rate_gbps.value}
-        at = f" at {number(rates.pop())} Gb/s" if len(rates) == 1 else ""
+        spread = "–".join(number(rate) for rate in sorted({min(rates), max(rates)})) if rates else ""
+        at = f" at {spread} Gb/s" if spread else ""
         words.append(f"{plural(len(compute), 'compute NIC')}{at}")
     for role in (NicRole.STORAGE, NicRole.MANAGEMENT):
         if others[role]:
@@ -92,7 +93,7 @@ def _software(node: Node) -> list[str]:
         ("driver", node.os.driver_version),
         ("CUDA", node.os.cuda_version),
         ("Linux", node.os.kernel),
-        ("guest of", node.os.virtualization),
+        ("guest:", node.os.virtualization),
         ("in", node.os.container),
         ("captured", node.time),
     ):

@@ -154,57 +154,65 @@ def _prefix(name: str) -> str:
 class _Block:
     gpus: tuple[_Column, ...]
     nics: tuple[_Column, ...]
-    cell: int
+    gpu_cell: int
+    nic_cell: int
 
 
 def _blocks(
     page: Page, grid: _Grid, rows: Sequence[_Column], gpus: Sequence[_Column], nics: Sequence[_Column]
 ) -> list[_Block]:
     """The columns split into blocks that fit the width, NICs beside the GPUs when all of them fit."""
-    columns = (*gpus, *nics)
-    told = [grid.cell(row, column)[0] for row in rows for column in columns] + [column.title for column in columns]
-    cell = min(max((width_of(page.clean(text)) for text in told), default=3), 10) + 1
     label = max(len(row.name) for row in rows) + 1
-    fit = max((page.width - label) // cell, 1)
-    if gpus and nics and len(gpus) + len(nics) + 1 <= fit:
-        return [_Block(tuple(gpus), tuple(nics), cell)]
-    blocks = [_Block(tuple(gpus[i : i + fit]), (), cell) for i in range(0, len(gpus), fit)]
-    blocks += [_Block((), tuple(nics[i : i + fit]), cell) for i in range(0, len(nics), fit)]
+    gpu_cell, nic_cell = _cell_width(page, grid, rows, gpus), _cell_width(page, grid, rows, nics)
+    room = page.width - label
+    if gpus and nics and (len(gpus) + 1) * gpu_cell + len(nics) * nic_cell <= room + 1:
+        return [_Block(tuple(gpus), tuple(nics), gpu_cell, nic_cell)]
+    fit = max(room // gpu_cell, 1)
+    blocks = [_Block(tuple(gpus[i : i + fit]), (), gpu_cell, nic_cell) for i in range(0, len(gpus), fit)]
+    fit = max(room // nic_cell, 1)
+    blocks += [_Block((), tuple(nics[i : i + fit]), gpu_cell, nic_cell) for i in range(0, len(nics), fit)]
     return blocks
+
+
+def _cell_width(page: Page, grid: _Grid, rows: Sequence[_Column], columns: Sequence[_Column]) -> int:
+    told = [grid.cell(row, column)[0] for row in rows for column in columns] + [column.title for column in columns]
+    return min(max((width_of(page.clean(text)) for text in told), default=3), 10) + 1
 
 
 def _draw_block(page: Page, grid: _Grid, rows: Sequence[_Column], block: _Block) -> None:
     label = max(len(row.name) for row in rows) + 1
-    gap = " " * block.cell if block.gpus and block.nics else ""
-    titles = Text(no_wrap=True)
+    gap = " " * block.gpu_cell if block.gpus and block.nics else ""
+    titles = page.text(" " * label)
     if block.gpus:
-        titles.append_text(page.pad(page.text(("GPU", "dim")), block.cell * len(block.gpus)))
+        titles.append_text(_boxed(page, ("GPU", "dim"), block.gpu_cell * len(block.gpus)))
     titles.append(gap)
     for prefix, group in groupby(block.nics, key=lambda column: column.group):
-        room = block.cell * len(list(group))
-        titles.append_text(page.pad(page.cut(page.text((prefix, "dim")), room - 1), room))
-    page.add(" " * label, page.cut(titles, page.width - label))
-    heads = [page.pad(page.cut(page.text((c.title, "name")), block.cell - 1), block.cell) for c in block.gpus]
-    heads.append(Text(gap))
-    heads += [page.pad(page.cut(page.text((c.title, "name")), block.cell - 1), block.cell) for c in block.nics]
-    page.add(" " * label, page.join(heads, ""))
+        titles.append_text(_boxed(page, (prefix, "dim"), block.nic_cell * len(list(group))))
+    heads = [_boxed(page, (column.title, "name"), block.gpu_cell) for column in block.gpus]
+    heads += [Text(gap)] + [_boxed(page, (column.title, "name"), block.nic_cell) for column in block.nics]
+    _line(page, titles)
+    _line(page, page.text(" " * label, *heads))
     for row in rows:
-        line = page.pad(page.text((row.name, "name")), label)
-        for column in (*block.gpus, None, *block.nics):
-            if column is None:
-                line.append(gap)
-                continue
-            line.append_text(page.pad(page.cut(page.text(grid.cell(row, column)), block.cell - 1), block.cell))
-        page.add("", line)
+        cells = [_boxed(page, grid.cell(row, column), block.gpu_cell) for column in block.gpus]
+        cells += [Text(gap)] + [_boxed(page, grid.cell(row, column), block.nic_cell) for column in block.nics]
+        _line(page, page.text(page.pad(page.text((row.name, "name")), label), *cells))
+
+
+def _boxed(page: Page, part: tuple[str, str], width: int) -> Text:
+    """The text in a box of `width` columns with a blank at its end."""
+    return page.pad(page.cut(page.text(part), width - 1), width)
+
+
+def _line(page: Page, line: Text) -> None:
+    line.rstrip()
+    page.add("", page.cut(line, page.width))
 
 
 def hue_of(word: str) -> str:
-    """The hue of a path type: green NVLink, cyan near, yellow through the CPU, dim across sockets."""
+    """The hue of a path type: green NVLink, cyan below one switch, dim across sockets; what is usual has none."""
     if word.startswith("NV") or word == "C2C":
         return "nvlink"
-    return {"PIX": "near", "PXB": "close", "P2C": "close", "PXN": "close", "PHB": "far", "NODE": "far"}.get(
-        word, "remote"
-    )
+    return {"PIX": "near", "PXB": "near", "P2C": "near", "PXN": "near", "SYS": "remote", "SOC": "remote"}.get(word, "")
 
 
 def _blamed(row: _Column, column: _Column, word: str, most: int, findings: Sequence[Finding]) -> bool:
@@ -241,8 +249,7 @@ def _legend(page: Page, words: set[str], blamed: bool) -> None:
     kinds = sorted({_kind(word) for word in words}, key=lambda kind: _ORDER.index(kind) if kind in _ORDER else -1)
     told = [f"{kind} {_MEANING[kind]}" for kind in kinds if kind in _MEANING]
     told += ["! named by a finding"] if blamed else []
-    if told:
-        page.add("", (" · ".join(told), "dim"))
+    page.add_items("", [(words, "dim") for words in told])
 
 
 def _tell(page: Page, node: Node, gpus: Sequence[_Column], nics: Sequence[_Column]) -> None:

@@ -32,9 +32,10 @@ class Branch:
 
 @dataclass(slots=True)
 class Group:
-    """All that hangs off one NUMA node; `numa` is None where that is unknown."""
+    """All that hangs off one NUMA node. `numa` is None where unknown; `cpus` is then what the GPUs say."""
 
     numa: int | None
+    cpus: str = ""
     children: list[Branch | Leaf] = field(default_factory=list)
 
 
@@ -54,17 +55,19 @@ def has_tree(node: Node) -> bool:
 
 def shape_of(node: Node, named: Callable[[str], bool]) -> list[Group]:
     """The groups in the order of their NUMA ids, unknown last. Bridges that `named` are never folded away."""
-    stems: dict[int | None, _Stem] = defaultdict(lambda: _Stem(None))
+    stems: dict[tuple[int | None, str], _Stem] = defaultdict(lambda: _Stem(None))
     ends: tuple[Gpu | Nic | PciDevice, ...] = (*node.gpus, *node.nics, *node.nvswitches)
     for device in ends:
         pci = node.pci.get(device.bus_id) if device.bus_id else None
         chain = node.ancestors(device.bus_id)[::-1][:MAX_DEPTH] if device.bus_id else ()
-        at = stems[_numa(device, pci, chain)]
+        numa = _numa(device, pci, chain)
+        affinity = device.cpu_affinity.get("") if numa is None and isinstance(device, Gpu) else ""
+        at = stems[numa, affinity]
         for bridge in chain:
             at = at.stems.setdefault(bridge.bus_id, _Stem(bridge))
         at.ends.append(Leaf(device, pci))
-    groups = [Group(numa, _children(stem, named)) for numa, stem in stems.items()]
-    return sorted(groups, key=lambda group: (group.numa is None, group.numa or 0))
+    groups = [Group(numa, cpus, _children(stem, named)) for (numa, cpus), stem in stems.items()]
+    return sorted(groups, key=lambda group: (group.numa is None, group.numa or 0, not group.cpus))
 
 
 def _numa(device: Gpu | Nic | PciDevice, pci: PciDevice | None, chain: tuple[PciDevice, ...]) -> int | None:

@@ -7,7 +7,7 @@ direction-changing characters are shown as escapes, never sent to a terminal.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -43,7 +43,6 @@ _HUES = {
     "nvlink": "green",
     "near": "bold cyan",
     "close": "cyan",
-    "far": "yellow",
     "remote": "dim",
     "name": "bold",
     "": "",
@@ -133,6 +132,24 @@ class Page:
             whole.rstrip()
             self.lines.append(self.cut(whole, self.width))
 
+    def add_items(self, prefix: Part, items: Sequence[Part], glue: str = " · ", *, tail: Sequence[Part] = ()) -> None:
+        """A line of items, broken between items and not inside one; `tail` are words that follow without glue."""
+        pieces = [self.text(item, (glue, "dim") if last else "") for last, item in _until_last(items)]
+        self.add_pieces(prefix, [*pieces, *tail])
+
+    def add_pieces(self, prefix: Part, pieces: Iterable[Part]) -> None:
+        """Pieces that bring their own blanks and glue, broken only between them unless one is longer than a line."""
+        room = max(self.width - self.text(prefix).cell_len, 8)
+        line = Text(no_wrap=True)
+        for piece in pieces:
+            word = self.text(piece)
+            if line.plain and line.cell_len + len(word.plain.rstrip()) > room:
+                self.add(prefix, _without_glue(line))
+                prefix, line = " " * self.text(prefix).cell_len, Text(no_wrap=True)
+            line.append_text(word)
+        if line.plain:
+            self.add(prefix, line)
+
     def _wrap(self, text: Text, width: int) -> list[Text]:
         if text.cell_len <= width:
             return [text]
@@ -155,6 +172,17 @@ class Page:
         made = text.copy()
         made.append(" " * max(width - text.cell_len, 0))
         return made
+
+
+def _until_last(items: Sequence[Part]) -> list[tuple[bool, Part]]:
+    """Items with whether another one follows."""
+    return [(number < len(items) - 1, item) for number, item in enumerate(items)]
+
+
+def _without_glue(line: Text) -> Text:
+    """The line without the dot that would have led to the next item."""
+    bare = line.plain.rstrip().rstrip("·|").rstrip()
+    return line[: len(bare)]
 
 
 def width_of(text: str) -> int:

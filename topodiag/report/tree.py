@@ -113,10 +113,12 @@ def draw_tree(page: Page, node: Node, marks: Marks) -> None:
     if drawing.slashes:
         page.add("", ("a/b: runs at a, built for b; idle links lower their generation to save power", "dim"))
     if not whole:
-        page.add("", ("the PCI tree was not in the evidence: devices stand under their NUMA node", "dim"))
+        page.add("", ("no PCI tree in the evidence: devices stand under their NUMA node or CPUs", "dim"))
 
 
 def _numa_line(page: Page, node: Node, group: Group) -> Text:
+    if group.numa is None and group.cpus:
+        return page.cut(page.text((f"cpus {group.cpus}", "name")), page.width)
     if group.numa is None:
         several = len(node.numa) > 1
         return page.text(("NUMA unknown", "name"), ("  the platform gives no affinity" if several else "", "dim"))

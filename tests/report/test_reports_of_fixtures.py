@@ -1,0 +1,50 @@
+"""Every shipped machine gives a valid JSON, and a table that fits the page and names what was found."""
+
+import io
+import json
+from importlib.resources import files
+
+import jsonschema
+import pytest
+from rich.cells import cell_len
+
+from topodiag.pipeline import diagnose, fixtures
+from topodiag.report.interface import Style
+from topodiag.report.registry import names, report
+from topodiag.report.words import Sight, gpu_sight
+
+SCHEMA = json.loads((files("topodiag.report") / "schema" / "result-1.0.schema.json").read_text())
+
+
+@pytest.fixture(scope="module", params=fixtures())
+def result(request):
+    return diagnose([f"fixture:{request.param}"])
+
+
+def rendered(result, name, **style):
+    stream = io.StringIO()
+    report(name).render(result, stream, Style(**style))
+    return stream.getvalue()
+
+
+def test_the_json_is_valid(result):
+    jsonschema.validate(json.loads(rendered(result, "json")), SCHEMA, cls=jsonschema.Draft202012Validator)
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_the_table_fits_and_names_every_finding(result, width):
+    text = rendered(result, "table", width=width, verbose=1)
+    assert max(map(cell_len, text.splitlines())) <= width
+    for finding in result.findings:
+        assert finding.id in text
+    assert rendered(result, "table", width=width, ascii=True).isascii()
+
+
+def test_a_tick_is_given_only_to_gpus_that_were_seen(result):
+    ticked = rendered(result, "table").startswith("✔")
+    assert not ticked or (gpu_sight(result.nodes[0]).sight is Sight.SEEN and not result.findings)
+
+
+def test_every_format_renders(result):
+    for name in names():
+        assert rendered(result, name)
