@@ -28,17 +28,15 @@ def draw_findings(page: Page, findings: Sequence[Finding], *, several_nodes: boo
 
 def _draw_group(page: Page, group: list[Finding], several_nodes: bool) -> None:
     shown = group if page.style.verbose else group[:LIKE_SHOWN]
-    for number_, finding in enumerate(shown):
+    for finding in shown:
         severity = str(finding.severity)
         sign = page.text((SIGNS[finding.severity], severity), " ", (finding.id, severity), "  ")
         sure = "" if finding.confidence is Confidence.HIGH else f"  [{finding.confidence} confidence]"
         page.add(sign, (finding.message, "strong"), (sure, "doubtful"))
-        if number_ == 0 or not page.style.quiet:
-            _draw_body(page, finding, several_nodes)
+        _draw_body(page, finding, several_nodes)
     if len(group) > len(shown):
         page.add(" " * 10, (more(len(group) - len(shown), "like this", "like this"), "dim"))
-    if not page.style.quiet:
-        _draw_fix(page, group[0])
+    _draw_fix(page, group[0])
 
 
 def _draw_body(page: Page, finding: Finding, several_nodes: bool) -> None:
@@ -48,8 +46,6 @@ def _draw_body(page: Page, finding: Finding, several_nodes: bool) -> None:
     _entry(page, "cost", cost_words(finding.cost))
     if finding.coverage is not None and finding.coverage.seen < finding.coverage.total:
         _entry(page, "coverage", str(finding.coverage))
-    if page.style.quiet:
-        return
     shown = finding.evidence if page.style.verbose else finding.evidence[:EVIDENCE_SHOWN]
     for number_, origin in enumerate(shown):
         label = "evidence" if number_ == 0 else ""
