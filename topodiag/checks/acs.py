@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.checks.common import compute_nics, spell
+from topodiag.checks.common import compute_nics, distance, gpu_spec, spell
 from topodiag.checks.interface import NodeCheck
 from topodiag.model.devices import Gpu, Nic, PciDevice
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.links import PathType
 from topodiag.model.node import Node
 
 REDIRECTS = 0b0001_1100
@@ -37,8 +38,10 @@ class AcsBetweenPeers(NodeCheck):
 
     When it stays silent
         In a virtual machine ACS is the host's business, and passthrough needs it: not applicable. Ports that no two
-        GPUs or NICs share a switch through (root ports) do not count. IOMMU in passthrough (`identity`) is right.
-        Arm servers translate by design (SMMU). ACS that could not be read without root: unknown.
+        GPUs or NICs share a switch through (root ports) do not count, nor those between GPUs that NVLink joins, between
+        NICs alone, or of GeForce cards, which have no peer-to-peer. IOMMU in passthrough (`identity`) is right. Arm
+        servers translate by design (SMMU), and superchips talk past PCIe; on other Arm machines redirection is a
+        warning. ACS that could not be read without root: unknown.
 
     How to confirm
         sudo lspci -vvv | grep -E '^[0-9a-f]|ACSCtl' | grep -B1 'ReqRedir+'
@@ -66,14 +69,15 @@ class AcsBetweenPeers(NodeCheck):
         if node.is_vm is None:
             return self.unknown(node, "whether this is a virtual machine is not in the evidence")
         ports = _ports_between(node, devices)
+        talking = {port.bus_id for port in _ports_between(node, devices, talking=True)}
         read = [port for port in ports if port.acs.known or port.acs.why == "no ACS capability"]
         coverage = Coverage(len(read), len(ports), "switch ports")
-        redirecting = [port for port in read if port.acs.get(0) & REDIRECTS]
+        redirecting = [port for port in read if port.acs.get(0) & REDIRECTS and port.bus_id in talking]
         found = []
         if redirecting:
             found.append(self._acs(node, redirecting, coverage))
         translated = [device for device in devices if device.iommu_type.value in TRANSLATED]
-        if translated and node.cpu.arch.get("x86_64") == "x86_64":
+        if translated and _is_x86(node) and any(_talk(node, a, b) for a in devices for b in devices):
             found.append(self._iommu(node, translated))
         if found:
             return self.found(node, found, coverage)
@@ -89,7 +93,7 @@ class AcsBetweenPeers(NodeCheck):
         names = ", ".join(port.bus_id for port in ports[:4]) + (" ..." if len(ports) > 4 else "")
         return self.finding(
             node,
-            Severity.ERROR,
+            Severity.ERROR if _is_x86(node) else Severity.WARNING,
             f"ACS redirect is on at {len(ports)} switch port{'s' if len(ports) > 1 else ''}: "
             f"peer traffic of {spell([*gpus, *nics])} goes through the CPU",
             observed=f"ReqRedir, CmpltRedir or UpstreamFwd set at {names}",
@@ -107,6 +111,7 @@ class AcsBetweenPeers(NodeCheck):
             ),
             evidence=[port.acs for port in ports],
             coverage=coverage,
+            confidence=Confidence.HIGH if _is_x86(node) else Confidence.MEDIUM,
         )
 
     def _iommu(self, node: Node, devices: Sequence[PciDevice]) -> Finding:
@@ -137,8 +142,30 @@ def _devices(node: Node) -> list[PciDevice]:
     return [device for device in (node.pci_of(owner) for owner in owners) if device is not None]
 
 
-def _ports_between(node: Node, devices: Sequence[PciDevice]) -> list[PciDevice]:
-    """The downstream ports that traffic between two of the devices passes without reaching a root port."""
+def _is_x86(node: Node) -> bool:
+    """Arm servers translate by design, and with ATS their redirecting ports need not cost anything."""
+    return node.cpu.arch.get("x86_64") in ("x86_64", "amd64", "i686")
+
+
+def _talk(node: Node, one: PciDevice, other: PciDevice) -> bool:
+    """Whether two devices exchange the job's data over PCIe: a GPU and a NIC, or GPUs without NVLink between them."""
+    gpus = [gpu for gpu in node.gpus if gpu.bus_id in (one.bus_id, other.bus_id)]
+    specs = [gpu_spec(gpu) for gpu in gpus]
+    if not gpus or one is other or any(spec is not None and not spec.p2p_pcie for spec in specs):
+        return False
+    if any(spec is not None and spec.form == "superchip" for spec in specs):
+        return False
+    if len(gpus) < 2:
+        return True
+    return distance(node, gpus[0].label, gpus[1].label)[0] not in (PathType.NVL, PathType.NVB)
+
+
+def _ports_between(node: Node, devices: Sequence[PciDevice], *, talking: bool = False) -> list[PciDevice]:
+    """The downstream ports that traffic between two of the devices passes without reaching a root port.
+
+    `talking` leaves out pairs that have nothing to say to each other over PCIe.
+    """
+    by_bus = {device.bus_id: device for device in devices}
     chains = {device.bus_id: [bridge.bus_id for bridge in node.ancestors(device.bus_id)] for device in devices}
     ports: dict[str, PciDevice] = {}
     for one, mine in chains.items():
@@ -146,6 +173,8 @@ def _ports_between(node: Node, devices: Sequence[PciDevice]) -> list[PciDevice]:
             common = next((bridge for bridge in mine if bridge in theirs), None)
             # The topmost bridge is the root port: what meets there has left all switches.
             if one == other or common is None or common == mine[-1]:
+                continue
+            if talking and not _talk(node, by_bus[one], by_bus[other]):
                 continue
             for bus_id in mine[: mine.index(common)][::2]:
                 ports[bus_id] = node.pci[bus_id]

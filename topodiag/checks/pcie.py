@@ -14,6 +14,9 @@ from topodiag.model.node import Node
 BUSY_PERCENT = 10
 """GPU utilization from which its PCIe speed is judged: below it the driver may rest the link at Gen1 between bursts."""
 
+RESTING_GEN = 1
+"""The generation at which drivers rest the link of an idle GPU."""
+
 
 class NarrowPcieLink(NodeCheck):
     """PCI001: a GPU or NIC trained at fewer PCIe lanes than it and its slot can do
@@ -137,8 +140,10 @@ class SlowPcieLink(NodeCheck):
         and performance state.
 
     When it stays silent
-        The GPU is idle: drivers rest the link at Gen1 on purpose, so a low speed then means nothing. The slot or the
-        host is of an older generation. All devices of the product run alike. Utilization was not observed: unknown.
+        The GPU is idle: drivers rest the link at Gen1 on purpose, so a low speed then means nothing. At full clocks
+        (P0) without load it is a warning only. The slot or the host is of an older generation. All devices of the
+        product run alike, and not at rest. The GPUs of superchips, which hang on their processor's own links.
+        Utilization was not observed: unknown.
 
     How to confirm
         Run a load (`nvidia-smi dmon -s u` shows it) and, while it runs:
@@ -180,10 +185,11 @@ class SlowPcieLink(NodeCheck):
         gen, able, width = hop.lower.gen.value or 0, hop.able_gen or 0, hop.lower.width.value
         now, full = hop.gbs(gen, width), hop.gbs(able, width)
         use = hop.gpus[0].utilization if hop.gpus else None
+        sure = not hop.gpus or (use is not None and (use.value or 0) >= BUSY_PERCENT)
         load = f" while {use.value} % busy" if use is not None and use.value else ""
         return self.finding(
             node,
-            Severity.ERROR,
+            Severity.ERROR if sure else Severity.WARNING,
             f"{hop.name} runs at PCIe Gen{gen}{load} instead of Gen{able}",
             observed=f"Gen{gen} x{width or '?'} at {hop.lower.bus_id}" + (f", {now:g} GB/s" if now else ""),
             expected=f"Gen{able} (both ends can do it)" + (f": {full:g} GB/s to NCCL" if full else ""),
@@ -198,6 +204,7 @@ class SlowPcieLink(NodeCheck):
             cost=_loss(hop, now, full),
             evidence=[hop.lower.gen, hop.lower.max_gen, hop.upper.max_gen if hop.upper else None, use],
             coverage=coverage,
+            confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
         )
 
 
@@ -206,10 +213,11 @@ def _below(hop: Hop) -> bool:
 
 
 def _alike(hop: Hop, seen: Sequence[Hop]) -> bool:
-    """Whether every sibling runs at the same speed although some of them are busy: then the machine is built so."""
+    """Whether every sibling runs at the same speed, and not because it rests: then the machine is built so."""
     family = [other for other in seen if other.family == hop.family]
     same = {other.lower.gen.value for other in family} == {hop.lower.gen.value}
-    return same and len(family) > 1 and all(_is_busy(other) for other in family)
+    resting = hop.lower.gen.value == RESTING_GEN and not all(_is_busy(other) for other in family)
+    return same and len(family) > 1 and not resting
 
 
 def _is_busy(hop: Hop) -> bool | None:
@@ -221,8 +229,11 @@ def _is_busy(hop: Hop) -> bool | None:
 
 
 def _gpu_is_busy(gpu: Gpu) -> bool | None:
-    if gpu.utilization.value is not None and gpu.utilization.value >= BUSY_PERCENT:
+    use = gpu.utilization.value
+    if use is not None and use >= BUSY_PERCENT:
         return True
-    if gpu.throttle.value is not None:
-        return "gpu_idle" not in gpu.throttle.value and gpu.pstate.value == 0
-    return False if gpu.utilization.known else None
+    if gpu.throttle.value is not None and "gpu_idle" in gpu.throttle.value:
+        return False
+    if gpu.pstate.value is not None and gpu.throttle.value is not None:
+        return gpu.pstate.value == 0  # full clocks, and the driver does not call it idle
+    return False if use is not None or (gpu.pstate.value or 0) > 0 else None

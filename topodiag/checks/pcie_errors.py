@@ -22,6 +22,9 @@ GTS = {1: 2.5, 2: 5.0, 3: 8.0, 4: 16.0, 5: 32.0, 6: 64.0}
 UNCORRECTABLE = ("aer_fatal_total", "aer_nonfatal_total")
 CORRECTABLE = ("aer_correctable_total", "replay")
 
+PROBING = {"aer_nonfatal_total": "aer_nonfatal_UnsupReq"}
+"""Unsupported requests are what probing a bus at boot leaves behind: totals since boot count without them."""
+
 MIN_SINCE_BOOT = 100
 """Corrected errors since boot below which nothing is said: link training at boot leaves a few."""
 
@@ -60,8 +63,9 @@ class PcieErrors(NodeCheck):
 
     When it stays silent
         Corrected errors within the specified rate: at 1e-12 a Gen5 x16 link may replay 31 times a minute. Fewer than
-        100 since boot without a second sample. Counters that went back between samples were reset: no verdict from
-        them. No AER counters (firmware owns AER, virtual machines): unknown.
+        100 since boot without a second sample. Unsupported requests since boot, which probing the bus leaves behind.
+        Counters that went back between samples were reset: no verdict from them. No AER counters (firmware owns AER,
+        virtual machines): unknown.
 
     How to confirm
         topodiag scan --sample 60s                    under load: do they grow?
@@ -84,13 +88,15 @@ class PcieErrors(NodeCheck):
         links = hops(node)
         if not links:
             return self.not_applicable(node, "no GPU or compute NIC with a PCI address in the evidence")
-        counted = [hop for hop in links if any(name in hop.lower.counters for name in (*UNCORRECTABLE, *CORRECTABLE))]
+        counted = [hop for hop in links if any(_names(end) for end in _ends(hop))]
         coverage = Coverage(len(counted), len(links), "PCIe links")
         if not counted:
             return self.unknown(node, "no AER or replay counters in the evidence")
         found = []
+        told: set[str] = set()  # functions of one card share the port above them
         for hop in counted:
-            counts = [count for count in _counts(node, hop) if count.amount > count.allowed]
+            counts = [c for c in _counts(node, hop) if c.amount > c.allowed and c.device.bus_id not in told]
+            told |= {count.device.bus_id for count in counts}
             if counts:
                 found.append(self._report(node, hop, counts, coverage))
         return self.found(node, found, coverage) if found else self.clean(node, "", coverage)
@@ -102,12 +108,13 @@ class PcieErrors(NodeCheck):
             f"{_plain(count.counter.name)} {'+' if count.growing else ''}{count.amount}" for count in counts
         )
         period = _period(node, counts)
+        places = list(dict.fromkeys(count.device.bus_id for count in counts))
         worst = max(counts, key=lambda count: (count.fatal, count.growing, count.amount))
         return self.finding(
             node,
             Severity.ERROR if growing and fatal else Severity.WARNING,
             f"{hop.name} has PCIe errors {'now' if growing else 'since boot'}: {words}",
-            observed=f"{words} {period} at {hop.lower.bus_id}",
+            observed=f"{words} {period} at {', '.join(places)}",
             expected="no uncorrectable errors" if worst.fatal else _allowance(hop, worst, period),
             fix=(
                 "Run `topodiag scan --sample 60s` under load to see whether they grow" if not growing else
@@ -117,7 +124,7 @@ class PcieErrors(NodeCheck):
             ),
             gpus=[gpu.label for gpu in hop.gpus],
             nics=[nic.name for nic in hop.nics],
-            links=[hop.lower.bus_id],
+            links=places,
             cost=Cost(text="every corrected error is a packet sent twice; many of them make the link retrain slower"),
             evidence=[_reading(count) for count in counts],
             coverage=coverage,
@@ -138,19 +145,32 @@ def _reading(count: _Count) -> Fact[int]:
     return count.counter.later if count.growing else count.counter.first
 
 
+def _ends(hop: Hop) -> tuple[PciDevice, ...]:
+    """Both ends of a link count what they receive."""
+    return (hop.lower,) if hop.upper is None else (hop.lower, hop.upper)
+
+
+def _names(device: PciDevice) -> tuple[str, ...]:
+    return tuple(name for name in (*UNCORRECTABLE, *CORRECTABLE) if name in device.counters)
+
+
 def _counts(node: Node, hop: Hop) -> Iterator[_Count]:
-    for name in (*UNCORRECTABLE, *CORRECTABLE):
-        counter = hop.lower.counters.get(name)
-        if counter is None:
-            continue
-        correctable = name in CORRECTABLE
-        if counter.later.known:
-            if counter.delta is not None:
-                allowed = _allowed(hop, counter.interval_s) if correctable else 0.0
-                yield _Count(hop.lower, counter, counter.delta, allowed, growing=True)
-        elif counter.first.value is not None:
-            allowed = _allowed_since_boot(node, hop) if correctable else 0.0
-            yield _Count(hop.lower, counter, counter.first.value, allowed, growing=False)
+    for device in _ends(hop):
+        for name in _names(device):
+            counter, correctable = device.counters[name], name in CORRECTABLE
+            if counter.later.known:
+                if counter.delta is not None:
+                    allowed = _allowed(hop, counter.interval_s) if correctable else 0.0
+                    yield _Count(device, counter, counter.delta, allowed, growing=True)
+            elif counter.first.value is not None:
+                allowed = _allowed_since_boot(node, hop) if correctable else 0.0
+                amount = counter.first.value - _probing(device, name)
+                yield _Count(device, counter, amount, allowed, growing=False)
+
+
+def _probing(device: PciDevice, name: str) -> int:
+    harmless = device.counters.get(PROBING.get(name, ""))
+    return harmless.first.get(0) if harmless is not None else 0
 
 
 def _allowed(hop: Hop, seconds: float) -> float:

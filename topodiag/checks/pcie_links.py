@@ -87,8 +87,9 @@ def hops(node: Node) -> tuple[Hop, ...]:
 
 def _devices(node: Node) -> Iterator[tuple[PciDevice, Gpu | None, Nic | None]]:
     for gpu in node.gpus:
-        function = node.pci_of(gpu)
-        if function is not None:
+        function, spec = node.pci_of(gpu), gpu_spec(gpu)
+        on_pcie = spec is None or spec.pcie_width > 0  # a superchip's GPU hangs on its processor's own links
+        if function is not None and on_pcie:
             yield function, gpu, None
     for nic in compute_nics(node):
         function = node.pci_of(nic)
