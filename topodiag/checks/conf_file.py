@@ -14,6 +14,9 @@ MAX_VALUE_BYTES = 1023
 """NCCL copies at most this much of a value (setEnvFile, src/misc/param.cc, v2.30)."""
 
 _COMMENTED = re.compile(r"\s#")
+_LISTS = frozenset({"NCCL_IB_HCA", "NCCL_SOCKET_IFNAME", "NCCL_OOB_NET_IFNAME", "NCCL_ALGO", "NCCL_PROTO"})
+"""Lists that NCCL splits at commas without trimming (parseStringList, src/misc/utils.cc)."""
+
 _PATH_NAMES = frozenset(
     {"NCCL_DEBUG_FILE", "NCCL_TOPO_FILE", "NCCL_TOPO_DUMP_FILE", "NCCL_GRAPH_FILE", "NCCL_CONF_FILE"}
 )
@@ -23,8 +26,9 @@ class ConfLineNotRead(NodeCheck):
     """ENV002: an nccl.conf line that NCCL does not read as meant
 
     What it finds
-        Blanks round `=`, quotes, `export`, comments behind a value, indented lines, lines without `=`, values that
-        are too long, `~` in paths: each is taken literally by NCCL, without a warning.
+        Blanks round `=` and in lists, quotes, `export`, comments behind a value, indented lines, lines without `=`,
+        values that are too long, `~` in paths: each is taken literally by NCCL, without a warning. A second line for
+        a name that the same file has set already: the first one counts.
 
     Why it matters
         The setting that was meant is not in force, and nothing says so: `NCCL_IB_HCA = mlx5` sets a variable called
@@ -56,7 +60,12 @@ class ConfLineNotRead(NodeCheck):
             if "settings" in node.read:
                 return self.not_applicable(node, "no nccl.conf on this node")
             return self.unknown(node, "nccl.conf files are not in the evidence")
-        found = [self._report(node, line, *wrong) for line in node.conf_lines if (wrong := misread(line.text))]
+        found = []
+        first: dict[tuple[str, str], str] = {}
+        for line in node.conf_lines:
+            wrong = misread(line.text) or _repeated(line, first)
+            if wrong is not None:
+                found.append(self._report(node, line, *wrong))
         return self.found(node, found) if found else self.clean(node)
 
     def _report(self, node: Node, line: ConfLine, what: str, meant: str) -> Finding:
@@ -88,6 +97,8 @@ def misread(text: str) -> tuple[str, str] | None:
         return "`export` becomes part of the name", clean
     if name != name.rstrip() or text[0].isspace():
         return "a blank becomes part of the name", clean
+    if len(name.split()) > 1:
+        return "the words before the name become part of it", _clean(name.split()[-1], value)
     if value != value.lstrip():
         return "a blank becomes part of the value", clean
     if _COMMENTED.search(value):
@@ -96,11 +107,22 @@ def misread(text: str) -> tuple[str, str] | None:
         return "quotes become part of the value", clean
     if text != text.rstrip():
         return "a blank at the end becomes part of the value", clean
+    if name in _LISTS and any(char.isspace() for char in value):
+        return "a blank in the list becomes part of a name in it", f"{name}={''.join(value.split())}"
     if len(value.encode("utf-8", errors="replace")) > MAX_VALUE_BYTES:
         return f"the value is longer than {MAX_VALUE_BYTES} bytes and is cut", ""
     if value.startswith("~") and name in _PATH_NAMES:
         return "`~` is not expanded", f"{name}=/home/USER{value[1:]}"
     return None
+
+
+def _repeated(line: ConfLine, first: dict[tuple[str, str], str]) -> tuple[str, str] | None:
+    """A line for a name that has another value already: setenv does not overwrite."""
+    name, equals, value = line.text.partition("=")
+    if not equals or line.text.startswith("#"):
+        return None
+    kept = first.setdefault((line.path, name), value)
+    return None if kept == value else (f"{name[:60]} is set further up already, and the first line counts", "")
 
 
 def _clean(name: str, value: str) -> str:

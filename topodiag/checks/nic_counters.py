@@ -9,7 +9,7 @@ from topodiag.model.finding import Confidence, Severity
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What growth of a counter by one or more between two samples means. `per_flap` is how much one link flap adds (0: not a flap)."""
+    """What growth of a counter between two samples means. `per_flap` is how much one link flap adds (0: no flap)."""
 
     meaning: str
     severity: Severity

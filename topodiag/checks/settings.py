@@ -7,15 +7,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from topodiag.checks import nccl_variables
-from topodiag.checks.common import compute_nics, plural
+from topodiag.checks.common import is_up, plural
 from topodiag.checks.interface import NodeCheck
-from topodiag.checks.setting_rules import RULES, Rule
+from topodiag.checks.setting_rules import RULES, Rule, internal_ib_nics
+from topodiag.model.devices import Nic
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 
-ANY_ORDER = ("environment", "process")
-"""Scopes that are in force for a job; a conf file counts only for names that neither sets."""
+ENVIRONMENT = "environment"
+SYSTEM_CONF = "etc/nccl.conf"
+"""The file that yields to the user's own and to the environment (initEnvFunc, src/misc/param.cc v2.30)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +51,21 @@ def given(node: Node) -> tuple[Given, ...]:
 
 
 def _all(node: Node) -> Iterator[tuple[str, str, str, Origin | None]]:
+    rank: dict[str, int] = {}
     for setting in node.settings:
-        yield setting.name, setting.value, setting.scope, setting.origin
+        rank[setting.name] = min(rank.get(setting.name, 9), _rank(setting.scope))
+    for setting in node.settings:
+        if _rank(setting.scope) == rank[setting.name]:
+            yield setting.name, setting.value, setting.scope, setting.origin
     for process in node.processes:
         env = process.nccl_env
         for name, value in sorted((env.value or {}).items()):
             yield name, value, f"process {process.pid}", env.origin
+
+
+def _rank(scope: str) -> int:
+    """Who wins: the environment, then the user's conf file, then the system's. NCCL overwrites nothing."""
+    return 0 if scope == ENVIRONMENT else 2 if scope.lstrip("/") == SYSTEM_CONF else 1
 
 
 def settings_seen(node: Node) -> bool:
@@ -79,8 +90,10 @@ class CostlySetting(NodeCheck):
         all), /etc/nccl.conf, ~/.nccl.conf and NCCL_CONF_FILE.
 
     When it stays silent
-        The feature is not on this node: NCCL_IB_DISABLE=1 without RDMA NICs is no loss. Limits that leave enough.
-        Nothing could be read of the settings: unknown.
+        The feature is not on this node: NCCL_IB_DISABLE=1 without RDMA NICs, with Elastic Fabric Adapters or with a
+        network plug-in is no loss, NCCL_P2P_DISABLE=1 neither on GeForce cards, which have no peer-to-peer over PCIe.
+        Limits that leave enough. A conf file's line that the environment overrides. Nothing could be read of the
+        settings: unknown.
 
     How to confirm
         Run once with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV: each setting in force is printed. Then run the same
@@ -106,7 +119,10 @@ class CostlySetting(NodeCheck):
             for rule in RULES
             if rule.name == each.name and rule.applies(each.value, node)
         ]
-        found += [self._few_nics(node, each, left) for each in given(node) if (left := _nics_left(node, each))]
+        for each in given(node):
+            left = _nics_left(node, each)
+            if left is not None:
+                found.append(self._few_nics(node, each, left))
         return self.found(node, found) if found else self.clean(node)
 
     def _report(self, node: Node, each: Given, rule: Rule) -> Finding:
@@ -122,12 +138,12 @@ class CostlySetting(NodeCheck):
         )
 
     def _few_nics(self, node: Node, each: Given, left: tuple[str, ...]) -> Finding:
-        all_nics = compute_nics(node)
+        all_nics = _filtered(node)
         lost = [nic.name for nic in all_nics if nic.name not in left]
         rate = sum(p.rate_gbps.get(0.0) for nic in all_nics if nic.name in lost for p in nic.ports) / 8
         return self.finding(
             node,
-            Severity.WARNING,
+            Severity.WARNING if left else Severity.ERROR,
             f"NCCL_IB_HCA={each.value[:60]} ({each.place}) uses {len(left)} of {plural(len(all_nics), 'compute NIC')}",
             observed=f"left: {', '.join(left) or 'none'}; not used: {', '.join(lost)}",
             expected="every compute NIC, as NCCL finds them by itself",
@@ -139,12 +155,17 @@ class CostlySetting(NodeCheck):
         )
 
 
+def _filtered(node: Node) -> tuple[Nic, ...]:
+    """The compute NICs that NCCL_IB_HCA can take away: those of NCCL's own InfiniBand transport that are up."""
+    return tuple(nic for nic in internal_ib_nics(node) if nic.rdma_name and is_up(nic) is not False)
+
+
 def _nics_left(node: Node, each: Given) -> tuple[str, ...] | None:
     """The compute NICs that an NCCL_IB_HCA filter leaves, or None when it takes none of them away.
 
     `^` excludes, `=` wants whole names, otherwise a prefix counts; `:port` may follow (src/transport/net_ib, v2.30).
     """
-    nics = [nic.rdma_name for nic in compute_nics(node) if nic.rdma_name]
+    nics = [nic.rdma_name for nic in _filtered(node) if nic.rdma_name]
     if each.name != "NCCL_IB_HCA" or not nics or not each.value.strip():
         return None
     text = each.value.strip()
@@ -157,7 +178,7 @@ def _nics_left(node: Node, each: Given) -> tuple[str, ...] | None:
         return any(nic == name if whole else bool(name) and nic.startswith(name) for name in names)
 
     left = tuple(nic for nic in nics if listed(nic) != exclude)
-    return left if 0 < len(left) < len(nics) or not left else None
+    return left if len(left) < len(nics) else None
 
 
 class UnknownSetting(NodeCheck):
@@ -204,7 +225,10 @@ class UnknownSetting(NodeCheck):
             return None
         old = nccl_variables.renamed(name)
         if old is not None:
-            severity = Severity.INFO if "still read" in old.what or "alias" in old.what else Severity.WARNING
+            still = any(
+                word in old.what for word in ("still read", "alias", "PyTorch")
+            )  # PyTorch takes the old names too
+            severity = Severity.INFO if still else Severity.WARNING
             fix = f"use {old.now}" if old.now else f"remove {name}"
             return self._report(node, each, severity, (f"{name} is {old.what}", old.now or "no such setting", fix))
         if name in nccl_variables.known():
