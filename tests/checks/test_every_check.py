@@ -16,7 +16,8 @@ from topodiag.checks import registry
 from topodiag.checks.interface import Check, NodeCheck
 from topodiag.model.finding import Status
 from topodiag.model.node import Node
-from topodiag.model.provenance import Counter, Fact
+from topodiag.model.provenance import Counter, Fact, Origin
+from topodiag.model.system import Process, Setting
 
 SECTIONS = (
     "What it finds", "Why it matters", "Evidence it reads", "When it stays silent", "How to confirm", "How to fix",
@@ -68,8 +69,25 @@ def broken_node(seed: int) -> Node:
     dice = Random(seed)
     node = dice.choice([*nodes.HEALTHY, nodes.flat_vm])()
     node = replace(node, gpus=node.gpus[: dice.choice([0, 1, 4, 8])], nics=node.nics[: dice.choice([0, 1, 8])])
-    broken: Node = holed(node, dice)
+    broken: Node = holed(_busy(node), dice)
     return broken
+
+
+def _busy(node: Node) -> Node:
+    """The machine with what the healthy ones lack: counters, processes, settings."""
+    read, many = nodes.read, (0, 3, 20_000)
+    counters = {
+        name: Counter(name, read(first), read(later), 5.0)
+        for name, first, later in zip(("replay", "crc_flit", "recovery"), many, (0, 9, 1), strict=True)
+    }
+    gpus = tuple(
+        replace(gpu, nvlinks=tuple(replace(link, counters=counters) for link in gpu.nvlinks)) for gpu in node.gpus
+    )
+    processes = tuple(
+        Process(at, (at,), cpus_allowed=read("32-63"), nccl_env=read({"NCCL_DEBUG": "INFO"})) for at in range(3)
+    )
+    level = Setting("NCCL_NET_GDR_LEVEL", "PHB", "environment", Origin("env", 1))
+    return replace(node, gpus=gpus, processes=processes, settings=(level,))
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)

@@ -168,3 +168,8 @@ def test_an_unknown_product_is_only_judged_beside_siblings_that_are_near() -> No
     bare = nodes.bare_matrix(nodes.l40s_box())
     assert only(far(apart(bare, "GPU1", "PHB"))).confidence is Confidence.MEDIUM
     assert status(far(nodes.with_words(bare, lambda a, b: "PHB" if "mlx5" in a + b else None))) == "unknown"
+
+
+def test_a_mesh_reaches_a_near_nic_over_other_gpus() -> None:
+    node = nodes.dgx1_v100()
+    assert status(far(replace(node, nics=node.nics[:1]))) == "clean"

@@ -97,8 +97,7 @@ def test_more_numa_nodes_than_sockets_can_be_told_of_are_unknown() -> None:
 def test_the_matrix_alone_tells_of_two_numa_nodes() -> None:
     node = nodes.bare_matrix(nodes.l40s_box())
     assert status(placed(node)) == "clean"
-    far = nodes.with_words(node, lambda a, b: "SYS" if "GPU1" in (a, b) and "mlx5" in a + b else None)
-    assert only(placed(far)).where.gpus == ("GPU1",)
+    assert only(placed(replace(node, nics=node.nics[:1]))).where.gpus == ("GPU2", "GPU3")
 
 
 def test_numa_minus_one_on_bare_metal_is_a_warning() -> None:
@@ -145,8 +144,13 @@ def test_another_numa_node_of_the_same_socket_is_silent() -> None:
 
 def test_a_process_with_several_gpus_is_not_judged() -> None:
     many = Process(1, (0, 3), cpus_allowed=read("0-7"))
-    assert status(bound(nodes.l40s_box(), many)) == "not_applicable"
-    assert status(bound(nodes.l40s_box())) == "not_applicable"
+    node = replace(nodes.l40s_box(), read=frozenset({"processes"}))
+    assert status(bound(node, many)) == "not_applicable"
+    assert status(bound(node)) == "not_applicable"
+
+
+def test_processes_that_nobody_looked_for_are_unknown() -> None:
+    assert status(bound(nodes.l40s_box())) == "unknown"
 
 
 def test_one_numa_node_is_not_judged() -> None:
@@ -159,3 +163,15 @@ def test_unknown_cores_are_unknown() -> None:
     assert status(bound(node, process(0, "garbage"))) == "unknown"
     nowhere = replace(nodes.with_gpus(node, cpu_affinity=read(""), numa=Fact()), numa=(), pci={}, cpu=replace(node.cpu))
     assert status(bound(nowhere, process(0, "0-3"))) == "unknown"
+
+
+def test_a_nic_without_a_numa_node_is_where_the_gpu_beside_it_is() -> None:
+    node = nodes.bare_matrix(nodes.hgx_h100())
+    node = replace(node, nics=tuple(nic for nic in node.nics if nic.name in ("mlx5_0", "mlx5_4")))
+    node = nodes.with_words(node, lambda a, b: "SYS" if "mlx5" in a + b and a[-1] != b[-1] else None)
+    assert status(placed(node)) == "clean"
+
+
+def test_one_grace_gpu_makes_the_machine_a_grace_machine() -> None:
+    tray = nodes.with_gpu(nodes.bare_matrix(nodes.gb200_tray()), 0, memory_numa=read(2))
+    assert status(placed(tray)) == "not_applicable"

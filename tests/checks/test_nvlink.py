@@ -166,9 +166,9 @@ def test_within_minutes_of_boot_links_that_are_down_are_unknown() -> None:
     assert status(fewer(nodes.with_os(node, uptime_s=read(3600.0)))) == "finding"
 
 
-def test_after_boot_a_link_down_counts_once_the_fabric_is_completed() -> None:
+def test_a_completed_fabric_does_not_end_the_training_of_links() -> None:
     node = nodes.with_os(nodes.hgx_h100(), uptime_s=read(120.0))
-    assert status(fewer(nodes.with_gpu(node, 0, nvlinks=nodes.links(18, 26.562, (4,))))) == "finding"
+    assert status(fewer(nodes.with_gpu(node, 0, nvlinks=nodes.links(18, 26.562, (4,))))) == "unknown"
 
 
 def test_no_link_evidence_is_unknown() -> None:

@@ -36,7 +36,18 @@ def test_one_more_error_between_two_samples_is_an_error(name: str) -> None:
     found = only(judge(counting(name, 7, 8)))
     assert found.severity is Severity.ERROR
     assert found.where.links == ("GPU3 link 6",)
-    assert found.observed == "+1 in 10 s on GPU3 link 6"
+    assert found.observed.endswith("+1 on GPU3 link 6 in 10 s")
+
+
+def test_counters_that_grow_are_one_finding() -> None:
+    node = counting("replay", 7, 9)
+    links = list(node.gpus[3].nvlinks)
+    recovery = Counter("recovery", read(0), read(1), 10.0)
+    links[6] = replace(links[6], counters={**links[6].counters, "recovery": recovery})
+    found = only(judge(nodes.with_gpu(node, 3, nvlinks=tuple(links))))
+    assert found.where.links == ("GPU3 link 6",)
+    assert "replay +2" in found.observed
+    assert "recovery +1" in found.observed
 
 
 def test_crc_errors_warn_and_fail_above_a_hundred_a_second() -> None:

@@ -62,6 +62,28 @@ def distance(node: Node, a: str, b: str) -> tuple[PathType | None, Fact[str]]:
     return SMI_TO_PATH.get((said.value or "").strip().upper()), said
 
 
+def nvlinked(node: Node, a: Gpu, b: Gpu) -> bool:
+    """Whether two GPUs are joined by NVLink, by the graph or by the matrix."""
+    path = node.paths.get((a.label, b.label)) or node.paths.get((b.label, a.label))
+    if path is not None and path.type is PathType.NVL:
+        return True
+    return bool(nvlink_count(word(node, a.label, b.label).value))
+
+
+def nvlink_reach(node: Node, start: Iterable[Gpu]) -> frozenset[int]:
+    """The indices of the GPUs that NVLink reaches from some GPUs, over other GPUs where need be: NCCL's rings enter and
+    leave such a group through its members that have a near NIC."""
+    reached = {gpu.index: gpu for gpu in start}
+    edge = list(reached.values())
+    while edge:
+        here = edge.pop()
+        for gpu in node.gpus:
+            if gpu.index not in reached and nvlinked(node, here, gpu):
+                reached[gpu.index] = gpu
+                edge.append(gpu)
+    return frozenset(reached)
+
+
 def compute_nics(node: Node) -> tuple[Nic, ...]:
     """The RDMA NICs that carry the job's traffic; storage, management and unknown roles are left out."""
     return tuple(nic for nic in node.nics if nic.role is NicRole.COMPUTE and (nic.rdma_name or nic.smi_label))

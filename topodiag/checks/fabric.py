@@ -117,11 +117,12 @@ class FabricNotReady(NodeCheck):
         if found:
             return self.found(node, found, coverage)
         service = node.os.services.get(FABRIC_MANAGER, Fact())
-        if len(told) == len(gpus) or (not told and service.value == "active"):
+        answered = any(gpu.fabric.state.known or gpu.nvlinks for gpu in gpus)
+        if len(told) == len(gpus) or (not told and answered and service.value == "active"):
             return self.clean(node, coverage=coverage)
         if not told and service.value is not None and _links_up(node):
             return self.clean(node, f"all links are up ({FABRIC_MANAGER}: {service.value})", coverage)
-        why = "no fabric information of any GPU, and no word on the Fabric Manager" if not told else f"{coverage}"
+        why = "the driver says nothing of the fabric or the links of any GPU" if not told else f"{coverage}"
         return Outcome(self.id, Status.UNKNOWN, node.host, why=why, coverage=coverage)
 
     def _report(self, node: Node, fault: Fault, members: list[Gpu], coverage: Coverage) -> Finding:

@@ -12,12 +12,11 @@ from topodiag.checks.common import (
     distance,
     gpu_spec,
     is_up,
-    nvlink_count,
+    nvlink_reach,
     on_c2c,
     pcie_gbs,
     plural,
     spell,
-    word,
 )
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.virtual_pci import is_flat
@@ -159,9 +158,9 @@ class GdrTooFar(NodeCheck):
 
     When it stays silent
         No RDMA NIC for the job's traffic; GeForce. Grace machines, where `topo -m` says SYS by design and NCCL goes
-        over C2C. A GPU that reaches a GPU with a near NIC over NVLink: NCCL passes its traffic on there (PXN).
-        NCCL_NET_GDR_LEVEL already allows the distance. A flattened guest (TOP003), whose distances are invented:
-        unknown, like distances that were not seen.
+        over C2C. A GPU that NVLink joins to one with a near NIC: NCCL's rings leave the node there, or pass its
+        traffic on (PXN). NCCL_NET_GDR_LEVEL already allows the distance. A flattened guest (TOP003), whose
+        distances are invented: unknown, like distances that were not seen.
 
     How to confirm
         nvidia-smi topo -m                            PIX or PXB in the GPU's row is near enough
@@ -183,8 +182,7 @@ class GdrTooFar(NodeCheck):
         gpus, nics, why = _parties(node)
         if why:
             return self.not_applicable(node, why)
-        gpus = tuple(gpu for gpu in gpus if not on_c2c(gpu))
-        if not gpus:
+        if any(on_c2c(gpu) for gpu in node.gpus):
             return self.not_applicable(node, "GPUs and NICs meet over C2C, where NCCL allows GPUDirect RDMA")
         if is_flat(node):
             return self.unknown(node, "the PCI tree is virtual: distances in it mean nothing (TOP003)")
@@ -196,7 +194,8 @@ class GdrTooFar(NodeCheck):
         level = _level(node)
         far = [at for at in known if not _direct(at) and not (level is not None and (at.kind or 0) <= level)]
         near = [at for at in known if at not in far]
-        far = [at for at in far if not any(_nvlinked(node, at.gpu, peer.gpu) for peer in near)]
+        reached = nvlink_reach(node, [at.gpu for at in near])
+        far = [at for at in far if at.gpu.index not in reached]
         named = [at for at in far if gpu_spec(at.gpu) is not None or near]
         if far and not named:
             return self.unknown(node, "the products are unknown: whether they can do GPUDirect RDMA cannot be told")
@@ -272,13 +271,6 @@ def _direct(at: Nearest) -> bool:
     if at.kind is None:
         return False
     return at.kind <= GDR_LEVEL or at.kind in (PathType.P2C, PathType.PXN) or on_c2c(at.gpu)
-
-
-def _nvlinked(node: Node, a: Gpu, b: Gpu) -> bool:
-    path = node.paths.get((a.label, b.label))
-    if path is not None and path.type is PathType.NVL:
-        return True
-    return bool(nvlink_count(word(node, a.label, b.label).value))
 
 
 def _level(node: Node) -> PathType | None:

@@ -11,7 +11,7 @@ from topodiag.checks.common import (
     distance,
     is_up,
     numa_of,
-    nvlink_count,
+    nvlink_reach,
     on_c2c,
     percent,
     plural,
@@ -81,7 +81,7 @@ class GpuNicOnDifferentSockets(NodeCheck):
         nics = tuple(nic for nic in compute_nics(node) if is_up(nic) is not False)
         if not node.gpus or not nics:
             return self.not_applicable(node, "no GPU with an RDMA NIC for the job's traffic")
-        if all(on_c2c(gpu) for gpu in node.gpus):
+        if any(on_c2c(gpu) for gpu in node.gpus):
             return self.not_applicable(node, "Grace: GPUs and NICs meet over C2C")
         if is_flat(node):
             return self.unknown(node, "the PCI tree is virtual (TOP003)")
@@ -188,7 +188,7 @@ def _near(node: Node, gpu: Gpu, nics: tuple[Nic, ...], homes: dict[int, int]) ->
         kind, said = distance(node, gpu.label, nic.name)
         if kind is not None and kind <= PathType.PHB and kind is not PathType.PXN:
             return True
-        theirs = homes.get(numa_of(node, nic).get(-1))
+        theirs = _nic_home(node, nic, homes)
         if mine is not None and theirs is not None:
             answers.append(mine == theirs)
         elif homes and (kind is PathType.SYS or (said.value or "").strip().upper() in ("SYS", "SOC")):
@@ -198,14 +198,24 @@ def _near(node: Node, gpu: Gpu, nics: tuple[Nic, ...], homes: dict[int, int]) ->
     return True if True in answers else None if None in answers else False
 
 
+def _nic_home(node: Node, nic: Nic, homes: dict[int, int]) -> int | None:
+    """The socket of a NIC: its own NUMA node's, else that of a GPU below the same host bridge."""
+    own = homes.get(numa_of(node, nic).get(-1))
+    if own is not None:
+        return own
+    for gpu in node.gpus:
+        kind, _ = distance(node, gpu.label, nic.name)
+        if kind is not None and kind <= PathType.PHB and kind is not PathType.PXN:
+            return homes.get(numa_of(node, gpu).get(-1))
+    return None
+
+
 def _covered(node: Node, gpu: Gpu, at_home: list[Gpu], homes: dict[int, int]) -> bool:
     """Whether the machine is built so: this GPU's whole socket has no NIC, and NVLink reaches GPUs that have one."""
     mine = homes.get(numa_of(node, gpu).get(-1))
     if mine is not None and any(homes.get(numa_of(node, peer).get(-1)) == mine for peer in at_home):
         return False
-    return any(nvlink_count(word(node, gpu.label, peer.label).value) for peer in at_home) or any(
-        (path := node.paths.get((gpu.label, peer.label))) is not None and path.type is PathType.NVL for peer in at_home
-    )
+    return gpu.index in nvlink_reach(node, at_home)
 
 
 def _spell_sockets(node: Node, devices: Sequence[Gpu | Nic], homes: dict[int, int]) -> str:
@@ -258,7 +268,8 @@ class ProcessAwayFromGpu(NodeCheck):
     When it stays silent
         A process that may run on all cores of the GPU's NUMA node, bound or not: the scheduler can place it well.
         Cores of another NUMA node on the same socket. Processes with several GPUs. One NUMA node. The GPU's affinity is
-        unknown or empty (containers): unknown. No process in the evidence: not applicable.
+        unknown or empty (containers): unknown. Nobody looked for processes: unknown; no process with one GPU: not
+        applicable.
 
     How to confirm
         taskset -cp PID
@@ -281,6 +292,8 @@ class ProcessAwayFromGpu(NodeCheck):
         if sum(numa.has_cpus for numa in node.numa) == 1 or node.cpu.sockets.value == 1:
             return self.not_applicable(node, "one NUMA node or socket")
         single = [(process, node.gpu(process.gpus[0])) for process in node.processes if len(set(process.gpus)) == 1]
+        if not single and "processes" not in node.read:
+            return self.unknown(node, "the processes on the GPUs were not seen")
         if not single:
             return self.not_applicable(node, "no process with one GPU in the evidence")
         bound = [

@@ -48,8 +48,8 @@ class FewerNvlinks(NodeCheck):
         The product has no NVLink. The links come by bridges (H100 NVL uses 12 of 18, a card without a bridge none):
         then only a GPU that has some links and fewer than most siblings is reported. Parts of a V100 mesh in a
         virtual machine, where all GPUs are short alike. MIG is on, because the driver then reads links as down. One
-        GPU alone with no link up, since it has no peer. Within 10 minutes of boot, until the fabric says
-        `Completed`: unknown. The links could not be read: unknown.
+        GPU alone with no link up, since it has no peer. Within 10 minutes of boot links may still be
+        training: unknown. The links could not be read: unknown.
 
     How to confirm
         nvidia-smi nvlink -s -i N             which links are inactive

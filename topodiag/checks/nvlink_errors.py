@@ -145,7 +145,7 @@ class NvlinkErrors(NodeCheck):
                     growing[counter.name].append(Reading(gpu, link, counter, counter.delta, rate))
             elif (total := counter.latest.get(0)) >= limit.total:
                 large[counter.name].append(Reading(gpu, link, counter, total, None))
-        found = [self._grown(node, name, readings, coverage) for name, readings in growing.items()]
+        found = [self._grown(node, growing, coverage)] if growing else []
         found += [self._large(node, name, readings, coverage) for name, readings in large.items()]
         found += self._bit_errors(node, asked, coverage)
         if found:
@@ -157,29 +157,33 @@ class NvlinkErrors(NodeCheck):
         why = "" if sampled else "one sample: only totals could be judged, `--sample` would show growth"
         return self.clean(node, why, coverage)
 
-    def _grown(self, node: Node, name: str, readings: list[Reading], coverage: Coverage) -> Finding:
-        limit = LIMITS[name]
-        worst = max(readings, key=lambda reading: reading.amount)
-        severity = limit.severity
-        if name in CRC and any((reading.rate_per_s or 0.0) >= CRC_FAIL_PER_S for reading in readings):
-            severity = Severity.ERROR
-        seconds = worst.counter.interval_s
+    def _grown(self, node: Node, growing: dict[str, list[Reading]], coverage: Coverage) -> Finding:
+        """One finding for all that grows: replays, recoveries and CRC errors of a link have one cause."""
+        readings = sorted((each for group in growing.values() for each in group), key=lambda each: -each.amount)
+        places = list(dict.fromkeys(reading.place for reading in readings))
+        worst = {name: max(group, key=lambda each: each.amount) for name, group in growing.items()}
+        crc = any((each.rate_per_s or 0.0) >= CRC_FAIL_PER_S for name in CRC for each in growing.get(name, ()))
+        severity = max(LIMITS[name].severity for name in growing)
+        seconds = readings[0].counter.interval_s
         during = f" in {seconds:g} s" if seconds > 0 else " between two samples"
+        names = ", ".join(_words(name) for name in growing)
         return self.finding(
             node,
-            severity,
-            f"{_who(readings)}: NVLink {_words(name)} errors grow on {plural(len(readings), 'link')}",
-            observed=f"+{worst.amount}{during} on {worst.place}" + (" (the most)" if len(readings) > 1 else ""),
-            expected=f"no growth: {limit.growth} or more per link is a fault (NVIDIA DCGM's health watch)",
+            Severity.ERROR if crc else severity,
+            f"{_who(readings)}: NVLink errors grow on {plural(len(places), 'link')} ({names})",
+            observed="; ".join(f"{_words(name)} +{each.amount} on {each.place}" for name, each in worst.items())
+            + during,
+            expected="no growth; "
+            + ", ".join(f"{LIMITS[name].growth} or more {_words(name)}" for name in growing)
+            + " per link is a fault (NVIDIA DCGM's health watch)",
             fix=_FIX,
             gpus=list(dict.fromkeys(reading.gpu.label for reading in readings)),
-            links=[reading.place for reading in readings],
-            cost=Cost(text=f"{limit.meaning}; every ring over such a link waits for it"),
-            evidence=[
-                origin
-                for reading in sorted(readings, key=lambda reading: -reading.amount)
-                for origin in (reading.counter.later.origin, reading.counter.first.origin)
-            ],
+            links=places,
+            cost=Cost(
+                text="; ".join(dict.fromkeys(LIMITS[name].meaning for name in growing))
+                + "; every ring over such a link waits for it"
+            ),
+            evidence=[origin for each in readings for origin in (each.counter.later.origin, each.counter.first.origin)],
             coverage=coverage,
         )
 

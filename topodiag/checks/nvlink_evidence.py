@@ -65,8 +65,8 @@ def no_question(gpu: Gpu) -> str:
 
 
 def training(node: Node, gpu: Gpu) -> bool:
-    """Whether the links of a GPU may simply not have trained yet."""
-    return just_booted(node) and gpu.fabric.state.value != "completed"
+    """Whether the links of a GPU may simply not have trained yet, whatever its fabric registration says."""
+    return just_booted(node) and not gpu.mig.value
 
 
 def count_links(node: Node) -> list[LinkCount]:

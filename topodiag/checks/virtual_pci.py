@@ -90,7 +90,8 @@ class VirtualPciTree(NodeCheck):
             return self.clean(node, "the PCI tree has its switches")
         if node.is_vm is None:
             return self.unknown(node, "nothing says whether this is a guest")
-        if not in_tree and not any(distance(node, gpu.label, nic.name)[0] for gpu in node.gpus for nic in nics):
+        read = any(pci.root for device in _devices(node, nics) if (pci := node.pci_of(device)) is not None)
+        if not read and not any(distance(node, gpu.label, nic.name)[0] for gpu in node.gpus for nic in nics):
             return self.unknown(node, "neither the PCI tree nor `topo -m` of this guest was seen")
         return self.clean(node, "the guest sees speeds and NUMA nodes, and distances are not all alike far")
 
