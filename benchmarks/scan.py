@@ -2,9 +2,9 @@
 
     python benchmarks/scan.py [--runs 15]
 
-Whole-process wall times: the median of interleaved runs, each beside the bare interpreter's in the same round, so that
-a slow moment of the machine falls on all of them. Targets: `--help` at most 120 ms over `python -c pass`, an 8-GPU bundle
-at most 600 ms, a live scan of a machine without GPUs at most 1500 ms. Peak memory is the child's own.
+Whole-process wall times: the median of interleaved runs, each beside the bare interpreter's in the same round, so
+that a slow moment of the machine falls on all of them. Targets: `--help` at most 120 ms over `python -c pass`, an
+8-GPU bundle at most 600 ms, a live scan of a machine without GPUs at most 1500 ms. Peak memory is the child's own.
 """
 
 from __future__ import annotations
@@ -64,14 +64,13 @@ def main() -> None:
             for name, (argv, _) in cases.items():
                 times[name].append(wall_ms(argv))
         bare = statistics.median(times["python -c pass"])
-        print(
-            f"{'command':28} {'median ms':>10} {'min':>7} {'max':>7} {'x bare':>7} {'over bare':>10} {'target':>8} {'MiB':>6}"
-        )
+        names = ("median ms", "min", "max", "x bare", "over bare", "target", "MiB")
+        print(f"{'command':28}" + "".join(f"{name:>11}" for name in names))
         for name, (argv, target) in cases.items():
             middle = statistics.median(times[name])
-            row = f"{name:28} {middle:10.0f} {min(times[name]):7.0f} {max(times[name]):7.0f} {middle / bare:7.1f}"
-            limit = f"{target:8.0f}" if target else f"{'-':>8}"
-            print(f"{row} {middle - bare:10.0f} {limit} {peak_mib(argv):6.0f}")
+            figures = (f"{middle:.0f}", f"{min(times[name]):.0f}", f"{max(times[name]):.0f}", f"{middle / bare:.1f}")
+            figures += (f"{middle - bare:.0f}", f"{target:.0f}" if target else "-", f"{peak_mib(argv):.0f}")
+            print(f"{name:28}" + "".join(f"{figure:>11}" for figure in figures))
 
 
 if __name__ == "__main__":

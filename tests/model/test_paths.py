@@ -95,6 +95,13 @@ def test_a_coherent_gpu_reaches_its_cpus_nic_as_p2c() -> None:
     assert path.type is PathType.P2C
 
 
+def test_a_gpu_on_a_root_port_of_its_own_is_phb_not_p2c() -> None:
+    links = [link("gpu:0", "cpu:0", PCIE), link("nic:mlx5_0", "cpu:0", PCIE)]
+    path = nic_path("gpu:0", "nic:mlx5_0", {"gpu:0": paths_from("gpu:0", edges_of(links))})
+    assert path is not None
+    assert path.type is PathType.PHB
+
+
 VERTICES = st.sampled_from(["gpu:0", "gpu:1", "gpu:2", "pci:a", "pci:b", "cpu:0", "cpu:1", "nvs:0", "nic:x"])
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from topodiag.checks.common import percent
 from topodiag.checks.interface import NodeCheck
-from topodiag.checks.pcie_links import Hop, hops
+from topodiag.checks.pcie_links import Hop, hops, nothing_to_judge
 from topodiag.model.devices import Gpu, PciKind
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
@@ -60,7 +60,7 @@ class NarrowPcieLink(NodeCheck):
     def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
         links = hops(node)
         if not links:
-            return self.not_applicable(node, "no GPU or compute NIC with a PCI address in the evidence")
+            return nothing_to_judge(self, node)
         seen = [hop for hop in links if hop.lower.width.known]
         coverage = Coverage(len(seen), len(links), "PCIe links")
         if not seen:
@@ -164,7 +164,7 @@ class SlowPcieLink(NodeCheck):
     def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
         links = [hop for hop in hops(node) if not hop.is_shared]
         if not links:
-            return self.not_applicable(node, "no GPU or compute NIC with a PCI address in the evidence")
+            return nothing_to_judge(self, node)
         low = [hop for hop in links if _below(hop)]
         seen = [hop for hop in links if hop.lower.gen.known and hop.able_gen is not None]
         coverage = Coverage(len(seen), len(links), "PCIe links")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from topodiag.checks.interface import NodeCheck
-from topodiag.checks.pcie_links import Hop, hops
+from topodiag.checks.pcie_links import Hop, hops, nothing_to_judge
 from topodiag.model.devices import PciDevice
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
@@ -87,7 +87,7 @@ class PcieErrors(NodeCheck):
     def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
         links = hops(node)
         if not links:
-            return self.not_applicable(node, "no GPU or compute NIC with a PCI address in the evidence")
+            return nothing_to_judge(self, node)
         counted = [hop for hop in links if any(_names(end) for end in _ends(hop))]
         coverage = Coverage(len(counted), len(links), "PCIe links")
         if not counted:

@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from topodiag.checks.common import compute_nics, gpu_spec
+from topodiag.checks.interface import NodeCheck
 from topodiag.hardware.catalog import pcie_nccl_gbs
 from topodiag.model.devices import Gpu, Nic, PciDevice
+from topodiag.model.finding import Outcome
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 
@@ -83,6 +85,13 @@ def hops(node: Node) -> tuple[Hop, ...]:
             family = _family(gpu, nic) if place == 0 else f"switch uplink {place}"
             made[lower.bus_id] = Hop(lower, upper, gpus, nics, known.family if known else family)
     return tuple(made.values())
+
+
+def nothing_to_judge(check: NodeCheck, node: Node) -> Outcome:
+    """The answer when no link is known: unknown where there are devices, else no question."""
+    if node.gpus or compute_nics(node):
+        return check.unknown(node, "the PCIe links of its GPUs and NICs are not in the evidence")
+    return check.not_applicable(node, "no GPU and no compute NIC in the evidence")
 
 
 def _devices(node: Node) -> Iterator[tuple[PciDevice, Gpu | None, Nic | None]]:

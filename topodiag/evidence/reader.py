@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from topodiag.evidence import registry
@@ -45,13 +46,18 @@ def read_node(evidence: Evidence) -> ReadNode:
     draft.missing.extend(_not_observed(item) for item in evidence.missing)
     # Files that were looked for and are not there are an observation too: no nccl.conf, no /sys/class/infiniband.
     draft.read.update(item.kind for item in evidence.missing if item.status == "absent" and not item.argv)
-    node = assemble(draft, evidence.host or _host_of(draft) or "node", evidence.time)
+    node = assemble(draft, evidence.host or _host_of(draft) or _file_name(evidence.path), evidence.time)
     return ReadNode(node, inputs, unread)
 
 
 def _host_of(draft: NodeDraft) -> str | None:
     offers = draft.single("scheduler").offers.get("SLURMD_NODENAME") or []
     return next((str(offer.value) for offer in offers if offer.value), None)
+
+
+def _file_name(path: str) -> str:
+    """Pasted texts name no host: several of them are told apart by their files."""
+    return Path(path).name.split(".")[0] or "node"
 
 
 def _refuse(evidence: Evidence) -> None:

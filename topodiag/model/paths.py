@@ -136,7 +136,7 @@ def nic_path(gpu: str, nic: str, table: dict[str, dict[str, Path]]) -> Path | No
     has the NIC within PXB (src/graph/paths.cc, ncclTopoComputePaths, v2.30).
     """
     direct = table[gpu].get(nic)
-    if direct is not None and direct.type is PathType.PHB and _over_c2c(direct):
+    if direct is not None and direct.type is PathType.PHB and _over_c2c(direct, table[gpu]):
         direct = Path(PathType.P2C, direct.vertices, direct.intended_gbs, direct.negotiated_gbs)
     if direct is not None and direct.type <= PathType.P2C:
         return direct
@@ -150,5 +150,7 @@ def nic_path(gpu: str, nic: str, table: dict[str, dict[str, Path]]) -> Path | No
     return direct
 
 
-def _over_c2c(path: Path) -> bool:
-    return vertex_class(path.vertices[0]) == "gpu" and len(path.vertices) > 1 and path.vertices[1].startswith("cpu:")
+def _over_c2c(path: Path, mine: dict[str, Path]) -> bool:
+    """Whether a path leaves its GPU over the coherent link to a CPU, and not over PCIe."""
+    first = path.vertices[1] if len(path.vertices) > 1 else ""
+    return vertex_class(first) == "cpu" and first in mine and mine[first].type is PathType.C2C

@@ -17,8 +17,8 @@ _VARIES = frozenset(
         "gen", "utilization", "pstate", "throttle", "uptime_s", "name", "description", "hca_type", "part", "board",
         "system", "kernel", "cpus", "cpu_affinity", "local_cpus", "virtualization", "distribution", "gids", "driver",
         "nvlink_note", "lost", "speed_name", "link_layer", "status", "memory_numa", "time", "mtu", "board_id",
-        "devices", "modules", "remote_bus_id", "netdev", "version", "acs", "shm_bytes", "recovery_action", "transport", "minor",
-        "port_type", "cuda_version", "max_gen", "max_width", "slot_max_gen", "slot_max_width", "class_code",
+        "devices", "modules", "remote_bus_id", "netdev", "version", "acs", "shm_bytes", "recovery_action", "transport",
+        "minor", "port_type", "cuda_version", "max_gen", "max_width", "slot_max_gen", "slot_max_width", "class_code",
     }
 )  # fmt: skip
 
