@@ -86,7 +86,7 @@ class MissingComputeNic(NodeCheck):
             return self.not_applicable(node, "no GPU to serve")
         present = _present(node)
         gap = _by_datasheet(node, present) or _by_peers(node, present, peers)
-        sides = _without_near_nic(node)
+        sides = _without_near_nic(node, present)
         if gap is None and sides:
             if is_flat(node):
                 return self.unknown(node, "the PCI tree is virtual, so distances to NICs are an invention")
@@ -184,9 +184,8 @@ def _shape(node: Node) -> tuple[object, ...] | None:
     return (node.system.value, len(node.gpus), frozenset(names)) if names else None
 
 
-def _without_near_nic(node: Node) -> tuple[str, ...]:
+def _without_near_nic(node: Node, nics: Sequence[Nic]) -> tuple[str, ...]:
     """GPUs without a NIC below their PCIe switch on a machine that is built with one for each."""
-    nics = compute_nics(node)
     near: dict[str, set[str]] = {}
     for gpu in node.gpus:
         kinds = {nic.name: distance(node, gpu.label, nic.name)[0] for nic in nics}

@@ -89,7 +89,10 @@ def hops(node: Node) -> tuple[Hop, ...]:
 
 def nothing_to_judge(check: NodeCheck, node: Node) -> Outcome:
     """The answer when no link is known: unknown where there are devices, else no question."""
-    if node.gpus or compute_nics(node):
+    devices = (*node.gpus, *compute_nics(node))
+    if any(node.pci_of(device) is not None for device in devices):
+        return check.not_applicable(node, "superchip GPUs and virtual functions have no PCIe link of their own")
+    if devices:
         return check.unknown(node, "the PCIe links of its GPUs and NICs are not in the evidence")
     return check.not_applicable(node, "no GPU and no compute NIC in the evidence")
 
