@@ -21,6 +21,8 @@ import time
 from pathlib import Path
 
 FIXTURE = "dgx-h100-healthy"
+# An installed program has its bytecode; a checkout gets it in the warm-up round, unless this is set.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 TOPODIAG = shutil.which("topodiag", path=str(Path(sys.executable).parent)) or "topodiag"
 
 

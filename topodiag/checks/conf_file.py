@@ -98,7 +98,7 @@ def misread(text: str) -> tuple[str, str] | None:
     if name != name.rstrip() or text[0].isspace():
         return "a blank becomes part of the name", clean
     if len(name.split()) > 1:
-        return "the words before the name become part of it", _clean(name.split()[-1], value)
+        return "the words before the name become part of it", clean
     if value != value.lstrip():
         return "a blank becomes part of the value", clean
     if _COMMENTED.search(value):
@@ -108,11 +108,11 @@ def misread(text: str) -> tuple[str, str] | None:
     if text != text.rstrip():
         return "a blank at the end becomes part of the value", clean
     if name in _LISTS and any(char.isspace() for char in value):
-        return "a blank in the list becomes part of a name in it", f"{name}={''.join(value.split())}"
+        return "a blank in the list becomes part of a name in it", clean
     if len(value.encode("utf-8", errors="replace")) > MAX_VALUE_BYTES:
         return f"the value is longer than {MAX_VALUE_BYTES} bytes and is cut", ""
     if value.startswith("~") and name in _PATH_NAMES:
-        return "`~` is not expanded", f"{name}=/home/USER{value[1:]}"
+        return "`~` is not expanded", clean
     return None
 
 
@@ -126,5 +126,15 @@ def _repeated(line: ConfLine, first: dict[tuple[str, str], str]) -> tuple[str, s
 
 
 def _clean(name: str, value: str) -> str:
+    """The line as it was meant: no blanks, quotes or comments round the value, no words before the name."""
+    name = name.rsplit(maxsplit=1)[-1] if name.split() else ""
+    value = value[:MAX_VALUE_BYTES]
+    while (bare := _bare(name, value)) != value:
+        value = bare
+    home = value.startswith("~") and name in _PATH_NAMES
+    return f"{name}=/home/USER{value[1:]}" if home else f"{name}={value}"
+
+
+def _bare(name: str, value: str) -> str:
     value = _COMMENTED.split(f" {value}" if value.startswith("#") else value, maxsplit=1)[0].strip().strip("'\"")
-    return f"{name.strip()}={value}"
+    return "".join(value.split()) if name in _LISTS else value

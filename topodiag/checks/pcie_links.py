@@ -89,7 +89,7 @@ def hops(node: Node) -> tuple[Hop, ...]:
 
 def nothing_to_judge(check: NodeCheck, node: Node) -> Outcome:
     """The answer when no link is known: unknown where there are devices, else no question."""
-    devices = (*node.gpus, *compute_nics(node))
+    devices: list[Gpu | Nic] = [*node.gpus, *compute_nics(node)]
     if any(node.pci_of(device) is not None for device in devices):
         return check.not_applicable(node, "superchip GPUs and virtual functions have no PCIe link of their own")
     if devices:
