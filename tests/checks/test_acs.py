@@ -131,6 +131,10 @@ def test_one_device_has_no_peer() -> None:
     assert status(acs(replace(nodes.hgx_h100(), gpus=()))) == "not_applicable"
 
 
+def test_without_the_pci_tree_nothing_is_known() -> None:
+    assert status(acs(replace(nodes.hgx_h100(), pci={}))) == "unknown"
+
+
 def test_registers_that_need_root_are_unknown_and_the_iommu_is_judged_all_the_same() -> None:
     hidden: Fact[int] = Fact(why="needs root: config space was not readable")
     outcome = acs(with_acs(nodes.hgx_h100(), lambda _: hidden))

@@ -62,12 +62,14 @@ class AcsBetweenPeers(NodeCheck):
 
     def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
         devices = _devices(node)
-        if len(devices) < 2 or not node.gpus:
+        if len(node.gpus) + len(compute_nics(node)) < 2 or not node.gpus:
             return self.not_applicable(node, "fewer than two devices that could talk to each other")
         if node.is_vm:
             return self.not_applicable(node, "a virtual machine: ACS and IOMMU are the host's")
         if node.is_vm is None:
             return self.unknown(node, "whether this is a virtual machine is not in the evidence")
+        if len(devices) < 2:
+            return self.unknown(node, "the PCI tree is not in the evidence")
         ports = _ports_between(node, devices)
         talking = {port.bus_id for port in _ports_between(node, devices, talking=True)}
         read = [port for port in ports if port.acs.known or port.acs.why == "no ACS capability"]
