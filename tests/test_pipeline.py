@@ -16,6 +16,8 @@ from topodiag.evidence.reader import ReadNode, read_node
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Outcome
 from topodiag.pipeline import Options, diagnose, fixture_path, fixtures, live
+from topodiag_probes.bundle import Bundle
+from topodiag_probes.redact import Redactor
 
 FAULTY = "dgx-h100-gpu3-12of18-nvlink"
 
@@ -166,6 +168,19 @@ def test_a_saved_live_scan_reads_back_as_the_same_node(tmp_path: Path) -> None:
 def test_a_saved_folder_reads_back_as_the_same_node(tmp_path: Path) -> None:
     now = live(options=Options(save=str(tmp_path / "node")))
     assert diagnose([str(tmp_path / "node")]).nodes == now.nodes
+
+
+@pytest.mark.parametrize("name", fixtures())
+def test_a_redacted_bundle_has_the_same_findings(name: str) -> None:
+    manifest, files = captured(name)
+    redacted = Redactor(b"key").bundle(Bundle(manifest, files))
+    plain, hidden = judge(manifest, files), judge(redacted.manifest, redacted.files)
+    assert [(each.check, each.status) for each in hidden[1]] == [(each.check, each.status) for each in plain[1]]
+    found, still = fold(plain[1]), fold(hidden[1])
+    assert [(each.id, each.severity, each.where.gpus, each.where.nics) for each in still] == [
+        (each.id, each.severity, each.where.gpus, each.where.nics) for each in found
+    ]
+    assert hidden[0].node.host != plain[0].node.host
 
 
 @pytest.mark.parametrize("name", fixtures())

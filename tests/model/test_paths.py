@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.model.links import Link, LinkKind, PathType
-from topodiag.model.paths import edges_of, nic_path, paths_from
+from topodiag.model.links import Link, LinkKind, Path, PathType
+from topodiag.model.paths import edges_of, nic_paths, paths_from
 from topodiag.model.provenance import Fact
 
 
@@ -14,6 +14,14 @@ def link(a: str, b: str, kind: LinkKind, gbs: float = 48.0, now: float | None = 
 
 
 PCIE, NVLINK, SMP, C2C = LinkKind.PCIE, LinkKind.NVLINK, LinkKind.SMP, LinkKind.C2C
+
+
+def to_nic(links: list[Link], gpus: int) -> dict[tuple[str, str], Path]:
+    """The ways from gpu:0, gpu:1 ... to mlx5_0."""
+    vertices = {f"gpu:{number}": number for number in range(gpus)}
+    edges = edges_of(links)
+    return nic_paths(vertices, ["nic:mlx5_0"], {gpu: paths_from(gpu, edges) for gpu in vertices})
+
 
 TWO_SOCKETS = [
     link("gpu:0", "pci:a", PCIE),
@@ -79,27 +87,31 @@ def test_all_gpus_on_nvswitches_are_nvl() -> None:
 
 def test_a_far_nic_is_reached_through_an_nvlink_peer() -> None:
     links = [*TWO_SOCKETS, link("gpu:4", "nvs:0", NVLINK, 370.8), link("gpu:0", "nvs:0", NVLINK, 370.8)]
-    edges = edges_of(links)
-    table = {f"gpu:{n}": paths_from(f"gpu:{n}", edges) for n in range(5)}
-    path = nic_path("gpu:4", "nic:mlx5_0", table)
-    assert path is not None
+    path = to_nic(links, 5)["gpu:4", "nic:mlx5_0"]
     assert path.type is PathType.PXN
     assert path.vertices == ("gpu:4", "nvs:0", "gpu:0", "pci:a", "nic:mlx5_0")
 
 
 def test_a_coherent_gpu_reaches_its_cpus_nic_as_p2c() -> None:
     links = [link("gpu:0", "cpu:0", C2C, 450.0), link("nic:mlx5_0", "cpu:0", PCIE)]
-    table = {"gpu:0": paths_from("gpu:0", edges_of(links))}
-    path = nic_path("gpu:0", "nic:mlx5_0", table)
-    assert path is not None
-    assert path.type is PathType.P2C
+    assert to_nic(links, 1)["gpu:0", "nic:mlx5_0"].type is PathType.P2C
 
 
 def test_a_gpu_on_a_root_port_of_its_own_is_phb_not_p2c() -> None:
     links = [link("gpu:0", "cpu:0", PCIE), link("nic:mlx5_0", "cpu:0", PCIE)]
-    path = nic_path("gpu:0", "nic:mlx5_0", {"gpu:0": paths_from("gpu:0", edges_of(links))})
-    assert path is not None
-    assert path.type is PathType.PHB
+    assert to_nic(links, 1)["gpu:0", "nic:mlx5_0"].type is PathType.PHB
+
+
+def test_of_two_gpus_beside_a_nic_only_its_local_one_lends_it() -> None:
+    """NCCL gives each NIC to one GPU; a peer that NVLink joins to the other one alone goes its own way."""
+    links = [*TWO_SOCKETS, link("gpu:1", "gpu:4", NVLINK, 20.0)]
+    paths = to_nic(links, 5)
+    assert paths["gpu:0", "nic:mlx5_0"].type is PathType.PIX
+    assert paths["gpu:4", "nic:mlx5_0"].type is PathType.SYS
+
+
+def test_a_path_to_nowhere_is_no_path() -> None:
+    assert to_nic([link("gpu:0", "cpu:0", PCIE)], 1) == {}
 
 
 VERTICES = st.sampled_from(["gpu:0", "gpu:1", "gpu:2", "pci:a", "pci:b", "cpu:0", "cpu:1", "nvs:0", "nic:x"])

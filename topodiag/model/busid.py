@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _SPELLINGS = re.compile(
     r"^(?:PCI:)?(?:(?P<domain>[0-9a-f]{4,8}):)?(?P<bus>[0-9a-f]{2}):(?P<dev>[0-9a-f]{2})(?:\.(?P<fn>[0-7f]))?$",
@@ -13,6 +14,7 @@ NVSWITCH_BUS_ID = "ffffffff:ff:ff.f"
 """What NVML reports as the far end of an NVLink whose NVSwitch this host cannot see."""
 
 
+@lru_cache(maxsize=4096)
 def normalise_bus_id(text: str) -> str | None:
     """The sysfs spelling of a bus id, or None when `text` is not one.
 

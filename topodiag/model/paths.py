@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from topodiag.model.links import Link, LinkKind, Path, PathType
 
@@ -114,8 +114,7 @@ def paths_from(start: str, edges: Edges, *, without: frozenset[LinkKind] = froze
                 narrowest(path.negotiated_gbs, edge.negotiated),
             )
             serial += 1
-            width = longer.negotiated_gbs if longer.negotiated_gbs is not None else 0.0
-            heapq.heappush(heap, (kind, -width, hops + 1, serial, edge.kind, longer))
+            heapq.heappush(heap, (kind, -_width(longer), hops + 1, serial, edge.kind, longer))
     return best
 
 
@@ -129,25 +128,72 @@ def joined(first: Path, second: Path, kind: PathType) -> Path:
     )
 
 
-def nic_path(gpu: str, nic: str, table: dict[str, dict[str, Path]]) -> Path | None:
-    """The way from a GPU to a NIC with NCCL's detours: P2C over a coherent CPU link, PXN through an NVLink peer.
+Table = dict[str, dict[str, Path]]
+"""Paths from each GPU to every vertex."""
 
-    `table` holds `paths_from` of every GPU. PXN is taken when the direct way crosses a CPU and a peer one NVLink away
-    has the NIC within PXB (src/graph/paths.cc, ncclTopoComputePaths, v2.30).
+
+def nic_paths(gpus: Mapping[str, int], nics: Sequence[str], table: Table) -> dict[tuple[str, str], Path]:
+    """The way from every GPU to every NIC with NCCL's detours: P2C over a coherent CPU link, PXN through a peer.
+
+    `gpus` are the GPUs' vertices in order with their NVML indices, `nics` the vertices of the NICs that NCCL would use.
+    PXN goes through the one GPU that NCCL calls local to the NIC, if that is one NVLink away from us and has the NIC
+    within P2C, and if it is wider than our own way or our own way crosses a CPU (src/graph/paths.cc,
+    ncclTopoComputePaths; src/graph/topo.cc, ncclTopoGetLocalGpu; v2.28 and later).
     """
-    direct = table[gpu].get(nic)
-    if direct is not None and direct.type is PathType.PHB and _over_c2c(direct, table[gpu]):
-        direct = Path(PathType.P2C, direct.vertices, direct.intended_gbs, direct.negotiated_gbs)
-    if direct is not None and direct.type <= PathType.P2C:
-        return direct
-    for peer, paths in table.items():
-        near = table[gpu].get(peer)
-        last = paths.get(nic)
-        if peer == gpu or near is None or last is None:
+    direct: dict[tuple[str, str], Path] = {}
+    for gpu in gpus:
+        for nic in nics:
+            path = table[gpu].get(nic)
+            if path is not None:
+                over_c2c = path.type is PathType.PHB and _over_c2c(path, table[gpu])
+                direct[gpu, nic] = replace(path, type=PathType.P2C) if over_c2c else path
+    made = dict(direct)
+    for nic in nics:
+        peer = local_gpu(nic, gpus, nics, direct)
+        last = direct.get((peer, nic)) if peer is not None else None
+        if peer is None or last is None or last.type > PathType.P2C:
             continue
-        if near.type is PathType.NVL and last.type <= PathType.PXB:
-            return joined(near, last, PathType.PXN)
-    return direct
+        for gpu in gpus:
+            own, near = direct.get((gpu, nic)), table[gpu].get(peer)
+            if gpu == peer or near is None or near.type > PathType.NVL:
+                continue
+            if own is None or own.type > PathType.PXN or _width(last) > _width(own):
+                made[gpu, nic] = joined(near, last, PathType.PXN)
+    return made
+
+
+def local_gpu(
+    nic: str, gpus: Mapping[str, int], nics: Sequence[str], paths: Mapping[tuple[str, str], Path]
+) -> str | None:
+    """The GPU whose NIC this is: the first whose own choice, channel by channel, falls on it."""
+    near = _best({gpu: paths[gpu, nic] for gpu in gpus if (gpu, nic) in paths})
+    for channel in range(max(len(nics), 1)):
+        for gpu in near:
+            own = _best({each: paths[gpu, each] for each in nics if (gpu, each) in paths})
+            sharers = _best({each: paths[each, own[0]] for each in gpus if (each, own[0]) in paths})
+            per_gpu = -(-len(own) // len(sharers))
+            if own[(_spread(gpus[gpu], len(own)) + channel % per_gpu) % len(own)] == nic:
+                return gpu
+    return None
+
+
+def _spread(device: int, count: int) -> int:
+    """Where among equally near NICs a GPU begins: its index bit-reversed, where their number is a power of two."""
+    if count & (count - 1):
+        return device
+    bits = count.bit_length() - 1
+    return sum(((device >> bit) & 1) << (bits - 1 - bit) for bit in range(bits))
+
+
+def _best(paths: Mapping[str, Path]) -> list[str]:
+    """The ends that are reached widest, and among those by the best type, in order (ncclTopoGetLocal)."""
+    merit = {end: (-_width(path), path.type) for end, path in paths.items()}
+    top = min(merit.values(), default=None)
+    return [end for end, each in merit.items() if each == top]
+
+
+def _width(path: Path) -> float:
+    return path.negotiated_gbs if path.negotiated_gbs is not None else 0.0
 
 
 def _over_c2c(path: Path, mine: dict[str, Path]) -> bool:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections import Counter as Tally
 from collections.abc import Iterator
+from dataclasses import replace
 
 from topodiag.hardware import catalog
 from topodiag.model.busid import NVSWITCH_BUS_ID
 from topodiag.model.devices import Gpu, Nic, PciDevice, PciKind
 from topodiag.model.links import Link, LinkKind, Path, PathType
 from topodiag.model.node import Node, Pair
-from topodiag.model.paths import edges_of, nic_path, paths_from
+from topodiag.model.paths import Edges, edges_of, narrowest, nic_paths, paths_from
 from topodiag.model.provenance import Fact
 
 _SMI_TYPES = {
@@ -241,9 +242,15 @@ def _ports(node: Node) -> Iterator[Link]:
 
 
 def build_paths(node: Node) -> dict[Pair, Path]:
-    """Paths between every two GPUs and between every GPU and NIC, by label, from the graph or else from the matrix."""
+    """Paths between every two GPUs and between every GPU and NIC, by label, from the graph or else from the matrix.
+
+    The way to a NIC is as wide as its port, as NCCL has it; a port that is down does not count.
+    """
     edges = edges_of(node.links)
     table = {gpu_vertex(gpu): paths_from(gpu_vertex(gpu), edges) for gpu in node.gpus}
+    vertices = {gpu_vertex(gpu): gpu.index for gpu in node.gpus}
+    rdma = [nic_vertex(nic) for nic in node.nics if nic.rdma_name is not None or nic.smi_label is not None]
+    to_nics = nic_paths(vertices, rdma, table)
     made: dict[Pair, Path] = {}
     for gpu in node.gpus:
         mine = table[gpu_vertex(gpu)]
@@ -252,11 +259,21 @@ def build_paths(node: Node) -> dict[Pair, Path]:
             if path is not None:
                 made[gpu.label, peer.label] = path
         for nic in node.nics:
-            path = nic_path(gpu_vertex(gpu), nic_vertex(nic), table) or _matrix_path(node, gpu.label, nic.name)
+            ends = gpu_vertex(gpu), nic_vertex(nic)
+            path = to_nics.get(ends) or mine.get(ends[1]) or _matrix_path(node, gpu.label, nic.name)
             if path is not None:
-                made[gpu.label, nic.name] = path
-                made[nic.name, gpu.label] = Path(path.type, path.vertices[::-1], path.intended_gbs, path.negotiated_gbs)
+                made[gpu.label, nic.name] = path = _as_wide_as_port(path, ends[1], edges)
+                made[nic.name, gpu.label] = replace(path, vertices=path.vertices[::-1])
     return made
+
+
+def _as_wide_as_port(path: Path, nic: str, edges: Edges) -> Path:
+    ports = [edge for edge in edges.get(nic, ()) if edge.kind is LinkKind.NETWORK and edge.negotiated is not None]
+    if not ports or path.negotiated_gbs is None:
+        return path
+    widest = max(ports, key=lambda edge: edge.negotiated or 0.0)
+    intended = path.intended_gbs if widest.intended is None else narrowest(path.intended_gbs, widest.intended)
+    return replace(path, intended_gbs=intended, negotiated_gbs=narrowest(path.negotiated_gbs, widest.negotiated))
 
 
 def pcie_type(node: Node, one: str, other: str) -> PathType | None:
