@@ -12,12 +12,12 @@ _UUID = re.compile(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORE
 
 
 def distinct_uuids(named: Iterable[tuple[int, str]]) -> dict[int, str]:
-    """GPU UUIDs by index: only whole ones, and none that stands for two indices or one of two for an index."""
+    """GPU UUIDs by index: only whole ones that are not all zeros, and none of two for an index or for two indices."""
     owners: dict[str, set[int]] = {}
     held: dict[int, set[str]] = {}
     for index, text in named:
         uuid = text.strip()
-        if _UUID.fullmatch(uuid):
+        if _UUID.fullmatch(uuid) and uuid.strip("GPU-0"):
             owners.setdefault(uuid.lower(), set()).add(index)
             held.setdefault(index, set()).add(uuid)
     return {

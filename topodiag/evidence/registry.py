@@ -12,6 +12,7 @@ _SOURCES = {
     "nvml": "nvml:Nvml",
     "processes": "processes:Processes",
     "nvidia-smi-xml": "nvidia_smi_xml:NvidiaSmiXml",
+    "nvidia-smi-q": "nvidia_smi_q_text:NvidiaSmiQText",
     "nvidia-smi-nvlink": "nvidia_smi_nvlink:NvidiaSmiNvlink",
     "nvidia-smi-p2p": "nvidia_smi_p2p:NvidiaSmiP2p",
     "nvidia-smi-topo": "nvidia_smi_topo:NvidiaSmiTopo",

@@ -23,6 +23,14 @@ _FABRIC_STATES = {"not started": "not_started", "in progress": "in_progress", "c
 _HEALTH = {"healthy": "healthy", "unhealthy": "unhealthy", "limited capacity": "limited", "limited": "limited"}
 _FLAGS = {"enabled": True, "disabled": False}
 
+_VERSIONS = {
+    "driver_version": "driver_version",
+    "kmd_version": "driver_version",
+    "cuda_version": "cuda_version",
+    "cuda_umd_version": "cuda_version",
+}
+"""R610 names the kernel's and the user's half of the driver apart, and will drop the older two names."""
+
 _CORRECTED = ("sram_correctable", "dram_correctable")
 _UNCORRECTED = ("sram_uncorrectable", "sram_uncorrectable_parity", "sram_uncorrectable_secded", "dram_uncorrectable")
 _REMAPPED = {
@@ -33,13 +41,13 @@ _REMAPPED = {
 }
 
 
-def fill_report(blob: Blob, records: Sequence[XmlRecord], draft: NodeDraft) -> None:
-    """Offer a whole report to the draft."""
+def fill_report(blob: Blob, records: Sequence[XmlRecord], draft: NodeDraft, *, ordered: bool = True) -> None:
+    """Offer a whole report to the draft. `ordered` is False where the order of the GPUs may not be nvidia-smi's."""
     gpus = [record for record in records if isinstance(record, XmlGpu)]
     drivers = [record for record in records if isinstance(record, XmlDriver)]
     for driver in drivers:
         _fill_driver(blob, driver, draft)
-    numbered = _is_numbered(blob, drivers, gpus)
+    numbered = ordered and _is_numbered(blob, drivers, gpus)
     uuids = distinct_uuids((gpu.order, _text(gpu, "uuid") or "") for gpu in gpus)
     bus_ids = distinct_bus_ids((gpu.order, normalise_bus_id(gpu.bus_id) or "") for gpu in gpus)
     for gpu in gpus:
@@ -71,8 +79,10 @@ def _is_numbered(blob: Blob, drivers: Sequence[XmlDriver], gpus: Sequence[XmlGpu
 def _fill_driver(blob: Blob, driver: XmlDriver, draft: NodeDraft) -> None:
     os = draft.single("os")
     for field in driver.fields:
-        if field.path in ("driver_version", "cuda_version"):
-            os.offer(field.path, reading(field.text), blob.origin(field.line, field.quote))
+        name = _VERSIONS.get(field.path)
+        if name is not None:
+            # R610 appends why the line will go away in brackets.
+            os.offer(name, reading(field.text.partition(" [")[0]), blob.origin(field.line, field.quote))
 
 
 def _text(gpu: XmlGpu, path: str) -> str | None:

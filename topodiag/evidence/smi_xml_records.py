@@ -1,4 +1,4 @@
-"""Records of `nvidia-smi -q -x`: leaf elements by their path, with the line they stand on."""
+"""Records of `nvidia-smi -q`, as XML or as text: leaf elements by their path, with the line they stand on."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ class XmlField:
     path: str
     text: str
     line: int
+    written: str = ""
+    """The line itself, where the report is not XML."""
 
     @property
     def quote(self) -> str:
+        if self.written:
+            return self.written
         tag = self.path.rpartition("/")[2]
         return f"<{tag}>{self.text}</{tag}>"
 
