@@ -6,7 +6,7 @@ import difflib
 import tomllib
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 
@@ -20,8 +20,7 @@ class Renamed:
 
 @cache
 def _data() -> dict[str, Any]:
-    place = resources.files("topodiag.checks").joinpath("data/nccl_variables.toml")
-    return tomllib.loads(place.read_text(encoding="utf-8"))
+    return tomllib.loads(Path(__file__).with_name("data").joinpath("nccl_variables.toml").read_text(encoding="utf-8"))
 
 
 @cache

@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from functools import cache, lru_cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from topodiag.hardware.specs import GpuSpec, NicSpec, PcieGeneration, SystemSpec
@@ -28,7 +28,7 @@ _MIG = re.compile(r"\s+MIG\s.*$", re.IGNORECASE)
 @cache
 def _load(name: str) -> dict[str, Any]:
     """One data file, parsed. The files ship with the package, so a fault in them is a bug and raises."""
-    return tomllib.loads(resources.files("topodiag.hardware").joinpath(name).read_text(encoding="utf-8"))
+    return tomllib.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
 
 
 # --- GPUs ---------------------------------------------------------------------------------------------------

@@ -5,23 +5,27 @@ from __future__ import annotations
 from io import StringIO
 from typing import TextIO
 
-from rich.console import Console
-
 from topodiag.report.text import Page
 
 
 def print_page(page: Page, stream: TextIO) -> None:
-    """Write the lines as they are laid out; only the sixteen colours that every terminal has, so its theme holds.
+    """Write the lines as they are laid out."""
+    stream.write(_coloured(page) if page.style.color else "".join(line.plain + "\n" for line in page.lines))
+
+
+def _coloured(page: Page) -> str:
+    """Only the sixteen colours that every terminal has, so its theme holds.
 
     rich draws into memory, because on a closed pipe it would end the program by itself.
     """
+    from rich.console import Console  # noqa: PLC0415 - slow to load, and a pipe or a file takes no colour
+
     drawn = StringIO()
     console = Console(
         file=drawn,
         width=page.width,
-        color_system="standard" if page.style.color else None,
-        force_terminal=page.style.color,
-        no_color=not page.style.color,
+        color_system="standard",
+        force_terminal=True,
         legacy_windows=False,
         highlight=False,
         markup=False,
@@ -29,4 +33,4 @@ def print_page(page: Page, stream: TextIO) -> None:
     )
     for line in page.lines:
         console.print(line, soft_wrap=True)
-    stream.write(drawn.getvalue())
+    return drawn.getvalue()

@@ -6,11 +6,11 @@ direction-changing characters are shown as escapes, never sent to a terminal.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-from rich.cells import cell_len
-from rich.console import Console
+from rich.cells import cell_len, chop_cells
 from rich.text import Text
 
 from topodiag.report.interface import MIN_WIDTH, Style
@@ -88,7 +88,6 @@ class Page:
         self.style = style
         self.width = max(style.width, MIN_WIDTH)
         self.lines: list[Text] = []
-        self._console = Console(width=self.width, color_system=None, force_terminal=False)
 
     def clean(self, text: object, limit: int = MAX_CHARS) -> str:
         return clean(text, ascii_only=self.style.ascii, limit=limit)
@@ -153,7 +152,7 @@ class Page:
     def _wrap(self, text: Text, width: int) -> list[Text]:
         if text.cell_len <= width:
             return [text]
-        lines = list(text.wrap(self._console, width, no_wrap=False, overflow="fold"))
+        lines = list(text.divide(_breaks(text.plain, width)))
         for line in lines:
             line.rstrip()
         return [line for line in lines if line.plain]
@@ -172,6 +171,32 @@ class Page:
         made = text.copy()
         made.append(" " * max(width - text.cell_len, 0))
         return made
+
+
+_WORD = re.compile(r"\s*\S+\s*")
+
+
+def _breaks(text: str, width: int) -> list[int]:
+    """Where a line breaks: between words, and inside a word only when it is longer than a line.
+
+    rich wraps the same way, but its Text.wrap asks for a Console, which takes longer to load than all else here.
+    """
+    breaks: list[int] = []
+    taken = 0
+    for word in _WORD.finditer(text):
+        bare = cell_len(word[0].rstrip())
+        if taken + bare <= width:
+            taken += cell_len(word[0])
+            continue
+        start = word.start()
+        if taken:
+            breaks.append(start)
+        *whole, rest = chop_cells(word[0], width) if bare > width else [word[0]]
+        for piece in whole:
+            start += len(piece)
+            breaks.append(start)
+        taken = cell_len(rest)
+    return breaks
 
 
 def _until_last(items: Sequence[Part]) -> list[tuple[bool, Part]]:
