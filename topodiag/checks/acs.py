@@ -88,6 +88,9 @@ class AcsBetweenPeers(NodeCheck):
             return self.unknown(node, f"ACS of {hidden.bus_id}: {hidden.acs.why}")
         if not any(device.iommu_type.known for device in devices) and node.os.iommu_enabled.value is not False:
             return self.unknown(node, "the IOMMU's state is not in the evidence")
+        outside = len(node.gpus) + len(compute_nics(node)) - len(devices)
+        if outside:
+            return self.unknown(node, f"{outside} GPUs or NICs are not in the PCI tree of the evidence")
         return self.clean(node, "" if ports else "no two devices share a PCIe switch", coverage)
 
     def _acs(self, node: Node, ports: Sequence[PciDevice], coverage: Coverage) -> Finding:

@@ -54,6 +54,8 @@ def nvlink_count(text: str | None) -> int | None:
 def distance(node: Node, a: str, b: str) -> tuple[PathType | None, Fact[str]]:
     """How far two devices are apart in NCCL's terms, and the matrix word that shows it (if there is one)."""
     said = word(node, a, b)
+    if not said.known:
+        said = node.pcie_matrix.get((a, b), said)
     path = node.paths.get((a, b)) or node.paths.get((b, a))
     if path is not None and path.type < PathType.NET:
         return path.type, said

@@ -47,7 +47,8 @@ class FewerNvlinks(NodeCheck):
     When it stays silent
         The product has no NVLink. The links come by bridges (H100 NVL uses 12 of 18, a card without a bridge none):
         then only a GPU that has some links and fewer than most siblings is reported. Parts of a V100 mesh in a
-        virtual machine, where all GPUs are short alike. MIG is on, because the driver then reads links as down. One
+        virtual machine, where all GPUs are short alike. MIG is on, because the driver then reads links as down (unknown where no link is
+        up and nothing says whether it is). One
         GPU alone with no link up, since it has no peer. Within 10 minutes of boot links may still be
         training: unknown. The links could not be read: unknown.
 
@@ -80,6 +81,8 @@ class FewerNvlinks(NodeCheck):
             return self.not_applicable(node, why)
         if len(node.gpus) == 1 and asked[0].active == 0:
             return self.not_applicable(node, "one GPU and no link up: it has no peer to be joined to")
+        if all(not count.active for count in asked) and evidence.maybe_mig(node):
+            return self.unknown(node, "no link is up, which MIG would explain, and whether it is on was not seen")
         groups: dict[tuple[int, Expectation], list[LinkCount]] = defaultdict(list)
         unseen: list[str] = []
         for count in asked:

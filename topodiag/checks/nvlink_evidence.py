@@ -64,6 +64,17 @@ def no_question(gpu: Gpu) -> str:
     return ""
 
 
+def maybe_mig(node: Node) -> bool:
+    """Whether MIG may be what makes all links look down: no GPU says that it is off, and the products can do it.
+
+    With MIG on the driver reports every link as inactive. MIG came with A100 (8.0); the cards and workstation chips of
+    that time (8.6, 8.9) lack it (NVIDIA MIG user guide, supported GPUs).
+    """
+    specs = [gpu_spec(gpu) for gpu in node.gpus]
+    capable = any(spec is None or (spec.sm >= 80 and spec.sm not in (86, 89)) for spec in specs)
+    return capable and not any(gpu.mig.known for gpu in node.gpus)
+
+
 def training(node: Node, gpu: Gpu) -> bool:
     """Whether the links of a GPU may simply not have trained yet, whatever its fabric registration says."""
     return just_booted(node) and not gpu.mig.value

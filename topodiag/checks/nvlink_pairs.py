@@ -54,7 +54,7 @@ class PairWithoutNvlink(NodeCheck):
 
     When it stays silent
         PCIe cards, bridges and meshes, which never join all pairs (a V100 mesh is held to its own pattern: four peers
-        per GPU). MIG. A GPU that has no link up at all, or whose fabric is not ready, is the subject of NVL001 and
+        per GPU). MIG; no pair has NVLink and whether MIG is on was not seen: unknown. A GPU that has no link up at all, or whose fabric is not ready, is the subject of NVL001 and
         NVL005 and is not reported a second time. Unknown products are judged only when all other GPUs are joined
         to each other. No matrix and no P2P status: unknown.
 
@@ -88,6 +88,8 @@ class PairWithoutNvlink(NodeCheck):
         coverage = Coverage(len(seen), len(pairs), "pairs of GPUs")
         if not seen:
             return self.unknown(node, "neither `topo -m` nor a P2P status over NVLink was seen")
+        if not any(pair.joined for pair in seen) and evidence.maybe_mig(node):
+            return self.unknown(node, "no pair has NVLink, which MIG would explain, and whether it is on was not seen")
         lost, inferred = _lost(asked, specs, seen)
         counts = {count.gpu.index: count for count in evidence.count_links(node)}
         reasons = [_explained(pair, counts) for pair in lost]

@@ -22,6 +22,9 @@ ASSUMED = (3, 16)
 NEAR = PathType.PXB
 """On bare metal a GPU and its NIC meet at a PCIe switch, so at PXB or nearer."""
 
+NEEDS_ROOT = "needs root"
+"""How the readers begin the reason when an unprivileged capture lacks a value."""
+
 FLAT_PAIRS = 4
 """GPU-NIC pairs from which `all of them far` counts as a sign without knowing that this is a guest."""
 
@@ -184,6 +187,8 @@ def _has_switch(node: Node, pci: PciDevice) -> bool:
 def _is_dark(pci: PciDevice) -> bool:
     if pci.width.value in NO_WIDTH:
         return True
+    if any(NEEDS_ROOT in fact.why for fact in (pci.gen, pci.width)):
+        return False  # lspci without root hides every link, on bare metal too
     looked = pci.gen.origin is not None or pci.width.origin is not None
     return looked and pci.gen.value is None and pci.max_gen.value is None
 

@@ -36,6 +36,8 @@ class Node:
     links: tuple[Link, ...] = ()
     paths: dict[Pair, Path] = field(default_factory=dict)
     smi_matrix: dict[Pair, Fact[str]] = field(default_factory=dict)
+    pcie_matrix: dict[Pair, Fact[str]] = field(default_factory=dict)
+    """The same words for the way over PCIe alone (`topo -mp`, NVML's common ancestor): silent about NVLink."""
     p2p: dict[str, dict[Pair, Fact[str]]] = field(default_factory=dict)
     events: tuple[KernelEvent, ...] = ()
     processes: tuple[Process, ...] = ()

@@ -284,7 +284,9 @@ def pcie_type(node: Node, one: str, other: str) -> PathType | None:
 
 
 def _matrix_path(node: Node, a: str, b: str) -> Path | None:
-    cell = node.smi_matrix.get((a, b)) or node.smi_matrix.get((b, a))
+    tables = (node.smi_matrix, node.pcie_matrix)
+    cells = (table.get(pair) for table in tables for pair in ((a, b), (b, a)))
+    cell = next((cell for cell in cells if cell is not None and cell.value is not None), None)
     if cell is None or cell.value is None:
         return None
     if cell.value.startswith("NV"):
