@@ -87,8 +87,8 @@ NVML_ERRORS = {
     0: "success", 1: "Uninitialized", 2: "InvalidArgument", 3: "NotSupported", 4: "NoPermission",
     6: "NotFound", 9: "DriverNotLoaded", 10: "Timeout", 12: "LibraryNotFound", 13: "FunctionNotFound",
     15: "GpuIsLost", 16: "ResetRequired", 17: "OperatingSystem", 18: "LibRmVersionMismatch", 19: "InUse",
-    20: "Memory", 21: "NoData", 25: "ArgumentVersionMismatch", 26: "Deprecated", 27: "NotReady",
-    28: "GpuNotFound", 29: "InvalidState", 999: "Unknown",
+    20: "Memory", 21: "NoData", 23: "InsufficientResources", 25: "ArgumentVersionMismatch",
+    26: "Deprecated", 27: "NotReady", 28: "GpuNotFound", 29: "InvalidState", 999: "Unknown",
 }  # fmt: skip
 """nvmlReturn_t by the names of nvidia-ml-py's exceptions; success is spelt as the model has it."""
 
