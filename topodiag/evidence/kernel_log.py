@@ -25,8 +25,11 @@ _CTIME = re.compile(
     r"(?:[a-z]{2,8} *:[a-z]{3,7} *: ?)?\[([A-Z][a-z]{2} [A-Z][a-z]{2} {1,2}[0-9]{1,2} [0-9:]{8} [0-9]{4})\] ?"
 )
 _ISO = re.compile(
+    r"(?:[a-z]{2,8} *:[a-z]{3,7} *: ?)?"
     r"([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2})(?:[.,][0-9]{1,9})?(Z|[+-][0-9]{2}:?[0-9]{2})? "
 )
+_KMSG = re.compile(r"[0-9]{1,5},[0-9]{1,20},([0-9]{1,16}),[^;]{1,100};")
+"""/dev/kmsg itself: level, number, microseconds since boot, flags."""
 _SYSLOG = re.compile(r"[A-Z][a-z]{2} {1,2}[0-9]{1,2} [0-9:]{8} (?:\S{1,255} )?")
 _SENDER = re.compile(r"(?:[A-Za-z0-9_.-]{1,255} )?kernel: ?(?:\[ {0,10}[0-9]{1,10}\.[0-9]{1,9}\] ?)?")
 
@@ -110,6 +113,8 @@ def _split(line: str) -> tuple[float | None, str]:
         when = _ctime(match[1])
     elif match := _ISO.match(line):
         when = _iso(match[1], match[2])
+    elif match := _KMSG.match(line):
+        when = int(match[1]) / 1e6
     else:
         match = _SYSLOG.match(line)
     message = line[match.end() :] if match else line

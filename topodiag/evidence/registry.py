@@ -24,6 +24,7 @@ _SOURCES = {
     "settings": "settings:Settings",
     "lspci": "lspci:Lspci",
     "ibstat": "ibstat:Ibstat",
+    "ibstatus": "ibstatus:Ibstatus",
     "ibv-devinfo": "ibv_devinfo:IbvDevinfo",
     "rdma-link": "rdma_link:RdmaLink",
     "ibdev2netdev": "ibdev2netdev:Ibdev2netdev",
