@@ -12,13 +12,14 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from topodiag.checks.run import fold, run_checks
-from topodiag.evidence.bundle import from_memory, open_evidence
+from topodiag.evidence.bundle import MANIFEST, from_memory, open_evidence
 from topodiag.evidence.reader import ReadNode, read_node
 from topodiag.model.errors import InputError
 from topodiag.model.result import Result
+from topodiag.writing import check_new_folder, check_writable, replacing
 
 if TYPE_CHECKING:
     from topodiag_probes.bundle import Bundle
@@ -27,7 +28,8 @@ Progress = Callable[[str, str, float], None]
 """Called from several threads with `start` or `done`, a probe's name, and its seconds."""
 
 FIXTURE_PREFIX = "fixture:"
-MANIFEST = "manifest.json"
+ARCHIVE = (".tar.gz", ".tgz")
+"""Names by which a bundle is saved as one file; any other is a folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +44,23 @@ class Options:
 
 def diagnose(paths: Sequence[str], *, options: Options | None = None) -> Result:
     """Diagnose captured evidence: bundles, folders, files, `fixture:NAME`, `-`. Raises InputError."""
-    made = []
-    for path in paths:
-        evidence = open_evidence(_resolve(path), sys.stdin.buffer if path == "-" else None)
-        made.append(read_node(evidence))
     if options is not None and options.save is not None:
         raise InputError(options.save, "only a live scan can be saved", hint="leave --from or --save out")
+    made = []
+    for path in paths:
+        evidence = open_evidence(_resolve(path), _stdin() if path == "-" else None)
+        made.append(read_node(evidence))
     return _judge(made)
 
 
 def live(*, options: Options | None = None, on_progress: Progress | None = None) -> Result:
-    """Diagnose this machine: the same code as for a bundle, on a capture that stays in memory."""
+    """Diagnose this machine: the same code as for a bundle, on a capture that stays in memory. Raises InputError."""
     from topodiag_probes.capture import capture  # noqa: PLC0415 - a captured bundle needs no collector
     from topodiag_probes.redact import Redactor  # noqa: PLC0415
 
     chosen = options or Options()
+    if chosen.save is not None:
+        _check_save(chosen.save)
     bundle = capture(
         deadline_s=chosen.deadline_s,
         sample_s=chosen.sample_s,
@@ -82,6 +86,12 @@ def fixture_path(name: str) -> Path:
     return _fixture_root() / name
 
 
+def _stdin() -> BinaryIO:
+    if sys.stdin is None:
+        raise InputError("<stdin>", "is closed", hint="give it a file: topodiag scan --from - < FILE")
+    return sys.stdin.buffer
+
+
 def _fixture_root() -> Path:
     """Inside an installed wheel, or beside the package in a checkout."""
     package = Path(__file__).parent
@@ -93,17 +103,24 @@ def _resolve(path: str) -> str:
     return str(fixture_path(path.removeprefix(FIXTURE_PREFIX))) if path.startswith(FIXTURE_PREFIX) else path
 
 
+def _check_save(path: str) -> None:
+    if path.endswith(ARCHIVE):
+        check_writable(path)
+    else:
+        check_new_folder(path)
+
+
 def _save(bundle: Bundle, path: str) -> None:
     from topodiag_probes.bundle import write_folder, write_tar  # noqa: PLC0415
 
+    if path.endswith(ARCHIVE):
+        with replacing(path) as file:
+            write_tar(bundle, file)
+        return
     try:
-        if path.endswith((".tar.gz", ".tgz")):
-            with Path(path).open("wb") as file:
-                write_tar(bundle, file)
-        else:
-            write_folder(bundle, path)
+        write_folder(bundle, path)
     except OSError as error:
-        raise InputError(path, f"cannot be written: {error.strerror or error}") from None
+        raise InputError(path, f"cannot be written: {error.strerror or error}", hint="it is not whole") from None
 
 
 def _judge(read: Sequence[ReadNode]) -> Result:

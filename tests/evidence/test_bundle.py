@@ -116,7 +116,7 @@ def test_a_member_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pyte
 
 def test_too_many_members_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bundles, "MAX_FILES", 1)
-    with pytest.raises(InputError, match="more than 1 files"):
+    with pytest.raises(InputError, match="more than 1 members"):
         open_evidence(archive(tmp_path / "b.tar.gz", FILES))
 
 

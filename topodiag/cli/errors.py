@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 
 import click
 
@@ -33,6 +34,9 @@ class Outcome:
 def run(command: click.Command, argv: list[str] | None = None) -> int:
     """Run a command line and return its exit code. Never raises, except what click's completion exits with."""
     args = sys.argv[1:] if argv is None else argv
+    if sys.stdout is None:
+        # `>&-`: nobody reads, as with a closed pipe; and no file opened later may become standard output by chance.
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for the rest of the process
     if "_TOPODIAG_COMPLETE" in os.environ:
         command.main(args, prog_name="topodiag")
     reached = Outcome()

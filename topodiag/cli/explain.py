@@ -58,7 +58,9 @@ def explain(ctx: click.Context, check_id: str, color: str, ascii_only: bool, wid
     narrow = Style(min(style.width, MAX_WIDTH), style.color, style.ascii)
     page = Page(narrow)
     page.add(page.text((check.id, "info"), "  "), (check.title, "strong"))
-    draw_docstring(page, inspect.getdoc(check) or "")
+    draw_docstring(
+        page, inspect.cleandoc(check.__doc__ or "\n\nPages are left out under PYTHONOPTIMIZE=2 (python -OO).")
+    )
     print_page(page, sys.stdout)
 
 

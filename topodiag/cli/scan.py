@@ -25,7 +25,7 @@ FAIL_ON = ("info", "warning", "error", "never")
     help="Captured evidence instead of this node: a bundle, a folder, a file of tool output, fixture:NAME, or - for "
     "standard input. Repeat it for several nodes.",
 )
-@click.option("--save", metavar="FILE", help="Keep what was captured as a bundle (.tar.gz, else a folder).")
+@click.option("--save", metavar="FILE", help="Keep what was captured as a bundle (.tar.gz, else a new folder).")
 @click.option("--redact", is_flag=True, help="Replace host names, addresses and serial numbers in what is captured.")
 @click.option("--sample", type=Duration(), metavar="TIME", help="Read counters twice, this far apart (5s, 500ms, 1m).")
 @click.option("--deadline", type=Duration(), metavar="TIME", help="Stop probing after this time (default 20s).")
@@ -64,11 +64,13 @@ def scan(  # noqa: PLR0917 - one parameter per option
 
     Without --from this node is probed: nothing is changed, root is not needed, and what root would have added is said.
     """
-    from topodiag.cli.output import check_writable, opened  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import opened  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.terminal import style_for  # noqa: PLC0415
+    from topodiag.writing import check_writable  # noqa: PLC0415
 
     _refuse_live_options(sources, save=save, redact=redact, sample=sample, deadline=deadline)
-    check_writable(output)
+    if output not in {None, "-"}:
+        check_writable(str(output))
     if sources:
         from topodiag.pipeline import diagnose  # noqa: PLC0415
 
@@ -102,12 +104,9 @@ def _live(
     ascii_only: bool,
     quiet: bool,
 ) -> Result:
-    from topodiag.cli.output import check_writable  # noqa: PLC0415
     from topodiag.cli.progress import spinner  # noqa: PLC0415
     from topodiag.pipeline import Options, live  # noqa: PLC0415
 
-    if save is not None and save.endswith((".tar.gz", ".tgz")):
-        check_writable(save)
     chosen = Options(save=save, redact=redact)
     options = Options(
         deadline_s=chosen.deadline_s if deadline is None else deadline,

@@ -28,6 +28,7 @@ MAX_TOTAL_BYTES = 256 * 2**20
 MAX_FILE_BYTES = 64 * 2**20
 MAX_FILES = 20_000
 MANIFEST = "manifest.json"
+_TOO_LARGE = "refused: a capture of topodiag is far smaller"
 
 
 @dataclass(slots=True)
@@ -47,6 +48,8 @@ class Evidence:
 
 def open_evidence(path: str, stdin: BinaryIO | None = None) -> Evidence:
     """Read one input. Raises InputError for what cannot be read at all."""
+    if not path:
+        raise InputError("''", "names no file", hint="give a bundle, a folder or a text file")
     if path == "-":
         data = (stdin or io.BytesIO()).read(MAX_FILE_BYTES + 1)
         return _from_bytes("<stdin>", _bounded("<stdin>", data))
@@ -56,7 +59,11 @@ def open_evidence(path: str, stdin: BinaryIO | None = None) -> Evidence:
         if stat.S_ISDIR(mode):
             return _from_folder(path, place)
         if not stat.S_ISREG(mode):
-            raise InputError(path, "is neither a file nor a folder", hint="give a bundle, a folder or a text file")
+            raise InputError(
+                path,
+                "is neither a file nor a folder",
+                hint="give a bundle, a folder or a text file; a pipe goes in as --from -",
+            )
         if place.stat().st_size > MAX_TOTAL_BYTES:
             raise InputError(path, f"is larger than {MAX_TOTAL_BYTES >> 20} MiB", hint="is it the right file?")
         data = place.read_bytes()
@@ -65,9 +72,9 @@ def open_evidence(path: str, stdin: BinaryIO | None = None) -> Evidence:
     except PermissionError:
         raise InputError(path, "permission denied", hint="check its mode and owner") from None
     except OSError as error:
-        raise InputError(path, error.strerror or str(error)) from None
+        raise InputError(path, f"cannot be read: {error.strerror or error}", hint="is it the right file?") from None
     except ValueError as error:
-        raise InputError(path.replace("\0", "?"), str(error)) from None
+        raise InputError(path.replace("\0", "?"), f"is not a path: {error}") from None
     return _from_bytes(path, data)
 
 
@@ -78,7 +85,7 @@ def from_memory(path: str, manifest: Mapping[str, Any], files: Mapping[str, byte
 
 def _bounded(path: str, data: bytes) -> bytes:
     if len(data) > MAX_FILE_BYTES:
-        raise InputError(path, f"is larger than {MAX_FILE_BYTES >> 20} MiB")
+        raise InputError(path, f"is larger than {MAX_FILE_BYTES >> 20} MiB", hint="is it the right file?")
     return data
 
 
@@ -114,7 +121,7 @@ class _Limited(io.RawIOBase):
             self._left -= len(piece)
             wanted -= len(piece)
             if self._left < 0:
-                raise InputError(self._path, f"unpacks to more than {MAX_TOTAL_BYTES >> 20} MiB", hint="refused")
+                raise InputError(self._path, f"unpacks to more than {MAX_TOTAL_BYTES >> 20} MiB", hint=_TOO_LARGE)
             pieces.append(piece)
         return b"".join(pieces)
 
@@ -128,8 +135,8 @@ def _from_archive(path: str, raw: BinaryIO | gzip.GzipFile) -> Evidence:
             # One compressed text, not an archive.
             return Evidence(path, blobs=[Blob(path, _bounded(path, first + limited.read()))])
         with tarfile.open(fileobj=_Rewound(first, limited), mode="r|") as archive:
-            for member in archive:
-                _refuse(path, member, len(files))
+            for count, member in enumerate(archive):
+                _refuse(path, member, count)
                 if member.isfile():
                     stream = archive.extractfile(member)
                     files[_clean(member.name)] = stream.read() if stream else b""
@@ -169,12 +176,15 @@ def _refuse(path: str, member: tarfile.TarInfo, count: int) -> None:
         raise InputError(path, f"member {name!r} lies outside the bundle", hint="refused: not made by topodiag")
     if member.issym() or member.islnk():
         raise InputError(path, f"member {name!r} is a link", hint="refused: bundles hold plain files only")
+    if member.issparse():
+        # Its holes take no room in the archive and all of it in memory: 5 KiB can claim any size.
+        raise InputError(path, f"member {name!r} is a sparse file", hint="refused: pack it again without tar -S")
     if not (member.isfile() or member.isdir()):
         raise InputError(path, f"member {name!r} is a device or pipe", hint="refused: bundles hold plain files only")
     if member.size > MAX_FILE_BYTES:
-        raise InputError(path, f"member {name!r} is larger than {MAX_FILE_BYTES >> 20} MiB", hint="refused")
+        raise InputError(path, f"member {name!r} is larger than {MAX_FILE_BYTES >> 20} MiB", hint=_TOO_LARGE)
     if count >= MAX_FILES:
-        raise InputError(path, f"holds more than {MAX_FILES} files", hint="refused: is it a bundle?")
+        raise InputError(path, f"holds more than {MAX_FILES} members", hint="refused: is it a bundle?")
 
 
 def _without_top_folder(files: dict[str, bytes]) -> dict[str, bytes]:
@@ -201,7 +211,8 @@ def _from_folder(path: str, place: Path) -> Evidence:
                 continue
             total += status.st_size
             if len(files) >= MAX_FILES or total > MAX_TOTAL_BYTES:
-                raise InputError(path, f"holds more than {MAX_FILES} files or {MAX_TOTAL_BYTES >> 20} MiB")
+                limits = f"holds more than {MAX_FILES} files or {MAX_TOTAL_BYTES >> 20} MiB"
+                raise InputError(path, limits, hint="give the folder of one capture, without others beside it")
             try:
                 files[file.relative_to(place).as_posix()] = file.read_bytes()
             except OSError as error:
@@ -218,9 +229,10 @@ def _assembled(path: str, files: dict[str, bytes]) -> Evidence:
     try:
         manifest = json.loads(files[MANIFEST].decode("utf-8", errors="replace"))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}/{MANIFEST}", f"is not JSON: {error}", hint="is the bundle whole?") from None
+        why = str(error) if isinstance(error, json.JSONDecodeError) else "too deep, or a number too long"
+        raise InputError(f"{path}/{MANIFEST}", f"is not JSON: {why}", hint="is the bundle whole?") from None
     if not isinstance(manifest, dict):
-        raise InputError(f"{path}/{MANIFEST}", "is not a manifest")
+        raise InputError(f"{path}/{MANIFEST}", "is not a manifest", hint="is it a topodiag bundle?")
     return _with_manifest(path, manifest, files)
 
 

@@ -1,0 +1,210 @@
+"""What a user may give by mistake or malice: one line that names it, exit code 2, no traceback, bounded memory."""
+
+import gzip
+import io
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from pathlib import Path
+
+import pytest
+
+HEALTHY = "fixture:dgx-h100-healthy"
+MANIFEST = json.dumps({"schema": "1.0", "host": "h", "items": []}).encode()
+MEMORY = 1 << 30
+"""Address space of the child, bytes: four times the most that a bundle may unpack to."""
+
+
+def limited():
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
+def scan(*args, **kwargs):
+    """The real program, whose memory is limited."""
+    argv = [sys.executable, "-m", "topodiag.cli", "scan", *map(str, args)]
+    kwargs = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | kwargs
+    return subprocess.run(argv, text=True, timeout=60, check=False, preexec_fn=limited, **kwargs)
+
+
+def refused(done, *words):
+    assert done.returncode == 2
+    assert not done.stdout
+    said = done.stderr.splitlines()
+    assert said[0].startswith("topodiag: error: ")
+    assert len(said) <= 2
+    assert all(word in done.stderr for word in words), done.stderr
+
+
+def archive(path, *members):
+    with tarfile.open(path, "w:gz", format=tarfile.PAX_FORMAT) as packed:
+        for member, data in members:
+            member.size = len(data)
+            packed.addfile(member, io.BytesIO(data))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "words"),
+    [
+        ("empty", b"", "is empty"),
+        ("blank", b" \n\n", "is empty"),
+        ("picture.png", b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 20, "no kind that topodiag knows"),
+        ("cut.tar.gz", gzip.compress(os.urandom(5000))[:2000], "damaged archive"),
+        ("junk.gz", b"\x1f\x8b" + bytes(1000), "damaged archive"),
+    ],
+)
+def test_a_file_that_is_no_evidence_is_named(tmp_path, name, data, words):
+    (tmp_path / name).write_bytes(data)
+    refused(scan("--from", tmp_path / name), name, words)
+
+
+def test_a_path_that_is_not_there_is_named():
+    refused(scan("--from", "/nonexistent/bundle.tar.gz"), "/nonexistent/bundle.tar.gz", "no such file")
+
+
+def test_an_empty_name_is_not_this_folder():
+    refused(scan("--from", ""), "names no file")
+
+
+def test_a_bomb_is_refused_before_it_fills_the_memory(tmp_path):
+    with gzip.open(tmp_path / "bomb.gz", "wb") as bomb:
+        for _ in range(300):
+            bomb.write(bytes(1 << 20))
+    refused(scan("--from", tmp_path / "bomb.gz"), "bomb.gz", "unpacks to more than")
+
+
+def test_a_sparse_member_is_refused_whatever_size_it_claims(tmp_path):
+    member = tarfile.TarInfo("holes")
+    member.pax_headers = {
+        "GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "holes",
+        "GNU.sparse.realsize": str(50 << 20),
+    }  # fmt: skip
+    made = archive(tmp_path / "b.tar.gz", *[(member, f"1\n{50 << 20}\n0\n".encode().ljust(512, b"\0"))] * 100)
+    refused(scan("--from", made), "b.tar.gz", "'holes' is a sparse file")
+
+
+def test_folders_count_as_members_too(tmp_path):
+    folders = [(tarfile.TarInfo(f"d{number}"), b"") for number in range(20_001)]
+    for member, _ in folders:
+        member.type = tarfile.DIRTYPE
+    refused(scan("--from", archive(tmp_path / "b.tar.gz", *folders)), "b.tar.gz", "more than 20000 members")
+
+
+@pytest.mark.parametrize("deep", [b"[" * 200_000, b'{"schema": "1.0", "x": ' + b"9" * 1_000_000 + b"}"])
+def test_a_manifest_that_python_cannot_hold_is_not_json(tmp_path, deep):
+    made = archive(tmp_path / "b.tar.gz", (tarfile.TarInfo("manifest.json"), deep))
+    refused(scan("--from", made), "manifest.json: is not JSON", "is the bundle whole?")
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/full"])
+def test_a_device_is_no_evidence(device):
+    refused(scan("--from", device), device, "neither a file nor a folder")
+
+
+def test_a_named_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    refused(scan("--from", tmp_path / "pipe"), "neither a file nor a folder", "--from -")
+
+
+def test_a_folder_that_holds_itself_ends(tmp_path):
+    (tmp_path / "topo.txt").write_text("hello\n")
+    (tmp_path / "again").symlink_to(tmp_path)
+    refused(scan("--from", tmp_path), "no kind that topodiag knows")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_what_may_not_be_read_is_named(tmp_path):
+    (tmp_path / "secret.txt").write_text("x")
+    (tmp_path / "secret.txt").chmod(0)
+    refused(scan("--from", tmp_path / "secret.txt"), "secret.txt", "permission denied", "mode and owner")
+    refused(scan("--from", tmp_path), "secret.txt", "mode and owner")
+
+
+def test_closed_standard_input_is_said():
+    program = [sys.executable, "-m", "topodiag.cli", "scan", "--from", "-"]
+    done = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$@" <&-', "sh", *program], capture_output=True, text=True, timeout=60, check=False
+    )
+    refused(done, "<stdin>", "is closed")
+
+
+def test_closed_standard_output_keeps_the_verdict():
+    program = [sys.executable, "-m", "topodiag.cli", "scan", "--from", HEALTHY]
+    done = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$@" >&-', "sh", *program], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_bundle_does_not_mix_with_what_is_there(tmp_path):
+    (tmp_path / "mine.txt").write_text("x")
+    refused(scan("--save", tmp_path), "something in it", "new or an empty folder")
+    refused(scan("--save", tmp_path / "mine.txt"), "is a file", ".tar.gz")
+    refused(scan("--save", tmp_path / "no" / "bundle"), "its folder does not exist")
+    refused(scan("--save", "/dev/full"), "/dev/full")
+    assert [each.name for each in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_a_report_that_cannot_be_written_is_said():
+    refused(scan("--from", HEALTHY, "--output", "/dev/full"), "/dev/full", "No space left")
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"LC_ALL": "C"},
+        {"PYTHONIOENCODING": "ascii"},
+        {"PYTHONIOENCODING": "latin-1"},
+        {"LC_ALL": "xx_YY.NONE"},
+        {"COLUMNS": "1"},
+        {"COLUMNS": "-7"},
+        {"COLUMNS": "9" * 99},
+        {"HOME": "", "TERM": ""},
+    ],
+)
+def test_no_environment_stops_the_report(env):
+    done = scan("--from", HEALTHY, env=os.environ | env)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "GPU7" in done.stdout
+
+
+def test_a_file_name_that_is_not_utf8_is_named_without_its_bytes():
+    refused(scan("--from", os.fsdecode(b"\xff\xfe.tar.gz")), ".tar.gz", "no such file")
+
+
+def test_an_almost_empty_deadline_still_gives_a_report():
+    done = scan("--deadline", "1ms", "--fail-on", "never")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "not observed" in done.stdout
+
+
+def test_ctrl_c_during_a_capture_leaves_no_command_behind(tmp_path):
+    begun = tmp_path / "begun"
+    hung = tmp_path / "nvidia-smi"
+    hung.write_text(f"#!/bin/sh\ntrap '' INT TERM\necho $$ > {begun}.part && mv {begun}.part {begun}\nsleep 60\n")
+    hung.chmod(0o755)
+    env = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    argv = [sys.executable, "-m", "topodiag.cli", "scan"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) as child:
+        while not begun.exists():
+            assert child.poll() is None
+            time.sleep(0.02)
+        child.send_signal(signal.SIGINT)
+        assert child.communicate(timeout=30) == ("", "topodiag: interrupted\n")
+    assert child.returncode == 130
+    assert is_gone(int(begun.read_text()))
+
+
+def is_gone(pid):
+    """Whether a process ends within ten seconds; a zombie has ended."""
+    status = Path(f"/proc/{pid}/status")
+    for _ in range(500):
+        if not status.exists() or "State:\tZ" in status.read_text():
+            return True
+        time.sleep(0.02)
+    return False

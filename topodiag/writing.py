@@ -1,0 +1,61 @@
+"""Files that appear whole or not at all, and a refusal before the work where they cannot."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from topodiag.model.errors import InputError
+
+
+def check_writable(path: str) -> None:
+    """Fail now rather than after a scan: the folder must be there, and the file must not be a folder."""
+    place = Path(path)
+    if place.is_dir():
+        raise InputError(path, "is a folder, not a file to write to", hint="name a file in it")
+    _check_place(path, place)
+
+
+def check_new_folder(path: str) -> None:
+    """The same of a folder to be filled: what is in it already would mix with what is to come."""
+    place = Path(path)
+    if place.exists() and not place.is_dir():
+        raise InputError(path, "is a file, not a folder to write to", hint="for a bundle in one file: NAME.tar.gz")
+    _check_place(path, place)
+    with suppress(OSError):  # a folder that one may write to and not list
+        if place.is_dir() and any(place.iterdir()):
+            raise InputError(path, "is a folder with something in it", hint="name a new or an empty folder")
+
+
+def _check_place(path: str, place: Path) -> None:
+    if not place.parent.is_dir():
+        raise InputError(path, "cannot be written: its folder does not exist", hint="make it first")
+    if not os.access(place if place.exists() else place.parent, os.W_OK):
+        raise InputError(path, "cannot be written: permission denied", hint="name a place that you may write to")
+
+
+@contextmanager
+def replacing(path: str) -> Iterator[BinaryIO]:
+    """The stream to write to. A regular file is written beside its place and then moved there, as the textfile
+    collector of node_exporter asks; a device or a pipe is written directly. Raises InputError."""
+    place = Path(path)
+    try:
+        if place.exists() and not place.is_file():
+            with place.open("wb") as stream:
+                yield stream
+            return
+        fresh = place.with_name(f".{place.name}.{os.getpid()}.tmp")
+        try:
+            with fresh.open("wb") as stream:
+                yield stream
+            fresh.replace(place)
+        finally:
+            with suppress(OSError):
+                fresh.unlink(missing_ok=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise InputError(path, f"cannot be written: {error.strerror or error}", hint="nothing was kept") from None
