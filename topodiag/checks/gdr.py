@@ -20,7 +20,7 @@ from topodiag.checks.common import (
 )
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.virtual_pci import is_flat
-from topodiag.model.devices import Gpu, Nic
+from topodiag.model.devices import Gpu, Nic, PciKind
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.links import PathType
 from topodiag.model.node import Node
@@ -160,7 +160,8 @@ class GdrTooFar(NodeCheck):
         No RDMA NIC for the job's traffic; GeForce. Grace machines, where `topo -m` says SYS by design and NCCL goes
         over C2C. A GPU that NVLink joins to one with a near NIC: NCCL's rings leave the node there, or pass its
         traffic on (PXN). NCCL_NET_GDR_LEVEL already allows the distance. A flattened guest (TOP003), whose
-        distances are invented: unknown, like distances that were not seen.
+        distances are invented: unknown, like distances that were not seen. Where no GPU shares a PCIe switch with any
+        NIC the machine is built so: told at level info.
 
     How to confirm
         nvidia-smi topo -m                            PIX or PXB in the GPU's row is near enough
@@ -206,9 +207,11 @@ class GdrTooFar(NodeCheck):
         groups: dict[PathType, list[Nearest]] = defaultdict(list)
         for at in named:
             groups[at.kind or PathType.DIS].append(at)
-        return self.found(node, [self._report(node, kind, group, coverage) for kind, group in groups.items()], coverage)
+        built_so = not near and not any(_beside_a_nic(node, gpu) for gpu in gpus)
+        found = [self._report(node, kind, group, coverage, built_so) for kind, group in groups.items()]
+        return self.found(node, found, coverage)
 
-    def _report(self, node: Node, kind: PathType, group: list[Nearest], coverage: Coverage) -> Finding:
+    def _report(self, node: Node, kind: PathType, group: list[Nearest], coverage: Coverage, built_so: bool) -> Finding:
         labels = [at.gpu.label for at in group]
         nics = list(dict.fromkeys(at.nic.name for at in group if at.nic is not None))
         words = sorted({at.said.value or kind.name for at in group})
@@ -219,8 +222,9 @@ class GdrTooFar(NodeCheck):
             text += f" for each byte of a {rate / 8:g} GB/s NIC"
         return self.finding(
             node,
-            Severity.WARNING,
-            f"{spell(labels)} {verb} no RDMA NIC within {GDR_LEVEL.name}: the nearest is {'/'.join(words)} away",
+            Severity.INFO if built_so else Severity.WARNING,
+            f"{spell(labels)} {verb} no RDMA NIC within {GDR_LEVEL.name}: the nearest is {'/'.join(words)} away"
+            + (", as this machine is built" if built_so else ""),
             observed=f"nearest NIC {', '.join(nics[:4])} at {'/'.join(words)}",
             expected=f"a NIC at PIX or PXB; NCCL uses GPUDirect RDMA up to {GDR_LEVEL.name} (src/graph/paths.cc v2.30)",
             fix=(
@@ -234,6 +238,16 @@ class GdrTooFar(NodeCheck):
             coverage=coverage,
             confidence=Confidence.HIGH if all(gpu_spec(at.gpu) for at in group) else Confidence.MEDIUM,
         )
+
+
+def _beside_a_nic(node: Node, gpu: Gpu) -> bool:
+    """Whether some NIC on the bus, in use or not, hangs below a PCIe switch with this GPU."""
+
+    def switches(bus_id: str) -> set[str]:
+        return {bridge.bus_id for bridge in node.ancestors(bus_id)[:-1]}  # the last one is the root port
+
+    mine = switches(gpu.bus_id) if gpu.bus_id else set()
+    return any(mine & switches(bus_id) for bus_id, fn in node.pci.items() if fn.kind is PciKind.NIC)
 
 
 def _parties(node: Node) -> tuple[tuple[Gpu, ...], tuple[Nic, ...], str]:

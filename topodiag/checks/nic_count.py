@@ -25,7 +25,7 @@ GPUS_PER_RAIL_NIC = 2
 OPTIONAL_NICS = 4
 """Instance types with fewer NICs for the job than this are often run without any RDMA, on purpose."""
 
-LISTS = frozenset({"sys-infiniband", "ibstat", "ibv-devinfo", "rdma-link", "ibdev2netdev"})
+LISTS = frozenset({"sys-infiniband", "ibstat", "ibstatus", "ibv-devinfo", "rdma-link", "ibdev2netdev"})
 """Kinds of evidence that name every RDMA device of a node."""
 
 
@@ -97,8 +97,10 @@ class MissingComputeNic(NodeCheck):
             return self.not_applicable(node, "no RDMA NIC, and nothing says that there should be one")
         if not present and not node.read & LISTS and node.read:
             return self.unknown(node, "which RDMA devices there are is not in the evidence")
-        if node.os.container.get("none") != "none":
-            return self.unknown(node, f"in a container ({node.os.container.value}), which may not see all NICs")
+        container = node.os.container.value
+        if container != "none" and (container or "os-state" in node.read):
+            where = f"in a container ({container})" if container else "perhaps in a container"
+            return self.unknown(node, f"{where}, which may not see all NICs")
         return self.found(node, [self._report(node, gap, present, sides)])
 
     def _report(self, node: Node, gap: Gap, present: Sequence[Nic], sides: Sequence[str]) -> Finding:
@@ -111,7 +113,7 @@ class MissingComputeNic(NodeCheck):
         words = f"{lost:g} of {full:g} GB/s" if lost else "its share"
         return self.finding(
             node,
-            Severity.WARNING if gap.virtual else Severity.ERROR,
+            (Severity.WARNING if present else Severity.INFO) if gap.virtual else Severity.ERROR,
             f"{len(present)} of {plural(total, 'compute NIC')} present{rail}{seen}",
             observed=f"{plural(len(present), 'compute NIC')}{rail}{seen}",
             expected=gap.expected,
@@ -149,7 +151,14 @@ def _system(node: Node) -> SystemSpec | None:
 
 def _by_datasheet(node: Node, present: Sequence[Nic]) -> Gap | None:
     spec = _system(node)
-    if spec is None or spec.compute_nics <= len(present):
+    if spec is None:
+        return None
+    if len(node.gpus) < spec.gpus:
+        # A job that holds a part of the GPUs: NICs beside the others may have been taken for storage.
+        kinds = {product(nic) for nic in present}
+        alike = [nic for nic in node.nics if nic.role is NicRole.STORAGE and product(nic) in kinds]
+        present = [*present, *alike]
+    if spec.compute_nics <= len(present):
         return None
     if spec.virtual and spec.compute_nics < OPTIONAL_NICS:
         return None

@@ -105,7 +105,7 @@ class VirtualPciTree(NodeCheck):
         coverage = Coverage(known, len(devices), "GPUs and NICs in the PCI tree")
         finding = self.finding(
             node,
-            Severity.WARNING if nics or len(node.gpus) > 1 else Severity.INFO,
+            Severity.WARNING if nics else Severity.INFO,
             "the PCI tree is flattened"
             + (f" by virtualisation ({node.os.virtualization.value})" if node.is_vm else ", as in a virtual machine")
             + ": NCCL will guess",

@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+from topodiag.evidence.assemble.graph import chain
 from topodiag.hardware import catalog
-from topodiag.model.devices import Nic, NicRole
+from topodiag.model.devices import Nic, NicRole, PciKind
 from topodiag.model.links import PathType
 from topodiag.model.node import Node
+
+NVIDIA_VENDOR = 0x10DE
+"""PCI vendor id: the display function of a server's management controller is no GPU."""
 
 Family = tuple[str, str]
 """Product and link layer: NICs of one family were bought for one purpose."""
@@ -63,11 +67,22 @@ def _family(nic: Nic) -> Family:
 
 
 def _near_gpu(node: Node, nic: Nic) -> bool:
+    """Whether a GPU is below the same PCIe switch: any on the bus, for a job or a guest may hold a part of them."""
+    mine = set(chain(node, nic.bus_id)) if nic.bus_id else set()
+    if mine and any(mine & set(chain(node, bus_id)) for bus_id in _gpu_functions(node)):
+        return True
     for gpu in node.gpus:
         path = node.paths.get((gpu.label, nic.name))
         if path is not None and PathType.PIX <= path.type <= PathType.PXB:
             return True
     return False
+
+
+def _gpu_functions(node: Node) -> set[str]:
+    seen = {gpu.bus_id for gpu in node.gpus if gpu.bus_id}
+    return seen | {
+        bus_id for bus_id, fn in node.pci.items() if fn.kind is PciKind.GPU and fn.vendor.value == NVIDIA_VENDOR
+    }
 
 
 def _chosen_families(candidates: list[Nic], near: set[str]) -> set[Family]:
