@@ -32,6 +32,14 @@ def test_a_port_has_its_interface_and_the_interface_its_state() -> None:
     assert draft.netdev("ens1f1np1").offers["operstate"][0].value == "down"
 
 
+def test_columns_widened_by_another_tool_read_the_same() -> None:
+    text = "mlx5_0   port  1  ==>  ens1f0np0    (Up)\nmlx5_10  port  1  ==>  ens1f1np1    (Down)  # spare\n"
+    assert Ibdev2netdev().recognises(text)
+    draft = filled(text)
+    assert draft.netdev("ens1f1np1").offers["operstate"][0].value == "down"
+    assert draft.nic(rdma="mlx5_10").child("port", 1).offers["netdev"][0].value == "ens1f1np1"
+
+
 def test_the_short_form_says_nothing_of_the_port_state() -> None:
     assert set(filled(SHORT).nic(rdma="mlx5_1").child("port", 1).offers) == {"netdev"}
 

@@ -24,7 +24,11 @@ _LEFT = re.compile(
     r"(?:\s*\(\s*(?P<state>[A-Za-z_]{2,16})\s*\))?\s*\Z"
 )
 _FIRMWARE = re.compile(r"(?:^|\s)fw\s+(\S{1,40})\s*\Z")
-_MARK = re.compile(r"^[^\n]{1,400}? port [0-9]{1,3}(?: \([A-Z_ ]{2,16}\))? ==> \S{1,64} \((?:Up|Down)\)", re.MULTILINE)
+_MARK = re.compile(
+    r"^[^\n]{1,400}? port {1,20}[0-9]{1,3}(?: \([A-Z_ ]{2,16}\))? {1,20}==> {1,20}\S{1,64} {1,40}\((?:Up|Down)\)",
+    re.MULTILINE,
+)
+"""Also as `column -t` widens it."""
 
 
 class Ibdev2netdev(Source[RdmaRecord]):

@@ -13,6 +13,7 @@ _SOURCES = {
     "processes": "processes:Processes",
     "nvidia-smi-xml": "nvidia_smi_xml:NvidiaSmiXml",
     "nvidia-smi-q": "nvidia_smi_q_text:NvidiaSmiQText",
+    "nvidia-smi": "nvidia_smi_table:NvidiaSmiTable",
     "nvidia-smi-nvlink": "nvidia_smi_nvlink:NvidiaSmiNvlink",
     "nvidia-smi-p2p": "nvidia_smi_p2p:NvidiaSmiP2p",
     "nvidia-smi-topo": "nvidia_smi_topo:NvidiaSmiTopo",

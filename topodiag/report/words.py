@@ -15,7 +15,9 @@ from topodiag.model.result import Result
 NVIDIA = 0x10DE
 """PCI vendor id of NVIDIA (PCI-SIG member list)."""
 
-_SMI_KINDS = frozenset({"nvidia-smi-xml", "nvidia-smi-q", "nvidia-smi-topo", "nvidia-smi-nvlink", "nvidia-smi-p2p"})
+_SMI_KINDS = frozenset(
+    {"nvidia-smi", "nvidia-smi-xml", "nvidia-smi-q", "nvidia-smi-topo", "nvidia-smi-nvlink", "nvidia-smi-p2p"}
+)
 
 
 def plural(count: int, one: str, many: str = "") -> str:
