@@ -12,6 +12,7 @@ from topodiag.evidence.assemble import assemble
 from topodiag.evidence.bundle import Evidence
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Item, Source
+from topodiag.evidence.launcher import without_prefix
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
 from topodiag.model.node import Node
@@ -72,6 +73,9 @@ def _read(blob: Blob, draft: NodeDraft, unread: list[UnreadLine]) -> list[Input]
         kinds: tuple[str, ...] = (blob.item.kind,)
     else:
         kinds = registry.recognise(blob.text)
+        bare = None if kinds else without_prefix(blob)
+        if bare is not None:
+            blob, kinds = bare, registry.recognise(bare.text)
     sources = [source for kind in kinds if (source := registry.source(kind)) is not None]
     if not sources:
         lines = blob.data.count(b"\n") + 1
