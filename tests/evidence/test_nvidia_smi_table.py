@@ -50,6 +50,10 @@ def test_the_table_and_the_list_are_told_from_their_lines(text: str) -> None:
     assert registry.recognise(text) == ("nvidia-smi",)
 
 
+def test_a_table_in_the_middle_of_other_words_is_not_claimed() -> None:
+    assert registry.recognise(f"gpu-001: {TITLE}\n") == ()
+
+
 def test_a_list_with_links_below_its_gpus_is_nvlinks_text() -> None:
     text = "GPU 0: NVIDIA H100 (UUID: GPU-11111111-2222-3333-4444-555555555550)\n\t Link 0: 26.562 GB/s\n"
     assert registry.recognise(text) == ("nvidia-smi-nvlink",)

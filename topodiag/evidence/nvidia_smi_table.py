@@ -22,7 +22,7 @@ MAX_GPUS = 256
 MAX_LINE = 400
 
 _BUS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]"
-_TITLE = re.compile(r"\| NVIDIA-SMI [0-9N]")
+_TITLE = re.compile(r"^[>\t ]{0,20}\| NVIDIA-SMI [0-9N]", re.MULTILINE)
 _DRIVER = re.compile(r"(?:Driver|KMD) Version: {1,20}([0-9][0-9.]{2,20})")
 _CUDA = re.compile(r"CUDA (?:UMD )?Version: {1,20}([0-9]{1,3}\.[0-9]{1,3})")
 _NAMED = re.compile(r" {1,4}([0-9]{1,3}) {1,4}(\S[^|]{0,80}?) +(On|Off|N/A|WDDM|TCC|MCDM) *\Z")
