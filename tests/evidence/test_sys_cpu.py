@@ -48,7 +48,7 @@ def test_an_x86_machine_is_named_as_its_cpuinfo_does() -> None:
         "name": "Intel(R) Xeon(R) Platinum 8480C", "count": 224, "sockets": 2,
     }  # fmt: skip
     assert {name: value(draft.single("cpu"), name) for name in wanted} == wanted
-    assert place(draft.single("cpu"), "model") == (11, "= proc/cpuinfo\tmodel\t\t: 143")
+    assert place(draft.single("cpu"), "model") == (11, "proc/cpuinfo\tmodel\t\t: 143")
     assert parsed.unread == []
 
 

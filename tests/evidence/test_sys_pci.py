@@ -49,7 +49,7 @@ def test_every_attribute_of_a_function_is_offered() -> None:
 def test_a_fact_names_the_line_that_it_was_read_from() -> None:
     draft, _ = read("sys-pci", GPU)
     line, text = place(draft.pci("0000:16:00.0"), "width")
-    assert (line, text) == (8, f"= {AT}/current_link_width\t8")
+    assert (line, text) == (8, f"{AT}/current_link_width\t8")
 
 
 def test_aer_counters_keep_the_kernels_names_and_totals_are_totals() -> None:
@@ -135,6 +135,7 @@ def test_the_config_space_gives_acs_and_port_type() -> None:
     draft, _ = read("sys-pci", f"x {AT}/config\t{bytes(config()).hex()}\n")
     bridge = draft.pci("0000:16:00.0")
     assert (value(bridge, "acs"), value(bridge, "port_type")) == (0x1D, "downstream")
+    assert place(bridge, "acs")[1].endswith("/config\tACSCtl 0x001d")
 
 
 def test_sixty_four_bytes_of_config_space_need_root_for_more() -> None:

@@ -8,9 +8,6 @@ from topodiag.evidence.draft import Entity
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.tree import Tree, TreeFile, read_tree
 
-_OPERATORS = {True: "d", False: "="}
-
-
 @dataclass(frozen=True, slots=True)
 class Reading:
     """One value of one subject (`0000:1b:00.0`, `numa 0`, `os`), or why there is none (`value is None`)."""
@@ -41,15 +38,19 @@ def read_readings(blob: Blob) -> tuple[Tree, Parsed[Reading]]:
 
 
 def quote(file: TreeFile, text: str | None = None) -> str:
-    """A file as its line stands in the tree, for an origin; `text` picks one line of several."""
+    """A file's path and what it says, for an origin: its line in the tree without the operator.
+
+    `text` picks one line of several, or says what was read out of bytes.
+    """
     if file.link is not None:
-        return f"> {file.path}\t{file.link}"
+        return f"{file.path} -> {file.link}"
+    if text:
+        return f"{file.path}\t{text}"
     if file.data is not None:
-        return f"x {file.path}\t{file.data[:32].hex()}"
+        return f"{file.path}\t{file.data[:32].hex()}"
     if file.error is not None and not file.lines:
-        return f"! {file.path}\t{file.error}"
-    shown = text if text is not None else (file.lines[0][1] if file.lines else "")
-    return f"{_OPERATORS[file.is_dir and not file.lines]} {file.path}\t{shown}"
+        return f"{file.path}\t{file.error}"
+    return f"{file.path}\t{file.lines[0][1] if file.lines else ''}".rstrip()
 
 
 def value_line(file: TreeFile) -> tuple[int, str]:

@@ -212,7 +212,8 @@ def _read_config(bus_id: str, files: dict[str, TreeFile], notes: Notes) -> None:
         ("port_type", config.port_type, config.port_type_why),
     ):
         if value is not None:
-            notes.take(bus_id, name, value, file)
+            shown = f"ACSCtl {value:#06x}" if name == "acs" else f"port type {value}"
+            notes.take(bus_id, name, value, file, (file.at, shown))
         else:
             notes.miss(bus_id, name, why, file)
     # The kernel's own words on the link win; the registers stand in where it has no such files (before 4.13).
