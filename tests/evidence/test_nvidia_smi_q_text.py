@@ -34,6 +34,9 @@ GPU = """GPU 00000000:{bus}:00.0
     GPU UUID                              : GPU-11111111-2222-3333-4444-5555555555{bus}
     Minor Number                          : 3
     Board Part Number                     : 692-2G520-0200-000
+    GPU Virtualization Mode
+        Virtualization Mode               : Pass-Through
+        Host VGPU Mode                    : N/A
     GPU Recovery Action                   : None
     PCI
         Bus Id                            : 00000000:{bus}:00.0
@@ -227,6 +230,16 @@ def test_old_drivers_total_single_and_double_bit_errors() -> None:
     )
     gpu = filled(text).gpu(index=0)
     assert (count(gpu, "ecc_volatile_corrected"), count(gpu, "ecc_volatile_uncorrected")) == ([5], [0])
+
+
+@pytest.mark.parametrize(
+    ("mode", "word"), [("Pass-Through", "GPU pass-through"), ("VGPU", "vGPU"), ("None", None), ("Host VGPU", None)]
+)
+def test_a_gpu_that_is_passed_through_tells_a_guest_and_no_other_mode_tells_bare_metal(
+    mode: str, word: str | None
+) -> None:
+    text = HEAD.format(count=1) + GPU.format(bus="1B").replace("Pass-Through", mode)
+    assert best(filled(text).single("os"), "virtualization") == ([word] if word else [])
 
 
 @settings(max_examples=60, deadline=None)

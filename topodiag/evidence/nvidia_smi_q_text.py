@@ -51,6 +51,7 @@ _PATHS = {
     "mig_mode/current": "mig_mode/current_mig",
     "compute_mode": "compute_mode",
     "gpu_c2c_mode": "c2c_mode",
+    "gpu_virtualization_mode/virtualization_mode": "gpu_virtualization_mode/virtualization_mode",
     "performance_state": "performance_state",
     "utilization/gpu": "utilization/gpu_util",
     "gpu_recovery_action": "gpu_recovery_action",

@@ -21,6 +21,7 @@ _REASON = re.compile(r"clocks_(?:event|throttle)_reasons/clocks_(?:event|throttl
 _REASON_SPELLINGS = {"display_clock_setting": "display_clocks_setting", "user_defined_clocks": EVENT_REASONS[0x2]}
 _FABRIC_STATES = {"not started": "not_started", "in progress": "in_progress", "completed": "completed"}
 _HEALTH = {"healthy": "healthy", "unhealthy": "unhealthy", "limited capacity": "limited", "limited": "limited"}
+_GUESTS = {"pass-through": "GPU pass-through", "vgpu": "vGPU"}
 _FLAGS = {"enabled": True, "disabled": False}
 
 _VERSIONS = {
@@ -59,6 +60,7 @@ def fill_report(blob: Blob, records: Sequence[XmlRecord], draft: NodeDraft, *, o
         made = _Gpu(blob, gpu, entity)
         made.identity(uuid)
         made.state()
+        made.guest(draft)
         made.fabric()
         made.memory_errors()
         if bus_id is not None:
@@ -140,6 +142,13 @@ class _Gpu:
         if lost is not None:
             field = next(field for field in self.fields.values() if lost in field.text)
             self._offer(self.entity, "lost", field, f"GPU {lost[4:].lower()}")
+
+    def guest(self, draft: NodeDraft) -> None:
+        """A GPU that is passed through says that this is a guest. `None` proves no bare metal: it is not offered."""
+        field = self.fields.get("gpu_virtualization_mode/virtualization_mode")
+        word = _GUESTS.get(field.text.strip().lower()) if field is not None else None
+        if field is not None and word is not None:
+            draft.single("os").offer("virtualization", word, self.blob.origin(field.line, field.quote))
 
     def _throttle(self) -> None:
         seen = {match[1]: field for path, field in self.fields.items() if (match := _REASON.match(path))}
