@@ -10,10 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from topodiag.model.devices import Gpu, Nic
+from topodiag.model.devices import Gpu, Nic, NumaNode
 from topodiag.model.finding import Cost, Coverage, Severity, Where
+from topodiag.model.links import Path, PathType
 from topodiag.model.node import Node
-from topodiag.model.provenance import NotObserved, Origin, known
+from topodiag.model.provenance import NotObserved, Origin, known, unknown
 from topodiag.model.result import Result, UnreadLine
 from topodiag.report.interface import Style
 from topodiag.report.registry import report
@@ -113,6 +114,32 @@ def test_gpus_of_unknown_numa_nodes_stand_under_their_cpus():
     gpus = tuple(replace(gpu, numa=machines.unknown("no column for it")) for gpu in result.nodes[0].gpus)
     text = table(replace(result, nodes=(replace(result.nodes[0], gpus=gpus),)))
     assert text.index("\ncpus 0-31\n") < text.index("GPU1 ") < text.index("\ncpus 32-63\n") < text.index("GPU2 ")
+
+
+def test_a_device_without_affinity_stands_under_the_only_numa_node():
+    nic = Nic("eth0", "0000:00:03.0", numa=known(-1))
+    numa = (NumaNode(0, cpus=known("0-1")), NumaNode(1, cpus=known("")))
+    text = table(Result(nodes=(Node(host="vm", nics=(nic,), numa=numa),)))
+    assert line_with(text, "NUMA 0").strip() == "NUMA 0  cpus 0-1"
+    assert "NUMA unknown" not in text
+
+
+def test_numa_nodes_with_cpus_are_drawn_with_nothing_beside_them_too():
+    numa = (NumaNode(0, cpus=known("0-3")), NumaNode(1, cpus=known("4-7")), NumaNode(2, cpus=known("")))
+    text = table(Result(nodes=(Node(host="cpu", numa=numa),)))
+    assert [line for line in text.splitlines() if "NUMA" in line] == ["NUMA 0  cpus 0-3", "NUMA 1  cpus 4-7"]
+
+
+def test_pcie_distance_between_gpus_built_with_nvlink_is_said_to_be_that_alone():
+    node = machines.h100()
+    blind = replace(
+        node,
+        gpus=tuple(replace(gpu, nvlinks=(), nvlink_note=unknown("no answer")) for gpu in node.gpus),
+        smi_matrix={},
+        paths={(a.label, b.label): Path(PathType.SYS) for a in node.gpus for b in node.gpus if a is not b},
+    )
+    assert "over PCIe alone" in table(Result(nodes=(blind,)), width=120)
+    assert "over PCIe alone" not in table(Result(nodes=(node,)), width=120)
 
 
 def test_eight_gpus_and_ten_nics_fit_eighty_columns():

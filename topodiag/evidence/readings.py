@@ -8,6 +8,7 @@ from topodiag.evidence.draft import Entity
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.tree import Tree, TreeFile, read_tree
 
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """One value of one subject (`0000:1b:00.0`, `numa 0`, `os`), or why there is none (`value is None`)."""

@@ -14,6 +14,9 @@ from topodiag.model.provenance import Counter, Fact
 
 Counters = dict[str, Counter]
 
+NVIDIA = 0x10DE
+"""PCI vendor id of NVIDIA (PCI-SIG member list); display functions of others are management controllers."""
+
 
 class PciKind(Enum):
     """What a PCI function is, by its class code (PCI Code and ID Assignment Specification)."""
@@ -70,7 +73,7 @@ class PciDevice:
         if code >> 8 == 0x02:
             return PciKind.NIC
         if code == 0x0680:
-            return PciKind.NVSWITCH if self.vendor.value == 0x10DE else PciKind.BRIDGE
+            return PciKind.NVSWITCH if self.vendor.value == NVIDIA else PciKind.BRIDGE
         if code >> 8 == 0x06:
             return PciKind.BRIDGE
         return PciKind.OTHER

@@ -48,7 +48,6 @@ class Os:
     numa_balancing: Fact[bool] = Fact()
     services: dict[str, Fact[str]] = field(default_factory=dict)
     """systemd's word per unit: `nvidia-fabricmanager` -> `active`, `inactive`, `failed`, `not-found`."""
-    imex_domain: Fact[str] = Fact()
     devices: Fact[frozenset[str]] = Fact()
     """Names below /dev that matter: `nvidia0`, `infiniband/uverbs0`, `gdrdrv`, ..."""
     registry: dict[str, Fact[str]] = field(default_factory=dict)

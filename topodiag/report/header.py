@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 from topodiag.model.devices import NicRole
-from topodiag.model.finding import Severity
 from topodiag.model.node import Node
 from topodiag.model.result import Result
+from topodiag.report.marks import SIGNS
 from topodiag.report.text import Page, Part
 from topodiag.report.words import Sight, counted, findings_of, gpu_sight, judged, number, plural
-
-SIGNS = {Severity.ERROR: "✖", Severity.WARNING: "▲", Severity.INFO: "●"}
 
 
 def draw_header(page: Page, result: Result, node: Node) -> None:

@@ -11,7 +11,7 @@ from topodiag.model.busid import normalise_bus_id
 from topodiag.model.finding import Finding, Severity
 from topodiag.report.text import Page
 
-_SIGNS = {Severity.ERROR: "✖", Severity.WARNING: "▲", Severity.INFO: "●"}
+SIGNS = {Severity.ERROR: "✖", Severity.WARNING: "▲", Severity.INFO: "●"}
 _MAX_IDS = 4
 
 
@@ -42,7 +42,7 @@ class Marks:
             return Text()
         worst = max(ids.values())
         shown = [(check, str(severity)) for check, severity in list(ids.items())[:_MAX_IDS]]
-        made = page.text((_SIGNS[worst], str(worst)), page.join(shown, ","))
+        made = page.text((SIGNS[worst], str(worst)), page.join(shown, ","))
         if len(ids) > _MAX_IDS:
             made.append_text(page.text((f" +{len(ids) - _MAX_IDS}", "dim")))
         return made

@@ -9,6 +9,7 @@ from itertools import groupby
 
 from rich.text import Text
 
+from topodiag.hardware.catalog import gpu_by_name
 from topodiag.model.devices import Gpu, Nic, NicRole
 from topodiag.model.finding import Finding
 from topodiag.model.node import Node
@@ -59,6 +60,16 @@ def path_word(node: Node, a: Sequence[str], b: Sequence[str]) -> str | None:
             if path is not None:
                 return path.type.name
     return None
+
+
+def nvlink_unseen(node: Node) -> bool:
+    """Whether nothing in the evidence speaks of the NVLinks that these GPUs are built with."""
+    if any(gpu.nvlinks or gpu.nvlink_note.known for gpu in node.gpus):
+        return False
+    if any(a.startswith("GPU") and b.startswith("GPU") for a, b in node.smi_matrix):
+        return False
+    specs = (gpu_by_name(gpu.name.value) for gpu in node.gpus if gpu.name.value)
+    return any(spec is not None and spec.nvlinks for spec in specs)
 
 
 def nic_labels(nic: Nic) -> tuple[str, ...]:
@@ -116,6 +127,9 @@ def draw_matrix(page: Page, node: Node, findings: Sequence[Finding]) -> None:
             page.blank()
         _draw_block(page, grid, gpus, block)
     _legend(page, set(grid.words.values()), bool(grid.blamed))
+    if between_gpus and nvlink_unseen(node):
+        remark = "GPU to GPU is the distance over PCIe alone: these GPUs are built with NVLink, and it was not observed"
+        page.add("", (remark, "doubtful"))
 
 
 def _columns_of_gpus(gpus: Sequence[Gpu]) -> list[_Column]:

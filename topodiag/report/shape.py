@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from topodiag.model.devices import Gpu, Nic, PciDevice
 from topodiag.model.node import Node
 
+MAX_EMPTY_NUMA = 16
+"""NUMA nodes up to which those without devices are drawn too; two sockets cut in four each have eight."""
 MAX_DEPTH = 24
 """Bridges drawn above one device: real machines have up to about ten, a made-up tree may have thousands."""
 
@@ -54,28 +56,39 @@ def has_tree(node: Node) -> bool:
 
 
 def shape_of(node: Node, named: Callable[[str], bool]) -> list[Group]:
-    """The groups in the order of their NUMA ids, unknown last. Bridges that `named` are never folded away."""
+    """The groups in the order of their NUMA ids, unknown last, also those of CPUs with no device beside them.
+
+    Where there is one NUMA node, a device without affinity can be on no other. Bridges that `named` are never folded.
+    """
+    with_cpus = [numa.id for numa in node.numa if numa.cpus.value]
+    only = with_cpus[0] if len(with_cpus) == 1 else None
     stems: dict[tuple[int | None, str], _Stem] = defaultdict(lambda: _Stem(None))
     ends: tuple[Gpu | Nic | PciDevice, ...] = (*node.gpus, *node.nics, *node.nvswitches)
     for device in ends:
         pci = node.pci.get(device.bus_id) if device.bus_id else None
         chain = node.ancestors(device.bus_id)[::-1][:MAX_DEPTH] if device.bus_id else ()
-        numa = _numa(device, pci, chain)
+        numa = _numa(device, pci, chain, only)
         affinity = device.cpu_affinity.get("") if numa is None and isinstance(device, Gpu) else ""
         at = stems[numa, affinity]
         for bridge in chain:
             at = at.stems.setdefault(bridge.bus_id, _Stem(bridge))
         at.ends.append(Leaf(device, pci))
+    if len(with_cpus) <= MAX_EMPTY_NUMA:
+        seen = {numa for numa, _ in stems}
+        stems.update({(numa, ""): _Stem(None) for numa in with_cpus if numa not in seen})
     groups = [Group(numa, cpus, _children(stem, named)) for (numa, cpus), stem in stems.items()]
     return sorted(groups, key=lambda group: (group.numa is None, group.numa or 0, not group.cpus))
 
 
-def _numa(device: Gpu | Nic | PciDevice, pci: PciDevice | None, chain: tuple[PciDevice, ...]) -> int | None:
+def _numa(
+    device: Gpu | Nic | PciDevice, pci: PciDevice | None, chain: tuple[PciDevice, ...], only: int | None
+) -> int | None:
+    """The device's own word, else that of its function or a bridge above, else the `only` node that there is."""
     facts = [device.numa, *([pci.numa] if pci else []), *(bridge.numa for bridge in reversed(chain))]
     for fact in facts:
         if fact.value is not None and fact.value >= 0:
             return fact.value
-    return None
+    return only
 
 
 def _children(stem: _Stem, named: Callable[[str], bool]) -> list[Branch | Leaf]:

@@ -100,19 +100,19 @@ def short_bus(bus_id: str | None) -> str:
 
 
 def draw_tree(page: Page, node: Node, marks: Marks) -> None:
-    """The drawing; nothing when no device is known."""
-    if not (node.gpus or node.nics or node.nvswitches):
-        return
+    """The drawing; nothing when neither devices nor NUMA nodes are known."""
     drawing = _Drawing(page, node, marks, driver_spoke=gpu_sight(node).sight is Sight.SEEN)
-    whole = has_tree(node)
-    for group in shape_of(node, lambda bus_id: bool(marks.on(bus_id))):
+    groups = shape_of(node, lambda bus_id: bool(marks.on(bus_id)))
+    if not groups:
+        return
+    for group in groups:
         drawing.rows.append(_numa_line(page, node, group))
         _draw_children(drawing, group.children, "")
     page.blank()
     _print(drawing)
     if drawing.slashes:
         page.add("", ("a/b: runs at a, built for b; idle links lower their generation to save power", "dim"))
-    if not whole:
+    if any(group.children for group in groups) and not has_tree(node):
         page.add("", ("no PCI tree in the evidence: devices stand under their NUMA node or CPUs", "dim"))
 
 

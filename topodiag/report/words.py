@@ -7,13 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from topodiag.model.devices import PciKind
+from topodiag.model.devices import NVIDIA, PciKind
 from topodiag.model.finding import Finding, Severity, Status
 from topodiag.model.node import Node
 from topodiag.model.result import Result
-
-NVIDIA = 0x10DE
-"""PCI vendor id of NVIDIA (PCI-SIG member list)."""
 
 _SMI_KINDS = frozenset(
     {"nvidia-smi", "nvidia-smi-xml", "nvidia-smi-q", "nvidia-smi-topo", "nvidia-smi-nvlink", "nvidia-smi-p2p"}

@@ -10,7 +10,7 @@ from topodiag.evidence.assemble.facts import counters, facts, pick
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.hardware import catalog
 from topodiag.model.busid import normalise_bus_id
-from topodiag.model.devices import Gpu, GpuFabric, NetDev, Nic, NicPort, NumaNode, NvLink, PciDevice, PciKind
+from topodiag.model.devices import NVIDIA, Gpu, GpuFabric, NetDev, Nic, NicPort, NumaNode, NvLink, PciDevice, PciKind
 from topodiag.model.provenance import Disagreement, Fact
 
 Apart = list[Disagreement]
@@ -48,7 +48,7 @@ def _index_key(entity: Entity) -> int:
 def _is_nvidia_gpu(entity: Entity) -> bool:
     code = pick(entity.offers.get("class_code", ()), int).get(0)
     vendor = pick(entity.offers.get("vendor", ()), int).get(0)
-    return vendor == 0x10DE and code >> 16 == 0x03
+    return vendor == NVIDIA and code >> 16 == 0x03
 
 
 def gpus(draft: NodeDraft, apart: Apart) -> tuple[tuple[Gpu, ...], dict[int, str]]:

@@ -11,12 +11,9 @@ from dataclasses import replace
 
 from topodiag.evidence.assemble.graph import chain
 from topodiag.hardware import catalog
-from topodiag.model.devices import Nic, NicRole, PciKind
+from topodiag.model.devices import NVIDIA, Nic, NicRole, PciKind
 from topodiag.model.links import PathType
 from topodiag.model.node import Node
-
-NVIDIA_VENDOR = 0x10DE
-"""PCI vendor id: the display function of a server's management controller is no GPU."""
 
 Family = tuple[str, str]
 """Product and link layer: NICs of one family were bought for one purpose."""
@@ -80,9 +77,7 @@ def _near_gpu(node: Node, nic: Nic) -> bool:
 
 def _gpu_functions(node: Node) -> set[str]:
     seen = {gpu.bus_id for gpu in node.gpus if gpu.bus_id}
-    return seen | {
-        bus_id for bus_id, fn in node.pci.items() if fn.kind is PciKind.GPU and fn.vendor.value == NVIDIA_VENDOR
-    }
+    return seen | {bus_id for bus_id, fn in node.pci.items() if fn.kind is PciKind.GPU and fn.vendor.value == NVIDIA}
 
 
 def _chosen_families(candidates: list[Nic], near: set[str]) -> set[Family]:
