@@ -117,6 +117,16 @@ def test_a_gpu_that_does_not_answer_is_lost_in_the_tools_words(line: str, index:
     assert (gpu.keys.get("index"), gpu.keys["bus_id"], value(gpu, "lost")) == (index, "0000:41:00.0", words)
 
 
+def test_the_table_that_follows_a_lost_gpu_leaves_its_number_out() -> None:
+    lost = "Unable to determine the device handle for GPU1: 0000:2F:00.0: Unknown Error\n"
+    draft, _ = read("nvidia-smi", lost + TABLE.replace("|   1  NVIDIA", "|   2  NVIDIA"))
+    assert sorted((entity.keys["index"], entity.keys["bus_id"]) for entity in draft.entities("gpu")) == [
+        (0, "0000:1b:00.0"),
+        (1, "0000:2f:00.0"),
+        (2, "0000:43:00.0"),
+    ]
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=300), st.integers(0, len(TABLE)))
 def test_any_bytes_are_survived(noise: bytes, cut: int) -> None:

@@ -3,7 +3,7 @@
 import string
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from topodiag.evidence.interface import Blob, Parsed
@@ -163,6 +163,8 @@ def test_cut_doubled_and_shuffled_lines_invent_no_cell(data: st.DataObject) -> N
 @given(
     st.sampled_from(sorted(EXPECTED)), st.text(alphabet=string.ascii_letters + string.digits, min_size=1, max_size=12)
 )
+@example(("GPU1", "GPU0"), "NUMA")
+@example(("GPU0", "GPU1"), "CPU")
 @settings(max_examples=60)
 def test_a_bad_word_loses_no_other_cell(pair: tuple[str, str], word: str) -> None:
     lines = [line.split("\t") for line in CLEAN.splitlines()]

@@ -269,8 +269,8 @@ def _labels(text: str) -> tuple[str, ...] | None:
 
 def _header(number: int, line: str) -> _Header | None:
     stripped = line.lstrip(_DECORATION)
-    if not stripped.startswith("GPU"):
-        return None
+    if not stripped.startswith("GPU") or any(_known(word) for word in stripped.split(maxsplit=MAX_COLUMNS)):
+        return None  # a row, though one of its cells may read like the head of a column
     names = _tail_names(line)
     labels = _labels(line[: names[0][1]].strip(_DECORATION) if names else stripped.rstrip(_DECORATION))
     if not labels or not labels[0].startswith("GPU") or len(labels) > MAX_COLUMNS or len(set(labels)) != len(labels):
