@@ -315,6 +315,7 @@ def flat_vm() -> Node:
         pci=tree,
         paths=paths(cells),
         smi_matrix=cells,
+        read=bare.read | {"settings"},
     )
 
 

@@ -105,6 +105,12 @@ def on_c2c(gpu: Gpu) -> bool:
     return bool(gpu.c2c.value) or gpu.memory_numa.known or (spec is not None and spec.form == "superchip")
 
 
+def is_efa(nic: Nic) -> bool:
+    """Whether a NIC is an Elastic Fabric Adapter: by driver, else by the name that udev gives to devices of its kind
+    (`rdmap16s0`; InfiniBand is `ibp`, RoCE `rocep`: rdma-core, kernel-boot/rdma_rename.c)."""
+    return (nic.driver.value or ("efa" if nic.name.startswith("rdmap") else "")).lower() == "efa"
+
+
 def is_up(nic: Nic) -> bool | None:
     """Whether any port of a NIC is active; None when no port says."""
     states = [port.state.value.strip().upper() for port in nic.ports if port.state.value]

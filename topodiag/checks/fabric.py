@@ -328,7 +328,14 @@ def _judge_manager(
     young = just_booted(node)
     if young and word_of_systemd in ("activating", "inactive"):
         return Severity.INFO, f"the Fabric Manager is {word_of_systemd}, minutes after boot: transient", Confidence.HIGH
+    if node.os.uptime_s.value is None and word_of_systemd == "activating":
+        return Severity.INFO, "the Fabric Manager is starting (uptime unknown: may be transient)", Confidence.MEDIUM
     joined = bool(told) and not waiting
+    if word_of_systemd == "inactive" and node.is_vm is None and not node.nvswitches and (joined or _links_up(node)):
+        return None  # as in a guest, whose host runs it
+    blind = not told and not _links_to_switch(node) and all(count.active is None for count in count_links(node))
+    if word_of_systemd == "inactive" and blind and not node.nvswitches and None in map(gpu_spec, node.gpus):
+        return None  # nothing shows a fabric on this board: on rack trays and PCIe cards the service is off for good
     if word_of_systemd == "not-found":
         dead = bool(waiting) or any(count.active == 0 for count in count_links(node))
         return (

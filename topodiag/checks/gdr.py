@@ -11,6 +11,7 @@ from topodiag.checks.common import (
     compute_nics,
     distance,
     gpu_spec,
+    is_efa,
     is_up,
     nvlink_reach,
     on_c2c,
@@ -41,9 +42,6 @@ machines with C2C also P2C."""
 
 OLD_LEVELS = {0: PathType.LOC, 1: PathType.PIX, 2: PathType.PXB, 3: PathType.PHB, 4: PathType.SYS, 5: PathType.SYS}
 """NCCL_NET_GDR_LEVEL as a number (NCCL environment variables, legacy values)."""
-
-OWN_WAY = frozenset({"efa"})
-"""RDMA drivers that register GPU memory without nvidia-peermem."""
 
 
 class GdrModuleMissing(NodeCheck):
@@ -89,7 +87,7 @@ class GdrModuleMissing(NodeCheck):
         gpus, nics, why = _parties(node)
         if why:
             return self.not_applicable(node, why)
-        nics = tuple(nic for nic in nics if (nic.driver.value or "").lower() not in OWN_WAY)
+        nics = tuple(nic for nic in nics if not is_efa(nic))
         if not nics:
             return self.not_applicable(node, "EFA registers GPU memory in its own way")
         peermem, shown = _peermem(node)
@@ -185,6 +183,8 @@ class GdrTooFar(NodeCheck):
             return self.not_applicable(node, why)
         if any(on_c2c(gpu) for gpu in node.gpus):
             return self.not_applicable(node, "GPUs and NICs meet over C2C, where NCCL allows GPUDirect RDMA")
+        if all(is_efa(nic) for nic in nics):
+            return self.unknown(node, "the NCCL plug-in for EFA brings its own topology")
         if is_flat(node):
             return self.unknown(node, "the PCI tree is virtual: distances in it mean nothing (TOP003)")
         nearest = [_nearest(node, gpu, nics) for gpu in gpus]

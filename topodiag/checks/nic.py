@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from topodiag.checks.common import compute_nics, just_booted, majority, plural, spell
+from topodiag.checks.common import compute_nics, just_booted, majority, plural, spell, word
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.nic_ports import (
     GBPS_PER_GBS,
@@ -19,7 +19,7 @@ from topodiag.checks.nic_ports import (
     product,
     usual_gbps,
 )
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 
@@ -27,6 +27,9 @@ NO_COMPUTE = "no RDMA NIC that carries the job's traffic"
 
 FULL_LANES = 4
 """Lanes of every InfiniBand port of the last ten years; two of them are sold as HDR100 and NDR200."""
+
+CABLELESS = frozenset({"no link partner", "switched off", "down"})
+"""What a port without a cable looks like."""
 
 _KINDS = {
     "no link partner": (
@@ -78,7 +81,8 @@ class NicPortDown(NodeCheck):
 
     When it stays silent
         Storage and management NICs, and NICs whose role is not known. The second port of a dual-port card that is
-        down on every such card, while the card's other port is up: it is not cabled by design. Within ten minutes of
+        down on every such card, while the card's other port is up: it is not cabled by design (unknown where no bus id
+        says which ports share a card). Within ten minutes of
         boot a port that may still be training is only told (info). All ports of a plain Ethernet machine down: a
         warning, as it may be meant to work alone. No source says the states: unknown.
 
@@ -112,16 +116,21 @@ class NicPortDown(NodeCheck):
             why = next((port.port.state.why for port in ports if port.port.state.why), "")
             return self.unknown(node, why or "no source says the states of the ports")
         faults: dict[tuple[str, str, str], list[Port]] = defaultdict(list)
-        spare = []
+        spare, unsure = [], []
         for port in told:
             kind = _fault(node, port)
             if kind and _is_spare(port, told):
                 spare.append(port.label)
+            elif kind in CABLELESS and _may_be_spare(node, port, told):
+                unsure.append(port.label)
             elif kind:
                 faults[kind, port.state, port.phys].append(port)
         found = [self._report(node, kind, bad, told, coverage) for (kind, _, _), bad in faults.items()]
         if found:
             return self.found(node, found, coverage)
+        if unsure:
+            why = f"without bus ids {spell(unsure)} may be second ports without a cable"
+            return Outcome(self.id, Status.UNKNOWN, node.host, why=why, coverage=coverage)
         return self.clean(node, f"second ports that no card uses: {spell(spare)}" if spare else "", coverage)
 
     def _report(self, node: Node, kind: str, bad: Sequence[Port], told: Sequence[Port], coverage: Coverage) -> Finding:
@@ -186,6 +195,16 @@ def _is_spare(port: Port, ports: Sequence[Port]) -> bool:
     alike = [other for other in ports if other.place == port.place and product(other.nic) == product(port.nic)]
     mates = [other for other in ports if other.card == port.card and other is not port]
     return any(mate.is_up for mate in mates) and not any(other.is_up for other in alike)
+
+
+def _may_be_spare(node: Node, port: Port, ports: Sequence[Port]) -> bool:
+    """Whether a port may be the second one of an active NIC's card: which card it is on is not known without its bus
+    id, and either the matrix shows an active NIC of its product right beside it (PIX) or nothing shows distances."""
+    if port.nic.bus_id is not None:
+        return False
+    mates = [other for other in ports if other.is_up and product(other.nic) == product(port.nic)]
+    words = [word(node, port.nic.name, mate.nic.name).value for mate in mates]
+    return bool(words) and any(said in (None, "PIX") for said in words)
 
 
 def _loss(node: Node, bad: Sequence[Port], told: Sequence[Port]) -> Cost:

@@ -191,8 +191,12 @@ def _near(node: Node, gpu: Gpu, nics: tuple[Nic, ...], homes: dict[int, int]) ->
         theirs = _nic_home(node, nic, homes)
         if mine is not None and theirs is not None:
             answers.append(mine == theirs)
-        elif homes and (kind is PathType.SYS or (said.value or "").strip().upper() in ("SYS", "SOC")):
-            answers.append(False)
+        elif (
+            homes
+            and len(set(homes.values())) == len(homes)
+            and (kind is PathType.SYS or (said.value or "").strip().upper() in ("SYS", "SOC"))
+        ):
+            answers.append(False)  # with several NUMA nodes to a socket SYS may stay within it
         else:
             answers.append(None)
     return True if True in answers else None if None in answers else False

@@ -47,10 +47,10 @@ class FewerNvlinks(NodeCheck):
     When it stays silent
         The product has no NVLink. The links come by bridges (H100 NVL uses 12 of 18, a card without a bridge none):
         then only a GPU that has some links and fewer than most siblings is reported. Parts of a V100 mesh in a
-        virtual machine, where all GPUs are short alike. MIG is on, because the driver then reads links as down (unknown where no link is
-        up and nothing says whether it is). One
-        GPU alone with no link up, since it has no peer. Within 10 minutes of boot links may still be
-        training: unknown. The links could not be read: unknown.
+        virtual machine, where all GPUs are short alike. MIG is on, because the driver then reads links as down
+        (unknown where no link is up and nothing says whether it is). One GPU alone with no link up, since it has no
+        peer. Within 10 minutes of boot, or with a fabric in progress and no uptime, links may still be training:
+        unknown. The links could not be read: unknown.
 
     How to confirm
         nvidia-smi nvlink -s -i N             which links are inactive

@@ -77,7 +77,8 @@ def maybe_mig(node: Node) -> bool:
 
 def training(node: Node, gpu: Gpu) -> bool:
     """Whether the links of a GPU may simply not have trained yet, whatever its fabric registration says."""
-    return just_booted(node) and not gpu.mig.value
+    waits = gpu.fabric.state.value in ("not_started", "in_progress")
+    return (just_booted(node) or (waits and node.os.uptime_s.value is None)) and not gpu.mig.value
 
 
 def count_links(node: Node) -> list[LinkCount]:

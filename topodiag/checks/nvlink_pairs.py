@@ -54,9 +54,10 @@ class PairWithoutNvlink(NodeCheck):
 
     When it stays silent
         PCIe cards, bridges and meshes, which never join all pairs (a V100 mesh is held to its own pattern: four peers
-        per GPU). MIG; no pair has NVLink and whether MIG is on was not seen: unknown. A GPU that has no link up at all, or whose fabric is not ready, is the subject of NVL001 and
-        NVL005 and is not reported a second time. Unknown products are judged only when all other GPUs are joined
-        to each other. No matrix and no P2P status: unknown.
+        per GPU). MIG; no pair has NVLink and whether MIG is on was not seen: unknown. A GPU that has no link up at
+        all, or whose fabric is not ready, is the subject of NVL001 and NVL005 and is not reported a second time.
+        Unknown products are judged only when all other GPUs are joined to each other. No matrix and no P2P status:
+        unknown.
 
     How to confirm
         nvidia-smi topo -m                    NVn for every pair of GPUs

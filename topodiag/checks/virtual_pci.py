@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.checks.common import compute_nics, distance, gpu_spec, numa_of, pcie_gbs, plural
+from topodiag.checks.common import compute_nics, distance, gpu_spec, is_efa, numa_of, pcie_gbs, plural
 from topodiag.checks.interface import NodeCheck
 from topodiag.hardware.catalog import pcie_nccl_gbs
 from topodiag.model.devices import Gpu, Nic, PciDevice
@@ -48,9 +48,9 @@ class VirtualPciTree(NodeCheck):
 
     When it stays silent
         Bare metal. One GPU without RDMA NICs, which has nothing to be joined to. A guest whose tree has its switches.
-        NCCL_TOPO_FILE is set or nvidia-topologyd runs, which is the remedy. Elastic Fabric Adapters, whose NCCL plug-in
-        brings the topology of the instance type. Whether this is a guest is unknown and the tree does not show it:
-        unknown.
+        Without RDMA NICs: info. NCCL_TOPO_FILE is set or nvidia-topologyd runs, which is the remedy; whether the file
+        is set was not seen: unknown. Elastic Fabric Adapters, whose NCCL plug-in brings the topology of the instance
+        type. Whether this is a guest is unknown and the tree does not show it: unknown.
 
     How to confirm
         systemd-detect-virt
@@ -85,6 +85,8 @@ class VirtualPciTree(NodeCheck):
             return self._not_flat(node, nics, signs)
         if (remedy := _remedy(node, nics)) is not None:
             return self.clean(node, remedy)
+        if "settings" not in node.read:
+            return self.unknown(node, "the PCI tree is flattened; whether NCCL_TOPO_FILE mends it was not seen")
         return self._found(node, nics, signs)
 
     def _not_flat(self, node: Node, nics: tuple[Nic, ...], signs: dict[str, Fact[object]]) -> Outcome:
@@ -203,7 +205,7 @@ def _remedy(node: Node, nics: tuple[Nic, ...]) -> str | None:
             return f"NCCL_TOPO_FILE is set for process {process.pid}"
     if node.os.services.get("nvidia-topologyd", Fact()).value == "active":
         return "nvidia-topologyd gives NCCL the topology"
-    if nics and all((nic.driver.value or "").lower() == "efa" for nic in nics):
+    if nics and all(is_efa(nic) for nic in nics):
         return "the NCCL plug-in for EFA brings the topology of the instance type"
     return None
 

@@ -1,0 +1,542 @@
+"""Healthy machines beyond the captured ones, built in memory: each has something that a careless check calls a fault."""
+# ruff: noqa: E501 - tables of machines, one part a line, as in fixtures/generate
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+from fixtures.generate import bundle, products
+from fixtures.generate.machine import Fabric, Machine, NetDev, NicProduct, Numa
+from fixtures.generate.machines import dgx_h100 as dgx
+from fixtures.generate.machines import four_way, hgx_a100, vm
+from fixtures.generate.machines.common import (
+    BROADWELL,
+    EXITED,
+    GENOA,
+    GPU_MODULES,
+    GRACE,
+    OFF,
+    PEERMEM,
+    RDMA_MODULES,
+    RUNNING,
+    SPR,
+    two_sockets,
+)
+from fixtures.generate.wiring import (
+    endpoint,
+    gpu,
+    iommu_groups,
+    join,
+    join_through_switches,
+    loopback,
+    nic,
+    nvswitches,
+    plain_nic,
+    root_port,
+    switch,
+    take_down,
+)
+
+SWITCH = ["ffffffff:ff:ff.0"]
+H200 = replace(products.H100, name="NVIDIA H200", device=0x2335, memory_mib=143771)
+H100_PCIE = replace(products.H100_NVL, name="NVIDIA H100 PCIe", device=0x2331, memory_mib=81559)
+A100_40 = replace(products.A100, name="NVIDIA A100-SXM4-40GB", device=0x20B0, memory_mib=40960)
+A100_PCIE = replace(products.A100, name="NVIDIA A100-PCIE-40GB", device=0x20F1, memory_mib=40960)
+A6000 = replace(products.L40S, name="NVIDIA RTX A6000", device=0x2230, cc=(8, 6), links=4, nvlink_version=3, mbps=14062,
+                rate="14.062", link_supported=False)  # fmt: skip
+V100_SXM3 = replace(products.V100, name="Tesla V100-SXM3-32GB", device=0x1DB8)
+GH200 = replace(products.GB200, name="NVIDIA GH200 480GB", arch="Hopper", device=0x2342, cc=(9, 0), nvlink_version=6,
+                mbps=26562, rate="26.562", memory_mib=97871, fabric=False)  # fmt: skip
+EFA = NicProduct("EFA", 0xEFA2, "", "", "0.0.0.0", 100, "Ethernet controller: Amazon.com, Inc. Elastic Fabric Adapter (EFA)",
+                 0xEFA2, 5, "EDR", 25.0, 0x1D0F)  # fmt: skip
+CX6_VF = replace(products.CX6_HDR, name="ConnectX-6 VF", device=0x101C, hca="MT4124",
+                 lspci="Infiniband controller: Mellanox Technologies MT28908 Family [ConnectX-6 Virtual Function]")  # fmt: skip
+CX4LX_VF = replace(products.CX6DX, name="ConnectX-4 Lx VF", device=0x1016, hca="MT4118", rate=100, gen=3,
+                   lspci="Ethernet controller: Mellanox Technologies MT27710 Family [ConnectX-4 Lx Virtual Function]")  # fmt: skip
+CX5 = replace(products.CX4_EDR, name="ConnectX-5", device=0x1017, hca="MT4119",
+              lspci="Infiniband controller: Mellanox Technologies MT27800 Family [ConnectX-5]")  # fmt: skip
+BF3_400 = replace(products.BF3_ETH, rate=400, speed_name="NDR", lane_gbps=100.0)
+
+
+def server(host: str, product_name: str, **more: object) -> Machine:
+    """A bare-metal server with driver and RDMA stack, and nothing plugged in."""
+    settings: dict[str, object] = {
+        "default_route": "eno1", "modules": [*PEERMEM, *GPU_MODULES, *RDMA_MODULES],
+        "services": {"nvidia-persistenced": RUNNING, "openibd": EXITED},
+    }  # fmt: skip
+    m = Machine(host, SPR, two_sockets(56), "Supermicro", product_name, product_name, **(settings | more))  # type: ignore[arg-type]
+    return m
+
+
+def way_out(m: Machine) -> None:
+    """The management port, with the default route."""
+    port = root_port(m, "0000:00:1c.0", numa=0, gen=3, below=(4, 4), width=4)
+    plain_nic(m, port, "0000:04:00.0", "eno1", speed=10000)
+    loopback(m)
+
+
+def own_ports(m: Machine, product: object, places: list[tuple[int, int]], gen: int) -> None:
+    """GPUs on root ports of their own: `(NUMA node, host bridge bus)`."""
+    for numa, bridge in places:
+        port = root_port(m, f"0000:{bridge:02x}:01.0", numa=numa, gen=gen, below=(bridge + 1, bridge + 1))
+        gpu(m, port, f"0000:{bridge + 1:02x}:00.0", product)  # type: ignore[arg-type]
+
+
+def azure_a100() -> Machine:
+    """ND96asr v4: a flattened guest whose image brings the topology file, with accelerated networking for the way out."""
+    m = vm.guest()
+    m.host, m.numa = "nda100-0001", two_sockets(48, threads=False)
+    m.gpus, m.nics, m.pci, m.netdevs = [], [], [], []
+    m.conf = ["NCCL_TOPO_FILE=/opt/microsoft/ndv4-topo.xml", "NCCL_IB_PCI_RELAXED_ORDERING=1"]
+    for number in range(8):
+        domain = f"{number + 1:04x}"
+        gpu(m, None, f"{domain}:00:00.0", A100_40, root=f"pci{domain}:00")
+        vm._flatten(m.fn(f"{domain}:00:00.0"))
+        domain = f"{number + 0x101:04x}"
+        made = nic(m, None, f"{domain}:00:00.0", CX6_VF, f"mlx5_ib{number}", f"ib{number}", root=f"pci{domain}:00", traffic=10**13,
+                   is_vf=True)  # fmt: skip
+        made.is_vf = True
+        vm._flatten(m.fn(made.bus))
+    made = nic(
+        m, None, "e291:00:02.0", CX4LX_VF, "mlx5_an0", "enP58001s1", layer="Ethernet", root="pcie291:00", is_vf=True
+    )
+    made.is_vf = True
+    vm._flatten(m.fn(made.bus))
+    m.netdev("enP58001s1").master = "eth0"
+    m.netdevs.append(NetDev("eth0", speed=50000, address="00:0d:3a:7c:21:9f"))
+    loopback(m)
+    for one in m.gpus:
+        join_through_switches(one, SWITCH)
+    return m
+
+
+def aws_p5() -> Machine:
+    """p5.48xlarge: 32 EFA of 100 Gb/s, four beside each GPU on one virtual root; the way out is an ENA."""
+    m = Machine(
+        "ip-10-1-77-12", replace(GENOA, count=192), two_sockets(96, threads=False), "Amazon EC2", "p5.48xlarge", "", virt="amazon", ofed=False,
+        default_route="ens32", modules=[*GPU_MODULES, "efa", "ib_core", "ib_uverbs", "ena"], memory_peers=False,
+        services={"nvidia-fabricmanager": RUNNING, "nvidia-persistenced": RUNNING}, kernel="6.1.112-124.190.amzn2023.x86_64",
+        environ={"FI_PROVIDER": "efa", "NCCL_DEBUG": "WARN"},
+    )  # fmt: skip
+    for number in range(8):
+        root, first = f"pci0000:{0x40 + 0x10 * number:02x}", 0x40 + 0x10 * number
+        for adapter in range(4):
+            bus = f"0000:{first + 1 + adapter:02x}:00.0"
+            nic(
+                m,
+                None,
+                bus,
+                EFA,
+                f"rdmap{first + 1 + adapter}s0",
+                f"efa{4 * number + adapter}",
+                layer="Unspecified",
+                root=root,
+                traffic=10**12,
+            )
+            m.fn(bus).vendor, m.fn(bus).driver, m.fn(bus).numa = 0x1D0F, "efa", number // 4
+        gpu(m, None, f"0000:{first + 9:02x}:00.0", products.H100, root=root)
+        m.fn(f"0000:{first + 9:02x}:00.0").numa = number // 4
+    m.netdevs = []
+    endpoint(m, None, "0000:20:00.0", 0x020000, 0x1D0F, 0xEC20, "Ethernet controller: Amazon.com, Inc. Elastic Network Adapter (ENA)",
+             gen=3, driver="ena", root="pci0000:20")  # fmt: skip
+    m.netdevs.append(
+        NetDev("ens32", "0000:20:00.0", speed_unknown=True, address="0e:1b:22:33:44:55", driver="ena", fw="")
+    )
+    loopback(m)
+    for fn in m.pci:
+        fn.has_aer = False
+    for one in m.gpus:
+        join_through_switches(one, SWITCH)
+    return m
+
+
+def aws_g6e(count: int = 4, product: str = "g6e.12xlarge") -> Machine:
+    """g6e: L40S side by side in a flattened guest, no EFA attached."""
+    m = Machine(
+        "ip-10-1-9-3", replace(GENOA, count=48), two_sockets(24, threads=False)[:1], "Amazon EC2", product, "", virt="amazon", ofed=False,
+        default_route="ens5", modules=[*GPU_MODULES, "ena"], memory_peers=False, services={"nvidia-persistenced": RUNNING},
+        relation_text="PHB",
+    )  # fmt: skip
+    m.numa[0].distances = (10,)
+    for number in range(count):
+        bus = f"0000:{0x30 + number:02x}:00.0"
+        gpu(m, None, bus, products.L40S, root="pci0000:00")
+        fn = m.fn(bus)
+        fn.gen, fn.max_gen, fn.width, fn.max_width, fn.speed_text, fn.has_aer, fn.numa = (
+            None,
+            None,
+            0,
+            0,
+            "Unknown",
+            False,
+            -1,
+        )
+    endpoint(m, None, "0000:00:05.0", 0x020000, 0x1D0F, 0xEC20, "Ethernet controller: Amazon.com, Inc. Elastic Network Adapter (ENA)",
+             gen=3, driver="ena", root="pci0000:00")  # fmt: skip
+    m.netdevs.append(
+        NetDev("ens5", "0000:00:05.0", speed_unknown=True, address="0e:1b:22:33:44:56", driver="ena", fw="")
+    )
+    loopback(m)
+    return m
+
+
+def aws_g6e_48() -> Machine:
+    """g6e.48xlarge: eight L40S, its four EFA not attached, as for inference."""
+    return aws_g6e(8, "g6e.48xlarge")
+
+
+def gcp_a3_mega() -> Machine:
+    """a3-megagpu-8g: the guest sees its switches, and nine gVNIC instead of RDMA."""
+    m = Machine(
+        "a3m-0007", replace(SPR, count=208), two_sockets(104, threads=False), "Google", "Google Compute Engine", "Google Compute Engine",
+        virt="google", ofed=False, default_route="enp0s12", modules=[*GPU_MODULES, "gve"], memory_peers=False,
+        services={"nvidia-fabricmanager": OFF, "nvidia-persistenced": RUNNING},
+    )  # fmt: skip
+    for number in range(4):
+        base = 0x04 + 0x20 * number
+        port = root_port(m, f"0000:{base - 2:02x}:01.0", numa=number // 2, gen=5, below=(base, base + 7))
+        ports = switch(
+            m,
+            port,
+            f"0000:{base:02x}:00.0",
+            [(f"0000:{base + 1:02x}:{n:02x}.0", base + 2 + n) for n in range(4)],
+            gen=5,
+            numa=number // 2,
+        )
+        for slot in (0, 1):
+            gpu(m, ports[slot], f"0000:{base + 2 + slot:02x}:00.0", products.H100)
+            bus = f"0000:{base + 4 + slot:02x}:00.0"
+            endpoint(m, ports[2 + slot], bus, 0x020000, 0x1AE0, 0x0042, "Ethernet controller: Google, Inc. Compute Engine Virtual Ethernet [gVNIC]",
+                     gen=3, driver="gve")  # fmt: skip
+            m.netdevs.append(
+                NetDev(
+                    f"eth{1 + 2 * number + slot}",
+                    bus,
+                    speed=200000,
+                    mtu=8244,
+                    driver="gve",
+                    address=f"42:01:0a:80:00:{number}{slot}",
+                )
+            )
+    endpoint(m, None, "0000:00:0c.0", 0x020000, 0x1AE0, 0x0042, "Ethernet controller: Google, Inc. Compute Engine Virtual Ethernet [gVNIC]",
+             gen=3, driver="gve", root="pci0000:00")  # fmt: skip
+    m.netdevs.append(
+        NetDev("enp0s12", "0000:00:0c.0", speed=200000, mtu=8244, driver="gve", address="42:01:0a:80:00:02")
+    )
+    loopback(m)
+    for one in m.gpus:
+        join_through_switches(one, SWITCH)
+    return m
+
+
+def h200_ten_nics() -> Machine:
+    """HGX H200: eight 400G rails, and two BlueField-3 whose second ports have no cable; one hangs at a GPU's switch."""
+    m = dgx.dgx_h100("h200-31")
+    m.sys_vendor, m.product_name = "Supermicro", "SYS-821GE-TNHR"
+    for one in m.gpus:
+        one.product = H200
+        m.fn(one.bus).device = H200.device
+    for made in [n for n in m.nics if n.product is products.CX7_ETH]:
+        made.product, made.board, made.fw, made.rate = BF3_400, BF3_400.board, BF3_400.fw, 400
+        made.speed_name = "NDR"
+        fn = m.fn(made.bus)
+        fn.device, fn.text = BF3_400.device, BF3_400.lspci
+    return m
+
+
+def storage_beside_gpu() -> Machine:
+    """A BlueField-3 for storage below the switch of GPU0, as several builders place it; its second port has no cable."""
+    m = dgx.dgx_h100("h100-77")
+    m.sys_vendor, m.product_name = "Supermicro", "SYS-821GE-TNHR"
+    beside = m.fn(str(m.fn(m.nic("mlx5_0").bus).parent))
+    port = replace(beside, bus="0000:17:08.0", secondary=0x1C, subordinate=0x1C)
+    m.pci.append(port)
+    for function, rdma in enumerate(("mlx5_12", "mlx5_13")):
+        bus = f"0000:1c:00.{function}"
+        made = nic(m, port.bus, bus, BF3_400, rdma, f"ens9f{function}np{function}", layer="Ethernet", traffic=10**9)
+        if function:
+            made.state, made.phys, made.active_mtu = "DOWN", "Disabled", 1024
+            m.netdev(made.netdev).operstate = "down"
+    return m
+
+
+def storage_of_same_product() -> Machine:
+    """Storage over InfiniBand with the very product of the rails, single cards away from the GPUs, one of them unused."""
+    m = dgx.dgx_h100("dgx-099")
+    for made in [n for n in m.nics if n.product is products.CX7_ETH]:
+        made.product, made.layer, made.board, made.rate = products.CX7_NDR, "InfiniBand", products.CX7_NDR.board, 400
+        made.fw, made.speed_name, made.lid, made.sm_lid = products.CX7_NDR.fw, "NDR", 7, 1
+        fn, dev = m.fn(made.bus), m.netdev(made.netdev)
+        fn.cls, fn.text, dev.kind, dev.master = 0x020700, products.CX7_NDR.lspci, 32, ""
+        if made.state != "ACTIVE":
+            made.phys = "Polling"
+    m.netdevs = [dev for dev in m.netdevs if dev.name != "bond0"]
+    m.bonds = {}
+    return m
+
+
+def roce_bonds() -> Machine:
+    """RoCE over bonds: one RDMA device mlx5_bond_N for both ports of each ConnectX-6 Dx, two GPUs to a card."""
+    m = server("roce-12", "AS-4125GS-TNRT")
+    for number, (numa, bridge) in enumerate([(0, 0x10), (0, 0x30), (1, 0x90), (1, 0xB0)]):
+        port = root_port(m, f"0000:{bridge:02x}:01.0", numa=numa, gen=4, below=(bridge + 1, bridge + 5))
+        places = switch(m, port, f"0000:{bridge + 1:02x}:00.0", [(f"0000:{bridge + 2:02x}:{n:02x}.0", bridge + 3 + n) for n in range(3)],
+                        gen=4, numa=numa, acs=0)  # fmt: skip
+        for slot in (0, 1):
+            gpu(m, places[slot], f"0000:{bridge + 3 + slot:02x}:00.0", products.L40S)
+        made = nic(m, places[2], f"0000:{bridge + 5:02x}:00.0", products.CX6DX, f"mlx5_bond_{number}", f"ens{number}f0np0", layer="Ethernet",
+                   traffic=10**12)  # fmt: skip
+        made.rate, made.speed_name = 200, "HDR"
+        m.netdev(made.netdev).speed = 100000
+        endpoint(
+            m,
+            places[2],
+            f"0000:{bridge + 5:02x}:00.1",
+            0x020000,
+            0x15B3,
+            products.CX6DX.device,
+            products.CX6DX.lspci,
+            gen=4,
+            driver="mlx5_core",
+        )
+        m.netdevs.append(NetDev(f"ens{number}f1np1", f"0000:{bridge + 5:02x}:00.1", speed=100000, mtu=9000, master=f"bond{number}",
+                                driver="mlx5_core", address=m.netdev(made.netdev).address))  # fmt: skip
+        m.netdev(made.netdev).master = f"bond{number}"
+        m.netdevs.append(NetDev(f"bond{number}", speed=200000, mtu=9000, address=m.netdev(made.netdev).address))
+        m.bonds[f"bond{number}"] = [f"ens{number}f0np0", f"ens{number}f1np1"]
+    way_out(m)
+    return m
+
+
+def dual_port_unused() -> Machine:
+    """HGX A100 whose ConnectX-6 have two ports each, the second without a cable on all cards."""
+    m = hgx_a100.hgx_a100("a100-300")
+    for made in [n for n in list(m.nics) if n.product is products.CX6_HDR]:
+        bus = made.bus[:-1] + "1"
+        second = nic(m, m.fn(made.bus).parent, bus, products.CX6_HDR, f"{made.rdma}b", f"{made.netdev}f1")
+        second.state, second.phys = "DOWN", "Polling"
+        m.netdev(second.netdev).operstate = "down"
+    return m
+
+
+def geforce_eight() -> Machine:
+    """Eight RTX 4090 behind two sockets, no NIC but the way out."""
+    m = server("ws-8x4090", "SYS-420GP", modules=list(GPU_MODULES), ofed=False, services={}, p2p="CNS")
+    own_ports(m, products.RTX4090, [(n // 4, 0x10 + 0x18 * n) for n in range(8)], 4)
+    way_out(m)
+    return m
+
+
+def dgx2() -> Machine:
+    """DGX-2: sixteen V100 behind twelve NVSwitches, a ConnectX-5 to each pair of GPUs."""
+    m = Machine(
+        "dgx2-01", replace(BROADWELL, model=85, count=96, name="Intel(R) Xeon(R) Platinum 8168 CPU @ 2.70GHz"), two_sockets(24),
+        "NVIDIA", "DGX-2", "DGX-2", driver="470.161.03", cuda="11.4", driver_open=False, smi_style="r450", kernel="5.4.0-135-generic",
+        distro=("ubuntu", "20.04"), default_route="enp6s0", modules=["nv_peer_mem", *GPU_MODULES, *RDMA_MODULES],
+        services={"nvidia-fabricmanager": RUNNING, "openibd": EXITED, "nv_peer_mem": EXITED},
+    )  # fmt: skip
+    for number in range(8):
+        base = 0x10 + 0x1C * number
+        port = root_port(
+            m, f"0000:{base:02x}:00.0", numa=number // 4, gen=3, maker="intel-old", below=(base + 1, base + 6)
+        )
+        places = switch(
+            m,
+            port,
+            f"0000:{base + 1:02x}:00.0",
+            [(f"0000:{base + 2:02x}:{n:02x}.0", base + 3 + n) for n in range(3)],
+            gen=3,
+            numa=number // 4,
+            acs=0,
+        )
+        gpu(m, places[0], f"0000:{base + 3:02x}:00.0", V100_SXM3)
+        gpu(m, places[1], f"0000:{base + 4:02x}:00.0", V100_SXM3)
+        nic(m, places[2], f"0000:{base + 5:02x}:00.0", CX5, f"mlx5_{number}", f"ib{number}", traffic=10**12)
+    fabric = root_port(m, "0000:f4:00.0", numa=1, gen=3, below=(0xF5, 0xFF), maker="intel-old")
+    ports = switch(
+        m,
+        fabric,
+        "0000:f5:00.0",
+        [(f"0000:f6:{n:02x}.0", 0xF7 + n) for n in range(6)],
+        gen=3,
+        numa=1,
+        width=4,
+        port_width=4,
+        acs=0,
+    )
+    nvswitches(m, ports, [f"0000:{0xF7 + n:02x}:00.0" for n in range(6)], 0x1AC2, "NVSwitch", 2, 4)
+    board = root_port(m, "0000:00:1c.0", numa=0, gen=3, below=(6, 6), width=4, maker="intel-old")
+    plain_nic(m, board, "0000:06:00.0", "enp6s0", speed=10000)
+    loopback(m)
+    for one in m.gpus:
+        join_through_switches(one, SWITCH)
+    return m
+
+
+def one_h100_pcie() -> Machine:
+    """One H100 PCIe and one NIC, each on its own root port of one socket."""
+    m = server("box-1", "SYS-221H")
+    own_ports(m, H100_PCIE, [(0, 0x40)], 5)
+    m.gpus[0].fabric = None
+    port = root_port(m, "0000:50:01.0", numa=0, gen=5, below=(0x51, 0x51))
+    nic(m, port, "0000:51:00.0", products.CX7_NDR, "mlx5_0", "ibp81s0", traffic=10**12)
+    way_out(m)
+    return m
+
+
+def bridged(host: str, product: object, pairs: list[tuple[int, int]], links: int, count: int) -> Machine:
+    """PCIe cards of which some pairs have NVLink bridges."""
+    m = server(host, "SYS-740GP", modules=list(GPU_MODULES), ofed=False, services={"nvidia-persistenced": RUNNING})
+    own_ports(m, product, [(n * 2 // count, 0x20 + 0x30 * n) for n in range(count)], 4)
+    way_out(m)
+    for one, other in pairs:
+        join(m.gpus[one], m.gpus[other], links)
+    return m
+
+
+def a6000_pair() -> Machine:
+    return bridged("ws-a6000", A6000, [(0, 1)], 4, 2)
+
+
+def a100_pcie_pairs() -> Machine:
+    return bridged("a100p-4", A100_PCIE, [(0, 1), (2, 3)], 12, 4)
+
+
+def a100_pcie_one_pair() -> Machine:
+    """Four A100 PCIe of which only two have bridges."""
+    return bridged("a100p-5", A100_PCIE, [(0, 1)], 12, 4)
+
+
+def gh200() -> Machine:
+    """One Grace Hopper: C2C, NVLinks without anything to join, the NIC on another root of the same processor."""
+    numa = [Numa(0, "0-71", 0, (10, 80)), Numa(1, "", None, (80, 10))]
+    m = Machine(
+        "gh-01", replace(GRACE, count=72), numa, "Supermicro", "ARS-111GL-NHR", "ARS-111GL-NHR", default_route="eno1", iommu="identity",
+        modules=[*PEERMEM, *GPU_MODULES, *RDMA_MODULES], services={"nvidia-persistenced": RUNNING, "openibd": EXITED},
+        iommu_names=["smmu3.0x0000000011000000"], kernel="6.8.0-1021-nvidia-64k",
+    )  # fmt: skip
+    port = root_port(m, "0009:00:00.0", numa=0, gen=5, maker="nvidia", below=(1, 1))
+    one = gpu(m, port, "0009:01:00.0", GH200)
+    one.memory_numa, one.memory_numas, one.addressing, one.c2c = 1, "0", 2, True
+    port = root_port(m, "0000:00:00.0", numa=0, gen=5, maker="nvidia", below=(1, 1))
+    nic(m, port, "0000:01:00.0", products.CX7_NDR, "mlx5_0", "ibp1s0", traffic=10**12)
+    out = root_port(m, "0005:00:00.0", numa=0, gen=3, maker="nvidia", below=(9, 9), width=4)
+    plain_nic(m, out, "0005:09:00.0", "eno1", speed=10000)
+    loopback(m)
+    iommu_groups(m)
+    return m
+
+
+def fresh_boot() -> Machine:
+    """A DGX H100 a minute after boot: links train, the fabric is being set up, ports wait for the subnet manager."""
+    m = dgx.dgx_h100("dgx-new")
+    m.uptime_s = 61.2
+    m.services["nvidia-fabricmanager"] = ("loaded", "activating", "start", "success")
+    for one in m.gpus:
+        take_down(one, list(range(18)))
+        one.fabric = Fabric(state=2, status=0, mask=0, summary=0)
+    for made in m.nics:
+        if made.layer == "InfiniBand":
+            made.state = "INIT"
+            m.netdev(made.netdev).operstate = "down"
+    return m
+
+
+def container() -> Machine:
+    """A container that got all GPUs and no RDMA devices; the PCI tree shows the host's NICs."""
+    m = dgx.dgx_h100("trainer-0")
+    m.container, m.nics, m.default_route, m.bonds, m.services, m.ofed = "containerd", [], "eth0", {}, {}, False
+    m.netdevs = [NetDev("eth0", speed=10000, address="02:42:ac:11:00:02")]
+    loopback(m)
+    return m
+
+
+def mig_mixed() -> Machine:
+    """An HGX A100 with MIG on two of its GPUs: their NVLinks read as down."""
+    m = hgx_a100.hgx_a100("a100-mig")
+    for one in m.gpus[:2]:
+        one.mig = True
+    return m
+
+
+def vfio() -> Machine:
+    """A DGX H100 with GPU 5 handed to a virtual machine: the bus shows eight GPUs, the driver seven."""
+    m = dgx.dgx_h100("dgx-vfio")
+    gone = m.gpus.pop(5)
+    m.fn(gone.bus).driver = "vfio-pci"
+    for number, one in enumerate(m.gpus):
+        one.index = number
+    return m
+
+
+def cgroup(m: Machine, keep: tuple[int, ...]) -> Machine:
+    m.gpus = [one for one in m.gpus if one.index in keep]
+    for number, one in enumerate(m.gpus):
+        one.index = number
+    return m
+
+
+def slurm_two_of_eight() -> Machine:
+    """A Slurm job that may use two of eight GPUs: the driver shows two, the bus eight."""
+    return cgroup(dgx.dgx_h100("dgx-slurm"), (2, 3))
+
+
+def slurm_two_of_mesh() -> Machine:
+    """Two of the four GPUs of a board with direct links."""
+    m = four_way.board("xe-7", products.H100, products.CX7_NDR, 6)
+    m.modules = PEERMEM + m.modules
+    return cgroup(m, (1, 2))
+
+
+def slurm_one_of_eight() -> Machine:
+    return cgroup(dgx.dgx_h100("dgx-slurm1"), (6,))
+
+
+def snc() -> Machine:
+    """Sub-NUMA clusters: two NUMA nodes to a socket, GPUs on one and the NICs on the other."""
+    m = server("snc-1", "SYS-521GE")
+    m.numa = [
+        Numa(n, f"{28 * n}-{28 * n + 27},{112 + 28 * n}-{139 + 28 * n}", n // 2, tuple(10 if k == n else 12 if k // 2 == n // 2 else 21 for k in range(4)))
+        for n in range(4)
+    ]  # fmt: skip
+    own_ports(m, products.L40S, [(0, 0x20), (0, 0x30), (2, 0xA0), (2, 0xB0)], 4)
+    for number, (numa, bridge) in enumerate([(1, 0x60), (3, 0xE0)]):
+        port = root_port(m, f"0000:{bridge:02x}:01.0", numa=numa, gen=4, below=(bridge + 1, bridge + 1))
+        nic(
+            m,
+            port,
+            f"0000:{bridge + 1:02x}:00.0",
+            products.CX6_HDR,
+            f"mlx5_{number}",
+            f"ibp{bridge + 1}s0",
+            traffic=10**12,
+        )
+    way_out(m)
+    return m
+
+
+def files_of(machine: Machine) -> tuple[dict[str, object], dict[str, bytes]]:
+    """Manifest and files of a capture of this machine. An EFA has no network interface of its own."""
+    made = bundle.files(machine)
+    tree = made.get("trees/sys-infiniband.tree", "")
+    if "/rdmap" in tree:
+        made["trees/sys-infiniband.tree"] = "".join(
+            line for line in tree.splitlines(keepends=True) if "/device/net/" not in line and "ndevs" not in line
+        )
+    if machine.container:
+        # The generator knows hosts only: a pod of containerd shows no marker, and its process 1 is in its own root.
+        state = made["trees/os-state.tree"].splitlines(keepends=True)
+        made["trees/os-state.tree"] = (
+            "".join(line for line in state if "proc/1/" not in line) + "= proc/1/cgroup\t0::/\n"
+        )
+    manifest = json.loads(made.pop("manifest.json"))
+    return manifest, {name: text.encode() for name, text in made.items()}
+
+
+MACHINES: tuple[Callable[[], Machine], ...] = (
+    azure_a100, aws_p5, aws_g6e, aws_g6e_48, gcp_a3_mega, h200_ten_nics, storage_beside_gpu, storage_of_same_product, roce_bonds,
+    dual_port_unused, geforce_eight, dgx2, one_h100_pcie, a6000_pair, a100_pcie_pairs, a100_pcie_one_pair, gh200, fresh_boot, container,
+    mig_mixed, vfio, slurm_two_of_eight, slurm_two_of_mesh, slurm_one_of_eight, snc,
+)  # fmt: skip

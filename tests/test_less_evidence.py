@@ -1,0 +1,136 @@
+"""Less evidence never makes a fault: what is not seen is unknown, and an unknown is no alarm."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+import pytest
+from healthy_machines import MACHINES, files_of
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from topodiag.checks.run import run_checks
+from topodiag.evidence import registry
+from topodiag.evidence.bundle import from_memory
+from topodiag.evidence.reader import read_node
+from topodiag.model.finding import Outcome, Severity, Status
+from topodiag.pipeline import fixture_path, fixtures
+
+NAMES = fixtures()
+HEALTHY = {make.__name__: make for make in MACHINES}
+Keep = Callable[[dict[str, Any]], bool]
+
+SYMPTOM = {
+    # The fabric explains the pairs (NVL005, NVL001). Without its words the pairs are the only sign left of a true fault.
+    ("dgx-h100-gpu5-off-fabric", "NVL004"),
+}
+"""Findings that a part of the evidence may give and the whole explains by another finding."""
+
+SILENT_EXCUSES = {
+    # Without the uptime a node that has just booted cannot be told from one whose links and ports never came up.
+    ("fresh_boot", "NVL001"), ("fresh_boot", "NVL005"), ("fresh_boot", "NIC001"),
+    # GPUs under MIG look like GPUs without links to `topo -m`, `topo -p2p` and `nvlink -s`, which do not say MIG; with
+    # other GPUs joined, a dead GPU is by far the likelier reason.
+    ("mig_mixed", "NVL001"), ("mig_mixed", "NVL004"),
+}  # fmt: skip
+"""Healthy machines whose excuse is in one source alone, and what the other sources then look like."""
+
+MAY_SETTLE = {"TOP003", "NVL004", "PCI004", "NVL005", "ENV002", "NUM002"}
+"""Checks that are not applicable for a reason (bare metal, a product without NVLink); without that reason in evidence
+the other evidence may show that all is well: `clean` is as silent."""
+
+
+@cache
+def capture(name: str) -> tuple[dict[str, Any], dict[str, bytes]]:
+    if name in HEALTHY:
+        return files_of(HEALTHY[name]())
+    place = fixture_path(name)
+    files = {path.relative_to(place).as_posix(): path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    return json.loads(files.pop("manifest.json")), files
+
+
+def scan(name: str, keep: Keep) -> tuple[Outcome, ...]:
+    """The verdicts on a capture from which only some items are left, as if no one had asked for the others."""
+    manifest, files = capture(name)
+    items = [item for item in manifest["items"] if keep(item)]
+    return run_checks((read_node(from_memory(name, manifest | {"items": items}, files)).node,))
+
+
+@cache
+def whole(name: str) -> dict[str, Outcome]:
+    return {outcome.check: outcome for outcome in scan(name, lambda _: True)}
+
+
+@cache
+def kinds(name: str) -> tuple[str, ...]:
+    return tuple(sorted({item["kind"] for item in capture(name)[0]["items"]}))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def each_text_is_parsed_once() -> Iterator[None]:
+    """The sweep reads the same texts hundreds of times: their records are kept."""
+    patch = pytest.MonkeyPatch()
+    for kind in registry.kinds():
+        source = registry.source(kind)
+        assert source is not None
+        patch.setattr(source, "parse", _remembering(source.parse), raising=True)
+    yield
+    patch.undo()
+
+
+def _remembering(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    known: dict[tuple[str, int, bytes], Any] = {}
+
+    def parsed(blob: Any) -> Any:
+        key = (blob.name, blob.sample, blob.data)
+        if key not in known:
+            known[key] = parse(blob)
+        return known[key]
+
+    return parsed
+
+
+def judge(name: str, view: str, outcomes: tuple[Outcome, ...]) -> None:
+    for outcome in outcomes:
+        before = whole(name)[outcome.check]
+        place = (name, view, outcome.check, outcome.status.value, outcome.why, [f.message for f in outcome.findings])
+        assert "the check failed" not in outcome.why, place
+        if outcome.findings:
+            assert before.findings or (name, outcome.check) in SYMPTOM, place
+        elif outcome.status is Status.CLEAN:
+            settled = before.status is Status.NOT_APPLICABLE and outcome.check in MAY_SETTLE
+            assert before.status is Status.CLEAN or settled, place
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_source_alone_makes_no_new_finding(name: str) -> None:
+    for kind in kinds(name):
+        judge(name, f"only {kind}", scan(name, lambda item, kind=kind: item["kind"] == kind))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_source_less_makes_no_new_finding(name: str) -> None:
+    for kind in kinds(name):
+        judge(name, f"without {kind}", scan(name, lambda item, kind=kind: item["kind"] != kind))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_any_part_of_the_evidence_makes_no_new_finding(data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(NAMES))
+    kept = data.draw(st.sets(st.sampled_from(kinds(name))))
+    judge(name, "only " + ", ".join(sorted(kept)), scan(name, lambda item: item["kind"] in kept))
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_no_part_of_a_healthy_machine_gives_an_alarm(data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(sorted(HEALTHY)))
+    kept = data.draw(st.sets(st.sampled_from(kinds(name)), min_size=1))
+    for outcome in scan(name, lambda item: item["kind"] in kept):
+        if (name, outcome.check) not in SILENT_EXCUSES:
+            alarms = [finding.message for finding in outcome.findings if finding.severity > Severity.INFO]
+            assert alarms == [], (name, sorted(kept), outcome.check)
