@@ -1,7 +1,7 @@
 """The wiring: from paths, or the live node, to a Result. The only place that knows all stages.
 
->>> from topodiag.pipeline import diagnose
->>> result = diagnose(["gpu-001.tar.gz"])
+>>> import topodiag
+>>> result = topodiag.diagnose(["fixture:dgx-h100-gpu3-12of18-nvlink"])
 >>> [finding.id for finding in result.findings]
 ['NVL001']
 """

@@ -26,7 +26,7 @@ def limited():
 
 def scan(*args, **kwargs):
     """The real program, whose memory is limited."""
-    argv = [sys.executable, "-m", "topodiag.cli", "scan", *map(str, args)]
+    argv = [sys.executable, "-m", "topodiag", "scan", *map(str, args)]
     kwargs = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | kwargs
     return subprocess.run(argv, text=True, timeout=60, check=False, preexec_fn=limited, **kwargs)
 
@@ -126,7 +126,7 @@ def test_what_may_not_be_read_is_named(tmp_path):
 
 
 def test_closed_standard_input_is_said():
-    program = [sys.executable, "-m", "topodiag.cli", "scan", "--from", "-"]
+    program = [sys.executable, "-m", "topodiag", "scan", "--from", "-"]
     done = subprocess.run(
         ["/bin/sh", "-c", 'exec "$@" <&-', "sh", *program], capture_output=True, text=True, timeout=60, check=False
     )
@@ -134,7 +134,7 @@ def test_closed_standard_input_is_said():
 
 
 def test_closed_standard_output_keeps_the_verdict():
-    program = [sys.executable, "-m", "topodiag.cli", "scan", "--from", HEALTHY]
+    program = [sys.executable, "-m", "topodiag", "scan", "--from", HEALTHY]
     done = subprocess.run(
         ["/bin/sh", "-c", 'exec "$@" >&-', "sh", *program], capture_output=True, text=True, timeout=60, check=False
     )
@@ -189,7 +189,7 @@ def test_ctrl_c_during_a_capture_leaves_no_command_behind(tmp_path):
     hung.write_text(f"#!/bin/sh\ntrap '' INT TERM\necho $$ > {begun}.part && mv {begun}.part {begun}\nsleep 60\n")
     hung.chmod(0o755)
     env = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    argv = [sys.executable, "-m", "topodiag.cli", "scan"]
+    argv = [sys.executable, "-m", "topodiag", "scan"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) as child:
         while not begun.exists():
             assert child.poll() is None

@@ -122,3 +122,13 @@ def test_completion_prints_a_script_that_asks_this_program(topodiag, shell):
 def test_completion_completes(topodiag):
     env = {"_TOPODIAG_COMPLETE": "bash_complete", "COMP_WORDS": "topodiag sc", "COMP_CWORD": "1"}
     assert topodiag(env=env).stdout == "plain,scan\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [("explain nvl00", "plain,NVL001"), ("scan --format na", "plain,nagios"), ("scan --from /tm", "file,/tm")],
+)
+def test_completion_knows_check_ids_choices_and_files(topodiag, words, offered):
+    at = str(len(words.split()))
+    env = {"_TOPODIAG_COMPLETE": "bash_complete", "COMP_WORDS": f"topodiag {words}", "COMP_CWORD": at}
+    assert topodiag(env=env).stdout.splitlines()[0] == offered

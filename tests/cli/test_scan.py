@@ -170,7 +170,7 @@ def test_a_terminal_gets_colour_and_its_width():
 @pytest.mark.parametrize(("name", "code"), [("dgx-h100-healthy", 0), ("dgx-h100-gpu3-12of18-nvlink", 1), ("no-gpu", 0)])
 def test_the_real_program_judges_its_fixtures(name, code):
     done = subprocess.run(
-        [sys.executable, "-m", "topodiag.cli", "scan", "--from", f"fixture:{name}"],
+        [sys.executable, "-m", "topodiag", "scan", "--from", f"fixture:{name}"],
         capture_output=True,
         timeout=60,
         check=False,

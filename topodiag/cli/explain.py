@@ -35,8 +35,15 @@ _ITEM = re.compile(r"([-*•]|[0-9]{1,2}[.)]) +(.*)")
 _GAP = re.compile(r" {3,}")
 
 
+def _ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """For the shell's completion."""
+    from topodiag.checks import registry  # noqa: PLC0415 - only when the shell asks
+
+    return [check_id for check_id in registry.ids() if check_id.startswith(incomplete.upper())]
+
+
 @click.command()
-@click.argument("check_id", metavar="ID")
+@click.argument("check_id", metavar="ID", shell_complete=_ids)
 @click.option(
     "--color", type=click.Choice(("auto", "always", "never")), default="auto", show_default=True, help="Colour."
 )

@@ -12,6 +12,9 @@ from topodiag.cli.params import Duration
 if TYPE_CHECKING:
     from topodiag.model.result import Result
 
+_PLACE = click.Path(readable=False)
+"""A name that the shell completes; whether it can be used is judged where it is opened."""
+
 FORMATS = ("table", "json", "prometheus", "nagios")
 FAIL_ON = ("info", "warning", "error", "never")
 
@@ -21,18 +24,19 @@ FAIL_ON = ("info", "warning", "error", "never")
     "--from",
     "sources",
     metavar="SOURCE",
+    type=_PLACE,
     multiple=True,
     help="Captured evidence instead of this node: a bundle, a folder, a file of tool output, fixture:NAME, or - for "
     "standard input. Repeat it for several nodes.",
 )
-@click.option("--save", metavar="FILE", help="Keep what was captured as a bundle (.tar.gz, else a new folder).")
+@click.option("--save", metavar="FILE", type=_PLACE, help="Keep the evidence as a bundle (.tar.gz, else a new folder).")
 @click.option("--redact", is_flag=True, help="Replace host names, addresses and serial numbers in what is captured.")
 @click.option("--sample", type=Duration(), metavar="TIME", help="Read counters twice, this far apart (5s, 500ms, 1m).")
 @click.option("--deadline", type=Duration(), metavar="TIME", help="Stop probing after this time (default 20s).")
 @click.option(
     "--format", "format_", type=click.Choice(FORMATS), default="table", show_default=True, help="Output format."
 )
-@click.option("--output", metavar="FILE", help="Write the report to a file instead of standard output.")
+@click.option("--output", metavar="FILE", type=_PLACE, help="Write the report to a file instead of standard output.")
 @click.option(
     "--fail-on", type=click.Choice(FAIL_ON), default="error", show_default=True, help="Exit 1 from this severity on."
 )

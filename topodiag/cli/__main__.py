@@ -1,5 +1,0 @@
-"""`python -m topodiag.cli`, for where the script is not on the search path."""
-
-from topodiag.cli import main
-
-main()
