@@ -1,4 +1,4 @@
-"""Healthy machines of all makes: none may give a warning or an error, for users trust a tool until its first false alarm."""
+"""Healthy machines of all makes give no warning and no error: users trust a tool until its first false alarm."""
 
 from __future__ import annotations
 

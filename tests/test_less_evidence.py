@@ -24,8 +24,9 @@ HEALTHY = {make.__name__: make for make in MACHINES}
 Keep = Callable[[dict[str, Any]], bool]
 
 SYMPTOM = {
-    # The fabric explains the pairs (NVL005, NVL001). Without its words the pairs are the only sign left of a true fault.
+    # The fabric explains the pairs (NVL005, NVL001). Without its words the pairs are the only sign of a true fault.
     ("dgx-h100-gpu5-off-fabric", "NVL004"),
+    ("fm-down-a100", "NVL004"),
 }
 """Findings that a part of the evidence may give and the whole explains by another finding."""
 
@@ -38,9 +39,9 @@ SILENT_EXCUSES = {
 }  # fmt: skip
 """Healthy machines whose excuse is in one source alone, and what the other sources then look like."""
 
-MAY_SETTLE = {"TOP003", "NVL004", "PCI004", "NVL005", "ENV002", "NUM002"}
-"""Checks that are not applicable for a reason (bare metal, a product without NVLink); without that reason in evidence
-the other evidence may show that all is well: `clean` is as silent."""
+MAY_SETTLE = {"TOP003", "NVL004", "PCI004", "NVL005", "ENV002", "NUM001", "NUM002"}
+"""Checks that are not applicable for a reason (bare metal, a product without NVLink, Grace); without that reason the
+other evidence may show that all is well: `clean` is as silent."""
 
 
 @cache

@@ -151,6 +151,6 @@ def test_without_the_iommus_state_nothing_is_clean() -> None:
 
 
 def test_devices_below_root_ports_share_no_switch() -> None:
-    flat = {key: replace(item, parent=None) for key, item in nodes.hgx_h100().pci.items()}
+    flat = {key: replace(item, parent=None, root="pci0000:00") for key, item in nodes.hgx_h100().pci.items()}
     outcome = acs(with_acs(replace(network.ib_h100(), pci=flat), lambda _: read(REDIRECTING)))
     assert (status(outcome), outcome.why) == ("clean", "no two devices share a PCIe switch")

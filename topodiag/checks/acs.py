@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from topodiag.checks.common import compute_nics, distance, gpu_spec, spell
 from topodiag.checks.interface import NodeCheck
-from topodiag.model.devices import Gpu, Nic, PciDevice
+from topodiag.model.devices import Gpu, Nic, PciDevice, PciKind
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.links import PathType
 from topodiag.model.node import Node
@@ -15,6 +15,9 @@ REDIRECTS = 0b0001_1100
 """ACS control bits that turn peer-to-peer requests towards the root complex: P2P Request Redirect (bit 2), P2P
 Completion Redirect (3), Upstream Forwarding (4). Source Validation (0) alone redirects nothing.
 PCI Express Base Specification, ACS Control Register."""
+
+RDMA_LISTS = frozenset({"sys-infiniband", "ibstat", "ibv-devinfo", "rdma-link", "ibdev2netdev"})
+"""Kinds of evidence that name every RDMA device of a node."""
 
 TRANSLATED = frozenset({"DMA", "DMA-FQ"})
 """The kernel's IOMMU domain types that translate (Documentation/ABI/testing/sysfs-kernel-iommu_groups)."""
@@ -68,7 +71,7 @@ class AcsBetweenPeers(NodeCheck):
             return self.not_applicable(node, "a virtual machine: ACS and IOMMU are the host's")
         if node.is_vm is None:
             return self.unknown(node, "whether this is a virtual machine is not in the evidence")
-        if len(devices) < 2:
+        if len(devices) < 2 or not any(device.parent or device.root for device in devices):
             return self.unknown(node, "the PCI tree is not in the evidence")
         ports = _ports_between(node, devices)
         talking = {port.bus_id for port in _ports_between(node, devices, talking=True)}
@@ -89,6 +92,8 @@ class AcsBetweenPeers(NodeCheck):
         if not any(device.iommu_type.known for device in devices) and node.os.iommu_enabled.value is not False:
             return self.unknown(node, "the IOMMU's state is not in the evidence")
         outside = len(node.gpus) + len(compute_nics(node)) - len(devices)
+        if not node.read & RDMA_LISTS and node.read and any(fn.kind is PciKind.NIC for fn in node.pci.values()):
+            return self.unknown(node, "which NICs carry the job's traffic is not in the evidence")
         if outside:
             return self.unknown(node, f"{outside} GPUs or NICs are not in the PCI tree of the evidence")
         return self.clean(node, "" if ports else "no two devices share a PCIe switch", coverage)

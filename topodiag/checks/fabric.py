@@ -117,7 +117,7 @@ class FabricNotReady(NodeCheck):
         if found:
             return self.found(node, found, coverage)
         service = node.os.services.get(FABRIC_MANAGER, Fact())
-        answered = any(gpu.fabric.state.known or gpu.nvlinks for gpu in gpus)
+        answered = any(gpu.fabric.state.known for gpu in gpus) or _links_up(node)
         if len(told) == len(gpus) or (not told and answered and service.value == "active"):
             return self.clean(node, coverage=coverage)
         if not told and service.value is not None and _links_up(node):
@@ -331,13 +331,13 @@ def _judge_manager(
     if node.os.uptime_s.value is None and word_of_systemd == "activating":
         return Severity.INFO, "the Fabric Manager is starting (uptime unknown: may be transient)", Confidence.MEDIUM
     joined = bool(told) and not waiting
-    if word_of_systemd == "inactive" and node.is_vm is None and not node.nvswitches and (joined or _links_up(node)):
-        return None  # as in a guest, whose host runs it
-    blind = not told and not _links_to_switch(node) and all(count.active is None for count in count_links(node))
-    if word_of_systemd == "inactive" and blind and not node.nvswitches and None in map(gpu_spec, node.gpus):
-        return None  # nothing shows a fabric on this board: on rack trays and PCIe cards the service is off for good
+    active = [count.active for count in count_links(node)]
+    if word_of_systemd == "inactive" and not node.nvswitches and not waiting and 0 not in active:
+        unseen = not told and not any(active) and None in map(gpu_spec, node.gpus)
+        if node.is_vm is None or unseen:
+            return None  # as in a guest, whose host runs it, or on a board that has no switches of its own
     if word_of_systemd == "not-found":
-        dead = bool(waiting) or any(count.active == 0 for count in count_links(node))
+        dead = bool(waiting) or 0 in active
         return (
             (Severity.ERROR, "the Fabric Manager is not installed, and the fabric is down", Confidence.HIGH)
             if dead

@@ -93,6 +93,10 @@ class GpuNicOnDifferentSockets(NodeCheck):
         known = [(gpu, near) for gpu, near in placed if near is not None]
         coverage = Coverage(len(known), len(node.gpus), "GPUs with a known socket")
         away = [gpu for gpu, near in known if not near]
+        if len(away) == len(node.gpus) > 1 and node.is_vm is None and not any(numa_of(node, nic).known for nic in nics):
+            return self.unknown(
+                node, "every GPU is alike far from every NIC, as in a guest; nothing says which this is"
+            )
         if away and len(away) < len(node.gpus):
             at_home = [gpu for gpu, near in known if near]
             away = [gpu for gpu in away if not _covered(node, gpu, at_home, homes)]
