@@ -14,7 +14,6 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 
 import click
 
@@ -36,7 +35,7 @@ def run(command: click.Command, argv: list[str] | None = None) -> int:
     args = sys.argv[1:] if argv is None else argv
     if sys.stdout is None:
         # `>&-`: nobody reads, as with a closed pipe; and no file opened later may become standard output by chance.
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for the rest of the process
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for the rest of the process
     if "_TOPODIAG_COMPLETE" in os.environ:
         command.main(args, prog_name="topodiag")
     reached = Outcome()

@@ -35,12 +35,13 @@ def _load(name: str) -> dict[str, Any]:
 
 
 @cache
-def _gpu_rows() -> tuple[tuple[re.Pattern[str], tuple[int, ...], GpuSpec], ...]:
+def _gpu_rows() -> tuple[tuple[str, tuple[int, ...], GpuSpec], ...]:
+    """Pattern of the name, PCI device ids, product. The patterns are compiled where a search comes to them."""
     rows = []
     for family in _load("gpus.toml")["family"]:
         for product in family["products"]:
             row = {**family, **product}
-            rows.append((re.compile(row["match"], re.IGNORECASE), tuple(row.get("pci", ())), _gpu(row, family["name"])))
+            rows.append((row["match"], tuple(row.get("pci", ())), _gpu(row, family["name"])))
     return tuple(rows)
 
 
@@ -84,7 +85,7 @@ def gpu_by_name(text: str) -> GpuSpec | None:
         name = shorter
     name = _MIG.sub("", name).rstrip(".").rstrip(" -")
     for pattern, _, spec in _gpu_rows():
-        if pattern.fullmatch(name):
+        if re.fullmatch(pattern, name, re.IGNORECASE):
             return spec
     return None
 
