@@ -13,7 +13,7 @@ from nodes import only, read, status
 
 from topodiag.checks.pcie import NarrowPcieLink, SlowPcieLink
 from topodiag.checks.pcie_links import hops
-from topodiag.model.devices import NicRole
+from topodiag.model.devices import Gpu, NicRole, PciDevice
 from topodiag.model.finding import Confidence, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
@@ -65,6 +65,16 @@ def test_a_node_without_devices_is_not_applicable_and_one_without_its_pci_tree_u
 def test_superchips_alone_have_no_link_to_judge(check: Any) -> None:
     node = replace(nodes.with_gpus(h100(), name=read("NVIDIA GB200")), nics=())
     assert status(check().judge(node, ())) == "not_applicable"
+
+
+def test_a_card_alone_whose_slot_was_not_seen_may_be_wired_so() -> None:
+    """AWS gives T4 and A10G eight lanes; `nvidia-smi -q` of such a guest says x8 of x16."""
+    card = PciDevice("0000:00:1e.0", width=read(8), max_width=read(16), gen=read(3), max_gen=read(3))
+    node = Node("g4dn", gpus=(Gpu(0, "0000:00:1e.0", name=read("Tesla T4")),), pci={card.bus_id: card})
+    assert status(narrow(node)) == "unknown"
+    port = PciDevice("0000:00:01.0", max_width=read(16), class_code=read(0x060400))
+    slot = {port.bus_id: port, card.bus_id: replace(card, parent=port.bus_id)}
+    assert only(narrow(replace(node, pci=slot))).severity is Severity.WARNING
 
 
 # --- hops -----------------------------------------------------------------------------------------------------

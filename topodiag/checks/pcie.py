@@ -36,9 +36,10 @@ class NarrowPcieLink(NodeCheck):
 
     When it stays silent
         The slot is narrower than the card (the port's own maximum says so). All devices of the same product have the
-        same width: the machine is built so. Width is judged even when the device is idle, because power saving
-        lowers speed and never width. Widths of 0 or 255 (virtual machines) are no reading: unknown. Storage and
-        management NICs are not judged.
+        same width: the machine is built so. A device without a sibling whose slot's width was not seen (a guest, or
+        `nvidia-smi -q` alone): unknown, since cloud instances wire cards with 8 lanes on purpose. Width is judged
+        even when the device is idle, because power saving lowers speed and never width. Widths of 0 or 255 (virtual
+        machines) are no reading: unknown. Storage and management NICs are not judged.
 
     How to confirm
         nvidia-smi --query-gpu=index,pci.bus_id,pcie.link.width.current,pcie.link.width.max --format=csv
@@ -65,8 +66,15 @@ class NarrowPcieLink(NodeCheck):
         coverage = Coverage(len(seen), len(links), "PCIe links")
         if not seen:
             return self.unknown(node, links[0].lower.width.why or "no link width in the evidence")
-        found = [_narrow(self, node, hop, coverage) for hop in seen if _is_narrow(hop, seen)]
-        return self.found(node, found, coverage) if found else self.clean(node, _uniform(seen), coverage)
+        short = [hop for hop in seen if _is_narrow(hop, seen)]
+        found = [_narrow(self, node, hop, coverage) for hop in short if not _slot_unseen(hop, seen)]
+        if found:
+            return self.found(node, found, coverage)
+        if short:
+            hop = short[0]
+            why = f"{hop.name} is at x{hop.lower.width.value} of x{hop.able_width}, and neither its slot's width nor a"
+            return self.unknown(node, f"{why} sibling is in the evidence to tell whether it is built so")
+        return self.clean(node, _uniform(seen), coverage)
 
 
 def _is_narrow(hop: Hop, seen: Sequence[Hop]) -> bool:
@@ -75,6 +83,12 @@ def _is_narrow(hop: Hop, seen: Sequence[Hop]) -> bool:
         return False
     siblings = {other.lower.width.value for other in seen if other.family == hop.family and other is not hop}
     return siblings != {width}
+
+
+def _slot_unseen(hop: Hop, seen: Sequence[Hop]) -> bool:
+    """Whether only the device's own word speaks against its width: cloud slots give T4 and A10G 8 lanes by design."""
+    alone = not any(other.family == hop.family and other is not hop for other in seen)
+    return alone and (hop.upper is None or not hop.upper.max_width.known)
 
 
 def _uniform(seen: Sequence[Hop]) -> str:
