@@ -23,6 +23,8 @@ TERM_GRACE_S = 0.3
 """Between SIGTERM and SIGKILL."""
 KILL_GRACE_S = 0.5
 """After SIGKILL; a process that is still there then is in an uninterruptible sleep and is left alone."""
+START_GRACE_S = 0.2
+"""For a command that is just being started when all are killed; a program on a dead mount may never start."""
 STOP_S = TERM_GRACE_S + KILL_GRACE_S
 STDERR_LIMIT = 16 * 1024
 LINE_LIMIT = 64 * 1024
@@ -48,19 +50,40 @@ class Groups:
     """The process groups that are alive, so that Ctrl-C and the end of the capture can take them along."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
         self._live: "Set[subprocess.Popen[bytes]]" = set()
+        self._starting = 0
         self._closed = False
 
-    def add(self, process: "subprocess.Popen[bytes]") -> None:
-        with self._lock:
-            self._live.add(process)
-            closed = self._closed
-        if closed:
-            signal_group(process, signal.SIGKILL)
+    def start(self, argv: List[str], env: Dict[str, str]) -> "subprocess.Popen[bytes]":
+        """Start a command in a group of its own. Raises OSError, ValueError, and OSError when all were killed."""
+        with self._changed:
+            if self._closed:
+                raise OSError(errno.ECANCELED, os.strerror(errno.ECANCELED))
+            self._starting += 1
+        process: "Optional[subprocess.Popen[bytes]]" = None
+        try:
+            process = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=env,
+                cwd="/",
+                start_new_session=True,
+            )
+        finally:
+            with self._changed:
+                self._starting -= 1
+                if process is not None:
+                    self._live.add(process)
+                    if self._closed:  # all were killed while this one was on its way
+                        signal_group(process, signal.SIGKILL)
+                self._changed.notify_all()
+        return process
 
     def discard(self, process: "subprocess.Popen[bytes]") -> None:
-        with self._lock:
+        with self._changed:
             self._live.discard(process)
 
     @property
@@ -68,12 +91,13 @@ class Groups:
         return self._closed
 
     def kill_all(self) -> None:
-        """Kill what is alive, and whatever is still to be added."""
-        with self._lock:
+        """Kill what is alive, wait a moment for what is just being started, and let nothing start any more."""
+        with self._changed:
             self._closed = True
             live = list(self._live)
-        for process in live:
-            signal_group(process, signal.SIGKILL)
+            for process in live:
+                signal_group(process, signal.SIGKILL)
+            self._changed.wait_for(lambda: not self._starting, START_GRACE_S)
 
 
 class Sink:
@@ -246,15 +270,7 @@ def run(
     done = Finished()
     started = time.monotonic()
     try:
-        process = subprocess.Popen(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=env,
-            cwd="/",
-            start_new_session=True,
-        )
+        process = groups.start(argv, env)
     except OSError as error:
         _could_not_start(error, argv, done)
         return done
@@ -265,7 +281,6 @@ def run(
     err = Sink(STDERR_LIMIT)
     stdout = cast(IO[bytes], process.stdout)
     stderr = cast(IO[bytes], process.stderr)
-    groups.add(process)
     try:
         how = _attend(process, {stdout.fileno(): out, stderr.fileno(): err}, end)
         killed = _stop(process)

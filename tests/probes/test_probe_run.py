@@ -127,3 +127,11 @@ def test_a_sink_that_is_exactly_full_is_not_truncated():
     sink.feed(b"d")
     assert sink.truncated
     assert sink.value() == b"abc"
+
+
+def test_nothing_starts_once_all_were_killed() -> None:
+    groups = Groups()
+    groups.kill_all()
+    done = _run(["true"], groups=groups)
+    assert (done.status, done.rc) == ("error", None)
+    assert done.why.startswith("true: ")
