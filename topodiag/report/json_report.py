@@ -192,6 +192,7 @@ def _link(link: Link) -> Json:
         "count": link.count,
         "intended_gbs": link.intended_gbs.value,
         "negotiated_gbs": link.negotiated_gbs.value,
+        "latency_us": link.latency_us.value,
         "label": link.label,
     }
 

@@ -237,6 +237,7 @@ def _ports(node: Node) -> Iterator[Link]:
                 negotiated_gbs=Fact(rate.value / 8, rate.origin)
                 if up and rate.value is not None
                 else Fact(why="the port is not active" if port.state.known else "port state unknown"),
+                latency_us=_latency(LinkKind.NETWORK),
                 label=f"{rate.value:g} Gb/s" if up and rate.value is not None else "",
             )
 
