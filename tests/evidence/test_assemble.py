@@ -95,6 +95,15 @@ def test_gpus_that_only_pci_shows_are_numbered_by_bus_id() -> None:
     assert [gpu.bus_id for gpu in assemble(machine_with_one_switch(), "h").gpus] == ["0000:1b:00.0"]
 
 
+def test_a_gpu_whose_driver_is_silent_has_its_product_from_the_pci_id() -> None:
+    draft = machine_with_one_switch()
+    offer(draft, 80).pci("0000:1b:00.0").offer("device", 0x2330, at("sys-pci.tree", 7))
+    name = assemble(draft, "h").gpus[0].name
+    assert name.value is not None
+    assert "H100" in name.value
+    assert str(name.origin) == "sys-pci.tree:7"
+
+
 def test_two_samples_of_one_counter_come_from_one_source() -> None:
     draft = NodeDraft()
     draft.sample_interval_s = 5.0

@@ -20,9 +20,6 @@ IMEX = "nvidia-imex"
 HGX_GPUS = 8
 """GPUs of a full NVSwitch board; an SXM product in this number sits on switches even where these cannot be seen."""
 
-NO_CLUSTER = "00000000-0000-0000-0000-000000000000"
-"""What NVML reports as the cluster of a GPU that is in no multi-node NVLink domain (nvml.h)."""
-
 PASSING = ("recovery",)
 """Health fields that pass by themselves: route and access-timeout recovery say that the fabric is at work on it."""
 

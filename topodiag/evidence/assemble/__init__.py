@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from topodiag.evidence.assemble.entities import gpus, join_gpu_orders, netdevs, nics, numa_nodes, pci_devices
+from topodiag.evidence.assemble.entities import (
+    gpus,
+    join_gpu_orders,
+    named_by_pci,
+    netdevs,
+    nics,
+    numa_nodes,
+    pci_devices,
+)
 from topodiag.evidence.assemble.facts import facts, pick
 from topodiag.evidence.assemble.graph import build_links, build_paths
 from topodiag.evidence.assemble.identity import system_name
@@ -27,6 +35,7 @@ def assemble(draft: NodeDraft, host: str, time: str = "") -> Node:
     interfaces = netdevs(draft, apart)
     made_gpus, gpu_labels = gpus(draft, apart)
     made_nics, nic_labels = nics(draft, pci, interfaces, apart)
+    made_gpus = tuple(named_by_pci(gpu, pci) for gpu in made_gpus)
     labels = gpu_labels | nic_labels
     services = draft.single("services")
     node = Node(

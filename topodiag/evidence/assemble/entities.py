@@ -84,6 +84,15 @@ def gpus(draft: NodeDraft, apart: Apart) -> tuple[tuple[Gpu, ...], dict[int, str
     return tuple(made), labels
 
 
+def named_by_pci(gpu: Gpu, pci: dict[str, PciDevice]) -> Gpu:
+    """The GPU with the product that its PCI device id stands for, where the driver did not say its name."""
+    function = pci.get(gpu.bus_id or "")
+    if gpu.name.known or function is None or function.device.value is None:
+        return gpu
+    spec = catalog.gpu_by_pci_device(function.device.value)
+    return gpu if spec is None else replace(gpu, name=Fact(spec.name, function.device.origin))
+
+
 def pci_devices(draft: NodeDraft, apart: Apart) -> dict[str, PciDevice]:
     """PCI functions by bus id."""
     made: dict[str, PciDevice] = {}
