@@ -177,6 +177,11 @@ def test_no_link_evidence_is_unknown() -> None:
     assert status(slow(node)) == "unknown"
 
 
+def test_gpus_of_which_nothing_was_seen_are_named_together_with_the_reason() -> None:
+    node = replace(nodes.with_gpus(nodes.hgx_h100(), nvlinks=(), mig=Fact()), smi_matrix={})
+    assert fewer(node).why == "GPU0-7: neither its links nor an NVLink count in `topo -m` were seen"
+
+
 def test_links_whose_state_was_not_read_are_unknown_not_down() -> None:
     silent = (*nodes.links(17, 26.562), NvLink(17))
     assert status(fewer(nodes.with_gpu(nodes.hgx_h100(), 5, nvlinks=silent))) == "unknown"

@@ -81,27 +81,31 @@ class FewerNvlinks(NodeCheck):
             return self.not_applicable(node, why)
         if len(node.gpus) == 1 and asked[0].active == 0:
             return self.not_applicable(node, "one GPU and no link up: it has no peer to be joined to")
-        if all(not count.active for count in asked) and evidence.maybe_mig(node):
+        seen = [count for count in asked if count.active is not None]
+        if seen and not any(count.active for count in seen) and evidence.maybe_mig(node):
             return self.unknown(node, "no link is up, which MIG would explain, and whether it is on was not seen")
         groups: dict[tuple[int, Expectation], list[LinkCount]] = defaultdict(list)
-        unseen: list[str] = []
+        unseen: dict[str, list[str]] = defaultdict(list)
         for count in asked:
+            label = count.gpu.label
             wanted = evidence.expect(node, count, counts)
             if count.active is None:
-                unseen.append(f"{count.gpu.label}: {count.why}")
+                unseen[count.why].append(label)
             elif wanted is not None and count.active < wanted.links:
                 if evidence.training(node, count.gpu):
-                    unseen.append(f"{count.gpu.label}: its links may still be training, minutes after boot")
+                    unseen["its links may still be training, minutes after boot"].append(label)
                 else:
                     groups[count.active, wanted].append(count)
             elif wanted is None and count.spec is None and majority(c.active for c in asked) is None:
-                unseen.append(f"{count.gpu.label}: its product is unknown and it has no siblings to compare with")
-        coverage = Coverage(len(asked) - len(unseen), len(asked), "GPUs")
+                unseen["its product is unknown and it has no siblings to compare with"].append(label)
+        missed = sum(len(labels) for labels in unseen.values())
+        coverage = Coverage(len(asked) - missed, len(asked), "GPUs")
         if groups:
             found = [self._report(node, group, wanted, coverage) for (_, wanted), group in groups.items()]
             return self.found(node, found, coverage)
         if unseen:
-            return Outcome(self.id, Status.UNKNOWN, node.host, why="; ".join(unseen[:3]), coverage=coverage)
+            why = "; ".join(f"{spell(labels)}: {reason}" for reason, labels in unseen.items())
+            return Outcome(self.id, Status.UNKNOWN, node.host, why=why, coverage=coverage)
         return self.clean(node, _why_clean(asked), coverage)
 
     def _report(self, node: Node, group: list[LinkCount], wanted: Expectation, coverage: Coverage) -> Finding:
