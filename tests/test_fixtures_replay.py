@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from topodiag.evidence.assemble.graph import gpu_vertex, nic_vertex, numa_of, pcie_type
-from topodiag.model.links import PathType
+from topodiag.evidence.assemble.graph import gpu_vertex, nic_vertex, numa_of
+from topodiag.model.links import LinkKind, PathType
 from topodiag.model.node import Node
+from topodiag.model.paths import edges_of, paths_from
 from topodiag.pipeline import diagnose, fixture_path, fixtures
 
 NAMES = fixtures()
@@ -18,6 +19,13 @@ SMI_AS_NCCL = {
     "NODE": PathType.PHB,
     "SYS": PathType.SYS,
 }
+
+
+def pcie_type(node: Node, one: str, other: str) -> PathType | None:
+    """The path type over PCIe alone between two vertices: what `topo -mp` shows, with NODE as PHB."""
+    without = frozenset({LinkKind.NVLINK, LinkKind.C2C})
+    path = paths_from(one, edges_of(node.links), without=without).get(other)
+    return path.type if path is not None else None
 
 
 def expected(name: str) -> dict[str, object]:

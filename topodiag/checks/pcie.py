@@ -67,7 +67,7 @@ class NarrowPcieLink(NodeCheck):
         if not seen:
             return self.unknown(node, links[0].lower.width.why or "no link width in the evidence")
         short = [hop for hop in seen if _is_narrow(hop, seen)]
-        found = [_narrow(self, node, hop, coverage) for hop in short if not _slot_unseen(hop, seen)]
+        found = [_narrow(self, node, hop, links, coverage) for hop in short if not _slot_unseen(hop, seen)]
         if found:
             return self.found(node, found, coverage)
         if short:
@@ -87,8 +87,12 @@ def _is_narrow(hop: Hop, seen: Sequence[Hop]) -> bool:
 
 def _slot_unseen(hop: Hop, seen: Sequence[Hop]) -> bool:
     """Whether only the device's own word speaks against its width: cloud slots give T4 and A10G 8 lanes by design."""
-    alone = not any(other.family == hop.family and other is not hop for other in seen)
-    return alone and (hop.upper is None or not hop.upper.max_width.known)
+    return _is_alone(hop, seen) and (hop.upper is None or not hop.upper.max_width.known)
+
+
+def _is_alone(hop: Hop, links: Sequence[Hop]) -> bool:
+    """Whether none of these links is a sibling to compare with."""
+    return not any(other.family == hop.family and other is not hop for other in links)
 
 
 def _uniform(seen: Sequence[Hop]) -> str:
@@ -96,9 +100,9 @@ def _uniform(seen: Sequence[Hop]) -> str:
     return f"all {short[0].family} links are x{short[0].lower.width.value}: built so" if short else ""
 
 
-def _narrow(check: NodeCheck, node: Node, hop: Hop, coverage: Coverage) -> Finding:
+def _narrow(check: NodeCheck, node: Node, hop: Hop, links: Sequence[Hop], coverage: Coverage) -> Finding:
     width, able = hop.lower.width.value or 0, hop.able_width or 0
-    alone = not any(other.family == hop.family and other.lower is not hop.lower for other in hops(node))
+    alone = _is_alone(hop, links)
     gen = hop.able_gen
     now, full = hop.gbs(gen, width), hop.gbs(gen, able)
     return check.finding(

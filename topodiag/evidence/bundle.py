@@ -41,7 +41,6 @@ class Evidence:
     unread: list[UnreadLine] = field(default_factory=list)
     host: str = ""
     time: str = ""
-    privilege: str = ""
     intervals_s: dict[int, float] = field(default_factory=dict)
     is_bundle: bool = False
 
@@ -254,7 +253,6 @@ def _with_manifest(path: str, manifest: dict[str, Any], files: dict[str, bytes])
         path,
         host=_text(manifest.get("host")),
         time=_text(manifest.get("time")),
-        privilege=_text(manifest.get("privilege")),
         is_bundle=True,
     )
     samples = manifest.get("samples")

@@ -277,13 +277,6 @@ def _as_wide_as_port(path: Path, nic: str, edges: Edges) -> Path:
     return replace(path, intended_gbs=intended, negotiated_gbs=narrowest(path.negotiated_gbs, widest.negotiated))
 
 
-def pcie_type(node: Node, one: str, other: str) -> PathType | None:
-    """The path type over PCIe alone between two vertices: what `topo -mp` shows, with NODE as PHB."""
-    without = frozenset({LinkKind.NVLINK, LinkKind.C2C})
-    path = paths_from(one, edges_of(node.links), without=without).get(other)
-    return path.type if path is not None else None
-
-
 def _matrix_path(node: Node, a: str, b: str) -> Path | None:
     tables = (node.smi_matrix, node.pcie_matrix)
     cells = (table.get(pair) for table in tables for pair in ((a, b), (b, a)))
