@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status, Where
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Origin
+
+if TYPE_CHECKING:
+    from topodiag.model.job import Job
 
 MAX_EVIDENCE = 8
 """Evidence lines kept per finding: enough to convince, few enough to read."""
@@ -62,8 +65,6 @@ class NodeCheck(Check):
         confidence: Confidence = Confidence.HIGH,
     ) -> Finding:
         """A finding on this node. `evidence` takes origins or the facts themselves; empty ones are dropped."""
-        origins = [item.origin if isinstance(item, Fact) else item for item in evidence]
-        distinct = dict.fromkeys(origin for origin in origins if origin is not None)
         return Finding(
             id=self.id,
             severity=severity,
@@ -73,7 +74,67 @@ class NodeCheck(Check):
             fix=tuple(fix),
             where=Where(nodes=(node.host,), gpus=tuple(gpus), nics=tuple(nics), links=tuple(links)),
             cost=cost or Cost(),
-            evidence=tuple(distinct)[:MAX_EVIDENCE],
+            evidence=_origins(evidence),
             coverage=coverage,
             confidence=confidence,
         )
+
+
+class JobCheck(Check):
+    """A check that judges one job by its logs. One id may have a NodeCheck and a JobCheck: the one that the registry
+    names first carries the page that `topodiag explain` prints."""
+
+    @abstractmethod
+    def judge(self, job: Job) -> Outcome:
+        """Findings, clean, not applicable, or unknown with why (and the NCCL_DEBUG_SUBSYS to set). Never raises."""
+
+    def found(self, job: Job, findings: Iterable[Finding], coverage: Coverage | None = None) -> Outcome:
+        return Outcome(self.id, Status.FINDING, job.name, tuple(findings), coverage=coverage)
+
+    def clean(self, job: Job, why: str = "", coverage: Coverage | None = None) -> Outcome:
+        return Outcome(self.id, Status.CLEAN, job.name, why=why, coverage=coverage)
+
+    def not_applicable(self, job: Job, why: str) -> Outcome:
+        return Outcome(self.id, Status.NOT_APPLICABLE, job.name, why=why)
+
+    def unknown(self, job: Job, why: str) -> Outcome:
+        return Outcome(self.id, Status.UNKNOWN, job.name, why=why)
+
+    def finding(
+        self,
+        severity: Severity,
+        message: str,
+        *,
+        observed: str,
+        expected: str,
+        fix: Sequence[str],
+        nodes: Sequence[str] = (),
+        ranks: Sequence[int] = (),
+        gpus: Sequence[str] = (),
+        nics: Sequence[str] = (),
+        links: Sequence[str] = (),
+        cost: Cost | None = None,
+        evidence: Iterable[Origin | Fact[Any] | None] = (),
+        coverage: Coverage | None = None,
+        confidence: Confidence = Confidence.HIGH,
+    ) -> Finding:
+        """A finding of a job, folded over the nodes and world ranks it holds for."""
+        return Finding(
+            id=self.id,
+            severity=severity,
+            message=message,
+            observed=observed,
+            expected=expected,
+            fix=tuple(fix),
+            where=Where(tuple(nodes), tuple(gpus), tuple(nics), tuple(ranks), tuple(links)),
+            cost=cost or Cost(),
+            evidence=_origins(evidence),
+            coverage=coverage,
+            confidence=confidence,
+        )
+
+
+def _origins(evidence: Iterable[Origin | Fact[Any] | None]) -> tuple[Origin, ...]:
+    """The distinct origins of what is given, at most MAX_EVIDENCE."""
+    origins = [item.origin if isinstance(item, Fact) else item for item in evidence]
+    return tuple(dict.fromkeys(origin for origin in origins if origin is not None))[:MAX_EVIDENCE]

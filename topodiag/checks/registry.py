@@ -1,4 +1,4 @@
-"""Every check, one line each."""
+"""Every check, one line each: the class that carries its page, then, where logs show the same fault, that for jobs."""
 
 from __future__ import annotations
 
@@ -37,12 +37,19 @@ def ids() -> tuple[str, ...]:
     return tuple(_CHECKS)
 
 
-@cache
 def check_class(check_id: str) -> type[Check] | None:
-    """The class of a check, or None when there is no check of that id."""
-    place = _CHECKS.get(check_id)
-    if place is None:
-        return None
+    """The class that carries the page of a check, or None when there is no check of that id."""
+    made = check_classes(check_id)
+    return made[0] if made else None
+
+
+@cache
+def check_classes(check_id: str) -> tuple[type[Check], ...]:
+    """All classes of a check: for nodes, for jobs, or one of the two."""
+    return tuple(_load(check_id, place) for place in _CHECKS.get(check_id, "").split())
+
+
+def _load(check_id: str, place: str) -> type[Check]:
     module, _, name = place.partition(":")
     made = getattr(import_module(f"topodiag.checks.{module}"), name)
     if not (isinstance(made, type) and issubclass(made, Check) and made.id == check_id):

@@ -1,35 +1,51 @@
-"""Runs every check over every node, folds equal findings and sorts them, worst first, in a stable order."""
+"""Runs every check over every node or job, folds equal findings and sorts them, worst first, in a stable order."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
 
 from topodiag.checks import registry
-from topodiag.checks.interface import NodeCheck
+from topodiag.checks.interface import Check, JobCheck, NodeCheck
 from topodiag.model.finding import Finding, Outcome, Status
 from topodiag.model.node import Node
+
+if TYPE_CHECKING:
+    from topodiag.model.job import Job
 
 
 def run_checks(nodes: Sequence[Node]) -> tuple[Outcome, ...]:
     """One outcome per check and node, in the order of the catalogue."""
     made: list[Outcome] = []
     for check_id in registry.ids():
-        cls = registry.check_class(check_id)
-        if cls is None or not issubclass(cls, NodeCheck):
-            continue
-        check = cls()
-        for node in nodes:
-            peers = tuple(other for other in nodes if other is not node)
-            made.append(_guarded(check, node, peers))
+        for cls in registry.check_classes(check_id):
+            if not issubclass(cls, NodeCheck):
+                continue
+            check = cls()
+            for node in nodes:
+                peers = tuple(other for other in nodes if other is not node)
+                made.append(_guarded(check, node.host, partial(check.judge, node, peers)))
     return tuple(made)
 
 
-def _guarded(check: NodeCheck, node: Node, peers: Sequence[Node]) -> Outcome:
+def run_job_checks(jobs: Sequence[Job]) -> tuple[Outcome, ...]:
+    """One outcome per job check and job, in the order of the catalogue."""
+    made: list[Outcome] = []
+    for check_id in registry.ids():
+        for cls in registry.check_classes(check_id):
+            if issubclass(cls, JobCheck):
+                check = cls()
+                made.extend(_guarded(check, job.name, partial(check.judge, job)) for job in jobs)
+    return tuple(made)
+
+
+def _guarded(check: Check, place: str, judge: Callable[[], Outcome]) -> Outcome:
     try:
-        return check.judge(node, peers)
+        return judge()
     except Exception as error:  # noqa: BLE001 - the last guard: a check's bug costs its verdict, never the run
-        return Outcome(check.id, Status.UNKNOWN, node.host, why=f"the check failed: {type(error).__name__}: {error}")
+        return Outcome(check.id, Status.UNKNOWN, place, why=f"the check failed: {type(error).__name__}: {error}")
 
 
 def fold(outcomes: Sequence[Outcome]) -> tuple[Finding, ...]:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from topodiag.model.finding import Finding, Input, Outcome, Severity, Status
 from topodiag.model.node import Node
 from topodiag.model.provenance import NotObserved
+
+if TYPE_CHECKING:
+    from topodiag.model.job import Job  # numpy is slow to load, and a scan needs none
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,7 @@ class Result:
     findings: tuple[Finding, ...] = ()
     not_observed: tuple[NotObserved, ...] = ()
     unread: tuple[UnreadLine, ...] = ()
+    jobs: tuple[Job, ...] = ()
 
     @property
     def worst(self) -> Severity | None:

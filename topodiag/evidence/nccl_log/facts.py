@@ -1,0 +1,240 @@
+"""The facts of a log as Arrow tables: what extraction makes of a piece of a file, and what the job is rebuilt from.
+
+Extraction is a pure function from the bytes of a shard (a piece of one file, cut at line ends) to a `Facts`. Facts of
+shards are concatenated in any order and grouping (`concat`), then `resolve.py` brings them to one normal form: the
+same for every cut, worker count and order of files.
+
+Rows say what one thread printed. Equal rows of one thread, in one context, are one row with a `count` and the first
+place. The columns that all row tables share:
+
+thread  index into `threads`
+ctx     pointer of the communicator that the thread was busy with: the one named last by this thread (Init START or
+        COMPLETE, `comm 0x.. rank`, an operation), up to and with this line; 0 if the shard does not say
+gen     offset of the last Init START of that pointer in this process within the shard, -1 if the shard has none
+        (pointers are used again)
+offset  of the first line's first byte in the file, after decompression
+line    of that line, from 1, within the shard; within the file after `resolve`
+count   how many such lines
+
+Unknown integers are -1 unless a column says otherwise, unknown texts are "".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from topodiag.model.errors import InputError
+
+_I8, _I16, _I32, _I64, _U64, _F64, _BOOL = (
+    pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint64(), pa.float64(), pa.bool_()
+)  # fmt: skip
+_WORD = pa.dictionary(pa.int32(), pa.string())
+
+FACTS_VERSION = 1
+"""Written into saved facts; a file of another version is refused."""
+
+_ROW = {"thread": _I32, "ctx": _U64, "gen": _I64, "offset": _I64, "line": _I32, "count": _I64}
+
+
+def _row(**columns: pa.DataType) -> pa.Schema:
+    return pa.schema({**_ROW, **columns})
+
+
+SCHEMAS: Mapping[str, pa.Schema] = {
+    # One row per shard. `records` are NCCL's own records, `understood` those that made a fact or are known noise.
+    "shards": pa.schema({
+        "file": _I32, "base": _I64, "size": _I64, "lines": _I64, "records": _I64, "understood": _I64,
+    }),
+    # Who printed. Lines that no record's head names belong to the thread with host "" and pid, tid, dev -1.
+    "threads": pa.schema({"file": _I32, "host": _WORD, "pid": _I64, "tid": _I64, "dev": _I64}),
+    # The context of each thread at the end of the shard (`offset`: the line that set it).
+    "contexts": pa.schema({"thread": _I32, "offset": _I64, "ctx": _U64, "gen": _I64}),
+    # Life of communicators. event: start, complete, member (`comm .. rank .. nRanks .. nNodes`), destroy, abort,
+    # revoke. comm_id and parent are 0 when not printed. bus_id is NCCL's packed form. ts: seconds since the epoch as
+    # if the log's zone were UTC, NaN without a timestamp.
+    "init": _row(
+        event=_WORD, func=_WORD, rank=_I32, nranks=_I32, cuda_dev=_I32, nvml_dev=_I32, bus_id=_I64, comm_id=_U64,
+        parent=_U64, split=_I32, color=_I64, key=_I64, nodes=_I32, local_ranks=_I32, local_rank=_I32, mnnvl=_I8,
+        ts=_F64,
+    ),
+    # Seconds of each phase of an init, NaN where that version prints none.
+    "timing": _row(
+        func=_WORD, rank=_I32, nranks=_I32, total=_F64, kernels=_F64, alloc=_F64, bootstrap=_F64, allgathers=_F64,
+        topo=_F64, graphs=_F64, connections=_F64, rest=_F64,
+    ),
+    # Connections. channels: bit c for channel c (c < 64, above that bit 63). conn: 0 collectives, 1 send/recv, -1 not
+    # printed. direction: 0 not printed, 1 [send], 2 [receive]. via: without device and proxy, as `P2P/CUMEM/read`,
+    # `SHM/direct/direct`, `NET/IB/GDRDMA/Shared`, `NET/AWS Libfabric/GDRDMA`, `COLLNET/SHARP`. In brackets: the device
+    # index, or the packed bus id before 2.18 (`dev`, `peer_dev`; -1 none).
+    "conn": _row(
+        rank=_I32, dev=_I64, peer=_I32, peer_dev=_I64, channels=_U64, conn=_I8, direction=_I8, via=_WORD,
+        net_dev=_I32, proxy=_I32,
+    ),
+    # `Ring 00 : prev -> rank -> next` (2.10+).
+    "ring": _row(prev=_I32, rank=_I32, next=_I32, channels=_U64),
+    # `Trees [c] d0/d1/d2->rank->up` and `Tree c : up -> rank -> d0/d1/d2`; `second` is 1 for the down tree of 2.5-2.7.
+    "tree": _row(up=_I32, rank=_I32, d0=_I32, d1=_I32, d2=_I32, channels=_U64, second=_I8),
+    # `Channel 00/16 : 0 1 2 ...`: the ring as the communicator's rank 0 prints it. cut: the line does not hold all.
+    "order": _row(channel=_I32, nchannels=_I32, ranks=_WORD, cut=_BOOL),
+    # `16 coll channels, ...`
+    "channels": _row(coll=_I32, collnet=_I32, nvls=_I32, p2p=_I32, per_peer=_I32),
+    # Rows of the system print, the paths, the graphs and the tuning table, in the order of the thread, one text per
+    # (thread, ctx, gen): rows joined by newlines. A text cut by a shard's edge is joined again in `resolve`.
+    "print": _row(text=_WORD),
+    # Operations. dtype, redop, root as printed (root is the peer of Send and Recv). elements is exact up to 64 distinct
+    # rows per (thread, ctx, gen), above that rounded down to a power of two. first/last: opCount, -1 for Send and Recv.
+    # digest: sum over the rows' lines of a 64-bit hash of (opCount, func, elements, dtype, redop, root), wrapping.
+    "op": _row(
+        func=_WORD, elements=_I64, dtype=_I32, redop=_I32, root=_I32, nranks=_I32, first=_I64, last=_I64,
+        last_offset=_I64, digest=_U64,
+    ),
+    # The last operations of each (thread, ctx, gen), at most TAIL, for who is behind.
+    "tail": _row(func=_WORD, elements=_I64, dtype=_I32, redop=_I32, root=_I32, op_count=_I64),
+    # `AllReduce: 1048576 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..15}`; algo and proto in upper case names
+    # whatever the version prints; lo, hi -1 where not printed; func "" before 2.23.
+    "choice": _row(func=_WORD, bytes=_I64, algo=_WORD, proto=_WORD, lo=_I32, hi=_I32),
+    # Everything else that is known: `kind` is one of grammar.KINDS, `text` the message.
+    "text": _row(kind=_WORD, text=_WORD),
+    # Warnings, unwinding (`file:line -> code`) and what applications print beside (torch's watchdog): level WARN,
+    # UNWIND or APP. place: `transport/net_ib.cc:2459`. label: what a launcher put in front, a rank where it is one.
+    "event": _row(
+        level=_WORD, place=_WORD, label=_WORD, text=_WORD, ts=_F64, last_ts=_F64, last_offset=_I64,
+    ),
+    # Records that nothing understood, by shape (numbers and pointers replaced), with one example.
+    "unread": _row(shape=_WORD, text=_WORD),
+}  # fmt: skip
+
+TAIL = 16
+"""Operations kept per communicator and thread for JOB006."""
+
+ROW_TABLES = tuple(name for name, schema in SCHEMAS.items() if "count" in schema.names)
+THREAD_TABLES = tuple(name for name, schema in SCHEMAS.items() if "thread" in schema.names)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """One Arrow table per name of SCHEMAS, each with exactly that schema."""
+
+    tables: Mapping[str, pa.Table]
+
+    def __getitem__(self, name: str) -> pa.Table:
+        return self.tables[name]
+
+
+def table(name: str, columns: Mapping[str, Any] | None = None) -> pa.Table:
+    """A table of this name from lists or arrays by column; empty without them."""
+    schema = SCHEMAS[name]
+    given = columns or {field: [] for field in schema.names}
+    return pa.table({field.name: _array(given[field.name], field.type) for field in schema}, schema=schema)
+
+
+def _array(values: Any, kind: pa.DataType) -> Any:
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values if values.type == kind else values.cast(kind)
+    if pa.types.is_dictionary(kind):
+        return pa.array(values, type=pa.string()).dictionary_encode()
+    return pa.array(values, type=kind)
+
+
+def empty() -> Facts:
+    return Facts({name: table(name) for name in SCHEMAS})
+
+
+def concat(parts: Iterable[Facts]) -> Facts:
+    """All rows of all parts; threads keep their identity by renumbering. Associative up to the order of rows."""
+    several = list(parts)
+    if len(several) == 1:
+        return several[0]
+    if not several:
+        return empty()
+    first_thread = 0
+    collected: dict[str, list[pa.Table]] = {name: [] for name in SCHEMAS}
+    for part in several:
+        for name in SCHEMAS:
+            rows = part[name]
+            if name in THREAD_TABLES and first_thread and rows.num_rows:
+                rows = _shift(rows, first_thread)
+            collected[name].append(rows)
+        first_thread += part["threads"].num_rows
+    return Facts(
+        {name: pa.concat_tables(tables).unify_dictionaries().combine_chunks() for name, tables in collected.items()}
+    )
+
+
+def _shift(rows: pa.Table, by: int) -> pa.Table:
+    import pyarrow.compute as pc  # noqa: PLC0415 - 25 ms that a worker with one shard never needs
+
+    index = rows.schema.get_field_index("thread")
+    moved = pc.add(rows.column(index), pa.scalar(by, _I32))
+    return rows.set_column(index, rows.schema.field(index), moved)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """One log file: `file` of the tables is its index. `size` after decompression; sha256 "" when not taken."""
+
+    path: str
+    size: int = 0
+    sha256: str = ""
+    note: str = ""
+
+
+def save(stream: BinaryIO, facts: Facts, files: Sequence[SourceFile]) -> None:
+    """Keep resolved facts as one Parquet file: all tables below each other, the columns of the others null."""
+    import json  # noqa: PLC0415 - only for saving and loading
+
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    stacked = pa.concat_tables(
+        [facts[name].append_column("table", pa.array([name] * facts[name].num_rows, pa.string())) for name in SCHEMAS],
+        promote_options="default",
+    )
+    listed = [[each.path, each.size, each.sha256, each.note] for each in files]
+    note = json.dumps({"version": FACTS_VERSION, "files": listed})
+    pq.write_table(stacked.replace_schema_metadata({b"topodiag": note.encode()}), stream, compression="zstd")
+
+
+def load(path: str) -> tuple[Facts, tuple[SourceFile, ...]]:
+    """Facts as `save` wrote them. Raises InputError for anything else."""
+    import json  # noqa: PLC0415
+
+    import pyarrow.compute as pc  # noqa: PLC0415
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    hint = "give it the logs, or a file that `topodiag logs --save` wrote"
+    try:
+        stacked = pq.read_table(path)
+        note = json.loads((stacked.schema.metadata or {}).get(b"topodiag", b"null"))
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise InputError(
+            path, f"is no Parquet file that can be read: {str(error).splitlines()[0]}", hint=hint
+        ) from None
+    if not isinstance(note, dict) or note.get("version") != FACTS_VERSION:
+        raise InputError(path, "holds no facts of a log, or those of another version of topodiag", hint=hint)
+    try:
+        files = tuple(SourceFile(str(p), int(s), str(h), str(n)) for p, s, h, n in note["files"])
+        tables = {}
+        for name, schema in SCHEMAS.items():
+            rows = stacked.filter(pc.equal(stacked.column("table"), name)).select(schema.names)
+            tables[name] = table(name, {field: rows.column(field).combine_chunks() for field in schema.names})
+    except (KeyError, TypeError, ValueError, pa.ArrowException) as error:
+        raise InputError(path, f"is damaged: {error}", hint=hint) from None
+    threads = tables["threads"].num_rows
+    if any(_outside(tables[name].column("thread"), threads) for name in THREAD_TABLES):
+        raise InputError(path, "is damaged: rows of threads that it does not hold", hint=hint)
+    if _outside(tables["threads"].column("file"), len(files)):
+        raise InputError(path, "is damaged: threads of files that it does not name", hint=hint)
+    return Facts(tables), files
+
+
+def _outside(column: pa.ChunkedArray, size: int) -> bool:
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    if not len(column):
+        return False
+    span = pc.min_max(column).as_py()
+    return span["min"] is None or span["min"] < 0 or span["max"] >= size or column.null_count > 0

@@ -1,0 +1,366 @@
+"""A job as its logs show it: ranks, communicators, who talks to whom over what, settings, and what went wrong.
+
+World ranks are those of the job's largest root communicator. Unknown integers are -1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+import numpy.typing as npt
+
+from topodiag.model.finding import Confidence
+from topodiag.model.nccl_view import Graph, NcclSystem, Tuning
+from topodiag.model.provenance import Origin
+
+Ints = npt.NDArray[np.int64]
+
+PHASES = ("kernels", "alloc", "bootstrap", "allgathers", "topo", "graphs", "connections", "rest")
+
+
+class Role(Enum):
+    """What a communicator is for in the training job."""
+
+    WORLD = "world"
+    TP = "TP"
+    CP = "CP"
+    EP = "EP"
+    DP = "DP"
+    PP = "PP"
+    OTHER = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hca:
+    """One network device as NCCL lists it. `index` is the number in `NET/IB/<index>`; speed in Mb/s; `gdr` whether
+    GPUDirect RDMA is enabled for the device, None when the log does not say."""
+
+    index: int
+    name: str
+    port: int = 1
+    link_layer: str = ""
+    speed_mbps: int | None = None
+    pci_path: str = ""
+    gdr: bool | None = None
+    origin: Origin | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A setting in force. `how`: environment, application (ncclConfig_t), or invalid (NCCL took its default)."""
+
+    name: str
+    value: str
+    how: str = "environment"
+    origin: Origin | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A line that is known and kept as it is: `kind` is one of evidence/nccl_log/grammar.KINDS."""
+
+    kind: str
+    text: str
+    origin: Origin | None = None
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One process of the job, with what it said of itself and of its node. `pid` is that inside its container.
+
+    `versions` by component: `nccl`, `driver` (CUDA driver API, as 12040), `net plugin`, `tuner plugin`, `ofi`, `rccl`.
+    `network` is what NCCL uses between nodes: `IB`, `Socket`, `AWS Libfabric`, ...; "" when not said.
+    `bootstrap` is the interface and address: `eth0:10.1.2.3<0>`. `messages` are lines that checks
+    read.
+    """
+
+    host: str
+    pid: int
+    versions: Mapping[str, str] = field(default_factory=dict)
+    network: str = ""
+    hcas: tuple[Hca, ...] = ()
+    bootstrap: str = ""
+    settings: Mapping[str, Given] = field(default_factory=dict)
+    messages: tuple[Message, ...] = ()
+    origin: Origin | None = None
+
+    def said(self, kind: str) -> tuple[Message, ...]:
+        return tuple(message for message in self.messages if message.kind == kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """A world rank and where it ran. `process` indexes `Job.processes`. bus_id as sysfs writes it, "" if unknown."""
+
+    rank: int
+    host: str
+    pid: int
+    cuda_dev: int = -1
+    nvml_dev: int = -1
+    bus_id: str = ""
+    process: int = -1
+    origin: Origin | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Channels:
+    """Channel counts of a communicator; -1 where the version prints none."""
+
+    coll: int = -1
+    collnet: int = -1
+    nvls: int = -1
+    p2p: int = -1
+    per_peer: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The algorithm and protocol that NCCL took for one operation size, in bytes as printed."""
+
+    collective: str
+    bytes: int
+    algorithm: str
+    protocol: str
+    count: int = 1
+    channels: tuple[int, int] = (-1, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """What one member enqueued: the last opCount (-1 none seen), how many calls, the bytes by collective, the last
+    operations in order, and the digest that is equal for members that enqueued the same."""
+
+    last: int = -1
+    calls: int = 0
+    digest: int = 0
+    bytes_by_collective: Mapping[str, int] = field(default_factory=dict)
+    tail: tuple[tuple[int, str, int, int, int, int], ...] = ()
+    """(opCount, collective, elements, dtype, redop, root)"""
+    origin: Origin | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Communicator:
+    """One communicator. Arrays are indexed by the communicator's rank and have `nranks` entries.
+
+    `ranks` are world ranks; -1 where that member left no line. `started`, `completed`: Init START and COMPLETE seen.
+    `init_s` is the total in seconds, NaN unknown; `phases_s[name]` the same per phase of PHASES. `nodes` is NCCL's own
+    count of nodes (-1 not printed), `hosts` the distinct host names of the known members. `parent` indexes
+    `Job.communicators`. `destroyed` counts the members that were torn down.
+
+    `rings[c]` are communicator ranks in ring order, from rank 0, as far as the log shows them closed. `trees[c]` are
+    (rank, parent) pairs. `channels_by_rank` holds the members whose counts differ from `channels`.
+    `systems` maps a host to NCCL's print of it; GPUs there carry communicator ranks.
+    """
+
+    index: int
+    nranks: int
+    ranks: Ints
+    name: str = ""
+    role: Role = Role.OTHER
+    role_sure: Confidence = Confidence.LOW
+    role_why: str = ""
+    parent: int = -1
+    color: int = -1
+    split: int = -1
+    comm_id: int = 0
+    func: str = ""
+    nodes: int = -1
+    hosts: tuple[str, ...] = ()
+    mnnvl: bool | None = None
+    started: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
+    completed: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
+    destroyed: int = 0
+    init_s: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    phases_s: Mapping[str, npt.NDArray[np.float64]] = field(default_factory=dict)
+    network: str = ""
+    channels: Channels = Channels()
+    channels_by_rank: Mapping[int, Channels] = field(default_factory=dict)
+    rings: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    trees: Mapping[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    transports: Mapping[str, int] = field(default_factory=dict)
+    """Lines by transport, with the network device and without the proxy: `P2P/CUMEM`, `NET/IB/3/GDRDMA`."""
+    ring_pxn: bool | None = None
+    ring_gdr: bool | None = None
+    systems: Mapping[str, NcclSystem] = field(default_factory=dict)
+    graphs: Mapping[str, tuple[Graph, ...]] = field(default_factory=dict)
+    """By host, in the order that NCCL searched."""
+    tuning: Tuning = field(default_factory=dict)
+    choices: tuple[Choice, ...] = ()
+    operations: Mapping[int, Operations] = field(default_factory=dict)
+    """By communicator rank."""
+    messages: tuple[Message, ...] = ()
+    origin: Origin | None = None
+
+    @property
+    def known(self) -> Ints:
+        """World ranks of the members that left a line."""
+        return self.ranks[self.ranks >= 0]
+
+    @property
+    def init_complete(self) -> bool:
+        return bool(self.completed.size) and bool(self.completed.all())
+
+    @property
+    def label(self) -> str:
+        """How a reader would call it: its name or role, and its colour where it has siblings."""
+        word = self.name or self.role.value or f"communicator {self.index}"
+        return f"{word} {self.color}" if self.color >= 0 else word
+
+
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """Who talks to whom, one entry per sender, receiver, transport and device; all arrays have one length.
+
+    comm: index of the communicator, -1 unknown. rank, peer: of that communicator. world, world_peer: of the world (-1
+    unknown). host, peer_host: index into `hosts` (-1). channels: bit per channel. conn: 0 collectives, 1 send/recv.
+    direction: 0 not printed (P2P, SHM: the sender prints), 1 send, 2 receive. via: index into `vias`. net_dev: the
+    network device (-1 none). proxy: communicator rank whose NIC is used by PXN (-1). count: lines. For a receive
+    line, rank is still the sender and peer the receiver, as printed; `printed_by` is the world rank that printed it.
+    """
+
+    comm: Ints
+    rank: Ints
+    peer: Ints
+    world: Ints
+    world_peer: Ints
+    host: Ints
+    peer_host: Ints
+    printed_by: Ints
+    channels: npt.NDArray[np.uint64]
+    conn: Ints
+    direction: Ints
+    via: Ints
+    net_dev: Ints
+    proxy: Ints
+    count: Ints
+    file: Ints
+    line: Ints
+    vias: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.comm)
+
+    def select(self, mask: npt.NDArray[np.bool_]) -> Iterator[int]:
+        return iter(np.flatnonzero(mask).tolist())
+
+    def label(self, i: int) -> str:
+        """The transport as NCCL prints it, without the proxy: `NET/IB/3/GDRDMA`."""
+        return transport_label(self.vias[int(self.via[i])], int(self.net_dev[i]))
+
+    def origin(self, i: int) -> Origin:
+        words = ("", " [send]", " [receive]")[int(self.direction[i])]
+        first = _lowest_bit(int(self.channels[i]))
+        text = f"Channel {first:02d} : {int(self.rank[i])} -> {int(self.peer[i])}{words} via {self.label(i)}"
+        file = int(self.file[i])
+        return Origin(self.files[file] if 0 <= file < len(self.files) else "", int(self.line[i]), text)
+
+
+def _lowest_bit(mask: int) -> int:
+    return (mask & -mask).bit_length() - 1 if mask else 0
+
+
+def transport_label(via: str, net_dev: int) -> str:
+    """`NET/IB/GDRDMA` and device 3 make `NET/IB/3/GDRDMA`; without a device `via` stands as it is."""
+    if net_dev < 0:
+        return via
+    parts = via.split("/")
+    tail = [part for part in parts[2:] if part.startswith(("GDRDMA", "Shared"))]
+    head = parts[: len(parts) - len(tail)]
+    return "/".join([*head, str(net_dev), *tail])
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that went wrong, or the unwinding after it, first of its kind in its process.
+
+    `ts` in seconds since the epoch (the log's own zone read as UTC), None without a timestamp. `kind` is the category:
+    `ib completion`, `ib async`, `port`, `peer closed`, `connect`, `timeout`, `cuda`, `memory`, `bootstrap`, `version`,
+    `duplicate gpu`, `topology`, `plugin`, `mismatch`, `watchdog`, `unwind`, `other`. `secondary` events follow from
+    another one by their nature: a peer that closed, a flushed work request, an unwinding.
+    """
+
+    kind: str
+    text: str
+    host: str
+    pid: int = -1
+    rank: int = -1
+    place: str = ""
+    label: str = ""
+    ts: float | None = None
+    last_ts: float | None = None
+    count: int = 1
+    level: str = "WARN"
+    secondary: bool = False
+    details: Mapping[str, str] = field(default_factory=dict)
+    """What the text names: hca, port, peer, status, vendor_err, gid, ranks, bus_id, seq, work."""
+    origin: Origin | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FlightRecord:
+    """The last collectives of one rank in torch's flight recorder. `entries`: (process group, sequence number,
+    operation, state), in the order recorded; state is scheduled, started or completed."""
+
+    rank: int
+    entries: tuple[tuple[str, int, str, str], ...]
+    groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """World ranks by process group."""
+    descriptions: Mapping[str, str] = field(default_factory=dict)
+    origin: Origin | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One job, or one start of a job that was restarted.
+
+    `ranks` are those that left a line with their rank, by rank; `world_size` is what NCCL was told. `unplaced` are the
+    processes that printed and never said a rank. `subsystems` are those whose lines were seen. `communicators` come
+    parents first.
+    """
+
+    name: str
+    world_size: int
+    ranks: tuple[Rank, ...]
+    processes: tuple[Process, ...]
+    communicators: tuple[Communicator, ...]
+    connections: Connections
+    hosts: tuple[str, ...]
+    nccl_versions: tuple[str, ...] = ()
+    events: tuple[Event, ...] = ()
+    flight: tuple[FlightRecord, ...] = ()
+    subsystems: frozenset[str] = frozenset()
+    unplaced: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+    @property
+    def by_rank(self) -> Mapping[int, Rank]:
+        return {rank.rank: rank for rank in self.ranks}
+
+    @property
+    def world(self) -> Communicator | None:
+        return self.communicators[0] if self.communicators else None
+
+    def process_of(self, rank: Rank) -> Process | None:
+        return self.processes[rank.process] if 0 <= rank.process < len(self.processes) else None
+
+    def settings(self) -> Mapping[str, Mapping[str, Sequence[int]]]:
+        """By name, then by value, the indexes of the processes with that value."""
+        made: dict[str, dict[str, list[int]]] = {}
+        for number, process in enumerate(self.processes):
+            for given in process.settings.values():
+                made.setdefault(given.name, {}).setdefault(given.value, []).append(number)
+        return made
+
+
+def no_connections() -> Connections:
+    none = np.zeros(0, np.int64)
+    return Connections(none, none, none, none, none, none, none, none, np.zeros(0, np.uint64), none, none, none, none,
+                       none, none, none, none)  # fmt: skip
