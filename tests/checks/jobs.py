@@ -1,0 +1,263 @@
+"""Jobs for tests: a healthy run of H100 nodes as its logs show it, and hooks to make one thing wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from topodiag.model.finding import Confidence
+from topodiag.model.job import (
+    Channels,
+    Communicator,
+    Connections,
+    Event,
+    Given,
+    Hca,
+    Job,
+    Message,
+    Process,
+    Rank,
+    Role,
+)
+from topodiag.model.links import PathType
+from topodiag.model.nccl_view import Graph, NcclSystem, SystemDevice, SystemLink, SystemPath
+from topodiag.model.provenance import Origin
+
+ALL_SUBSYSTEMS = frozenset({"INIT", "ENV", "NET", "GRAPH", "TUNING", "COLL"})
+INTRA, INTER = "P2P/CUMEM", "NET/IB/GDRDMA"
+
+Row = Mapping[str, Any]
+
+
+def origin(text: str, line: int = 1, source: str = "job.log") -> Origin:
+    return Origin(source, line, text)
+
+
+def bus_id(gpu: int) -> str:
+    return f"0000:{0x10 * (gpu + 1):02x}:00.0"
+
+
+def hca(index: int, **changes: Any) -> Hca:
+    made = Hca(index, f"mlx5_{index}", 1, "IB", 400_000, f"/sys/devices/pci0000:{index:02x}/mlx5_{index}", True,
+               origin(f"NET/IB : Using [{index}]mlx5_{index}:1/IB", 10))  # fmt: skip
+    return replace(made, **changes)
+
+
+def given(name: str, value: str, how: str = "environment") -> Given:
+    return Given(name, value, how, origin(f"{name} set by {how} to {value}.", 20))
+
+
+def message(kind: str, text: str, count: int = 1) -> Message:
+    return Message(kind, text, origin(text, 30), count)
+
+
+def event(kind: str, text: str, host: str = "n0", **changes: Any) -> Event:
+    return replace(Event(kind, text, host, origin=origin(text, 40)), **changes)
+
+
+def connections(rows: Iterable[Row], hosts: Sequence[str], gpus_per_host: int) -> Connections:
+    """Columns from rows of `rank`, `peer`, `via`, and what differs from the defaults; ranks fill hosts in order."""
+    made = [dict(row) for row in rows]
+    vias = list(dict.fromkeys(row["via"] for row in made))
+
+    def column(name: str, default: Callable[[dict[str, Any]], int]) -> np.ndarray[Any, Any]:
+        return np.array([row[name] if name in row else default(row) for row in made], np.int64)
+
+    return Connections(
+        comm=column("comm", lambda row: 0),
+        rank=column("rank", lambda row: 0),
+        peer=column("peer", lambda row: 0),
+        world=column("world", lambda row: row["rank"]),
+        world_peer=column("world_peer", lambda row: row["peer"]),
+        host=column("host", lambda row: row["rank"] // gpus_per_host),
+        peer_host=column("peer_host", lambda row: row["peer"] // gpus_per_host),
+        printed_by=column("printed_by", lambda row: row["peer"] if row.get("direction") == 2 else row["rank"]),
+        channels=np.array([row.get("channels", 0xFFFF) for row in made], np.uint64),
+        conn=column("conn", lambda row: 0),
+        direction=column("direction", lambda row: 0),
+        via=np.array([vias.index(row["via"]) for row in made], np.int64),
+        net_dev=column("net_dev", lambda row: -1),
+        proxy=column("proxy", lambda row: -1),
+        count=column("count", lambda row: 1),
+        file=column("file", lambda row: 0),
+        line=np.array([row.get("line", 100 + at) for at, row in enumerate(made)], np.int64),
+        vias=tuple(vias),
+        hosts=tuple(hosts),
+        files=("job.log",),
+    )
+
+
+def healthy_rows(hosts: int, gpus_per_host: int, nics: int, via: str = INTER) -> list[dict[str, Any]]:
+    """Rings over every GPU of a node, and to the same GPU of the next node over its own NIC."""
+    rows: list[dict[str, Any]] = []
+    for host in range(hosts):
+        for gpu in range(gpus_per_host):
+            rank = host * gpus_per_host + gpu
+            if gpus_per_host > 1:
+                beside = host * gpus_per_host + (gpu + 1) % gpus_per_host
+                rows.append({"rank": rank, "peer": beside, "via": INTRA})
+            if hosts > 1:
+                across = (rank + gpus_per_host) % (hosts * gpus_per_host)
+                dev = gpu * nics // gpus_per_host if nics else 0
+                rows.append({"rank": rank, "peer": across, "via": via, "net_dev": dev, "direction": 1})
+                rows.append({"rank": rank, "peer": across, "via": via, "net_dev": dev, "direction": 2})
+    return rows
+
+
+def system(host: int = 0, gpus: int = 8, nics: int = 8, nvlink_gbs: float = 370.8, nic_gbs: float = 50.0) -> NcclSystem:
+    """An NVSwitch node: two CPUs, a PCIe switch per GPU with its NIC, every GPU on the NVSwitches."""
+    devices: dict[str, SystemDevice] = {}
+    links: list[SystemLink] = []
+    paths: dict[tuple[str, str], SystemPath] = {}
+
+    def add(device: SystemDevice) -> str:
+        devices[device.name] = device
+        return device.name
+
+    cpus = [add(SystemDevice("CPU", f"0-{number}", numbers=(1, 1, 4))) for number in range(2)]
+    links.append(SystemLink(cpus[0], cpus[1], "SYS", 22.0))
+    links.append(SystemLink(cpus[1], cpus[0], "SYS", 22.0))
+    if nvlink_gbs:
+        add(SystemDevice("NVS", "0-0"))
+    socket_of: dict[str, int] = {}
+    for slot in range(max(gpus, nics)):
+        at = 0 if slot < max(gpus, nics) / 2 else 1
+        switch = add(SystemDevice("PCI", f"0-{0x10 * (slot + 1):x}0000", parent=cpus[at]))
+        links += [SystemLink(cpus[at], switch, "PCI", 48.0), SystemLink(switch, cpus[at], "PCI", 48.0)]
+        if slot < gpus:
+            gpu = add(SystemDevice("GPU", f"0-{0x10 * (slot + 1):x}000", switch, rank=host * gpus + slot))
+            links += [SystemLink(switch, gpu, "PCI", 48.0), SystemLink(gpu, switch, "PCI", 48.0)]
+            if nvlink_gbs:
+                links += [SystemLink(gpu, "NVS/0-0", "NVL", nvlink_gbs), SystemLink("NVS/0-0", gpu, "NVL", nvlink_gbs)]
+            socket_of[gpu] = slot
+        if slot < nics:
+            nic = add(SystemDevice("NIC", f"0-{0x10 * (slot + 1):x}001", switch))
+            links += [SystemLink(switch, nic, "PCI", 48.0), SystemLink(nic, switch, "PCI", 48.0)]
+            net = add(SystemDevice("NET", f"0-{slot}", nic, speed_gbs=nic_gbs, port=1, guid=f"{slot:x}"))
+            links += [SystemLink(nic, net, "NET", nic_gbs), SystemLink(net, nic, "NET", nic_gbs)]
+            socket_of[net] = slot
+    half = max(gpus, nics) / 2
+    for a, slot in socket_of.items():
+        for b, other in socket_of.items():
+            paths[(a, b)] = _path(a, b, slot, other, half, nvlink_gbs, nic_gbs)
+    printed = origin(f"=== System : maxBw {max(nvlink_gbs, 48.0)} totalBw {max(nvlink_gbs, 48.0)} ===", 50)
+    return NcclSystem(max(nvlink_gbs, 48.0), max(nvlink_gbs, 48.0), devices, tuple(links), paths, printed)
+
+
+def _path(a: str, b: str, slot: int, other: int, half: float, nvlink_gbs: float, nic_gbs: float) -> SystemPath:
+    both_gpus = a.startswith("GPU") and b.startswith("GPU")
+    if a == b:
+        return SystemPath(0, 5000.0, PathType.LOC)
+    if both_gpus and nvlink_gbs:
+        return SystemPath(2, nvlink_gbs, PathType.NVL)
+    rate = 48.0 if both_gpus else min(nic_gbs, 48.0)
+    if slot == other:
+        return SystemPath(3, rate, PathType.PIX)
+    if (slot < half) == (other < half):
+        return SystemPath(5, rate, PathType.NODE)
+    return SystemPath(6, min(rate, 22.0), PathType.SYS)
+
+
+def graph(**changes: Any) -> Graph:
+    made = Graph(4, 0, 16, 20.0, 20.0, "NVL", "PIX", True,
+                 origin=origin("Pattern 4, crossNic 0, nChannels 16, bw 20.000000/20.000000", 60))  # fmt: skip
+    return replace(made, **changes)
+
+
+def job(
+    hosts: int = 2,
+    gpus_per_host: int = 8,
+    *,
+    nics: int = 8,
+    rows: Iterable[Row] | None = None,
+    via: str = INTER,
+    process: Callable[[int, int, Process], Process] | None = None,
+    world: Callable[[Communicator], Communicator] | None = None,
+    communicators: Sequence[Communicator] = (),
+    systems: Callable[[int, NcclSystem], NcclSystem | None] | None = None,
+    graphs: Callable[[int, tuple[Graph, ...]], tuple[Graph, ...]] | None = None,
+    settings: Mapping[str, str] | None = None,
+    messages: Sequence[Message] = (),
+    events: Sequence[Event] = (),
+    subsystems: frozenset[str] = ALL_SUBSYSTEMS,
+    **changes: Any,
+) -> Job:
+    """A healthy job: `hosts` nodes `n0`, `n1` .. of NVSwitch H100s, one process per GPU, `nics` IB NICs of 400 Gb/s.
+
+    Hooks: `process(rank, host, process)` may replace a process; `world(communicator)` the world communicator;
+    `systems(host, system)` and `graphs(host, graphs)` what NCCL printed of a host. `rows` replaces all connections (see
+    `healthy_rows`), `via` only the transport between nodes. `settings` and `messages` go to every process.
+    `communicators` follow the world. Other keywords replace fields of the job.
+    """
+    names = tuple(f"n{number}" for number in range(hosts))
+    size = hosts * gpus_per_host
+    network = "Socket" if via.startswith("NET/Socket") else "IB"
+    processes: list[Process] = []
+    ranks: list[Rank] = []
+    for rank in range(size):
+        host, gpu = divmod(rank, gpus_per_host)
+        made = Process(
+            names[host],
+            1000 + rank,
+            versions={"nccl": "2.23.4", "driver": "12040"},
+            network=network,
+            hcas=tuple(hca(number) for number in range(nics)),
+            bootstrap=f"eth0:10.0.0.{host + 1}<0>",
+            settings={name: given(name, value) for name, value in (settings or {}).items()},
+            messages=tuple(messages),
+            origin=origin("NCCL version 2.23.4", 5),
+        )
+        processes.append(process(rank, host, made) if process else made)
+        ranks.append(Rank(rank, names[host], 1000 + rank, gpu, gpu, bus_id(gpu), rank, origin("Init START", 6)))
+    lines = list(rows) if rows is not None else healthy_rows(hosts, gpus_per_host, nics, via)
+    conns = connections(lines, names, gpus_per_host)
+    printed: dict[str, NcclSystem] = {}
+    found: dict[str, tuple[Graph, ...]] = {}
+    for number, name in enumerate(names):
+        view: NcclSystem | None = system(number, gpus_per_host, nics)
+        if systems and view is not None:
+            view = systems(number, view)
+        if view is not None:
+            printed[name] = view
+        searched = (graph(), graph(pattern=1))
+        found[name] = graphs(number, searched) if graphs else searched
+    counted: dict[str, int] = {}
+    for at in range(len(conns)):
+        counted[conns.label(at)] = counted.get(conns.label(at), 0) + 1
+    root = Communicator(
+        0,
+        size,
+        np.arange(size, dtype=np.int64),
+        role=Role.WORLD,
+        role_sure=Confidence.HIGH,
+        nodes=hosts,
+        hosts=names,
+        started=np.ones(size, bool),
+        completed=np.ones(size, bool),
+        init_s=np.full(size, 1.5),
+        network=network,
+        channels=Channels(16, 0, 16 if gpus_per_host > 1 else 0, 16, 2),
+        transports=counted,
+        ring_pxn=False,
+        ring_gdr=True,
+        systems=printed,
+        graphs=found,
+        origin=origin("Init COMPLETE", 90),
+    )
+    made_job = Job(
+        "job",
+        size,
+        tuple(ranks),
+        tuple(processes),
+        (world(root) if world else root, *communicators),
+        conns,
+        names,
+        nccl_versions=("2.23.4",),
+        events=tuple(events),
+        subsystems=subsystems,
+        files=("job.log",),
+    )
+    return replace(made_job, **changes)
