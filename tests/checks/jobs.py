@@ -142,23 +142,20 @@ def system(host: int = 0, gpus: int = 8, nics: int = 8, nvlink_gbs: float = 370.
     half = max(gpus, nics) / 2
     for a, slot in socket_of.items():
         for b, other in socket_of.items():
-            paths[(a, b)] = _path(a, b, slot, other, half, nvlink_gbs, nic_gbs)
+            side = (slot < half) == (other < half)
+            paths[(a, b)] = _path(a, b, PathType.PIX if slot == other else PathType.PHB if side else PathType.SYS,
+                                  nvlink_gbs)  # fmt: skip
     printed = origin(f"=== System : maxBw {max(nvlink_gbs, 48.0)} totalBw {max(nvlink_gbs, 48.0)} ===", 50)
     return NcclSystem(max(nvlink_gbs, 48.0), max(nvlink_gbs, 48.0), devices, tuple(links), paths, printed)
 
 
-def _path(a: str, b: str, slot: int, other: int, half: float, nvlink_gbs: float, nic_gbs: float) -> SystemPath:
-    both_gpus = a.startswith("GPU") and b.startswith("GPU")
+def _path(a: str, b: str, over_pci: PathType, nvlink_gbs: float) -> SystemPath:
     if a == b:
         return SystemPath(0, 5000.0, PathType.LOC)
-    if both_gpus and nvlink_gbs:
+    if nvlink_gbs and a.startswith("GPU") and b.startswith("GPU"):
         return SystemPath(2, nvlink_gbs, PathType.NVL)
-    rate = 48.0 if both_gpus else min(nic_gbs, 48.0)
-    if slot == other:
-        return SystemPath(3, rate, PathType.PIX)
-    if (slot < half) == (other < half):
-        return SystemPath(5, rate, PathType.NODE)
-    return SystemPath(6, min(rate, 22.0), PathType.SYS)
+    return SystemPath({PathType.PIX: 3, PathType.PHB: 5}.get(over_pci, 6), 22.0 if over_pci is PathType.SYS else 48.0,
+                      over_pci)  # fmt: skip
 
 
 def graph(**changes: Any) -> Graph:
