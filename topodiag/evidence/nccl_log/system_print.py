@@ -36,8 +36,9 @@ _LINK_KINDS = {"QPI": "SYS"}
 _PATH_TYPES = {**PathType.__members__, "XGMI": PathType.NVL}
 """RCCL prints XGMI where NCCL prints NVL."""
 
-_NUMBERED_TYPES = (PathType.NVL, PathType.PIX, PathType.PXB, PathType.PHB, PathType.SYS, PathType.NET)
-"""NCCL 2.5 prints a path's type as its index here (topoPathTypeStr, src/graph/topo.cc)."""
+_NUMBERED_TYPES = {"0": PathType.LOC, "1": PathType.NVL}
+"""NCCL 2.5 prints a path's widest kind of link as a number. 2 (PCI) and 3 (through a CPU) each stand for several path
+types: such paths are left out."""
 
 _OWNED = {"NET": ("NET", "GIN", "RMA"), "LOC": ("GPU",)}
 """Links other than PCI below which a vertex is printed as a child; other rows only refer to one printed elsewhere."""
@@ -166,8 +167,8 @@ class _Reader:
         draft = self._draft()
         self.in_tree = False
         start = vertex_name(match[1], match[2])
-        for kind, printed, hops, second, third in _PATH.findall(row, match.end()):
-            found = _path(int(hops), second, third)
+        for kind, printed, hops, gbs, word in _PATH.findall(row, match.end()):
+            found = _path(int(hops), gbs, word)
             if found is not None:
                 draft.paths[start, vertex_name(kind, printed)] = found
 
@@ -192,8 +193,8 @@ class _Reader:
             channels=int(channels),
             bw_intra=float(intra),
             bw_inter=float(inter),
-            type_intra=_type_word(type_intra),
-            type_inter=_type_word(type_inter or ""),
+            type_intra="" if type_intra.isdecimal() else type_intra,
+            type_inter=type_inter or "",
             same_channels=same == "1",
             orders=tuple(tuple(self._ordered(vertex) for vertex in order) for order in orders),
             origin=self.origin,
@@ -231,20 +232,7 @@ def _int(text: str) -> int | None:
     return int(text) if re.fullmatch(r"-?[0-9]{1,9}", text) else None
 
 
-def _path(hops: int, second: str, third: str) -> SystemPath | None:
-    """(hops/GB/s/TYPE), or (hops/type/GB/s) with an integer type as 2.5 prints it."""
-    if not third.isdecimal():
-        kind = _PATH_TYPES.get(third)
-        return SystemPath(hops, float(second), kind) if kind is not None else None
-    if hops == 0:
-        return SystemPath(0, float(third), PathType.LOC)
-    numbered = int(second) if second.isdecimal() else len(_NUMBERED_TYPES)
-    if numbered >= len(_NUMBERED_TYPES):
-        return None
-    return SystemPath(hops, float(third), _NUMBERED_TYPES[numbered])
-
-
-def _type_word(printed: str) -> str:
-    if printed.isdecimal() and int(printed) < len(_NUMBERED_TYPES):
-        return _NUMBERED_TYPES[int(printed)].name
-    return printed
+def _path(hops: int, gbs: str, word: str) -> SystemPath | None:
+    """(hops/GB/s/type), or None for a type that is not known."""
+    known = _PATH_TYPES.get(word, _NUMBERED_TYPES.get(word))
+    return SystemPath(hops, float(gbs), known) if known is not None else None
