@@ -1,0 +1,201 @@
+"""What several checks of jobs ask of the logs: who crossed nodes over what, which NICs were listed, which settings."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from topodiag.model.job import Communicator, Connections, Given, Hca, Job, Process
+from topodiag.model.links import PathType
+from topodiag.model.nccl_view import NcclSystem, SystemDevice
+from topodiag.model.provenance import Origin
+
+NEXT_TIME = "set NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH next time"
+
+NEAR = PathType.PXB
+"""Farthest path below one PCIe switch hierarchy: where NCCL uses P2P and GPUDirect RDMA by default on any processor."""
+
+MAX_CLIMB = 64
+"""Parents that are followed in a printed tree, so that a broken one cannot hold us."""
+
+
+def hosts_word(hosts: Sequence[str]) -> str:
+    """`n0, n1 and 62 more nodes`."""
+    named = ", ".join(hosts[:3])
+    return named if len(hosts) <= 3 else f"{named} and {len(hosts) - 3} more nodes"
+
+
+def most(values: Iterable[int]) -> int:
+    """The most frequent value, the larger of two that tie; 0 without any."""
+    counted = Counter(values)
+    return max(counted, key=lambda value: (counted[value], value), default=0)
+
+
+def multi_node(job: Job) -> bool:
+    """Whether the job has traffic between nodes: more than one host, and not all of them in one NVLink domain."""
+    world = job.world
+    if world is not None and world.nodes >= 1:
+        return world.nodes > 1 and len(job.hosts) > 1
+    return len(job.hosts) > 1
+
+
+def by_host(job: Job) -> dict[str, list[tuple[int, Process]]]:
+    """Processes with their index, by host, hosts in the job's order."""
+    made: dict[str, list[tuple[int, Process]]] = {host: [] for host in job.hosts}
+    for number, process in enumerate(job.processes):
+        made.setdefault(process.host, []).append((number, process))
+    return {host: group for host, group in made.items() if group}
+
+
+def rdma(hca: Hca) -> bool:
+    """Whether a listed device is an RDMA one: NET/Socket lists its interfaces with the same words."""
+    return hca.link_layer.lower() not in ("socket", "eth0") and not is_interface(hca.name)
+
+
+def is_interface(name: str) -> bool:
+    return name.startswith(("eth", "lo", "docker", "br-", "veth", "virbr", "bond", "wlan", "team")) or name == ""
+
+
+def hcas_by_host(job: Job) -> dict[str, dict[int, Hca]]:
+    """RDMA devices that the processes of a host listed, by NCCL's index. Hosts that said nothing of theirs are absent;
+    a host that said `No device found` has none."""
+    made: dict[str, dict[int, Hca]] = {}
+    for host, group in by_host(job).items():
+        seen: dict[int, Hca] = {}
+        for _, process in group:
+            for hca in process.hcas:
+                if rdma(hca) and (hca.index not in seen or (hca.gdr is not None and seen[hca.index].gdr is None)):
+                    seen[hca.index] = hca
+        if seen or any(process.said("no hca") for _, process in group):
+            made[host] = seen
+    return made
+
+
+def settings_of(job: Job, *names: str) -> dict[str, list[tuple[int, Given]]]:
+    """Settings in force by name, each with the indexes of the processes; those that NCCL refused are left out."""
+    made: dict[str, list[tuple[int, Given]]] = defaultdict(list)
+    for number, process in enumerate(job.processes):
+        for name in names:
+            given = process.settings.get(name)
+            if given is not None and given.how != "invalid":
+                made[name].append((number, given))
+    return dict(made)
+
+
+def world_ranks(job: Job, processes: Iterable[int]) -> list[int]:
+    """World ranks that ran in these processes, in order."""
+    wanted = set(processes)
+    return [rank.rank for rank in job.ranks if rank.process in wanted]
+
+
+def ranks_on(job: Job, hosts: Iterable[str]) -> list[int]:
+    wanted = set(hosts)
+    return [rank.rank for rank in job.ranks if rank.host in wanted]
+
+
+def local_ranks(job: Job) -> Mapping[str, int]:
+    return Counter(rank.host for rank in job.ranks)
+
+
+def kind_of(conns: Connections, at: int) -> str:
+    """The transport without its details: P2P, SHM, NET/IB, NET/Socket, NET/AWS Libfabric."""
+    parts = conns.vias[int(conns.via[at])].split("/")
+    return "/".join(parts[:2]) if parts[0] == "NET" else parts[0]
+
+
+def uses_gdr(conns: Connections, at: int) -> bool:
+    return "GDRDMA" in conns.vias[int(conns.via[at])]
+
+
+def between_nodes(job: Job) -> Iterator[int]:
+    """Entries over the network between two hosts."""
+    conns = job.connections
+    over = [via.startswith("NET/") for via in conns.vias]
+    for at in range(len(conns)):
+        if over[int(conns.via[at])] and (conns.host[at] < 0 or conns.host[at] != conns.peer_host[at]):
+            yield at
+
+
+def inside_nodes(job: Job) -> Iterator[int]:
+    """Entries between two ranks of one host."""
+    conns = job.connections
+    yield from conns.select((conns.host >= 0) & (conns.host == conns.peer_host) & (conns.rank != conns.peer))
+
+
+def nic_host(conns: Connections, at: int) -> str:
+    """The host whose NIC an entry names: the sender's, or the receiver's for a receive line."""
+    host = int(conns.peer_host[at] if conns.direction[at] == 2 else conns.host[at])
+    return conns.hosts[host] if 0 <= host < len(conns.hosts) else ""
+
+
+def nic_rank(conns: Connections, at: int) -> tuple[int, int]:
+    """Communicator rank and world rank on the side whose NIC an entry names."""
+    if conns.direction[at] == 2:
+        return int(conns.peer[at]), int(conns.world_peer[at])
+    return int(conns.rank[at]), int(conns.world[at])
+
+
+def systems(job: Job) -> Iterator[tuple[Communicator, str, NcclSystem]]:
+    """One system per host: that of the first communicator that printed it, the world's if it did."""
+    done: set[str] = set()
+    for communicator in job.communicators:
+        for host, system in communicator.systems.items():
+            if host not in done:
+                done.add(host)
+                yield communicator, host, system
+
+
+def gpu_of(system: NcclSystem, rank: int) -> SystemDevice | None:
+    return next((gpu for gpu in system.of_kind("GPU") if gpu.rank == rank), None)
+
+
+def net_of(system: NcclSystem, net_dev: int) -> SystemDevice | None:
+    """The NET vertex of a device of connection lines; its id is that number in hexadecimal."""
+    found = [net for net in system.of_kind("NET") if net.id.rpartition("-")[2] == f"{net_dev:x}"]
+    return found[0] if len(found) == 1 else None
+
+
+def cpu_of(system: NcclSystem, device: SystemDevice) -> str:
+    """The CPU vertex that a device hangs below, "" if the print does not say."""
+    for _ in range(MAX_CLIMB):
+        if device.kind == "CPU":
+            return device.name
+        above = system.devices.get(device.parent)
+        if above is None:
+            return ""
+        device = above
+    return ""
+
+
+def nvlink_gbs(system: NcclSystem) -> dict[str, float]:
+    """GB/s of NVLink by GPU, 0 for one without."""
+    made = {gpu.name: 0.0 for gpu in system.of_kind("GPU")}
+    for link in system.links:
+        if link.kind == "NVL" and link.a in made:
+            made[link.a] += link.gbs
+    return made
+
+
+def path_between(system: NcclSystem, a: str, b: str) -> PathType | None:
+    path = system.paths.get((a, b)) or system.paths.get((b, a))
+    return path.type if path is not None else None
+
+
+def gpu_word(job: Job, world_rank: int) -> str:
+    """`GPU3` by its number on its node; "" when the log does not say."""
+    rank = job.by_rank.get(world_rank)
+    if rank is None:
+        return ""
+    number = rank.nvml_dev if rank.nvml_dev >= 0 else rank.cuda_dev
+    return f"GPU{number}" if number >= 0 else ""
+
+
+def said_by(job: Job, kind: str) -> Iterator[tuple[int, str, Origin | None]]:
+    """Messages of a kind: index of the process (-1: of a communicator), text, place."""
+    for number, process in enumerate(job.processes):
+        for message in process.said(kind):
+            yield number, message.text, message.origin
+    for communicator in job.communicators:
+        for message in communicator.messages:
+            if message.kind == kind:
+                yield -1, message.text, message.origin
