@@ -1,0 +1,298 @@
+"""What each communicator of a training job is for: tensor, context, expert, data or pipeline parallelism.
+
+In this order: its name, where NCCL (`Comm name set to`, 2.27+) or torch (the description of a process group) gives one;
+the declared layout; sizes and strides, which are a guess and say so. What fits nothing stays OTHER.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from topodiag.evidence.nccl_log.layout import Layout, LayoutGroups
+from topodiag.model.finding import Confidence
+from topodiag.model.job import Communicator, FlightRecord, Role
+
+_MOST_TENSOR = 8
+"""Tensor groups larger than this are taken for such only when they are one whole host."""
+
+_WORDS: Mapping[str, Role] = {
+    "tp": Role.TP, "tensor": Role.TP, "etp": Role.TP,
+    "cp": Role.CP, "context": Role.CP, "sp": Role.CP, "sequence": Role.CP,
+    "ep": Role.EP, "expert": Role.EP, "moe": Role.EP,
+    "dp": Role.DP, "data": Role.DP, "ddp": Role.DP, "fsdp": Role.DP, "hsdp": Role.DP, "edp": Role.DP,
+    "replicate": Role.DP, "shard": Role.DP,
+    "pp": Role.PP, "pipe": Role.PP, "pipeline": Role.PP,
+    "world": Role.WORLD, "default": Role.WORLD,
+}  # fmt: skip
+_SUBORDINATE = {
+    frozenset((Role.DP, Role.CP)): Role.DP,  # DATA_PARALLEL_GROUP_WITH_CP
+    frozenset((Role.DP, Role.EP)): Role.DP,  # EXPERT_DATA_PARALLEL_GROUP
+}
+_POINT_TO_POINT = frozenset(("Send", "Recv"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    role: Role
+    sure: Confidence
+    why: str
+
+
+_UNKNOWN = _Found(Role.OTHER, Confidence.LOW, "its members fit no pattern that is known")
+
+
+def assign_roles(
+    communicators: Sequence[Communicator],
+    world_size: int,
+    rank_hosts: Mapping[int, str],
+    layout: Layout | None = None,
+    described: Mapping[tuple[int, ...], str] | None = None,
+) -> tuple[Communicator, ...]:
+    """The communicators with their roles. `rank_hosts`: world rank to host; `described`: torch's description of a
+    process group by its world ranks, ascending. Raises LayoutError for a layout that does not make `world_size`."""
+    groups = LayoutGroups(layout, world_size) if layout is not None else None
+    guesses = _guess(communicators, world_size, rank_hosts)
+    assigned = []
+    for number, each in enumerate(communicators):
+        name = each.name or _description(each, described)
+        found = _by_name(name, each) or _by_world(each, number, world_size, groups)
+        if found is None and groups is not None:
+            found = _by_layout(each, groups)
+        found = found or guesses.get(number, _UNKNOWN)
+        assigned.append(replace(each, role=found.role, role_sure=found.sure, role_why=found.why))
+    return tuple(assigned)
+
+
+def descriptions(flight: Iterable[FlightRecord]) -> dict[tuple[int, ...], str]:
+    """torch's descriptions by members, where each set of members has one description only."""
+    by_members: dict[tuple[int, ...], set[str]] = defaultdict(set)
+    for record in flight:
+        for group, members in record.groups.items():
+            if text := record.descriptions.get(group, ""):
+                by_members[tuple(sorted(members))].add(text)
+    return {members: next(iter(texts)) for members, texts in by_members.items() if len(texts) == 1}
+
+
+def _description(each: Communicator, described: Mapping[tuple[int, ...], str] | None) -> str:
+    if not described or not _complete(each):
+        return ""
+    return described.get(tuple(np.sort(each.ranks).tolist()), "")
+
+
+def role_of_name(name: str) -> Role | None:
+    """The role that a name says; OTHER for one that names several or another use, None when it says nothing."""
+    words = re.findall("[a-z]+", name.lower()[:200])
+    roles = {_WORDS[word] for word in words if word in _WORDS}
+    if any(word.startswith("emb") for word in words):
+        return Role.OTHER
+    if len(roles) > 1:
+        if "and" in words:
+            return Role.OTHER
+        if roles == {Role.EP, Role.TP} and "expert" in words and "tensor" in words:
+            return Role.TP
+        return _SUBORDINATE.get(frozenset(roles), Role.OTHER)
+    return roles.pop() if roles else None
+
+
+def _by_name(name: str, each: Communicator) -> _Found | None:
+    role = role_of_name(name)
+    if role is not None:
+        return _Found(role, Confidence.HIGH, f"its name is {name}")
+    words = re.findall("[a-z]+", name.lower()[:200])
+    # Megatron's MODEL_PARALLEL_GROUP spans the pipeline too, which is the tensor group only without one.
+    run = _progression(each)
+    if ("mp" in words or {"model", "parallel"} <= set(words)) and run is not None and run.stride == 1:
+        return _Found(Role.TP, Confidence.MEDIUM, f"its name is {name}, and its ranks are neighbours")
+    return None
+
+
+def _by_world(each: Communicator, number: int, world_size: int, groups: LayoutGroups | None) -> _Found | None:
+    """A communicator of all ranks. Beside the first one there may be a data-parallel group of all ranks."""
+    if each.nranks != world_size or world_size < 1:
+        return None
+    if number > 0 and groups is not None and (role := groups.role_of_all) is not None:
+        return _Found(role, Confidence.MEDIUM, f"it holds all ranks, and so does {role.value} in the layout")
+    return _Found(Role.WORLD, Confidence.HIGH, "it holds all ranks")
+
+
+def _by_layout(each: Communicator, groups: LayoutGroups) -> _Found | None:
+    names = groups.matching(each.ranks)
+    if not names:
+        return None
+    roles = {groups.role(name) for name in names}
+    words = " and ".join(name.upper() for name in names)
+    if not _complete(each):
+        if len(roles) > 1:
+            return _Found(Role.OTHER, Confidence.LOW, f"the members that are known could be {words} in the layout")
+        role = roles.pop()
+        return _Found(role, Confidence.MEDIUM, f"the members that are known are those of {words} in the layout")
+    if len(roles) == 1:
+        return _Found(roles.pop(), Confidence.HIGH, f"its members are those of {words} in the layout")
+    return _Found(groups.role(names[0]), Confidence.MEDIUM, f"{words} have the same members in the layout")
+
+
+def _complete(each: Communicator) -> bool:
+    return bool(len(each.ranks) == each.nranks and each.ranks.size and each.ranks.min() >= 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """World ranks base, base + stride, ... of one communicator."""
+
+    base: int
+    stride: int
+    size: int
+
+
+def _progression(each: Communicator) -> _Run | None:
+    """The even spacing that the members have; two known ones of an incomplete group are enough to tell."""
+    if each.nranks < 2 or len(each.ranks) != each.nranks:
+        return None
+    ranks = np.sort(each.ranks) if _complete(each) else each.ranks
+    at = np.flatnonzero(ranks >= 0)
+    if at.size < 2:
+        return None
+    rise, steps = int(ranks[at[1]] - ranks[at[0]]), int(at[1] - at[0])
+    if rise <= 0 or rise % steps:
+        return None
+    stride = rise // steps
+    base = int(ranks[at[0]]) - stride * int(at[0])
+    if base < 0 or not bool((ranks[at] == base + stride * at).all()):
+        return None
+    return _Run(base, stride, each.nranks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """Communicators of one size and stride; `whole` when their members are all ranks, each once.
+
+    `sends` when their operations were seen and are sends and receives only, `collects` when there were others.
+    """
+
+    stride: int
+    size: int
+    numbers: tuple[int, ...]
+    whole: bool
+    sends: bool
+    collects: bool
+
+    @property
+    def end(self) -> int:
+        """Stride of the dimension outside this one."""
+        return self.stride * self.size
+
+
+def _guess(
+    communicators: Sequence[Communicator], world_size: int, rank_hosts: Mapping[int, str]
+) -> Mapping[int, _Found]:
+    """Roles from sizes and strides, by position in `communicators`."""
+    by_shape: dict[tuple[int, int], list[tuple[int, _Run]]] = defaultdict(list)
+    for number, each in enumerate(communicators):
+        run = _progression(each) if each.nranks < world_size else None
+        if run is not None and run.base + run.stride * (run.size - 1) < world_size:
+            by_shape[run.stride, run.size].append((number, run))
+    families, found = [], {}
+    for (stride, size), members in sorted(by_shape.items()):
+        numbers = tuple(number for number, _ in members)
+        used = {word for number in numbers for word in _operations(communicators[number])}
+        bases = {run.base for _, run in members}
+        # Blocks of one size and stride that start within their own stride are disjoint when their bases differ.
+        aligned = world_size % (stride * size) == 0 and all(base % (stride * size) < stride for base in bases)
+        family = _Family(
+            stride, size, numbers, aligned and len(bases) * size == world_size,
+            bool(used) and used <= _POINT_TO_POINT, bool(used - _POINT_TO_POINT),
+        )  # fmt: skip
+        if aligned:
+            families.append(family)
+        elif size == 2 and stride > 1 and world_size % stride == 0 and not family.collects:
+            sure = Confidence.MEDIUM if family.sends else Confidence.LOW
+            why = f"inferred: pairs of ranks {stride} apart that overlap, as neighbouring pipeline stages do"
+            found.update(dict.fromkeys(numbers, _Found(Role.PP, sure, why)))
+    for family, guess in _chain(families, world_size, _gpus_per_host(rank_hosts)):
+        found.update(dict.fromkeys(family.numbers, guess))
+    return _with_siblings(communicators, found)
+
+
+def _operations(each: Communicator) -> set[str]:
+    return {name for done in each.operations.values() for name in done.bytes_by_collective}
+
+
+def _gpus_per_host(rank_hosts: Mapping[int, str]) -> int:
+    counts = Counter(Counter(rank_hosts.values()).values())
+    return counts.most_common(1)[0][0] if counts else 0
+
+
+def _chain(families: Sequence[_Family], world_size: int, per_host: int) -> list[tuple[_Family, _Found]]:
+    """Families whose strides follow from each other: neighbours, then blocks of those, up to all ranks."""
+    made: list[tuple[_Family, _Found]] = []
+    inner = next((each for each in families if each.stride == 1), None)
+    if inner is not None and (inner.size <= _MOST_TENSOR or inner.size == per_host) and not inner.sends:
+        outer = [each for each in families if each.stride == inner.size]
+        sure = Confidence.MEDIUM if inner.whole and any(each.whole for each in outer) else Confidence.LOW
+        why = f"inferred: blocks of {inner.size} neighbouring ranks"
+        made.append((inner, _Found(Role.TP, sure, f"{why}, and groups across them" if outer else why)))
+        start = inner.size
+    else:
+        start = 1
+    return made + _outside(families, start, world_size)
+
+
+def _outside(families: Sequence[_Family], start: int, world_size: int) -> list[tuple[_Family, _Found]]:
+    """The families outside the tensor groups of size `start` (1: there are none)."""
+    level = [each for each in families if each.stride == start]
+    if not level:
+        return []
+    first, last = level[0], level[-1]
+    if len(level) > 1 or first.end == world_size:
+        # The largest spans everything outside the tensor groups; smaller ones divide it in a way that sizes do not
+        # tell: context, expert or shard groups.
+        if last.end != world_size or last.sends:
+            return []
+        why = f"inferred: ranks {start} apart, all that share a place in their block"
+        made = [(last, _Found(Role.DP, _sure(last), why))]
+        note = "inferred: a part of the data-parallel group, for context, experts or shards"
+        return made + [(each, _Found(Role.OTHER, Confidence.LOW, note)) for each in level[:-1]]
+    across = next((each for each in families if each.stride == first.end and each.end == world_size), None)
+    if across is None:
+        return []
+    if first.sends and across.collects:  # order tp-pp-dp
+        pipeline, data = first, across
+    elif first.sends or across.collects:
+        return []  # context parallelism sends too, or both are collectives: no way to tell
+    else:
+        data, pipeline = first, across
+    # Without operations seen, tensor-context-data has the same sizes and strides as tensor-data-pipeline.
+    told = data.collects and pipeline.sends
+    sure = Confidence.MEDIUM if told and data.whole and pipeline.whole else Confidence.LOW
+    stages = f"ranks {pipeline.stride} apart" + (", which only send and receive" if pipeline.sends else "")
+    return [
+        (data, _Found(Role.DP, sure, f"inferred: ranks {data.stride} apart, {data.size} of them")),
+        (pipeline, _Found(Role.PP, sure, f"inferred: {pipeline.size} {stages}")),
+    ]
+
+
+def _sure(family: _Family) -> Confidence:
+    return Confidence.MEDIUM if family.whole and family.stride > 1 else Confidence.LOW
+
+
+def _with_siblings(communicators: Sequence[Communicator], found: dict[int, _Found]) -> Mapping[int, _Found]:
+    """Communicators of one split with one size have one role, also those whose members are hardly known."""
+    roles: dict[tuple[int, int, int], set[_Found]] = defaultdict(set)
+    for number, guess in found.items():
+        roles[_split(communicators[number])].add(guess)
+    for number, each in enumerate(communicators):
+        known = roles.get(_split(each), set())
+        if number not in found and each.split >= 0 and each.parent >= 0 and len(known) == 1:
+            role = next(iter(known)).role
+            if role is not Role.OTHER:
+                found[number] = _Found(role, Confidence.LOW, "inferred from the other groups of the same split")
+    return found
+
+
+def _split(each: Communicator) -> tuple[int, int, int]:
+    return each.parent, each.split, each.nranks
