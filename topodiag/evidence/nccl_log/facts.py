@@ -86,7 +86,8 @@ SCHEMAS: Mapping[str, pa.Schema] = {
     # (thread, ctx, gen): rows joined by newlines. A text cut by a shard's edge is joined again in `resolve`.
     "print": _row(text=_WORD),
     # Operations. dtype, redop, root as printed (root is the peer of Send and Recv). elements is exact up to 64 distinct
-    # rows per (thread, ctx, gen), above that rounded down to a power of two. first/last: opCount, -1 for Send and Recv.
+    # rows per (thread, ctx, gen), above that rounded down to a power of two; in the facts of a shard the rounded are
+    # negated, so that `resolve` knows to round the rest too. first/last: opCount, -1 for Send and Recv.
     # digest: sum over the rows' lines of a 64-bit hash of (opCount, func, elements, dtype, redop, root), wrapping.
     "op": _row(
         func=_WORD, elements=_I64, dtype=_I32, redop=_I32, root=_I32, nranks=_I32, first=_I64, last=_I64,

@@ -1,0 +1,65 @@
+"""Numbers out of a log, bounded: a damaged log can hold any digits. -1 or NaN stands for what is no number."""
+
+from __future__ import annotations
+
+from math import nan
+
+
+def i32(digits: str | None) -> int:
+    value = i64(digits)
+    return value if -(1 << 31) <= value < 1 << 31 else -1
+
+
+def i64(digits: str | None) -> int:
+    if not digits or len(digits) > 19:
+        return -1
+    try:
+        value = int(digits)
+    except ValueError:
+        return -1
+    return value if -(1 << 63) <= value < 1 << 63 else -1
+
+
+def u64_hex(digits: str | None) -> int:
+    """A pointer or hash, with or without 0x; 0 for `(nil)` and whatever else is none."""
+    if not digits:
+        return 0
+    bare = digits[2:] if digits[:2] in ("0x", "0X") else digits
+    if not bare or len(bare) > 16:
+        return 0
+    try:
+        return max(int(bare, 16), 0)
+    except ValueError:
+        return 0
+
+
+def bus(digits: str | None) -> int:
+    """NCCL's packed bus id, printed as hex."""
+    if not digits or len(digits) > 15:
+        return -1
+    try:
+        return max(int(digits, 16), -1)
+    except ValueError:
+        return -1
+
+
+def device(digits: str | None) -> int:
+    """What stands in the brackets of a connection: the packed bus id in hex before 2.18, the NVML index since.
+
+    A packed bus id ends with the function, 0 on every GPU, and is four digits long from bus 1 up. Of two or three
+    digits, on bus 0, it ends with 0 as well; an index of 10 is the only one in use that also does.
+    """
+    if not digits:
+        return -1
+    if len(digits) >= 4 or not digits.isdigit() or (len(digits) >= 2 and digits[-1] == "0" and digits != "10"):
+        return bus(digits)
+    return i64(digits)
+
+
+def seconds(digits: str | None) -> float:
+    if not digits or len(digits) > 24:
+        return nan
+    try:
+        return float(digits)
+    except ValueError:
+        return nan
