@@ -1,0 +1,113 @@
+"""A dask cluster: tasks carry paths, workers read the files themselves, facts are reduced as a tree on the workers."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from topodiag.evidence.nccl_log.sources import Span
+from topodiag.fleet.pool import cpus
+from topodiag.fleet.work import GROUP, Part, merge, run_task
+from topodiag.model.errors import TopodiagError
+
+LOCAL, SLURM = "local", "slurm"
+_CONNECT_S = 20
+
+
+def run_dask(
+    tasks: Iterable[tuple[Span, ...]], where: str, workers: int | None, chunk: int, on_bytes: Callable[[int], None]
+) -> Part | None:
+    """All tasks on `local`, `slurm`, or the scheduler at this address. Raises TopodiagError with the way out."""
+    try:
+        import distributed  # noqa: PLC0415 - an extra, and slow to load
+    except ImportError:
+        raise TopodiagError("dask is not installed", hint="pip install 'topodiag[fleet]'") from None
+    with _client(where, workers, distributed) as client:
+        return reduce_on(client, tasks, chunk, on_bytes)
+
+
+def reduce_on(
+    client: Any, tasks: Iterable[tuple[Span, ...]], chunk: int, on_bytes: Callable[[int], None]
+) -> Part | None:
+    """The tree: parts of tasks, merged GROUP at a time, until one is left."""
+    import distributed  # noqa: PLC0415
+
+    listed = list(tasks)
+    if not listed:
+        return None
+    level = [client.submit(run_task, task, chunk, pure=False) for task in listed]
+    size_of = {
+        future.key: sum(span.end - span.start for span in task) for future, task in zip(level, listed, strict=True)
+    }
+    leaves = list(level)
+    while len(level) > 1:
+        level = [
+            client.submit(merge, level[first : first + GROUP], pure=False) for first in range(0, len(level), GROUP)
+        ]
+    progress: Iterable[Any] = distributed.as_completed(leaves)  # type: ignore[no-untyped-call]
+    del leaves  # a leaf is forgotten by the cluster when it was merged
+    read = 0
+    for future in progress:
+        if future.status != "finished":
+            _explain(future)
+        read += size_of[future.key]
+        on_bytes(read)
+    try:
+        result: Part = level[0].result()
+    except TopodiagError:
+        raise
+    except Exception as error:  # noqa: BLE001 - dask has no base class for its errors
+        raise TopodiagError(f"the cluster could not finish: {error}", hint="look at the logs of its workers") from None
+    return result
+
+
+def _explain(future: Any) -> None:
+    error = future.exception()
+    raise TopodiagError(
+        f"a worker of the cluster failed: {type(error).__name__}: {error}",
+        hint="do the workers run the same versions of topodiag, pyarrow and numpy?",
+    )
+
+
+@contextlib.contextmanager
+def _client(where: str, workers: int | None, distributed: Any) -> Iterator[Any]:
+    quiet = {"dashboard_address": None, "silence_logs": 50}
+    with contextlib.ExitStack() as stack:
+        if where == LOCAL:
+            count = workers or cpus()
+            cluster = stack.enter_context(
+                distributed.LocalCluster(n_workers=count, threads_per_worker=1, processes=True, **quiet)
+            )
+            yield stack.enter_context(distributed.Client(cluster))
+        elif where == SLURM:
+            cluster = stack.enter_context(_slurm(workers))
+            yield stack.enter_context(distributed.Client(cluster))
+        else:
+            try:
+                client = distributed.Client(where, timeout=_CONNECT_S)
+            except (OSError, ValueError, TimeoutError) as error:
+                raise TopodiagError(
+                    f"no dask scheduler answers at {where}: {error}",
+                    hint="give its address as tcp://HOST:8786, or `local`, or `slurm`",
+                ) from None
+            yield stack.enter_context(client)
+
+
+def _slurm(workers: int | None) -> Any:
+    """Resources (partition, account, memory, wall time) are those of dask-jobqueue's own configuration."""
+    try:
+        import dask_jobqueue  # noqa: PLC0415
+    except ImportError:
+        raise TopodiagError(
+            "--dask slurm needs dask-jobqueue, which is not installed", hint="pip install dask-jobqueue"
+        ) from None
+    try:
+        cluster = dask_jobqueue.SLURMCluster()
+        cluster.scale(jobs=workers or 4)
+    except Exception as error:  # noqa: BLE001 - of its configuration or of sbatch, all alike to the user
+        raise TopodiagError(
+            f"no workers could be asked of Slurm: {error}",
+            hint="describe them in ~/.config/dask/jobqueue.yaml: queue, account, cores, memory, walltime",
+        ) from None
+    return cluster

@@ -1,0 +1,335 @@
+"""From what the user named to the facts of all logs: the same whatever reads them, in what order and pieces."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import BinaryIO, cast
+
+import numpy as np
+import pyarrow as pa
+
+from topodiag.evidence.nccl_log.facts import SCHEMAS, Facts, SourceFile, concat, empty, load
+from topodiag.evidence.nccl_log.looks import HEAD_BYTES, looks
+from topodiag.evidence.nccl_log.resolve import resolve
+from topodiag.evidence.nccl_log.sources import (
+    CHUNK_BYTES,
+    STDIN_NAME,
+    Plan,
+    Source,
+    complaint,
+    make_plan,
+    make_tasks,
+)
+from topodiag.evidence.nccl_log.streams import Piece, Reading, pieces, text_of
+from topodiag.fleet.dask_engine import run_dask
+from topodiag.fleet.pool import cpus, run_pool
+from topodiag.fleet.work import GONE, Digest, Measure, Part, Tree, extract_piece, run_task
+from topodiag.model.errors import InputError
+from topodiag.model.finding import Input
+from topodiag.model.result import UnreadLine
+
+LITTLE_BYTES = 16 << 20
+"""Less text than this is read in process: starting workers takes longer."""
+MAX_SHAPES = 1000
+"""Shapes of lines that were not understood, most frequent first: more than anybody reads."""
+
+Progress = Callable[[int, int], None]
+"""Called with raw bytes read and the raw bytes in all; of standard input the end is not known, and counts 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """Facts of all logs in normal form. `files` is indexed by the tables' `file`; `flight` are dumps of torch's flight
+    recorder that lay among the logs; `notes` say what was not read, and why."""
+
+    facts: Facts
+    files: tuple[SourceFile, ...] = ()
+    inputs: tuple[Input, ...] = ()
+    unread: tuple[UnreadLine, ...] = ()
+    notes: tuple[str, ...] = ()
+    flight: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Stdin:
+    """Standard input as a source: its first bytes tell what it is, and are still there for the reading."""
+
+    stream: BinaryIO
+    head: bytes
+    coding: tuple[str, ...]
+    reading: Reading = field(default_factory=Reading)
+    digest: Digest = field(default_factory=Digest)
+
+    def pieces(self, chunk: int) -> Iterator[Piece]:
+        stream = _Chained(self.head, self.stream)
+        for piece in pieces(text_of(cast(BinaryIO, stream), self.coding, self.reading), chunk):
+            self.digest.add(piece.data)
+            yield piece
+
+
+def ingest(
+    inputs: Sequence[str],
+    *,
+    workers: int | None = None,
+    dask: str | None = None,
+    chunk: int = CHUNK_BYTES,
+    on_progress: Progress | None = None,
+    stdin: BinaryIO | None = None,
+) -> Ingested:
+    """Read files, folders, patterns, `-` and saved facts. Raises InputError where there is no log to be had.
+
+    `workers`: processes, by default all CPUs that may be used. `dask`: `local`, `slurm` or a scheduler's address, and
+    the files are read there. `chunk`: raw bytes per task.
+    """
+    plan = make_plan(inputs)
+    source = _open_stdin(stdin) if plan.stdin else None
+    part = _read(plan, source, workers=workers, dask=dask, chunk=max(chunk, 1), on_progress=on_progress)
+    names = [STDIN_NAME] if source else []
+    names += [each.path for each in plan.sources]
+    if part is None and not plan.saved:
+        part = Part(empty())
+    facts = [part.facts] if part is not None else []
+    measures = {each.file: each for each in part.measures} if part is not None else {}
+    files = [_file(path, measures.get(number)) for number, path in enumerate(names)]
+    for path in plan.saved:
+        saved, listed = load(path)
+        facts.append(_renumbered(saved, len(files)))
+        measures.update(_measured(facts[-1], len(files), len(listed)))
+        files += listed
+    whole = facts[0] if len(facts) == 1 else resolve(concat(facts))
+    notes = [*plan.notes, *_judge(plan, source, measures)]
+    notes += [f"{files[number].path}: {note}" for number, each in measures.items() for note in _said(each)]
+    return Ingested(
+        whole,
+        tuple(_twins(files)),
+        tuple(_inputs(files, measures, plan, source)),
+        tuple(_unread(whole, files)),
+        tuple(dict.fromkeys(notes)),
+        plan.flight,
+    )
+
+
+def _read(
+    plan: Plan,
+    source: _Stdin | None,
+    *,
+    workers: int | None,
+    dask: str | None,
+    chunk: int,
+    on_progress: Progress | None,
+) -> Part | None:
+    shift = 1 if source else 0  # standard input is file 0
+    total = plan.size if source is None else 0
+
+    def on_bytes(read: int) -> None:
+        if on_progress is not None:
+            on_progress(min(read, total) if total else read, total)
+
+    tasks = [tuple(replace(span, file=span.file + shift) for span in task) for task in make_tasks(plan, chunk)]
+    tree = Tree()
+    if dask is not None:
+        if source is not None:
+            raise InputError("-", "standard input cannot be read by a cluster", hint="save it to a file first")
+        part = run_dask(tasks, dask, workers, chunk, on_bytes)
+        for measure in part.measures if part is not None else ():
+            if any(note.startswith(GONE) for note in measure.notes):
+                hint = "the folder must be mounted on all nodes of the cluster at the same path"
+                raise InputError(plan.sources[measure.file].path, "a worker cannot open it", hint=hint)
+        return part if part is None else _normal(part)
+    count = workers or cpus()
+    streamed = source.pieces(chunk) if source is not None else iter(())
+    early: list[Piece] = []
+    if source is not None and count > 1:
+        early = _first(streamed, LITTLE_BYTES)  # a short stream is not worth a pool
+    much = len(tasks) > 1 and (workers is not None or plan.size >= LITTLE_BYTES)
+    if count > 1 and (much or sum(len(piece.data) for piece in early) >= LITTLE_BYTES):
+        tree = run_pool(tasks, count, chunk, on_bytes, _both(early, streamed))
+    else:
+        read = 0
+
+        def took(raw: int) -> None:
+            nonlocal read
+            read += raw
+            on_bytes(read)
+
+        for task in tasks:
+            tree.add(run_task(task, chunk, took))
+        for piece in _both(early, streamed):
+            tree.add(extract_piece(0, piece))
+            took(len(piece.data))
+    if source is not None:
+        reading = source.reading
+        tree.add(Part(empty(), (Measure(0, sha256=source.digest.hex, notes=tuple(reading.notes)),)))
+    done = tree.result()
+    return done if done is None else _normal(done)
+
+
+def _normal(part: Part) -> Part:
+    return replace(part, facts=resolve(part.facts))
+
+
+def _first(streamed: Iterator[Piece], size: int) -> list[Piece]:
+    taken: list[Piece] = []
+    while sum(len(piece.data) for piece in taken) < size:
+        piece = next(streamed, None)
+        if piece is None:
+            break
+        taken.append(piece)
+    return taken
+
+
+def _both(early: list[Piece], streamed: Iterator[Piece]) -> Iterator[Piece]:
+    while early:
+        yield early.pop(0)  # not held while the rest is read
+    yield from streamed
+
+
+class _Chained(io.RawIOBase):
+    """Bytes that were read ahead, then the stream they came from."""
+
+    def __init__(self, head: bytes, rest: BinaryIO) -> None:
+        super().__init__()
+        self._head = head
+        self._rest = rest
+
+    def read1(self, size: int = -1) -> bytes:
+        if self._head:
+            head, self._head = self._head, b""
+            return head
+        return self._rest.read1(size) if hasattr(self._rest, "read1") else self._rest.read(size)
+
+
+def _open_stdin(stdin: BinaryIO | None) -> _Stdin:
+    stream = stdin if stdin is not None else io.BytesIO()
+    head = b""
+    try:
+        while len(head) < HEAD_BYTES:
+            block = stream.read(HEAD_BYTES - len(head))
+            if not block:
+                break
+            head += block
+    except OSError as error:
+        raise InputError(STDIN_NAME, f"cannot be read: {error.strerror or error}") from None
+    seen = looks(head)
+    if seen.kind == "empty":
+        raise InputError(STDIN_NAME, "is empty", hint="did the command before the pipe print anything?")
+    if seen.kind != "log":
+        raise InputError(STDIN_NAME, f"is no NCCL log: it is {seen.what}", hint="give it as a file")
+    return _Stdin(stream, head, seen.coding)
+
+
+def _file(path: str, measure: Measure | None) -> SourceFile:
+    if measure is None:
+        return SourceFile(path)
+    return SourceFile(path, measure.size, measure.sha256, "; ".join(_said(measure)))
+
+
+def _said(measure: Measure) -> list[str]:
+    return sorted(set(measure.notes))
+
+
+def _judge(plan: Plan, source: _Stdin | None, measures: dict[int, Measure]) -> Iterator[str]:
+    """Notes on files without any record. Raises InputError when no file holds one."""
+    shift = 1 if source else 0
+    barren: list[Source] = []
+    wrong: list[InputError] = []
+    for number, each in enumerate(plan.sources, shift):
+        if _worth(measures.get(number)):
+            continue
+        barren.append(each)
+        measure = measures.get(number)
+        lost = "; ".join(_said(measure)) if measure is not None and not measure.size else ""
+        if lost:
+            wrong.append(InputError(each.path, lost))
+        elif each.named:
+            wrong.append(complaint(each.path, each.coding))
+    if source is not None and not _worth(measures.get(0)):
+        wrong.append(complaint(STDIN_NAME, source.coding, source.head))
+    if not any(_worth(measure) for measure in measures.values()) and not plan.flight:
+        if len(wrong) == 1 and len(barren) <= 1:
+            raise wrong[0]
+        first = wrong[0] if wrong else complaint(barren[0].path, barren[0].coding) if barren else None
+        if first is not None:
+            raise InputError(
+                first.path,
+                f"and {max(len(barren), len(wrong)) - 1} more hold no NCCL record",
+                hint="run the job with NCCL_DEBUG=INFO and give its output",
+            )
+        raise InputError(", ".join(plan.saved[:3]), "holds no NCCL record", hint="save it again from the logs")
+    yield from (str(error) for error in wrong)
+    others = [each.path for each in barren if not each.named]
+    if others:
+        what = f"{len(others)} {'file' if len(others) == 1 else 'files'} without any NCCL record"
+        yield f"{what}: {', '.join(others[:3])}{', ...' if len(others) > 3 else ''}"
+
+
+def _worth(measure: Measure | None) -> bool:
+    return measure is not None and (measure.records > 0 or measure.app > 0)
+
+
+def _twins(files: Sequence[SourceFile]) -> Iterator[SourceFile]:
+    """Files of the same content, as a copy or as x.log and x.log.gz, say so."""
+    first: dict[str, str] = {}
+    for each in files:
+        twin = first.setdefault(each.sha256, each.path) if each.sha256 and each.size else each.path
+        if twin == each.path:
+            yield each
+        else:
+            note = f"same content as {twin}"
+            yield replace(each, note=f"{each.note}; {note}" if each.note else note)
+
+
+def _inputs(
+    files: Sequence[SourceFile], measures: dict[int, Measure], plan: Plan, source: _Stdin | None
+) -> Iterator[Input]:
+    named = {each.path for each in plan.sources if each.named}
+    for number, each in enumerate(files):
+        seen = measures.get(number) or Measure(number)
+        if _worth(seen) or each.path in named or (number == 0 and source is not None):
+            unparsed = seen.records - seen.understood
+            yield Input(each.path, "nccl_log", each.sha256, seen.lines, seen.records, unparsed)
+
+
+def _unread(facts: Facts, files: Sequence[SourceFile]) -> Iterator[UnreadLine]:
+    """One line per shape over all files: the first place in order of files, and how often."""
+    rows = facts["unread"].select(["thread", "offset", "line", "count", "shape", "text"]).to_pylist()
+    file_of = facts["threads"].column("file").to_pylist()
+    seen: dict[str, tuple[int, tuple[int, int, int, str]]] = {}
+    for row in rows:
+        place = (file_of[row["thread"]], row["offset"], row["line"], row["text"])
+        count, first = seen.get(row["shape"], (0, place))
+        seen[row["shape"]] = (count + row["count"], min(first, place))
+    by_count = sorted(seen.items(), key=lambda item: (-item[1][0], item[0]))
+    for shape, (count, (file, _, line, text)) in by_count[:MAX_SHAPES]:
+        times = "once" if count == 1 else f"{count:,} times"
+        yield UnreadLine(files[file].path, line, text, f"not understood, {times}: {shape}")
+
+
+def _renumbered(facts: Facts, first: int) -> Facts:
+    """The facts with their files counted from `first`."""
+    if not first:
+        return facts
+    tables = dict(facts.tables)
+    for name in ("shards", "threads"):
+        rows = tables[name]
+        at = rows.schema.get_field_index("file")
+        moved = pa.array(np.asarray(rows.column("file")) + first, pa.int32())
+        tables[name] = rows.set_column(at, SCHEMAS[name].field("file"), moved)
+    return Facts(tables)
+
+
+def _measured(facts: Facts, first: int, count: int) -> dict[int, Measure]:
+    """Measures of saved files, from their shards. What applications said counts where there is any."""
+    measures = {number: Measure(number) for number in range(first, first + count)}
+    for row in facts["shards"].to_pylist():
+        if row["file"] in measures:
+            more = Measure(row["file"], 0, row["size"], row["lines"], row["records"], row["understood"])
+            measures[row["file"]] += more
+    file_of = facts["threads"].column("file").to_pylist()
+    events = facts["event"]
+    for thread, level in zip(events.column("thread").to_pylist(), events.column("level").to_pylist(), strict=True):
+        if level == "APP" and file_of[thread] in measures:
+            measures[file_of[thread]] += Measure(file_of[thread], app=1)
+    return measures
