@@ -58,7 +58,7 @@ class GdrModuleMissing(NodeCheck):
 
     Evidence it reads
         /sys/module/nvidia_peermem, /sys/kernel/mm/memory_peers, /proc/modules, /proc/driver/nvidia/version, the
-        kernel's version; NIC roles and port states.
+        kernel's version; NIC roles and port states. In a log: `GPU Direct RDMA Disabled for HCA 0`.
 
     When it stays silent
         No RDMA NIC for the job's traffic, or none that is up; GeForce cards, which cannot do it; EFA, which has its own
@@ -153,6 +153,7 @@ class GdrTooFar(NodeCheck):
 
     Evidence it reads
         Paths from the PCI tree, or `nvidia-smi topo -m`; NVLink between the GPUs; NCCL_NET_GDR_LEVEL in the settings.
+        In a log: `GPU Direct RDMA Disabled for GPU 0 / HCA 1 (distance 8 > 5)` and `via NET/IB/1` without /GDRDMA.
 
     When it stays silent
         No RDMA NIC for the job's traffic; GeForce. Grace machines, where `topo -m` says SYS by design and NCCL goes

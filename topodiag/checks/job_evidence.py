@@ -49,7 +49,7 @@ def by_host(job: Job) -> dict[str, list[tuple[int, Process]]]:
 
 def rdma(hca: Hca) -> bool:
     """Whether a listed device is an RDMA one: NET/Socket lists its interfaces with the same words."""
-    return hca.link_layer.lower() not in ("socket", "eth0") and not is_interface(hca.name)
+    return hca.link_layer.lower() != "socket" and not is_interface(hca.name)
 
 
 def is_interface(name: str) -> bool:

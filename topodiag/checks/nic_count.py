@@ -56,7 +56,7 @@ class MissingComputeNic(NodeCheck):
 
     Evidence it reads
         RDMA devices in sysfs, `ibstat`, `ibv_devinfo`, `rdma link`; PCI functions and their drivers; the machine's
-        name (DMI) and its datasheet; distances between GPUs and NICs; the other nodes.
+        name (DMI) and its datasheet; distances between GPUs and NICs; the other nodes. In a log: `NET/IB : Using`.
 
     When it stays silent
         The machine is not a known one, all GPUs are alike in their NICs, and no other node is in evidence. Machines

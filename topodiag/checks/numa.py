@@ -52,6 +52,7 @@ class GpuNicOnDifferentSockets(NodeCheck):
 
     Evidence it reads
         NUMA nodes of GPUs, NICs and processors (sysfs, NVML, `topo -m`), which NUMA nodes share a socket, paths.
+        In a log: the CPUs of `=== System ===` above a GPU and the NIC of its connections.
 
     When it stays silent
         One socket. Storage and management NICs. Different NUMA nodes of one socket (AMD NPS4, Intel SNC), which
@@ -271,7 +272,7 @@ class ProcessAwayFromGpu(NodeCheck):
 
     Evidence it reads
         `Cpus_allowed_list` of the processes that have a GPU open; the GPU's CPU affinity (`topo -m`, NVML, sysfs);
-        which cores share a socket.
+        which cores share a socket. In a log: `Affinity for GPU 0 is .. (GPU affinity = .. ; CPU affinity = ..)`.
 
     When it stays silent
         A process that may run on all cores of the GPU's NUMA node, bound or not: the scheduler can place it well.

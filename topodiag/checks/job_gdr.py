@@ -1,0 +1,212 @@
+"""GPUDirect RDMA as a job's log shows it: not there, or not used for distance."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+
+from topodiag.checks.common import plural, spell
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.job_evidence import (
+    NEAR,
+    NEXT_TIME,
+    between_nodes,
+    gpu_word,
+    hcas_by_host,
+    hosts_word,
+    kind_of,
+    multi_node,
+    nic_host,
+    nic_rank,
+    nvlink_gbs,
+    path_between,
+    ranks_on,
+    said_by,
+    settings_of,
+    systems,
+    uses_gdr,
+)
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Job
+from topodiag.model.nccl_view import NcclSystem
+from topodiag.model.provenance import Origin
+
+TOO_FAR = re.compile(r"GPU Direct RDMA Disabled for .{0,80}\(distance (\d{1,3}) (?:>=?|> ?=) ?(\d{1,3})\)")
+"""NCCL src/graph/paths.cc (ncclTopoCheckGdr), 2.4 to 2.30; `>=` up to 2.9."""
+
+HOST_MEMORY_SHARE = 0.5
+"""Part of a switch's uplink that is left when each byte passes it twice."""
+
+
+def _without(job: Job) -> tuple[dict[str, list[int]], dict[str, int]]:
+    """By host: connections over NET/IB whose receiving side goes without GPUDirect RDMA, and all that were seen.
+
+    Only the receiving side is judged where both are printed: NCCL reads for a send from GPU memory by its own rule
+    (NCCL_NET_GDR_READ), and on PCIe machines it does not.
+    """
+    conns = job.connections
+    off: dict[str, list[int]] = defaultdict(list)
+    seen: dict[str, int] = defaultdict(int)
+    for at in between_nodes(job):
+        if kind_of(conns, at) != "NET/IB" or conns.direction[at] == 1:
+            continue
+        host = nic_host(conns, at)
+        seen[host] += 1
+        if not uses_gdr(conns, at):
+            off[host].append(at)
+    return dict(off), dict(seen)
+
+
+class GdrOffInLog(JobCheck):
+    """GDR001 by a job's log: NCCL lists RDMA devices for which GPUDirect RDMA is off."""
+
+    id = "GDR001"
+    title = "GPUDirect RDMA is off for the devices of a job"
+
+    def judge(self, job: Job) -> Outcome:
+        if not multi_node(job):
+            return self.not_applicable(job, "no traffic between nodes")
+        listed = hcas_by_host(job)
+        if not any(listed.values()):
+            return self.not_applicable(job, "no RDMA device is listed")
+        told = {host: [hca for hca in hcas.values() if hca.gdr is not None] for host, hcas in listed.items()}
+        off = {host: [hca for hca in hcas if hca.gdr is False] for host, hcas in told.items()}
+        off = {host: hcas for host, hcas in off.items() if hcas}
+        coverage = Coverage(sum(bool(hcas) for hcas in told.values()), len(job.hosts), "nodes")
+        if not any(told.values()):
+            gdr, seen = _without(job)
+            if seen and not gdr:
+                return self.clean(job, "connections use /GDRDMA", Coverage(len(seen), len(job.hosts), "nodes"))
+            return self.unknown(job, f"no line says whether GPUDirect RDMA is enabled for a device; {NEXT_TIME}")
+        if not off:
+            return self.clean(job, "", coverage)
+        hosts = list(off)
+        some = [host for host, hcas in told.items() if hcas and host not in off]
+        first = off[hosts[0]]
+        view = {host: system for _, host, system in systems(job)}
+        near = [_within(view[host]) for host in hosts if host in view]
+        useless = bool(near) and not any(near)
+        fast = [host for host in hosts if host in view and any(nvlink_gbs(view[host]).values())]
+        severity = Severity.INFO if useless else Severity.ERROR if fast or some else Severity.WARNING
+        dmabuf = [given for _, given in settings_of(job, "NCCL_DMABUF_ENABLE").get("NCCL_DMABUF_ENABLE", [])]
+        finding = self.finding(
+            severity,
+            f"GPUDirect RDMA is off on {hosts_word(hosts)} for {plural(len(first), 'RDMA device')}"
+            + (f", and on for {hosts_word(some)}" if some else "")
+            + (" (all too far from the GPUs to use it)" if useless else ""),
+            observed=f"GPU Direct RDMA Disabled for {spell([hca.name for hca in first])}",
+            expected="GPU Direct RDMA Enabled, and /GDRDMA behind `via NET/IB/..`",
+            fix=(
+                "`modprobe nvidia-peermem` on the nodes; if it says `Invalid argument`, reinstall the driver after the"
+                " RDMA stack",
+                "or DMA-BUF: kernel 5.12, open kernel modules, driver 515, NCCL 2.13",
+                *(["unset NCCL_DMABUF_ENABLE=0"] if any(given.value == "0" for given in dmabuf) else []),
+                "GeForce cards cannot do it: then leave it",
+            ),
+            nodes=hosts,
+            ranks=ranks_on(job, hosts),
+            nics=[hca.name for hca in first],
+            cost=self._cost(job, view.get(hosts[0]), useless),
+            evidence=[*(hca.origin for hcas in off.values() for hca in hcas[:2]), *_a_connection(job)],
+            coverage=coverage,
+            confidence=Confidence.HIGH if fast or some else Confidence.MEDIUM,
+        )
+        return self.found(job, [finding], coverage)
+
+    def _cost(self, job: Job, system: NcclSystem | None, useless: bool) -> Cost:
+        if useless:
+            return Cost(text="none by NCCL's default: no GPU is within PXB of a NIC")
+        text = "every byte passes host memory: up and down the PCIe link that GPU and NIC share"
+        if system is None:
+            return Cost(text=text)
+        rates = [net.speed_gbs for net in system.of_kind("NET") if net.speed_gbs]
+        lanes = [link.gbs for link in system.links if link.kind == "PCI" and link.a.startswith("CPU/")]
+        if not rates or not lanes:
+            return Cost(text=text)
+        rate, left = max(rates), min(max(rates), max(lanes) * HOST_MEMORY_SHARE)
+        if left >= rate:
+            return Cost(text=text)
+        return Cost(
+            rate - left,
+            1 - left / rate,
+            f"{text}: {left:g} GB/s are left of a {rate:g} GB/s NIC when both directions are busy",
+        )
+
+
+def _within(system: NcclSystem) -> bool:
+    """Whether some GPU has a NIC near enough for GPUDirect RDMA, or the print does not say."""
+    kinds = [path_between(system, gpu.name, net.name) for gpu in system.of_kind("GPU") for net in system.of_kind("NET")]
+    return any(kind is None or kind <= NEAR for kind in kinds) or not kinds or _below_one_switch(system)
+
+
+def _below_one_switch(system: NcclSystem) -> bool:
+    """Whether a GPU and a NIC hang below one PCI switch: without GPUDirect RDMA, NCCL prints such paths as PHB."""
+    above = {gpu.parent for gpu in system.of_kind("GPU") if gpu.parent.startswith("PCI/")}
+    return any(nic.parent in above for nic in system.of_kind("NIC"))
+
+
+def _a_connection(job: Job) -> list[Origin]:
+    off, _ = _without(job)
+    return [job.connections.origin(entries[0]) for entries in list(off.values())[:2]]
+
+
+class GdrTooFarInLog(JobCheck):
+    """GDR002 by a job's log: connections without /GDRDMA where NCCL said that GPU and NIC are too far apart."""
+
+    id = "GDR002"
+    title = "GPUDirect RDMA is not used for distance, by a job's log"
+
+    def judge(self, job: Job) -> Outcome:
+        if not multi_node(job):
+            return self.not_applicable(job, "no traffic between nodes")
+        off, seen = _without(job)
+        if not seen:
+            return self.unknown(job, f"no connection over NET/IB was seen; {NEXT_TIME}")
+        coverage = Coverage(sum(seen.values()), sum(seen.values()), "connections over NET/IB")
+        if not off:
+            return self.clean(job, "", coverage)
+        said: dict[str, list[tuple[str, str, Origin | None]]] = defaultdict(list)
+        for number, text, where in said_by(job, "gdr pair"):
+            match = TOO_FAR.search(text)
+            if match:
+                for host in [job.processes[number].host] if number >= 0 else job.hosts:
+                    said[host].append((match[1], match[2], where))
+        listed = hcas_by_host(job)
+        by_setting = settings_of(job, "NCCL_NET_GDR_LEVEL", "NCCL_IB_GDR_LEVEL")
+        found = []
+        for host, entries in off.items():
+            able = [hca for hca in listed.get(host, {}).values() if hca.gdr is not False]
+            if said.get(host) and able:
+                found.append(self._report(job, host, entries, said[host], seen[host]))
+        if found:
+            if by_setting:
+                given = next(iter(by_setting.values()))[0][1]
+                return self.clean(job, f"{given.name}={given.value} is set: ENV001 judges it", coverage)
+            return self.found(job, found, coverage)
+        if all(any(h.gdr is False for h in listed.get(host, {}).values()) for host in off):
+            return self.clean(job, "GPUDirect RDMA is off altogether: GDR001", coverage)
+        return self.unknown(job, f"connections without /GDRDMA, and no line says why; {NEXT_TIME}")
+
+    def _report(
+        self, job: Job, host: str, entries: list[int], said: list[tuple[str, str, Origin | None]], seen: int
+    ) -> Finding:
+        conns = job.connections
+        ranks = sorted({nic_rank(conns, at)[1] for at in entries} - {-1})
+        labels = [label for rank in ranks if (label := gpu_word(job, rank))]
+        distance, limit, _ = said[0]
+        return self.finding(
+            Severity.WARNING,
+            f"{host}: {plural(len(entries), 'connection')} over RDMA without GPUDirect: GPU and NIC are too far apart",
+            observed=f"via {conns.label(entries[0])}; distance {distance} where NCCL goes up to {limit}",
+            expected="/GDRDMA: a NIC behind the GPU's own PCIe switch",
+            fix=(
+                "give the job the NIC behind the GPU's own PCIe switch: `nvidia-smi topo -m`",
+                "else try NCCL_NET_GDR_LEVEL=PHB (SYS) and measure: through the root complex it may not pay",
+            ),
+            nodes=(host,),
+            ranks=ranks,
+            gpus=labels,
+            cost=Cost(text="each byte is copied to host memory first: one more pass over PCIe and the memory bus"),
+            evidence=[*(conns.origin(at) for at in entries[:3]), *(where for _, _, where in said[:3])],
+            coverage=Coverage(len(entries), seen, "connections of the node"),
+        )

@@ -1,0 +1,143 @@
+"""CPU sockets in a job: the GPU and the NIC it uses, and the cores that a process may run on."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+
+from topodiag.checks.common import spell
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.job_evidence import (
+    NEXT_TIME,
+    between_nodes,
+    cpu_of,
+    gpu_of,
+    gpu_word,
+    hosts_word,
+    multi_node,
+    net_of,
+    nic_host,
+    nic_rank,
+    said_by,
+    world_ranks,
+)
+from topodiag.model.cpulist import parse_cpulist
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Job
+from topodiag.model.provenance import Origin
+
+AFFINITY = re.compile(
+    r"Affinity for GPU (\d{1,4}) is ([^()]{0,400}?)\.? ?(?:, ignoring\.? ?)?"
+    r"\(GPU affinity = ([\d,\- ]{0,400}?) ?; CPU affinity = ([\d,\- ]{0,400}?)\)"
+)
+"""`ncclTopoGetCpuAffinity: Affinity for GPU 3 is 0-1. (GPU affinity = 0-55 ; CPU affinity = 0-1).` (src/graph/topo.cc,
+2.22 and later); `is empty, ignoring.` where the two have no core in common."""
+
+
+class NicOnOtherSocket(JobCheck):
+    """NUM001 by a job's log: GPU and the NIC it uses hang below different CPUs of the system print."""
+
+    id = "NUM001"
+    title = "GPU and the NIC it uses are on different sockets, by a job's log"
+
+    def judge(self, job: Job) -> Outcome:
+        if not multi_node(job):
+            return self.not_applicable(job, "no traffic between nodes")
+        conns = job.connections
+        views = {(comm.index, host): system for comm in job.communicators for host, system in comm.systems.items()}
+        judged = 0
+        across: dict[str, dict[str, int]] = defaultdict(dict)
+        for at in between_nodes(job):
+            host = nic_host(conns, at)
+            system = views.get((int(conns.comm[at]), host))
+            if system is None or conns.proxy[at] >= 0 or conns.net_dev[at] < 0:
+                continue
+            rank, world = nic_rank(conns, at)
+            gpu, net = gpu_of(system, rank), net_of(system, int(conns.net_dev[at]))
+            mine, its = (cpu_of(system, gpu), cpu_of(system, net)) if gpu and net else ("", "")
+            if not mine or not its or net is None:
+                continue
+            judged += 1
+            own = any(cpu_of(system, other) == mine for other in system.of_kind("NET"))
+            virtual = not net.guid.strip("0x")  # sockets: NCCL hangs them below the first CPU
+            if mine != its and not own and not virtual:
+                across[host].setdefault(gpu_word(job, world) or (gpu.name if gpu else ""), at)
+        if not judged:
+            return self.unknown(job, f"no line places the GPUs and NICs that a connection joins; {NEXT_TIME}")
+        if not across:
+            return self.clean(job, "", Coverage(judged, judged, "connections"))
+        return self.found(job, [self._report(job, host, entries) for host, entries in across.items()])
+
+    def _report(self, job: Job, host: str, entries: dict[str, int]) -> Finding:
+        conns = job.connections
+        ranks = sorted({nic_rank(conns, at)[1] for at in entries.values()} - {-1})
+        at = next(iter(entries.values()))
+        return self.finding(
+            Severity.INFO,
+            f"{host}: {spell(list(entries))} send through a NIC of the other socket: theirs has none",
+            observed=f"{conns.label(at)} below another CPU than the GPU",
+            expected="a NIC on each socket, as traffic between sockets shares one link",
+            fix=("place ranks with much traffic between nodes on the GPUs of the NIC's socket, or add a NIC",),
+            nodes=(host,),
+            ranks=ranks,
+            gpus=list(entries),
+            cost=Cost(text="NCCL reckons 6 to 40 GB/s between sockets, by processor; no GPUDirect RDMA by default"),
+            evidence=[conns.origin(at) for at in entries.values()],
+        )
+
+
+class AwayFromGpuInLog(JobCheck):
+    """NUM002 by a job's log: the cores of a process have none in common with those near its GPU."""
+
+    id = "NUM002"
+    title = "a process may run only on cores away from its GPU, by a job's log"
+
+    def judge(self, job: Job) -> Outcome:
+        cores: dict[int, tuple[str, frozenset[int], frozenset[int], Origin | None]] = {}
+        for number, text, where in said_by(job, "affinity"):
+            match = AFFINITY.search(text)
+            if match and number >= 0 and number not in cores:
+                near, own = parse_cpulist(match[3].strip()), parse_cpulist(match[4].strip())
+                if near and own:
+                    cores[number] = (match[1], frozenset(near), frozenset(own), where)
+        if not cores:
+            return self.unknown(job, f"no line compares a process's cores with its GPU's; {NEXT_TIME}")
+        coverage = Coverage(len(cores), len(job.processes), "processes")
+        away: dict[str, list[int]] = defaultdict(list)
+        for number, (_, near, own, _) in cores.items():
+            if not near & own:
+                away[job.processes[number].host].append(number)
+        found = [self._report(job, host, numbers, cores) for host, numbers in away.items()]
+        return self.found(job, found, coverage) if found else self.clean(job, "", coverage)
+
+    def _report(
+        self,
+        job: Job,
+        host: str,
+        numbers: list[int],
+        cores: dict[int, tuple[str, frozenset[int], frozenset[int], Origin | None]],
+    ) -> Finding:
+        on_host = [cores[number] for number in cores if job.processes[number].host == host]
+        pinned = len({own for _, _, own, _ in on_host}) > 1
+        first = cores[numbers[0]]
+        labels = [f"GPU{cores[number][0]}" for number in numbers]
+        return self.finding(
+            Severity.WARNING if pinned else Severity.INFO,
+            f"{host}: the processes of {spell(labels)} may run only on cores away from their GPUs"
+            + ("" if pinned else ": all processes of the node share one set of cores"),
+            observed=f"{len(first[2])} cores, none of the {len(first[1])} near the GPU",
+            expected="cores of the GPU's own NUMA node",
+            fix=(
+                "bind by GPU: `srun --cpu-bind`, `numactl --cpunodebind`, or the launcher's own binding off, so that"
+                " NCCL sets it",
+            )
+            if pinned
+            else ("give the container or job cores of both sockets",),
+            nodes=(host,),
+            ranks=world_ranks(job, numbers),
+            gpus=labels,
+            cost=Cost(text="proxy threads and staging buffers cross the sockets' link for each message"),
+            evidence=[cores[number][3] for number in numbers],
+            coverage=Coverage(len(numbers), len(on_host), f"processes of {hosts_word([host])}"),
+            confidence=Confidence.HIGH if pinned else Confidence.MEDIUM,
+        )
