@@ -35,7 +35,8 @@ class ConfLineNotRead(NodeCheck):
         `NCCL_IB_HCA ` that nobody reads, and the job picks its NICs as if the line were not there.
 
     Evidence it reads
-        /etc/nccl.conf, ~/.nccl.conf and the file that NCCL_CONF_FILE names, line by line.
+        /etc/nccl.conf, ~/.nccl.conf and the file that NCCL_CONF_FILE names, line by line. In a job's log: values
+        that NCCL prints with a blank or a quote in them, and those that it refuses (`Invalid value`).
 
     When it stays silent
         Comments (`#` as the very first character) and empty lines. There is no such file: not applicable. The files

@@ -87,7 +87,8 @@ class CostlySetting(NodeCheck):
 
     Evidence it reads
         The environment that topodiag runs in, NCCL's variables of the processes on the GPUs (your own; root sees
-        all), /etc/nccl.conf, ~/.nccl.conf and NCCL_CONF_FILE.
+        all), /etc/nccl.conf, ~/.nccl.conf and NCCL_CONF_FILE. In a job's log: `NCCL_X set by environment to V`, and
+        what NCCL prints of NVLink, networks and connections.
 
     When it stays silent
         The feature is not on this node: NCCL_IB_DISABLE=1 without RDMA NICs, with Elastic Fabric Adapters or with a
@@ -193,7 +194,7 @@ class UnknownSetting(NodeCheck):
         that it is.
 
     Evidence it reads
-        As ENV001: environment, processes on the GPUs, nccl.conf files.
+        As ENV001: environment, processes on the GPUs, nccl.conf files, settings printed in a job's log.
 
     When it stays silent
         Variables of plug-ins and tools (NCCL_OFI_, NCCL_FASTRAK_, NCCL_UCX_, NCCL_INSPECTOR_ ...) and those that

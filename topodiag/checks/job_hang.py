@@ -1,0 +1,272 @@
+"""Who did not enter a collective that the others wait in."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from topodiag.checks.common import plural
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.job_text import ask_for, few, rank_word, spell_ranks
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Communicator, FlightRecord, Job, Operations
+from topodiag.model.provenance import Origin
+
+HANG_KINDS = frozenset({"watchdog", "timeout", "mismatch"})
+POINT_TO_POINT = frozenset({"Send", "Recv", "PutSignal", "Signal", "WaitSignal"})
+"""Operations that ranks rightly call with different arguments."""
+
+ROOTED = frozenset({"Gather", "Scatter"})
+"""Collectives in which only some ranks pass some arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """How far the ranks of a process group came: the last sequence number of each that dumped, and the entries
+    (rank, operation, state) of the highest one."""
+
+    group: str
+    words: str
+    last: Mapping[int, int]
+    entries: tuple[tuple[int, str, str], ...]
+    size: int
+
+
+class RankBehind(JobCheck):
+    """JOB006: a collective some ranks did not enter: who is behind
+
+    What it finds
+        Members of a communicator that enqueued fewer operations than the others when the job hung, ranks that called
+        another collective, count, type or reduction than their peers, and the same from torch's flight recorder.
+
+    Why it matters
+        A collective waits for its last member for as long as the watchdog lets it. The ranks that report the timeout
+        are those that did enter it. The one to look at says nothing.
+
+    Evidence it reads
+        Operation lines (subsystem COLL): opCount, collective, count, type, reduction, root. Flight recorder dumps:
+        process group, sequence number, state. Torch's watchdog lines as the sign of a hang.
+
+    When it stays silent
+        The communicator was destroyed in order. Counts differ by one and nothing says that the job hung: the
+        log is cut while the job runs. Point-to-point operations, which differ by design. Neither operations nor
+        dumps are there: unknown.
+
+    How to confirm
+        `py-spy dump --pid` on the rank named, or TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1.
+
+    How to fix
+        Look at what the rank was doing: data loader, checkpoint, an exception that was caught, a branch that only
+        some ranks take. If all ranks entered the collective, the network is at fault: JOB005, NET008.
+
+    References
+        NCCL src/collectives.cc, src/enqueue.cc (opCount); torch flight recorder, torch/csrc/distributed/c10d.
+    """
+
+    id = "JOB006"
+    title = "a collective some ranks did not enter: who is behind"
+
+    def judge(self, job: Job) -> Outcome:
+        hung = any(event.kind in HANG_KINDS for event in job.events)
+        found = [*self._from_flight(job, hung)]
+        counted = [each for each in job.communicators if len(each.operations) > 1]
+        for communicator in counted:
+            behind = None if communicator.destroyed else self._behind(job, communicator, hung)
+            other = self._mismatch(job, communicator, hung)
+            found += [finding for finding in (other, behind) if finding is not None]
+        seen = sum(len(each.operations) for each in counted)
+        total = sum(each.nranks for each in counted)
+        coverage = Coverage(seen, total, "members with operations") if counted else None
+        if found:
+            return self.found(job, found, coverage)
+        if counted or job.flight:
+            return self.clean(job, coverage=coverage)
+        return self.unknown(
+            job, f"no operations and no flight recorder: {ask_for(job, 'COLL')}, TORCH_NCCL_TRACE_BUFFER_SIZE=2000"
+        )
+
+    def _behind(self, job: Job, communicator: Communicator, hung: bool) -> Finding | None:
+        last = {at: ops.last for at, ops in communicator.operations.items() if ops.last >= 0}
+        if len(last) < 2 or len(set(last.values())) < 2:
+            return None
+        front = max(last.values())
+        late = {at: count for at, count in last.items() if count < front}
+        if not hung and (len(last) < communicator.nranks or front - min(late.values()) <= 1):
+            return None  # the logs were taken while the job ran
+        lowest = min(late.values())
+        worst = [at for at, count in late.items() if count == lowest]
+        ranks = _world(communicator, worst)
+        ahead = _world(communicator, [at for at in last if at not in late])
+        next_op = _operation_at(communicator, lowest + 1)
+        message = f"{rank_word(ranks)} stopped {plural(front - lowest, 'operation')} behind the others in"
+        message += f" {communicator.label}"
+        return self.finding(
+            Severity.ERROR if hung else Severity.INFO,
+            message,
+            observed=f"last opCount {lowest} on {rank_word(ranks)}, {front} on {rank_word(ahead)}"
+            + (f"; not entered: {next_op}" if next_op else ""),
+            expected=f"opCount {front} on all members",
+            fix=_fixes(job, ranks),
+            nodes=_hosts(job, ranks),
+            ranks=ranks,
+            cost=Cost(text="the others wait in that collective" if hung else "the log may have been cut here"),
+            evidence=_evidence(communicator, worst),
+            coverage=Coverage(len(last), communicator.nranks, "members with operations"),
+            confidence=Confidence.HIGH if hung and len(last) == communicator.nranks else Confidence.MEDIUM,
+        )
+
+    def _mismatch(self, job: Job, communicator: Communicator, hung: bool) -> Finding | None:
+        """The first operation of the tails at which the members' calls differ."""
+        calls = {at: _calls(ops) for at, ops in communicator.operations.items() if ops.last >= 0}
+        shared = [count for count in sorted({c for made in calls.values() for c in made})
+                  if sum(count in made for made in calls.values()) > 1]  # fmt: skip
+        for count in shared:
+            groups: dict[tuple[str, ...], list[int]] = defaultdict(list)
+            for at, made in calls.items():
+                if count in made:
+                    groups[made[count]].append(at)
+            if len(groups) < 2:
+                continue
+            ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[1]))
+            odd = sorted(at for _, members in ordered[1:] for at in members)
+            ranks = _world(communicator, odd)
+            told = [f"{'; '.join(ops[:3]) or 'nothing'} on {rank_word(_world(communicator, members))}"
+                    for ops, members in ordered[:3]]  # fmt: skip
+            return self.finding(
+                Severity.ERROR if hung else Severity.WARNING,
+                f"{rank_word(ranks)} of {communicator.label} called another operation than the others, opCount {count}",
+                observed=" | ".join(told),
+                expected="the same collective, count, type and reduction on all members",
+                fix=(
+                    "compare the calls of the ranks at this operation: shapes, dtypes and branches that only some take",
+                ),
+                nodes=_hosts(job, ranks),
+                ranks=ranks,
+                cost=Cost(text="a mismatched collective hangs, or gives wrong results without an error"),
+                evidence=_evidence(communicator, [ordered[0][1][0], *odd]),
+                coverage=Coverage(len(calls), communicator.nranks, "members with operations"),
+                confidence=Confidence.HIGH if hung else Confidence.MEDIUM,
+            )
+        return None
+
+    def _from_flight(self, job: Job, hung: bool) -> Iterable[Finding]:
+        groups: dict[str, dict[int, list[tuple[int, str, str]]]] = defaultdict(lambda: defaultdict(list))
+        expected: dict[str, tuple[int, ...]] = {}
+        records = {record.rank: record for record in job.flight}
+        for record in job.flight:
+            expected.update({name: ranks for name, ranks in record.groups.items() if ranks})
+            for group, seq, operation, state in record.entries:
+                groups[group][record.rank].append((seq, operation, state))
+        for group, by_rank in groups.items():
+            members = expected.get(group, tuple(by_rank))
+            words = next((r.descriptions[group] for r in job.flight if r.descriptions.get(group)), group)
+            # A rank of the group that dumped, with nothing recorded for it, has entered no operation of the group.
+            last = {rank: max((seq for seq, _, _ in by_rank.get(rank, ())), default=0) for rank in members
+                    if rank in records}  # fmt: skip
+            if len(last) < 2:
+                continue
+            front = max(last.values())
+            late = sorted(rank for rank, seq in last.items() if seq < front)
+            at_front = [(rank, op, state) for rank, ops in by_rank.items() for seq, op, state in ops if seq == front]
+            waits = any(state != "completed" for _, _, state in at_front)
+            if late and waits:
+                at = Front(group, words, last, tuple(at_front), len(members))
+                yield self._late_in_flight(job, at, hung)
+                continue
+            yield from self._differs_in_flight(job, words, by_rank, records)
+
+    def _late_in_flight(self, job: Job, at: Front, hung: bool) -> Finding:
+        lowest, front = min(at.last.values()), max(at.last.values())
+        worst = sorted(rank for rank, seq in at.last.items() if seq == lowest)
+        records = {record.rank: record for record in job.flight}
+        waiting, operation, state = at.entries[0]
+        sure = hung or front - lowest > 1
+        return self.finding(
+            Severity.ERROR if sure else Severity.WARNING,
+            f"{rank_word(worst)} did not enter {operation} number {front} of process group {at.words}",
+            observed=f"last sequence number {lowest} on {rank_word(worst)};"
+            f" {front} on {rank_word(sorted(rank for rank, _, _ in at.entries))}, state {state}",
+            expected=f"sequence number {front} on all {at.size} ranks of group {at.group}",
+            fix=_fixes(job, worst),
+            nodes=_hosts(job, worst),
+            ranks=worst,
+            cost=Cost(text=f"{plural(len(at.entries), 'rank')} wait in that collective"),
+            evidence=[records[rank].origin for rank in [*worst, waiting] if rank in records],
+            coverage=Coverage(len(at.last), at.size, "flight recorder dumps"),
+            confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
+        )
+
+    def _differs_in_flight(
+        self, job: Job, words: str, by_rank: Mapping[int, Sequence[tuple[int, str, str]]],
+        records: Mapping[int, FlightRecord],
+    ) -> Iterable[Finding]:  # fmt: skip
+        """The first sequence number at which ranks of one group recorded different collectives."""
+        by_seq: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+        for rank, ops in by_rank.items():
+            for seq, operation, _ in ops:
+                if not any(word in operation.lower() for word in ("send", "recv", "coalesced")):
+                    by_seq[seq][operation].append(rank)
+        for seq in sorted(by_seq):
+            if len(by_seq[seq]) < 2:
+                continue
+            ordered = sorted(by_seq[seq].items(), key=lambda item: (-len(item[1]), item[0]))
+            odd = sorted(rank for _, ranks in ordered[1:] for rank in ranks)
+            yield self.finding(
+                Severity.ERROR,
+                f"{rank_word(odd)} called {ordered[1][0]} where the others called {ordered[0][0]}, number {seq} of"
+                f" process group {words}",
+                observed="; ".join(f"{operation} on {rank_word(sorted(ranks))}" for operation, ranks in ordered[:3]),
+                expected="the same collective on all ranks of the group",
+                fix=("compare the calls of these ranks: a branch that only some take",),
+                nodes=_hosts(job, odd),
+                ranks=odd,
+                cost=Cost(text="a mismatched collective hangs, or gives wrong results without an error"),
+                evidence=[records[rank].origin for rank in odd if rank in records],
+            )
+            return
+
+
+def _calls(ops: Operations) -> dict[int, tuple[str, ...]]:
+    """What a member called at each opCount of its tail. The oldest one may be cut, and the newest may be going on:
+    calls of one group share a number."""
+    made: dict[int, list[str]] = defaultdict(list)
+    for count, function, elements, dtype, redop, root in ops.tail:
+        if function in POINT_TO_POINT or function in ROOTED or count < 0:
+            continue
+        rest = f" root {root}" if function in ("Broadcast", "Reduce") else ""
+        made[count].append(f"{function} of {elements} x type {dtype} op {redop}{rest}")
+    counts = sorted(made)
+    inner = counts[1:-1] if len(counts) > 2 else []
+    return {count: tuple(made[count]) for count in inner} | (
+        {counts[-1]: tuple(made[counts[-1]])} if counts and len(made[counts[-1]]) == 1 else {}
+    )
+
+
+def _operation_at(communicator: Communicator, count: int) -> str:
+    for ops in communicator.operations.values():
+        for number, function, elements, _, _, _ in ops.tail:
+            if number == count:
+                return f"{function} of {elements} elements"
+    return ""
+
+
+def _world(communicator: Communicator, members: Sequence[int]) -> list[int]:
+    """World ranks of members; those that are unknown are left out."""
+    ranks = [int(communicator.ranks[at]) for at in members if 0 <= at < len(communicator.ranks)]
+    return sorted(rank for rank in ranks if rank >= 0)
+
+
+def _hosts(job: Job, ranks: Sequence[int]) -> list[str]:
+    by_rank = job.by_rank
+    return list(dict.fromkeys(by_rank[rank].host for rank in ranks if rank in by_rank))
+
+
+def _evidence(communicator: Communicator, members: Sequence[int]) -> list[Origin | None]:
+    return [communicator.operations[at].origin for at in members if at in communicator.operations]
+
+
+def _fixes(job: Job, ranks: Sequence[int]) -> tuple[str, ...]:
+    hosts = few(_hosts(job, ranks), 3)
+    place = f"rank {spell_ranks(ranks)}" + (f" on {hosts}" if hosts else "")
+    return (f"find out what {place} was doing: its own log, `py-spy dump`, dmesg",)

@@ -1,0 +1,305 @@
+"""Ranks that did not come up, and GPUs that two ranks share or nobody uses."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+
+from topodiag.checks.common import majority, plural
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.job_text import ask_for, few, rank_word, spell_ranks
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Communicator, Job, Process
+from topodiag.model.provenance import Origin
+
+
+class InitNotFinished(JobCheck):
+    """JOB001: ranks that never finished init, or are missing from the evidence
+
+    What it finds
+        Members of a communicator that started its init and never completed it, world ranks that left no line while
+        others wait for them, and processes that failed before they had a rank.
+
+    Why it matters
+        Init is collective: all ranks wait for the last one, for as long as the launcher lets them. The rank to look
+        at is the one that is missing or stopped first, not those that wait.
+
+    Evidence it reads
+        `Init START` and `Init COMPLETE` lines, `Init timings`, what else a rank printed, and errors of processes
+        without a rank.
+
+    When it stays silent
+        Init lines are not in the log (NCCL_DEBUG below INFO, INIT not among the subsystems): unknown. A rank whose
+        COMPLETE line is lost but that ran operations or printed its timings. All ranks seen are complete and
+        some left no line: then init was complete and the logs are not, told at level info.
+
+    How to confirm
+        `topodiag logs --comms`; `py-spy dump` on a waiting rank shows ncclCommInitRank.
+
+    How to fix
+        Look at the last line of the ranks named: bootstrap (interface, firewall), topology, or connections
+        (network). Then at the launcher's log of ranks that are missing altogether.
+
+    References
+        NCCL src/init.cc (commInitRankDev), src/bootstrap.cc, v2.18 to v2.30.
+    """
+
+    id = "JOB001"
+    title = "ranks that never finished init, or are missing from the evidence"
+
+    def judge(self, job: Job) -> Outcome:
+        found = []
+        stuck_world = False
+        judged = 0
+        for communicator in job.communicators:
+            open_at = _unfinished(communicator)
+            if open_at is None:
+                continue
+            judged += 1
+            if open_at:
+                stuck_world |= communicator.index == 0
+                found.append(self._stuck(job, communicator, open_at))
+        found = _folded(found)
+        lone = self._without_rank(job)
+        if lone is not None:
+            found.append(lone)
+        missing = self._missing(job, stuck_world) if job.world_size > 0 and job.ranks else None
+        if missing is not None and not (stuck_world and found and missing.severity is Severity.INFO):
+            found.append(missing)
+        coverage = Coverage(len(job.ranks), max(job.world_size, len(job.ranks)), "ranks")
+        if found:
+            return self.found(job, found, coverage)
+        if not judged:
+            return self.unknown(job, f"no Init START or COMPLETE in the log: {ask_for(job)} from the start of the job")
+        return self.clean(job, coverage=coverage)
+
+    def _stuck(self, job: Job, communicator: Communicator, open_at: Sequence[int]) -> Finding:
+        done = int(communicator.completed.sum())
+        ranks = sorted(int(communicator.ranks[at]) for at in open_at if communicator.ranks[at] >= 0)
+        by_rank = job.by_rank
+        hosts = list(dict.fromkeys(by_rank[rank].host for rank in ranks if rank in by_rank))
+        absent = [at for at in range(communicator.nranks) if communicator.ranks[at] < 0]
+        all_waiting = done == 0
+        nearly = done and done + len(open_at) == communicator.nranks and len(open_at) * 10 <= done
+        message = f"{len(open_at)} of {plural(communicator.nranks, 'rank')} of {communicator.label}"
+        message += " never finished init"
+        if absent:
+            message += f"; {plural(len(absent), 'other')} left no line"
+        places = [f"{rank_word(ranks)} on {few(hosts, 4)}"] if ranks else []
+        return self.finding(
+            Severity.WARNING if nearly else Severity.ERROR,
+            message,
+            observed="; ".join([*places, f"stopped after: {_phase(job, communicator, hosts)}"]),
+            expected=f"Init COMPLETE from all {communicator.nranks} ranks",
+            fix=(
+                f"look first at {f'the {len(absent)} ranks that left no line' if absent else _look_at(job, ranks)}",
+                "bootstrap: one interface that all nodes share (NCCL_SOCKET_IFNAME), no firewall between its ports",
+                "the log may end before init did: compare with the time of its last line",
+            ),
+            nodes=hosts,
+            ranks=ranks,
+            cost=Cost(text="all ranks of the communicator wait" if all_waiting else "the first collective waits"),
+            evidence=[by_rank[rank].origin for rank in ranks if rank in by_rank] or [communicator.origin],
+            coverage=Coverage(communicator.nranks - len(absent), communicator.nranks, "members seen"),
+            confidence=Confidence.MEDIUM if nearly else Confidence.HIGH,
+        )
+
+    def _without_rank(self, job: Job) -> Finding | None:
+        """Processes that never said a rank and failed."""
+        lone = [job.processes[at] for at in job.unplaced if 0 <= at < len(job.processes)]
+        failed = [(process, origin) for process in lone if (origin := _error_of(job, process)) is not None]
+        if not failed:
+            return None
+        hosts = list(dict.fromkeys(process.host for process, _ in failed))
+        origins = [origin for _, origin in failed]
+        count = len(failed)
+        return self.finding(
+            Severity.ERROR,
+            f"{count} {'process' if count == 1 else 'processes'} on {few(hosts, 3)} failed before init gave a rank",
+            observed=origins[0].text[:160],
+            expected="Init START and Init COMPLETE from each process",
+            fix=("mend what the first error says (JOB005), then start the whole job again",),
+            nodes=hosts,
+            cost=Cost(text="the job cannot start"),
+            evidence=origins,
+        )
+
+    def _missing(self, job: Job, stuck: bool) -> Finding | None:
+        seen = {rank.rank for rank in job.ranks}
+        missing = [rank for rank in range(min(job.world_size, 1 << 20)) if rank not in seen]
+        if not missing:
+            return None
+        message = f"{plural(len(missing), 'rank')} of {job.world_size} left no line in the logs"
+        return self.finding(
+            Severity.ERROR if stuck else Severity.INFO,
+            message + (", and the others never finished init" if stuck else ": the evidence is incomplete"),
+            observed=f"no line of {rank_word(missing)}",
+            expected=f"lines of all {job.world_size} ranks",
+            fix=("look at the launcher's log for these ranks: not started, or died before NCCL",)
+            if stuck
+            else ("give topodiag the logs of all ranks, and set NCCL_DEBUG=INFO on all of them",),
+            ranks=missing[:4096],
+            cost=Cost(text="all others wait for them" if stuck else "nothing can be said of them"),
+            evidence=[job.world.origin if job.world else None],
+            coverage=Coverage(len(seen), job.world_size, "ranks"),
+            confidence=Confidence.MEDIUM if stuck else Confidence.HIGH,
+        )
+
+
+def _unfinished(communicator: Communicator) -> list[int] | None:
+    """Members that started and show no sign of having completed; None where the log shows no init at all."""
+    size = communicator.nranks
+    started, completed = communicator.started, communicator.completed
+    if len(started) != size or len(completed) != size or not (started.any() or completed.any()):
+        return None
+    if communicator.destroyed >= size:
+        return []
+    timed = np.isfinite(communicator.init_s) if len(communicator.init_s) == size else np.zeros(size, bool)
+    open_at = np.flatnonzero(started & ~completed & ~timed)
+    return [int(at) for at in open_at if int(at) not in communicator.operations]
+
+
+def _folded(found: list[Finding]) -> list[Finding]:
+    """The first few of many communicators that did not come up: the rest follows from the same ranks."""
+    return sorted(found, key=lambda finding: -len(finding.where.ranks))[:3]
+
+
+def _phase(job: Job, communicator: Communicator, hosts: Sequence[str]) -> str:
+    """The last phase of init that these hosts show."""
+    here = set(hosts)
+    if any(int(job.connections.comm[i]) == communicator.index for i in range(min(len(job.connections), 1000))):
+        return "connections were being made"
+    if here & set(communicator.graphs):
+        return "the graph search was done"
+    if here & set(communicator.systems):
+        return "the topology was found"
+    processes = [process for process in job.processes if process.host in here]
+    return "bootstrap was set up" if any(process.bootstrap for process in processes) else "Init START"
+
+
+def _look_at(job: Job, ranks: Sequence[int]) -> str:
+    own = sorted({event.rank for event in job.events if event.rank in set(ranks) and not event.secondary})
+    return f"{rank_word(own)}, which printed an error" if own else "the ranks named"
+
+
+def _error_of(job: Job, process: Process) -> Origin | None:
+    for event in job.events:
+        if event.level == "WARN" and not event.secondary and (event.host, event.pid) == (process.host, process.pid):
+            return event.origin or Origin("", None, event.text)
+    return None
+
+
+class SharedGpu(JobCheck):
+    """JOB004: two ranks on one GPU; a GPU nobody used
+
+    What it finds
+        NCCL's own `Duplicate GPU detected`, ranks of one communicator with the same host and bus id, and nodes
+        that run fewer ranks than the others.
+
+    Why it matters
+        Before 2.30 NCCL refuses a communicator with two ranks on one GPU; where it is allowed, they share one GPU's
+        compute and links. The GPU that was meant for the second rank stands idle.
+
+    Evidence it reads
+        Init lines (host, bus id, CUDA and NVML index) and NCCL's warning.
+
+    When it stays silent
+        Equal bus ids on hosts of equal names that NCCL counts as several nodes. Nodes with ranks on all their GPUs.
+        GPUs that no rank's node shows, as NCCL prints only those in use.
+
+    How to confirm
+        `topodiag logs --ranks`; on the node, `nvidia-smi --query-compute-apps=pid,gpu_bus_id --format=csv`.
+
+    How to fix
+        Set the device from the local rank before init (`torch.cuda.set_device(LOCAL_RANK)`), or give each task its
+        own CUDA_VISIBLE_DEVICES.
+
+    References
+        NCCL src/init.cc (Duplicate GPU detected) v2.5 to v2.29; NCCL_MULTI_RANK_GPU_ENABLE in v2.30.
+    """
+
+    id = "JOB004"
+    title = "two ranks on one GPU; a GPU nobody used"
+
+    def judge(self, job: Job) -> Outcome:
+        told = [event for event in job.events if event.kind == "duplicate gpu"]
+        shared = self._same_gpu(job)
+        found = []
+        if told:
+            ranks = sorted({rank for _, group in shared for rank in group} | {e.rank for e in told if e.rank >= 0})
+            bus_ids = sorted({bus_id for (_, bus_id), _ in shared})
+            hosts = list(dict.fromkeys(event.host for event in told if event.host))
+            words = f"{rank_word(ranks)} share one GPU" if len(ranks) > 1 else "two ranks share one GPU"
+            found.append(
+                self.finding(
+                    Severity.ERROR,
+                    f"{words} on {few(hosts, 3)}" + (f" ({', '.join(bus_ids[:3])})" if bus_ids else ""),
+                    observed=told[0].text[:160],
+                    expected="one rank per GPU",
+                    fix=("set the CUDA device from the local rank before init, or CUDA_VISIBLE_DEVICES per task",),
+                    nodes=hosts,
+                    ranks=ranks,
+                    gpus=bus_ids,
+                    cost=Cost(text="NCCL refuses the communicator: the job cannot start"),
+                    evidence=[event.origin for event in told],
+                )
+            )
+        elif shared:
+            ranks = sorted({rank for _, group in shared for rank in group})
+            found.append(
+                self.finding(
+                    Severity.INFO,
+                    f"{rank_word(ranks)} share {plural(len(shared), 'GPU')}, and NCCL allows it",
+                    observed="; ".join(f"{host} {bus}: ranks {spell_ranks(g)}" for (host, bus), g in shared[:3]),
+                    expected="one rank per GPU, unless they are MIG instances or NCCL_MULTI_RANK_GPU_ENABLE is meant",
+                    fix=("check that the ranks are meant to share the GPU",),
+                    nodes=list(dict.fromkeys(host for (host, _), _ in shared)),
+                    ranks=ranks,
+                    gpus=[bus for (_, bus), _ in shared],
+                    cost=Cost(text="the ranks share one GPU's compute and links"),
+                    evidence=[job.by_rank[rank].origin for rank in ranks[:4]],
+                    confidence=Confidence.MEDIUM,
+                )
+            )
+        found += self._idle(job) if not found else []
+        if found:
+            return self.found(job, found)
+        placed = sum(bool(rank.bus_id) for rank in job.ranks)
+        coverage = Coverage(placed, max(job.world_size, len(job.ranks)), "ranks with a GPU")
+        return self.clean(job, coverage=coverage) if placed else self.unknown(job, f"no bus id: {ask_for(job)}")
+
+    def _same_gpu(self, job: Job) -> list[tuple[tuple[str, str], list[int]]]:
+        groups: dict[tuple[str, str], list[int]] = defaultdict(list)
+        for rank in job.ranks:
+            if rank.host and rank.bus_id:
+                groups[rank.host, rank.bus_id].append(rank.rank)
+        shared = [(key, ranks) for key, ranks in groups.items() if len(ranks) > 1]
+        world = job.world
+        if world is not None and world.nodes > len(world.hosts):
+            return []  # several machines or containers of one name
+        return shared
+
+    def _idle(self, job: Job) -> list[Finding]:
+        """Nodes with fewer ranks than most others have."""
+        count = Counter(rank.host for rank in job.ranks)
+        usual = majority(count.values())
+        if len(job.ranks) < job.world_size or usual is None or len(count) < 3:
+            return []
+        short = {host: ranks for host, ranks in count.items() if ranks < usual}
+        if not short:
+            return []
+        return [
+            self.finding(
+                Severity.INFO,
+                f"{few(list(short), 3)} {'runs' if len(short) == 1 else 'run'} fewer ranks than the other nodes",
+                observed=", ".join(f"{host}: {ranks}" for host, ranks in list(short.items())[:6]),
+                expected=f"{plural(usual, 'rank')}, as on most nodes",
+                fix=("check whether a GPU of the node is missing or was left out on purpose",),
+                nodes=list(short),
+                cost=Cost(text=f"{sum(usual - ranks for ranks in short.values())} GPUs may be idle"),
+                evidence=[rank.origin for rank in job.ranks if rank.host in short][:2],
+                confidence=Confidence.LOW,
+            )
+        ]

@@ -1,0 +1,89 @@
+"""What checks of jobs ask of a job alike: how to spell ranks, where members run, and what to log. Decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from topodiag.model.job import Communicator, Job
+
+MAX_NAMED = 6
+"""Hosts or groups that a message names before it counts the rest."""
+
+
+def spell_ranks(ranks: Iterable[int]) -> str:
+    """World ranks with their runs folded: `0-7, 9`; at most MAX_NAMED runs."""
+    runs: list[list[int]] = []
+    for rank in sorted(set(ranks)):
+        if runs and runs[-1][1] + 1 == rank:
+            runs[-1][1] = rank
+        else:
+            runs.append([rank, rank])
+    return few([str(low) if low == high else f"{low}-{high}" for low, high in runs])
+
+
+def few(words: Sequence[str], most: int = MAX_NAMED) -> str:
+    """The words, or the first of them and how many more."""
+    rest = len(words) - most
+    return ", ".join(words) if rest <= 0 else f"{', '.join(words[:most])} and {rest} more"
+
+
+def rank_word(ranks: Sequence[int]) -> str:
+    if not ranks:
+        return "members of unknown rank"
+    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {spell_ranks(ranks)}"
+
+
+def hosts_of(job: Job) -> Mapping[int, str]:
+    """Host by world rank, of the ranks that left a line."""
+    return {rank.rank: rank.host for rank in job.ranks if rank.host}
+
+
+def members(communicator: Communicator) -> list[int]:
+    """World ranks of the known members, in the order of the communicator."""
+    return [int(rank) for rank in communicator.ranks if rank >= 0]
+
+
+def domains(job: Job) -> Mapping[str, str]:
+    """The NVLink domain of each host, named after one host of it.
+
+    Hosts that reach each other by P2P or shared memory are one domain: trays of a rack (MNNVL), or containers of one
+    machine with names of their own. So are the hosts of a communicator that NCCL counts as one node.
+    """
+    parent = {host: host for host in job.hosts}
+    parent.update({rank.host: rank.host for rank in job.ranks})
+
+    def root(host: str) -> str:
+        while parent[host] != host:
+            host = parent[host]
+        return host
+
+    def join(a: str, b: str) -> None:
+        if a in parent and b in parent:
+            low, high = sorted((root(a), root(b)))
+            parent[high] = low
+
+    made = job.connections
+    if len(made):
+        near = [via.startswith(("P2P", "SHM", "direct shared")) for via in made.vias]
+        for i in made.select((made.host >= 0) & (made.peer_host >= 0) & (made.host != made.peer_host)):
+            if near[int(made.via[i])]:
+                join(made.hosts[int(made.host[i])], made.hosts[int(made.peer_host[i])])
+    for communicator in job.communicators:
+        if communicator.nodes == 1 and len(communicator.hosts) > 1:
+            for host in communicator.hosts[1:]:
+                join(communicator.hosts[0], host)
+    return {host: root(host) for host in parent}
+
+
+def ask_for(job: Job, *names: str) -> str:
+    """How to log what is missing."""
+    wanted = sorted({"INIT", "ENV", *names} | (job.subsystems & {"NET", "GRAPH", "COLL", "TUNING"}))
+    return f"set NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS={','.join(wanted)} next time"
+
+
+def failed(job: Job) -> bool:
+    """Whether anything says that the job went wrong, not only that it was watched: codes that unwind, a watchdog, a
+    transport that gave up."""
+    signs = {"ib completion", "peer closed", "cuda", "memory", "bootstrap", "version", "duplicate gpu", "watchdog",
+             "mismatch", "timeout", "connect", "unwind"}  # fmt: skip
+    return any(event.level in ("UNWIND", "WARN", "APP") and event.kind in signs for event in job.events)

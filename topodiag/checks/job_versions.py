@@ -1,0 +1,131 @@
+"""Versions that differ between the ranks of one job."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.job_text import ask_for, few, rank_word
+from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Job
+
+COMPONENTS = {
+    "nccl": ("NCCL", Severity.ERROR),
+    "rccl": ("RCCL", Severity.ERROR),
+    "ofi": ("aws-ofi-nccl", Severity.WARNING),
+    "driver": ("CUDA driver", Severity.WARNING),
+    "net plugin": ("network plug-in", Severity.WARNING),
+    "tuner plugin": ("tuner plug-in", Severity.WARNING),
+}
+"""What each key of Process.versions is called, and how bad a difference is."""
+
+_NUMBERED = re.compile(r"(.*?)\s*\(?v?([0-9][0-9.]{0,30})\)?\s*")
+
+
+class VersionsDiffer(JobCheck):
+    """JOB002: NCCL, CUDA driver or plugin version differs between ranks
+
+    What it finds
+        Processes of one job that report different versions of NCCL, of the CUDA driver or of a plug-in, and NCCL's
+        own `Mismatched NCCL version detected`.
+
+    Why it matters
+        Ranks with different NCCL versions disagree on messages and algorithms: init fails, hangs or, before 2.23,
+        corrupts. Different plug-ins or tuners choose differently, which hangs the first collective. Different drivers
+        switch features (cuMem, NVLink SHARP, DMA-BUF) on for some ranks only.
+
+    Evidence it reads
+        `NCCL version`, `cudaDriverVersion` and the plug-ins' lines, per process.
+
+    When it stays silent
+        Only one process printed its version, as NCCL does by default on rank 0 before 2.29: unknown where there
+        are several nodes. The same NCCL built for another CUDA is told at level info.
+
+    How to confirm
+        Run `strings $(ldconfig -p | awk '/libnccl.so/{print $NF;exit}') | grep -m1 "NCCL version"` on each node, and
+        inside each container.
+
+    How to fix
+        Start the same image on all nodes; look for an LD_LIBRARY_PATH, LD_PRELOAD or pip package that brings its own
+        libnccl.
+
+    References
+        NCCL src/init.cc (showVersion), src/bootstrap.cc (version check, v2.23).
+    """
+
+    id = "JOB002"
+    title = "NCCL, CUDA driver or plugin version differs between ranks"
+
+    def judge(self, job: Job) -> Outcome:
+        found = []
+        said = 0
+        for key, (word, severity) in COMPONENTS.items():
+            by_value: dict[str, list[int]] = defaultdict(list)
+            for number, process in enumerate(job.processes):
+                value = process.versions.get(key, "").strip()
+                if value:
+                    by_value[value].append(number)
+            said = max(said, sum(map(len, by_value.values())))
+            if len(by_value) > 1 and (worst := _severity(key, list(by_value), severity)) is not None:
+                found.append(self._report(job, word, by_value, worst))
+        told = [event for event in job.events if event.kind == "version"]
+        if told and not any(finding.severity is Severity.ERROR for finding in found):
+            ranks = sorted({event.rank for event in told if event.rank >= 0})
+            found.append(
+                self.finding(
+                    Severity.ERROR,
+                    f"NCCL itself found different versions: {told[0].text[:120]}",
+                    observed=told[0].text[:160],
+                    expected="one NCCL version on all ranks",
+                    fix=("start the same image and the same libnccl on all ranks",),
+                    nodes=list(dict.fromkeys(event.host for event in told if event.host)),
+                    ranks=ranks,
+                    cost=Cost(text="the job cannot start"),
+                    evidence=[event.origin for event in told],
+                )
+            )
+        coverage = Coverage(said, len(job.processes), "processes with a version")
+        if found:
+            return self.found(job, found, coverage)
+        if said < 2 and len(job.processes) > 1:
+            return self.unknown(job, f"fewer than two processes told a version: {ask_for(job)} on all ranks")
+        return self.clean(job, coverage=coverage) if said else self.unknown(job, f"no version: {ask_for(job)}")
+
+    def _report(self, job: Job, word: str, by_value: dict[str, list[int]], severity: Severity) -> Finding:
+        groups = sorted(by_value.items(), key=lambda item: (-len(item[1]), item[0]))
+        odd = [number for _, numbers in groups[1:] for number in numbers]
+        ranks = {rank.process: rank.rank for rank in job.ranks}
+        told = [f"{value} on {_place(job, numbers, ranks)}" for value, numbers in groups]
+        return self.finding(
+            severity,
+            f"{word} differs between ranks: {few([value for value, _ in groups], 4)}",
+            observed="; ".join(told[:4]),
+            expected=f"one version of {word} on all ranks (most have {groups[0][0]})",
+            fix=(f"start the same image on all nodes, with {word} {groups[0][0]}",),
+            nodes=list(dict.fromkeys(job.processes[number].host for number in odd)),
+            ranks=sorted({ranks[number] for number in odd if number in ranks}),
+            cost=Cost(text="ranks disagree on messages or choices: init fails, or a collective hangs"
+                      if severity is Severity.ERROR else "features and choices differ between ranks"),
+            evidence=[job.processes[numbers[0]].origin for _, numbers in groups],
+            coverage=Coverage(sum(map(len, by_value.values())), len(job.processes), "processes"),
+        )  # fmt: skip
+
+
+def _place(job: Job, numbers: Sequence[int], ranks: dict[int, int]) -> str:
+    world = sorted({ranks[number] for number in numbers if number in ranks})
+    hosts = few(list(dict.fromkeys(job.processes[number].host for number in numbers)), 3)
+    return f"{rank_word(world)} ({hosts})" if world else hosts
+
+
+def _severity(key: str, values: Sequence[str], severity: Severity) -> Severity | None:
+    """How bad the difference is; None where the values name different things, not different versions of one."""
+    if key in ("nccl", "rccl"):
+        return severity if len({value.split("+")[0] for value in values}) > 1 else Severity.INFO
+    if key == "driver":
+        return severity
+    parts = [_NUMBERED.fullmatch(value) for value in values]
+    if any(part is None for part in parts) or len({part[1].lower() for part in parts if part}) > 1:
+        return None  # one plug-in here and another there is NET007's
+    return severity
