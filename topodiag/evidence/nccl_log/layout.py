@@ -77,25 +77,18 @@ class Layout:
         dense = {"tp": whole.tp, "cp": whole.cp, "ep": 1, "dp": whole.dp, "pp": whole.pp}
         shared = whole.dp * whole.cp // whole.ep
         expert = {"tp": whole.tp, "cp": 1, "ep": whole.ep, "dp": shared, "pp": whole.pp}
-        made = {
-            "tp": _groups(dense, order, ("tp",)),
-            "cp": _groups(dense, order, ("cp",)),
-            "dp": _groups(dense, order, ("dp",)),
-            "dp-cp": _groups(dense, order, ("dp", "cp")),
-            "pp": _groups(dense, order, ("pp",)),
-            "tp-cp": _groups(dense, order, ("tp", "cp")),
-            "tp-dp": _groups(dense, order, ("tp", "dp")),
-            "tp-dp-cp": _groups(dense, order, ("tp", "dp", "cp")),
-            "tp-pp": _groups(dense, order, ("tp", "pp")),
-        }
+        grids = [(dense, ("tp", "cp", "dp", "dp-cp", "pp", "tp-cp", "tp-dp", "tp-dp-cp", "tp-pp"))]
         if whole.ep > 1:
-            made["ep"] = _groups(expert, order, ("ep",))
-            made["expert-dp"] = _groups(expert, order, ("dp",))
-            made["tp-ep"] = _groups(expert, order, ("tp", "ep"))
-            made["tp-ep-pp"] = _groups(expert, order, ("tp", "ep", "pp"))
+            grids.append((expert, ("ep", "expert-dp", "tp-ep", "tp-ep-pp")))
+        made = {}
+        for sizes, names in grids:
+            for name in names:
+                together = tuple(name.removeprefix("expert-").split("-"))
+                if all(sizes[each] > 1 for each in together):
+                    made[name] = _groups(sizes, order, together)
         if whole.pp > 2:
             made["pipeline ends"] = made["pp"][:, [0, -1]]  # they share the embedding
-        return {name: rows for name, rows in made.items() if rows.shape[1] > 1}
+        return made
 
 
 def _groups(sizes: dict[str, int], order: tuple[str, ...], together: tuple[str, ...]) -> Ints:
