@@ -33,11 +33,18 @@ def _print(message: str) -> Rows | None:
     return [("print", {"text": message})] if PRINT_ROW.match(message) else None
 
 
+def _collnet(message: str) -> Rows | None:
+    """A connection to the switch; 2.6 to 2.8 also tell of handshakes, `CollNet [recv] : rank ..`."""
+    if message.startswith("CollNet ["):
+        return [("text", {"kind": "collnet", "text": message})]
+    return grammar_paths.connection(message)
+
+
 _BY_WORD: dict[str, Callable[[str], Rows | None]] = {
     "Channel": grammar_paths.channel,
     "Ring": grammar_paths.ring,
-    "CollNet": grammar_paths.connection,
-    "Coll": grammar_paths.connection,
+    "CollNet": _collnet,
+    "Coll": _collnet,
     "Tree": grammar_paths.tree,
     "Trees": grammar_paths.trees,
     "Init": grammar_comm.timings,

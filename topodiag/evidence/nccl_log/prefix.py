@@ -183,7 +183,7 @@ _MATRIX = re.compile(
     r"(?:[\s\d|]{1,300}| {1,20}LL .{0,300})$"
 )
 _FAILURE = re.compile(
-    r"Watchdog caught collective operation timeout|last enqueued(?: NCCL)? work|Last error:"
+    r"Watchdog caught collective operation timeout|last enqueued(?: NCCL)? work"
     r"|\bnccl(?:Remote|System|Internal|UnhandledCuda)Error\b|\bncclInvalid(?:Usage|Argument)\b|NCCL error\b"
     r"|NCCL failure\b|NCCL watchdog thread terminated|Process group watchdog thread terminated"
 )
