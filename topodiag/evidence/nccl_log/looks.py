@@ -45,7 +45,7 @@ _TEXTS = (
     ),
     (re.compile(rb"^(?:# )?nThread \d+ nGpus \d+|^#[ \t]+size[ \t]+count[ \t]+type\b", re.M), "nccl-tests output", ""),
     (re.compile(rb"^CA '[^'\n]*'$|^hca_id:\s|^\w+ port \d+ ==> ", re.M), "output of an InfiniBand tool", _SCAN),
-    (re.compile(rb"^[0-9a-f:]{7,12}\.[0-7] [A-Z][\w ]*(?:\[[0-9a-f]{4}\])?: ", re.M), "lspci output", _SCAN),
+    (re.compile(rb"^[0-9a-f:]{5,13}\.[0-7] [A-Z][\w ]*(?:\[[0-9a-f]{4}\])?: ", re.M), "lspci output", _SCAN),
 )
 
 

@@ -1,0 +1,335 @@
+"""The same facts whatever reads the logs: any pieces, any workers, any order, a pool or a cluster."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topodiag.evidence.nccl_log.facts import SCHEMAS, save
+from topodiag.fleet import dask_engine, pool, work
+from topodiag.fleet.dask_engine import reduce_on, run_dask
+from topodiag.fleet.ingest import Ingested, ingest
+from topodiag.fleet.work import Tree, merge
+from topodiag.model.errors import InputError, TopodiagError
+
+NODES, GPUS = 2, 2
+
+
+def rank_log(rank: int) -> bytes:
+    """A small log of one rank of four: init, two channels, a ring, some operations, a line that nobody knows."""
+    host, pid, dev = f"node{rank // GPUS}", 100 + rank, rank % GPUS
+    head = f"{host}:{pid}:{pid + 1} [{dev}] NCCL INFO "
+    comm = f"comm 0x55d0{rank}000 rank {rank} nranks 4 cudaDev {dev} nvmlDev {dev} busId {dev + 1}b000 commId 0xabc123"
+    lines = [
+        f"{head}NCCL version 2.28.9+cuda13.0",
+        f"{head}ncclCommInitRank {comm} - Init START",
+        f"{head}NCCL_DEBUG set by environment to INFO.",
+        f"{head}comm 0x55d0{rank}000 rank {rank} nRanks 4 nNodes 2 localRanks 2 localRank {dev} MNNVL 0",
+    ]
+    for channel in range(4):
+        after, before = (rank + 1) % 4, (rank - 1) % 4
+        via = "NET/IB/0/GDRDMA" if after // GPUS != rank // GPUS else "P2P/CUMEM/read"
+        lines.append(f"{head}Channel {channel:02}/0 : {rank}[{dev}] -> {after}[{after % GPUS}] [send] via {via}")
+        lines.append(f"{head}Ring {channel:02} : {before} -> {rank} -> {after}")
+    lines += [
+        f"{head}ncclCommInitRank {comm} - Init COMPLETE",
+        "epoch 1 | loss 2.31 \r epoch 1 | loss 2.29",
+        f"{head}a sentence that no version of NCCL prints {rank}",
+    ]
+    for count in range(20):
+        lines.append(
+            f"{head}AllReduce: opCount {count:x} sendbuff 0x7f00 recvbuff 0x7f00 count {1024 << count % 3} datatype 7 "
+            f"op 0 root 0 comm 0x55d0{rank}000 [nranks=4] stream 0x1"
+        )
+    return "\n".join(lines).encode() + b"\n"
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("job")
+    for rank in range(2):
+        (folder / f"rank{rank}.log").write_bytes(rank_log(rank))
+    (folder / "rank2.log.gz").write_bytes(gzip.compress(rank_log(2)))
+    (folder / "rank3.log.zst").write_bytes(zstandard.compress(rank_log(3)))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def expected(job: Path) -> Ingested:
+    return ingest([str(job)], workers=1)
+
+
+def same(left: Ingested, right: Ingested) -> bool:
+    for name in SCHEMAS:  # as text: NaN equals NaN
+        assert repr(left.facts[name].to_pylist()) == repr(right.facts[name].to_pylist()), name
+    assert left.files == right.files
+    assert left.inputs == right.inputs
+    assert left.unread == right.unread
+    assert left.notes == right.notes
+    return True
+
+
+def test_every_record_is_counted_and_every_file_named(job: Path, expected: Ingested) -> None:
+    assert [Path(each.path).name for each in expected.inputs] == [
+        "rank0.log", "rank1.log", "rank2.log.gz", "rank3.log.zst",
+    ]  # fmt: skip
+    assert {each.records for each in expected.inputs} == {34}
+    assert {each.lines for each in expected.inputs} == {35}
+    assert all(each.kind == "nccl_log" and len(each.sha256) == 64 for each in expected.inputs)
+    assert [each.size for each in expected.files] == [len(rank_log(rank)) for rank in range(4)]
+
+
+def test_what_was_not_understood_is_folded_by_shape(expected: Ingested) -> None:
+    (unread,) = expected.unread
+    assert unread.source.endswith("rank0.log")
+    assert unread.line == 15
+    assert unread.why.startswith("not understood, 4 times: ")
+    assert sum(each.unparsed for each in expected.inputs) == 4
+
+
+@given(st.integers(200, 5000))
+@settings(max_examples=12, deadline=None)
+def test_any_chunk_gives_the_same_facts(job: Path, expected: Ingested, chunk: int) -> None:
+    assert same(ingest([str(job)], workers=1, chunk=chunk), expected)
+
+
+@given(st.permutations(range(4)), st.sets(st.integers(0, 3)))
+@settings(max_examples=10, deadline=None)
+def test_any_order_and_any_grouping_give_the_same_facts(
+    job: Path, expected: Ingested, order: list[int], once_more: set[int]
+) -> None:
+    files = sorted(str(path) for path in job.iterdir())
+    assert same(ingest([files[number] for number in order], workers=1, chunk=700), expected)
+    parts = [ingest_part(files, number) for number in order]
+    whole = merge(parts)
+    for number in sorted(once_more):
+        whole = merge([whole, work.Part(work.empty(), (work.Measure(number),))])
+    for name in SCHEMAS:
+        assert repr(whole.facts[name].to_pylist()) == repr(expected.facts[name].to_pylist()), name
+
+
+def ingest_part(files: list[str], number: int) -> work.Part:
+    coding = {".gz": ("gzip",), ".zst": ("zstd",)}.get(Path(files[number]).suffix, ())
+    return work.run_task([work.Span(number, files[number], 0, os.path.getsize(files[number]), coding)], 1000)
+
+
+def test_a_pool_gives_the_same_facts(job: Path, expected: Ingested) -> None:
+    seen: list[tuple[int, int]] = []
+    got = ingest([str(job)], workers=2, chunk=900, on_progress=lambda done, total: seen.append((done, total)))
+    assert same(got, expected)
+    total = sum(path.stat().st_size for path in job.iterdir())
+    assert seen[-1] == (total, total)
+    assert seen == sorted(seen)
+
+
+def test_a_cluster_gives_the_same_facts(job: Path, expected: Ingested, monkeypatch: pytest.MonkeyPatch) -> None:
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, silence_logs=50
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        monkeypatch.setattr(
+            "topodiag.fleet.ingest.run_dask",
+            lambda tasks, where, workers, chunk, on_bytes: reduce_on(client, tasks, chunk, on_bytes),
+        )
+        seen: list[int] = []
+        got = ingest([str(job)], dask="local", chunk=300, on_progress=lambda done, total: seen.append(done))
+    assert same(got, expected)
+    assert seen[-1] == sum(path.stat().st_size for path in job.iterdir())
+
+
+def test_without_a_scheduler_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(dask_engine, "_CONNECT_S", 1)
+    with pytest.raises(TopodiagError, match="no dask scheduler answers at tcp://127.0.0.1:9"):
+        run_dask([], "tcp://127.0.0.1:9", 1, 1000, lambda _: None)
+    monkeypatch.setitem(sys.modules, "dask_jobqueue", None)
+    with pytest.raises(TopodiagError, match="pip install dask-jobqueue"):
+        run_dask([], "slurm", 1, 1000, lambda _: None)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(TopodiagError, match=r"pip install 'topodiag\[fleet\]'"):
+        run_dask([], "local", 1, 1000, lambda _: None)
+
+
+def test_standard_input_is_read_as_a_file_is(job: Path) -> None:
+    text = rank_log(0)
+    file = ingest([str(job / "rank0.log")], workers=1)
+    for raw in (text, gzip.compress(text), zstandard.compress(text)):
+        for chunk in (500, 1 << 20):
+            got = ingest(["-"], workers=1, chunk=chunk, stdin=io.BytesIO(raw))
+            for name in SCHEMAS:
+                assert repr(got.facts[name].to_pylist()) == repr(file.facts[name].to_pylist())
+            assert got.inputs[0].path == "<stdin>"
+            assert got.inputs[0].sha256 == file.inputs[0].sha256
+            assert got.inputs[0].records == 34
+
+
+def test_standard_input_goes_through_the_pool_in_pieces(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = ingest(["-", str(job)], workers=1, stdin=io.BytesIO(rank_log(0) * 3))
+    monkeypatch.setattr("topodiag.fleet.ingest.LITTLE_BYTES", 1000)
+    assert same(ingest(["-", str(job)], workers=2, chunk=900, stdin=io.BytesIO(rank_log(0) * 3)), alone)
+
+
+def test_saved_facts_go_on_where_the_logs_left(tmp_path: Path, job: Path, expected: Ingested) -> None:
+    with (tmp_path / "job.parquet").open("wb") as stream:
+        save(stream, expected.facts, expected.files)
+    again = ingest([str(tmp_path / "job.parquet")])
+    assert same(again, expected)
+    (tmp_path / "a.log").write_bytes(rank_log(1))
+    both = ingest([str(tmp_path / "job.parquet"), str(tmp_path / "a.log")], workers=1)
+    assert [Path(each.path).name for each in both.files][:2] == ["a.log", "rank0.log"]
+    assert both.files[2].note == f"same content as {tmp_path}/a.log"
+    assert sum(each.records for each in both.inputs) == 5 * 34
+    assert both.facts["shards"].num_rows == 5
+
+
+def test_the_same_log_twice_says_so(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_bytes(rank_log(0))
+    (tmp_path / "b.log.gz").write_bytes(gzip.compress(rank_log(0)))
+    got = ingest([str(tmp_path)])
+    assert [each.note for each in got.files] == ["", f"same content as {tmp_path}/a.log"]
+
+
+def test_a_cut_archive_counts_and_says_so(tmp_path: Path) -> None:
+    text = b"".join(rank_log(rank % 4) for rank in range(200))
+    packed = gzip.compress(text)
+    (tmp_path / "a.log.gz").write_bytes(packed[: len(packed) * 3 // 4])
+    got = ingest([str(tmp_path / "a.log.gz")], chunk=5000)
+    assert got.inputs[0].records > 100
+    assert got.notes == (f"{tmp_path}/a.log.gz: the archive is cut short: what was readable counts",)
+    assert got.files[0].note == "the archive is cut short: what was readable counts"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (b"", "is empty"),
+        (b"hello\nworld\n", "holds no NCCL record .*NCCL_DEBUG=INFO"),
+        (b"+---+\n| NVIDIA-SMI 550.54 |\n", "looks like nvidia-smi output .*topodiag scan --from"),
+        (b"# nThread 1 nGpus 8 minBytes 8\n", "looks like nccl-tests output"),
+        (b"\x7fELF" + bytes(100), "a program or a core file"),
+    ],
+)
+def test_the_wrong_file_is_named_in_one_line(tmp_path: Path, text: bytes, says: str) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(text)
+    for inputs, stdin in (([str(path)], None), (["-"], io.BytesIO(text)), ([str(path), str(path)], None)):
+        with pytest.raises(InputError, match=says) as caught:
+            ingest(inputs, stdin=stdin)
+        assert "\n" not in str(caught.value)
+
+
+def test_many_wrong_files_are_one_error_and_one_among_good_ones_a_note(tmp_path: Path) -> None:
+    for name in ("x", "y"):
+        (tmp_path / name).write_text("hello\n")
+    with pytest.raises(InputError, match="hold no NCCL record"):
+        ingest([str(tmp_path / "x"), str(tmp_path / "y")])
+    with pytest.raises(InputError, match="hold no NCCL record"):
+        ingest([str(tmp_path)])
+    (tmp_path / "z").write_bytes(rank_log(0))
+    got = ingest([str(tmp_path / "x"), str(tmp_path / "z")])
+    assert len(got.notes) == 1
+    assert "x: holds no NCCL record" in got.notes[0]
+    assert len(ingest([str(tmp_path)]).inputs) == 1
+    assert "2 files without any NCCL record" in ingest([str(tmp_path)]).notes[0]
+
+
+def test_a_file_that_goes_away_costs_that_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for rank in range(2):
+        (tmp_path / f"rank{rank}.log").write_bytes(rank_log(rank))
+    real = work._span
+
+    def gone(span: Any, *others: Any) -> Any:
+        if span.path.endswith("rank1.log"):
+            Path(span.path).unlink()
+        return real(span, *others)
+
+    monkeypatch.setattr(work, "_span", gone)
+    got = ingest([str(tmp_path)], workers=1)
+    assert [each.records for each in got.inputs] == [34]
+    assert any("rank1.log: cannot be opened" in note for note in got.notes)
+
+
+def test_the_tree_holds_few_parts_however_many_come() -> None:
+    tree = Tree()
+    for number in range(200):
+        tree.add(work.Part(work.empty(), (work.Measure(number % 3, records=1),)))
+        assert sum(map(len, tree.levels)) <= 3 * (work.GROUP - 1)
+    result = tree.result()
+    assert result is not None
+    assert sum(each.records for each in result.measures) == 200
+
+
+def _die(*_: Any) -> None:
+    os._exit(9)
+
+
+def test_a_worker_that_dies_is_told_clearly(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "_run", _die)
+    with pytest.raises(TopodiagError, match="a worker process ended before its work was done"):
+        ingest([str(job)], workers=2, chunk=900)
+
+
+def test_ctrl_c_ends_the_workers_promptly(tmp_path: Path) -> None:
+    (tmp_path / "big.log").write_bytes(rank_log(0) * 20_000)
+    program = tmp_path / "run.py"
+    program.write_text(
+        textwrap.dedent(
+            """
+            import sys
+            from topodiag.fleet.ingest import ingest
+            if __name__ == "__main__":
+                try:
+                    ingest([sys.argv[1]], workers=2, chunk=1 << 20, on_progress=lambda *_: print("on", flush=True))
+                except KeyboardInterrupt:
+                    print("interrupted")
+            """
+        )
+    )
+    child = subprocess.Popen(
+        [sys.executable, str(program), str(tmp_path / "big.log")],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    assert child.stdout is not None
+    assert child.stdout.readline() == b"on\n"
+    os.killpg(child.pid, signal.SIGINT)
+    out, err = child.communicate(timeout=20)
+    assert out.decode().splitlines()[-1] == "interrupted"
+    assert b"Traceback" not in err
+    deadline = time.monotonic() + 10
+    while _group_lives(child.pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not _group_lives(child.pid)
+
+
+def _group_lives(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "jobs"
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real logs is not here")
+@pytest.mark.parametrize("name", ["g_tp8_scatter", "v2.18.6-1_a_h100_1node"])
+def test_real_logs_give_the_same_facts_in_pieces_of_two_kibibytes(name: str) -> None:
+    folder = [str(CORPUS / name / "logs")]
+    assert same(ingest(folder, workers=1, chunk=2000), ingest(folder, workers=1))
