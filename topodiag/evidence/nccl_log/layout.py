@@ -77,7 +77,9 @@ class Layout:
         dense = {"tp": whole.tp, "cp": whole.cp, "ep": 1, "dp": whole.dp, "pp": whole.pp}
         shared = whole.dp * whole.cp // whole.ep
         expert = {"tp": whole.tp, "cp": 1, "ep": whole.ep, "dp": shared, "pp": whole.pp}
-        grids = [(dense, ("tp", "cp", "dp", "dp-cp", "pp", "tp-cp", "tp-dp", "tp-dp-cp", "tp-pp"))]
+        grids: list[tuple[dict[str, int], tuple[str, ...]]] = [
+            (dense, ("tp", "cp", "dp", "dp-cp", "pp", "tp-cp", "tp-dp", "tp-dp-cp", "tp-pp"))
+        ]
         if whole.ep > 1:
             grids.append((expert, ("ep", "expert-dp", "tp-ep", "tp-ep-pp")))
         made = {}
