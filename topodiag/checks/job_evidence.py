@@ -39,6 +39,12 @@ def multi_node(job: Job) -> bool:
     return len(job.hosts) > 1
 
 
+def only_sockets(job: Job) -> bool:
+    """Whether every process that says its network says sockets."""
+    told = {process.network.lower() for process in job.processes if process.network}
+    return told == {"socket"}
+
+
 def by_host(job: Job) -> dict[str, list[tuple[int, Process]]]:
     """Processes with their index, by host, hosts in the job's order."""
     made: dict[str, list[tuple[int, Process]]] = {host: [] for host in job.hosts}

@@ -19,6 +19,7 @@ from topodiag.checks.job_evidence import (
     nic_host,
     nic_rank,
     nvlink_gbs,
+    only_sockets,
     path_between,
     ranks_on,
     said_by,
@@ -66,6 +67,8 @@ class GdrOffInLog(JobCheck):
     def judge(self, job: Job) -> Outcome:
         if not multi_node(job):
             return self.not_applicable(job, "no traffic between nodes")
+        if only_sockets(job):
+            return self.not_applicable(job, "sockets carry the traffic: NET001")
         listed = hcas_by_host(job)
         if not any(listed.values()):
             return self.not_applicable(job, "no RDMA device is listed")
@@ -159,6 +162,8 @@ class GdrTooFarInLog(JobCheck):
     def judge(self, job: Job) -> Outcome:
         if not multi_node(job):
             return self.not_applicable(job, "no traffic between nodes")
+        if only_sockets(job):
+            return self.not_applicable(job, "sockets carry the traffic: NET001")
         off, seen = _without(job)
         if not seen:
             return self.unknown(job, f"no connection over NET/IB was seen; {NEXT_TIME}")

@@ -22,6 +22,7 @@ from topodiag.checks.job_evidence import (
     nic_host,
     nic_rank,
     nvlink_gbs,
+    only_sockets,
     path_between,
     ranks_on,
     settings_of,
@@ -76,6 +77,8 @@ class FewerNicsUsed(JobCheck):
     def judge(self, job: Job) -> Outcome:
         if not multi_node(job):
             return self.not_applicable(job, "no traffic between nodes")
+        if only_sockets(job):
+            return self.not_applicable(job, "sockets carry the traffic: NET001")
         listed = hcas_by_host(job)
         used, carried = _used(job)
         if not listed:

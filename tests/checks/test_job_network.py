@@ -1,0 +1,114 @@
+"""NET001 and NET002: sockets instead of RDMA, and interfaces that lead nowhere."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jobs
+import numpy as np
+import pytest
+
+from topodiag.checks.job_network import SocketsInsteadOfRdma, WrongInterface
+from topodiag.model.finding import Severity, Status
+from topodiag.model.job import Process
+
+SOCKET = "NET/Socket"
+
+
+def only_sockets(rank: int, host: int, process: Process) -> Process:
+    return replace(process, hcas=(), network="Socket")
+
+
+def test_rdma_between_nodes_is_clean() -> None:
+    assert SocketsInsteadOfRdma().judge(jobs.job()).status is Status.CLEAN
+
+
+def test_one_node_needs_no_network() -> None:
+    assert SocketsInsteadOfRdma().judge(jobs.job(1, via=SOCKET)).status is Status.NOT_APPLICABLE
+
+
+def test_sockets_beside_listed_devices_are_an_error_with_what_they_cost() -> None:
+    outcome = SocketsInsteadOfRdma().judge(jobs.job(via=SOCKET))
+    (finding,) = outcome.findings
+    assert finding.severity is Severity.ERROR
+    assert "n0, n1" in finding.message
+    assert finding.where.ranks == tuple(range(16))
+    assert str(outcome.coverage) == "2 of 2 nodes"
+
+
+def test_sockets_without_a_trace_of_rdma_are_information() -> None:
+    (finding,) = SocketsInsteadOfRdma().judge(jobs.job(via=SOCKET, process=only_sockets)).findings
+    assert finding.severity is Severity.INFO
+
+
+@pytest.mark.parametrize(("name", "value"), [("NCCL_IB_DISABLE", "1"), ("NCCL_NET", "Socket")])
+def test_a_setting_that_forbids_rdma_is_named(name: str, value: str) -> None:
+    made = jobs.job(via=SOCKET, process=only_sockets)
+    made = replace(made, processes=tuple(replace(p, settings={name: jobs.given(name, value)}) for p in made.processes))
+    (finding,) = SocketsInsteadOfRdma().judge(made).findings
+    assert finding.severity is Severity.WARNING
+    assert f"{name}={value}" in finding.message
+    assert any(name in step for step in finding.fix)
+
+
+def test_a_setting_of_zero_forbids_nothing() -> None:
+    made = jobs.job(via=SOCKET, process=only_sockets)
+    off = {"NCCL_IB_DISABLE": jobs.given("NCCL_IB_DISABLE", "0")}
+    made = replace(made, processes=tuple(replace(p, settings=off) for p in made.processes))
+    (finding,) = SocketsInsteadOfRdma().judge(made).findings
+    assert finding.severity is Severity.INFO
+
+
+def test_sockets_on_one_node_only_are_an_error_there() -> None:
+    def second(rank: int, host: int, process: Process) -> Process:
+        return only_sockets(rank, host, process) if host == 1 else process
+
+    (finding,) = SocketsInsteadOfRdma().judge(jobs.job(process=second)).findings
+    assert finding.severity is Severity.ERROR
+    assert finding.where.nodes == ("n1",)
+
+
+def test_without_network_lines_nothing_is_claimed() -> None:
+    made = jobs.job(rows=[], process=lambda rank, host, process: replace(process, network=""))
+    outcome = SocketsInsteadOfRdma().judge(made)
+    assert outcome.status is Status.UNKNOWN
+    assert "NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH" in outcome.why
+
+
+def on(interface: str) -> jobs.Callable[[int, int, Process], Process]:
+    return lambda rank, host, process: replace(process, bootstrap=f"{interface}:172.17.0.1<0>")
+
+
+@pytest.mark.parametrize(
+    "name", ["docker0", "lo", "virbr0", "cali1234abcd", "flannel.1", "veth0a1b2c3", "br-0123456789ab"]
+)
+def test_an_interface_that_leads_nowhere_is_named(name: str) -> None:
+    outcome = WrongInterface().judge(jobs.job(process=on(name)))
+    (finding,) = outcome.findings
+    assert name in finding.message
+    assert finding.severity is Severity.WARNING
+    assert WrongInterface().judge(jobs.job(1, process=on(name))).status is Status.NOT_APPLICABLE
+
+
+def test_it_is_an_error_where_the_job_did_not_start() -> None:
+    made = jobs.job(process=on("docker0"), world=lambda comm: replace(comm, completed=np.zeros(16, bool)))
+    assert WrongInterface().judge(made).findings[0].severity is Severity.ERROR
+
+
+@pytest.mark.parametrize("name", ["eth0", "ens5", "bond0", "ib0", "enp3s0f0np0", "hsn0", "br0", "lo2x"])
+def test_other_interfaces_are_left_alone_whatever_their_address(name: str) -> None:
+    made = jobs.job(process=lambda rank, host, process: replace(process, bootstrap=f"{name}:127.0.1.1<0>"))
+    assert WrongInterface().judge(made).status is Status.CLEAN
+
+
+def test_an_interface_that_no_node_has_is_an_error_even_on_one_node() -> None:
+    event = jobs.event("bootstrap", "Bootstrap : no socket interface found", rank=0)
+    made = jobs.job(1, settings={"NCCL_SOCKET_IFNAME": "ens9"}, events=[event])
+    (finding,) = WrongInterface().judge(made).findings
+    assert finding.severity is Severity.ERROR
+    assert "NCCL_SOCKET_IFNAME=ens9" in finding.message
+
+
+def test_an_unnamed_interface_is_unknown() -> None:
+    made = jobs.job(process=lambda rank, host, process: replace(process, bootstrap=""))
+    assert WrongInterface().judge(made).status is Status.UNKNOWN

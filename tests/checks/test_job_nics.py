@@ -1,0 +1,138 @@
+"""NET003, NET004 and NIC005 by logs: which NICs carry the traffic, and how many there are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jobs
+
+from topodiag.checks.job_nics import FarNic, FewerNicsThanSiblings, FewerNicsUsed
+from topodiag.model.finding import Severity, Status
+from topodiag.model.job import Process
+from topodiag.model.links import PathType
+from topodiag.model.nccl_view import NcclSystem, SystemPath
+
+
+def rows(devices: int, gpus: int = 8) -> list[dict[str, object]]:
+    made = jobs.healthy_rows(2, gpus, 8)
+    return [row | {"net_dev": row["net_dev"] % devices} if "net_dev" in row else row for row in made]
+
+
+def with_hcas(count: int, host: int | None = None, **changes: object) -> jobs.Callable[[int, int, Process], Process]:
+    def hook(rank: int, at: int, process: Process) -> Process:
+        if host is not None and at != host:
+            return process
+        return replace(process, hcas=tuple(jobs.hca(number, **changes) for number in range(count)))
+
+    return hook
+
+
+def test_all_nics_in_use_are_clean() -> None:
+    assert FewerNicsUsed().judge(jobs.job()).status is Status.CLEAN
+
+
+def test_half_of_the_nics_idle_is_told_with_what_they_would_bring() -> None:
+    (finding,) = FewerNicsUsed().judge(jobs.job(rows=rows(4))).findings
+    assert finding.severity is Severity.WARNING
+    assert "4 of 8 NICs" in finding.message
+    assert finding.cost.gbs_lost == 200
+    assert finding.where.nics == ("mlx5_4", "mlx5_5", "mlx5_6", "mlx5_7")
+
+
+def test_slower_nics_are_for_storage() -> None:
+    def hook(rank: int, host: int, process: Process) -> Process:
+        slow = tuple(jobs.hca(8 + number, speed_mbps=100_000) for number in range(2))
+        return replace(process, hcas=(*process.hcas, *slow))
+
+    assert FewerNicsUsed().judge(jobs.job(process=hook)).status is Status.CLEAN
+
+
+def test_fewer_ranks_than_nics_need_fewer_nics() -> None:
+    assert FewerNicsUsed().judge(jobs.job(2, 4, rows=jobs.healthy_rows(2, 4, 4))).status is Status.CLEAN
+
+
+def test_a_limit_on_channels_explains_idle_nics() -> None:
+    made = jobs.job(rows=rows(2), settings={"NCCL_MAX_NCHANNELS": "2"})
+    assert FewerNicsUsed().judge(made).status is Status.CLEAN
+
+
+def test_a_machine_without_nvlink_is_not_judged_by_its_nics() -> None:
+    made = jobs.job(rows=rows(1), systems=lambda host, system: jobs.system(host, nvlink_gbs=0))
+    assert FewerNicsUsed().judge(made).status is Status.CLEAN
+
+
+def test_sockets_and_one_node_have_no_nics_to_compare() -> None:
+    assert FewerNicsUsed().judge(jobs.job(via="NET/Socket")).status is Status.NOT_APPLICABLE
+    assert FewerNicsUsed().judge(jobs.job(1)).status is Status.NOT_APPLICABLE
+
+
+def test_without_connections_the_use_is_unknown() -> None:
+    assert FewerNicsUsed().judge(jobs.job(rows=[])).status is Status.UNKNOWN
+
+
+def test_one_nic_for_eight_nvswitch_gpus_is_told() -> None:
+    made = jobs.job(nics=1, systems=lambda host, system: jobs.system(host, nics=1))
+    (finding,) = FewerNicsUsed().judge(made).findings
+    assert "one NIC, mlx5_0, serves 8" in finding.message
+    assert "6.25 GB/s each" in finding.cost.text
+
+
+def test_a_node_with_fewer_devices_than_its_siblings_is_named() -> None:
+    (finding,) = FewerNicsThanSiblings().judge(jobs.job(process=with_hcas(7, host=1))).findings
+    assert finding.where.nodes == ("n1",)
+    assert finding.where.nics == ("mlx5_7",)
+    assert finding.cost.gbs_lost == 50
+
+
+def test_equal_nodes_and_single_nodes_lack_nothing() -> None:
+    assert FewerNicsThanSiblings().judge(jobs.job()).status is Status.CLEAN
+    assert FewerNicsThanSiblings().judge(jobs.job(1)).status is Status.NOT_APPLICABLE
+
+
+def test_a_node_that_lists_nothing_is_not_taken_for_one_without_devices() -> None:
+    outcome = FewerNicsThanSiblings().judge(jobs.job(process=with_hcas(0, host=1)))
+    assert outcome.status is Status.UNKNOWN
+
+
+def test_a_node_that_says_no_device_has_none() -> None:
+    def hook(rank: int, host: int, process: Process) -> Process:
+        if host == 0:
+            return process
+        return replace(process, hcas=(), messages=(jobs.message("no hca", "NET/IB : No device found."),))
+
+    (finding,) = FewerNicsThanSiblings().judge(jobs.job(process=hook)).findings
+    assert "0 RDMA devices" in finding.message
+
+
+def swap(row: dict[str, object]) -> dict[str, object]:
+    """Send by a NIC of the other socket."""
+    return row | {"net_dev": (int(str(row["net_dev"])) + 4) % 8} if "net_dev" in row else row
+
+
+def test_a_far_nic_is_named_where_a_near_one_is_there() -> None:
+    outcome = FarNic().judge(jobs.job(rows=[swap(row) for row in jobs.healthy_rows(2, 8, 8)]))
+    assert len(outcome.findings) == 2
+    assert "SYS" in outcome.findings[0].message
+    assert "GPU0" in outcome.findings[0].where.gpus
+
+
+def test_pxn_and_closest_nics_are_clean() -> None:
+    assert FarNic().judge(jobs.job()).status is Status.CLEAN
+    proxied = [swap(row) | {"proxy": 4} if "net_dev" in row else row for row in jobs.healthy_rows(2, 8, 8)]
+    near = [{"rank": 0, "peer": 8, "via": jobs.INTER, "net_dev": 0, "direction": 1}]
+    assert FarNic().judge(jobs.job(rows=proxied + near)).status is Status.CLEAN
+
+
+def test_a_gpu_without_a_near_nic_uses_what_there_is() -> None:
+    def far(host: int, system: NcclSystem) -> NcclSystem:
+        paths = {
+            (a, b): SystemPath(6, 20.0, PathType.SYS) if a.startswith("GPU") and b.startswith("NET") else path
+            for (a, b), path in system.paths.items()
+        }
+        return replace(system, paths=paths)
+
+    assert FarNic().judge(jobs.job(systems=far)).status is Status.CLEAN
+
+
+def test_without_paths_the_distance_is_unknown() -> None:
+    assert FarNic().judge(jobs.job(systems=lambda host, system: None)).status is Status.UNKNOWN
