@@ -1,0 +1,116 @@
+"""NET005 and NET008: plugins that did not load, and errors of RDMA devices."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jobs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topodiag.checks.job_network_errors import PluginNotLoaded, RdmaErrors
+from topodiag.model.finding import Severity, Status
+from topodiag.model.job import Process
+
+USUAL = "NET/Plugin: Could not find: libnccl-net.so"
+COMPLETION = (
+    "NET/IB: Got completion from peer 10.4.0.21<49872> with status=12 opcode=32600 len=0 vendor err 129 (Send)"
+    " localGid ::ffff:10.4.0.20 remoteGids::ffff:10.4.0.21 hca mlx5_3"
+)
+
+
+def test_no_plugin_asked_for_and_none_found_is_the_usual_case() -> None:
+    made = jobs.job(messages=[jobs.message("net plugin missing", USUAL)])
+    assert PluginNotLoaded().judge(made).status is Status.CLEAN
+
+
+def test_a_plugin_that_a_setting_asks_for_is_missed() -> None:
+    missing = jobs.message("net plugin missing", "NET/Plugin: Could not find: libnccl-net-ofi.so")
+    made = jobs.job(messages=[missing], settings={"NCCL_NET_PLUGIN": "ofi"})
+    (finding,) = PluginNotLoaded().judge(made).findings
+    assert finding.severity is Severity.WARNING
+    assert "NCCL_NET_PLUGIN=ofi" in finding.message
+
+
+def test_sockets_in_its_place_are_an_error() -> None:
+    missing = jobs.message("net plugin missing", "NET/Plugin: Could not find: libnccl-net-ofi.so")
+    made = jobs.job(via="NET/Socket", messages=[missing], settings={"NCCL_NET_PLUGIN": "ofi"})
+    assert PluginNotLoaded().judge(made).findings[0].severity is Severity.ERROR
+
+
+@pytest.mark.parametrize(
+    ("text", "broken"),
+    [
+        ("dlopen: libfabric.so.1: cannot open shared object file: No such file or directory", True),
+        ("libnccl-net.so: undefined symbol: fi_getinfo", True),
+        ("Plugin load (libnccl-net.so) returned 2 : libnccl-net.so: cannot open shared object file", False),
+        ("NET/Plugin: Failed to find ncclNetPlugin_v8 symbol.", False),
+    ],
+)
+def test_only_a_library_that_is_there_and_broken_counts(text: str, broken: bool) -> None:
+    outcome = PluginNotLoaded().judge(jobs.job(messages=[jobs.message("net plugin missing", text)]))
+    assert (outcome.status is Status.FINDING) == broken
+
+
+def test_a_plugin_that_carries_the_traffic_is_clean() -> None:
+    def ofi(rank: int, host: int, process: Process) -> Process:
+        return replace(process, network="AWS Libfabric")
+
+    older = jobs.message("net plugin missing", "NET/Plugin: Failed to find ncclNetPlugin_v9 symbol.")
+    made = jobs.job(process=ofi, settings={"NCCL_NET_PLUGIN": "ofi"})
+    made = replace(made, processes=tuple(replace(each, messages=(older,)) for each in made.processes))
+    assert PluginNotLoaded().judge(made).status is Status.CLEAN
+
+
+def test_plugins_of_one_node_are_not_judged() -> None:
+    assert PluginNotLoaded().judge(jobs.job(1)).status is Status.NOT_APPLICABLE
+    silent = jobs.job(process=lambda rank, host, process: replace(process, network=""))
+    assert PluginNotLoaded().judge(silent).status is Status.UNKNOWN
+
+
+def test_a_job_without_device_errors_is_clean() -> None:
+    assert RdmaErrors().judge(jobs.job()).status is Status.CLEAN
+
+
+def test_a_completion_names_device_peer_and_gid_from_its_text() -> None:
+    (finding,) = RdmaErrors().judge(jobs.job(events=[jobs.event("ib completion", COMPLETION, rank=3)])).findings
+    assert "retries exceeded (status 12) on mlx5_3 towards 10.4.0.21<49872>" in finding.message
+    assert "::ffff:10.4.0.21" in finding.observed
+    assert finding.where.ranks == (3,)
+
+
+def test_details_are_believed_before_the_text() -> None:
+    details = {"status": "IBV_WC_REM_ACCESS_ERR(10)", "hca": "mlx5_7", "peer": "n1"}
+    (finding,) = (
+        RdmaErrors().judge(jobs.job(events=[jobs.event("ib completion", COMPLETION, details=details)])).findings
+    )
+    assert "status 10) on mlx5_7 towards n1" in finding.message
+
+
+def test_flushed_work_is_left_out_beside_another_status() -> None:
+    flushed = jobs.event("ib completion", COMPLETION.replace("status=12", "status=5"), host="n1")
+    both = RdmaErrors().judge(jobs.job(events=[flushed, jobs.event("ib completion", COMPLETION)]))
+    assert [finding.where.nodes for finding in both.findings] == [("n0",)]
+    alone = RdmaErrors().judge(jobs.job(events=[flushed]))
+    assert "flushed" in alone.findings[0].message
+
+
+def test_equal_completions_fold() -> None:
+    events = [jobs.event("ib completion", COMPLETION, host=f"n{at % 2}", pid=1000 + at, rank=at) for at in range(16)]
+    (finding,) = RdmaErrors().judge(jobs.job(events=events)).findings
+    assert finding.where.nodes == ("n0", "n1")
+    assert str(finding.coverage) == "16 of 16 processes"
+
+
+def test_a_port_that_fails_is_named() -> None:
+    text = "NET/IB : mlx5_0:1 Got async error event: port error"
+    (finding,) = RdmaErrors().judge(jobs.job(events=[jobs.event("ib async", text)])).findings
+    assert finding.where.nics == ("mlx5_0",)
+    assert finding.message == "n0: port error on mlx5_0"
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=200), st.sampled_from(["ib completion", "ib async", "port"]))
+def test_any_text_is_told(text: str, kind: str) -> None:
+    assert RdmaErrors().judge(jobs.job(1, 1, events=[jobs.event(kind, text)])).status is Status.FINDING

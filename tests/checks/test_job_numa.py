@@ -1,0 +1,74 @@
+"""NUM001 and NUM002 by logs: sockets of GPUs, NICs and processes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jobs
+
+from topodiag.checks.job_numa import AwayFromGpuInLog, NicOnOtherSocket
+from topodiag.model.finding import Severity, Status
+from topodiag.model.job import Process
+
+
+def affinity(gpu: int, taken: str, near: str, own: str) -> jobs.Message:
+    return jobs.message(
+        "affinity",
+        f"ncclTopoGetCpuAffinity: Affinity for GPU {gpu} is {taken}. (GPU affinity = {near} ; CPU affinity = {own}).",
+    )
+
+
+def bound(own: tuple[str, str]) -> jobs.Callable[[int, int, Process], Process]:
+    """Processes with the cores `own`, by the half of the node that their GPU is in."""
+
+    def hook(rank: int, host: int, process: Process) -> Process:
+        half = rank % 8 // 4
+        near = ("0-47", "48-95")[half]
+        return replace(process, messages=(affinity(rank % 8, "empty, ignoring", near, own[half]),))
+
+    return hook
+
+
+def test_nics_beside_their_gpus_are_clean() -> None:
+    assert NicOnOtherSocket().judge(jobs.job()).status is Status.CLEAN
+
+
+def test_a_socket_without_a_nic_is_information() -> None:
+    made = jobs.job(nics=4, systems=lambda host, system: jobs.system(host, nics=4))
+    outcome = NicOnOtherSocket().judge(made)
+    assert {finding.severity for finding in outcome.findings} == {Severity.INFO}
+    assert outcome.findings[0].where.gpus == ("GPU4", "GPU5", "GPU6", "GPU7")
+
+
+def test_pxn_reaches_the_other_socket_over_nvlink() -> None:
+    rows = [row | {"proxy": 0} if row["rank"] != 0 else row for row in jobs.healthy_rows(2, 8, 4)]
+    made = jobs.job(nics=4, rows=rows, systems=lambda host, system: jobs.system(host, nics=4))
+    assert NicOnOtherSocket().judge(made).status is Status.CLEAN
+
+
+def test_without_a_print_or_a_network_there_is_nothing_to_say() -> None:
+    assert NicOnOtherSocket().judge(jobs.job(systems=lambda host, system: None)).status is Status.UNKNOWN
+    assert NicOnOtherSocket().judge(jobs.job(1)).status is Status.NOT_APPLICABLE
+
+
+def test_processes_on_their_gpus_cores_are_clean() -> None:
+    assert AwayFromGpuInLog().judge(jobs.job(1, process=bound(("0-3", "48-51")))).status is Status.CLEAN
+
+
+def test_processes_pinned_to_the_other_socket_are_a_warning() -> None:
+    (finding,) = AwayFromGpuInLog().judge(jobs.job(1, process=bound(("48-51", "0-3")))).findings
+    assert finding.severity is Severity.WARNING
+    assert finding.where.ranks == tuple(range(8))
+
+
+def test_a_container_with_few_cores_is_information() -> None:
+    (finding,) = AwayFromGpuInLog().judge(jobs.job(1, process=bound(("0-1", "0-1")))).findings
+    assert finding.severity is Severity.INFO
+    assert finding.where.gpus == ("GPU4", "GPU5", "GPU6", "GPU7")
+    assert str(finding.coverage) == "4 of 8 processes of n0"
+
+
+def test_other_wordings_and_none_are_unknown() -> None:
+    older = jobs.message("affinity", "Setting affinity for GPU 0 to ffff,00000000")
+    assert AwayFromGpuInLog().judge(jobs.job(1, messages=[older])).status is Status.UNKNOWN
+    assert AwayFromGpuInLog().judge(jobs.job(1)).status is Status.UNKNOWN
