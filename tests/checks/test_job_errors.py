@@ -1,0 +1,84 @@
+"""JOB005: the first error, apart from its cascade."""
+
+from __future__ import annotations
+
+import jobs
+
+from topodiag.checks.job_errors import FirstError
+from topodiag.model.finding import Confidence, Severity, Status
+from topodiag.model.job import Event
+
+COMPLETION = "NET/IB: Got completion from peer 10.0.0.1<49872> with status=12 opcode=0 len=0 vendor err 129 hca mlx5_3"
+CLOSED = "socketProgress: Connection closed by remote peer n1<51234>"
+
+
+def port_error(rank: int = 9, **changes: object) -> Event:
+    return jobs.event("ib completion", COMPLETION, "n1", rank=rank, details={"hca": "mlx5_3"}, **changes)
+
+
+def closed(rank: int, **changes: object) -> Event:
+    host = f"n{rank // 8}"
+    return jobs.event("peer closed", CLOSED, host, rank=rank, secondary=True, **changes)
+
+
+def test_a_job_without_errors_is_clean() -> None:
+    assert FirstError().judge(jobs.job()).status is Status.CLEAN
+
+
+def test_the_completion_error_is_first_and_the_closed_connections_follow() -> None:
+    events = [closed(rank, ts=90.0) for rank in range(8)] + [port_error(ts=100.0)]
+    [finding] = FirstError().judge(jobs.job(events=events)).findings
+    assert finding.severity is Severity.ERROR
+    assert finding.where.ranks == (9,)
+    assert finding.where.nics == ("mlx5_3",)
+    assert finding.message.endswith("; 8 later errors on 8 ranks follow")
+    assert "peer n0 (10.0.0.1)" in finding.observed
+
+
+def test_by_time_the_earliest_is_first() -> None:
+    events = [port_error(ts=105.0), jobs.event("cuda", "Cuda failure 'an illegal access'", "n0", rank=2, ts=100.0)]
+    [finding] = FirstError().judge(jobs.job(events=events)).findings
+    assert finding.where.ranks == (2,)
+    assert finding.confidence is Confidence.HIGH
+
+
+def test_within_a_second_the_order_is_that_of_causes_and_the_clocks_are_named() -> None:
+    events = [port_error(ts=100.0), jobs.event("cuda", "Cuda failure 'an illegal access'", "n0", rank=2, ts=100.5)]
+    [finding] = FirstError().judge(jobs.job(events=events)).findings
+    assert finding.where.ranks == (2,)
+    assert "clocks" in finding.observed
+    assert finding.confidence is Confidence.MEDIUM
+
+
+def test_without_times_the_cause_comes_before_its_effects() -> None:
+    events = [jobs.event("connect", "connect to 10.0.0.2<1> failed", "n0", rank=0), port_error()]
+    [finding] = FirstError().judge(jobs.job(events=events)).findings
+    assert finding.where.ranks == (9,)
+
+
+def test_a_watchdog_yields_to_any_cause() -> None:
+    events = [jobs.event("watchdog", "Watchdog caught collective operation timeout", rank=0, ts=1.0, level="APP"),
+              port_error(ts=2.0)]  # fmt: skip
+    assert FirstError().judge(jobs.job(events=events)).findings[0].where.ranks == (9,)
+
+
+def test_with_consequences_only_the_peer_most_name_is_a_suspect() -> None:
+    text = "socketProgress: Connection closed by remote peer 10.0.0.2<51234>"
+    events = [jobs.event("peer closed", text, "n0", rank=rank, secondary=True) for rank in range(8)]
+    [finding] = FirstError().judge(jobs.job(events=events)).findings
+    assert finding.confidence is Confidence.LOW
+    assert finding.where.nodes == ("n1",)
+    assert "8 of 8 reports" in finding.message
+
+
+def test_warnings_of_a_job_that_went_on_are_no_error() -> None:
+    events = [jobs.event("plugin", "Failed to open libfoo"), jobs.event("ib async", "GID table change", "n1")]
+    assert FirstError().judge(jobs.job(events=events)).status is Status.CLEAN
+
+
+def test_unwinding_is_evidence_and_no_error_of_its_own() -> None:
+    unwind = jobs.event("unwind", "init.cc:160 -> 5", level="UNWIND", secondary=True)
+    assert FirstError().judge(jobs.job(events=[unwind])).status is Status.UNKNOWN
+    [finding] = FirstError().judge(jobs.job(events=[unwind, jobs.event("other", "no room")])).findings
+    assert "no room" in finding.message
+    assert "later" not in finding.message

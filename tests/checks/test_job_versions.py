@@ -1,0 +1,53 @@
+"""JOB002: versions that differ between ranks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jobs
+
+from topodiag.checks.job_versions import VersionsDiffer
+from topodiag.model.finding import Severity, Status
+from topodiag.model.job import Job, Process
+
+
+def with_version(key: str, value: str, rank: int = 3) -> Job:
+    def hook(number: int, host: int, made: Process) -> Process:
+        versions = {"nccl": "2.28.9", "net plugin": "IB (v11)", **made.versions}
+        return replace(made, versions={**versions, key: value} if number == rank else versions)
+
+    return jobs.job(process=hook)
+
+
+def test_equal_versions_are_clean() -> None:
+    assert VersionsDiffer().judge(jobs.job()).status is Status.CLEAN
+
+
+def test_another_nccl_on_one_rank_is_an_error_there() -> None:
+    [finding] = VersionsDiffer().judge(with_version("nccl", "2.27.7")).findings
+    assert finding.severity is Severity.ERROR
+    assert finding.where.ranks == (3,)
+    assert finding.where.nodes == ("n0",)
+
+
+def test_another_driver_is_a_warning_and_another_cuda_build_info() -> None:
+    assert VersionsDiffer().judge(with_version("driver", "12020")).findings[0].severity is Severity.WARNING
+    assert VersionsDiffer().judge(with_version("nccl", "2.23.4+cuda12.2")).findings[0].severity is Severity.INFO
+
+
+def test_another_plugin_is_not_another_version_of_one() -> None:
+    assert VersionsDiffer().judge(with_version("net plugin", "Socket (v11)")).status is Status.CLEAN
+    assert VersionsDiffer().judge(with_version("net plugin", "IB (v9)")).status is Status.FINDING
+
+
+def test_nccls_own_warning_is_enough() -> None:
+    told = jobs.event("version", "Mismatched NCCL version detected : rank 1 version 22304 rank 2 version 22707", rank=1)
+    [finding] = VersionsDiffer().judge(jobs.job(events=[told])).findings
+    assert finding.severity is Severity.ERROR
+
+
+def test_a_version_from_rank_0_alone_leaves_it_unknown() -> None:
+    def hook(number: int, host: int, made: Process) -> Process:
+        return made if number == 0 else replace(made, versions={})
+
+    assert VersionsDiffer().judge(jobs.job(process=hook)).status is Status.UNKNOWN
