@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import jobs
@@ -13,7 +14,7 @@ from topodiag.model.job import Channels, Hca, Process
 from topodiag.model.nccl_view import Graph
 
 
-def ring(**changes: object) -> jobs.Callable[[int, tuple[Graph, ...]], tuple[Graph, ...]]:
+def ring(**changes: object) -> Callable[[int, tuple[Graph, ...]], tuple[Graph, ...]]:
     return lambda host, graphs: (jobs.graph(**changes),)
 
 
@@ -65,7 +66,7 @@ def test_without_graphs_it_is_unknown() -> None:
     assert SearchCollapsed().judge(made).status is Status.UNKNOWN
 
 
-def on_second(**changes: object) -> jobs.Callable[[int, int, Process], Process]:
+def on_second(**changes: object) -> Callable[[int, int, Process], Process]:
     def hook(rank: int, host: int, process: Process) -> Process:
         def changed(hca: Hca) -> Hca:
             return replace(hca, **changes)  # type: ignore[arg-type]

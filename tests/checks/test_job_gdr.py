@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import jobs
@@ -13,7 +14,7 @@ from topodiag.model.job import Process
 FAR = "GPU Direct RDMA Disabled for GPU 0 / HCA 0 (distance 8 > 5)"
 
 
-def disabled(*hosts: int) -> jobs.Callable[[int, int, Process], Process]:
+def disabled(*hosts: int) -> Callable[[int, int, Process], Process]:
     def hook(rank: int, host: int, process: Process) -> Process:
         off = tuple(replace(hca, gdr=False) for hca in process.hcas)
         return replace(process, hcas=off) if host in hosts else process

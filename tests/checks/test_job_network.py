@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import jobs
@@ -75,7 +76,7 @@ def test_without_network_lines_nothing_is_claimed() -> None:
     assert "NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH" in outcome.why
 
 
-def on(interface: str) -> jobs.Callable[[int, int, Process], Process]:
+def on(interface: str) -> Callable[[int, int, Process], Process]:
     return lambda rank, host, process: replace(process, bootstrap=f"{interface}:172.17.0.1<0>")
 
 

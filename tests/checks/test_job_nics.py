@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import jobs
@@ -18,7 +19,7 @@ def rows(devices: int, gpus: int = 8) -> list[dict[str, object]]:
     return [row | {"net_dev": row["net_dev"] % devices} if "net_dev" in row else row for row in made]
 
 
-def with_hcas(count: int, host: int | None = None, **changes: object) -> jobs.Callable[[int, int, Process], Process]:
+def with_hcas(count: int, host: int | None = None, **changes: object) -> Callable[[int, int, Process], Process]:
     def hook(rank: int, at: int, process: Process) -> Process:
         if host is not None and at != host:
             return process

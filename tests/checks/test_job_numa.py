@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import jobs
 
 from topodiag.checks.job_numa import AwayFromGpuInLog, NicOnOtherSocket
 from topodiag.model.finding import Severity, Status
-from topodiag.model.job import Process
+from topodiag.model.job import Message, Process
 
 
-def affinity(gpu: int, taken: str, near: str, own: str) -> jobs.Message:
+def affinity(gpu: int, taken: str, near: str, own: str) -> Message:
     return jobs.message(
         "affinity",
         f"ncclTopoGetCpuAffinity: Affinity for GPU {gpu} is {taken}. (GPU affinity = {near} ; CPU affinity = {own}).",
     )
 
 
-def bound(own: tuple[str, str]) -> jobs.Callable[[int, int, Process], Process]:
+def bound(own: tuple[str, str]) -> Callable[[int, int, Process], Process]:
     """Processes with the cores `own`, by the half of the node that their GPU is in."""
 
     def hook(rank: int, host: int, process: Process) -> Process:

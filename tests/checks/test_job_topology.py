@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import jobs
@@ -49,7 +50,7 @@ def test_a_tree_with_switches_is_no_guess_whatever_the_notes_say() -> None:
     assert GuessedTopology().judge(jobs.job(1, systems=lambda h, s: None)).status is Status.UNKNOWN
 
 
-def short(name: str, gbs: float) -> jobs.Callable[[int, NcclSystem], NcclSystem]:
+def short(name: str, gbs: float) -> Callable[[int, NcclSystem], NcclSystem]:
     def hook(host: int, system: NcclSystem) -> NcclSystem:
         kept = [link for link in system.links if link.kind != "NVL" or name not in (link.a, link.b)]
         added = [SystemLink(name, "NVS/0-0", "NVL", gbs)] if gbs else []
