@@ -5,25 +5,25 @@ SOURCE of the formats: NCCL 2.3 to 2.30, the files named in the modules that thi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from topodiag.evidence.nccl_log import grammar_comm, grammar_paths
 from topodiag.evidence.nccl_log.grammar_comm import Rows
 from topodiag.evidence.nccl_log.grammar_kinds import KINDS
+from topodiag.evidence.nccl_log.grammar_numbers import compiled
 from topodiag.evidence.nccl_log.grammar_texts import NOISE, kind_of, shown
 
 __all__ = ["KINDS", "PRINT_ROW", "Rows", "parse"]
 
 # Rows of the system print, of the paths and graphs, and of the tuning table (src/graph/{topo,paths,search,tuning}.cc).
-PRINT_ROW = re.compile(
+PRINT_ROW = compiled(
     r"=== System : |={20}|(?:GPU|NET|CPU|PCI|NIC|NVS|GIN|RMA|DEV|CXB)/[0-9A-Fa-f]{1,16}(?:-[0-9A-Fa-f]{1,16})?"
     r"(?: [:(]|$)|\s*\+ [A-Z0-9]{2,6}\[\s?[\d.]+\] - |Pattern \d{1,3}, |\s?\d{1,4} : (?:GPU|NET|NVS|CPU|GIN|NIC)/"
     r"|\s*Latency/AlgBw \||\s*Max NThreads \||\s*Algorithm   ?\s*\||\s*Protocol    ?\s*\||\s*Max NThreads\s+\|"
     r"|\s*(?:Broadcast|Reduce|AllGather|ReduceScatter|AllReduce)\s*\|"
 )
 _PRINT_STARTS = frozenset(" =GNCPRD+0123456789LBAM")
-_OF_FILE = re.compile(
+_OF_FILE = compiled(
     r"([\w./+-]{1,200}\.(?:cc|cu|h|hpp|cpp|c):\d{1,7})(?: \([^)]{0,200}\))? "
     r"(?:(-> -?\d{1,10})|(Cuda failure|.*failed))?"
 )
@@ -80,7 +80,7 @@ def _information(message: str) -> Rows | None:
         rows = grammar_comm.communicator(message)
         if rows is not None:
             return rows
-    elif word.isdigit():
+    elif word.isdecimal():
         rows = grammar_paths.channel_counts(message) or grammar_paths.choice(message)
         if rows is not None:
             return rows

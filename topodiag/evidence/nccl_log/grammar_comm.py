@@ -5,20 +5,18 @@ SOURCE: NCCL src/init.cc 2.3 to 2.30 (`comm %p rank ..`, `Init timings ..`), src
 
 from __future__ import annotations
 
-import re
-
-from topodiag.evidence.nccl_log.grammar_numbers import bus, i32, i64, seconds, u64_hex
+from topodiag.evidence.nccl_log.grammar_numbers import bus, compiled, i32, i64, seconds, u64_hex
 
 Rows = list[tuple[str, dict[str, object]]]
 
-_END = re.compile(r" ?- (Init START|Init COMPLETE|COMPLETE|(?:Destroy|Abort|Revoke) (?:START|COMPLETE))\b")
+_END = compiled(r" ?- (Init START|Init COMPLETE|COMPLETE|(?:Destroy|Abort|Revoke) (?:START|COMPLETE))\b")
 _EVENTS = {"Init START": "start", "Init COMPLETE": "complete", "COMPLETE": "complete"}
-_POINTER = re.compile(r"0x[0-9a-fA-F]{1,16}|0x\.{3}|\(nil\)|[0-9a-fA-F]{6,16}")
-_OP = re.compile(
+_POINTER = compiled(r"0x[0-9a-fA-F]{1,16}|0x\.{3}|\(nil\)|[0-9a-fA-F]{6,16}")
+_OP = compiled(
     r"(\w{1,40}): opCount ([0-9a-f]{1,16}) sendbuff \S+ recvbuff \S+ (?:acc \S+ )?"
     r"count (\d{1,19}) datatype (-?\d{1,10}) op (-?\d{1,20}) root (-?\d{1,10}) comm (\S+)(?: \[nranks=(\d{1,9})\])?"
 )
-_TIMINGS = re.compile(r"Init timings(?: - (\w+))?: rank (\d{1,9}) nranks (\d{1,9}) total ([\d.]+) \((.*?)\)")
+_TIMINGS = compiled(r"Init timings(?: - (\w+))?: rank (\d{1,9}) nranks (\d{1,9}) total ([\d.]+) \((.*?)\)")
 _PHASES = ("kernels", "alloc", "bootstrap", "allgathers", "topo", "graphs", "connections", "rest")
 UNORDERED = frozenset({"Send", "Recv"})
 """Operations that do not advance opCount."""

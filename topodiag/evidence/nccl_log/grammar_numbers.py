@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from math import nan
+
+
+def compiled(pattern: str) -> re.Pattern[str]:
+    """A pattern whose digits, words and blanks are those of ASCII, as in the bytes of a log."""
+    return re.compile(pattern, re.ASCII)
 
 
 def i32(digits: str | None) -> int:

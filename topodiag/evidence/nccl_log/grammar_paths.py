@@ -6,41 +6,39 @@ to 2.30; RCCL appends ` comm 0x.. nRanks 08 busId ..` to most of these.
 
 from __future__ import annotations
 
-import re
-
 from topodiag.evidence.nccl_log.grammar_comm import Rows
-from topodiag.evidence.nccl_log.grammar_numbers import device, i32, i64
+from topodiag.evidence.nccl_log.grammar_numbers import compiled, device, i32, i64
 
-_CONNECTION = re.compile(
+_CONNECTION = compiled(
     r"(?:Channel|Ring|CollNet|Coll) (\d{1,4})(?:/(\d{1,4}))? : (\d{1,9})(?:\[([0-9a-fA-F]{1,16})\])? "
     r"(?:-> (\d{1,9})(?:\[([0-9a-fA-F]{1,16})\])? )?(?:\[(send|receive)\] )?via (\S.*)"
 )
-_TAIL = re.compile(r" comm (?:0x)?[0-9a-f]+ nRanks .*$")
-_NETWORK = re.compile(
+_TAIL = compiled(r" comm (?:0x)?[0-9a-f]+ nRanks .*$")
+_NETWORK = compiled(
     r"((?:COLL)?NET/.+?)/(-?\d{1,9})(?:\((\d{1,9})\))?((?:/GDRDMA(?:\(PCI\))?)?(?:/GDCopy)?(?:/Shared)?)$"
 )
-_INDIRECT = re.compile(r"P2P/indirect/(\d{1,9})\[[0-9a-fA-F]{1,16}\]((?:/read)?)$")
-_DIRECT = re.compile(r"(?:P2P|SHM)/[A-Za-z]+(?: (?:pointer|device))?(?:/[A-Za-z]+){0,3}$")
+_INDIRECT = compiled(r"P2P/indirect/(\d{1,9})\[[0-9a-fA-F]{1,16}\]((?:/read)?)$")
+_DIRECT = compiled(r"(?:P2P|SHM)/[A-Za-z]+(?: (?:pointer|device))?(?:/[A-Za-z]+){0,3}$")
 _DIRECTIONS = {None: 0, "send": 1, "receive": 2}
 
-_RING = re.compile(r"Ring (\d{1,4}) : (\d{1,9}) -> (\d{1,9}) -> (\d{1,9})\b")
-_TREE = re.compile(r"Tree (\d{1,4}) : (-?\d{1,9}) -> (-?\d{1,9}) -> (-?\d{1,9})/(-?\d{1,9})/(-?\d{1,9})\b")
-_TREES = re.compile(r"\[(\d{1,4})\] (\S+)")
+_RING = compiled(r"Ring (\d{1,4}) : (\d{1,9}) -> (\d{1,9}) -> (\d{1,9})\b")
+_TREE = compiled(r"Tree (\d{1,4}) : (-?\d{1,9}) -> (-?\d{1,9}) -> (-?\d{1,9})/(-?\d{1,9})/(-?\d{1,9})\b")
+_TREES = compiled(r"\[(\d{1,4})\] (\S+)")
 _NODE = r"(-?\d{1,9})"
 _DOWN = rf"{_NODE}/{_NODE}(?:/{_NODE})?"
-_DOWN_FIRST = re.compile(rf"{_DOWN}->{_NODE}->{_NODE}")
-_UP_FIRST = re.compile(rf"{_NODE}->{_NODE}->{_DOWN}")
+_DOWN_FIRST = compiled(rf"{_DOWN}->{_NODE}->{_NODE}")
+_UP_FIRST = compiled(rf"{_NODE}->{_NODE}->{_DOWN}")
 _TREES_WHOLE = 930
 """Longer messages may be cut: NCCL builds them in 1024 bytes, head included. The last tree of those is not trusted."""
 
-_ORDER = re.compile(r"Channel (\d{1,4})(?:/(\d{1,4}))? :((?:\s+\d{1,9})+)( *\.{3}|\d*\.{3})?$")
-_OLD_FORMAT = re.compile(r"  \d\d\b")
+_ORDER = compiled(r"Channel (\d{1,4})(?:/(\d{1,4}))? :((?:\s+\d{1,9})+)( *\.{3}|\d*\.{3})?$")
+_OLD_FORMAT = compiled(r"  \d\d\b")
 _ORDER_RANKS = 20
-_CHANNELS = re.compile(
+_CHANNELS = compiled(
     r"(\d{1,6}) coll channels, (?:(\d{1,6}) collnet channels, )?(?:(\d{1,6}) nvls channels, )?"
     r"(\d{1,6}) p2p channels, (\d{1,6}) p2p channels per peer"
 )
-_CHOICE = re.compile(
+_CHOICE = compiled(
     r"(?:(\w{1,40}): )?(\d{1,19}) Bytes -> Algo (\w{1,40}) proto (\w{1,40})"
     r"(?: time (?:[-\d.e+]+|inf|-?nan))?(?: channel\{Lo\.\.Hi\}=\{(\d{1,6})\.\.(\d{1,6})\})?"
 )
@@ -205,6 +203,6 @@ def choice(message: str) -> Rows | None:
 
 def _named(word: str, names: tuple[str, ...]) -> str:
     """Before 2.24 the number of an algorithm or protocol (src/include/nccl_common.h)."""
-    if word.isdigit():
+    if word.isdecimal():
         return names[int(word)] if len(word) < 3 and int(word) < len(names) else word
     return word.upper()

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from topodiag.evidence.nccl_log.grammar_numbers import compiled
+
 NOISE = ""
 
 STARTS: tuple[tuple[str, str], ...] = (
@@ -238,32 +240,32 @@ STARTS: tuple[tuple[str, str], ...] = (
 
 PATTERNS: tuple[tuple[str, re.Pattern[str], str], ...] = (
     # (what the message contains, the pattern to search for, kind)
-    ("group size", re.compile(r"^\w{1,60}: group size used is \d"), NOISE),
-    ("nvml", re.compile(r"^(?:nccl)?[nN]vml\w{1,60}(?:\(\) failed)?:"), "benign"),
-    ("mkstemp", re.compile(r"^mkstemp: "), "retry"),
-    ("abort called", re.compile(r": abort called$"), "socket note"),
-    (" set ", re.compile(r"^[A-Z][A-Z0-9_]{2,80} set (?:by|from) environment to "), "setting"),
-    (" set to ", re.compile(r"^[NR]CCL_[A-Z0-9_]{1,80} set to "), "setting"),
-    ("CCL_M", re.compile(r"^NCCL_(?:MIN|MAX)_\w{1,40} "), "ctas"),
-    ("CCL_", re.compile(r"^[NR]CCL_[A-Z0-9_]{1,80}(?: = | is | reset |=|:)"), "setting"),
-    ("CCL_", re.compile(r"^NCCL_(?:CGA_CLUSTER_SIZE |NVLINK_UTIL)"), "ctas"),
-    ("GPU Direct RDMA", re.compile(r"^NET/\S.{0,80}? : GPU Direct RDMA \w+ for HCA "), "gdr hca"),
-    ("GPU Direct RDMA", re.compile(r"^NET/\S.{0,80}? : GPU Direct RDMA \w+ for GPU "), "gdr pair"),
-    ("C2C", re.compile(r"^GPU \d+ / HCA \S+ connected"), "gdr pair"),
-    ("qp", re.compile(r"^NET/IB ?: .{0,300}?\b(?:qpn|qp_num)[ =]"), "qp"),
-    ("_ece", re.compile(r"^NET/IB ?: .{0,200}?(?:query|set)_ece"), "qp"),
-    ("NET/IB", re.compile(r"^NET/IB ?:"), "ib note"),
-    ("threads, Min Comp Cap", re.compile(r"^Using \d+ threads"), "threads"),
-    ("[Symmetric]", re.compile(r"^\w+ \[Symmetric\]: "), "kernel"),
-    ("[Copy Engine]", re.compile(r"^\w+ \[Copy Engine\]: "), "kernel"),
-    ("NOCOLOR", re.compile(r"^Rank \d+ has color"), "no color"),
-    ("evices", re.compile(r"^Rank \d+(?::| has) \d+ (?:local )?(?:Net|CollNet)"), "devices"),
-    ("commHash", re.compile(r"^Rank \d+: Generated commHash"), "split"),
-    ("CollNet", re.compile(r"^rank \d+ Connected CollNet"), "collnet"),
-    ("egister", re.compile(r"^rank \d+ (?:- |successfully |failed )"), NOISE),
-    ("NVLS", re.compile(r"^rank \d+ .*NVLS"), NOISE),
-    ("returned", re.compile(r"returned .{1,200}, retrying"), "socket note"),
-    ("failed", re.compile(r"^(?:NET|Net|\w+Socket\w*|nccl\w+): ?.{0,300} failed"), "socket note"),
+    ("group size", compiled(r"^\w{1,60}: group size used is \d"), NOISE),
+    ("nvml", compiled(r"^(?:nccl)?[nN]vml\w{1,60}(?:\(\) failed)?:"), "benign"),
+    ("mkstemp", compiled(r"^mkstemp: "), "retry"),
+    ("abort called", compiled(r": abort called$"), "socket note"),
+    (" set ", compiled(r"^[A-Z][A-Z0-9_]{2,80} set (?:by|from) environment to "), "setting"),
+    (" set to ", compiled(r"^[NR]CCL_[A-Z0-9_]{1,80} set to "), "setting"),
+    ("CCL_M", compiled(r"^NCCL_(?:MIN|MAX)_\w{1,40} "), "ctas"),
+    ("CCL_", compiled(r"^[NR]CCL_[A-Z0-9_]{1,80}(?: = | is | reset |=|:)"), "setting"),
+    ("CCL_", compiled(r"^NCCL_(?:CGA_CLUSTER_SIZE |NVLINK_UTIL)"), "ctas"),
+    ("GPU Direct RDMA", compiled(r"^NET/\S.{0,80}? : GPU Direct RDMA \w+ for HCA "), "gdr hca"),
+    ("GPU Direct RDMA", compiled(r"^NET/\S.{0,80}? : GPU Direct RDMA \w+ for GPU "), "gdr pair"),
+    ("C2C", compiled(r"^GPU \d+ / HCA \S+ connected"), "gdr pair"),
+    ("qp", compiled(r"^NET/IB ?: .{0,300}?\b(?:qpn|qp_num)[ =]"), "qp"),
+    ("_ece", compiled(r"^NET/IB ?: .{0,200}?(?:query|set)_ece"), "qp"),
+    ("NET/IB", compiled(r"^NET/IB ?:"), "ib note"),
+    ("threads, Min Comp Cap", compiled(r"^Using \d+ threads"), "threads"),
+    ("[Symmetric]", compiled(r"^\w+ \[Symmetric\]: "), "kernel"),
+    ("[Copy Engine]", compiled(r"^\w+ \[Copy Engine\]: "), "kernel"),
+    ("NOCOLOR", compiled(r"^Rank \d+ has color"), "no color"),
+    ("evices", compiled(r"^Rank \d+(?::| has) \d+ (?:local )?(?:Net|CollNet)"), "devices"),
+    ("commHash", compiled(r"^Rank \d+: Generated commHash"), "split"),
+    ("CollNet", compiled(r"^rank \d+ Connected CollNet"), "collnet"),
+    ("egister", compiled(r"^rank \d+ (?:- |successfully |failed )"), NOISE),
+    ("NVLS", compiled(r"^rank \d+ .*NVLS"), NOISE),
+    ("returned", compiled(r"returned .{1,200}, retrying"), "socket note"),
+    ("failed", compiled(r"^(?:NET|Net|\w+Socket\w*|nccl\w+): ?.{0,300} failed"), "socket note"),
 )
 
 _WIDTH = 4
@@ -274,9 +276,7 @@ for _start, _kind in STARTS:
         _BY_START[_start[:_WIDTH]] = (*_BY_START.get(_start[:_WIDTH], ()), (_start, _kind))
 
 # Numbers that differ on every line and say nothing: queue pairs, keys, file descriptors.
-_QP_NOISE = re.compile(
-    r"\b(qpn|qp_num)[ =]\d{1,12}|\b(?:pd|comm|context)=0x[0-9a-f]{1,16}| (?:fifo|ctsFifo)[RL]key=.*$"
-)
+_QP_NOISE = compiled(r"\b(qpn|qp_num)[ =]\d{1,12}|\b(?:pd|comm|context)=0x[0-9a-f]{1,16}| (?:fifo|ctsFifo)[RL]key=.*$")
 
 
 def kind_of(message: str) -> str | None:

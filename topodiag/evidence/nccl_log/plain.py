@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 from topodiag.evidence.nccl_log.collect import NOBODY, Collector
 from topodiag.evidence.nccl_log.facts import Facts
 from topodiag.evidence.nccl_log.grammar import parse
+from topodiag.evidence.nccl_log.grammar_numbers import compiled
 from topodiag.evidence.nccl_log.prefix import Record, application, clean, records
 
-_POINTERS = re.compile(r"0x[0-9a-fA-F]+")
-_HEXES = re.compile(r"\b(?=[a-fA-F]*\d)[0-9a-fA-F]{4,}\b")
-_NUMBERS = re.compile(r"\d+")
+_POINTERS = compiled(r"0x[0-9a-fA-F]+")
+_HEXES = compiled(r"\b(?=[a-fA-F]*\d)[0-9a-fA-F]{4,}\b")
+_NUMBERS = compiled(r"\d+")
 _SHAPE, _EXAMPLE = 200, 1000
 
 

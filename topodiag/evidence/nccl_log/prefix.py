@@ -13,29 +13,32 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import nan
 
+from topodiag.evidence.nccl_log.grammar_numbers import compiled
+
 _HOST = r"[A-Za-z0-9_.-]{1,255}"
 _LEVEL = r"NCCL (INFO|WARN|TRACE|CALL|ABORT) ?"
 
-IDENTITY = re.compile(rf"(?<![A-Za-z0-9_.-])({_HOST}):(\d{{1,10}}):(\d{{1,10}}) (?:\[(-?\d{{1,20}})\] )?")
+IDENTITY = compiled(rf"(?<![A-Za-z0-9_.-])({_HOST}):(\d{{1,10}}):(\d{{1,10}}) (?:\[(-?\d{{1,20}})\] )?")
 """Who prints. Calls have no device; every other level has one."""
 
-RECORD = re.compile(
+RECORD = compiled(
     rf"(?<![A-Za-z0-9_.-])({_HOST}):(\d{{1,10}}):(\d{{1,10}}) "
     # Between device and level: place of a warning (aws-ofi-nccl: a C++ signature with blanks), time and place of a
     # trace, `function, line` of patched builds. 2.2 and before had no word NCCL.
     rf"(?:\[(-?\d{{1,20}})\] (?:{_LEVEL}|(INFO|WARN) |([^\n]{{1,400}}?) {_LEVEL})|NCCL (CALL) ?)"
 )
-BARE = re.compile(rf"^\s{{0,200}}(?:\[?[\w,]{{1,20}}\]?[^\s:]{{0,20}}:\s?|>\s?)?(?:\[(-?\d{{1,20}})\] )?{_LEVEL}")
+BARE = compiled(rf"^\s{{0,200}}(?:\[?[\w,]{{1,20}}\]?[^\s:]{{0,20}}:\s?|>\s?)?(?:\[(-?\d{{1,20}})\] )?{_LEVEL}")
 """A record whose head was taken off, by an editor or a patched build: nobody knows which process printed it."""
 
-_PLACE = re.compile(r"^(.{1,300}?:\d{1,7})(?: \([^)]{0,200}\))?$")
-_TIME = re.compile(r"(\d{4})[-/](\d\d)[-/](\d\d)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?[^\s\]]{0,6}")
-_ANSI = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]|\x00")
-_TAGGED_END = re.compile(r"\s*\[\d{1,6},\d{1,6}\]<std(?:out|err)>:\s*$")
+_PLACE = compiled(r"^(.{1,300}?:\d{1,7})(?: \([^)]{0,200}\))?$")
+_TIME = compiled(r"(\d{4})[-/](\d\d)[-/](\d\d)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?[^\s\]]{0,6}")
+_ANSI = compiled(r"\x1b\[[0-9;?]{0,20}[A-Za-z]|\x00")
+_STAMP_END = compiled(r"\[[^\[\]]{8,40}\] ?$")
+_TAGGED_END = compiled(r"\s*\[\d{1,6},\d{1,6}\]<std(?:out|err)>:\s*$")
 _RANKS = (
-    re.compile(r"\[\d{1,6},(\d{1,6})\]<std(?:out|err)>:"),
-    re.compile(r"\[(?:rank|default)(\d{1,6})\]"),
-    re.compile(r"(?:^|[\s\]>|])(\d{1,6}):\s?$"),
+    compiled(r"\[\d{1,6},(\d{1,6})\]<std(?:out|err)>:"),
+    compiled(r"\[(?:rank|default)(\d{1,6})\]"),
+    compiled(r"(?:^|[\s\]>|])(\d{1,6}):\s?$"),
 )
 _NO_TIME = "".join((" ", "|", "[", "]", "-", ">"))
 
@@ -123,7 +126,7 @@ def _without_label(message: str) -> str:
     tagged = _TAGGED_END.search(message[-40:])
     if tagged:
         return message[: len(message) - len(message[-40:]) + tagged.start()]
-    stamp = re.search(r"\[[^\[\]]{8,40}\] ?$", message[-50:])
+    stamp = _STAMP_END.search(message[-50:])
     return message[: len(message) - len(message[-50:]) + stamp.start()] if stamp else message
 
 
@@ -176,17 +179,17 @@ def application(text: str) -> tuple[str, dict[str, object]] | None:
 
 
 # `NCCL version` opens its line, or follows a launcher's label: "Using NCCL version" is an application's own talk.
-_VERSION = re.compile(r"(?:^|[>|:\])])\s{0,20}(R?CCL version ?:? ?\d[\w.+:-]{0,100}|NCCL version \d[\w.+:-]{0,100})")
-_RCCL = re.compile(r"(?:^|[>|:\])])\s{0,20}((?:HIP|ROCm) version ?: \d.{0,100}|Librccl path ?: .{0,300})")
-_MATRIX = re.compile(
+_VERSION = compiled(r"(?:^|[>|:\])])\s{0,20}(R?CCL version ?:? ?\d[\w.+:-]{0,100}|NCCL version \d[\w.+:-]{0,100})")
+_RCCL = compiled(r"(?:^|[>|:\])])\s{0,20}((?:HIP|ROCm) version ?: \d.{0,100}|Librccl path ?: .{0,300})")
+_MATRIX = compiled(
     r"^\s{0,200}(?:\S{0,100}\s{1,20})?(?:Function|Broadcast|Reduce|AllGather|ReduceScatter|AllReduce) \|"
     r"(?:[\s\d|]{1,300}| {1,20}LL .{0,300})$"
 )
-_FAILURE = re.compile(
+_FAILURE = compiled(
     r"Watchdog caught collective operation timeout|last enqueued(?: NCCL)? work"
     r"|\bnccl(?:Remote|System|Internal|UnhandledCuda)Error\b|\bncclInvalid(?:Usage|Argument)\b|NCCL error\b"
     r"|NCCL failure\b|NCCL watchdog thread terminated|Process group watchdog thread terminated"
 )
-_FRAME = re.compile(r"^\s{0,100}(?:\[\w{1,20}\]:\s?)?(?:frame #\d|Exception raised from|what\(\):)|^\s{1,100}what\(\):")
-_GLOG = re.compile(r"\[[EWIFC]\d{0,8}(?: [\d:.]{8,20})?(?: \d{1,10})? ([\w./-]{1,200}\.\w{1,4}:\d{1,7})\] ?")
-_TORCH_RANK = re.compile(r"\[(?:PG[^\]]{0,100}? )?[Rr]ank ?(\d{1,6})\]")
+_FRAME = compiled(r"^\s{0,100}(?:\[\w{1,20}\]:\s?)?(?:frame #\d|Exception raised from|what\(\):)|^\s{1,100}what\(\):")
+_GLOG = compiled(r"\[[EWIFC]\d{0,8}(?: [\d:.]{8,20})?(?: \d{1,10})? ([\w./-]{1,200}\.\w{1,4}:\d{1,7})\] ?")
+_TORCH_RANK = compiled(r"\[(?:PG[^\]]{0,100}? )?[Rr]ank ?(\d{1,6})\]")
