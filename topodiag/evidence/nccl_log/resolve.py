@@ -207,11 +207,11 @@ def _bucket(columns: Columns) -> None:
     if not size:
         return
     _, owner = _unique([columns[name] for name in ("thread", "ctx", "gen", "~run")], size)
-    rounded = np.bincount(owner, columns["elements"] < -1) > 0
+    rounded = np.bincount(owner, columns["elements"] < 0) > 0
     many = (np.bincount(owner) > MOST_EXACT_OPS) | rounded
     chosen = many[owner] & (columns["elements"] > 0)
     exponent = np.frexp(columns["elements"][chosen].astype(np.float64))[1] - 1
-    columns["elements"][chosen] = -(np.int64(1) << exponent.astype(np.int64)) - 1
+    columns["elements"][chosen] = -(np.int64(1) << exponent.astype(np.int64))
 
 
 def _cut_tails(columns: Columns) -> Columns:

@@ -1,0 +1,95 @@
+"""Resolved facts as plain columns, for the steps of the reconstruction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from topodiag.evidence.nccl_log.facts import SCHEMAS, Facts, SourceFile
+from topodiag.model.provenance import Origin
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """One table: numbers by column; words as codes, with the words of each column beside."""
+
+    columns: Mapping[str, npt.NDArray[Any]]
+    words: Mapping[str, tuple[str, ...]]
+    size: int
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        return self.columns[name]
+
+    def word(self, name: str, row: int) -> str:
+        return self.words[name][int(self.columns[name][row])]
+
+    def is_word(self, name: str, *wanted: str) -> npt.NDArray[np.bool_]:
+        """Rows whose word in this column is one of these."""
+        chosen = np.array([word in wanted for word in self.words[name]], bool)
+        return chosen[self.columns[name]] if chosen.size else np.zeros(self.size, bool)
+
+    def lists(self, *names: str) -> Iterator[tuple[Any, ...]]:
+        return zip(*(self.columns[name].tolist() for name in names), strict=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """All tables, with the file of each thread at hand."""
+
+    tables: Mapping[str, Rows]
+    files: tuple[str, ...]
+    hosts: tuple[str, ...]
+    """Of each thread."""
+
+    def __getitem__(self, name: str) -> Rows:
+        return self.tables[name]
+
+    def file_of(self, thread: int) -> str:
+        number = int(self.tables["threads"]["file"][thread])
+        return self.files[number] if 0 <= number < len(self.files) else ""
+
+    def origin(self, table: str, row: int, text: str = "") -> Origin:
+        rows = self.tables[table]
+        return Origin(self.file_of(int(rows["thread"][row])), int(rows["line"][row]), text)
+
+
+def open_frame(facts: Facts, files: Sequence[SourceFile]) -> Frame:
+    tables = {name: _rows(facts[name]) for name in SCHEMAS}
+    threads = tables["threads"]
+    hosts = tuple(threads.word("host", i) for i in range(threads.size))
+    return Frame(tables, tuple(each.path for each in files), hosts)
+
+
+def _rows(rows: pa.Table) -> Rows:
+    columns: dict[str, npt.NDArray[Any]] = {}
+    words: dict[str, tuple[str, ...]] = {}
+    for field in rows.schema:
+        column = rows.column(field.name).combine_chunks()
+        if isinstance(column, pa.ChunkedArray):
+            column = column.chunk(0) if column.num_chunks else pa.array([], field.type)
+        if pa.types.is_dictionary(field.type):
+            words[field.name] = tuple(column.dictionary.to_pylist())
+            columns[field.name] = column.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        elif not pa.types.is_signed_integer(field.type):
+            columns[field.name] = column.to_numpy(zero_copy_only=False)
+        else:
+            columns[field.name] = column.to_numpy().astype(np.int64)
+    return Rows(columns, words, rows.num_rows)
+
+
+def groups(keys: Ints) -> Iterator[tuple[int, Ints]]:
+    """(key, rows in their order) for each key that is not negative."""
+    order = np.argsort(keys, kind="stable")
+    order = order[keys[order] >= 0]
+    if not order.size:
+        return
+    bounds = np.flatnonzero(np.diff(keys[order]) != 0) + 1
+    for rows in np.split(order, bounds):
+        yield int(keys[rows[0]]), rows

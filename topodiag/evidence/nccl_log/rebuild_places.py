@@ -1,0 +1,170 @@
+"""Which membership each row belongs to.
+
+Most rows say it by their context. Lines of connections carry no communicator: what the context gives is checked
+against the ranks and device numbers that the line prints, and where they do not fit, the process's other communicators
+are asked.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Sequence
+
+import numpy as np
+
+from topodiag.evidence.nccl_log.rebuild_frame import Frame, Ints
+from topodiag.evidence.nccl_log.rebuild_groups import Comm
+from topodiag.evidence.nccl_log.rebuild_members import Member, Processes
+
+BEFORE_START = ("network", "config", "assigned", "dmabuf")
+"""Kinds of text that speak of the communicator whose Init START comes next."""
+
+_SETUP = ("ring", "tree", "order", "channels", "print", "conn")
+"""Tables that an Init prints: before 2.18 there is no START in front of them, only a COMPLETE behind."""
+
+
+class Places:
+    """Members by the place of a row."""
+
+    def __init__(self, frame: Frame, processes: Processes, members: Sequence[Member]) -> None:
+        self.frame, self.processes, self.members = frame, processes, members
+        self.exact: dict[tuple[int, int, int], int] = {}
+        self.latest: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
+        lanes: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        ends: dict[int, list[tuple[int, int]]] = {}
+        starts: dict[int, list[tuple[int, int]]] = {}
+        devs = frame["threads"]["dev"].tolist()
+        for i, member in enumerate(members):
+            self.exact[member.process, member.ctx, member.gen] = i
+            offsets, which = self.latest.setdefault((member.process, member.ctx), ([], []))
+            offsets.append(member.offset)
+            which.append(i)
+            lanes.setdefault((member.process, devs[member.thread]), []).append((member.offset, i))
+            if member.started:
+                starts.setdefault(member.thread, []).append((member.offset, i))
+            elif member.completed:
+                ends.setdefault(member.thread, []).append((member.complete_at, i))
+        self.lanes = {key: sorted(value) for key, value in lanes.items()}
+        self.ends = {key: sorted(value) for key, value in ends.items()}
+        self.starts = {key: sorted(value) for key, value in starts.items()}
+
+    def of(self, table: str) -> Ints:
+        """Member of each row, -1 unknown."""
+        rows = self.frame[table]
+        process = self.processes.of(self.frame, rows["thread"], rows["offset"])
+        made = np.full(rows.size, -1, np.int64)
+        if not rows.size:
+            return made
+        devs = self.frame["threads"]["dev"].tolist()
+        cache: dict[tuple[int, int, int], int | None] = {}
+        threads, offsets = rows["thread"].tolist(), rows["offset"].tolist()
+        for i, (ctx, gen, owner) in enumerate(
+            zip(rows["ctx"].tolist(), rows["gen"].tolist(), process.tolist(), strict=True)
+        ):
+            if owner < 0:
+                continue
+            key = (owner, ctx, gen)
+            found = cache.get(key)
+            if found is None and key not in cache:
+                found = self.exact.get(key)
+                if found is None and (owner, ctx) in self.latest and len(self.latest[owner, ctx][1]) == 1:
+                    found = self.latest[owner, ctx][1][0]
+                cache[key] = found
+            if found is None and ctx and (owner, ctx) in self.latest:
+                found = _last(*self.latest[owner, ctx], offsets[i])
+            if found is None:
+                found = self._by_lane(owner, devs[threads[i]], offsets[i])
+            made[i] = -1 if found is None else found
+        if table in _SETUP and self.ends:
+            self._before_complete(table, made)
+        return made
+
+    def _by_lane(self, process: int, dev: int, offset: int) -> int | None:
+        pairs = self.lanes.get((process, dev))
+        if not pairs:
+            return None
+        place = bisect.bisect_right(pairs, (offset, len(self.members))) - 1
+        return pairs[place][1] if place >= 0 else None
+
+    def _before_complete(self, table: str, made: Ints) -> None:
+        """Rows that a COMPLETE without a START follows in the same thread."""
+        rows = self.frame[table]
+        for i, (thread, offset) in enumerate(rows.lists("thread", "offset")):
+            pairs = self.ends.get(thread)
+            if pairs is None or (table == "conn" and rows["conn"][i] == 1):
+                continue
+            place = bisect.bisect_left(pairs, (offset, -1))
+            if place < len(pairs):
+                made[i] = pairs[place][1]
+
+    def of_text(self) -> Ints:
+        """The same for texts, where some kinds belong to the START that follows."""
+        text = self.frame["text"]
+        made = self.of("text")
+        by_process: dict[int, list[tuple[int, int]]] = {}
+        for pairs in self.starts.values():
+            for offset, i in pairs:
+                by_process.setdefault(self.members[i].process, []).append((offset, i))
+        for pairs in by_process.values():
+            pairs.sort()
+        process = self.processes.of(self.frame, text["thread"], text["offset"]).tolist()
+        for row in np.flatnonzero(text.is_word("kind", *BEFORE_START)).tolist():
+            thread, offset = int(text["thread"][row]), int(text["offset"][row])
+            pairs = self.starts.get(thread) or by_process.get(process[row]) or self.ends.get(thread, [])
+            place = bisect.bisect_left(pairs, (offset, -1))
+            if place < len(pairs):
+                made[row] = pairs[place][1]
+        return made
+
+    def of_connections(self, comms: Sequence[Comm], comm_of: Ints) -> Ints:
+        """Members of the rows of `conn`, checked against what the lines print."""
+        rows = self.frame["conn"]
+        made = self.of("conn")
+        if not rows.size:
+            return made
+        process = self.processes.of(self.frame, rows["thread"], rows["offset"])
+        own: dict[int, list[int]] = {}
+        for i, member in enumerate(self.members):
+            own.setdefault(member.process, []).append(i)
+        devices = [self._devices(comm) for comm in comms]
+        received = rows["direction"] == 2
+        mine = np.where(received, rows["peer"], rows["rank"])
+        other = np.where(received, rows["rank"], rows["peer"])
+        other_dev = np.where(received, rows["dev"], rows["peer_dev"])
+        ranks = np.array([member.rank for member in self.members] or [-1], np.int64)
+        sizes = np.array([member.nranks for member in self.members] or [-1], np.int64)
+        base = np.cumsum([0, *(comm.nranks for comm in comms)])
+        flat = np.concatenate(devices) if devices else np.zeros(0, np.int64)
+        placed = made >= 0
+        fits = placed & (ranks[made] == mine) & (other < sizes[made])
+        index = np.where(fits & (other >= 0), base[comm_of[made]] + np.maximum(other, 0), 0) if flat.size else 0
+        known = flat[index] if flat.size else np.full(rows.size, -1, np.int64)
+        fits &= (other < 0) | (known < 0) | (other_dev < 0) | (known == other_dev)
+        answers: dict[tuple[int, int, int, int], list[int]] = {}
+        for row in np.flatnonzero(~fits).tolist():
+            key = (int(process[row]), int(mine[row]), int(other[row]), int(other_dev[row]))
+            if key not in answers:
+                answers[key] = [i for i in own.get(key[0], []) if self._fits(i, key, devices[int(comm_of[i])])]
+            before = [i for i in answers[key] if self.members[i].offset <= int(rows["offset"][row])]
+            made[row] = (before or answers[key] or [-1])[-1]
+        return made
+
+    def _fits(self, i: int, key: tuple[int, int, int, int], devices: Ints) -> bool:
+        _, mine, other, other_dev = key
+        member = self.members[i]
+        if member.rank != mine or other >= member.nranks:
+            return False
+        return other < 0 or other_dev < 0 or other >= len(devices) or devices[other] in (-1, other_dev)
+
+    def _devices(self, comm: Comm) -> Ints:
+        """Number in brackets by communicator rank: NVML index from 2.18 (START lines), packed bus id before."""
+        made = np.full(comm.nranks if comm.nranks > 0 else 0, -1, np.int64)
+        for i in comm.members:
+            member = self.members[i]
+            if 0 <= member.rank < len(made):
+                made[member.rank] = member.nvml_dev if member.started else -1
+        return made
+
+
+def _last(offsets: list[int], which: list[int], offset: int) -> int:
+    return which[max(bisect.bisect_right(offsets, offset) - 1, 0)]

@@ -1,0 +1,138 @@
+"""What a process said of itself: versions, network, HCAs, settings, and the texts that checks read.
+
+Wordings: nccl src/init.cc, src/transport/net_ib*, src/misc/param.cc, src/plugin/*.cc, 2.3 to 2.30.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from topodiag.model.job import Given, Hca, Message, Process
+from topodiag.model.provenance import Origin
+
+Text = tuple[str, str, Origin, int]
+"""Kind, text, place, count."""
+
+_VERSION = re.compile(r"(?:NCCL|RCCL) version\s*:?\s*(\S+)")
+_NUMBER = re.compile(r"(\d{1,12})")
+_HCA = re.compile(r"\[(\d{1,6})\]\s?([^\s:\[\]{}]+):(\d{1,6})?((?:/[A-Za-z0-9]+)+)?")
+_HCA_LONG = re.compile(
+    r"NET/IB\s?: \[(\d{1,6})\] ([^\s:]+):[^\s:]+:(\d{1,6})/(\S+) .*?speed=(\d{1,12})(?:.*?pciPath=(\S+))?"
+)
+_GDR_HCA = re.compile(r"GPU Direct RDMA (Enabled|Disabled) for HCA (\d{1,6}) '([^']*)'")
+_SETTING = re.compile(
+    r"(?:^|\s)((?:NCCL|RCCL|OFI_NCCL)_[A-Z0-9_]+) (?:set by environment to|set from environment to|set to) ?(.*)$"
+)  # noqa: E501
+_INVALID = re.compile(r"Invalid value (.*?) for (NCCL_[A-Z0-9_]+), using default (-?\d+)")
+_CONFIG = re.compile(r"Comm config (.+?) set to (.*)$")
+_BOOTSTRAP = re.compile(r"Bootstrap ?: Using (?:\[0\])?(.+?)\s*$")
+_PLUGIN = re.compile(r"(?:Loaded net plugin|Initialized NET plugin|Loaded external network plugin) (.+?)\s*$")
+_TUNER = re.compile(r"[Uu]sing (?:tuner plugin:? )?'?([^']+?)'?\s*$")
+_OFI = re.compile(r"aws-ofi-nccl\s+(?:v)?(\S+)")
+_MINUS_ONE = "18446744073709551615"
+
+
+def process_of(host: str, pid: int, texts: Sequence[Text]) -> Process:
+    versions: dict[str, str] = {}
+    settings: dict[str, Given] = {}
+    network = bootstrap = ""
+    listed: tuple[Hca, ...] = ()
+    listed_at: Origin | None = None
+    details: dict[str, tuple[int, str]] = {}
+    gdr: dict[str, bool] = {}
+    for kind, text, origin, _ in texts:
+        if kind in ("version", "driver", "net plugin", "tuner", "ofi"):
+            _version(kind, text, versions)
+        elif kind == "network":
+            network = network or text.partition("Using network ")[2].strip()
+        elif kind == "bootstrap" and not bootstrap:
+            found = _BOOTSTRAP.search(text)
+            bootstrap = found[1].split(" [")[0] if found else ""
+        elif kind == "setting":
+            given = _setting(text)
+            if given is not None and given[0] not in settings:
+                settings[given[0]] = Given(given[0], given[1], given[2], origin)
+        elif kind == "config":
+            found = _CONFIG.search(text)
+            if found is not None and found[1] != "Comm name":
+                settings.setdefault(found[1], Given(found[1], found[2].strip(), "application", origin))
+        elif kind == "hcas" and listed_at is None:
+            listed, listed_at = _hcas(text), origin
+        elif kind == "hca":
+            found = _HCA_LONG.search(text)
+            if found is not None:
+                details[found[2]] = (int(found[5]), found[6] or "")
+        elif kind == "gdr hca":
+            found = _GDR_HCA.search(text)
+            if found is not None:
+                gdr[found[3]] = found[1] == "Enabled"
+    hcas = tuple(_enriched(hca, details, gdr, listed_at) for hca in listed)
+    messages = tuple(Message(kind, text, origin, count) for kind, text, origin, count in texts)
+    return Process(host, pid, versions, network, hcas, bootstrap, settings, messages, texts[0][2] if texts else None)
+
+
+def _version(kind: str, text: str, versions: dict[str, str]) -> None:
+    if kind == "version":
+        found = _VERSION.search(text)
+        if found is not None:
+            versions.setdefault("rccl" if text.lstrip().startswith("RCCL") else "nccl", found[1])
+    elif kind == "driver":
+        found = _NUMBER.search(text)
+        if found is not None:
+            versions.setdefault("driver", found[1])
+    elif kind == "net plugin":
+        found = _PLUGIN.search(text)
+        if found is not None and found[1] not in ("IB", "Socket"):
+            versions.setdefault("net plugin", found[1])
+    elif kind == "tuner":
+        found = _TUNER.search(text)
+        if found is not None:
+            versions.setdefault("tuner plugin", found[1])
+    else:
+        found = _OFI.search(text)
+        if found is not None:
+            versions.setdefault("ofi", found[1])
+
+
+@lru_cache(maxsize=65536)
+def version_of(text: str) -> str:
+    found = _VERSION.search(text)
+    return found[1] if found else ""
+
+
+@lru_cache(maxsize=65536)
+def _setting(text: str) -> tuple[str, str, str] | None:
+    """Name, value and how it was given."""
+    found = _INVALID.search(text)
+    if found is not None:
+        return found[2], found[1], "invalid"
+    found = _SETTING.search(text)
+    if found is None:
+        return None
+    name, value = found[1], found[2].strip()
+    if value.endswith(".") and value[:-1].lstrip("-").isdigit():
+        value = value[:-1]
+    return name, "-1" if value == _MINUS_ONE else value, "environment"
+
+
+@lru_cache(maxsize=4096)
+def _hcas(text: str) -> tuple[Hca, ...]:
+    """`[0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB ib0:10.0.0.1<0>`, with merged `[0]={[0] mlx5_0:1/IB, ..}` as it is."""
+    made = []
+    for found in _HCA.finditer(text.partition("; OOB")[0].partition(" ;")[0]):
+        layer = (found[4] or "").strip("/")
+        made.append(Hca(int(found[1]), found[2], int(found[3] or 1), layer))
+    return tuple(made)
+
+
+@lru_cache(maxsize=65536)
+def _enrich(hca: Hca, speed: int | None, path: str, gdr: bool | None) -> Hca:
+    return Hca(hca.index, hca.name, hca.port, hca.link_layer, speed, path, gdr)
+
+
+def _enriched(hca: Hca, details: dict[str, tuple[int, str]], gdr: dict[str, bool], origin: Origin | None) -> Hca:
+    speed, path = details.get(hca.name, (None, ""))
+    made = _enrich(hca, speed, path, gdr.get(hca.name))
+    return Hca(made.index, made.name, made.port, made.link_layer, made.speed_mbps, made.pci_path, made.gdr, origin)
