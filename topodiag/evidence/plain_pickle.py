@@ -21,7 +21,7 @@ class NotPlainError(Exception):
 
 
 def load(data: bytes, max_steps: int = MAX_STEPS) -> object:
-    """The value that the pickle builds. It may share and even contain itself. Raises NotPlainError for anything amiss."""
+    """The value that the pickle builds. It may share parts and even contain itself. Raises NotPlainError."""
     try:
         return _Machine(data).run(max_steps)
     except (IndexError, struct.error):
