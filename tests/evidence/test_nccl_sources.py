@@ -19,6 +19,7 @@ from topodiag.evidence.nccl_log import streams
 from topodiag.evidence.nccl_log.looks import looks, wrong_file
 from topodiag.evidence.nccl_log.sources import MAX_SPANS, complaint, make_plan, make_tasks
 from topodiag.evidence.nccl_log.streams import MAX_LINE_BYTES, Reading, pieces, text_of
+from topodiag.fleet.work import _first_line
 from topodiag.model.errors import InputError
 
 RECORD = b"node1:11:12 [0] NCCL INFO Using network IB\n"
@@ -154,7 +155,7 @@ def test_a_text_without_records_is_named(text: bytes, what: str, command: str) -
 def test_a_bundle_is_sent_to_the_scan(tmp_path: Path) -> None:
     path = tmp_path / "node.tar.gz"
     path.write_bytes(gzip.compress(b"./manifest.json".ljust(257, b"\0") + b"ustar" + bytes(250)))
-    with pytest.raises(InputError, match="a bundle of topodiag .*scan --from"):
+    with pytest.raises(InputError, match=r"a bundle of topodiag .*scan --from"):
         make_plan([str(path)])
 
 
@@ -252,8 +253,6 @@ def _lines(data: bytes) -> list[bytes]:
 def test_spans_share_the_lines_among_them(
     tmp_path_factory: pytest.TempPathFactory, width: int, lines: int, chunk: int
 ) -> None:
-    from topodiag.fleet.work import _first_line
-
     path = tmp_path_factory.getbasetemp() / "spans.log"
     data = b"".join(b"%0*d\n" % (1 + (n * 7) % width, n) for n in range(lines)) + b"unfinished"
     path.write_bytes(data)

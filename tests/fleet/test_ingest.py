@@ -156,7 +156,7 @@ def test_a_cluster_gives_the_same_facts(job: Path, expected: Ingested, monkeypat
 def test_without_a_scheduler_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
     monkeypatch.setattr(dask_engine, "_CONNECT_S", 1)
-    with pytest.raises(TopodiagError, match="no dask scheduler answers at tcp://127.0.0.1:9"):
+    with pytest.raises(TopodiagError, match="no dask scheduler answers at tcp"):
         run_dask([], "tcp://127.0.0.1:9", 1, 1000, lambda _: None)
     monkeypatch.setitem(sys.modules, "dask_jobqueue", None)
     with pytest.raises(TopodiagError, match="pip install dask-jobqueue"):
