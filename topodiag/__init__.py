@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 from topodiag.version import __version__
 
 if TYPE_CHECKING:
-    from topodiag.pipeline import Options, diagnose, live
+    from topodiag.pipeline import LogOptions, Options, diagnose, diagnose_logs, live
 
-__all__ = ["Options", "__version__", "diagnose", "live"]
+__all__ = ["LogOptions", "Options", "__version__", "diagnose", "diagnose_logs", "live"]
+_LAZY = frozenset(__all__) - {"__version__"}
 
 
 def __getattr__(name: str) -> Any:
     """`topodiag.diagnose([...])` for Python users, without making `topodiag --help` pay for it."""
-    if name in ("Options", "diagnose", "live"):
+    if name in _LAZY:
         from topodiag import pipeline  # noqa: PLC0415
 
         return getattr(pipeline, name)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -18,14 +18,20 @@ from topodiag.checks.run import fold, run_checks
 from topodiag.evidence.bundle import MANIFEST, from_memory, open_evidence
 from topodiag.evidence.reader import ReadNode, read_node
 from topodiag.model.errors import InputError
+from topodiag.model.finding import Outcome, Status
+from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
 from topodiag.writing import check_new_folder, check_writable, replacing
 
 if TYPE_CHECKING:
+    from topodiag.model.job import FlightRecord, Job
     from topodiag_probes.bundle import Bundle
 
 Progress = Callable[[str, str, float], None]
 """Called from several threads with `start` or `done`, a probe's name, and its seconds."""
+
+Read = Callable[[int, int], None]
+"""Called with the bytes of logs that were read so far, and with those there are (0: not known)."""
 
 FIXTURE_PREFIX = "fixture:"
 ARCHIVE = (".tar.gz", ".tgz")
@@ -40,6 +46,25 @@ class Options:
     sample_s: float = 0.0
     save: str | None = None
     redact: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """How to read logs. `workers`: processes (None: all cores); `dask`: a scheduler's address, `local` or `slurm`;
+    `chunk`: bytes per shard (None: the usual). `tp` .. `ep` and `order` are the declared layout of the job, 0 and ""
+    where it is not declared. `flight` are dumps of torch's flight recorder; `save` is where the facts go (Parquet)."""
+
+    workers: int | None = None
+    dask: str | None = None
+    chunk: int | None = None
+    tp: int = 0
+    pp: int = 0
+    dp: int = 0
+    cp: int = 0
+    ep: int = 0
+    order: str = ""
+    flight: tuple[str, ...] = ()
+    save: str | None = None
 
 
 def diagnose(paths: Sequence[str], *, options: Options | None = None) -> Result:
@@ -71,6 +96,55 @@ def live(*, options: Options | None = None, on_progress: Progress | None = None)
         _save(bundle, chosen.save)
     evidence = from_memory("live", bundle.manifest, bundle.files)
     return _judge([read_node(evidence)])
+
+
+def diagnose_logs(
+    paths: Sequence[str], *, options: LogOptions | None = None, on_progress: Read | None = None
+) -> Result:
+    """Rebuild jobs from NCCL logs (files, folders, globs, `-`, saved facts) and diagnose them. Raises InputError."""
+    from topodiag.checks.run import run_job_checks  # noqa: PLC0415 - numpy and pyarrow from here on
+    from topodiag.evidence.nccl_log.facts import save  # noqa: PLC0415
+    from topodiag.evidence.nccl_log.layout import Layout  # noqa: PLC0415
+    from topodiag.evidence.nccl_log.rebuild import rebuild  # noqa: PLC0415
+    from topodiag.evidence.nccl_log.sources import CHUNK_BYTES  # noqa: PLC0415
+    from topodiag.fleet.ingest import ingest  # noqa: PLC0415
+
+    chosen = options or LogOptions()
+    if chosen.save is not None:
+        check_writable(chosen.save)
+    found = ingest(
+        paths,
+        workers=chosen.workers,
+        dask=chosen.dask,
+        chunk=chosen.chunk or CHUNK_BYTES,
+        on_progress=on_progress,
+        stdin=_stdin() if "-" in paths else None,
+    )
+    if chosen.save is not None:
+        with replacing(chosen.save) as stream:
+            save(stream, found.facts, found.files)
+    layout = None
+    if any((chosen.tp, chosen.pp, chosen.dp, chosen.cp, chosen.ep, chosen.order)):
+        layout = Layout(chosen.tp or 1, chosen.pp or 1, chosen.dp, chosen.cp or 1, chosen.ep or 1)
+        layout = replace(layout, order=chosen.order) if chosen.order else layout
+    jobs = rebuild(found.facts, found.files, layout)
+    gaps = [NotObserved("part of the input", note) for note in found.notes]
+    flight = tuple(dict.fromkeys((*found.flight, *chosen.flight)))
+    if flight:
+        from topodiag.evidence.flight_recorder import read_flight  # noqa: PLC0415
+
+        records, problems = read_flight(flight)
+        jobs = _with_flight(jobs, tuple(records))
+        gaps += [NotObserved("part of the flight recorder", str(problem)) for problem in problems]
+    outcomes = run_job_checks(jobs)
+    return Result(
+        inputs=found.inputs,
+        outcomes=outcomes,
+        findings=fold(outcomes),
+        not_observed=tuple(dict.fromkeys((*gaps, *_not_logged(jobs, outcomes)))),
+        unread=found.unread,
+        jobs=jobs,
+    )
 
 
 def fixtures() -> tuple[str, ...]:
@@ -123,6 +197,41 @@ def _save(bundle: Bundle, path: str) -> None:
         raise InputError(path, f"cannot be written: {error.strerror or error}", hint="it is not whole") from None
 
 
+def _with_flight(jobs: tuple[Job, ...], records: tuple[FlightRecord, ...]) -> tuple[Job, ...]:
+    """The records at the last job that has such ranks: dumps are of the run that died. Without logs they are a job."""
+    from topodiag.model.job import Job, no_connections  # noqa: PLC0415
+
+    if not records:
+        return jobs
+    most = max(record.rank for record in records)
+    at = next((number for number in reversed(range(len(jobs))) if jobs[number].world_size > most), None)
+    if at is not None:
+        return (*jobs[:at], replace(jobs[at], flight=records), *jobs[at + 1 :])
+    size = max(most + 1, *(len(ranks) for record in records for ranks in record.groups.values()), 0)
+    return (*jobs, Job("flight recorder", size, (), (), (), no_connections(), (), flight=records))
+
+
+ONCE = ("INIT", "ENV", "NET", "GRAPH", "TUNING")
+"""Subsystems that print something in every run that has them on, so that silence says that they were off."""
+
+
+def _not_logged(jobs: Sequence[Job], outcomes: Sequence[Outcome]) -> list[NotObserved]:
+    """What no line tells because its subsystem was off, and what to set next time."""
+    from topodiag.report.debug_settings import HANG, SUBSYSTEMS, subsystems_for  # noqa: PLC0415
+
+    made: list[NotObserved] = []
+    for job in jobs:
+        if not job.processes:
+            continue
+        hang = any(o.check == "JOB006" and o.status is Status.UNKNOWN and o.node == job.name for o in outcomes)
+        wanted = subsystems_for("full" if hang and job.events and HANG not in job.subsystems else "recommended")
+        why = f"not logged: set NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS={wanted} next time (topodiag env prints all of it)"
+        made += [NotObserved(f"{name}: {SUBSYSTEMS[name]}", why) for name in ONCE if name not in job.subsystems]
+        if wanted.endswith(HANG):
+            made.append(NotObserved(f"{HANG}: which rank entered which operation", why))
+    return made
+
+
 def _judge(read: Sequence[ReadNode]) -> Result:
     nodes = tuple(each.node for each in read)
     outcomes = run_checks(nodes)
@@ -136,4 +245,4 @@ def _judge(read: Sequence[ReadNode]) -> Result:
     )
 
 
-__all__ = ["Options", "diagnose", "fixture_path", "fixtures", "live"]
+__all__ = ["LogOptions", "Options", "diagnose", "diagnose_logs", "fixture_path", "fixtures", "live"]

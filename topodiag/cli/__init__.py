@@ -12,6 +12,8 @@ from topodiag.version import __version__
 
 _COMMANDS = {
     "scan": ("scan:scan", "Diagnose this node, or captured evidence."),
+    "logs": ("logs:logs", "Rebuild a job from its NCCL logs, and diagnose its communication."),
+    "env": ("env:env", "Print the debug settings for the next run."),
     "explain": ("explain:explain", "Say what a check finds, why it matters and how to fix it."),
     "checks": ("checks:checks", "List all checks."),
     "fixtures": ("fixtures:fixtures", "List the captured machines that ship with topodiag."),

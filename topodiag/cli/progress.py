@@ -10,13 +10,13 @@ from threading import Lock
 from topodiag.cli.terminal import is_terminal, style_for
 from topodiag.report.text import clean
 
-Progress = Callable[[str, str, float], None]
+Tell = Callable[[str, str, float], None]
 SHOWN = 4
 """Names on the line; with so many running, more would only flicker."""
 
 
 @contextmanager
-def spinner(*, color: str, ascii_only: bool, quiet: bool) -> Iterator[Progress | None]:
+def spinner(*, color: str, ascii_only: bool, quiet: bool) -> Iterator[Tell | None]:
     """A callback for the collector's threads; None when nobody watches."""
     if quiet or not is_terminal(sys.stderr):
         yield None
@@ -47,5 +47,37 @@ def spinner(*, color: str, ascii_only: bool, quiet: bool) -> Iterator[Progress |
                     running.pop(probe, None)
                     finished += 1
                 status.update(line())
+
+        yield tell
+
+
+@contextmanager
+def reading(*, color: str, ascii_only: bool, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """A callback for bytes read and bytes in all (0: not known): a bar with MB/s and the time left."""
+    if quiet or not is_terminal(sys.stderr):
+        yield None
+        return
+    from rich.console import Console  # noqa: PLC0415 - only for someone who watches
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    style = style_for(sys.stderr, color=color, ascii_only=ascii_only)
+    console = Console(stderr=True, no_color=not style.color, highlight=False, markup=False, emoji=False)
+    words = TextColumn("{task.description}")
+    columns = [words, DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn(elapsed_when_finished=True)]
+    if not style.ascii:
+        columns.insert(1, BarColumn(bar_width=None))
+    with Progress(*columns, console=console, transient=True, refresh_per_second=5) as bar:
+        task = bar.add_task("reading logs", total=None)
+
+        def tell(done: int, total: int) -> None:
+            ended = 0 < total <= done
+            bar.update(task, completed=done, total=total or None, description="judging" if ended else "reading logs")
 
         yield tell

@@ -49,7 +49,7 @@ def document(result: Result) -> Json:
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "topodiag", "version": __version__},
         "inputs": [_input(piece) for piece in result.inputs],
-        "facts": {"nodes": [_node(node) for node in result.nodes]},
+        "facts": {"nodes": [_node(node) for node in result.nodes], "jobs": _jobs(result)},
         "findings": [_finding(finding) for finding in result.findings],
         "outcomes": [_outcome(outcome) for outcome in result.outcomes],
         "not_observed": [_gap(gap) for gap in gaps_of(result)],
@@ -59,6 +59,14 @@ def document(result: Result) -> Json:
             for line in result.unread[:MAX_UNREAD]
         ],
     }
+
+
+def _jobs(result: Result) -> list[Json]:
+    if not result.jobs:
+        return []
+    from topodiag.report.job_json import job_facts  # noqa: PLC0415 - numpy, which a scan never needs
+
+    return [job_facts(job) for job in result.jobs]
 
 
 def _finite(value: Any) -> Any:

@@ -28,7 +28,11 @@ class Table(Report):
 
     def render(self, result: Result, stream: TextIO, style: Style) -> None:
         page = Page(style)
-        if not result.nodes:
+        if result.jobs:
+            from topodiag.report.job_table import draw_jobs  # noqa: PLC0415 - numpy, which a scan never needs
+
+            draw_jobs(page, result)
+        elif not result.nodes:
             page.add(page.text(("?", "unknown"), " "), ("no machine was found in the evidence", "unknown"))
         many = len(result.nodes) > NODES_DRAWN and not style.verbose
         for node in result.nodes:
@@ -36,7 +40,7 @@ class Table(Report):
             draw_header(page, result, node)
             if not (many or style.quiet):
                 _draw_machine(page, result, node)
-        draw_findings(page, result.findings, several_nodes=len(result.nodes) > 1)
+        draw_findings(page, result.findings, several_nodes=len(result.nodes) > 1 or bool(result.jobs))
         if not style.quiet:
             draw_gaps(page, result)
         print_page(page, stream)

@@ -1,0 +1,25 @@
+"""`topodiag env`: the debug settings for the next run, in the words of the launcher."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+FORMATS = ("sh", "slurm", "mpirun", "k8s", "json")
+
+
+@click.command()
+@click.option("--format", "format_", type=click.Choice(FORMATS), default="sh", show_default=True, help="For whom.")
+@click.option("--quick", "level", flag_value="quick", help="Less to read: communicators, settings, network and rings.")
+@click.option("--full", "level", flag_value="full", help="For hangs: every operation too, and a topology dump.")
+@click.option("--folder", metavar="DIR", default="", help="Where the files go; it must exist on every node.")
+def env(format_: str, level: str | None, folder: str) -> None:
+    """Print the debug settings that make the next run's logs answer every check.
+
+    For a shell: eval "$(topodiag env)", then start the job and give its logs to `topodiag logs`.
+    """
+    from topodiag.report.debug_settings import WRITERS, debug_settings  # noqa: PLC0415
+
+    lines = WRITERS[format_](debug_settings(level or "recommended", folder))
+    sys.stdout.write("\n".join(lines) + "\n")

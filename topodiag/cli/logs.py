@@ -1,0 +1,220 @@
+"""`topodiag logs`: rebuild a job from its NCCL logs, print what it was and what was wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from topodiag.cli.errors import CLEAN, FOUND, Outcome
+
+if TYPE_CHECKING:
+    from topodiag.model.result import Result
+
+_PLACE = click.Path(readable=False)
+FORMATS = ("table", "json")
+FAIL_ON = ("info", "warning", "error", "never")
+TABLES = ("ranks", "comms", "connections", "rings", "events", "settings", "choices", "findings", "unread")
+VIEWS = ("ranks", "comms", "rings", "transports", "errors")
+_GROUPS: dict[str, tuple[str, ...]] = {
+    "Views, instead of summary and findings": (*VIEWS, "unread"),
+    "Layout of the job, for the roles of communicators": ("tp", "pp", "dp", "cp", "ep", "order"),
+    "Reading": ("flight", "workers", "dask", "save"),
+    "Output": ("format_", "csv_", "parquet", "output", "fail_on", "color", "ascii_only", "width", "quiet", "verbose"),
+}
+
+
+class _Count(click.IntRange):
+    """A range whose bounds are told by the error alone: in the help they would be noise."""
+
+    def _describe_range(self) -> str:
+        return ""
+
+
+class GroupedCommand(click.Command):
+    """A command whose help lists its options under headings."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        records = {
+            param.name: record
+            for param in self.get_params(ctx)
+            if isinstance(param, click.Option) and (record := param.get_help_record(ctx))
+        }
+        for title, names in _GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([records.pop(name) for name in names if name in records])
+        if records:
+            with formatter.section("Other"):
+                formatter.write_dl(list(records.values()))
+
+
+def _size(name: str, what: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return click.option(f"--{name}", type=_Count(1, 1 << 20), metavar="N", help=what)
+
+
+@click.command(cls=GroupedCommand)
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=_PLACE)
+@click.option("--ranks", is_flag=True, help="Which rank ran where: host, process, GPU, NICs.")
+@click.option("--comms", is_flag=True, help="Every communicator: members, role, channels, connections.")
+@click.option("--rings", is_flag=True, help="The ring of each channel, with the transport of each hop.")
+@click.option("--transports", is_flag=True, help="What each pair of nodes talks over.")
+@click.option("--errors", is_flag=True, help="What went wrong, in the order of time.")
+@click.option("--unread", is_flag=True, help="Shapes of records that were not understood.")
+@_size("tp", "Tensor-parallel size.")
+@_size("pp", "Pipeline-parallel size.")
+@_size("dp", "Data-parallel size (default: what the others leave).")
+@_size("cp", "Context-parallel size.")
+@_size("ep", "Expert-parallel size.")
+@click.option("--order", metavar="DIMS", default="", help="Which dimension varies fastest, as tp-cp-ep-dp-pp.")
+@click.option(
+    "--flight", metavar="PATH", type=_PLACE, multiple=True, help="Dumps of torch's flight recorder. May be repeated."
+)
+@click.option("--workers", type=_Count(1, 4096), metavar="N", help="Processes that read (default: all cores).")
+@click.option("--dask", metavar="WHERE", help="Read on a dask cluster: its address, local or slurm.")
+@click.option("--save", metavar="FILE", type=_PLACE, help="Keep the facts (Parquet); `topodiag logs FILE` goes on.")
+@click.option("--format", "format_", type=click.Choice(FORMATS), help="Output format (default table).")
+@click.option("--csv", "csv_", type=click.Choice(TABLES), metavar="TABLE", help=f"As CSV, one of {', '.join(TABLES)}.")
+@click.option("--parquet", type=click.Choice(TABLES), metavar="TABLE", help="The same as Parquet, to --output.")
+@click.option("--output", metavar="FILE", type=_PLACE, help="Write to a file instead of standard output.")
+@click.option(
+    "--fail-on", type=click.Choice(FAIL_ON), default="error", show_default=True, help="Exit 1 from this severity on."
+)
+@click.option(
+    "--color", type=click.Choice(("auto", "always", "never")), default="auto", show_default=True, help="Colour."
+)
+@click.option("--ascii", "ascii_only", is_flag=True, help="Only ASCII characters.")
+@click.option("--width", type=_Count(40, 400), metavar="N", help="Columns (default: the terminal's, else 80).")
+@click.option("--quiet", "-q", is_flag=True, help="Only the verdict and the findings; no progress.")
+@click.option("--verbose", "-v", count=True, help="Fold nothing away.")
+@click.pass_obj
+def logs(  # noqa: PLR0917 - one parameter per option
+    reached: Outcome,
+    paths: tuple[str, ...],
+    ranks: bool,
+    comms: bool,
+    rings: bool,
+    transports: bool,
+    errors: bool,
+    unread: bool,
+    tp: int | None,
+    pp: int | None,
+    dp: int | None,
+    cp: int | None,
+    ep: int | None,
+    order: str,
+    flight: tuple[str, ...],
+    workers: int | None,
+    dask: str | None,
+    save: str | None,
+    format_: str | None,
+    csv_: str | None,
+    parquet: str | None,
+    output: str | None,
+    fail_on: str,
+    color: str,
+    ascii_only: bool,
+    width: int | None,
+    quiet: bool,
+    verbose: int,
+) -> None:
+    """Rebuild a job from its NCCL logs and say what is wrong with its communication.
+
+    PATH is a log, a folder, a pattern, - for standard input, or facts that --save kept; .gz and .zst are unpacked.
+    `topodiag env` prints the settings that make a job write such logs.
+    """
+    chosen_views = tuple(name for name, on in zip(VIEWS, (ranks, comms, rings, transports, errors), strict=True) if on)
+    _refuse(bool(chosen_views) or unread, format_, csv_, parquet, output, paths)
+    from topodiag.cli.progress import reading  # noqa: PLC0415 - heavy from here on
+    from topodiag.pipeline import LogOptions, diagnose_logs  # noqa: PLC0415
+    from topodiag.writing import check_writable  # noqa: PLC0415
+
+    if output not in {None, "-"}:
+        check_writable(str(output))
+    options = LogOptions(
+        workers=workers,
+        dask=dask,
+        tp=tp or 0,
+        pp=pp or 0,
+        dp=dp or 0,
+        cp=cp or 0,
+        ep=ep or 0,
+        order=order,
+        flight=flight,
+        save=save,
+    )
+    with reading(color=color, ascii_only=ascii_only, quiet=quiet) as tell:
+        result = diagnose_logs(paths, options=options, on_progress=tell)
+    reached.code = _verdict(result, fail_on)
+    if parquet is not None:
+        _write_parquet(parquet, result, str(output))
+        return
+    _write(
+        result,
+        output,
+        views=chosen_views,
+        unread=unread,
+        format_=format_ or "table",
+        csv_=csv_,
+        style={"color": color, "ascii_only": ascii_only, "width": width, "verbose": verbose, "quiet": quiet},
+    )
+
+
+def _refuse(  # noqa: PLR0917 - what excludes what
+    viewed: bool, format_: str | None, csv_: str | None, parquet: str | None, output: str | None, paths: Sequence[str]
+) -> None:
+    outputs = [name for name, on in (("--csv", csv_), ("--parquet", parquet), ("--format", format_)) if on]
+    if len(outputs) > 1:
+        raise click.UsageError(f"{' and '.join(outputs)} exclude each other.")
+    if viewed and (csv_ or parquet or format_ == "json"):
+        raise click.UsageError(f"{outputs[0]} takes no views; for a table of one: --csv ranks.")
+    if parquet is not None and output in {None, "-"}:
+        raise click.UsageError("--parquet needs --output FILE.")
+    if paths.count("-") > 1:
+        raise click.UsageError("Standard input can be read only once.")
+
+
+def _write_parquet(table: str, result: Result, output: str) -> None:
+    from topodiag.report.job_rows import write_parquet  # noqa: PLC0415
+    from topodiag.writing import replacing  # noqa: PLC0415
+
+    with replacing(output) as stream:
+        write_parquet(table, result, stream)
+
+
+def _write(
+    result: Result,
+    output: str | None,
+    *,
+    views: tuple[str, ...],
+    unread: bool,
+    format_: str,
+    csv_: str | None,
+    style: dict[str, object],
+) -> None:
+    from topodiag.cli.output import opened  # noqa: PLC0415
+    from topodiag.cli.terminal import style_for  # noqa: PLC0415
+    from topodiag.report.registry import report  # noqa: PLC0415
+
+    with opened(output) as stream:
+        if csv_ is not None:
+            from topodiag.report.job_rows import write_csv  # noqa: PLC0415
+
+            write_csv(csv_, result, stream)
+        else:
+            made = report(format_)
+            if format_ == "table":
+                from topodiag.report.job_table import JobTable  # noqa: PLC0415
+
+                made = JobTable(views, unread=unread)
+            made.render(result, stream, style_for(stream, **style))  # type: ignore[arg-type]
+        stream.flush()
+
+
+def _verdict(result: Result, fail_on: str) -> int:
+    """The exit code that the findings call for."""
+    if fail_on == "never" or result.worst is None:
+        return CLEAN
+    from topodiag.model.finding import Severity  # noqa: PLC0415
+
+    return FOUND if result.worst >= Severity[fail_on.upper()] else CLEAN

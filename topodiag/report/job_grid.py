@@ -1,0 +1,66 @@
+"""Tables of a job that fit the page: columns give way, then go, before a line would be too long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from topodiag.report.text import Page, Part
+
+_GAP = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One column. `least` columns are kept when it must give way (0: it never does); the column with the highest
+    `drop` goes first when all have given way (0: it stays)."""
+
+    title: str
+    right: bool = False
+    least: int = 0
+    drop: int = 0
+
+
+def draw_grid(page: Page, fields: Sequence[Field], rows: Sequence[Sequence[Part]], indent: int = 2) -> None:
+    """Heading and rows. A column whose cells are all empty is left out."""
+    cells = [[page.text(cell) for cell in row] for row in rows]
+    kept = [i for i in range(len(fields)) if any(row[i].plain for row in cells)]
+    widths = {i: max(len(fields[i].title), *(row[i].cell_len for row in cells)) for i in kept}
+    room = page.width - indent
+    while kept and (over := _total(widths, kept) - room) > 0:
+        over = _shrink(fields, widths, kept, over)
+        if over <= 0:
+            break
+        goes = max(kept, key=lambda i: (fields[i].drop, i))
+        if fields[goes].drop == 0:
+            break
+        kept.remove(goes)
+    heading: list[Text] = [page.text((fields[i].title, "dim")) for i in kept]
+    for line in ([heading] if kept else []) + [[row[i] for i in kept] for row in cells]:
+        made = Text(" " * indent, no_wrap=True)
+        for at, (i, cell) in enumerate(zip(kept, line, strict=True)):
+            short = page.cut(cell, widths[i])
+            blank = " " * (widths[i] - short.cell_len)
+            made.append(" " * _GAP if at else "")
+            made.append(blank if fields[i].right else "")
+            made.append_text(short)
+            made.append("" if fields[i].right else blank)
+        made.rstrip()
+        page.lines.append(page.cut(made, page.width))
+
+
+def _total(widths: dict[int, int], kept: Sequence[int]) -> int:
+    return sum(widths[i] for i in kept) + _GAP * (len(kept) - 1)
+
+
+def _shrink(fields: Sequence[Field], widths: dict[int, int], kept: Sequence[int], over: int) -> int:
+    """Take columns from the widest that can give way, one by one; how much is still too much."""
+    while over > 0:
+        able = [i for i in kept if fields[i].least and widths[i] > max(fields[i].least, len(fields[i].title))]
+        if not able:
+            return over
+        widths[max(able, key=lambda i: widths[i])] -= 1
+        over -= 1
+    return over

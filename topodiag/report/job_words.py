@@ -1,0 +1,128 @@
+"""What the views of a job say alike: ranks and hosts folded, transports in short, times."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from topodiag.model.cpulist import format_cpulist
+from topodiag.model.finding import Finding
+from topodiag.model.job import Communicator, Job
+from topodiag.model.result import Result
+from topodiag.report.words import fold_hosts
+
+_TIME_MAX = 253_402_300_799
+"""The last second of the year 9999: what datetime can say."""
+
+
+def spell_ranks(ranks: Iterable[int], most: int = 12) -> str:
+    """`0-7,16`; long lists of ranges are cut with what is left counted."""
+    known = sorted({int(rank) for rank in ranks if rank >= 0})
+    ranges = format_cpulist(known).split(",") if known else []
+    step = _step(known)
+    if step > 1 and len(known) > 2:
+        return f"{known[0]}-{known[-1]}:{step}"
+    if len(ranges) > most:
+        return f"{','.join(ranges[:most])} … ({len(known)} in all)"
+    return ",".join(ranges)
+
+
+def _step(known: Sequence[int]) -> int:
+    """The distance of ranks that are all equally far apart, 0 where they are not."""
+    gaps = {b - a for a, b in pairwise(known)}
+    return gaps.pop() if len(gaps) == 1 else 0
+
+
+def spell_hosts(hosts: Sequence[str], most: int = 100) -> str:
+    words = fold_hosts([host for host in hosts if host])
+    return words if len(words) <= most else words[: most - 1] + "…"
+
+
+def bare_transport(label: str) -> str:
+    """`NET/IB/3/GDRDMA/Shared` as `NET/IB`: without device, GPUDirect RDMA and sharing of connections."""
+    return "/".join(part for part in label.split("/") if not (part.isdigit() or part.startswith(("GDRDMA", "Shared"))))
+
+
+def uses_gdr(label: str) -> bool:
+    return any(part.startswith("GDRDMA") for part in label.split("/"))
+
+
+def is_net(label: str) -> bool:
+    return label.startswith(("NET/", "COLLNET/"))
+
+
+def short_transport(label: str) -> str:
+    """`P2P/CUMEM/read` as `P2P`, `NET/IB/3/GDRDMA` as `IB+GDR`: for a cell."""
+    parts = bare_transport(label).split("/")
+    word = parts[1] if parts[0] == "NET" and len(parts) > 1 else parts[0]
+    return f"{word}+GDR" if uses_gdr(label) else word
+
+
+def transports_by(transports: Mapping[str, int], key: object = bare_transport) -> dict[str, int]:
+    """Lines by bare transport, the most used first."""
+    assert callable(key)  # noqa: S101 - a function of this module
+    counted: Counter[str] = Counter()
+    for label, count in transports.items():
+        counted[key(label)] += int(count)
+    return dict(sorted(counted.items(), key=lambda item: (-item[1], item[0])))
+
+
+def gdr_of(communicator: Communicator) -> bool | None:
+    """Whether all network connections use GPUDirect RDMA; None without any."""
+    over_net = [label for label in communicator.transports if is_net(label)]
+    if over_net:
+        return all(uses_gdr(label) for label in over_net)
+    return None
+
+
+def algorithms_of(communicator: Communicator) -> tuple[str, ...]:
+    return tuple(sorted({choice.algorithm for choice in communicator.choices}))
+
+
+def name_of(communicator: Communicator) -> str:
+    return communicator.name or communicator.role.value
+
+
+def spell_channels(communicator: Communicator) -> str:
+    """`16 coll, 16 nvls, 16 p2p`; what is zero or was not printed is left out."""
+    counts = communicator.channels
+    words = [("coll", counts.coll), ("collnet", counts.collnet), ("nvls", counts.nvls), ("p2p", counts.p2p)]
+    return ", ".join(f"{count} {word}" for word, count in words if count > 0)
+
+
+def seconds(value: float) -> str:
+    """`1.52 s`, `31 ms`; "" for NaN."""
+    if not np.isfinite(value):
+        return ""
+    return f"{value:.2f} s" if value >= 0.1 else f"{value * 1000:.0f} ms"
+
+
+def median(values: npt.NDArray[np.float64]) -> float:
+    found = values[np.isfinite(values)]
+    return float(np.median(found)) if found.size else float("nan")
+
+
+def clock(ts: float | None, *, date: bool = False) -> str:
+    """`13:05:07.250` in the log's own zone; "" without a time."""
+    if ts is None or not 0 <= ts <= _TIME_MAX:
+        return ""
+    when = datetime.fromtimestamp(ts, UTC)
+    text = when.strftime("%Y-%m-%d %H:%M:%S" if date else "%H:%M:%S")
+    return f"{text}.{when.microsecond // 1000:03d}" if when.microsecond else text
+
+
+def findings_of_job(result: Result, job: Job) -> tuple[Finding, ...]:
+    """What the checks found in this job; all of them where there is one job."""
+    if len(result.jobs) == 1:
+        return result.findings
+    return tuple(finding for outcome in result.outcomes if outcome.node == job.name for finding in outcome.findings)
+
+
+def host_of(job: Job, world_rank: int) -> str:
+    rank = job.by_rank.get(world_rank)
+    return rank.host if rank else ""
