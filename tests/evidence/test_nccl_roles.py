@@ -186,6 +186,10 @@ def test_a_layout_that_does_not_fit_is_refused(layout: Layout) -> None:
     assert "\n" not in str(refusal.value)
 
 
+def test_a_layout_is_no_complaint_where_the_size_of_the_job_is_unknown() -> None:
+    assert roles([Communicator(0, 2, np.array([0, 1]))], -1, Layout(tp=8)) == [(Role.OTHER, LOW)]
+
+
 @given(st.lists(st.lists(st.integers(-1, 15), min_size=1, max_size=16), max_size=8), st.integers(-1, 20))
 @settings(max_examples=100, deadline=None)
 def test_any_groups_get_a_role_and_a_reason(members: list[list[int]], world: int) -> None:

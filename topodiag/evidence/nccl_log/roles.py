@@ -55,7 +55,8 @@ def assign_roles(
 ) -> tuple[Communicator, ...]:
     """The communicators with their roles. `rank_hosts`: world rank to host; `described`: torch's description of a
     process group by its world ranks, ascending. Raises LayoutError for a layout that does not make `world_size`."""
-    groups = LayoutGroups(layout, world_size) if layout is not None else None
+    # A log that never says how many ranks there are can contradict no layout, nor confirm one.
+    groups = LayoutGroups(layout, world_size) if layout is not None and world_size > 0 else None
     guesses = _guess(communicators, world_size, rank_hosts)
     assigned = []
     for number, each in enumerate(communicators):
