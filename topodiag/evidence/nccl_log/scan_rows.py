@@ -1,0 +1,95 @@
+"""Tables of facts from columns of 64-bit numbers: texts as codes, floats as their bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from topodiag.evidence.nccl_log.facts import SCHEMAS
+from topodiag.evidence.nccl_log.scan_bytes import group
+
+Ints = npt.NDArray[np.int64]
+Columns = dict[str, Ints]
+PLACE = ("thread", "ctx", "offset", "line", "count")
+"""Columns of all rows while a shard is read; ctx is a code that stands for ctx and gen."""
+
+_MASKED = frozenset({"conn", "ring", "tree"})
+
+
+class Texts:
+    """Codes of texts."""
+
+    def __init__(self) -> None:
+        self._codes: dict[str, int] = {}
+
+    def code(self, text: str) -> int:
+        return self._codes.setdefault(text, len(self._codes))
+
+    def array(self) -> pa.Array:
+        return pa.array(list(self._codes), pa.string())
+
+
+def bits(value: Any, texts: Texts) -> int:
+    """A value of a cell as a signed 64-bit number."""
+    if isinstance(value, str):
+        return texts.code(value)
+    if isinstance(value, float):
+        return int(np.float64(value).view(np.int64))
+    return int(np.uint64(value).view(np.int64)) if value >= 1 << 63 else int(value)
+
+
+def together(parts: list[Columns], names: tuple[str, ...]) -> Columns:
+    if not parts:
+        return {name: np.zeros(0, dtype=np.int64) for name in names}
+    return {name: np.concatenate([part[name] for part in parts]) for name in names}
+
+
+def matrix(columns: Columns, names: list[str]) -> npt.NDArray[np.uint64]:
+    if not names:
+        return np.zeros((0, 0), dtype=np.uint64)
+    return np.stack([columns[name] for name in names]).view(np.uint64)
+
+
+def in_order(columns: Columns) -> Columns:
+    order = np.argsort(columns["offset"], kind="stable")
+    return {name: values[order] for name, values in columns.items()}
+
+
+def merged(name: str, columns: Columns) -> Columns:
+    """Equal rows as one, with the first place; `columns` in any order."""
+    if not len(columns["thread"]):
+        return columns
+    columns = in_order(columns)
+    apart = {"offset", "line", "count"} | ({"channels"} if name in _MASKED else set())
+    order, starts = group(matrix(columns, [each for each in columns if each not in apart]))
+    first = order[starts]
+    made = {each: values[first] for each, values in columns.items()}
+    made["count"] = np.add.reduceat(columns["count"][order], starts)
+    if name in _MASKED:
+        made["channels"] = np.bitwise_or.reduceat(columns["channels"][order], starts)
+    return made
+
+
+def table(name: str, columns: Columns, contexts: tuple[Ints, Ints], texts: pa.Array) -> pa.Table:
+    """The table of these rows; `contexts` are ctx and gen by code."""
+    columns = dict(columns)
+    codes = columns.get("ctx")
+    if codes is not None:
+        columns["ctx"], columns["gen"] = contexts[0][codes], contexts[1][codes]
+    order = np.lexsort((columns["offset"], columns["thread"]))
+    schema = SCHEMAS[name]
+    return pa.table({field.name: _column(columns[field.name][order], field.type, texts) for field in schema}, schema)
+
+
+def _column(values: Ints, kind: pa.DataType, texts: pa.Array) -> pa.Array:
+    if pa.types.is_dictionary(kind):
+        used, codes = np.unique(values, return_inverse=True)
+        return pa.DictionaryArray.from_arrays(pa.array(codes.reshape(-1), pa.int32()), texts.take(pa.array(used)))
+    if pa.types.is_floating(kind):
+        return pa.array(values.view(np.float64), kind)
+    if pa.types.is_uint64(kind):
+        return pa.array(values.view(np.uint64), kind)
+    return pa.array(values, pa.int64()).cast(kind)
