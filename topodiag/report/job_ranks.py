@@ -7,7 +7,7 @@ import numpy as np
 from topodiag.model.job import Communicator, Job
 from topodiag.report.findings import fold_labels
 from topodiag.report.job_grid import Field, draw_grid
-from topodiag.report.job_words import name_of, seconds, spell_channels, spell_hosts, spell_ranks, transports_by
+from topodiag.report.job_words import name_of, seconds, spell_channels, spell_connections, spell_hosts, spell_ranks
 from topodiag.report.marks import more
 from topodiag.report.text import Page, Part
 
@@ -63,8 +63,8 @@ def draw_comms(page: Page, job: Job) -> None:
     rows: list[list[Part]] = [_comm_row(comm) for comm in shown]
     fields = (
         Field("#", right=True), Field("name", least=10), Field("ranks", right=True), Field("members", least=12),
-        Field("nodes", least=5), Field("of", right=True, drop=2), Field("channels", least=8, drop=1),
-        Field("connections", least=16), Field("init"), Field("role by", least=10, drop=3),
+        Field("nodes", right=True), Field("on", least=11, drop=4), Field("of", right=True, drop=2),
+        Field("channels", drop=1), Field("connections", least=16), Field("init"), Field("role by", least=10, drop=3),
     )  # fmt: skip
     if rows:
         draw_grid(page, fields, rows)
@@ -86,10 +86,11 @@ def _comm_row(comm: Communicator) -> list[Part]:
         (name_of(comm) or "?") + (f" {comm.color}" if comm.color >= 0 and comm.parent >= 0 else ""),
         str(comm.nranks),
         spell_ranks(comm.ranks, 6) + (f" +{unseen} unseen" if unseen else ""),
-        spell_hosts(comm.hosts, 40) or (str(comm.nodes) if comm.nodes > 0 else "?"),
+        str(comm.nodes if comm.nodes > 0 else len(comm.hosts) or "?"),
+        spell_hosts(comm.hosts, 40),
         str(comm.parent) if comm.parent >= 0 else "",
         spell_channels(comm),
-        ", ".join(f"{name} {count}" for name, count in transports_by(comm.transports).items()),
+        spell_connections(comm.transports),
         state,
         f"{comm.role_why} ({comm.role_sure} confidence)" if comm.role_why else "",
     ]

@@ -14,6 +14,8 @@ from topodiag.report.text import Page, Part
 COMMS_SHOWN = 6
 HOSTS_SHOWN = 8
 LINES_SHOWN = 16
+UNSAID = "?"
+"""The transport of a hop that no line tells: NCCL 2.22 and later connect when an operation first needs it."""
 
 _Hops = dict[tuple[int, int], list[tuple[int, str, int]]]
 """By sender and receiver, ranks of the communicator: mask of channels, transport, rank whose NIC PXN uses."""
@@ -49,6 +51,8 @@ def _draw_comm(page: Page, job: Job, comm: Communicator, host_of: dict[int, str]
     for label, ((ring, vias), _) in zip(labels, shown, strict=True):
         pieces = _pieces(page, comm, ring, vias, host_of)
         page.add_pieces(page.text("    ", (f"{label:<{width}}", "dim"), "  "), pieces)
+    if all(via == UNSAID for (_, vias), _ in lines for via in vias):
+        page.add("    ", ("no hop was connected in the logs: NCCL connects when an operation first needs it", "dim"))
     if len(lines) > len(shown):
         page.add("    ", (more(len(lines) - len(shown), "ring"), "dim"))
 
@@ -73,7 +77,7 @@ def _via(hops: _Hops, a: int, b: int, channel: int) -> str:
     for mask, label, proxy in entries:
         if mask >> bit & 1:
             return _short(label) + (f" PXN {proxy}" if proxy >= 0 else "")
-    return "?"
+    return UNSAID
 
 
 def _short(label: str) -> str:
@@ -102,7 +106,7 @@ def _pieces(
         last = run[-1]
         if last < len(vias):
             inside = runs[0] is run and len(runs) == 1
-            made.append(page.text((f"={vias[last]}=> " if not inside else f"-{vias[last]}-> ", _hue(vias[last]))))
+            made.append(page.text((_arrow(vias[last], "-" if inside else "="), _hue(vias[last]))))
     if len(shown) < len(runs):
         rest = [hosts[run[0]] for run in runs[len(shown) :]]
         others = sorted({vias[run[-1]] for run in runs[len(shown) :] if run[-1] < len(vias)})
@@ -123,7 +127,7 @@ def _node(  # noqa: PLR0917 - parallel lists of one ring
     if len(set(inner)) <= 1:
         made: list[Part] = []
         text = page.text(head, names[0])
-        if inner:
+        if inner and inner[0] != UNSAID:
             text.append_text(page.text((f" -{inner[0]}-", _hue(inner[0]))))
         for name in names[1:]:
             made.append(page.text(text, " "))
@@ -142,9 +146,14 @@ def _node(  # noqa: PLR0917 - parallel lists of one ring
     return made
 
 
+def _arrow(via: str, line: str) -> str:
+    """`=NET/IB/0 GDR=> `, bare where no line of the log says what the hop goes over."""
+    return f"{line}> " if via == UNSAID else f"{line}{via}{line}> "
+
+
 def _hue(via: str) -> str:
     if via.startswith("P2P"):
         return "nvlink"
-    if via == "?" or "Socket" in via:
+    if via == UNSAID or "Socket" in via:
         return "doubtful"
     return "close" if is_net(via) else "remote"

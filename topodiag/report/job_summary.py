@@ -20,6 +20,8 @@ from topodiag.report.job_words import (
     name_of,
     seconds,
     spell_channels,
+    spell_connections,
+    spell_driver,
     spell_hosts,
     spell_ranks,
     transports_by,
@@ -93,7 +95,7 @@ def _software(job: Job) -> list[str]:
     words = [f"NCCL {version}" for version in job.nccl_versions]
     for key, label in (("driver", "CUDA driver"), ("net plugin", "net plugin"), ("ofi", "OFI"), ("rccl", "RCCL")):
         values = Counter(process.versions[key] for process in job.processes if process.versions.get(key))
-        words += [f"{label} {value}" for value, _ in values.most_common(2)]
+        words += [f"{label} {spell_driver(value) if key == 'driver' else value}" for value, _ in values.most_common(2)]
     words.append(plural(len(job.files), "file") if job.files else "")
     return [word for word in words if word]
 
@@ -168,9 +170,6 @@ def _settings(page: Page, job: Job) -> str:
     return " ".join(shown) + rest
 
 
-_GDR: dict[bool | None, Part] = {True: "yes", False: ("no", "doubtful"), None: ""}
-
-
 @dataclass(slots=True)
 class _Family:
     """Communicators alike in all that the table shows."""
@@ -192,22 +191,21 @@ def _draw_families(page: Page, job: Job) -> None:
         comm = family.first
         transports: dict[str, int] = {}
         for member in family.members:
-            for name, count in transports_by(member.transports).items():
+            for name, count in member.transports.items():
                 transports[name] = transports.get(name, 0) + count
         slow = max((float(np.nanmax(m.init_s)) for m in family.members if np.isfinite(m.init_s).any()), default=np.nan)
         sure = "" if comm.role_why == "" or comm.role_sure >= 3 else "?"
         rows.append([
             ((name_of(comm) if len(family.members) == 1 else comm.role.value) or "other") + sure,
             str(len(family.members)), str(comm.nranks), _nodes(comm), spell_channels(comm),
-            ", ".join(f"{name} {count}" for name, count in transports.items()),
-            _GDR[gdr_of(comm)],
+            spell_connections(transports),
             " ".join(sorted({name for member in family.members for name in algorithms_of(member)})),
             seconds(slow) if comm.init_complete else _incomplete(comm),
             spell_ranks(comm.ranks) if len(family.members) == 1 else "",
         ])  # fmt: skip
     fields = (
         Field("role"), Field("count", right=True), Field("ranks", right=True), Field("nodes", right=True),
-        Field("channels", least=8, drop=1), Field("connections", least=16), Field("GDR", drop=3),
+        Field("channels", least=8, drop=1), Field("connections", least=16),
         Field("algorithms", least=8, drop=4), Field("init"), Field("members", least=8, drop=5),
     )  # fmt: skip
     draw_grid(page, fields, rows)

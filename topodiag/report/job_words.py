@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 
@@ -63,9 +63,8 @@ def short_transport(label: str) -> str:
     return f"{word}+GDR" if uses_gdr(label) else word
 
 
-def transports_by(transports: Mapping[str, int], key: object = bare_transport) -> dict[str, int]:
+def transports_by(transports: Mapping[str, int], key: Callable[[str], str] = bare_transport) -> dict[str, int]:
     """Lines by bare transport, the most used first."""
-    assert callable(key)  # noqa: S101 - a function of this module
     counted: Counter[str] = Counter()
     for label, count in transports.items():
         counted[key(label)] += int(count)
@@ -88,11 +87,22 @@ def name_of(communicator: Communicator) -> str:
     return communicator.name or communicator.role.value
 
 
+def spell_driver(version: str) -> str:
+    """`12040` of cudaDriverGetVersion as `12.4`."""
+    plain = version.isascii() and version.isdigit() and 4 <= len(version) <= 6
+    return f"{int(version) // 1000}.{int(version) % 1000 // 10}" if plain else version
+
+
+def spell_connections(transports: Mapping[str, int]) -> str:
+    """`P2P 688, IB+GDR 1024`."""
+    return ", ".join(f"{name} {count}" for name, count in transports_by(transports, short_transport).items())
+
+
 def spell_channels(communicator: Communicator) -> str:
-    """`16 coll, 16 nvls, 16 p2p`; what is zero or was not printed is left out."""
+    """`16 +16 nvls`: those of rings and trees, then NVLink SHARP's; what is zero or was not printed is left out."""
     counts = communicator.channels
-    words = [("coll", counts.coll), ("collnet", counts.collnet), ("nvls", counts.nvls), ("p2p", counts.p2p)]
-    return ", ".join(f"{count} {word}" for word, count in words if count > 0)
+    words = [str(counts.coll)] if counts.coll >= 0 else []
+    return " ".join([*words, *([f"+{counts.nvls} nvls"] if counts.nvls > 0 else [])])
 
 
 def seconds(value: float) -> str:

@@ -1,0 +1,51 @@
+"""`topodiag env` prints settings that each launcher takes as they stand."""
+
+import json
+import subprocess
+
+import pytest
+from click.testing import CliRunner
+
+from topodiag.cli.env import FORMATS, env
+from topodiag.report.debug_settings import LEVELS, WRITERS, debug_settings
+
+
+def printed(*args):
+    done = CliRunner().invoke(env, args)
+    assert done.exit_code == 0
+    return done.output
+
+
+def test_a_shell_takes_what_is_printed():
+    script = printed("--folder", "/a b/it's") + 'printf "%s\\n" "$NCCL_DEBUG_SUBSYS" "$NCCL_DEBUG_FILE"'
+    done = subprocess.run(["/bin/sh", "-eu", "-c", script], capture_output=True, text=True, timeout=20, check=True)
+    assert done.stdout.splitlines() == [
+        "INIT,BOOTSTRAP,ENV,NET,GRAPH,TUNING,P2P,SHM,NVLS",
+        "/a b/it's/nccl.%h.%p.log",
+    ]
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize("level", LEVELS)
+def test_every_format_has_every_setting(format_, level):
+    out = printed("--format", format_, *([] if level == "recommended" else [f"--{level}"]))
+    assert all(setting.name in out and setting.value in out for setting in debug_settings(level))
+
+
+def test_operations_are_logged_only_where_asked_for():
+    assert "COLL" not in printed()
+    assert ",COLL" in printed("--full")
+    assert "TUNING" not in printed("--quick")
+
+
+def test_json_is_a_list_of_name_value_and_why():
+    found = json.loads(printed("--format", "json"))
+    assert {"name", "value", "why"} == set(found[0])
+
+
+def test_the_options_name_every_writer():
+    assert tuple(WRITERS) == FORMATS
+
+
+def test_the_topology_dump_names_its_pitfall():
+    assert "writes it again" in printed("--full")

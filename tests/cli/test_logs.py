@@ -1,0 +1,118 @@
+"""What `topodiag logs` does with its options, its streams and its exit codes, on a small log of its own."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+HEAD = "node-a:10:{tid} [{dev}] NCCL INFO "
+
+
+def log(ranks=2, size=2):
+    lines = []
+    for rank in range(ranks):
+        head = HEAD.format(tid=10 + rank, dev=rank)
+        tail = f"rank {rank} nranks {size} cudaDev {rank} nvmlDev {rank} busId {0x1000 * (rank + 1):x} commId 0xabc"
+        lines += [
+            head + "NCCL version 2.23.4+cuda12.6",
+            head + f"ncclCommInitRank comm 0x{rank + 1:x}000 {tail} - Init START",
+            head + f"ncclCommInitRank comm 0x{rank + 1:x}000 {tail} - Init COMPLETE",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture
+def small(tmp_path):
+    place = tmp_path / "job.log"
+    place.write_text(log())
+    return str(place)
+
+
+def run(*args, **kwargs):
+    env = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "NO_COLOR", "FORCE_COLOR"}}
+    argv = [sys.executable, "-m", "topodiag", "logs", *args]
+    return subprocess.run(
+        argv, env=env | {"LANG": "C.UTF-8"}, capture_output=True, text=True, timeout=120, check=False, **kwargs
+    )
+
+
+def test_a_log_becomes_a_job(small):
+    done = run(small, "--workers", "1", "--fail-on", "never")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "2 ranks · 1 node: node-a" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_standard_input_is_read(small):
+    with open(small) as stream:
+        done = run("-", "--format", "json", "--fail-on", "never", stdin=stream)
+    assert json.loads(done.stdout)["facts"]["jobs"][0]["world_size"] == 2
+
+
+def test_saved_facts_tell_the_same_job(small, tmp_path):
+    kept = str(tmp_path / "job.parquet")
+    first = run(small, "--save", kept, "--format", "json", "--fail-on", "never")
+    again = run(kept, "--format", "json", "--fail-on", "never")
+    assert json.loads(first.stdout)["facts"] == json.loads(again.stdout)["facts"]
+
+
+def test_a_packed_log_is_the_same_job(small, tmp_path):
+    packed = tmp_path / "job.log.gz"
+    packed.write_bytes(gzip.compress(log().encode()))
+    done = run(str(packed), "--ranks", "--fail-on", "never")
+    assert "0000:01:00.0" in done.stdout
+
+
+def test_tables_are_written_as_csv_and_parquet(small, tmp_path):
+    rows = run(small, "--csv", "ranks", "--fail-on", "never").stdout.splitlines()
+    assert rows[0] == "job,rank,host,pid,cuda_dev,nvml_dev,bus_id,nics"
+    assert len(rows) == 3
+    target = tmp_path / "ranks.parquet"
+    assert run(small, "--parquet", "ranks", "--output", str(target), "--fail-on", "never").returncode == 0
+    assert target.read_bytes()[:4] == b"PAR1"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--parquet", "ranks"],
+        ["--csv", "ranks", "--format", "json"],
+        ["--csv", "ranks", "--rings"],
+        ["--ranks", "--format", "json"],
+        ["--tp", "0"],
+    ],
+)
+def test_options_that_make_no_sense_together_are_refused(small, args):
+    done = run(small, *args)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("topodiag: error:")
+
+
+def test_a_missing_or_wrong_file_is_exit_2(tmp_path):
+    assert run(str(tmp_path / "none.log")).returncode == 2
+    picture = tmp_path / "picture.log"
+    picture.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
+    done = run(str(picture))
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_what_was_not_logged_names_the_subsystems_to_set(small):
+    gaps = json.loads(run(small, "--format", "json", "--fail-on", "never").stdout)["not_observed"]
+    assert any(gap["what"].startswith("GRAPH:") and "NCCL_DEBUG_SUBSYS=INIT" in gap["why"] for gap in gaps)
+
+
+@pytest.mark.parametrize("args", [["--help"], ["scan", "--help"], ["logs", "--help"], ["env"], ["scan", "--from", "-"]])
+def test_only_reading_logs_loads_numpy(args):
+    code = (
+        "import sys\nfrom topodiag.cli import main\n"
+        f"try:\n    main({args!r})\nexcept SystemExit:\n    pass\n"
+        "sys.exit(bool({'numpy', 'pyarrow', 'pandas'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=b"\tGPU0\nGPU0\t X\n", capture_output=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
