@@ -45,17 +45,19 @@ def ended_well(name: str) -> bool:
 def test_a_job_of_the_corpus_is_rebuilt_as_it_was(name: str) -> None:
     wanted, made = truth(name), job(name)
     counted = wanted["counted"]
-    assert sorted(made.hosts) == sorted(wanted["hosts"])
+    assert set(made.hosts) <= set(wanted["hosts"])
     if wanted["nccl_version"]:
         assert list(made.nccl_versions) == wanted["nccl_version"]
     if counted["init_start"]:
+        assert sorted(made.hosts) == sorted(wanted["hosts"])
         assert made.world_size == wanted["world_size"]
         there = {(rank.rank, rank.host, rank.bus_id) for rank in made.ranks}
         known = {(rank["rank"], rank["host"], rank["bus_id"]) for rank in wanted["ranks"]}
         assert there == known or not ended_well(name)
         assert {(rank, host) for rank, host, _ in there} <= {(r["rank"], r["host"]) for r in wanted["ranks"]}
     else:
-        assert made.ranks == () and len(made.unplaced) == len(made.processes)
+        assert made.ranks == ()
+        assert len(made.unplaced) == len(made.processes)
     assert sum(int(each.started.sum()) for each in made.communicators) == counted["init_start"]
     assert sum(int(each.completed.sum()) for each in made.communicators) == counted["init_complete"]
     if ended_well(name):
@@ -69,10 +71,8 @@ def test_a_job_of_the_corpus_is_rebuilt_as_it_was(name: str) -> None:
 
 
 def groups(made: Job) -> Counter[tuple[tuple[int, ...], int]]:
-    # NCCL counts the hosts of one NVLink clique as one node; the truth counts the hosts.
-    return Counter(
-        (tuple(each.ranks.tolist()), len(each.hosts) if each.mnnvl else each.nodes) for each in made.communicators
-    )
+    # The truth counts hosts. NCCL's own count differs for NVLink cliques, and where P2P between sockets is off.
+    return Counter((tuple(each.ranks.tolist()), len(each.hosts)) for each in made.communicators)
 
 
 @pytest.mark.parametrize("name", NAMES)

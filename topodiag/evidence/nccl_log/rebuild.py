@@ -20,6 +20,7 @@ from topodiag.evidence.nccl_log.rebuild_members import Member, Processes, find_m
 from topodiag.evidence.nccl_log.rebuild_places import Places
 from topodiag.evidence.nccl_log.rebuild_process import Text, process_of, version_of
 from topodiag.evidence.nccl_log.roles import assign_roles
+from topodiag.evidence.nccl_log.torn_hosts import whole_hosts
 from topodiag.model.job import PHASES, Communicator, Connections, Event, Job, Process, Rank, no_connections
 from topodiag.model.provenance import MAX_QUOTE, Origin
 
@@ -36,7 +37,7 @@ _SUBSYSTEMS = {
 
 def rebuild(facts: Facts, files: Sequence[SourceFile], layout: Layout | None = None) -> tuple[Job, ...]:
     """Jobs by their first file; one without ranks when processes printed and no communicator began."""
-    return _Builder(open_frame(facts, files), layout).jobs()
+    return _Builder(open_frame(whole_hosts(facts), files), layout).jobs()
 
 
 class _Builder:

@@ -19,7 +19,7 @@ FLUSHED = "5"
 
 _COMPLETION = re.compile(
     r"Got completion (?:from peer (?P<peer>\S+) )?with (?:error |status=)(?:IBV_WC_\w+\()?(?P<status>\d{1,4})"
-)  # noqa: E501
+)
 _VENDOR = re.compile(r"vendor[ _]err[ =](\d{1,9})")
 _HCA = re.compile(r"\bhca (\S+)")
 _LOCAL_GID = re.compile(r"localGid ?(\S+)")
@@ -32,11 +32,12 @@ _ASYNC = re.compile(
 _CLOSED = re.compile(r"Connection closed by remote peer ?(\S*)")
 _CONNECT = re.compile(r"[Cc]onnect to (\S+) failed|[Nn]o route to host|Connection (?:refused|timed out)")
 _QP = re.compile(
-    r"on dev (?P<hca>[^\s:,]+):(?P<port>\d{1,6}).*?local GID (?P<local>[0-9a-fA-F:.]+), remote GID (?P<remote>[0-9a-fA-F:.]+)"
-)  # noqa: E501
+    r"on dev (?P<hca>[^\s:,]+):(?P<port>\d{1,6}).*?"
+    r"local GID (?P<local>[0-9a-fA-F:.]+), remote GID (?P<remote>[0-9a-fA-F:.]+)"
+)
 _DUPLICATE = re.compile(
     r"Duplicate GPU detected : rank (\d{1,9}) and rank (\d{1,9}) both on CUDA device ([0-9a-fA-F]{1,16})"
-)  # noqa: E501
+)
 _WATCHDOG = re.compile(r"[Ww]atchdog caught collective operation timeout: WorkNCCL\(SeqNum=(\d{1,18}), OpType=(\w+)")
 _WATCHDOG_TIME = re.compile(r"Timeout\(ms\)=(\d{1,15})\) ran for (\d{1,15}) milliseconds")
 _LAST_WORK = re.compile(r"last enqueued (?:NCCL )?work: (-?\d{1,18}), last completed (?:NCCL )?work: (-?\d{1,18})")

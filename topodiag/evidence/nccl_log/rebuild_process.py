@@ -24,7 +24,7 @@ _HCA_LONG = re.compile(
 _GDR_HCA = re.compile(r"GPU Direct RDMA (Enabled|Disabled) for HCA (\d{1,6}) '([^']*)'")
 _SETTING = re.compile(
     r"(?:^|\s)((?:NCCL|RCCL|OFI_NCCL)_[A-Z0-9_]+) (?:set by environment to|set from environment to|set to) ?(.*)$"
-)  # noqa: E501
+)
 _INVALID = re.compile(r"Invalid value (.*?) for (NCCL_[A-Z0-9_]+), using default (-?\d+)")
 _CONFIG = re.compile(r"Comm config (.+?) set to (.*)$")
 _BOOTSTRAP = re.compile(r"Bootstrap ?: Using (?:\[0\])?(.+?)\s*$")
