@@ -48,6 +48,17 @@ def test_one_operation_apart_without_a_hang_is_a_log_cut_while_running() -> None
     assert RankBehind().judge(counted(made, hung=False)).findings[0].severity is Severity.INFO
 
 
+def test_ranks_without_a_part_in_the_network_keep_a_low_op_count() -> None:
+    tail = tuple((0, "AllReduce", 1024, 7, 0, 0) for _ in range(16))
+    made = {rank: ops(20) if rank in {0, 8} else Operations(0, 21, tail=tail) for rank in range(16)}
+    assert RankBehind().judge(counted(made)).status is Status.CLEAN
+
+
+def test_a_log_that_lost_its_start_leaves_nobody_behind() -> None:
+    made = {rank: replace(ops(20), calls=14) if rank == 3 else ops(20) for rank in range(16)}
+    assert RankBehind().judge(counted(made)).status is Status.CLEAN
+
+
 def test_a_communicator_that_was_destroyed_left_nobody_behind() -> None:
     made = {rank: ops(15 if rank == 11 else 20) for rank in range(16)}
     assert RankBehind().judge(counted(made, destroyed=16)).status is Status.CLEAN
@@ -57,7 +68,7 @@ def test_a_call_that_differs_at_an_equal_count_is_told() -> None:
     made = {rank: ops(20, odd=18 if rank == 4 else -1) for rank in range(16)}
     [finding] = RankBehind().judge(counted(made)).findings
     assert finding.where.ranks == (4,)
-    assert "opCount 18" in finding.message
+    assert "call 19 of 21" in finding.message
     assert "512" in finding.observed
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,8 +17,11 @@ HANG_KINDS = frozenset({"watchdog", "timeout", "mismatch"})
 POINT_TO_POINT = frozenset({"Send", "Recv", "PutSignal", "Signal", "WaitSignal"})
 """Operations that ranks rightly call with different arguments."""
 
-ROOTED = frozenset({"Gather", "Scatter"})
+ROOTED = ("Gather", "Scatter")
 """Collectives in which only some ranks pass some arguments."""
+
+MAX_TAIL = 64
+"""Calls looked back over at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +48,14 @@ class RankBehind(JobCheck):
         are those that did enter it. The one to look at says nothing.
 
     Evidence it reads
-        Operation lines (subsystem COLL): opCount, collective, count, type, reduction, root. Flight recorder dumps:
-        process group, sequence number, state. Torch's watchdog lines as the sign of a hang.
+        Operation lines (subsystem COLL): how many, and collective, count, type, reduction, root of the last ones.
+        opCount itself only in part: NCCL raises it for operations over the network, so that it differs between
+        healthy ranks. Flight recorder dumps: process group, sequence number, state. Torch's watchdog lines as the
+        sign of a hang.
 
     When it stays silent
         The communicator was destroyed in order. Counts differ by one and nothing says that the job hung: the
-        log is cut while the job runs. Point-to-point operations, which differ by design. Neither operations nor
+        log is cut while the job runs. Communicators that send and receive, by design unequally. Neither operations nor
         dumps are there: unknown.
 
     How to confirm
@@ -87,56 +92,59 @@ class RankBehind(JobCheck):
         )
 
     def _behind(self, job: Job, communicator: Communicator, hung: bool) -> Finding | None:
-        last = {at: ops.last for at, ops in communicator.operations.items() if ops.last >= 0}
-        if len(last) < 2 or len(set(last.values())) < 2:
+        counts = _comparable(communicator)
+        if len(set(counts.values())) < 2:
             return None
-        front = max(last.values())
-        late = {at: count for at, count in last.items() if count < front}
-        if not hung and (len(last) < communicator.nranks or front - min(late.values()) <= 1):
+        front = max(counts.values())
+        newest = max(communicator.operations[at].last for at, count in counts.items() if count == front)
+        # A rank whose log lost its start has fewer calls, and the same last opCount.
+        late = {at: count for at, count in counts.items()
+                if count < front and communicator.operations[at].last < newest}  # fmt: skip
+        if not late or (not hung and (len(counts) < communicator.nranks or front - min(late.values()) <= 1)):
             return None  # the logs were taken while the job ran
         lowest = min(late.values())
         worst = [at for at, count in late.items() if count == lowest]
+        ahead = [at for at, count in counts.items() if count == front]
         ranks = _world(communicator, worst)
-        ahead = _world(communicator, [at for at in last if at not in late])
-        next_op = _operation_at(communicator, lowest + 1)
-        message = f"{rank_word(ranks)} stopped {plural(front - lowest, 'operation')} behind the others in"
-        message += f" {communicator.label}"
+        next_op = _call(communicator.operations[ahead[0]], lowest)
         return self.finding(
             Severity.ERROR if hung else Severity.INFO,
-            message,
-            observed=f"last opCount {lowest} on {rank_word(ranks)}, {front} on {rank_word(ahead)}"
-            + (f"; not entered: {next_op}" if next_op else ""),
-            expected=f"opCount {front} on all members",
+            f"{rank_word(ranks)} stopped {plural(front - lowest, 'operation')} behind the others in"
+            f" {communicator.label}",
+            observed=f"{plural(lowest, 'operation')} on {rank_word(ranks)},"
+            f" {front} on {rank_word(_world(communicator, ahead))}" + (f"; not entered: {next_op}" if next_op else ""),
+            expected=f"{front} operations on all members",
             fix=_fixes(job, ranks),
             nodes=_hosts(job, ranks),
             ranks=ranks,
             cost=Cost(text="the others wait in that collective" if hung else "the log may have been cut here"),
             evidence=_evidence(communicator, worst),
-            coverage=Coverage(len(last), communicator.nranks, "members with operations"),
-            confidence=Confidence.HIGH if hung and len(last) == communicator.nranks else Confidence.MEDIUM,
+            coverage=Coverage(len(counts), communicator.nranks, "members with operations"),
+            confidence=Confidence.HIGH if hung and len(counts) == communicator.nranks else Confidence.MEDIUM,
         )
 
     def _mismatch(self, job: Job, communicator: Communicator, hung: bool) -> Finding | None:
-        """The first operation of the tails at which the members' calls differ."""
-        calls = {at: _calls(ops) for at, ops in communicator.operations.items() if ops.last >= 0}
-        shared = [count for count in sorted({c for made in calls.values() for c in made})
-                  if sum(count in made for made in calls.values()) > 1]  # fmt: skip
-        for count in shared:
-            groups: dict[tuple[str, ...], list[int]] = defaultdict(list)
-            for at, made in calls.items():
-                if count in made:
-                    groups[made[count]].append(at)
+        """The first of the last calls in which members with equally many calls differ."""
+        counts = _comparable(communicator)
+        total, _ = Counter(counts.values()).most_common(1)[0] if counts else (0, 0)
+        same = {at: communicator.operations[at] for at, count in counts.items() if count == total}
+        for number in range(max(0, total - MAX_TAIL), total):
+            groups: dict[str, list[int]] = defaultdict(list)
+            for at, ops in same.items():
+                call = _call(ops, number)
+                if call and not call.startswith(ROOTED):
+                    groups[call].append(at)
             if len(groups) < 2:
                 continue
             ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[1]))
             odd = sorted(at for _, members in ordered[1:] for at in members)
             ranks = _world(communicator, odd)
-            told = [f"{'; '.join(ops[:3]) or 'nothing'} on {rank_word(_world(communicator, members))}"
-                    for ops, members in ordered[:3]]  # fmt: skip
+            told = [f"{call} on {rank_word(_world(communicator, members))}" for call, members in ordered[:3]]
             return self.finding(
                 Severity.ERROR if hung else Severity.WARNING,
-                f"{rank_word(ranks)} of {communicator.label} called another operation than the others, opCount {count}",
-                observed=" | ".join(told),
+                f"{rank_word(ranks)} of {communicator.label} called another operation than the others,"
+                f" call {number + 1} of {total}",
+                observed="; ".join(told),
                 expected="the same collective, count, type and reduction on all members",
                 fix=(
                     "compare the calls of the ranks at this operation: shapes, dtypes and branches that only some take",
@@ -145,7 +153,7 @@ class RankBehind(JobCheck):
                 ranks=ranks,
                 cost=Cost(text="a mismatched collective hangs, or gives wrong results without an error"),
                 evidence=_evidence(communicator, [ordered[0][1][0], *odd]),
-                coverage=Coverage(len(calls), communicator.nranks, "members with operations"),
+                coverage=Coverage(len(same), communicator.nranks, "members with equally many operations"),
                 confidence=Confidence.HIGH if hung else Confidence.MEDIUM,
             )
         return None
@@ -227,28 +235,28 @@ class RankBehind(JobCheck):
             return
 
 
-def _calls(ops: Operations) -> dict[int, tuple[str, ...]]:
-    """What a member called at each opCount of its tail. The oldest one may be cut, and the newest may be going on:
-    calls of one group share a number."""
-    made: dict[int, list[str]] = defaultdict(list)
-    for count, function, elements, dtype, redop, root in ops.tail:
-        if function in POINT_TO_POINT or function in ROOTED or count < 0:
-            continue
-        rest = f" root {root}" if function in ("Broadcast", "Reduce") else ""
-        made[count].append(f"{function} of {elements} x type {dtype} op {redop}{rest}")
-    counts = sorted(made)
-    inner = counts[1:-1] if len(counts) > 2 else []
-    return {count: tuple(made[count]) for count in inner} | (
-        {counts[-1]: tuple(made[counts[-1]])} if counts and len(made[counts[-1]]) == 1 else {}
-    )
+def _comparable(communicator: Communicator) -> dict[int, int]:
+    """The number of calls of each member, where calls are collective: members send and receive by design unequally.
+
+    Not opCount: NCCL raises it only for operations that its proxy works on, so that GPUs without a part in the
+    network stay behind (ncclProxyStart, src/proxy.cc v2.28).
+    """
+    members = communicator.operations
+    if any(POINT_TO_POINT & set(ops.bytes_by_collective) for ops in members.values()):
+        return {}
+    if any(call[1] in POINT_TO_POINT for ops in members.values() for call in ops.tail):
+        return {}
+    return {at: ops.calls for at, ops in members.items() if ops.calls > 0}
 
 
-def _operation_at(communicator: Communicator, count: int) -> str:
-    for ops in communicator.operations.values():
-        for number, function, elements, _, _, _ in ops.tail:
-            if number == count:
-                return f"{function} of {elements} elements"
-    return ""
+def _call(ops: Operations, number: int) -> str:
+    """What a member called as its call of this number, from 0; "" where its tail does not reach back so far."""
+    at = number - (ops.calls - len(ops.tail))
+    if not 0 <= at < len(ops.tail):
+        return ""
+    _, function, elements, dtype, redop, root = ops.tail[at]
+    rest = f" root {root}" if function in ("Broadcast", "Reduce") else ""
+    return f"{function} of {elements} elements of type {dtype}, op {redop}{rest}"
 
 
 def _world(communicator: Communicator, members: Sequence[int]) -> list[int]:
