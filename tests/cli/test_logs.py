@@ -5,8 +5,11 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from topodiag.cli.logs import logs
 
 HEAD = "node-a:10:{tid} [{dev}] NCCL INFO "
 
@@ -116,3 +119,9 @@ def test_only_reading_logs_loads_numpy(args):
         [sys.executable, "-c", code], input=b"\tGPU0\nGPU0\t X\n", capture_output=True, timeout=60, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_every_option_is_in_the_guide():
+    guide = (Path(__file__).parents[2] / "docs" / "logs.md").read_text()
+    options = [opt for param in logs.params for opt in param.opts if opt.startswith("--")]
+    assert [option for option in options if option not in guide] == []

@@ -95,7 +95,6 @@ def _pieces(
     world = [int(comm.ranks[rank]) if 0 <= rank < len(comm.ranks) else -1 for rank in ring]
     hosts = [host_of.get(rank, "?") for rank in world]
     runs = [[at for at, _ in run] for _, run in groupby(enumerate(hosts), key=lambda pair: pair[1])]
-    # A ring that begins in the middle of a node comes back to it at its end.
     if page.style.verbose or len(runs) <= HOSTS_SHOWN:
         shown = runs
     else:
@@ -105,7 +104,7 @@ def _pieces(
         made += _node(page, comm, run, world, hosts, vias)
         last = run[-1]
         if last < len(vias):
-            inside = runs[0] is run and len(runs) == 1
+            inside = last == len(ring) - 1 and hosts[last] == hosts[0]
             made.append(page.text((_arrow(vias[last], "-" if inside else "="), _hue(vias[last]))))
     if len(shown) < len(runs):
         rest = [hosts[run[0]] for run in runs[len(shown) :]]

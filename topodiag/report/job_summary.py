@@ -131,6 +131,8 @@ def _hcas(hcas: Sequence[Hca]) -> str:
 
 def _gdr(job: Job) -> str:
     states = [gdr for comm in job.communicators if (gdr := gdr_of(comm)) is not None]
+    if all(process.network == "Socket" for process in job.processes if process.network):
+        return ""  # sockets have none
     if states:
         return "GPUDirect RDMA " + ("on" if all(states) else "off" if not any(states) else "on in part")
     claims = {hca.gdr for process in job.processes for hca in process.hcas if hca.gdr is not None}
@@ -205,8 +207,8 @@ def _draw_families(page: Page, job: Job) -> None:
         ])  # fmt: skip
     fields = (
         Field("role"), Field("count", right=True), Field("ranks", right=True), Field("nodes", right=True),
-        Field("channels", least=8, drop=1), Field("connections", least=16),
-        Field("algorithms", least=8, drop=4), Field("init"), Field("members", least=8, drop=5),
+        Field("channels", drop=1), Field("connections", least=24),
+        Field("algorithms", drop=4), Field("init"), Field("members", least=8, drop=5),
     )  # fmt: skip
     draw_grid(page, fields, rows)
     if len(found) > len(shown):
