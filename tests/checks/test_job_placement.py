@@ -55,6 +55,12 @@ def test_packed_tensor_groups_are_clean() -> None:
     assert TensorGroupSplit().judge(packed()).status is Status.CLEAN
 
 
+def test_the_root_that_groups_were_split_from_is_no_group_itself() -> None:
+    job = packed()
+    root = replace(job.communicators[0], role=Role.TP, name="TP")
+    assert TensorGroupSplit().judge(replace(job, communicators=(root, *job.communicators[1:]))).status is Status.CLEAN
+
+
 def test_an_inferred_role_makes_a_warning_and_a_guess_makes_nothing() -> None:
     [finding] = TensorGroupSplit().judge(scattered(Confidence.MEDIUM)).findings
     assert finding.severity is Severity.WARNING

@@ -11,7 +11,7 @@ from topodiag.checks.common import majority, plural
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job_text import ask_for, few, rank_word, spell_ranks
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
-from topodiag.model.job import Communicator, Job, Process
+from topodiag.model.job import Communicator, Job
 from topodiag.model.provenance import Origin
 
 
@@ -109,7 +109,11 @@ class InitNotFinished(JobCheck):
     def _without_rank(self, job: Job) -> Finding | None:
         """Processes that never said a rank and failed."""
         lone = [job.processes[at] for at in job.unplaced if 0 <= at < len(job.processes)]
-        failed = [(process, origin) for process in lone if (origin := _error_of(job, process)) is not None]
+        own: dict[tuple[str, int], Origin] = {}
+        for event in job.events:
+            if event.level == "WARN" and not event.secondary:
+                own.setdefault((event.host, event.pid), event.origin or Origin("", None, event.text))
+        failed = [(process, own[process.host, process.pid]) for process in lone if (process.host, process.pid) in own]
         if not failed:
             return None
         hosts = list(dict.fromkeys(process.host for process, _ in failed))
@@ -182,13 +186,6 @@ def _phase(job: Job, communicator: Communicator, hosts: Sequence[str]) -> str:
 def _look_at(job: Job, ranks: Sequence[int]) -> str:
     own = sorted({event.rank for event in job.events if event.rank in set(ranks) and not event.secondary})
     return f"{rank_word(own)}, which printed an error" if own else "the ranks named"
-
-
-def _error_of(job: Job, process: Process) -> Origin | None:
-    for event in job.events:
-        if event.level == "WARN" and not event.secondary and (event.host, event.pid) == (process.host, process.pid):
-            return event.origin or Origin("", None, event.text)
-    return None
 
 
 class SharedGpu(JobCheck):

@@ -30,7 +30,10 @@ class Placed:
 def placed(job: Job, roles: Sequence[Role]) -> tuple[list[Placed], int]:
     """The communicators of these roles that are inferred with some confidence, and how many there are in all."""
     host_of, domain_of = hosts_of(job), domains(job)
-    of_role = [each for each in job.communicators if each.role in roles and each.nranks > 1]
+    split = {(each.parent, each.role) for each in job.communicators if each.parent >= 0}
+    # A root with children of the same role is what they were split from, whatever its name.
+    of_role = [each for each in job.communicators if each.role in roles and each.nranks > 1
+               and (each.parent >= 0 or (each.index, each.role) not in split)]  # fmt: skip
     made = []
     for each in of_role:
         ranks = members(each)

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from topodiag.checks.setting_rules import DEFAULT_BUFFSIZE, FEW_CHANNELS, level, number, off, on
 from topodiag.model.finding import Confidence, Severity
 from topodiag.model.job import Job
@@ -64,7 +66,7 @@ class Shown:
     @cached_property
     def vias(self) -> frozenset[str]:
         made = self.job.connections
-        return frozenset(made.vias[int(at)] for at in set(made.via.tolist()) if 0 <= at < len(made.vias))
+        return frozenset(made.vias[at] for at in np.unique(made.via).tolist() if 0 <= at < len(made.vias))
 
     @cached_property
     def no_gdr(self) -> bool:
@@ -76,10 +78,8 @@ class Shown:
     def net_inside(self) -> bool:
         """Whether GPUs of one node talk over the network."""
         made = self.job.connections
-        if not len(made):
-            return False
-        net = [via.startswith("NET/") for via in made.vias]
-        return any(net[int(made.via[i])] for i in made.select((made.host >= 0) & (made.host == made.peer_host)))
+        net = [at for at, via in enumerate(made.vias) if via.startswith("NET/")]
+        return bool(((made.host >= 0) & (made.host == made.peer_host) & np.isin(made.via, net)).any())
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
+
 from topodiag.model.job import Communicator, Job
 
 MAX_NAMED = 6
@@ -64,10 +66,10 @@ def domains(job: Job) -> Mapping[str, str]:
 
     made = job.connections
     if len(made):
-        near = [via.startswith(("P2P", "SHM", "direct shared")) for via in made.vias]
-        for i in made.select((made.host >= 0) & (made.peer_host >= 0) & (made.host != made.peer_host)):
-            if near[int(made.via[i])]:
-                join(made.hosts[int(made.host[i])], made.hosts[int(made.peer_host[i])])
+        near = [at for at, via in enumerate(made.vias) if via.startswith(("P2P", "SHM", "direct shared"))]
+        across = (made.host >= 0) & (made.peer_host >= 0) & (made.host != made.peer_host)
+        for i in made.select(across & np.isin(made.via, near)):
+            join(made.hosts[int(made.host[i])], made.hosts[int(made.peer_host[i])])
     for communicator in job.communicators:
         if communicator.nodes == 1 and len(communicator.hosts) > 1:
             for host in communicator.hosts[1:]:
