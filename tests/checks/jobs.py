@@ -108,7 +108,7 @@ def healthy_rows(hosts: int, gpus_per_host: int, nics: int, via: str = INTER) ->
 
 
 def system(host: int = 0, gpus: int = 8, nics: int = 8, nvlink_gbs: float = 370.8, nic_gbs: float = 50.0) -> NcclSystem:
-    """An NVSwitch node: two CPUs, a PCIe switch per GPU with its NIC, every GPU on the NVSwitches."""
+    """An NVSwitch node: two CPUs, a PCIe switch per GPU with its NIC, every GPU on the NVSwitches; links as printed."""
     devices: dict[str, SystemDevice] = {}
     links: list[SystemLink] = []
     paths: dict[tuple[str, str], SystemPath] = {}
@@ -126,18 +126,18 @@ def system(host: int = 0, gpus: int = 8, nics: int = 8, nvlink_gbs: float = 370.
     for slot in range(max(gpus, nics)):
         at = 0 if slot < max(gpus, nics) / 2 else 1
         switch = add(SystemDevice("PCI", f"0-{0x10 * (slot + 1):x}0000", parent=cpus[at]))
-        links += [SystemLink(cpus[at], switch, "PCI", 48.0), SystemLink(switch, cpus[at], "PCI", 48.0)]
+        links.append(SystemLink(cpus[at], switch, "PCI", 48.0))
         if slot < gpus:
             gpu = add(SystemDevice("GPU", f"0-{0x10 * (slot + 1):x}000", switch, rank=host * gpus + slot))
-            links += [SystemLink(switch, gpu, "PCI", 48.0), SystemLink(gpu, switch, "PCI", 48.0)]
+            links.append(SystemLink(switch, gpu, "PCI", 48.0))
             if nvlink_gbs:
-                links += [SystemLink(gpu, "NVS/0-0", "NVL", nvlink_gbs), SystemLink("NVS/0-0", gpu, "NVL", nvlink_gbs)]
+                links.append(SystemLink(gpu, "NVS/0-0", "NVL", nvlink_gbs))
             socket_of[gpu] = slot
         if slot < nics:
             nic = add(SystemDevice("NIC", f"0-{0x10 * (slot + 1):x}001", switch))
-            links += [SystemLink(switch, nic, "PCI", 48.0), SystemLink(nic, switch, "PCI", 48.0)]
+            links.append(SystemLink(switch, nic, "PCI", 48.0))
             net = add(SystemDevice("NET", f"0-{slot}", nic, speed_gbs=nic_gbs, port=1, guid=f"{slot:x}"))
-            links += [SystemLink(nic, net, "NET", nic_gbs), SystemLink(net, nic, "NET", nic_gbs)]
+            links.append(SystemLink(nic, net, "NET", nic_gbs))
             socket_of[net] = slot
     half = max(gpus, nics) / 2
     for a, slot in socket_of.items():

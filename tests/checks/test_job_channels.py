@@ -32,7 +32,7 @@ def test_rings_over_pcie_on_an_nvswitch_node_are_an_error() -> None:
 
 
 def test_few_channels_between_nodes_are_told() -> None:
-    (first, _) = SearchCollapsed().judge(jobs.job(graphs=ring(channels=2, bw_intra=24.0, bw_inter=24.0))).findings
+    (first,) = SearchCollapsed().judge(jobs.job(graphs=ring(channels=2, bw_intra=24.0, bw_inter=24.0))).findings
     assert "the NICs have" in first.message
 
 

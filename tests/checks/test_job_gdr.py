@@ -60,9 +60,17 @@ def test_connections_with_gdrdma_show_that_it_is_on_where_no_line_says() -> None
     assert GdrOffInLog().judge(jobs.job(process=silent, via="NET/IB")).status is Status.UNKNOWN
 
 
+def test_a_node_whose_receives_lack_it_beside_one_whose_have_it_is_told_without_a_line_of_devices() -> None:
+    rows = [row | {"via": "NET/IB"} if row.get("direction") == 2 and int(row["peer"]) >= 8 else row
+            for row in jobs.healthy_rows(2, 8, 8)]  # fmt: skip
+    (finding,) = GdrOffInLog().judge(jobs.job(process=silent, rows=rows)).findings
+    assert finding.where.nodes == ("n1",)
+    assert finding.severity is Severity.ERROR
+
+
 def test_connections_without_it_for_distance_are_told() -> None:
     outcome = GdrTooFarInLog().judge(jobs.job(via="NET/IB", messages=[jobs.message("gdr pair", FAR)]))
-    assert len(outcome.findings) == 2
+    assert outcome.findings[0].where.nodes == ("n0", "n1")
     assert "distance 8 where NCCL goes up to 5" in outcome.findings[0].observed
 
 

@@ -66,7 +66,15 @@ def test_a_container_with_few_cores_is_information() -> None:
     (finding,) = AwayFromGpuInLog().judge(jobs.job(1, process=bound(("0-1", "0-1")))).findings
     assert finding.severity is Severity.INFO
     assert finding.where.gpus == ("GPU4", "GPU5", "GPU6", "GPU7")
-    assert str(finding.coverage) == "4 of 8 processes of n0"
+    assert str(finding.coverage) == "4 of 8 processes of these nodes"
+
+
+def test_nodes_that_say_the_same_are_one_finding() -> None:
+    (finding,) = AwayFromGpuInLog().judge(jobs.job(5, process=bound(("0-1", "0-1")))).findings
+    assert finding.where.nodes == ("n0", "n1", "n2", "n3", "n4")
+    assert finding.message.startswith("n0, n1, n2 and 2 more nodes: ")
+    assert str(finding.coverage) == "20 of 40 processes of these nodes"
+    assert len(finding.where.ranks) == 20
 
 
 def test_other_wordings_and_none_are_unknown() -> None:

@@ -43,9 +43,11 @@ def test_shm_between_host_bridges_is_ncclsown_rule_and_information() -> None:
 
 def test_pairs_that_the_driver_refuses_are_a_warning() -> None:
     made = jobs.job(1, rows=over_shm(), systems=pcie, messages=[jobs.message("p2p off", OFF)])
-    (finding,) = ShmInsteadOfP2p().judge(made).findings
-    assert finding.severity is Severity.WARNING
-    assert "driver refuses" in finding.message
+    refused, rest = ShmInsteadOfP2p().judge(made).findings
+    assert refused.severity is Severity.WARNING
+    assert "driver refuses" in refused.message
+    assert refused.where.ranks == (0,)
+    assert rest.severity is Severity.INFO
 
 
 def test_gpus_below_one_switch_are_near() -> None:
@@ -57,6 +59,11 @@ def test_gpus_below_one_switch_are_near() -> None:
 
     (finding,) = ShmInsteadOfP2p().judge(jobs.job(1, rows=over_shm(), systems=one_switch)).findings
     assert finding.severity is Severity.WARNING
+
+
+def test_refusals_alone_are_told_where_no_connection_is_seen() -> None:
+    (finding,) = ShmInsteadOfP2p().judge(jobs.job(1, rows=[], messages=[jobs.message("p2p off", OFF)])).findings
+    assert "1 pair of GPU0-1" in finding.message
 
 
 def test_a_setting_explains_shm() -> None:

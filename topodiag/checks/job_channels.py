@@ -11,10 +11,12 @@ from topodiag.checks.interface import JobCheck
 from topodiag.checks.job_evidence import (
     NEXT_TIME,
     by_host,
+    fold,
     hcas_by_host,
     hosts_word,
     multi_node,
     nvlink_gbs,
+    pcie_gbs,
     ranks_on,
     said_by,
     settings_of,
@@ -104,7 +106,7 @@ class SearchCollapsed(JobCheck):
             found.append(self._simple(job, simple[0][0], [where for _, where in simple]))
         coverage = Coverage(judged, len(job.hosts), "nodes")
         if found:
-            return self.found(job, found, coverage)
+            return self.found(job, fold(found), coverage)
         if not judged:
             return self.not_applicable(job, "no NVSwitch: low figures are normal for such a machine")
         return self.clean(job, "", coverage)
@@ -138,7 +140,7 @@ class SearchCollapsed(JobCheck):
     def _simple(self, job: Job, text: str, places: Sequence[Origin | None]) -> Finding:
         return self.finding(
             Severity.WARNING,
-            "NCCL found no path and fell back to the simple order",
+            f"{hosts_word(job.hosts)}: NCCL found no path and fell back to the simple order",
             observed=text.strip(),
             expected="a search that finds channels",
             fix=("print the system with NCCL_DEBUG_SUBSYS=GRAPH: a device has no path to the others",),
@@ -156,7 +158,7 @@ def _bound(job: Job, world: Communicator, system: NcclSystem) -> tuple[float, st
     if not multi_node(job):
         return (min(totals.values()), "the NVLinks") if world.nodes in (-1, 1) else (0.0, "")
     nics = [net.speed_gbs or 0.0 for net in system.of_kind("NET")]
-    lanes = [link.gbs for link in system.links if link.kind == "PCI" and link.a in totals]
+    lanes = pcie_gbs(system)
     if not nics or not lanes:
         return 0.0, ""
     rate = min(*totals.values(), sum(min(speed, max(lanes)) for speed in nics), sum(lanes))

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
+from topodiag.checks.interface import MAX_EVIDENCE
+from topodiag.model.finding import Coverage, Finding, Severity
 from topodiag.model.job import Communicator, Connections, Given, Hca, Job, Process
 from topodiag.model.links import PathType
 from topodiag.model.nccl_view import NcclSystem, SystemDevice
@@ -182,6 +185,12 @@ def nvlink_gbs(system: NcclSystem) -> dict[str, float]:
     return made
 
 
+def pcie_gbs(system: NcclSystem) -> list[float]:
+    """GB/s of the PCIe link of each GPU; a tree prints it at the vertex above."""
+    gpus = {gpu.name for gpu in system.of_kind("GPU")}
+    return [link.gbs for link in system.links if link.kind == "PCI" and link.b in gpus]
+
+
 def path_between(system: NcclSystem, a: str, b: str) -> PathType | None:
     path = system.paths.get((a, b)) or system.paths.get((b, a))
     return path.type if path is not None else None
@@ -205,3 +214,35 @@ def said_by(job: Job, kind: str) -> Iterator[tuple[int, str, Origin | None]]:
         for message in communicator.messages:
             if message.kind == kind:
                 yield -1, message.text, message.origin
+
+
+def fold(findings: Sequence[Finding]) -> list[Finding]:
+    """Findings of single nodes, `node: text`, that say the same of several nodes made into one; costs are a node's."""
+    groups: dict[tuple[Severity, str, tuple[str, ...]], list[Finding]] = defaultdict(list)
+    for finding in findings:
+        groups[finding.severity, finding.message.partition(": ")[2], finding.where.gpus].append(finding)
+    return [_folded(text, group) for (_, text, _), group in groups.items()]
+
+
+def _folded(text: str, group: Sequence[Finding]) -> Finding:
+    first = group[0]
+    if len(group) == 1:
+        return first
+    coverage = first.coverage
+    if coverage is not None and any(each.coverage is not coverage for each in group):
+        parts = [each.coverage for each in group if each.coverage is not None]
+        coverage = Coverage(sum(part.seen for part in parts), sum(part.total for part in parts), coverage.what)
+    where = replace(
+        first.where,
+        nodes=tuple(dict.fromkeys(node for each in group for node in each.where.nodes)),
+        ranks=tuple(sorted({rank for each in group for rank in each.where.ranks})),
+        nics=tuple(dict.fromkeys(nic for each in group for nic in each.where.nics)),
+    )
+    return replace(
+        first,
+        message=f"{hosts_word(where.nodes)}: {text}",
+        where=where,
+        coverage=coverage,
+        evidence=tuple(dict.fromkeys(place for each in group for place in each.evidence[:2]))[:MAX_EVIDENCE],
+        confidence=min(each.confidence for each in group),
+    )

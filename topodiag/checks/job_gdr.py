@@ -11,6 +11,7 @@ from topodiag.checks.job_evidence import (
     NEAR,
     NEXT_TIME,
     between_nodes,
+    fold,
     gpu_word,
     hcas_by_host,
     hosts_word,
@@ -49,13 +50,13 @@ def _without(job: Job) -> tuple[dict[str, list[int]], dict[str, int]]:
     off: dict[str, list[int]] = defaultdict(list)
     seen: dict[str, int] = defaultdict(int)
     for at in between_nodes(job):
-        if kind_of(conns, at) != "NET/IB" or conns.direction[at] == 1:
+        if not kind_of(conns, at).startswith("NET/IB") or conns.direction[at] == 1:
             continue
         host = nic_host(conns, at)
         seen[host] += 1
         if not uses_gdr(conns, at):
             off[host].append(at)
-    return dict(off), dict(seen)
+    return {host: off[host] for host in job.hosts if host in off}, dict(seen)
 
 
 class GdrOffInLog(JobCheck):
@@ -78,6 +79,9 @@ class GdrOffInLog(JobCheck):
         coverage = Coverage(sum(bool(hcas) for hcas in told.values()), len(job.hosts), "nodes")
         if not any(told.values()):
             gdr, seen = _without(job)
+            uneven = self._uneven(job, gdr, seen)
+            if uneven is not None:
+                return self.found(job, [uneven], Coverage(len(seen), len(job.hosts), "nodes"))
             if seen and not gdr:
                 return self.clean(job, "connections use /GDRDMA", Coverage(len(seen), len(job.hosts), "nodes"))
             return self.unknown(job, f"no line says whether GPUDirect RDMA is enabled for a device; {NEXT_TIME}")
@@ -115,6 +119,29 @@ class GdrOffInLog(JobCheck):
             confidence=Confidence.HIGH if fast or some else Confidence.MEDIUM,
         )
         return self.found(job, [finding], coverage)
+
+    def _uneven(self, job: Job, off: dict[str, list[int]], seen: dict[str, int]) -> Finding | None:
+        """Nodes none of whose receives use it, beside nodes all of whose receives do; None where NCCL said too far."""
+        if any(TOO_FAR.search(text) for _, text, _ in said_by(job, "gdr pair")):
+            return None
+        without = [host for host, entries in off.items() if len(entries) == seen[host]]
+        others = [host for host in seen if host not in off]
+        if not without or not others:
+            return None
+        places = [job.connections.origin(off[host][0]) for host in without]
+        return self.finding(
+            Severity.ERROR,
+            f"{hosts_word(without)} receive without GPUDirect RDMA, {hosts_word(others)} with it",
+            observed=f"via {job.connections.label(off[without[0]][0])} on {hosts_word(without)}",
+            expected="/GDRDMA on every node, as on the others",
+            fix=("`lsmod | grep -E 'nvidia_peermem|nv_peer_mem'` on both: load it where it is missing",),
+            nodes=without,
+            ranks=ranks_on(job, without),
+            cost=self._cost(job, next((system for _, host, system in systems(job) if host in without), None), False),
+            evidence=places,
+            coverage=Coverage(len(without), len(seen), "nodes"),
+            confidence=Confidence.MEDIUM,
+        )
 
     def _cost(self, job: Job, system: NcclSystem | None, useless: bool) -> Cost:
         if useless:
@@ -187,7 +214,7 @@ class GdrTooFarInLog(JobCheck):
             if by_setting:
                 given = next(iter(by_setting.values()))[0][1]
                 return self.clean(job, f"{given.name}={given.value} is set: ENV001 judges it", coverage)
-            return self.found(job, found, coverage)
+            return self.found(job, fold(found), coverage)
         if all(any(h.gdr is False for h in listed.get(host, {}).values()) for host in off):
             return self.clean(job, "GPUDirect RDMA is off altogether: GDR001", coverage)
         return self.unknown(job, f"connections without /GDRDMA, and no line says why; {NEXT_TIME}")

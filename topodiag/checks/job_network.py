@@ -88,7 +88,7 @@ class SocketsInsteadOfRdma(JobCheck):
 
     def _report(self, job: Job, networks: dict[str, set[str]], sockets: list[str], coverage: Coverage) -> Finding:
         listed = hcas_by_host(job)
-        rates = [hca.speed_mbps / 8000 for hcas in listed.values() for hca in hcas.values() if hca.speed_mbps]
+        rate = max((sum(hca.speed_mbps or 0 for hca in hcas.values()) / 8000 for hcas in listed.values()), default=0.0)
         with_rdma = [host for host, hcas in listed.items() if hcas]
         others = [host for host in networks if host not in sockets]
         settings = [
@@ -100,11 +100,9 @@ class SocketsInsteadOfRdma(JobCheck):
         meant = bool(settings_of(job, *RDMA_VARIABLES))
         speed = _socket_gbs(job)
         cost = Cost(text="TCP through the kernel: 1 to 3 GB/s for each interface, and no GPUDirect RDMA")
-        if speed and rates:
-            lost = max(0.0, sum(sorted(rates)[-8:]) - speed)
-            cost = Cost(
-                lost, min(1.0, lost / (lost + speed)), f"NCCL reckons {speed:g} GB/s for the interface of a node"
-            )
+        if 0 < speed < rate:
+            text = f"NCCL reckons {speed:g} GB/s for a node's interface, and {rate:g} GB/s for its RDMA devices"
+            cost = Cost(rate - speed, 1 - speed / rate, text)
         elif speed:
             cost = Cost(text=f"NCCL reckons {speed:g} GB/s for the interface of a node, and no GPUDirect RDMA")
         severity, sure = Severity.INFO, Confidence.HIGH
@@ -113,7 +111,8 @@ class SocketsInsteadOfRdma(JobCheck):
         )
         if others:
             severity = Severity.ERROR
-            message = f"sockets on {hosts_word(sockets)}, {'/'.join(sorted(set.union(*networks.values())))} elsewhere"
+            theirs = sorted({value for host in others for value in networks[host]})
+            message = f"sockets on {hosts_word(sockets)}, {'/'.join(theirs)} elsewhere"
         elif with_rdma:
             severity = Severity.ERROR
             message = f"sockets carry the traffic although {hosts_word(with_rdma)} list RDMA devices"

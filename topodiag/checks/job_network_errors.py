@@ -198,7 +198,7 @@ class RdmaErrors(JobCheck):
         name, advice = MEANINGS.get(status, ("completion error", "the device's own log: dmesg, and the peer's log"))
         hcas = _named(events, "hca", HCA)
         peers = _named(events, "peer", PEER)
-        gids = _named(events, "gid", GID)
+        gids = _named(events, "", GID)
         hosts = list(dict.fromkeys(event.host for event in events if event.host))
         count = sum(event.count for event in events)
         place = f" on {spell(hcas[:4])}" if hcas else ""

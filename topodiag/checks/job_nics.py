@@ -10,6 +10,7 @@ from topodiag.checks.job_evidence import (
     NEAR,
     NEXT_TIME,
     between_nodes,
+    fold,
     gpu_of,
     gpu_word,
     hcas_by_host,
@@ -84,7 +85,8 @@ class FewerNicsUsed(JobCheck):
         if not listed:
             return self.unknown(job, f"no line lists the RDMA devices; {NEXT_TIME}")
         found = self._one_for_many(job, listed)
-        limited = settings_of(job, "NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS", "NCCL_MAX_NRINGS")
+        limited = bool(settings_of(job, "NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS", "NCCL_MAX_NRINGS"))
+        limited = limited or len({process.network for process in job.processes if process.network}) > 1  # NET007
         if used and not limited:
             found += self._left_out(job, listed, used, carried)
         if found:
@@ -266,8 +268,11 @@ class FarNic(JobCheck):
         if not judged:
             return self.unknown(job, f"no path from a GPU to the NIC it uses was printed; {NEXT_TIME}")
         coverage = Coverage(judged, sum(1 for _ in between_nodes(job)), "connections")
-        found = [self._report(job, host, list(entries.values()), coverage) for host, entries in far.items()]
-        return self.found(job, found, coverage) if found else self.clean(job, "", coverage)
+        found = [
+            self._report(job, host, list(entries.values()), coverage)
+            for host, entries in sorted(far.items(), key=lambda item: job.hosts.index(item[0]))
+        ]
+        return self.found(job, fold(found), coverage) if found else self.clean(job, "", coverage)
 
     def _report(self, job: Job, host: str, entries: list[tuple[int, str, str, str]], coverage: Coverage) -> Finding:
         conns = job.connections

@@ -11,9 +11,9 @@ from topodiag.checks.job_evidence import (
     NEXT_TIME,
     between_nodes,
     cpu_of,
+    fold,
     gpu_of,
     gpu_word,
-    hosts_word,
     multi_node,
     net_of,
     nic_host,
@@ -66,7 +66,7 @@ class NicOnOtherSocket(JobCheck):
             return self.unknown(job, f"no line places the GPUs and NICs that a connection joins; {NEXT_TIME}")
         if not across:
             return self.clean(job, "", Coverage(judged, judged, "connections"))
-        return self.found(job, [self._report(job, host, entries) for host, entries in across.items()])
+        return self.found(job, fold([self._report(job, host, entries) for host, entries in across.items()]))
 
     def _report(self, job: Job, host: str, entries: dict[str, int]) -> Finding:
         conns = job.connections
@@ -108,7 +108,7 @@ class AwayFromGpuInLog(JobCheck):
             if not near & own:
                 away[job.processes[number].host].append(number)
         found = [self._report(job, host, numbers, cores) for host, numbers in away.items()]
-        return self.found(job, found, coverage) if found else self.clean(job, "", coverage)
+        return self.found(job, fold(found), coverage) if found else self.clean(job, "", coverage)
 
     def _report(
         self,
@@ -138,6 +138,6 @@ class AwayFromGpuInLog(JobCheck):
             gpus=labels,
             cost=Cost(text="proxy threads and staging buffers cross the sockets' link for each message"),
             evidence=[cores[number][3] for number in numbers],
-            coverage=Coverage(len(numbers), len(on_host), f"processes of {hosts_word([host])}"),
+            coverage=Coverage(len(numbers), len(on_host), "processes of these nodes"),
             confidence=Confidence.HIGH if pinned else Confidence.MEDIUM,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
@@ -18,6 +19,7 @@ from topodiag.checks.job_evidence import (
     local_ranks,
     nvlink_gbs,
     path_between,
+    pcie_gbs,
     ranks_on,
     said_by,
     settings_of,
@@ -31,7 +33,9 @@ from topodiag.model.nccl_view import NcclSystem
 from topodiag.model.provenance import Origin
 
 NO_P2P_LEVELS = ("LOC", "0")
-OFF_MESSAGE = "P2P is disabled between"
+OFF_PAIR = re.compile(r"P2P is disabled between connected GPUs (\d{1,4}) and (\d{1,4})")
+"""NCCL src/graph/paths.cc (ncclTopoCheckP2p) 2.17 and later; the numbers are those of NVML."""
+
 OFF_NVLINK = "between nvlink connected"
 
 
@@ -90,6 +94,7 @@ class ShmInsteadOfP2p(JobCheck):
         views: dict[tuple[int, str], NcclSystem] = {
             (comm.index, host): system for comm in job.communicators for host, system in comm.systems.items()
         }
+        refused = _refused_pairs(job)
         seen = 0
         pairs: dict[tuple[str, str, str], list[int]] = defaultdict(list)
         for at in inside_nodes(job):
@@ -104,19 +109,44 @@ class ShmInsteadOfP2p(JobCheck):
             path = path_between(system, a.name, b.name) if system and a and b else None
             direct = bool(system and a and b and a.parent == b.parent and a.parent.startswith("PCI/"))
             near = path is not None and path <= NEAR
-            word = "near" if near or (direct and kind == "SHM") else "far" if path is not None else "?"
+            numbers = frozenset((gpu_word(job, int(conns.world[at])), gpu_word(job, int(conns.world_peer[at]))))
+            if (host, numbers) in refused and kind == "SHM":
+                word = "refused"
+            else:
+                word = "near" if near or (direct and kind == "SHM") else "far" if path is not None else "?"
             if kind == "SHM" or word == "near":
                 pairs[host, kind, word].append(at)
+        if not seen and refused:
+            return self.found(job, [self._said(refused)])
         if not seen:
             return self.unknown(job, f"no connection inside a node was seen; {NEXT_TIME}")
         coverage = Coverage(seen, seen, "connections inside nodes")
-        refused = [where for _, text, where in said_by(job, "p2p off") if OFF_MESSAGE in text]
-        found = self._reports(job, pairs, refused, coverage)
+        found = self._reports(job, pairs, list(refused.values()), coverage)
         if found:
             return self.found(job, found, coverage)
         if pairs:
             return self.unknown(job, f"SHM inside a node, and no path table to judge it by; {NEXT_TIME}")
         return self.clean(job, "", coverage)
+
+    def _said(self, refused: Mapping[tuple[str, frozenset[str]], Origin | None]) -> Finding:
+        """By the driver's refusals alone, where the log shows no connection."""
+        hosts = list(dict.fromkeys(host for host, _ in refused))
+        labels = sorted({label for _, pair in refused for label in pair})
+        return self.finding(
+            Severity.WARNING,
+            f"{hosts_word(hosts)}: the driver refuses {plural(len(refused), 'pair')} of {spell(labels)} peer-to-peer",
+            observed=f"P2P is disabled between connected GPUs, {plural(len(refused), 'pair')}",
+            expected="peer-to-peer between GPUs that NVLink or PCIe switches join",
+            fix=(
+                "`nvidia-smi topo -p2p r`: what the driver says of each pair",
+                "ACS off on the bridges (PCI004); GeForce cards since RTX 40 have no peer-to-peer: then leave it",
+            ),
+            nodes=hosts,
+            gpus=labels,
+            cost=Cost(text="each byte goes up to host memory and down again"),
+            evidence=list(refused.values()),
+            confidence=Confidence.MEDIUM,
+        )
 
     def _reports(
         self,
@@ -125,18 +155,17 @@ class ShmInsteadOfP2p(JobCheck):
         refusals: Sequence[Origin | None],
         coverage: Coverage,
     ) -> list[Finding]:
-        refused = bool(refusals)
         conns = job.connections
         groups: dict[tuple[str, str], dict[str, list[int]]] = defaultdict(dict)
         for (host, kind, word), entries in pairs.items():
-            if word != "?" or refused:
-                groups[kind, "near" if word == "near" or (refused and kind == "SHM") else "far"][host] = entries
+            if word != "?":
+                groups[kind, word][host] = entries
         made = []
         for (kind, word), hosts in groups.items():
             first = next(iter(hosts.values()))
             ranks = sorted({int(conns.world[at]) for entries in hosts.values() for at in entries} - {-1})
             labels = list(dict.fromkeys(label for at in first if (label := gpu_word(job, int(conns.world[at])))))
-            bad = word == "near"
+            bad, refused = word != "far", word == "refused"
             why = "the driver refuses peer-to-peer" if refused else "NVLink or a PCIe switch joins them"
             made.append(
                 self.finding(
@@ -160,7 +189,7 @@ class ShmInsteadOfP2p(JobCheck):
                     ranks=ranks,
                     gpus=labels,
                     cost=_cost(job, list(hosts)) if bad else Cost(text="as the machine is built"),
-                    evidence=[conns.origin(first[0]), *refusals],
+                    evidence=[conns.origin(first[0]), *(refusals if refused else ())],
                     coverage=coverage,
                     confidence=Confidence.MEDIUM if refused or kind != "SHM" else Confidence.HIGH,
                 )
@@ -168,11 +197,22 @@ class ShmInsteadOfP2p(JobCheck):
         return made
 
 
+def _refused_pairs(job: Job) -> dict[tuple[str, frozenset[str]], Origin | None]:
+    """Pairs of GPUs, by host, that the driver refuses peer-to-peer, and the line that says so."""
+    made: dict[tuple[str, frozenset[str]], Origin | None] = {}
+    for number, text, where in said_by(job, "p2p off"):
+        match = OFF_PAIR.search(text)
+        if match:
+            for host in [job.processes[number].host] if number >= 0 else job.hosts:
+                made.setdefault((host, frozenset((f"GPU{match[1]}", f"GPU{match[2]}"))), where)
+    return made
+
+
 def _cost(job: Job, hosts: list[str]) -> Cost:
     """What the pair would have: NVLink as printed, else only words, since a PCIe print does not say what SHM brings."""
     for _, host, system in systems(job):
         best = max(nvlink_gbs(system).values(), default=0.0)
-        pci = max((link.gbs for link in system.links if link.kind == "PCI" and link.a.startswith("GPU/")), default=0.0)
+        pci = max(pcie_gbs(system), default=0.0)
         if host in hosts and best and pci:
             left = min(best, pci)
             return Cost(best - left, 1 - left / best, f"at most {left:g} GB/s over PCIe where NVLink has {best:g} GB/s")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 
 from topodiag.checks.common import plural, spell
 from topodiag.checks.interface import JobCheck
@@ -10,7 +10,6 @@ from topodiag.checks.job_evidence import (
     NEXT_TIME,
     gpu_word,
     hosts_word,
-    most,
     nvlink_gbs,
     ranks_on,
     said_by,
@@ -277,11 +276,12 @@ class DeviceTwice(JobCheck):
 
     def _look(self, job: Job, comm: Communicator, host: str, system: NcclSystem) -> Finding | None:
         twice = _gpus_twice(job, comm, system)
-        nets = Counter((net.guid.lower(), net.port) for net in system.of_kind("NET") if net.guid.strip("0x"))
-        for (guid, port), count in nets.items():
-            if count > 1:
-                same = [net.name for net in system.of_kind("NET") if (net.guid.lower(), net.port) == (guid, port)]
-                twice.append(f"{' and '.join(same)} (GUID {guid}, port {port})")
+        ports: dict[tuple[str, str, int | None], list[str]] = defaultdict(list)
+        for net in system.of_kind("NET"):
+            if net.guid.strip("0x"):  # within one system: what two machines of a domain print is theirs
+                ports[net.id.partition("-")[0], net.guid.lower(), net.port].append(net.name)
+        twice += [f"{' and '.join(names)} (GUID {guid}, port {port})"
+                  for (_, guid, port), names in ports.items() if len(names) > 1]  # fmt: skip
         if not twice:
             return None
         return self.finding(
@@ -311,4 +311,4 @@ def _gpus_twice(job: Job, comm: Communicator, system: NcclSystem) -> list[str]:
         rank = by_rank.get(int(comm.ranks[gpu.rank]))
         if rank is not None:
             places[rank.host, gpu.id.rpartition("-")[2]].append(gpu.name)
-    return [" and ".join(names) for names in places.values() if most([len(names)]) > 1]
+    return [" and ".join(names) for names in places.values() if len(names) > 1]
