@@ -86,10 +86,15 @@ class _Scan:
 
         others = np.flatnonzero(rest)
         raw = block.raw
-        codes = [shard.message(raw[a:b]) for a, b in zip(message[others].tolist(), end[others].tolist(), strict=True)]
+        codes = []
+        for index, a, b in zip(others.tolist(), message[others].tolist(), end[others].tolist(), strict=True):
+            if raw.find(b": opCount ", a, min(a + 50, b)) >= 0:
+                codes.append(shard.operation(raw[a:b], int(line[index]), int(thread[index])))
+            else:
+                codes.append(shard.message(raw[a:b]))
         coded = np.array(codes, dtype=np.int64)
         shard.add_messages(coded, line[others], thread[others])
-        self.odd[line[others[coded < 0]]] = True
+        self.odd[line[others[coded == -1]]] = True
         self._plain_lines()
         shard.end_block(len(self.ends))
 
@@ -111,7 +116,7 @@ class _Scan:
         return line[kept], where[kept]
 
     def _threads(self, line: Positions, anchor: Positions) -> npt.NDArray[np.int64]:
-        """Who prints, -1 where the head must be looked at: the text between a blank, `host:pid:tid [dev]` and anchor."""
+        """Who prints, -1 where the head must be looked at: the text from a blank over `host:pid:tid [dev]` on."""
         block = self.block
         begin = self.starts[line]
         bracket = anchor - 2

@@ -1,4 +1,4 @@
-"""Operations of a shard: `AllReduce: opCount 1f sendbuff 0x.. recvbuff 0x.. count 8 datatype 7 op 0 root 0 comm 0x..`."""
+"""Operations of a shard: `AllReduce: opCount 1f sendbuff 0x.. recvbuff 0x.. count 8 datatype 7 op 0 root 0 ..`."""
 
 from __future__ import annotations
 

@@ -12,9 +12,10 @@ from topodiag.evidence.nccl_log import collect, facts, scan_ops
 from topodiag.evidence.nccl_log.collect import Collector, ThreadKey
 from topodiag.evidence.nccl_log.facts import Facts
 from topodiag.evidence.nccl_log.grammar import Rows, parse
+from topodiag.evidence.nccl_log.grammar_comm import operation
 from topodiag.evidence.nccl_log.grammar_numbers import device
 from topodiag.evidence.nccl_log.plain import read_record
-from topodiag.evidence.nccl_log.prefix import clean, records
+from topodiag.evidence.nccl_log.prefix import Record, clean, records
 from topodiag.evidence.nccl_log.scan_bytes import Dictionary, Positions, Words
 from topodiag.evidence.nccl_log.scan_conn import Connections
 from topodiag.evidence.nccl_log.scan_rows import Columns, Texts, bits, in_order, matrix, merged, table, together
@@ -65,12 +66,17 @@ class _Slow(Collector):
         return list(self._threads)
 
 
+def unread(message: str) -> Rows:
+    """The row of a message that nothing understands, as `plain.read_record` makes it."""
+    probe = _Probe(0, 0)
+    read_record(probe, Record("", -1, -1, -1, "INFO", message), 0, 0)
+    return probe.rows
+
+
 class _Probe(Collector):
     """Rows of one record, as they come."""
 
-    def __init__(self) -> None:
-        super().__init__(0, 0)
-        self.rows: Rows = []
+    rows: Rows
 
     def add(self, key: ThreadKey, offset: int, line: int, rows: Rows) -> None:
         self.rows = rows
@@ -149,16 +155,28 @@ class Shard:
         return code
 
     def _new_message(self, message: bytes) -> int:
-        read = list(records(clean(b"h:1:1 [0] NCCL INFO " + message)))
-        if len(read) != 1:
+        text = message.decode("utf-8", "replace").rstrip()
+        if "NCCL" in text or "INFO" in text or text.endswith(">:"):
+            return -1  # may be two records, or hold another one's label
+        rows = parse("INFO", text)
+        understood = rows is not None
+        if rows is None:
+            rows = unread(text)
+        if any(name in _BY_LINE or "ctx" in columns for name, columns in rows):
             return -1
-        probe = _Probe()
-        read_record(probe, read[0], 0, 0)
-        if any(name in _BY_LINE or "ctx" in columns for name, columns in probe.rows):
-            return -1
-        self._message_rows.append([(name, self._value(name, columns)) for name, columns in probe.rows])
-        self._understood.append(bool(probe.understood))
+        self._message_rows.append([(name, self._value(name, columns)) for name, columns in rows])
+        self._understood.append(understood)
         return len(self._message_rows) - 1
+
+    def operation(self, message: bytes, line: int, thread: int) -> int:
+        """Take an operation: -2. Otherwise -1."""
+        rows = operation(message.decode("utf-8", "replace"))
+        if rows is None:
+            return -1
+        self.slow.records += 1
+        self.slow.understood += 1
+        self.slow.said.append(_Said(line, 0, thread, rows))
+        return -2
 
     def _value(self, name: str, columns: dict[str, Any]) -> int:
         full = {**collect._DEFAULTS[name], **columns}
@@ -202,6 +220,7 @@ class Shard:
             more = max(threads, 2 * len(self._now)) - len(self._now)
             self._now = np.append(self._now, np.zeros(more, dtype=np.int64))
             self._named = np.append(self._named, np.full(more, -1, dtype=np.int64))
+        self.slow.said.sort(key=lambda said: said.line)  # stable: records that share a line stay in order
         own = self._events()
         for parts, columns in self._waiting:
             line = columns.pop("line")

@@ -1,0 +1,142 @@
+"""Prints how fast logs are read, beside other ways of reading them, on a log that it makes.
+
+    python benchmarks/log_scan.py [--size 1GB] [--label] [--folder /tmp]
+
+Each way runs as its own process, one after the other, on one warm file: MB of text per second of wall time and of CPU,
+ratio to the plain loop, peak memory of the process (of its largest child where it has workers). The plain loop is the
+usual `for line in file` with one compiled alternation; it runs on a part of the file when that is larger than SAMPLE.
+Counts of connection lines must agree.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import make_log
+
+SAMPLE = 200 * 10**6
+_LOOP = re.compile(
+    rb"(?P<host>[\w.-]+):(?P<pid>\d+):(?P<tid>\d+) \[(?P<dev>-?\d+)\] (?:\S+:\d+ )?NCCL (?:INFO|WARN) (?:"
+    rb"Channel (?P<channel>\d+)(?:/(?P<conn>\d+))? : (?P<rank>\d+)\[(?P<dev1>\w+)\] -> (?P<peer>\d+)\[(?P<dev2>\w+)\] "
+    rb"(?:\[(?P<way>send|receive)\] )?via (?P<via>.+)"
+    rb"|(?P<op>\w+): opCount (?P<count>\w+) .* comm (?P<comm>\w+)|Ring (?P<ring>\d+) : .*|Trees .*|(?P<other>.*))"
+)
+
+
+def loop(path: Path, size: int) -> int:
+    """Connections of the first `size` bytes, line by line."""
+    found, done = 0, 0
+    with path.open("rb") as stream:
+        for line in stream:
+            matched = _LOOP.search(line)
+            if matched and matched["via"]:
+                found += 1
+            done += len(line)
+            if done >= size:
+                break
+    return found
+
+
+def one_core(path: Path, size: int) -> int:
+    """The same through `extract`, in pieces of 32 MiB as the program hands them out."""
+    import pyarrow.compute as pc
+
+    from topodiag.evidence.nccl_log.scan import extract
+
+    found, base, rest = 0, 0, b""
+    with path.open("rb") as stream:
+        while base < size and (piece := rest + stream.read(min(32 << 20, size - base - len(rest)))):
+            whole = piece[: piece.rfind(b"\n") + 1] or piece
+            found += pc.sum(extract(whole, 0, base)["conn"].column("count")).as_py() or 0
+            base, rest = base + len(whole), piece[len(whole) :]
+    return found
+
+
+def ingested(path: Path, workers: int) -> int:
+    import pyarrow.compute as pc
+
+    from topodiag.fleet.ingest import ingest
+
+    return int(pc.sum(ingest([str(path)], workers=workers).facts["conn"].column("count")).as_py() or 0)
+
+
+def work(way: str, path: Path, size: int) -> None:
+    """Run one way in this process; print what it found and cost."""
+    before = time.perf_counter()
+    if way == "loop":
+        found = loop(path, size)
+    elif way == "extract":
+        found = one_core(path, size)
+    else:
+        found = ingested(path, int(way))
+    wall = time.perf_counter() - before
+    own, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    cpu = sum(each.ru_utime + each.ru_stime for each in (own, children))
+    peak = max(own.ru_maxrss, children.ru_maxrss) / 1024
+    print(json.dumps({"found": found, "wall": wall, "cpu": cpu, "peak": peak}))
+
+
+def tool(argv: list[str]) -> tuple[float, str]:
+    before = time.perf_counter()
+    out = subprocess.run(argv, capture_output=True, text=True, check=False).stdout
+    return time.perf_counter() - before, out.strip()[:20]
+
+
+def compare(path: Path, size: int) -> None:
+    subprocess.run(["cat", str(path)], stdout=subprocess.DEVNULL, check=True)  # warm
+    for name, argv in (
+        ("cat", ["cat", str(path)]),
+        ("grep -c", ["grep", "-c", " via ", str(path)]),
+        ("rg -c", ["rg", "-c", " via ", str(path)]),
+    ):
+        if shutil.which(argv[0]):
+            wall, out = tool(argv)
+            print(f"{name:24} {size / wall / 1e6:8.0f} MB/s   {out if name != 'cat' else ''}")
+    part = min(size, SAMPLE)
+    plan = [("loop", part, "plain loop"), ("extract", part, "extract"), ("extract", size, "extract, whole file")]
+    plan += [("1", size, "ingest, 1 worker"), ("2", size, "ingest, 2 workers")]
+    rate = 0.0
+    for way, share, name in plan:
+        argv = [sys.executable, __file__, "--way", way, "--path", str(path), "--size", str(share)]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, env={**os.environ})
+        if done.returncode:
+            print(f"{name:24} failed: {done.stderr.strip().splitlines()[-1:]}")
+            continue
+        said = json.loads(done.stdout)
+        speed = share / said["wall"] / 1e6
+        rate = rate or speed
+        print(
+            f"{name:24} {speed:8.1f} MB/s   {share / said['cpu'] / 1e6:7.1f} MB/CPU s   x{speed / rate:5.1f}   "
+            f"{said['found']} connections in {share // 10**6} MB   {said['peak']:.0f} MiB"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", type=make_log.number_of_bytes, default=10**9)
+    parser.add_argument("--label", action="store_true")
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--way", help=argparse.SUPPRESS)
+    parser.add_argument("--path", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.way:
+        work(given.way, given.path, given.size)
+        return
+    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+        path = Path(folder, "job.log")
+        make_log.write(path, given.size, label=given.label)
+        compare(path, path.stat().st_size)
+
+
+if __name__ == "__main__":
+    main()

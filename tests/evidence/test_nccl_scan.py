@@ -1,0 +1,116 @@
+"""The fast extractor gives what the plain one gives."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.evidence.nccl_scan_compare import plain_rows
+from topodiag.evidence.nccl_log import scan
+from topodiag.evidence.nccl_log.plain import extract_plain
+
+_MESSAGES = (
+    "ncclCommInitRank comm 0x55aa rank 0 nranks 4 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x9f - Init START",
+    "ncclCommInitRank comm 0x55aa rank 0 nranks 4 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x9f - Init COMPLETE",
+    "ncclCommInitRank comm 0x77 rank 1 nranks 2 cudaDev 1 nvmlDev 1 busId 2b000 commId 0x8 - Init START",
+    "comm 0x55aa rank 0 nRanks 4 nNodes 1 localRanks 4 localRank 0 MNNVL 0",
+    "Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM/read",
+    "Channel 01/0 : 0[0] -> 1[1] via P2P/CUMEM/read",
+    "Channel 71/1 : 15[7] -> 0[0] [receive] via NET/IB/2/GDRDMA/Shared",
+    "Channel 02/1 : 0[0] -> 11[3] [send] via NET/AWS Libfabric/3(3)/GDRDMA(PCI)/Shared",
+    "Channel 02 : 0[1b000] -> 1[100000] via SHM/direct/direct",
+    "Channel 02 : 0[10] -> 1[20] via direct shared memory",
+    "Channel 02/0 : 0[0] -> 1[1] via P2P/indirect/3[3]/read",
+    "Channel 02/0 : 0[0] -> 1[1] via P2P/IPC comm 0x7f001 nRanks 08 busId 1000",
+    "Channel 02/0 : 0[0] -> 1[1] via something new",
+    "Channel 123456789/0 : 0[0] -> 1[1] via P2P/IPC",
+    "Channel 02/0 : 123456789[0] -> 1[1] via P2P/IPC",
+    "Channel 02/0 : 1[0123456789] -> 1[1] via P2P/IPC",
+    "Channel 02/0 : 0[0] -> 1[1",
+    "Channel 00/02 :    0   1   2   3",
+    "Ring 00 : 3 -> 0 -> 1",
+    "Trees [0] 1/-1/-1->0->3 [1] 1/-1/-1->0->3 [2] -1/-1/-1->0->-1",
+    "=== System : maxBw 48.0 totalBw 370.8 ===",
+    "CPU/0-0 (1/1/3)",
+    "NCCL version 2.28.9+cuda13.0",
+    "NCCL_IB_HCA set to mlx5",
+    "AllReduce: opCount 1f sendbuff 0x7 recvbuff 0x7 count 8 datatype 7 op 0 root 0 comm 0x55aa [nranks=4] stream 0x1",
+    "Send: opCount 0 sendbuff (nil) recvbuff 0x7 count 8 datatype 7 op 0 root 3 comm 0x77 [nranks=2] stream 0x1",
+    "AllReduce: 1048576 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..15}",
+    "Init timings - ncclCommInitRank: rank 0 nranks 4 total 1.84 (kernels 0.21, topo 0.28, rest 0.04)",
+    "transport/net.cc:412 -> 6",
+    "what nobody has seen 0x1234 17",
+    "",
+)
+_HEADS = (
+    "node01:311:352 [0] NCCL INFO ",
+    "node01:311:353 [1] NCCL INFO ",
+    "node-2.x:9:9 [-1] NCCL INFO ",
+    "node01:311:352 [0] transport/net.cc:412 NCCL WARN ",
+    "node01:311:352 NCCL CALL ",
+    "[0] NCCL INFO ",
+    "node01:311:352 [0] INFO ",
+    "[2025-08-14 09:31:07] node01:311:352 [0] transport/net.cc:412 NCCL WARN ",
+    "node01:311:352 [123456] NCCL INFO ",
+    "",
+)
+_LABELS = ("", "3: ", "[1,3]<stdout>:", "[rank3]: ", "2025-08-14T09:31:07.123Z ", "\x1b[32m", "(pid=7, ip=10.0.0.1) ")
+_APPLICATION = (
+    "step 3 | loss 2.1",
+    "NCCL version 2.28.9+cuda13.0",
+    "HIP version : 6.4",
+    "[rank3]: torch.distributed.DistBackendError: NCCL error in: x.cpp:1, ncclUnhandledCudaError: failed",
+    "[E ProcessGroupNCCL.cpp:1] [PG 0 Rank 3] Watchdog caught collective operation timeout: x",
+    "Last error:",
+    "Process group watchdog thread terminated with exception",
+    "  AllReduce | 1 1 1 | 1 1",
+    "last enqueued work: 3",
+    "",
+)
+
+_records = st.builds("".join, st.tuples(*(st.sampled_from(x) for x in (_LABELS, _HEADS, _MESSAGES))))
+_torn = st.builds(lambda line, cut: line[cut:], _records, st.integers(0, 60))
+_line = st.one_of(
+    _records, _records, _records, st.sampled_from(_APPLICATION), _torn,
+    st.builds("".join, st.tuples(_records, _records)), st.builds("".join, st.tuples(_torn, st.just("\r"))),
+    st.text(alphabet="Nn[]: 0aÿ\tL", max_size=12),
+)  # fmt: skip
+
+
+def _same(data: bytes) -> None:
+    assert plain_rows(scan.extract(data, 3, 4096)) == plain_rows(extract_plain(data, 3, 4096))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(_line, max_size=40), st.sampled_from(["", "\n"]))
+def test_any_mixture_of_lines_gives_the_plain_result(lines: list[str], end: str) -> None:
+    _same(("\n".join(lines) + end).encode())
+
+
+@pytest.mark.parametrize("head", _HEADS)
+@pytest.mark.parametrize("label", _LABELS)
+def test_every_message_behind_every_head_gives_the_plain_result(label: str, head: str) -> None:
+    _same("\n".join(label + head + message for message in _MESSAGES * 2).encode())
+
+
+def test_the_size_of_blocks_does_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = "\n".join(_HEADS[n % 2] + _MESSAGES[(7 * n) % len(_MESSAGES)] for n in range(300)).encode()
+    whole = plain_rows(scan.extract(data, 0, 0))
+    monkeypatch.setattr(scan, "BLOCK", 700)
+    assert plain_rows(scan.extract(data, 0, 0)) == whole == plain_rows(extract_plain(data, 0, 0))
+
+
+def test_many_different_operations_are_rounded_as_the_plain_result() -> None:
+    lines = (
+        f"n:1:1 [0] NCCL INFO AllReduce: opCount {n:x} sendbuff 0x1 recvbuff 0x1 count {n * 37} datatype 7 op 0 root 0 "
+        "comm 0x55 [nranks=4] stream 0x1"
+        for n in range(200)
+    )
+    _same("\n".join(lines).encode())
+
+
+def test_a_view_of_bytes_is_read_as_bytes() -> None:
+    data = (_HEADS[0] + _MESSAGES[4] + "\n").encode()
+    assert plain_rows(scan.extract(memoryview(data), 0, 0)) == plain_rows(scan.extract(data, 0, 0))
+    assert scan.extract(b"", 0, 0)["conn"].num_rows == 0
