@@ -268,10 +268,7 @@ class FarNic(JobCheck):
         if not judged:
             return self.unknown(job, f"no path from a GPU to the NIC it uses was printed; {NEXT_TIME}")
         coverage = Coverage(judged, sum(1 for _ in between_nodes(job)), "connections")
-        found = [
-            self._report(job, host, list(entries.values()), coverage)
-            for host, entries in sorted(far.items(), key=lambda item: job.hosts.index(item[0]))
-        ]
+        found = [self._report(job, host, list(entries.values()), coverage) for host, entries in sorted(far.items())]
         return self.found(job, fold(found), coverage) if found else self.clean(job, "", coverage)
 
     def _report(self, job: Job, host: str, entries: list[tuple[int, str, str, str]], coverage: Coverage) -> Finding:
