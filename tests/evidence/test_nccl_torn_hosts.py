@@ -1,0 +1,31 @@
+"""A torn record's rest in front of a host makes no host of its own."""
+
+from topodiag.evidence.nccl_log.plain import extract_plain
+from topodiag.evidence.nccl_log.torn_hosts import whole_hosts
+
+
+def hosts(data: bytes) -> list[str]:
+    return sorted(set(whole_hosts(extract_plain(data, 0, 0))["threads"].column("host").to_pylist()))
+
+
+def lines(host: str, count: int, pid: int = 1) -> bytes:
+    return b"".join(f"{host}:{pid}:{pid} [0] NCCL INFO Using network N{each}\n".encode() for each in range(count))
+
+
+def test_a_torn_rest_is_taken_off_a_host_that_the_process_is_known_by() -> None:
+    torn = b"recvbuff 0x5f9d550ebgpu-a:1:1 [0] NCCL INFO Using network IB\n"
+    assert hosts(lines("gpu-a", 40) + torn) == ["gpu-a"]
+
+
+def test_another_process_id_keeps_its_host() -> None:
+    assert hosts(lines("gpu-a", 40) + lines("0gpu-a", 1, pid=2)) == ["0gpu-a", "gpu-a"]
+
+
+def test_hosts_that_say_about_as_much_are_both_real() -> None:
+    assert hosts(lines("gpu-1", 40) + lines("big-gpu-1", 40)) == ["big-gpu-1", "gpu-1"]
+    assert hosts(lines("gpu-1", 3) + lines("big-gpu-1", 3)) == ["big-gpu-1", "gpu-1"]
+
+
+def test_one_host_is_left_alone() -> None:
+    facts = extract_plain(lines("gpu-a", 3), 0, 0)
+    assert whole_hosts(facts) is facts

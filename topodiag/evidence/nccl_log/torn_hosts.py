@@ -1,0 +1,62 @@
+"""Hosts that exist only because a pipe tore a line: `0x5f9d550ebgpu-a` is the end of one line and the host `gpu-a`.
+
+Processes that share a pipe interleave at any byte, and the rest of a torn line runs into the next head without a blank;
+so do the columns of nccl-tests, which flushes them one by one (`sumgpu-a`, `-1gpu-a`, `0gpu-a`). What stands there
+looks like a host of its own, with a process id that the real host has as well.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from topodiag.evidence.nccl_log.facts import ROW_TABLES, SCHEMAS, Facts
+
+_MANY = 4
+"""Times as many lines that the process has under its real host. Two real hosts, one named like the end of the other and
+with equal process ids (containers), say about as much."""
+
+
+def whole_hosts(facts: Facts) -> Facts:
+    """The same facts, torn hosts named as the real ones of the same file and process id."""
+    threads = facts["threads"]
+    hosts = [str(host) for host in threads.column("host").to_pylist()]
+    if len(set(hosts)) < 2:
+        return facts
+    files, pids = (threads.column(name).to_pylist() for name in ("file", "pid"))
+    said = _lines_by_thread(facts, len(hosts))
+    by_process: dict[tuple[int, int], dict[str, int]] = {}
+    for file, host, pid, count in zip(files, hosts, pids, said.tolist(), strict=True):
+        lines = by_process.setdefault((file, pid), {})
+        lines[host] = lines.get(host, 0) + count
+    renamed = [_whole(host, by_process[file, pid]) for file, host, pid in zip(files, hosts, pids, strict=True)]
+    if renamed == hosts:
+        return facts
+    schema = SCHEMAS["threads"]
+    at = schema.get_field_index("host")
+    column = pa.array(renamed, pa.string()).dictionary_encode()
+    return Facts({**facts.tables, "threads": threads.set_column(at, schema.field(at), column)})
+
+
+def _lines_by_thread(facts: Facts, threads: int) -> npt.NDArray[Any]:
+    said = np.zeros(threads, np.float64)
+    for name in ROW_TABLES:
+        if name == "tail":
+            continue  # the lines of `op` once more
+        rows = facts[name]
+        if rows.num_rows:
+            said += np.bincount(rows.column("thread").to_numpy(), rows.column("count").to_numpy(), minlength=threads)
+    return said.astype(np.int64)
+
+
+def _whole(host: str, lines: dict[str, int]) -> str:
+    """`lines` of the process by host, this one among them."""
+    likely = [
+        other
+        for other, count in lines.items()
+        if other and other != host and host.endswith(other) and count >= _MANY * max(lines[host], 1)
+    ]
+    return max(likely, key=lambda other: (lines[other], other), default=host)
