@@ -120,6 +120,10 @@ def find_jobs(comms: Sequence[Comm], members: Sequence[Member]) -> list[list[int
             above[root(number)] = root(other)
         if comm.parent >= 0:
             above[root(number)] = root(comm.parent)
+    rooted = {root(number) for number, comm in enumerate(comms) if comm.root}
+    lost = [number for number in range(len(comms)) if root(number) not in rooted]
+    for number in lost:  # groups whose common parent left no line: nothing says that they are several jobs
+        above[root(number)] = root(lost[0])
     jobs: dict[int, list[int]] = {}
     for number in range(len(comms)):
         jobs.setdefault(root(number), []).append(number)
