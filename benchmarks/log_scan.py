@@ -49,9 +49,9 @@ def loop(path: Path, size: int) -> int:
 
 def one_core(path: Path, size: int) -> int:
     """The same through `extract`, in pieces of 32 MiB as the program hands them out."""
-    import pyarrow.compute as pc
+    import pyarrow.compute as pc  # noqa: PLC0415 - each way pays for its own
 
-    from topodiag.evidence.nccl_log.scan import extract
+    from topodiag.evidence.nccl_log.scan import extract  # noqa: PLC0415 - each way pays for its own
 
     found, base, rest = 0, 0, b""
     with path.open("rb") as stream:
@@ -63,9 +63,9 @@ def one_core(path: Path, size: int) -> int:
 
 
 def ingested(path: Path, workers: int) -> int:
-    import pyarrow.compute as pc
+    import pyarrow.compute as pc  # noqa: PLC0415 - each way pays for its own
 
-    from topodiag.fleet.ingest import ingest
+    from topodiag.fleet.ingest import ingest  # noqa: PLC0415 - each way pays for its own
 
     return int(pc.sum(ingest([str(path)], workers=workers).facts["conn"].column("count")).as_py() or 0)
 
