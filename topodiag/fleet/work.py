@@ -12,7 +12,7 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from topodiag.evidence.nccl_log.facts import SCHEMAS, Facts, concat, empty
-from topodiag.evidence.nccl_log.plain import extract_plain as extract
+from topodiag.evidence.nccl_log.scan import extract
 from topodiag.evidence.nccl_log.resolve import resolve
 from topodiag.evidence.nccl_log.sources import Span
 from topodiag.evidence.nccl_log.streams import Piece, Reading, pieces, text_of
