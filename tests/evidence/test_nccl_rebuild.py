@@ -18,7 +18,7 @@ def jobs(*logs: str) -> tuple[Job, ...]:
     return rebuild(resolve(concat(parts)), [SourceFile(f"{i}.log") for i in range(len(logs))])
 
 
-def rank_log(
+def rank_log(  # noqa: PLR0917 - one number each
     rank: int, nranks: int = 4, pid: int = 100, per_host: int = 2, comm_id: str = "0xabc", host: str = "", tid: int = 0
 ) -> list[str]:
     """One rank's lines: the world, a pair with its neighbour over P2P, and an error at the end."""
@@ -135,6 +135,21 @@ def test_processes_without_a_communicator_are_a_job_without_ranks() -> None:
     assert [event.kind for event in job.events] == ["bootstrap"]
 
 
+NUMBERS = st.sampled_from(["-1", "0", "1", "3", "9", "99999999", "2147483647", "99999999999999999999", "x", ""])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_damaged_numbers_never_raise(data: st.DataObject) -> None:
+    lines = [line for rank in LOGS for line in rank]
+    for _ in range(data.draw(st.integers(1, 8))):
+        i = data.draw(st.integers(0, len(lines) - 1))
+        words = lines[i].split(" ")
+        words[data.draw(st.integers(0, len(words) - 1))] = data.draw(NUMBERS)
+        lines[i] = " ".join(words)
+    jobs(text(lines))
+
+
 def test_nothing_gives_no_job() -> None:
     assert jobs("") == ()
 
@@ -152,7 +167,7 @@ def test_nothing_gives_no_job() -> None:
         ),
         (
             "transport/net_ib/p2p.cc:688 (ncclIbLogCompletionWithError) NCCL WARN NET/IB: Got completion from peer "
-            "10.4.0.21<49872> with status=IBV_WC_WR_FLUSH_ERR(5) opcode=IBV_WC_RDMA_WRITE(1) vendor_err=249   hca mlx5_1",
+            "10.4.0.21<49872> with status=IBV_WC_WR_FLUSH_ERR(5) opcode=IBV_WC_SEND(0) vendor_err=249   hca mlx5_1",
             "ib completion",
             True,
             {"status": "5", "vendor_err": "249", "hca": "mlx5_1"},

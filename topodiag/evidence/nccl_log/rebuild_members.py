@@ -17,6 +17,9 @@ from topodiag.evidence.nccl_log.rebuild_frame import Frame, Ints
 
 _BEGINNINGS = ("bootstrap", "driver")
 
+MOST_RANKS = 1 << 21
+"""A larger communicator is a damaged number, and would take the memory of one."""
+
 
 @dataclass(slots=True)
 class Processes:
@@ -135,7 +138,7 @@ def find_members(frame: Frame, processes: Processes) -> list[Member]:
     for row in order:
         event = init.words["event"][lists["event"][row]]
         ctx, gen = lists["ctx"][row], lists["gen"][row]
-        if process[row] < 0 or not ctx:
+        if process[row] < 0 or not ctx or lists["nranks"][row] > MOST_RANKS:
             continue
         member = known.get((process[row], ctx, gen))
         if member is None and event != "start":
