@@ -67,6 +67,11 @@ class _Scan:
         self.starts[1:] = self.ends[:-1] + 1
         self.odd: Flags = np.zeros(len(self.ends), dtype=np.bool_)
         self.odd[self._lines_of(np.flatnonzero((inside < _SPACE) & (inside != _NEWLINE)) + PAD)] = True
+        for old in (b"] INFO ", b"] WARN "):  # records of 2.2 and before, maybe glued to a later one
+            at = block.raw.find(old)
+            while at >= 0:
+                self.odd[self._lines_of(np.array([at]))] = True
+                at = block.raw.find(old, at + 1)
 
     def run(self) -> None:
         shard, block = self.shard, self.block
@@ -83,6 +88,10 @@ class _Scan:
         rest = np.ones(len(line), dtype=np.bool_)
         rest[connections.lines[tail >= 0]] = False
         shard.add_connections(connections, tail, line[connections.lines], thread[connections.lines])
+
+        rings = scan_conn.read_rings(block, message, end)
+        rest[rings.lines] = False
+        shard.add_rings(rings, line[rings.lines], thread[rings.lines])
 
         others = np.flatnonzero(rest)
         raw = block.raw

@@ -91,3 +91,30 @@ def _bracket(block: Block, where: Positions) -> tuple[Positions, Words, Flags]:
     length = first_of(inside, ord("]"))
     fine = (block.at[where] == ord("[")) & (length > 0) & (length < 8)
     return where + length + 2, inside & MASKS[length], fine
+
+
+@dataclass(frozen=True, slots=True)
+class Rings:
+    """Lines `Ring 00 : 3 -> 0 -> 1` and their numbers, as Connections."""
+
+    lines: Positions
+    channel: Positions
+    ranks: tuple[Positions, Positions, Positions]
+
+
+def read_rings(block: Block, start: Positions, end: Positions) -> Rings:
+    lines = np.flatnonzero(is_text(block, start, b"Ring "))
+    here, stop = start[lines] + 5, end[lines]
+    channel, digits = read_number(block, here)
+    good = (digits > 0) & (digits < 5)
+    here = here + digits
+    ranks = []
+    for before in (b" : ", b" -> ", b" -> "):
+        good &= is_text(block, here, before)
+        here = here + len(before)
+        rank, digits = read_number(block, here)
+        good &= (digits > 0) & (digits < 8)
+        here = here + digits
+        ranks.append(rank)
+    kept = np.flatnonzero(good & (here == stop))
+    return Rings(lines[kept], channel[kept], (ranks[0][kept], ranks[1][kept], ranks[2][kept]))

@@ -17,7 +17,7 @@ from topodiag.evidence.nccl_log.grammar_numbers import device
 from topodiag.evidence.nccl_log.plain import read_record
 from topodiag.evidence.nccl_log.prefix import Record, clean, records
 from topodiag.evidence.nccl_log.scan_bytes import Dictionary, Positions, Words
-from topodiag.evidence.nccl_log.scan_conn import Connections
+from topodiag.evidence.nccl_log.scan_conn import Connections, Rings
 from topodiag.evidence.nccl_log.scan_rows import Columns, Texts, bits, in_order, matrix, merged, table, together
 
 Ints = npt.NDArray[np.int64]
@@ -102,6 +102,7 @@ class Shard:
         self._named = np.full(64, -1, dtype=np.int64)
         self._gens: dict[tuple[str, int, int], int] = {}
         self._conn: list[Columns] = []
+        self._ring: list[Columns] = []
         self._said: list[Columns] = []
         self._rows: dict[str, list[tuple[int, ...]]] = {name: [] for name in _COLUMNS}
         self._ops: list[Columns] = []
@@ -197,6 +198,13 @@ class Shard:
         self._wait(self._conn, {name: values[kept] for name, values in columns.items()})
         self.slow.records += len(kept)
         self.slow.understood += len(kept)
+
+    def add_rings(self, read: Rings, line: Positions, thread: Ints) -> None:
+        columns = dict(zip(("prev", "rank", "next"), read.ranks, strict=True))
+        channels = (np.uint64(1) << np.minimum(read.channel, 63).astype(np.uint64)).view(np.int64)
+        self._wait(self._ring, {**columns, "channels": channels, "line": line, "thread": thread})
+        self.slow.records += len(line)
+        self.slow.understood += len(line)
 
     def _device(self, words: Words) -> Ints:
         codes = self._devices.encode(words[np.newaxis, :])
@@ -337,6 +345,8 @@ class Shard:
             values = np.array(list(self._values[name]), dtype=np.int64).reshape(-1, len(_COLUMNS[name]))
             for index, each in enumerate(_COLUMNS[name]):
                 columns[each] = values[code, index]
+            if name == "ring":
+                columns = together([columns, *self._ring], tuple(columns))
             made.append((name, self._with_connections(columns) if name == "conn" else columns))
         return made
 
