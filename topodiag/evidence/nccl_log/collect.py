@@ -52,6 +52,7 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
     }
     for name, schema in SCHEMAS.items()
 }
+"""What a row holds that its line does not say."""
 for _name, _column in (("init", "comm_id"), ("init", "parent"), ("conn", "direction"), ("tree", "second")):
     _DEFAULTS[_name][_column] = 0
 _OWN = {
