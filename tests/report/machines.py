@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from topodiag.checks import registry
+from topodiag.checks.interface import NodeCheck
 from topodiag.model.devices import Gpu, Nic, NicPort, NicRole, NumaNode, NvLink, PciDevice
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Input, Outcome, Severity, Status, Where
 from topodiag.model.node import Node
@@ -15,6 +16,11 @@ from topodiag.model.system import Cpu, Os
 
 GPU_CLASS, NIC_CLASS, BRIDGE_CLASS, NVSWITCH_CLASS = 0x030200, 0x020700, 0x060400, 0x068000
 H100 = "NVIDIA H100 80GB HBM3"
+
+
+def node_check_ids():
+    """The checks that judge a node; those of jobs have no outcome for one."""
+    return tuple(i for i in registry.ids() if any(issubclass(cls, NodeCheck) for cls in registry.check_classes(i)))
 
 
 def pci(bus_id, parent=None, *, code=BRIDGE_CLASS, vendor=0x1000, gen=5, width=16, port=None, numa=0, **rest):
@@ -190,7 +196,7 @@ def outcomes(findings: Iterable[Finding] = (), node="gpu-002", unknown_ids=("PCI
     for item in findings:
         by_id.setdefault(item.id, []).append(item)
     made = []
-    for check in registry.ids():
+    for check in node_check_ids():
         if check in by_id:
             made.append(Outcome(check, Status.FINDING, node, tuple(by_id[check]), coverage=Coverage(8, 8, "GPUs")))
         elif check in unknown_ids:
@@ -229,7 +235,7 @@ def without_gpus(*, hung=False):
     gap = NotObserved("nvidia-smi topo -m", "no answer within 10 s" if hung else "not installed")
     devices = {} if hung else {disk.bus_id: disk}
     node = Node("head-1", pci=devices, not_observed=(gap,), read=frozenset() if hung else frozenset({"sys-pci"}))
-    ids = registry.ids()
+    ids = node_check_ids()
     return Result(nodes=(node,), outcomes=outcomes(node="head-1", unknown_ids=ids), not_observed=(gap,))
 
 
@@ -246,7 +252,7 @@ def only_matrix():
             said[a.label, nic.name] = known("PHB" if nic.numa == a.numa else "SYS")
     node = Node("topo.txt", gpus=gpus, nics=nics, smi_matrix=said, read=frozenset({"nvidia-smi-topo"}))
     seen = ("NVL004", "NUM001")
-    rest = tuple(check for check in registry.ids() if check not in seen)
+    rest = tuple(check for check in node_check_ids() if check not in seen)
     return Result(
         inputs=(Input("topo.txt", "nvidia-smi-topo", "ef" * 32, 12, 10),),
         nodes=(node,),

@@ -15,7 +15,7 @@ from topodiag.report.job_grid import Field, draw_grid
 from topodiag.report.job_words import (
     algorithms_of,
     findings_of_job,
-    gdr_of,
+    is_net,
     median,
     name_of,
     seconds,
@@ -25,6 +25,7 @@ from topodiag.report.job_words import (
     spell_hosts,
     spell_ranks,
     transports_by,
+    uses_gdr,
 )
 from topodiag.report.marks import SIGNS, more
 from topodiag.report.text import Page, Part
@@ -130,7 +131,8 @@ def _hcas(hcas: Sequence[Hca]) -> str:
 
 
 def _gdr(job: Job) -> str:
-    states = [gdr for comm in job.communicators if (gdr := gdr_of(comm)) is not None]
+    labels = {label for comm in job.communicators for label in comm.transports if is_net(label)}
+    states = [uses_gdr(label) for label in labels if not label.startswith("NET/Socket")]
     if all(process.network == "Socket" for process in job.processes if process.network):
         return ""  # sockets have none
     if states:
