@@ -167,7 +167,7 @@ def _read(
 
 
 def _normal(part: Part) -> Part:
-    return replace(part, facts=resolve(part.facts))
+    return part if part.normal else replace(part, facts=resolve(part.facts), normal=True)
 
 
 def _first(streamed: Iterator[Piece], size: int) -> list[Piece]:

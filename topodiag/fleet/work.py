@@ -12,8 +12,8 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from topodiag.evidence.nccl_log.facts import SCHEMAS, Facts, concat, empty
-from topodiag.evidence.nccl_log.scan import extract
 from topodiag.evidence.nccl_log.resolve import resolve
+from topodiag.evidence.nccl_log.scan import extract
 from topodiag.evidence.nccl_log.sources import Span
 from topodiag.evidence.nccl_log.streams import Piece, Reading, pieces, text_of
 
@@ -61,6 +61,8 @@ class Part:
 
     facts: Facts
     measures: tuple[Measure, ...] = ()
+    normal: bool = False
+    """The facts are in normal form: to bring them there again costs as much and changes nothing."""
 
 
 def merge(parts: Sequence[Part]) -> Part:
@@ -73,7 +75,7 @@ def merge(parts: Sequence[Part]) -> Part:
         for measure in part.measures:
             known = measures.get(measure.file)
             measures[measure.file] = measure if known is None else known + measure
-    return Part(facts, tuple(measures[file] for file in sorted(measures)))
+    return Part(facts, tuple(measures[file] for file in sorted(measures)), normal=True)
 
 
 @dataclass(slots=True)
