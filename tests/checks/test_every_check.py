@@ -35,6 +35,7 @@ def registered() -> list[type[Check]]:
 
 
 CHECKS = registered()
+OF_NODES = [check for check in CHECKS if issubclass(check, NodeCheck)]
 ODD_VALUES = (None, -1, 0, 1, 2**63, "", "N/A", "NV", "NV999", "failed", "-5-", "9" * 50, 0.0, -2.5)
 
 
@@ -96,9 +97,8 @@ def test_the_page_has_its_sections_in_order(check: type[Check]) -> None:
     assert places == sorted(places)
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
-def test_an_empty_node_has_no_finding(check: type[Check]) -> None:
-    assert issubclass(check, NodeCheck)
+@pytest.mark.parametrize("check", OF_NODES, ids=lambda check: check.id)
+def test_an_empty_node_has_no_finding(check: type[NodeCheck]) -> None:
     outcome = check().judge(Node("empty"), ())
     assert outcome.status is not Status.FINDING
     assert outcome.why
@@ -108,8 +108,7 @@ def test_an_empty_node_has_no_finding(check: type[Check]) -> None:
 @given(seed=st.integers(0, 10**6))
 def test_no_node_makes_a_check_raise_and_every_finding_is_complete(seed: int) -> None:
     node = broken_node(seed)
-    for check in CHECKS:
-        assert issubclass(check, NodeCheck)
+    for check in OF_NODES:
         outcome = check().judge(node, ())
         assert outcome.check == check.id
         for finding in outcome.findings:

@@ -138,7 +138,7 @@ class FirstError(JobCheck):
         return self.finding(
             Severity.ERROR,
             message,
-            observed=" ".join(secondary[0].text.split())[:160],
+            observed=" ".join(secondary[0].text.split())[:160] or secondary[0].kind,
             expected="no error",
             fix=(
                 f"look at the logs of {peer or 'the ranks that left no error'}: its own error is not in the evidence",

@@ -9,10 +9,13 @@ import numpy as np
 
 from topodiag.checks.common import majority, plural
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job_text import ask_for, few, rank_word, spell_ranks
+from topodiag.checks.job_text import ask_for, failed, few, rank_word, spell_ranks
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
-from topodiag.model.job import Communicator, Job
+from topodiag.model.job import Communicator, Event, Job
 from topodiag.model.provenance import Origin
+
+FATAL = frozenset({"bootstrap", "version", "duplicate gpu", "cuda", "memory", "connect", "timeout", "mismatch"})
+"""Kinds of errors that end an init by themselves; after others, as a library that is not there, NCCL goes on."""
 
 
 class InitNotFinished(JobCheck):
@@ -33,7 +36,8 @@ class InitNotFinished(JobCheck):
     When it stays silent
         Init lines are not in the log (NCCL_DEBUG below INFO, INIT not among the subsystems): unknown. A rank whose
         COMPLETE line is lost but that ran operations or printed its timings. All ranks seen are complete and
-        some left no line: then init was complete and the logs are not, told at level info.
+        some left no line: then init was complete and the logs are not, told at level info. So is an init that is
+        open in a log of half of the ranks or fewer and without an error: the log may have been cut.
 
     How to confirm
         `topodiag logs --comms`; `py-spy dump` on a waiting rank shows ncclCommInitRank.
@@ -59,8 +63,9 @@ class InitNotFinished(JobCheck):
                 continue
             judged += 1
             if open_at:
-                stuck_world |= communicator.index == 0
-                found.append(self._stuck(job, communicator, open_at))
+                stuck = self._stuck(job, communicator, open_at)
+                stuck_world |= communicator.index == 0 and stuck.severity is not Severity.INFO
+                found.append(stuck)
         found = _folded(found)
         lone = self._without_rank(job)
         if lone is not None:
@@ -83,13 +88,17 @@ class InitNotFinished(JobCheck):
         absent = [at for at in range(communicator.nranks) if communicator.ranks[at] < 0]
         all_waiting = done == 0
         nearly = done and done + len(open_at) == communicator.nranks and len(open_at) * 10 <= done
+        # A piece of a log ends in the middle of an init that went well: a hang needs most ranks, or an error, to show.
+        cut = done == 0 and len(absent) >= communicator.nranks - len(absent) and not failed(job)
         message = f"{len(open_at)} of {plural(communicator.nranks, 'rank')} of {communicator.label}"
         message += " never finished init"
         if absent:
             message += f"; {plural(len(absent), 'other')} left no line"
+        if cut:
+            message += ", or the log was cut"
         places = [f"{rank_word(ranks)} on {few(hosts, 4)}"] if ranks else []
         return self.finding(
-            Severity.WARNING if nearly else Severity.ERROR,
+            Severity.INFO if cut else Severity.WARNING if nearly else Severity.ERROR,
             message,
             observed="; ".join([*places, f"stopped after: {_phase(job, communicator, hosts)}"]),
             expected=f"Init COMPLETE from all {communicator.nranks} ranks",
@@ -103,15 +112,17 @@ class InitNotFinished(JobCheck):
             cost=Cost(text="all ranks of the communicator wait" if all_waiting else "the first collective waits"),
             evidence=[by_rank[rank].origin for rank in ranks if rank in by_rank] or [communicator.origin],
             coverage=Coverage(communicator.nranks - len(absent), communicator.nranks, "members seen"),
-            confidence=Confidence.MEDIUM if nearly else Confidence.HIGH,
+            confidence=Confidence.LOW if cut else Confidence.MEDIUM if nearly else Confidence.HIGH,
         )
 
     def _without_rank(self, job: Job) -> Finding | None:
         """Processes that never said a rank and failed."""
         lone = [job.processes[at] for at in job.unplaced if 0 <= at < len(job.processes)]
         own: dict[tuple[str, int], Origin] = {}
+        gave_up = {(event.host, event.pid) for event in job.events if event.level == "UNWIND"}
         for event in job.events:
-            if event.level == "WARN" and not event.secondary:
+            ended = event.kind in FATAL or (event.host, event.pid) in gave_up
+            if event.level == "WARN" and not event.secondary and ended:
                 own.setdefault((event.host, event.pid), event.origin or Origin("", None, event.text))
         failed = [(process, own[process.host, process.pid]) for process in lone if (process.host, process.pid) in own]
         if not failed:
@@ -122,7 +133,7 @@ class InitNotFinished(JobCheck):
         return self.finding(
             Severity.ERROR,
             f"{count} {'process' if count == 1 else 'processes'} on {few(hosts, 3)} failed before init gave a rank",
-            observed=origins[0].text[:160],
+            observed=origins[0].text[:160] or "a warning of NCCL",
             expected="Init START and Init COMPLETE from each process",
             fix=("mend what the first error says (JOB005), then start the whole job again",),
             nodes=hosts,
@@ -150,6 +161,11 @@ class InitNotFinished(JobCheck):
             coverage=Coverage(len(seen), job.world_size, "ranks"),
             confidence=Confidence.MEDIUM if stuck else Confidence.HIGH,
         )
+
+
+def _named(event: Event) -> list[int]:
+    """Ranks that NCCL's own warning names."""
+    return [int(word) for word in event.details.get("ranks", "").split(",") if word.isdecimal() and len(word) < 10]
 
 
 def _unfinished(communicator: Communicator) -> list[int] | None:
@@ -227,13 +243,19 @@ class SharedGpu(JobCheck):
         if told:
             ranks = sorted({rank for _, group in shared for rank in group} | {e.rank for e in told if e.rank >= 0})
             bus_ids = sorted({bus_id for (_, bus_id), _ in shared})
+            if not shared:  # NCCL names ranks of the communicator, the first one of a job is the world
+                ranks = sorted({*ranks, *(rank for event in told for rank in _named(event))})
+                bus_ids = sorted({event.details["bus_id"] for event in told if "bus_id" in event.details})
             hosts = list(dict.fromkeys(event.host for event in told if event.host))
-            words = f"{rank_word(ranks)} share one GPU" if len(ranks) > 1 else "two ranks share one GPU"
+            words = f"{rank_word(ranks)} share {'one GPU' if len(bus_ids) < 2 else plural(len(bus_ids), 'GPU')}"
+            words = words if len(ranks) > 1 else "two ranks share one GPU"
             found.append(
                 self.finding(
                     Severity.ERROR,
-                    f"{words} on {few(hosts, 3)}" + (f" ({', '.join(bus_ids[:3])})" if bus_ids else ""),
-                    observed=told[0].text[:160],
+                    words
+                    + (f" on {few(hosts, 3)}" if hosts else "")
+                    + (f" ({', '.join(bus_ids[:3])})" if bus_ids else ""),
+                    observed=told[0].text[:160] or "NCCL says so",
                     expected="one rank per GPU",
                     fix=("set the CUDA device from the local rank before init, or CUDA_VISIBLE_DEVICES per task",),
                     nodes=hosts,

@@ -285,7 +285,12 @@ class MisreadSettingInLog(SettingsInLog):
             else:
                 continue
             fix = "correct the value" if each.given.how == "invalid" else f"write {each.name}={meant}, in nccl.conf too"
-            words = (f"{each.name}={value[:60]}: {what}", meant, fix, "the setting that was meant is not in force")
+            words = (
+                f"{each.name}={value[:60]}: {what}",
+                meant or "no value",
+                fix,
+                "the setting that was meant is not in force",
+            )
             found.append(self.report(job, each, Severity.WARNING, words))
         return self.answer(job, found)
 

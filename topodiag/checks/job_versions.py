@@ -77,7 +77,7 @@ class VersionsDiffer(JobCheck):
                 self.finding(
                     Severity.ERROR,
                     f"NCCL itself found different versions: {told[0].text[:120]}",
-                    observed=told[0].text[:160],
+                    observed=told[0].text[:160] or "NCCL says so",
                     expected="one NCCL version on all ranks",
                     fix=("start the same image and the same libnccl on all ranks",),
                     nodes=list(dict.fromkeys(event.host for event in told if event.host)),

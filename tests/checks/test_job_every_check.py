@@ -1,0 +1,110 @@
+"""What holds for every check of jobs: no job makes it raise, an empty one is no fault, and findings are complete."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from random import Random
+from typing import Any
+
+import jobs
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topodiag.checks import registry
+from topodiag.checks.interface import JobCheck
+from topodiag.model.finding import Confidence, Status
+from topodiag.model.job import Communicator, FlightRecord, Job, Operations, Role, no_connections
+
+CHECKS = [cls for each in registry.ids() for cls in registry.check_classes(each) if issubclass(cls, JobCheck)]
+KINDS = (
+    "ib completion", "ib async", "port", "peer closed", "connect", "timeout", "cuda", "memory", "bootstrap", "version",
+    "duplicate gpu", "topology", "plugin", "mismatch", "watchdog", "unwind", "other",
+)  # fmt: skip
+
+
+def busy(dice: Random) -> Job:
+    """A job with groups, operations, dumps and errors."""
+    groups = [
+        Communicator(1 + at, 4, np.array(dice.sample(range(16), 4), np.int64), role=dice.choice(list(Role)),
+                     role_sure=dice.choice(list(Confidence)), parent=0, color=at, hosts=("n0", "n1"),
+                     started=np.ones(4, bool), completed=np.array([True, True, dice.random() > 0.5, True]),
+                     rings={0: (0, 2, 1, 3)},
+                     operations={rank: Operations(dice.randrange(5), dice.randrange(5), tail=(
+                         (rank, "AllReduce", dice.randrange(3), 7, 0, 0),)) for rank in range(3)})
+        for at in range(3)
+    ]  # fmt: skip
+    events = [
+        jobs.event(kind, "a < b [3] peer 10.0.0.1<5> {", f"n{dice.randrange(3)}", rank=dice.randrange(-1, 40),
+                   ts=dice.choice([None, 0.0, 1e9, float("nan"), 1e300]), secondary=dice.random() > 0.6,
+                   level=dice.choice(["WARN", "UNWIND", "APP"]))
+        for kind in KINDS if dice.random() > 0.5
+    ]  # fmt: skip
+    flight = tuple(FlightRecord(rank, (("0", dice.randrange(4), "all_reduce", "started"),), {"0": (0, 1, 2, 9)})
+                   for rank in range(3))  # fmt: skip
+    values = {"NCCL_P2P_DISABLE": "1", "NCCL_MAX_NCHANNELS": "9" * 40, "NCCL_NET_GDR_LEVEL": "", "NCCL_IB_HCA": '"'}
+    return jobs.job(communicators=groups, events=events, flight=flight, settings=values)
+
+
+def holed(value: Any, dice: Random, depth: int = 0) -> Any:
+    """The value with parts left out or unknown, at random. Arrays stay as long as their fellows."""
+    if isinstance(value, tuple) and depth < 5:
+        kept = [holed(item, dice, depth + 1) for item in value]
+        cut = all(map(is_dataclass, kept)) and dice.random() < 0.05  # rows of a fixed length stay so
+        return tuple(kept[: dice.randrange(len(kept) + 1)] if cut else kept)
+    if isinstance(value, Mapping) and depth < 5:
+        return {key: holed(item, dice, depth + 1) for key, item in value.items() if dice.random() > 0.05}
+    if isinstance(value, np.ndarray) and value.dtype == np.int64 and value.size and dice.random() < 0.1:
+        made = value.copy()
+        made[dice.randrange(len(made))] = -1
+        return made
+    if is_dataclass(value) and not isinstance(value, type) and depth < 5:
+        return replace(value, **{f.name: holed(getattr(value, f.name), dice, depth + 1) for f in fields(value)})
+    if isinstance(value, bool | np.ndarray):
+        return value
+    if isinstance(value, str) and dice.random() < 0.02:
+        return "?"
+    if isinstance(value, int) and not isinstance(value, Confidence) and type(value) is int and dice.random() < 0.02:
+        return -1
+    return value
+
+
+def broken_job(seed: int) -> Job:
+    dice = Random(seed)
+    job = busy(dice)
+    connections = job.connections if dice.random() > 0.2 else no_connections()
+    made: Job = holed(replace(job, connections=no_connections()), dice)
+    return replace(made, connections=connections)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
+def test_an_empty_job_has_no_finding(check: type[JobCheck]) -> None:
+    outcome = check().judge(Job("empty", -1, (), (), (), no_connections(), ()))
+    assert outcome.status is not Status.FINDING
+    assert outcome.why or outcome.status is Status.CLEAN
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
+def test_a_healthy_job_has_no_finding(check: type[JobCheck]) -> None:
+    assert check().judge(jobs.job()).status is not Status.FINDING
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_no_job_makes_a_check_raise_and_every_finding_is_complete(seed: int) -> None:
+    job = broken_job(seed)
+    for check in CHECKS:
+        outcome = check().judge(job)
+        assert outcome.check == check.id
+        found: Sequence[Any] = outcome.findings
+        for finding in found:
+            assert finding.message
+            assert "\n" not in finding.message
+            assert finding.observed
+            assert finding.expected
+            assert finding.fix
+            assert finding.cost.text or finding.cost.gbs_lost is not None or finding.cost.share is not None
+        if outcome.status in (Status.UNKNOWN, Status.NOT_APPLICABLE):
+            assert outcome.why
