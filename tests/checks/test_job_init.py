@@ -104,3 +104,33 @@ def test_a_node_with_fewer_ranks_than_the_others_is_told() -> None:
     [finding] = SharedGpu().judge(replace(job, ranks=moved)).findings
     assert finding.severity is Severity.INFO
     assert finding.where.nodes == ("n3", "n4")
+
+
+def test_a_log_that_ends_in_the_middle_of_init_is_no_hang() -> None:
+    job = without(stuck(range(16)), *range(2, 16))
+    world = job.communicators[0]
+    ranks, started = world.ranks.copy(), world.started.copy()
+    ranks[2:], started[2:] = -1, False
+    job = replace(job, communicators=(replace(world, ranks=ranks, started=started),))
+    assert {finding.severity for finding in InitNotFinished().judge(job).findings} == {Severity.INFO}
+    failing = replace(job, events=(jobs.event("connect", "Connect to 10.0.0.2<4000> failed : No route to host"),))
+    assert Severity.ERROR in {finding.severity for finding in InitNotFinished().judge(failing).findings}
+
+
+def test_a_warning_after_which_nccl_goes_on_is_no_failed_init() -> None:
+    note = jobs.event("other", "Failed to open libibverbs.so[.1]", pid=7)
+    process = Process("n0", 7)
+    job = replace(jobs.job(1, 1), ranks=(), communicators=(), processes=(process,), unplaced=(0,), events=(note,))
+    assert InitNotFinished().judge(job).status is Status.UNKNOWN
+    unwound = jobs.event("unwind", "transport.cc:20 -> 2", pid=7, level="UNWIND", secondary=True)
+    assert InitNotFinished().judge(replace(job, events=(note, unwound))).status is Status.FINDING
+
+
+def test_ranks_that_only_torch_names_are_told() -> None:
+    said = "Duplicate GPU detected : rank 3 and rank 0 both on CUDA device f000"
+    details = {"ranks": "3,0", "bus_id": "0000:0f:00.0"}
+    told = jobs.event("duplicate gpu", said, host="", details=details, level="APP", secondary=True)
+    job = replace(jobs.job(1, 1), ranks=(), communicators=(), processes=(), events=(told,))
+    [finding] = SharedGpu().judge(job).findings
+    assert finding.where.ranks == (0, 3)
+    assert "ranks 0, 3 share one GPU (0000:0f:00.0)" in finding.message

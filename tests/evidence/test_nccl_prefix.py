@@ -154,3 +154,9 @@ def test_any_bytes_can_be_searched(raw: bytes) -> None:
 def test_anything_that_resembles_heads_can_be_searched(text: str) -> None:
     for record in records(text + " a:1:2 [0] NCCL INFO " + text):
         assert "\r" not in record.message
+
+
+def test_a_duplicate_gpu_below_torchs_last_error_is_evidence() -> None:
+    name, columns = application("Duplicate GPU detected : rank 3 and rank 0 both on CUDA device f000") or ("", {})
+    assert (name, columns["level"]) == ("event", "APP")
+    assert application("Duplicate GPU detected in the config") is None

@@ -188,6 +188,8 @@ _MATRIX = compiled(
 _FAILURE = compiled(
     r"Watchdog caught collective operation timeout|last enqueued(?: NCCL)? work"
     r"|\bnccl(?:Remote|System|Internal|UnhandledCuda)Error\b|\bncclInvalid(?:Usage|Argument)\b|NCCL error\b"
+    # What torch prints below `Last error:`, without a head of its own.
+    r"|Duplicate GPU detected : rank \d"
     r"|NCCL failure\b|NCCL watchdog thread terminated|Process group watchdog thread terminated"
 )
 _FRAME = compiled(r"^\s{0,100}(?:\[\w{1,20}\]:\s?)?(?:frame #\d|Exception raised from|what\(\):)|^\s{1,100}what\(\):")

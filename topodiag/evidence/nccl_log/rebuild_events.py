@@ -89,14 +89,15 @@ def classify(level: str, text: str) -> tuple[str, bool, tuple[tuple[str, str], .
     found = _LAST_WORK.search(text)
     if found is not None:
         return "watchdog", True, _given({"work": found[1], "completed": found[2]} | _group(text))
+    found = _DUPLICATE.search(text)
+    if found is not None:
+        details = {"ranks": f"{found[1]},{found[2]}", "bus_id": _unpacked(found[3])}
+        return "duplicate gpu", level == "APP", _given(details)
     if level == "APP":
         return ("watchdog" if "atchdog" in text else "other"), True, _given(_group(text))
     found = _CLOSED.search(text)
     if found is not None:
         return "peer closed", True, _given({"peer": found[1]})
-    found = _DUPLICATE.search(text)
-    if found is not None:
-        return "duplicate gpu", False, _given({"ranks": f"{found[1]},{found[2]}", "bus_id": _unpacked(found[3])})
     if "Multiple Ranks are using the same GPU" in text:
         return "duplicate gpu", False, ()
     found = _VERSIONS.search(text)

@@ -24,7 +24,7 @@ _ANCHOR = np.uint64(int.from_bytes(b" NCCL \xff\xff", "little") & ((1 << 48) - 1
 _ANCHOR_MASK = np.uint64((1 << 48) - 1)
 _NEWLINE, _SPACE = 10, 32
 _MOST_HEAD = 88
-_SPEAKS = (b"NCCL", b"INFO", b"nccl", b"CCL ", b" version ", b"|", b"atchdog", b"last enqueued", b"Last error:")
+_SPEAKS = (b"NCCL", b"INFO", b"nccl", b"CCL ", b" version ", b"|", b"atchdog", b"last enqueued", b"Duplicate")
 """A line without a record in which none of these stands says nothing to `prefix.application`."""
 
 
