@@ -103,9 +103,11 @@ def diagnose_logs(
 ) -> Result:
     """Rebuild jobs from NCCL logs (files, folders, globs, `-`, saved facts) and diagnose them. Raises InputError."""
     from topodiag.checks.run import run_job_checks  # noqa: PLC0415 - numpy and pyarrow from here on
+    from topodiag.evidence.flight_recorder import read_flight  # noqa: PLC0415
     from topodiag.evidence.nccl_log.facts import save  # noqa: PLC0415
     from topodiag.evidence.nccl_log.layout import Layout  # noqa: PLC0415
     from topodiag.evidence.nccl_log.rebuild import rebuild  # noqa: PLC0415
+    from topodiag.evidence.nccl_log.roles import descriptions  # noqa: PLC0415
     from topodiag.evidence.nccl_log.sources import CHUNK_BYTES  # noqa: PLC0415
     from topodiag.fleet.ingest import ingest  # noqa: PLC0415
 
@@ -127,15 +129,10 @@ def diagnose_logs(
     if any((chosen.tp, chosen.pp, chosen.dp, chosen.cp, chosen.ep, chosen.order)):
         layout = Layout(chosen.tp or 1, chosen.pp or 1, chosen.dp, chosen.cp or 1, chosen.ep or 1)
         layout = replace(layout, order=chosen.order) if chosen.order else layout
-    jobs = rebuild(found.facts, found.files, layout)
     gaps = [NotObserved("part of the input", note) for note in found.notes]
-    flight = tuple(dict.fromkeys((*found.flight, *chosen.flight)))
-    if flight:
-        from topodiag.evidence.flight_recorder import read_flight  # noqa: PLC0415
-
-        records, problems = read_flight(flight)
-        jobs = _with_flight(jobs, tuple(records))
-        gaps += [NotObserved("part of the flight recorder", str(problem)) for problem in problems]
+    records, problems = read_flight(tuple(dict.fromkeys((*found.flight, *chosen.flight))))
+    gaps += [NotObserved("part of the flight recorder", problem) for problem in problems]
+    jobs = _with_flight(rebuild(found.facts, found.files, layout, descriptions(records)), records)
     outcomes = run_job_checks(jobs)
     return Result(
         inputs=found.inputs,

@@ -35,14 +35,20 @@ _SUBSYSTEMS = {
 """Subsystems by the kinds of text that only they print."""
 
 
-def rebuild(facts: Facts, files: Sequence[SourceFile], layout: Layout | None = None) -> tuple[Job, ...]:
-    """Jobs by their first file; one without ranks when processes printed and no communicator began."""
-    return _Builder(open_frame(whole_hosts(facts), files), layout).jobs()
+def rebuild(
+    facts: Facts,
+    files: Sequence[SourceFile],
+    layout: Layout | None = None,
+    described: Mapping[tuple[int, ...], str] | None = None,
+) -> tuple[Job, ...]:
+    """Jobs by their first file; one without ranks when processes printed and no communicator began. `described` are
+    torch's words for process groups by their world ranks (`roles.descriptions`)."""
+    return _Builder(open_frame(whole_hosts(facts), files), layout, described or {}).jobs()
 
 
 class _Builder:
-    def __init__(self, frame: Frame, layout: Layout | None) -> None:
-        self.frame, self.layout = frame, layout
+    def __init__(self, frame: Frame, layout: Layout | None, described: Mapping[tuple[int, ...], str]) -> None:
+        self.frame, self.layout, self.described = frame, layout, described
         self.processes: Processes = find_processes(frame)
         self.members: list[Member] = find_members(frame, self.processes)
         self.comms: list[Comm] = find_comms(self.members, self.processes)
@@ -153,7 +159,7 @@ class _Builder:
             notes.append("the communicator of all ranks is not in the logs: ranks are numbered by process")
         hosts = tuple(sorted({process.host for process in processes} | set(rank_hosts.values())))
         joined, communicators = self._connections(number, group, communicators, ranks, hosts)
-        communicators = assign_roles(communicators, world_size, rank_hosts, self.layout)
+        communicators = assign_roles(communicators, world_size, rank_hosts, self.layout, self.described)
         placed = {rank.process for rank in ranks}
         by_process: dict[tuple[str, int], list[int]] = {}
         for rank in ranks:
