@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -28,8 +29,17 @@ _GROUPS: dict[str, tuple[str, ...]] = {
 class _Count(click.IntRange):
     """A range whose bounds are told by the error alone: in the help they would be noise."""
 
+    told = False
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        self.told = True
+        try:
+            return int(super().convert(value, param, ctx))
+        finally:
+            self.told = False
+
     def _describe_range(self) -> str:
-        return ""
+        return super()._describe_range() if self.told else ""
 
 
 class GroupedCommand(click.Command):
@@ -131,6 +141,8 @@ def logs(  # noqa: PLR0917 - one parameter per option
 
     if output not in {None, "-"}:
         check_writable(str(output))
+    for dump in flight:
+        _must_be_there(dump)
     options = LogOptions(
         workers=workers,
         dask=dask,
@@ -172,6 +184,16 @@ def _refuse(  # noqa: PLR0917 - what excludes what
         raise click.UsageError("--parquet needs --output FILE.")
     if paths.count("-") > 1:
         raise click.UsageError("Standard input can be read only once.")
+
+
+def _must_be_there(dump: str) -> None:
+    """A dump that was named and is not there is a mistake of the command line; one that is odd inside costs itself."""
+    from topodiag.model.errors import InputError  # noqa: PLC0415
+
+    if os.path.isdir(dump):
+        raise InputError(dump, "is a folder, not a dump", hint=f"give it as PATH: topodiag logs {dump}")
+    if not os.path.exists(dump):
+        raise InputError(dump, "no such file", hint="--flight takes one dump; repeat it for each")
 
 
 def _write_parquet(table: str, result: Result, output: str) -> None:

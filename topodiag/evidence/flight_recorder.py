@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 from collections.abc import Sequence
 
 from topodiag.evidence import plain_pickle
@@ -63,6 +64,8 @@ def read_flight(paths: Sequence[str]) -> tuple[tuple[FlightRecord, ...], tuple[s
 
 
 def _load(path: str) -> object:
+    if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would be waited for
+        raise plain_pickle.NotPlainError("it is no regular file")
     with open(path, "rb") as stream:
         pickled = stream.read(1) == b"\x80"
         limit = MAX_PICKLE if pickled else MAX_JSON

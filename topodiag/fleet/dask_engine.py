@@ -12,7 +12,7 @@ from topodiag.fleet.work import GROUP, Part, merge, run_task
 from topodiag.model.errors import TopodiagError
 
 LOCAL, SLURM = "local", "slurm"
-_CONNECT_S = 20
+_CONNECT_S = 10
 
 
 def run_dask(
@@ -86,9 +86,10 @@ def _client(where: str, workers: int | None, distributed: Any) -> Iterator[Any]:
         else:
             try:
                 client = distributed.Client(where, timeout=_CONNECT_S)
-            except (OSError, ValueError, TimeoutError) as error:
+            except Exception as error:  # noqa: BLE001 - what answers may be no scheduler: a dashboard, a proxy
+                why = str(error) if isinstance(error, OSError | ValueError) else "what answers speaks otherwise"
                 raise TopodiagError(
-                    f"no dask scheduler answers at {where}: {error}",
+                    f"no dask scheduler answers at {where}: {why}",
                     hint="give its address as tcp://HOST:8786, or `local`, or `slurm`",
                 ) from None
             yield stack.enter_context(client)

@@ -248,13 +248,14 @@ def _judge(plan: Plan, source: _Stdin | None, measures: dict[int, Measure]) -> I
     if source is not None and not _worth(measures.get(0)):
         wrong.append(complaint(STDIN_NAME, source.coding, source.head))
     if not any(_worth(measure) for measure in measures.values()) and not plan.flight:
-        if len(wrong) == 1 and len(barren) <= 1:
-            raise wrong[0]
         first = wrong[0] if wrong else complaint(barren[0].path, barren[0].coding) if barren else None
+        more = max(len(barren), len(wrong)) - 1
+        if first is not None and not more:
+            raise first
         if first is not None:
             raise InputError(
-                first.path,
-                f"and {max(len(barren), len(wrong)) - 1} more hold no NCCL record",
+                f"{first.path} and {more} more",
+                "hold no NCCL record",
                 hint="run the job with NCCL_DEBUG=INFO and give its output",
             )
         raise InputError(", ".join(plan.saved[:3]), "holds no NCCL record", hint="save it again from the logs")

@@ -64,7 +64,10 @@ def looks(head: bytes, tail: bytes = b"") -> Looks:
     coding: list[str] = []
     while (packer := _packed(head)) and len(coding) < 2:
         coding.append(packer)
-        head, tail = _unpacked(head, packer), b""
+        reading = Reading()
+        head, tail = _unpacked(head, packer, reading), b""
+        if not head and reading.notes:  # damaged, or a first block that ends later: reading all of it will tell
+            return Looks("log", tuple(coding))
     if not head:
         return Looks("empty", tuple(coding), "empty")
     if head[257:262] == b"ustar":
@@ -109,9 +112,9 @@ def _packed(head: bytes) -> str:
     return "zstd" if head.startswith(ZSTD_MAGIC) or skippable else ""
 
 
-def _unpacked(head: bytes, packer: str) -> bytes:
+def _unpacked(head: bytes, packer: str, reading: Reading) -> bytes:
     text = bytearray()
-    for block in text_of(io.BytesIO(head), (packer,), Reading()):
+    for block in text_of(io.BytesIO(head), (packer,), reading):
         text += block
         if len(text) >= HEAD_BYTES:
             break
