@@ -42,6 +42,12 @@ def multi_node(job: Job) -> bool:
     return len(job.hosts) > 1
 
 
+def piece(job: Job) -> bool:
+    """Whether the logs are a piece that does not say on how many nodes the job ran."""
+    world = job.world
+    return world is None or (world.nodes < 0 and len(world.known) < world.nranks)
+
+
 def only_sockets(job: Job) -> bool:
     """Whether every process that says its network says sockets."""
     told = {process.network.lower() for process in job.processes if process.network}

@@ -22,6 +22,7 @@ from topodiag.checks.job_evidence import (
     nvlink_gbs,
     only_sockets,
     path_between,
+    piece,
     ranks_on,
     said_by,
     settings_of,
@@ -59,6 +60,12 @@ def _without(job: Job) -> tuple[dict[str, list[int]], dict[str, int]]:
     return {host: off[host] for host in job.hosts if host in off}, dict(seen)
 
 
+def _senders(job: Job) -> set[str]:
+    """Hosts that send with it: a node that can read for a send can write for a receive."""
+    conns = job.connections
+    return {nic_host(conns, at) for at in between_nodes(job) if conns.direction[at] == 1 and uses_gdr(conns, at)} - {""}
+
+
 class GdrOffInLog(JobCheck):
     """GDR001 by a job's log: NCCL lists RDMA devices for which GPUDirect RDMA is off."""
 
@@ -66,12 +73,12 @@ class GdrOffInLog(JobCheck):
     title = "GPUDirect RDMA is off for the devices of a job"
 
     def judge(self, job: Job) -> Outcome:
-        if not multi_node(job):
+        if not multi_node(job) and not piece(job):
             return self.not_applicable(job, "no traffic between nodes")
         if only_sockets(job):
             return self.not_applicable(job, "sockets carry the traffic: NET001")
         listed = hcas_by_host(job)
-        if not any(listed.values()):
+        if not any(listed.values()) and not (piece(job) and len(job.connections)):
             return self.not_applicable(job, "no RDMA device is listed")
         told = {host: [hca for hca in hcas.values() if hca.gdr is not None] for host, hcas in listed.items()}
         off = {host: [hca for hca in hcas if hca.gdr is False] for host, hcas in told.items()}
@@ -125,6 +132,7 @@ class GdrOffInLog(JobCheck):
         if any(TOO_FAR.search(text) for _, text, _ in said_by(job, "gdr pair")):
             return None
         without = [host for host, entries in off.items() if len(entries) == seen[host]]
+        seen = seen | {host: 1 for host in _senders(job) if host not in seen}
         others = [host for host in seen if host not in off]
         if not without or not others:
             return None

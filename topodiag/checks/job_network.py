@@ -15,6 +15,7 @@ from topodiag.checks.job_evidence import (
     kind_of,
     multi_node,
     nic_host,
+    piece,
     said_by,
     settings_of,
     world_ranks,
@@ -35,6 +36,8 @@ NOT_FOR_JOBS = re.compile(
 """Interfaces that exist on every node with the same address, or lead to this node only."""
 
 INTERFACE = re.compile(r"(?:\[\d{1,4}\]|OOB |\bUsing )\s*([A-Za-z][\w.\-]{0,30}):")
+LINK_LOCAL = re.compile(r":\[?fe[89ab][0-9a-f]:", re.I)
+UNREACHED = re.compile(r"[Cc]onnect.{0,120}(?:No route to host|[Nn]etwork is unreachable|timed out)")
 NO_INTERFACE = ("no socket interface found", "no usable listening interface", "no interface found")
 
 
@@ -75,7 +78,7 @@ class SocketsInsteadOfRdma(JobCheck):
     title = "NCCL uses sockets between nodes"
 
     def judge(self, job: Job) -> Outcome:
-        if not multi_node(job):
+        if not multi_node(job) and not (piece(job) and any(process.said("no hca") for process in job.processes)):
             return self.not_applicable(job, "no traffic between nodes")
         networks = _networks(job)
         if not networks:
@@ -109,6 +112,9 @@ class SocketsInsteadOfRdma(JobCheck):
         message = (
             f"sockets carry the traffic between {plural(len(job.hosts), 'node')}: no RDMA device is in the evidence"
         )
+        if not multi_node(job):
+            sure = Confidence.MEDIUM
+            message = f"{hosts_word(sockets)} has sockets only for other nodes: NCCL found no RDMA device"
         if others:
             severity = Severity.ERROR
             theirs = sorted({value for host in others for value in networks[host]})
@@ -184,7 +190,8 @@ class WrongInterface(JobCheck):
 
     What it finds
         A job of several nodes that meets over loopback, docker0, a bridge or an overlay's own interface; or no
-        interface at all that fits NCCL_SOCKET_IFNAME.
+        interface at all that fits NCCL_SOCKET_IFNAME; nodes that meet over IPv6 link-local here and another network
+        there; and, before init was complete, connects to a node without a route or an answer.
 
     Why it matters
         docker0 and virbr0 have the same address on every node: ranks connect to themselves and init hangs or fails
@@ -214,9 +221,13 @@ class WrongInterface(JobCheck):
 
     def judge(self, job: Job) -> Outcome:
         found = [*self._none(job)]
-        several = len(job.hosts) > 1
-        if several:
+        several = len(job.hosts) > 1 or piece(job)
+        if len(job.hosts) > 1:
             found += self._wrong(job)
+            found += self._link_local(job)
+        world = job.world
+        if several and not (world is not None and world.init_complete):
+            found += self._unreachable(job)
         if found:
             return self.found(job, found)
         if not several:
@@ -248,6 +259,61 @@ class WrongInterface(JobCheck):
                 cost=Cost(share=1.0, text="the job does not start"),
                 evidence=[*(event.origin for event in events), *(given.origin for _, given in wanted[:2])],
                 coverage=Coverage(len({(e.host, e.pid) for e in events}), len(job.processes), "processes"),
+            )
+        ]
+
+    def _link_local(self, job: Job) -> list[Finding]:
+        """Some processes meet at an IPv6 link-local address, which is good on one link only, and others elsewhere."""
+        told = [(number, process) for number, process in enumerate(job.processes) if process.bootstrap]
+        local = [(number, process) for number, process in told if LINK_LOCAL.search(process.bootstrap)]
+        names = {process.bootstrap.partition(":")[0] for _, process in told}
+        if not local or len(local) == len(told) or len(names) < 2:
+            return []
+        other = next(process for _, process in told if not LINK_LOCAL.search(process.bootstrap))
+        return [
+            self.finding(
+                Severity.ERROR,
+                f"{hosts_word(list(dict.fromkeys(process.host for _, process in local)))}: bootstrap over an IPv6"
+                f" link-local address of {local[0][1].bootstrap.partition(':')[0]}, others use"
+                f" {other.bootstrap.partition(':')[0]}",
+                observed=f"{local[0][1].bootstrap} and {other.bootstrap}",
+                expected="one network that all nodes share",
+                fix=("NCCL_SOCKET_IFNAME: the interface that all nodes share; NCCL_SOCKET_FAMILY=AF_INET for IPv4",),
+                nodes=list(dict.fromkeys(process.host for _, process in local)),
+                ranks=world_ranks(job, [number for number, _ in local]),
+                cost=Cost(text="link-local addresses are not reached from other networks: init hangs"),
+                evidence=[_place(local[0][1]), _place(other)],
+                coverage=Coverage(len(local), len(told), "processes"),
+                confidence=Confidence.MEDIUM,
+            )
+        ]
+
+    def _unreachable(self, job: Job) -> list[Finding]:
+        """Connects of sockets that no answer came to; `refused` is a process that is gone, and not told here."""
+        events = [e for e in job.events if e.kind == "connect" and e.level == "WARN" and UNREACHED.search(e.text)]
+        if not events:
+            return []
+        hosts = list(dict.fromkeys(event.host for event in events if event.host))
+        used = sorted({name for process in job.processes if process.host in hosts for name in _interfaces(process)})
+        peers = list(dict.fromkeys(event.details["peer"] for event in events if event.details.get("peer")))
+        return [
+            self.finding(
+                Severity.ERROR,
+                f"{hosts_word(hosts) or 'a node'} cannot reach {', '.join(peers[:3]) or 'another node'}"
+                + (f" over {'/'.join(used[:3])}" if used else ""),
+                observed=events[0].text.strip()[:160],
+                expected="an interface whose network leads to all nodes, with its ports open",
+                fix=(
+                    "`ip route get` the address: which interface leads there, if any",
+                    "open the ephemeral ports between the nodes in the firewall, or name another interface in"
+                    " NCCL_SOCKET_IFNAME",
+                ),
+                nodes=hosts,
+                ranks=sorted({event.rank for event in events if event.rank >= 0}),
+                nics=used[:3],
+                cost=Cost(share=1.0, text="init waits for the connection and fails"),
+                evidence=[event.origin for event in events],
+                confidence=Confidence.MEDIUM,
             )
         ]
 

@@ -8,16 +8,17 @@ from collections.abc import Sequence
 
 from topodiag.checks.common import plural, spell
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job_evidence import NEXT_TIME, hosts_word, multi_node, said_by, settings_of, world_ranks
+from topodiag.checks.job_evidence import NEXT_TIME, hosts_word, multi_node, piece, said_by, settings_of, world_ranks
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.model.provenance import Origin
 
 LOAD_FAILED = re.compile(
     r"undefined symbol|version `?GLIBC|wrong ELF class|invalid ELF header|symbol lookup error"
+    r"|aws-ofi-nccl initialization failed|Only EFA provider is supported"
     r"|(lib[\w.+\-]{1,60}\.so[\w.]{0,20}): cannot open shared object file"
 )
-"""What dlopen says of a library that is there and cannot be used: another one is missing, or does not fit."""
+"""What dlopen, or the plugin itself, says of a library that is there and cannot be used."""
 
 BUILT_IN = ("", "none", "ib", "socket", "0")
 """Values of NCCL_NET_PLUGIN and NCCL_NET that ask for no library."""
@@ -78,7 +79,7 @@ class PluginNotLoaded(JobCheck):
     title = "the network plugin did not load, and NCCL went on without it"
 
     def judge(self, job: Job) -> Outcome:
-        if not multi_node(job):
+        if not multi_node(job) and not piece(job):
             return self.not_applicable(job, "no traffic between nodes")
         told = {process.network for process in job.processes if process.network}
         missing = list(said_by(job, "net plugin missing"))
@@ -92,7 +93,10 @@ class PluginNotLoaded(JobCheck):
             if given.value.strip().lower() not in BUILT_IN
         }
         without = {
-            number for number, process in enumerate(job.processes) if process.network.lower() in ("ib", "socket")
+            number
+            for number, process in enumerate(job.processes)
+            # NCCL looks for devices of its own only where no plugin took over.
+            if process.network.lower() in ("ib", "socket") or (not process.network and process.said("no hca"))
         }
         broken = [(number, text, where) for number, text, where in missing if _broken(text)]
         asked = [entry for entry in missing if entry[0] in wanted and "ymbol" not in entry[1]]
@@ -116,7 +120,7 @@ class PluginNotLoaded(JobCheck):
     def _report(
         self, job: Job, what: str, lines: Sequence[tuple[int, str, Origin | None]], numbers: Sequence[int]
     ) -> Finding:
-        networks = sorted({job.processes[number].network for number in numbers})
+        networks = sorted({job.processes[number].network or "its own networks" for number in numbers})
         sockets = any(network.lower() == "socket" for network in networks)
         return self.finding(
             Severity.ERROR if sockets else Severity.WARNING,

@@ -86,6 +86,9 @@ class ShmInsteadOfP2p(JobCheck):
     title = "GPUs of one node talk through host memory where peer-to-peer is possible"
 
     def judge(self, job: Job) -> Outcome:
+        refused = _refused_pairs(job)
+        if not job.ranks and refused and not _switched_off(job):
+            return self.found(job, [self._said(refused)])
         if max(local_ranks(job).values(), default=0) < 2:
             return self.not_applicable(job, "one rank on each node")
         if _switched_off(job):
@@ -94,7 +97,6 @@ class ShmInsteadOfP2p(JobCheck):
         views: dict[tuple[int, str], NcclSystem] = {
             (comm.index, host): system for comm in job.communicators for host, system in comm.systems.items()
         }
-        refused = _refused_pairs(job)
         seen = 0
         pairs: dict[tuple[str, str, str], list[int]] = defaultdict(list)
         for at in inside_nodes(job):

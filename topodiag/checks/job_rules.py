@@ -48,6 +48,11 @@ class Shown:
         return self.nvlink_gbs > 0 and self.ranks_per_host > 2 and any(view.of_kind("NVS") for view in views)
 
     @cached_property
+    def unseen(self) -> bool:
+        """Whether nothing tells what the machines are: no rank, no print, no connection."""
+        return not self.job.ranks and not self.vias and not any(each.systems for each in self.job.communicators)
+
+    @cached_property
     def networks(self) -> frozenset[str]:
         return frozenset(process.network for process in self.job.processes if process.network)
 
@@ -143,6 +148,12 @@ JOB_RULES = (
             "NVLink SHARP is off: all-reduce inside the node loses its fastest algorithm", W, "unset NCCL_NVLS_ENABLE"),
     JobRule("NCCL_CUMEM_ENABLE", lambda v, s: off(v) and s.nvswitch and s.nvlink_gbs > HOPPER_NVLINK_GBS,
             "cuMem is off, and NVLink SHARP and multi-node NVLink need it", W, "unset NCCL_CUMEM_ENABLE"),
+    JobRule("NCCL_CUMEM_ENABLE", lambda v, s: off(v) and s.unseen,
+            "cuMem is off, and NVLink SHARP and multi-node NVLink need it, where the machine has them", I,
+            "unset NCCL_CUMEM_ENABLE", Confidence.LOW),
+    JobRule("NCCL_IBEXT_DISABLE", lambda v, s: on(v) and not s.sockets,
+            "the IBext plugin goes without RDMA; NCCL's own IB then takes over, and has NCCL_IB_DISABLE of its own", I,
+            "unset NCCL_IBEXT_DISABLE where the plugin is meant", LIKELY),
     JobRule("NCCL_PXN_DISABLE", lambda v, s: on(v) and s.hosts > 1 and s.nvswitch,
             "GPUs cannot use another GPU's NIC over NVLink: all-to-all crosses rails", W, "unset NCCL_PXN_DISABLE"),
     JobRule("NCCL_CROSS_NIC", lambda v, s: number(v) == 1 and s.hosts > 1 and s.rdma,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 from topodiag.checks.common import plural, spell
 from topodiag.checks.interface import JobCheck
@@ -18,6 +19,7 @@ from topodiag.checks.job_evidence import (
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, Job
 from topodiag.model.nccl_view import NcclSystem
+from topodiag.model.provenance import Origin
 
 REFUSED = ("topology has wrong version", "xml parse", "xml topology", "xml : ", "xml: ", "could not parse xml")
 """Words of NCCL's complaints about a topology file (src/graph/xml.cc, topo.cc of 2.4 to 2.30)."""
@@ -117,12 +119,15 @@ class GuessedTopology(JobCheck):
         notes = [
             (number, text, where)
             for number, text, where in said_by(job, "topo note")
-            if "topology detection" in text.lower() and any(words in text.lower() for words in DOUBTS)
+            if text.lower().startswith(("topology detection", "could not find real path"))
+            and any(words in text.lower() for words in DOUBTS)
         ]
         seen = list(systems(job))
         flat = [(host, system) for _, host, system in seen if _is_flat(system)]
         if not seen and not notes:
             return self.unknown(job, f"no line says how NCCL saw the machine; {NEXT_TIME}")
+        if not seen:
+            return self.found(job, [self._unread(job, notes)])
         if not flat:
             return self.clean(job, "", Coverage(len({host for _, host, _ in seen}), len(job.hosts), "nodes"))
         hosts = [host for host, _ in flat]
@@ -143,6 +148,25 @@ class GuessedTopology(JobCheck):
             confidence=Confidence.MEDIUM,
         )
         return self.found(job, [finding])
+
+    def _unread(self, job: Job, notes: Sequence[tuple[int, str, Origin | None]]) -> Finding:
+        """By the notes alone, where no print shows what became of it."""
+        hosts = list(dict.fromkeys(job.processes[number].host for number, _, _ in notes if number >= 0))
+        return self.finding(
+            Severity.INFO,
+            f"NCCL could not read a part of the PCI tree of {hosts_word(hosts) or 'a node'}, and guesses it",
+            observed=f"{plural(len(notes), 'note')}: {notes[0][1]}",
+            expected="/sys with the link speeds, widths and paths of all devices",
+            fix=(
+                "in a virtual machine or container: compare `lspci -tv` with the host's, and give the job a topology"
+                " file that has this guest's own bus ids",
+                "NCCL_DEBUG_SUBSYS=GRAPH prints the tree that NCCL made of it",
+            ),
+            nodes=hosts,
+            cost=Cost(text="where the tree is wrong: far NICs, no GPUDirect RDMA, fewer channels"),
+            evidence=[where for _, _, where in notes],
+            confidence=Confidence.MEDIUM,
+        )
 
 
 def _is_flat(system: NcclSystem) -> bool:

@@ -27,7 +27,7 @@ _SETTING = re.compile(
 )
 _INVALID = re.compile(r"Invalid value (.*?) for (NCCL_[A-Z0-9_]+), using default (-?\d+)")
 _CONFIG = re.compile(r"Comm config (.+?) set to (.*)$")
-_BOOTSTRAP = re.compile(r"Bootstrap ?: Using (?:\[0\])?(.+?)\s*$")
+_BOOTSTRAP = re.compile(r"(?:Bootstrap ?: Using|^NET : Using interface) (?:\[0\])?(.+?)\s*$")
 _PLUGIN = re.compile(r"(?:Loaded net plugin|Initialized NET plugin|Loaded external network plugin) (.+?)\s*$")
 _TUNER = re.compile(r"[Uu]sing (?:tuner plugin:? )?'?([^']+?)'?\s*$")
 _OFI = re.compile(r"aws-ofi-nccl\s+(?:v)?(\S+)")
@@ -68,6 +68,8 @@ def process_of(host: str, pid: int, texts: Sequence[Text]) -> Process:
             found = _GDR_HCA.search(text)
             if found is not None:
                 gdr[found[3]] = found[1] == "Enabled"
+    if not network and any(kind == "no hca" for kind, *_ in texts) and any(kind == "sockets" for kind, *_ in texts):
+        network = "Socket"  # NCCL lists interfaces for data only when it found no RDMA device
     hcas = tuple(_enriched(hca, details, gdr, listed_at) for hca in listed)
     messages = tuple(Message(kind, text, origin, count) for kind, text, origin, count in texts)
     return Process(host, pid, versions, network, hcas, bootstrap, settings, messages, texts[0][2] if texts else None)
