@@ -73,6 +73,7 @@ def _systems(result: Result) -> Iterator[Any]:
     for job in _jobs(result):
         for comm in job.communicators:
             yield from comm.systems.values()
+        yield from (process.system for process in job.processes if process.system is not None)
 
 
 def _buses(result: Result) -> set[str]:
@@ -177,7 +178,7 @@ def test_most_facts_of_the_logs_come_out(cases: list[Case], capsys: pytest.Captu
         sys.stdout.write(f"\nfacts of {len(cases)} logs: {agreed} agree, {len(missed)} do not, {len(apart)} apart\n")
         sys.stdout.writelines(f"  missed {each}\n" for each in missed)
         sys.stdout.write(f"  not compared: {', '.join(apart)}\n")
-    assert agreed >= 0.8 * (agreed + len(missed))
+    assert agreed >= 0.9 * (agreed + len(missed))
 
 
 def test_diagnoses_agree_with_the_threads(cases: list[Case], capsys: pytest.CaptureFixture[str]) -> None:
@@ -196,7 +197,7 @@ def test_diagnoses_agree_with_the_threads(cases: list[Case], capsys: pytest.Capt
     with capsys.disabled():
         sys.stdout.write(f"\ndiagnoses: {agreed} agree, {len(missed)} do not\n")
         sys.stdout.writelines(f"  missed {each}\n" for each in missed)
-    assert agreed >= 0.5 * (agreed + len(missed))
+    assert agreed >= 0.75 * (agreed + len(missed))
 
 
 def test_healthy_cases_give_no_error(cases: list[Case]) -> None:

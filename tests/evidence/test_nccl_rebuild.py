@@ -190,6 +190,7 @@ def test_nothing_gives_no_job() -> None:
             False,
             {"ranks": "1,2", "bus_id": "0000:43:00.0"},
         ),
+        ("misc/socket.cc:441 NCCL WARN socketFinalizeAccept: wrong type 4 != 3", "mismatch", False, {}),
     ],
 )  # fmt: skip
 def test_an_error_is_read_to_its_parts(line: str, kind: str, secondary: bool, details: dict[str, str]) -> None:
@@ -200,3 +201,11 @@ def test_an_error_is_read_to_its_parts(line: str, kind: str, secondary: bool, de
     assert {name: event.details.get(name) for name in details} == details
     assert event.origin is not None
     assert event.origin.line == len(LOGS[0]) + 2
+
+
+def test_a_print_without_a_communicator_belongs_to_its_process() -> None:
+    head = "nodeA:4100:4120 [0] NCCL INFO "
+    [job] = jobs(text([head + "=== System : maxBw 240.0 totalBw 240.0 ===", head + "CPU/0 (1/2/-1)"]))
+    [process] = job.processes
+    assert process.system is not None
+    assert process.system.max_gbs == 240.0

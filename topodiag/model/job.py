@@ -75,7 +75,7 @@ class Process:
     `versions` by component: `nccl`, `driver` (CUDA driver API, as 12040), `net plugin`, `tuner plugin`, `ofi`, `rccl`.
     `network` is what NCCL uses between nodes: `IB`, `Socket`, `AWS Libfabric`, ...; "" when not said.
     `bootstrap` is the interface and address: `eth0:10.1.2.3<0>`. `messages` are lines that checks
-    read.
+    read. `system` and `graphs` are what it printed of its node where the log does not say for which communicator.
     """
 
     host: str
@@ -87,6 +87,8 @@ class Process:
     settings: Mapping[str, Given] = field(default_factory=dict)
     messages: tuple[Message, ...] = ()
     origin: Origin | None = None
+    system: NcclSystem | None = None
+    graphs: tuple[Graph, ...] = ()
 
     def said(self, kind: str) -> tuple[Message, ...]:
         return tuple(message for message in self.messages if message.kind == kind)

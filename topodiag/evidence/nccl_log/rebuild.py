@@ -20,6 +20,7 @@ from topodiag.evidence.nccl_log.rebuild_members import Member, Processes, find_m
 from topodiag.evidence.nccl_log.rebuild_places import Places
 from topodiag.evidence.nccl_log.rebuild_process import Text, process_of, version_of
 from topodiag.evidence.nccl_log.roles import assign_roles
+from topodiag.evidence.nccl_log.system_print import Print, read_print
 from topodiag.evidence.nccl_log.torn_hosts import whole_hosts
 from topodiag.model.job import PHASES, Communicator, Connections, Event, Job, Process, Rank, no_connections
 from topodiag.model.provenance import MAX_QUOTE, Origin
@@ -64,6 +65,7 @@ class _Builder:
         self.conn_process: Ints = self.processes.of(frame, conn["thread"], conn["offset"])
         self.conn_member: Ints = self.places.of_connections(self.comms, self.comm_of)
         self.texts = self._texts()
+        self.lone_prints = self._lone_prints()
         self.said = self._hear()
 
     def jobs(self) -> tuple[Job, ...]:
@@ -136,6 +138,21 @@ class _Builder:
                 )
         return made
 
+    def _lone_prints(self) -> dict[int, Print]:
+        """By process, its first print of which the log does not say the communicator."""
+        rows = self.frame["print"]
+        process = self.processes.of(self.frame, rows["thread"], rows["offset"])
+        lone = np.flatnonzero((self.places.of("print") < 0) & (process >= 0))
+        made: dict[int, Print] = {}
+        for row in lone[np.argsort(rows["offset"][lone], kind="stable")].tolist():
+            if int(process[row]) not in made:
+                made[int(process[row])] = read_print(rows.word("text", row), self.frame.origin("print", row))
+        return made
+
+    def _seen(self, process: Process, number: int) -> Process:
+        found = self.lone_prints.get(number)
+        return process if found is None else replace(process, system=found.system, graphs=found.graphs)
+
     def _only_process_of_file(self) -> dict[int, int]:
         owners: dict[int, set[int]] = {}
         for (file, _, _), (_, which) in self.processes.starts.items():
@@ -147,8 +164,8 @@ class _Builder:
         own = [p for p, job in enumerate(self.job_of_process) if job == number]
         place = {process: i for i, process in enumerate(own)}
         processes = tuple(
-            process_of(self.processes.host[p], self.processes.pid[p], self.texts.get(p, [])) for p in own
-        )  # fmt: skip
+            self._seen(process_of(self.processes.host[p], self.processes.pid[p], self.texts.get(p, [])), p) for p in own
+        )
         ranks = self._ranks(group, place)
         communicators = self._communicators(group)
         rank_hosts = {rank.rank: rank.host for rank in ranks}
