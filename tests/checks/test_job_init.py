@@ -39,10 +39,17 @@ def test_all_ranks_stuck_is_one_error_with_the_phase() -> None:
     assert finding.where.nodes == ("n0", "n1")
 
 
-def test_one_missing_line_of_sixteen_is_a_warning() -> None:
+def test_a_missing_line_beside_completed_ranks_of_the_host_is_a_torn_line() -> None:
     [finding] = InitNotFinished().judge(stuck([3])).findings
-    assert finding.severity is Severity.WARNING
+    assert finding.severity is Severity.INFO
+    assert "torn" in finding.message
     assert finding.where.ranks == (3,)
+
+
+def test_a_host_of_which_no_rank_completed_is_stuck() -> None:
+    [finding] = InitNotFinished().judge(stuck(range(8))).findings
+    assert finding.severity is Severity.ERROR
+    assert finding.where.nodes == ("n0",)
 
 
 def test_a_rank_that_ran_operations_was_complete() -> None:

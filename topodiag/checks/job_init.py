@@ -35,7 +35,8 @@ class InitNotFinished(JobCheck):
 
     When it stays silent
         Init lines are not in the log (NCCL_DEBUG below INFO, INIT not among the subsystems): unknown. A rank whose
-        COMPLETE line is lost but that ran operations or printed its timings. All ranks seen are complete and
+        COMPLETE line is lost but that ran operations or printed its timings, or whose host's other ranks completed
+        without an error anywhere (info: init ends with a barrier on each host). All ranks seen are complete and
         some left no line: then init was complete and the logs are not, told at level info. So is an init that is
         open in a log of half of the ranks or fewer and without an error: the log may have been cut.
 
@@ -90,15 +91,22 @@ class InitNotFinished(JobCheck):
         nearly = done and done + len(open_at) == communicator.nranks and len(open_at) * 10 <= done
         # A piece of a log ends in the middle of an init that went well: a hang needs most ranks, or an error, to show.
         cut = done == 0 and len(absent) >= communicator.nranks - len(absent) and not failed(job)
+        # Init ends with a barrier of the host's ranks (src/init.cc, initTransportsRank): one COMPLETE speaks for all.
+        finished = {
+            by_rank[rank].host for rank in communicator.ranks[communicator.completed].tolist() if rank in by_rank
+        }
+        torn = bool(hosts) and finished.issuperset(hosts) and not failed(job)
         message = f"{len(open_at)} of {plural(communicator.nranks, 'rank')} of {communicator.label}"
-        message += " never finished init"
+        message += (
+            " left no Init COMPLETE, though others of their host did: torn lines" if torn else " never finished init"
+        )
         if absent:
             message += f"; {plural(len(absent), 'other')} left no line"
         if cut:
             message += ", or the log was cut"
         places = [f"{rank_word(ranks)} on {few(hosts, 4)}"] if ranks else []
         return self.finding(
-            Severity.INFO if cut else Severity.WARNING if nearly else Severity.ERROR,
+            Severity.INFO if cut or torn else Severity.WARNING if nearly else Severity.ERROR,
             message,
             observed="; ".join([*places, f"stopped after: {_phase(job, communicator, hosts)}"]),
             expected=f"Init COMPLETE from all {communicator.nranks} ranks",
@@ -112,7 +120,7 @@ class InitNotFinished(JobCheck):
             cost=Cost(text="all ranks of the communicator wait" if all_waiting else "the first collective waits"),
             evidence=[by_rank[rank].origin for rank in ranks if rank in by_rank] or [communicator.origin],
             coverage=Coverage(communicator.nranks - len(absent), communicator.nranks, "members seen"),
-            confidence=Confidence.LOW if cut else Confidence.MEDIUM if nearly else Confidence.HIGH,
+            confidence=Confidence.LOW if cut or torn else Confidence.MEDIUM if nearly else Confidence.HIGH,
         )
 
     def _without_rank(self, job: Job) -> Finding | None:
