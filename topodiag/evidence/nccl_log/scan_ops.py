@@ -27,7 +27,7 @@ def operations(rows: Columns, texts: Texts) -> tuple[Columns, Columns]:
     """The tables op and tail; rules in collect.py."""
     rows = in_order(rows)
     size = len(rows["thread"])
-    names = [str(each) for each in texts.array().to_pylist()]
+    names = texts.words()
     rows["digest"] = _digests(rows, names)
     rows["count"] = np.ones(size, dtype=np.int64)
     _round(rows)

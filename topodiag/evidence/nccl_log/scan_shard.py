@@ -18,7 +18,18 @@ from topodiag.evidence.nccl_log.plain import read_record
 from topodiag.evidence.nccl_log.prefix import Record, clean, records
 from topodiag.evidence.nccl_log.scan_bytes import Dictionary, Positions, Words
 from topodiag.evidence.nccl_log.scan_conn import Connections, Rings
-from topodiag.evidence.nccl_log.scan_rows import Columns, Texts, bits, in_order, matrix, merged, table, together
+from topodiag.evidence.nccl_log.scan_rows import (
+    Columns,
+    Texts,
+    bits,
+    in_order,
+    listed,
+    matrix,
+    merged,
+    strings,
+    table,
+    together,
+)
 
 Ints = npt.NDArray[np.int64]
 _PLACE = ("thread", "ctx", "offset", "line", "count")
@@ -312,11 +323,11 @@ class Shard:
         columns = {name: merged(name, rows) if name != "print" else self._prints(rows) for name, rows in self._all()}
         operations = together([*self._ops, self._slow_ops()], scan_ops.COLUMNS)
         columns["op"], columns["tail"] = scan_ops.operations(operations, self.texts)
-        texts = self.texts.array()
+        texts = strings(self.texts.words())
         tables = {name: table(name, rows, contexts, texts) for name, rows in columns.items()}
         for name in _BY_LINE:
             rows = self.slow.made(name)
-            tables[name] = facts.table(name, {each: [row[each] for row in rows] for each in facts.SCHEMAS[name].names})
+            tables[name] = listed(name, {each: [row[each] for row in rows] for each in facts.SCHEMAS[name].names})
         return self._ordered(tables, contexts, size)
 
     def _all(self) -> list[tuple[str, Columns]]:
@@ -368,7 +379,7 @@ class Shard:
         starts = np.flatnonzero(np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0)))
         made = {name: values[order[starts]] for name, values in columns.items()}
         made["count"] = np.diff(np.append(starts, len(order)))
-        words = list(self.texts.array().to_pylist())
+        words = self.texts.words()
         pieces = [words[code] for code in columns["text"][order].tolist()]
         ends = np.append(starts[1:], len(order)).tolist()
         joined = ["\n".join(pieces[a:b]) for a, b in zip(starts.tolist(), ends, strict=True)]
@@ -382,13 +393,13 @@ class Shard:
     def _ordered(self, tables: dict[str, Any], contexts: tuple[Ints, Ints], size: int) -> Facts:
         keys = self.slow.keys()
         names = ("host", "pid", "tid", "dev")
-        tables["threads"] = facts.table(
+        tables["threads"] = listed(
             "threads",
-            {"file": [self.file] * len(keys)} | {name: [key[i] for key in keys] for i, name in enumerate(names)},
+            {"file": np.full(len(keys), self.file)} | {name: [key[i] for key in keys] for i, name in enumerate(names)},
         )
         busy = np.flatnonzero(self._named >= 0)
         now = self._now[busy]
-        tables["contexts"] = facts.table(
+        tables["contexts"] = listed(
             "contexts",
             {
                 "thread": busy, "offset": self._named[busy],
@@ -399,5 +410,5 @@ class Shard:
             "file": self.file, "base": self.base, "size": size, "lines": self._lines, "records": self.slow.records,
             "understood": self.slow.understood,
         }  # fmt: skip
-        tables["shards"] = facts.table("shards", {name: [value] for name, value in shard.items()})
+        tables["shards"] = listed("shards", {name: [value] for name, value in shard.items()})
         return Facts({name: tables[name] for name in facts.SCHEMAS})
