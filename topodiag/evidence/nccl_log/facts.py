@@ -224,6 +224,8 @@ def load(path: str) -> tuple[Facts, tuple[SourceFile, ...]]:
             tables[name] = table(name, {field: rows.column(field).combine_chunks() for field in schema.names})
     except (KeyError, TypeError, ValueError, pa.ArrowException) as error:
         raise InputError(path, f"is damaged: {error}", hint=hint) from None
+    if any(column.null_count for rows in tables.values() for column in rows.columns):
+        raise InputError(path, "is damaged: values are missing", hint=hint)
     threads = tables["threads"].num_rows
     if any(_outside(tables[name].column("thread"), threads) for name in THREAD_TABLES):
         raise InputError(path, "is damaged: rows of threads that it does not hold", hint=hint)
