@@ -25,7 +25,7 @@ def values(columns: dict[str, Any], texts: Texts) -> tuple[int, ...]:
 
 def operations(rows: Columns, texts: Texts) -> tuple[Columns, Columns]:
     """The tables op and tail; rules in collect.py."""
-    rows = in_order(rows)
+    rows = dict(in_order(rows))
     size = len(rows["thread"])
     names = texts.words()
     rows["digest"] = _digests(rows, names)
