@@ -98,19 +98,22 @@ class Places:
                 made[i] = pairs[place][1]
 
     def of_text(self) -> Ints:
-        """The same for texts, where some kinds belong to the START that follows."""
-        text = self.frame["text"]
+        """The same for texts, where some kinds belong to the START that follows: in the thread, or in another one of
+        the process on the same device (the caller prints the name, a thread of a group call the START)."""
+        text, threads = self.frame["text"], self.frame["threads"]
         made = self.of("text")
-        by_process: dict[int, list[tuple[int, int]]] = {}
-        for pairs in self.starts.values():
+        files, devs = threads["file"].tolist(), threads["dev"].tolist()
+        by_lane: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
+        for thread, pairs in self.starts.items():
             for offset, i in pairs:
-                by_process.setdefault(self.members[i].process, []).append((offset, i))
-        for pairs in by_process.values():
+                lane = (self.members[i].process, files[thread], devs[thread])
+                by_lane.setdefault(lane, []).append((offset, i))
+        for pairs in by_lane.values():
             pairs.sort()
         process = self.processes.of(self.frame, text["thread"], text["offset"]).tolist()
         for row in np.flatnonzero(text.is_word("kind", *BEFORE_START)).tolist():
             thread, offset = int(text["thread"][row]), int(text["offset"][row])
-            pairs = self.starts.get(thread) or by_process.get(process[row]) or self.ends.get(thread, [])
+            pairs = by_lane.get((process[row], files[thread], devs[thread])) or self.ends.get(thread, [])
             place = bisect.bisect_left(pairs, (offset, -1))
             if place < len(pairs):
                 made[row] = pairs[place][1]
