@@ -6,6 +6,8 @@ A block is a byte array with PAD zero bytes on both sides, seen twice: byte by b
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -48,7 +50,8 @@ def word(text: bytes) -> np.uint64:
 
 def is_text(block: Block, where: Positions, text: bytes) -> Flags:
     """Whether `text` (up to 8 bytes) stands at each position."""
-    return (block.words[where] & MASKS[len(text)]) == word(text)
+    same: Flags = (block.words[where] & MASKS[len(text)]) == word(text)
+    return same
 
 
 def leading_digits(words: Words) -> npt.NDArray[np.int64]:
@@ -65,7 +68,7 @@ def numbers(words: Words, digits: npt.NDArray[np.int64]) -> npt.NDArray[np.int64
     # The shift by 64 bits, for no digits, is undefined: shift by at most 56 and by 8 once more.
     shift = (_U(8) * (_U(8) - digits.astype(np.uint64))).astype(np.uint64)
     half = shift >> _U(1)
-    value = ((words ^ _ZEROS) << half) << (shift - half)
+    value: npt.NDArray[Any] = ((words ^ _ZEROS) << half) << (shift - half)
     value = (value * _U(10) + (value >> _U(8))) & _U(0x00FF00FF00FF00FF)
     value = (value * _U(100) + (value >> _U(16))) & _U(0x0000FFFF0000FFFF)
     value = (value * _U(10000) + (value >> _U(32))) & _U(0xFFFFFFFF)
