@@ -193,16 +193,19 @@ def test_saved_facts_go_on_where_the_logs_left(tmp_path: Path, job: Path, expect
     (tmp_path / "a.log").write_bytes(rank_log(1))
     both = ingest([str(tmp_path / "job.parquet"), str(tmp_path / "a.log")], workers=1)
     assert [Path(each.path).name for each in both.files][:2] == ["a.log", "rank0.log"]
-    assert both.files[2].note == f"same content as {tmp_path}/a.log"
+    assert both.files[2].note == f"left out: same content as {tmp_path}/a.log"
     assert sum(each.records for each in both.inputs) == 5 * 34
-    assert both.facts["shards"].num_rows == 5
+    assert both.facts["shards"].num_rows == 4
 
 
-def test_the_same_log_twice_says_so(tmp_path: Path) -> None:
+def test_the_same_log_twice_counts_once_and_says_so(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_bytes(rank_log(0))
+    once = ingest([str(tmp_path)])
     (tmp_path / "b.log.gz").write_bytes(gzip.compress(rank_log(0)))
     got = ingest([str(tmp_path)])
-    assert [each.note for each in got.files] == ["", f"same content as {tmp_path}/a.log"]
+    assert [each.note for each in got.files] == ["", f"left out: same content as {tmp_path}/a.log"]
+    for name in once.facts.tables:
+        assert str(got.facts[name].to_pylist()) == str(once.facts[name].to_pylist()), name
 
 
 def test_a_cut_archive_counts_and_says_so(tmp_path: Path) -> None:

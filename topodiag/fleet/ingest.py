@@ -10,7 +10,7 @@ from typing import BinaryIO, cast
 import numpy as np
 import pyarrow as pa
 
-from topodiag.evidence.nccl_log.facts import SCHEMAS, Facts, SourceFile, concat, empty, load
+from topodiag.evidence.nccl_log.facts import SCHEMAS, Facts, SourceFile, concat, empty, load, without_files
 from topodiag.evidence.nccl_log.looks import HEAD_BYTES, looks
 from topodiag.evidence.nccl_log.resolve import resolve
 from topodiag.evidence.nccl_log.sources import (
@@ -99,11 +99,14 @@ def ingest(
         measures.update(_measured(facts[-1], len(files), len(listed)))
         files += listed
     whole = facts[0] if len(facts) == 1 else resolve(concat(facts))
+    copies = _copies(files)
+    if copies:
+        whole = without_files(whole, frozenset(copies))
     notes = [*plan.notes, *_judge(plan, source, measures)]
     notes += [f"{files[number].path}: {note}" for number, each in measures.items() for note in _said(each)]
     return Ingested(
         whole,
-        tuple(_twins(files)),
+        tuple(replace(each, note=_copy_note(each, files, copies.get(n))) for n, each in enumerate(files)),
         tuple(_inputs(files, measures, plan, source)),
         tuple(_unread(whole, files)),
         tuple(dict.fromkeys(notes)),
@@ -270,16 +273,21 @@ def _worth(measure: Measure | None) -> bool:
     return measure is not None and (measure.records > 0 or measure.app > 0)
 
 
-def _twins(files: Sequence[SourceFile]) -> Iterator[SourceFile]:
-    """Files of the same content, as a copy or as x.log and x.log.gz, say so."""
-    first: dict[str, str] = {}
-    for each in files:
-        twin = first.setdefault(each.sha256, each.path) if each.sha256 and each.size else each.path
-        if twin == each.path:
-            yield each
-        else:
-            note = f"same content as {twin}"
-            yield replace(each, note=f"{each.note}; {note}" if each.note else note)
+def _copies(files: Sequence[SourceFile]) -> dict[int, int]:
+    """Files of the same content as an earlier one, as a copy or as x.log and x.log.gz: they tell nothing twice."""
+    first: dict[str, int] = {}
+    return {
+        number: first[each.sha256]
+        for number, each in enumerate(files)
+        if each.sha256 and each.size and first.setdefault(each.sha256, number) != number
+    }
+
+
+def _copy_note(each: SourceFile, files: Sequence[SourceFile], original: int | None) -> str:
+    if original is None:
+        return each.note
+    note = f"left out: same content as {files[original].path}"
+    return f"{each.note}; {note}" if each.note else note
 
 
 def _inputs(

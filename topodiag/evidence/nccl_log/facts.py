@@ -174,6 +174,25 @@ def _shift(rows: pa.Table, by: int) -> pa.Table:
     return rows.set_column(index, rows.schema.field(index), moved)
 
 
+def without_files(facts: Facts, dropped: frozenset[int]) -> Facts:
+    """The facts without those of some files; threads are renumbered, files are not."""
+    import numpy as np  # noqa: PLC0415 - only where a log was given twice
+
+    def of(name: str, column: str) -> Any:
+        return facts[name].column(column).to_numpy()
+
+    keep = ~np.isin(of("threads", "file"), list(dropped))
+    number = np.cumsum(keep, dtype=np.int32) - 1
+    kept = {"threads": facts["threads"].filter(pa.array(keep))}
+    kept["shards"] = facts["shards"].filter(pa.array(~np.isin(of("shards", "file"), list(dropped))))
+    for name in THREAD_TABLES:
+        threads = of(name, "thread")
+        rows = facts[name].filter(pa.array(keep[threads]))
+        at = rows.schema.get_field_index("thread")
+        kept[name] = rows.set_column(at, rows.schema.field(at), pa.array(number[threads[keep[threads]]], _I32))
+    return Facts({**facts.tables, **kept})
+
+
 @dataclass(frozen=True, slots=True)
 class SourceFile:
     """One log file: `file` of the tables is its index. `size` after decompression; sha256 "" when not taken."""
