@@ -27,6 +27,18 @@ class Check(ABC):
     id: ClassVar[str]
     title: ClassVar[str]
 
+    def found(self, subject: Node | Job, findings: Iterable[Finding], coverage: Coverage | None = None) -> Outcome:
+        return Outcome(self.id, Status.FINDING, _name(subject), tuple(findings), coverage=coverage)
+
+    def clean(self, subject: Node | Job, why: str = "", coverage: Coverage | None = None) -> Outcome:
+        return Outcome(self.id, Status.CLEAN, _name(subject), why=why, coverage=coverage)
+
+    def not_applicable(self, subject: Node | Job, why: str) -> Outcome:
+        return Outcome(self.id, Status.NOT_APPLICABLE, _name(subject), why=why)
+
+    def unknown(self, subject: Node | Job, why: str) -> Outcome:
+        return Outcome(self.id, Status.UNKNOWN, _name(subject), why=why)
+
 
 class NodeCheck(Check):
     """A check that judges one node; `peers` are the other nodes in evidence, for comparisons between siblings."""
@@ -34,18 +46,6 @@ class NodeCheck(Check):
     @abstractmethod
     def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
         """Findings, clean, not applicable, or unknown with why. Never raises on any model."""
-
-    def found(self, node: Node, findings: Iterable[Finding], coverage: Coverage | None = None) -> Outcome:
-        return Outcome(self.id, Status.FINDING, node.host, tuple(findings), coverage=coverage)
-
-    def clean(self, node: Node, why: str = "", coverage: Coverage | None = None) -> Outcome:
-        return Outcome(self.id, Status.CLEAN, node.host, why=why, coverage=coverage)
-
-    def not_applicable(self, node: Node, why: str) -> Outcome:
-        return Outcome(self.id, Status.NOT_APPLICABLE, node.host, why=why)
-
-    def unknown(self, node: Node, why: str) -> Outcome:
-        return Outcome(self.id, Status.UNKNOWN, node.host, why=why)
 
     def finding(
         self,
@@ -88,18 +88,6 @@ class JobCheck(Check):
     def judge(self, job: Job) -> Outcome:
         """Findings, clean, not applicable, or unknown with why (and the NCCL_DEBUG_SUBSYS to set). Never raises."""
 
-    def found(self, job: Job, findings: Iterable[Finding], coverage: Coverage | None = None) -> Outcome:
-        return Outcome(self.id, Status.FINDING, job.name, tuple(findings), coverage=coverage)
-
-    def clean(self, job: Job, why: str = "", coverage: Coverage | None = None) -> Outcome:
-        return Outcome(self.id, Status.CLEAN, job.name, why=why, coverage=coverage)
-
-    def not_applicable(self, job: Job, why: str) -> Outcome:
-        return Outcome(self.id, Status.NOT_APPLICABLE, job.name, why=why)
-
-    def unknown(self, job: Job, why: str) -> Outcome:
-        return Outcome(self.id, Status.UNKNOWN, job.name, why=why)
-
     def finding(
         self,
         severity: Severity,
@@ -132,6 +120,10 @@ class JobCheck(Check):
             coverage=coverage,
             confidence=confidence,
         )
+
+
+def _name(subject: Node | Job) -> str:
+    return subject.host if isinstance(subject, Node) else subject.name
 
 
 def _origins(evidence: Iterable[Origin | Fact[Any] | None]) -> tuple[Origin, ...]:

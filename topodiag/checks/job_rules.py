@@ -9,7 +9,16 @@ from functools import cached_property
 
 import numpy as np
 
-from topodiag.checks.setting_rules import DEFAULT_BUFFSIZE, FEW_CHANNELS, level, number, off, on
+from topodiag.checks.setting_rules import (
+    DEFAULT_BUFFSIZE,
+    FEW_CHANNELS,
+    few_channels,
+    level,
+    number,
+    off,
+    on,
+    small_buffer,
+)
 from topodiag.model.finding import Confidence, Severity
 from topodiag.model.job import Job
 from topodiag.model.links import PathType
@@ -99,23 +108,13 @@ class JobRule:
     sure: Confidence = Confidence.HIGH
 
 
-def _few(value: str) -> bool:
-    made = number(value)
-    return made is not None and 0 < made < FEW_CHANNELS
-
-
-def _small_buffer(value: str) -> bool:
-    made = number(value)
-    return made is not None and 0 < made < DEFAULT_BUFFSIZE
-
-
 def _below_pxb(value: str) -> bool:
     said = level(value)
     return said is not None and said < PathType.PXB
 
 
 E, W, I = Severity.ERROR, Severity.WARNING, Severity.INFO  # noqa: E741
-SURE, LIKELY = Confidence.HIGH, Confidence.MEDIUM
+LIKELY = Confidence.MEDIUM
 
 JOB_RULES = (
     JobRule("NCCL_P2P_DISABLE", lambda v, s: on(v) and s.ranks_per_host > 1 and s.nvlink_gbs > 0,
@@ -159,11 +158,11 @@ JOB_RULES = (
     JobRule("NCCL_CROSS_NIC", lambda v, s: number(v) == 1 and s.hosts > 1 and s.rdma,
             "rings may use other NICs, and so other rails, from node to node", I,
             "unset NCCL_CROSS_NIC, unless all NICs share one switch"),
-    JobRule("NCCL_MAX_NCHANNELS", lambda v, s: _few(v) and s.nvswitch,
+    JobRule("NCCL_MAX_NCHANNELS", lambda v, s: few_channels(v) and s.nvswitch,
             f"fewer than {FEW_CHANNELS} channels cannot carry this node's NVLinks", W, "unset NCCL_MAX_NCHANNELS"),
-    JobRule("NCCL_MAX_CTAS", lambda v, s: _few(v) and s.nvswitch,
+    JobRule("NCCL_MAX_CTAS", lambda v, s: few_channels(v) and s.nvswitch,
             f"fewer than {FEW_CHANNELS} channels cannot carry this node's NVLinks", W, "unset NCCL_MAX_CTAS"),
-    JobRule("NCCL_BUFFSIZE", lambda v, s: _small_buffer(v),
+    JobRule("NCCL_BUFFSIZE", lambda v, s: small_buffer(v),
             f"buffers below NCCL's {DEFAULT_BUFFSIZE >> 20} MiB make the pipeline stall", W, "unset NCCL_BUFFSIZE"),
     JobRule("NCCL_PROTO", lambda v, s: v.strip().upper() in ("LL", "LL128"),
             "one protocol is forced for all sizes: LL carries half of the bandwidth, LL128 95 %", W,

@@ -141,12 +141,12 @@ def _cuts_gdr(value: str, node: Node) -> bool:
     return bool(within) and all(kind > said for kind in within)
 
 
-def _few(value: str) -> bool:
+def few_channels(value: str) -> bool:
     made = number(value)
     return made is not None and 0 < made < FEW_CHANNELS
 
 
-def _small_buffer(value: str) -> bool:
+def small_buffer(value: str) -> bool:
     made = number(value)
     return made is not None and 0 < made < DEFAULT_BUFFSIZE
 
@@ -197,11 +197,11 @@ RULES = (
          "GPU pairs without a direct NVLink go over PCIe instead of through a peer", W, "unset NCCL_NVB_DISABLE"),
     Rule("NCCL_PXN_DISABLE", lambda v, n: on(v) and any(p.type is PathType.PXN for p in n.paths.values()),
          "GPUs cannot use another GPU's NIC over NVLink: all-to-all crosses rails", W, "unset NCCL_PXN_DISABLE"),
-    Rule("NCCL_MAX_NCHANNELS", lambda v, n: _few(v) and has_nvswitch(n),
+    Rule("NCCL_MAX_NCHANNELS", lambda v, n: few_channels(v) and has_nvswitch(n),
          f"fewer than {FEW_CHANNELS} channels cannot carry this node's NVLinks", W, "unset NCCL_MAX_NCHANNELS"),
-    Rule("NCCL_MAX_CTAS", lambda v, n: _few(v) and has_nvswitch(n),
+    Rule("NCCL_MAX_CTAS", lambda v, n: few_channels(v) and has_nvswitch(n),
          f"fewer than {FEW_CHANNELS} channels cannot carry this node's NVLinks", W, "unset NCCL_MAX_CTAS"),
-    Rule("NCCL_BUFFSIZE", lambda v, n: _small_buffer(v) and bool(n.gpus),
+    Rule("NCCL_BUFFSIZE", lambda v, n: small_buffer(v) and bool(n.gpus),
          f"buffers below NCCL's {DEFAULT_BUFFSIZE >> 20} MiB make the pipeline stall", W, "unset NCCL_BUFFSIZE"),
     Rule("NCCL_PROTO", lambda v, n: v.strip().upper() in ("LL", "LL128") and bool(n.gpus),
          "one protocol is forced for all sizes: LL carries half of the bandwidth, LL128 95 %", W, "unset NCCL_PROTO"),

@@ -10,6 +10,7 @@ import io
 import re
 from dataclasses import dataclass
 
+from topodiag.evidence.flight_recorder import looks_like_flight
 from topodiag.evidence.nccl_log.streams import GZIP_MAGIC, ZSTD_MAGIC, Reading, text_of
 
 HEAD_BYTES = 1 << 16
@@ -27,8 +28,6 @@ _BINARY = (
     (b"SQLite format 3\x00", "a database (an nsys report?)"),
 )
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
-_FLIGHT_WORDS = (b"pg_config", b"pg_status", b"nccl_version", b"collective_seq_id", b"entries")
-_FLIGHT_JSON = re.compile(rb'"(?:pg_config|pg_status)"\s*:\s*\{|"(?:collective_seq_id|p2p_seq_id)"\s*:\s*\d')
 
 _SCAN = "scan --from"
 _TEXTS = (
@@ -76,9 +75,9 @@ def looks(head: bytes, tail: bytes = b"") -> Looks:
         return Looks("other", (), "a tar archive: unpack it first")
     if head.startswith(b"PAR1"):
         return Looks("parquet", (), "a Parquet file")
+    if looks_like_flight(head):
+        return Looks("flight", tuple(coding), "a dump of torch's flight recorder")
     if _PICKLE.match(head):
-        if any(word in head for word in _FLIGHT_WORDS):
-            return Looks("flight", tuple(coding), "a dump of torch's flight recorder")
         return Looks("other", (), "a pickle")
     for magic, what in _BINARY:
         if head.startswith(magic):
@@ -88,8 +87,6 @@ def looks(head: bytes, tail: bytes = b"") -> Looks:
         return Looks("log", (*coding, wide))
     if not _is_text(head) and b" NCCL " not in head and b" NCCL " not in tail:
         return Looks("other", (), "binary")
-    if head.lstrip()[:1] == b"{" and _FLIGHT_JSON.search(head):
-        return Looks("flight", tuple(coding), "a dump of torch's flight recorder")
     return Looks("log", tuple(coding))
 
 
