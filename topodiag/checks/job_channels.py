@@ -9,11 +9,9 @@ from typing import Any
 from topodiag.checks.common import majority, plural
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job_evidence import (
-    NEXT_TIME,
     by_host,
     fold,
     hcas_by_host,
-    hosts_word,
     multi_node,
     nvlink_gbs,
     pcie_gbs,
@@ -21,6 +19,7 @@ from topodiag.checks.job_evidence import (
     said_by,
     settings_of,
 )
+from topodiag.checks.job_text import NET, ask_for, hosts_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, Job
 from topodiag.model.nccl_view import Graph, NcclSystem
@@ -81,7 +80,7 @@ class SearchCollapsed(JobCheck):
         world = job.world
         simple = [(text, where) for _, text, where in said_by(job, "topo note") if "simple order" in text]
         if world is None or not (world.graphs or simple):
-            return self.unknown(job, f"no graph of the world communicator in the log; {NEXT_TIME}")
+            return self.unknown(job, f"no graph of the world communicator in the log; {ask_for(job, *NET)}")
         limits = settings_of(job, *LIMITS)
         if limits:
             return self.clean(job, f"limited on purpose: {', '.join(sorted(limits))}")
@@ -241,7 +240,7 @@ class NodesDiffer(JobCheck):
         if found:
             return self.found(job, found, Coverage(len(seen), len(job.hosts), "nodes"))
         if len(seen) < 2:
-            return self.unknown(job, f"fewer than two nodes say what they use; {NEXT_TIME}")
+            return self.unknown(job, f"fewer than two nodes say what they use; {ask_for(job, *NET)}")
         return self.clean(job, "", Coverage(len(seen), len(job.hosts), "nodes"))
 
     def _compare(

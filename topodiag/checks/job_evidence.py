@@ -7,25 +7,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from topodiag.checks.interface import MAX_EVIDENCE
+from topodiag.checks.job_text import hosts_word
 from topodiag.model.finding import Coverage, Finding, Severity
 from topodiag.model.job import Communicator, Connections, Given, Hca, Job, Process
 from topodiag.model.links import PathType
 from topodiag.model.nccl_view import NcclSystem, SystemDevice
 from topodiag.model.provenance import Origin
 
-NEXT_TIME = "set NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH next time"
-
 NEAR = PathType.PXB
 """Farthest path below one PCIe switch hierarchy: where NCCL uses P2P and GPUDirect RDMA by default on any processor."""
 
 MAX_CLIMB = 64
 """Parents that are followed in a printed tree, so that a broken one cannot hold us."""
-
-
-def hosts_word(hosts: Sequence[str]) -> str:
-    """`n0, n1 and 62 more nodes`."""
-    named = ", ".join(hosts[:3])
-    return named if len(hosts) <= 3 else f"{named} and {len(hosts) - 3} more nodes"
 
 
 def most(values: Iterable[int]) -> int:

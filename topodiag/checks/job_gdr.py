@@ -9,12 +9,10 @@ from topodiag.checks.common import plural, spell
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job_evidence import (
     NEAR,
-    NEXT_TIME,
     between_nodes,
     fold,
     gpu_word,
     hcas_by_host,
-    hosts_word,
     kind_of,
     multi_node,
     nic_host,
@@ -29,6 +27,7 @@ from topodiag.checks.job_evidence import (
     systems,
     uses_gdr,
 )
+from topodiag.checks.job_text import NET, ask_for, hosts_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.nccl_view import NcclSystem
@@ -91,7 +90,9 @@ class GdrOffInLog(JobCheck):
                 return self.found(job, [uneven], Coverage(len(seen), len(job.hosts), "nodes"))
             if seen and not gdr:
                 return self.clean(job, "connections use /GDRDMA", Coverage(len(seen), len(job.hosts), "nodes"))
-            return self.unknown(job, f"no line says whether GPUDirect RDMA is enabled for a device; {NEXT_TIME}")
+            return self.unknown(
+                job, f"no line says whether GPUDirect RDMA is enabled for a device; {ask_for(job, *NET)}"
+            )
         if not off:
             return self.clean(job, "", coverage)
         hosts = list(off)
@@ -201,7 +202,7 @@ class GdrTooFarInLog(JobCheck):
             return self.not_applicable(job, "sockets carry the traffic: NET001")
         off, seen = _without(job)
         if not seen:
-            return self.unknown(job, f"no connection over NET/IB was seen; {NEXT_TIME}")
+            return self.unknown(job, f"no connection over NET/IB was seen; {ask_for(job, *NET)}")
         coverage = Coverage(sum(seen.values()), sum(seen.values()), "connections over NET/IB")
         if not off:
             return self.clean(job, "", coverage)
@@ -225,7 +226,7 @@ class GdrTooFarInLog(JobCheck):
             return self.found(job, fold(found), coverage)
         if all(any(h.gdr is False for h in listed.get(host, {}).values()) for host in off):
             return self.clean(job, "GPUDirect RDMA is off altogether: GDR001", coverage)
-        return self.unknown(job, f"connections without /GDRDMA, and no line says why; {NEXT_TIME}")
+        return self.unknown(job, f"connections without /GDRDMA, and no line says why; {ask_for(job, *NET)}")
 
     def _report(
         self, job: Job, host: str, entries: list[int], said: list[tuple[str, str, Origin | None]], seen: int

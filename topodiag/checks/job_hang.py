@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from topodiag.checks.common import plural
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job_text import ask_for, few, rank_word, spell_ranks
+from topodiag.checks.job_text import ask_for, hosts_word, rank_word, spell_ranks
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, FlightRecord, Job, Operations
 from topodiag.model.provenance import Origin
@@ -275,6 +275,6 @@ def _evidence(communicator: Communicator, members: Sequence[int]) -> list[Origin
 
 
 def _fixes(job: Job, ranks: Sequence[int]) -> tuple[str, ...]:
-    hosts = few(_hosts(job, ranks), 3)
+    hosts = hosts_word(_hosts(job, ranks))
     place = f"rank {spell_ranks(ranks)}" + (f" on {hosts}" if hosts else "")
     return (f"find out what {place} was doing: its own log, `py-spy dump`, dmesg",)

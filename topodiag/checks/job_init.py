@@ -9,7 +9,7 @@ import numpy as np
 
 from topodiag.checks.common import majority, plural
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job_text import ask_for, failed, few, rank_word, spell_ranks
+from topodiag.checks.job_text import ask_for, failed, hosts_word, rank_word, spell_ranks
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, Event, Job
 from topodiag.model.provenance import Origin
@@ -104,7 +104,7 @@ class InitNotFinished(JobCheck):
             message += f"; {plural(len(absent), 'other')} left no line"
         if cut:
             message += ", or the log was cut"
-        places = [f"{rank_word(ranks)} on {few(hosts, 4)}"] if ranks else []
+        places = [f"{rank_word(ranks)} on {hosts_word(hosts)}"] if ranks else []
         return self.finding(
             Severity.INFO if cut or torn else Severity.WARNING if nearly else Severity.ERROR,
             message,
@@ -140,7 +140,7 @@ class InitNotFinished(JobCheck):
         count = len(failed)
         return self.finding(
             Severity.ERROR,
-            f"{count} {'process' if count == 1 else 'processes'} on {few(hosts, 3)} failed before init gave a rank",
+            f"{count} {'process' if count == 1 else 'processes'} on {hosts_word(hosts)} failed before init gave a rank",
             observed=origins[0].text[:160] or "a warning of NCCL",
             expected="Init START and Init COMPLETE from each process",
             fix=("mend what the first error says (JOB005), then start the whole job again",),
@@ -261,7 +261,7 @@ class SharedGpu(JobCheck):
                 self.finding(
                     Severity.ERROR,
                     words
-                    + (f" on {few(hosts, 3)}" if hosts else "")
+                    + (f" on {hosts_word(hosts)}" if hosts else "")
                     + (f" ({', '.join(bus_ids[:3])})" if bus_ids else ""),
                     observed=told[0].text[:160] or "NCCL says so",
                     expected="one rank per GPU",
@@ -320,7 +320,7 @@ class SharedGpu(JobCheck):
         return [
             self.finding(
                 Severity.INFO,
-                f"{few(list(short), 3)} {'runs' if len(short) == 1 else 'run'} fewer ranks than the other nodes",
+                f"{hosts_word(list(short))} {'runs' if len(short) == 1 else 'run'} fewer ranks than the other nodes",
                 observed=", ".join(f"{host}: {ranks}" for host, ranks in list(short.items())[:6]),
                 expected=f"{plural(usual, 'rank')}, as on most nodes",
                 fix=("check whether a GPU of the node is missing or was left out on purpose",),

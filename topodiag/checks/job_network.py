@@ -7,11 +7,9 @@ import re
 from topodiag.checks.common import plural
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job_evidence import (
-    NEXT_TIME,
     between_nodes,
     by_host,
     hcas_by_host,
-    hosts_word,
     kind_of,
     multi_node,
     nic_host,
@@ -20,6 +18,7 @@ from topodiag.checks.job_evidence import (
     settings_of,
     world_ranks,
 )
+from topodiag.checks.job_text import NET, ask_for, hosts_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job, Process
 from topodiag.model.provenance import Origin
@@ -82,7 +81,7 @@ class SocketsInsteadOfRdma(JobCheck):
             return self.not_applicable(job, "no traffic between nodes")
         networks = _networks(job)
         if not networks:
-            return self.unknown(job, f"no line says which network NCCL took; {NEXT_TIME}")
+            return self.unknown(job, f"no line says which network NCCL took; {ask_for(job, *NET)}")
         coverage = Coverage(len(networks), len(job.hosts), "nodes")
         sockets = [host for host, used in networks.items() if used == {"socket"}]
         if not sockets:
@@ -234,7 +233,7 @@ class WrongInterface(JobCheck):
             return self.not_applicable(job, "one node: any interface does")
         told = sum(bool(process.bootstrap) for process in job.processes)
         if not told:
-            return self.unknown(job, f"no line names the interface of the bootstrap; {NEXT_TIME}")
+            return self.unknown(job, f"no line names the interface of the bootstrap; {ask_for(job, *NET)}")
         return self.clean(job, "", Coverage(told, len(job.processes), "processes"))
 
     def _none(self, job: Job) -> list[Finding]:

@@ -8,7 +8,14 @@ from collections.abc import Sequence
 
 from topodiag.checks.common import plural, spell
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job_evidence import NEXT_TIME, hosts_word, multi_node, piece, said_by, settings_of, world_ranks
+from topodiag.checks.job_evidence import (
+    multi_node,
+    piece,
+    said_by,
+    settings_of,
+    world_ranks,
+)
+from topodiag.checks.job_text import NET, ask_for, hosts_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.model.provenance import Origin
@@ -85,7 +92,7 @@ class PluginNotLoaded(JobCheck):
         missing = list(said_by(job, "net plugin missing"))
         missing += [(-1, event.text, event.origin) for event in job.events if event.kind == "plugin"]
         if not told and not missing:
-            return self.unknown(job, f"no line speaks of plugins; {NEXT_TIME}")
+            return self.unknown(job, f"no line speaks of plugins; {ask_for(job, *NET)}")
         wanted = {
             number: given
             for entries in settings_of(job, "NCCL_NET_PLUGIN").values()

@@ -8,13 +8,11 @@ from topodiag.checks.common import plural, spell
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job_evidence import (
     NEAR,
-    NEXT_TIME,
     between_nodes,
     fold,
     gpu_of,
     gpu_word,
     hcas_by_host,
-    hosts_word,
     kind_of,
     local_ranks,
     most,
@@ -29,6 +27,7 @@ from topodiag.checks.job_evidence import (
     settings_of,
     systems,
 )
+from topodiag.checks.job_text import NET, ask_for, hosts_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Hca, Job
 from topodiag.model.nccl_view import NcclSystem
@@ -83,7 +82,7 @@ class FewerNicsUsed(JobCheck):
         listed = hcas_by_host(job)
         used, carried = _used(job)
         if not listed:
-            return self.unknown(job, f"no line lists the RDMA devices; {NEXT_TIME}")
+            return self.unknown(job, f"no line lists the RDMA devices; {ask_for(job, *NET)}")
         found = self._one_for_many(job, listed)
         limited = bool(settings_of(job, "NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS", "NCCL_MAX_NRINGS"))
         limited = limited or len({process.network for process in job.processes if process.network}) > 1  # NET007
@@ -92,7 +91,7 @@ class FewerNicsUsed(JobCheck):
         if found:
             return self.found(job, found)
         if not used:
-            return self.unknown(job, f"no connection for collectives between nodes was seen; {NEXT_TIME}")
+            return self.unknown(job, f"no connection for collectives between nodes was seen; {ask_for(job, *NET)}")
         return self.clean(job, "", Coverage(len(used), len(job.hosts), "nodes"))
 
     def _left_out(
@@ -266,7 +265,7 @@ class FarNic(JobCheck):
                     f"{gpu.name} {net.name}", (at, gpu_word(job, world) or gpu.name, taken.name, near[0])
                 )
         if not judged:
-            return self.unknown(job, f"no path from a GPU to the NIC it uses was printed; {NEXT_TIME}")
+            return self.unknown(job, f"no path from a GPU to the NIC it uses was printed; {ask_for(job, *NET)}")
         coverage = Coverage(judged, sum(1 for _ in between_nodes(job)), "connections")
         found = [self._report(job, host, list(entries.values()), coverage) for host, entries in sorted(far.items())]
         return self.found(job, fold(found), coverage) if found else self.clean(job, "", coverage)
@@ -305,7 +304,7 @@ class FewerNicsThanSiblings(JobCheck):
         if len(job.hosts) < 2:
             return self.not_applicable(job, "one node: nothing to compare with")
         if len(listed) < 2:
-            return self.unknown(job, f"fewer than two nodes list their RDMA devices; {NEXT_TIME}")
+            return self.unknown(job, f"fewer than two nodes list their RDMA devices; {ask_for(job, *NET)}")
         coverage = Coverage(len(listed), len(job.hosts), "nodes")
         usual = most(len(hcas) for hcas in listed.values())
         groups: dict[int, list[str]] = defaultdict(list)

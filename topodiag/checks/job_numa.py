@@ -8,7 +8,6 @@ from collections import defaultdict
 from topodiag.checks.common import spell
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job_evidence import (
-    NEXT_TIME,
     between_nodes,
     cpu_of,
     fold,
@@ -21,6 +20,7 @@ from topodiag.checks.job_evidence import (
     said_by,
     world_ranks,
 )
+from topodiag.checks.job_text import NET, ask_for
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
@@ -63,7 +63,7 @@ class NicOnOtherSocket(JobCheck):
             if mine != its and not own and not virtual:
                 across[host].setdefault(gpu_word(job, world) or (gpu.name if gpu else ""), at)
         if not judged:
-            return self.unknown(job, f"no line places the GPUs and NICs that a connection joins; {NEXT_TIME}")
+            return self.unknown(job, f"no line places the GPUs and NICs that a connection joins; {ask_for(job, *NET)}")
         if not across:
             return self.clean(job, "", Coverage(judged, judged, "connections"))
         return self.found(job, fold([self._report(job, host, entries) for host, entries in across.items()]))
@@ -101,7 +101,7 @@ class AwayFromGpuInLog(JobCheck):
                 if near and own:
                     cores[number] = (match[1], frozenset(near), frozenset(own), where)
         if not cores:
-            return self.unknown(job, f"no line compares a process's cores with its GPU's; {NEXT_TIME}")
+            return self.unknown(job, f"no line compares a process's cores with its GPU's; {ask_for(job, *NET)}")
         coverage = Coverage(len(cores), len(job.processes), "processes")
         away: dict[str, list[int]] = defaultdict(list)
         for number, (_, near, own, _) in cores.items():

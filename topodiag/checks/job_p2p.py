@@ -10,10 +10,8 @@ from topodiag.checks.common import plural, spell
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job_evidence import (
     NEAR,
-    NEXT_TIME,
     gpu_of,
     gpu_word,
-    hosts_word,
     inside_nodes,
     kind_of,
     local_ranks,
@@ -26,6 +24,7 @@ from topodiag.checks.job_evidence import (
     systems,
     world_ranks,
 )
+from topodiag.checks.job_text import NET, ask_for, hosts_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Given, Job
 from topodiag.model.links import PathType
@@ -121,13 +120,13 @@ class ShmInsteadOfP2p(JobCheck):
         if not seen and refused:
             return self.found(job, [self._said(refused)])
         if not seen:
-            return self.unknown(job, f"no connection inside a node was seen; {NEXT_TIME}")
+            return self.unknown(job, f"no connection inside a node was seen; {ask_for(job, *NET)}")
         coverage = Coverage(seen, seen, "connections inside nodes")
         found = self._reports(job, pairs, list(refused.values()), coverage)
         if found:
             return self.found(job, found, coverage)
         if pairs:
-            return self.unknown(job, f"SHM inside a node, and no path table to judge it by; {NEXT_TIME}")
+            return self.unknown(job, f"SHM inside a node, and no path table to judge it by; {ask_for(job, *NET)}")
         return self.clean(job, "", coverage)
 
     def _said(self, refused: Mapping[tuple[str, frozenset[str]], Origin | None]) -> Finding:
@@ -265,7 +264,7 @@ class P2pSwitchedOff(JobCheck):
         if found:
             return self.found(job, found)
         if not job.subsystems & {"ENV", "INIT", "GRAPH"} and not any(process.settings for process in job.processes):
-            return self.unknown(job, f"no settings were seen; {NEXT_TIME}")
+            return self.unknown(job, f"no settings were seen; {ask_for(job, *NET)}")
         return self.clean(job)
 
     def _refused(self, job: Job) -> list[Finding]:

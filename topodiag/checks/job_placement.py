@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from topodiag.checks.common import plural
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job_text import ask_for, domains, few, hosts_of, members, spell_ranks
+from topodiag.checks.job_text import ask_for, domains, few, hosts_of, hosts_word, members, spell_ranks
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, Job, Role
 from topodiag.model.links import PathType
@@ -123,7 +123,7 @@ class SplitGroups(JobCheck):
             severity = self.worst if sure is Confidence.HIGH else Severity.WARNING
         ranks = sorted({rank for each in split for rank in each.ranks})
         hosts = list(dict.fromkeys(host for each in split for host in each.hosts))
-        groups = [f"{spell_ranks(each.ranks)} on {few(each.hosts, 3)}" for each in split]
+        groups = [f"{spell_ranks(each.ranks)} on {hosts_word(each.hosts)}" for each in split]
         spans = max(len(each.domains) for each in split)
         message = f"{len(split)} of {plural(len(family), f'{role} group')} of {nranks} ranks"
         message += f" {'span' if len(split) > 1 else 'spans'} {spans} NVLink domains"

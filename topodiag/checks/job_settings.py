@@ -10,7 +10,7 @@ from topodiag.checks import nccl_variables
 from topodiag.checks.common import plural
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job_rules import JOB_RULES, JobRule, Shown
-from topodiag.checks.job_text import ask_for, few, rank_word
+from topodiag.checks.job_text import ask_for, few, hosts_word, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Given, Job, Process
 
@@ -147,7 +147,7 @@ class SettingsDiffer(JobCheck):
             observed="; ".join(f"{value[:60] or '(empty)'} on {_place(job, numbers, rank_of)}"
                                for value, numbers in ordered[:4]),
             expected=f"one value of {name} on all {plural(len(job.processes), 'rank')}",
-            fix=(f"set {name} for the whole job, or for no rank: see nccl.conf and shell files of {few(hosts, 3)}",),
+            fix=(f"set {name} for the whole job, or for no rank: see nccl.conf and shells of {hosts_word(hosts)}",),
             nodes=hosts,
             ranks=ranks,
             cost=Cost(text=text),
@@ -159,7 +159,7 @@ class SettingsDiffer(JobCheck):
 
 def _place(job: Job, numbers: Sequence[int], rank_of: Mapping[int, int]) -> str:
     ranks = sorted({rank_of[number] for number in numbers if number in rank_of})
-    hosts = few(list(dict.fromkeys(job.processes[number].host for number in numbers)), 3)
+    hosts = hosts_word(list(dict.fromkeys(job.processes[number].host for number in numbers)))
     return f"{rank_word(ranks)} ({hosts})" if ranks else hosts
 
 

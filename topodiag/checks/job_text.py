@@ -12,6 +12,10 @@ MAX_NAMED = 6
 """Hosts or groups that a message names before it counts the rest."""
 
 
+NET = ("NET", "GRAPH")
+"""Subsystems that tell of NICs, transports and NCCL's view of the node, for `ask_for`."""
+
+
 def spell_ranks(ranks: Iterable[int]) -> str:
     """World ranks with their runs folded: `0-7, 9`; at most MAX_NAMED runs."""
     runs: list[list[int]] = []
@@ -27,6 +31,11 @@ def few(words: Sequence[str], most: int = MAX_NAMED) -> str:
     """The words, or the first of them and how many more."""
     rest = len(words) - most
     return ", ".join(words) if rest <= 0 else f"{', '.join(words[:most])} and {rest} more"
+
+
+def hosts_word(hosts: Sequence[str]) -> str:
+    """`n0, n1, n2 and 61 more nodes`."""
+    return few(hosts, 3) + (" nodes" if len(hosts) > 3 else "")
 
 
 def rank_word(ranks: Sequence[int]) -> str:

@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from topodiag.checks.common import plural, spell
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job_evidence import (
-    NEXT_TIME,
     gpu_word,
-    hosts_word,
     nvlink_gbs,
     ranks_on,
     said_by,
     systems,
 )
+from topodiag.checks.job_text import NET, ask_for, hosts_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, Job
 from topodiag.model.nccl_view import NcclSystem
@@ -125,7 +124,7 @@ class GuessedTopology(JobCheck):
         seen = list(systems(job))
         flat = [(host, system) for _, host, system in seen if _is_flat(system)]
         if not seen and not notes:
-            return self.unknown(job, f"no line says how NCCL saw the machine; {NEXT_TIME}")
+            return self.unknown(job, f"no line says how NCCL saw the machine; {ask_for(job, *NET)}")
         if not seen:
             return self.found(job, [self._unread(job, notes)])
         if not flat:
@@ -216,7 +215,7 @@ class GpuShortOfNvlinks(JobCheck):
     def judge(self, job: Job) -> Outcome:
         seen = list(systems(job))
         if not seen:
-            return self.unknown(job, f"no `=== System ===` in the log; {NEXT_TIME}")
+            return self.unknown(job, f"no `=== System ===` in the log; {ask_for(job, *NET)}")
         switched = [(comm, host, system) for comm, host, system in seen if system.of_kind("NVS")]
         if not switched:
             return self.not_applicable(job, "no NVSwitch: GPUs of a mesh differ by design")
@@ -293,7 +292,7 @@ class DeviceTwice(JobCheck):
     def judge(self, job: Job) -> Outcome:
         seen = list(systems(job))
         if not seen:
-            return self.unknown(job, f"no `=== System ===` in the log; {NEXT_TIME}")
+            return self.unknown(job, f"no `=== System ===` in the log; {ask_for(job, *NET)}")
         found = [finding for comm, host, system in seen if (finding := self._look(job, comm, host, system))]
         coverage = Coverage(len(seen), len(job.hosts), "nodes printed")
         return self.found(job, found, coverage) if found else self.clean(job, "", coverage)

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job_text import ask_for, few, rank_word
+from topodiag.checks.job_text import ask_for, few, hosts_word, rank_word
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
 
@@ -115,7 +115,7 @@ class VersionsDiffer(JobCheck):
 
 def _place(job: Job, numbers: Sequence[int], ranks: dict[int, int]) -> str:
     world = sorted({ranks[number] for number in numbers if number in ranks})
-    hosts = few(list(dict.fromkeys(job.processes[number].host for number in numbers)), 3)
+    hosts = hosts_word(list(dict.fromkeys(job.processes[number].host for number in numbers)))
     return f"{rank_word(world)} ({hosts})" if world else hosts
 
 
