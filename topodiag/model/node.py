@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from topodiag.model.devices import Gpu, NetDev, Nic, NumaNode, PciDevice, PciKind
 from topodiag.model.links import Link, Path
+from topodiag.model.nccl_tree import NcclFile
 from topodiag.model.provenance import Disagreement, Fact, NotObserved
 from topodiag.model.system import ConfLine, Cpu, KernelEvent, Os, Process, Setting
 
@@ -45,6 +46,8 @@ class Node:
     conf_lines: tuple[ConfLine, ...] = ()
     scheduler: dict[str, Fact[str]] = field(default_factory=dict)
     """Identity from Slurm and Kubernetes by variable name."""
+    nccl_file: NcclFile | None = None
+    """The topology file or dump that was given of this machine, as NCCL's parser meets it."""
     disagreements: tuple[Disagreement, ...] = ()
     not_observed: tuple[NotObserved, ...] = ()
     read: frozenset[str] = frozenset()

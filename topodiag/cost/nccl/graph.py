@@ -1,0 +1,202 @@
+"""The data that NCCL's decisions work on: the system graph with its paths, and the record of a channel search.
+
+Mutable and built for speed: the search subtracts and adds bandwidth on the links some hundred thousand times. Made by
+`system` and `paths`, read by `search`; nothing outside this package keeps one. Bandwidths in GB/s, one direction.
+Kinds, and the meaning of every field, are those of src/graph/topo.h and src/include/graph.h (v2.28).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+KINDS = ("GPU", "PCI", "NVS", "CPU", "NIC", "NET", "DEV", "GIN", "RMA", "CXB")
+
+
+class RejectedError(ValueError):
+    """NCCL would not start on this topology: its own words, and the line of the file where that is known."""
+
+    def __init__(self, words: str, line: int = 0) -> None:
+        super().__init__(words)
+        self.words = words
+        self.line = line
+
+
+@dataclass(slots=True, eq=False)
+class Link:
+    """One direction of a link, from the vertex that lists it to `remote`. `type` is a path type's number."""
+
+    type: int
+    remote: Vertex
+    bw: float
+
+
+@dataclass(slots=True, eq=False)
+class Path:
+    """The way from a vertex to a base: the links from the vertex on, hops, narrowest bandwidth and type."""
+
+    links: list[Link]
+    count: int
+    bw: float
+    type: int
+
+
+@dataclass(slots=True, eq=False)
+class Vertex:
+    """One vertex. `index` is its position in the list of its kind. Only the fields of its kind are meant.
+
+    `paths[kind][i]` is the path to the i-th vertex of a kind; a kind that was never reached has no entry.
+    """
+
+    kind: str
+    id: int
+    index: int = 0
+    links: list[Link] = field(default_factory=list)
+    paths: dict[str, list[Path]] = field(default_factory=dict)
+    # GPU (and DEV from 2.30 on)
+    dev: int = -1
+    rank: int = -1
+    sm: int = 0
+    gdr: int = 0
+    parent: Vertex | None = None
+    busid: str = ""
+    # NET
+    asic: int = 0
+    port: int = 0
+    bw: float = 0.0
+    latency: float = 0.0
+    coll: int = 0
+    name: str = ""
+    local_gpu: int = -1
+    """Index of the GPU nearest to a NET, -1 for none; found with the paths."""
+    rail: int = -1
+    plane: int = -1
+    # CPU
+    arch: int = 0
+    vendor: int = 0
+    model: int = 0
+    affinity: str = ""
+    # PCI
+    device: int = 0
+
+    @property
+    def system_id(self) -> int:
+        """Which host of a multi-host (MNNVL) tree it is on."""
+        return self.id >> 56
+
+    @property
+    def label(self) -> str:
+        """`GPU/0-1b000`, as NCCL prints it since 2.21."""
+        return f"{self.kind}/{self.id >> 56:x}-{self.id & (1 << 56) - 1:x}"
+
+
+@dataclass(slots=True, eq=False)
+class System:
+    """The system graph of one communicator as one of its ranks sees it: its NVLink and P2P domain, and all NICs.
+
+    `nranks` is the size of the communicator; `inter` whether it has ranks outside; `max_bw` and `total_bw` the
+    figures of the `=== System` line.
+    """
+
+    minor: int
+    nranks: int
+    nodes: dict[str, list[Vertex]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
+    hosts: list[int] = field(default_factory=list)
+    inter: bool = False
+    max_bw: float = 0.0
+    total_bw: float = 0.0
+
+    def __iter__(self) -> Iterator[Vertex]:
+        for vertices in self.nodes.values():
+            yield from vertices
+
+    @property
+    def gpus(self) -> list[Vertex]:
+        return self.nodes["GPU"]
+
+    @property
+    def nets(self) -> list[Vertex]:
+        return self.nodes["NET"]
+
+    @property
+    def cpus(self) -> list[Vertex]:
+        return self.nodes["CPU"]
+
+    @property
+    def nvs(self) -> list[Vertex]:
+        return self.nodes["NVS"]
+
+
+BALANCED_TREE, SPLIT_TREE, TREE, RING, NVLS, COLLNET_DIRECT = 1, 2, 3, 4, 5, 6
+"""Patterns of a search (src/include/graph.h)."""
+
+
+@dataclass(slots=True, eq=False)
+class SearchGraph:
+    """What a search found: per channel the ranks in order (`intra`) and the ids of the NETs in and out (`inter`).
+
+    Bandwidths per channel in GB/s. `intra[c][step]` is a communicator rank; NVLS fills step 0 only.
+    """
+
+    id: int
+    """0 ring, 1 tree, 2 CollNet chain, 3 NVLS, 4 CollNet direct."""
+    pattern: int
+    coll_net: bool = False
+    cross_nic: int = 0
+    min_channels: int = 1
+    max_channels: int = 1
+    channels: int = 0
+    bw_intra: float = 0.0
+    bw_inter: float = 0.0
+    latency_inter: float = 0.0
+    type_intra: int = 0
+    type_inter: int = 0
+    same_channels: int = 1
+    hops: int = 0
+    intra: list[list[int]] = field(default_factory=list)
+    inter: list[list[int]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """A graph after all ranks have agreed: the least of channels and bandwidths, the greatest of types."""
+
+    pattern: int
+    channels: int
+    bw_intra: float
+    bw_inter: float
+    type_intra: int
+    type_inter: int
+    cross_nic: int
+    same_channels: int
+    latency_inter: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class CommShape:
+    """What the tuning model needs of a communicator. `graphs` by SearchGraph.id; a graph that was not searched or
+    found no channel (NVLS, CollNet off) is absent. `local_ranks` are the ranks of every node as NCCL counts nodes."""
+
+    minor: int
+    nranks: int
+    local_ranks: tuple[int, ...]
+    min_sm: int
+    max_sm: int
+    cpu_arch: int
+    cpu_vendor: int
+    """Of the node's CPUs: xml reference section 3.2; 4 (MIXED, 2.24+) where ranks differ."""
+    graphs: Mapping[int, Fused]
+    channels: int
+    """Runtime channels (`N coll channels`)."""
+    nvls_channels: int
+    nvs: bool
+    """Whether the system has an NVSwitch."""
+    max_tree_pattern: int = TREE
+    collnet: bool = False
+    nvls_heads: int = 0
+    cuda: int = 0
+    """CUDA driver version as 1000*major + 10*minor, 0 when not known."""
+
+    @property
+    def nodes(self) -> int:
+        return len(self.local_ranks)

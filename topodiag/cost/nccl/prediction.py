@@ -1,0 +1,96 @@
+"""What `predict` returns: NCCL's decisions on a topology, in the names and units of the published result.
+
+Bandwidths in GB/s per channel and direction, latencies in microseconds, bus and net ids as NCCL prints them
+(`GPU/0-1b000`, `NET/0-3`). Frozen: a prediction can be kept, compared and shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+PathTable = Mapping[str, Mapping[str, tuple[int, float, str]]]
+"""From and to by label: (hops, GB/s, type)."""
+
+TuningTable = Mapping[str, Mapping[str, Mapping[str, tuple[float, float]]]]
+"""Collective, algorithm, protocol (`AllReduce`, `Ring`, `Simple`): (latency in us, algorithm bandwidth in GB/s); a
+bandwidth of 0 is a combination that NCCL does not use."""
+
+
+@dataclass(frozen=True, slots=True)
+class PredictedGraph:
+    """One channel search's result, before ranks agree on the least of all (the `Pattern` line of one rank).
+
+    `orders` are the labels of each channel from the entering NET over the GPUs to the leaving NET.
+    """
+
+    id: int
+    pattern: int
+    cross_nic: int
+    channels: int
+    bw_intra: float
+    bw_inter: float
+    type_intra: str
+    type_inter: str
+    same_channels: int
+    orders: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Channels:
+    """The line `N coll channels, N collnet channels, N nvls channels, N p2p channels, N p2p channels per peer`."""
+
+    coll: int
+    collnet: int
+    nvls: int
+    p2p: int
+    p2p_per_peer: int
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What NCCL would run for one size. `bytes` is the size by which the table is looked up (nccl-tests' column);
+    `time_us` NCCL's own estimate, `busbw_gbs` the bus bandwidth that follows from it."""
+
+    collective: str
+    bytes: int
+    algorithm: str
+    protocol: str
+    time_us: float
+    busbw_gbs: float
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One step of the derivation: a name, its value with unit, and the sentence or formula that gives it."""
+
+    name: str
+    value: str
+    formula: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """NCCL's decisions for `nodes` equal nodes of a topology under one version."""
+
+    version: str
+    nodes: int
+    accepted: bool
+    why: str = ""
+    """NCCL's words when it refuses the topology."""
+    line: int = 0
+    """The line of the file that it refuses, 0 where none is to blame."""
+    max_bw: float = 0.0
+    total_bw: float = 0.0
+    paths: PathTable = field(default_factory=dict)
+    graphs: tuple[PredictedGraph, ...] = ()
+    channels: Channels | None = None
+    tuning: TuningTable = field(default_factory=dict)
+    choices: tuple[Choice, ...] = ()
+    terms: tuple[Term, ...] = ()
+    ranks: int = 0
+    nccl_nodes: int = 0
+    """Nodes as NCCL counts them: P2P domains, not hosts."""
+
+    def graph(self, id: int) -> PredictedGraph | None:  # noqa: A002 - NCCL's own word for it
+        return next((graph for graph in self.graphs if graph.id == id), None)

@@ -1,0 +1,74 @@
+"""The XML tree from which NCCL decides everything, as plain elements: NCCL_TOPO_FILE and the dump.
+
+Values stay text as they stand in the file: NCCL compares and writes them back as text, and reads numbers out of them
+where it needs one. Element and attribute names are NCCL's (src/graph/xml.h): system, cpu, pci, gpu, nvlink, c2c, nic,
+net, pcilink.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from topodiag.model.provenance import Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One element: its attributes in the order of the file, its children, and where it starts (not compared)."""
+
+    tag: str
+    attributes: tuple[tuple[str, str], ...] = ()
+    children: tuple[Element, ...] = ()
+    line: int = field(default=0, compare=False)
+
+    def get(self, name: str) -> str | None:
+        """The value of an attribute, the first one of that name; None where it is not there."""
+        return next((value for key, value in self.attributes if key == name), None)
+
+    def having(self, tag: str) -> tuple[Element, ...]:
+        """The children of a tag."""
+        return tuple(child for child in self.children if child.tag == tag)
+
+    def walk(self) -> Iterator[Element]:
+        """This element and all below it, in the order of the file."""
+        stack = [self]
+        while stack:
+            element = stack.pop()
+            yield element
+            stack.extend(reversed(element.children))
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why NCCL's parser would not take a file: its own words, the place, and the versions (2.x) that refuse.
+
+    `rule` is a short name of the rule that is broken: `prolog`, `tab`, `text`, `newline-in-tag`, `too-long`,
+    `too-many-elements`, `version`, ... `since`..`until` are minor versions, both included.
+    """
+
+    rule: str
+    words: str
+    line: int
+    column: int
+    text: str = ""
+    since: int = 18
+    until: int = 30
+
+
+@dataclass(frozen=True, slots=True)
+class NcclFile:
+    """A topology file as it was given: the tree that a tolerant reader found in it, and who would refuse it.
+
+    `notes` are what NCCL's parser passes over in silence or with an INFO line (ignored elements, surplus attributes).
+    """
+
+    name: str
+    tree: Element
+    refusals: tuple[Refusal, ...] = ()
+    notes: tuple[Refusal, ...] = ()
+    origin: Origin | None = None
+
+    def refusal(self, minor: int) -> Refusal | None:
+        """Why NCCL 2.`minor` refuses the file, the first reason that it meets; None when its parser takes it."""
+        return next((refusal for refusal in self.refusals if refusal.since <= minor <= refusal.until), None)
