@@ -8,23 +8,10 @@ import sys
 import time
 
 import pytest
+from small_log import HEAD, log
 
-HEAD = "node-a:10:{tid} [{dev}] NCCL INFO "
 PROGRAM = [sys.executable, "-m", "topodiag", "logs"]
 HUGE = "99999999999999999999"
-
-
-def log(ranks=2, size=2):
-    lines = []
-    for rank in range(ranks):
-        head = HEAD.format(tid=10 + rank, dev=rank)
-        tail = f"rank {rank} nranks {size} cudaDev {rank} nvmlDev {rank} busId {0x1000 * (rank + 1):x} commId 0xabc"
-        lines += [
-            head + "NCCL version 2.23.4+cuda12.6",
-            head + f"ncclCommInitRank comm 0x{rank + 1:x}000 {tail} - Init START",
-            head + f"ncclCommInitRank comm 0x{rank + 1:x}000 {tail} - Init COMPLETE",
-        ]
-    return "\n".join(lines) + "\n"
 
 
 def run(*args, cwd=None, **kwargs):

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from topodiag.cli.errors import CLEAN, FOUND, Outcome
+from topodiag.cli.errors import Outcome
+from topodiag.cli.params import PLACE, Count, report_options
 
 if TYPE_CHECKING:
     from topodiag.model.result import Result
 
-_PLACE = click.Path(readable=False)
 FORMATS = ("table", "json")
-FAIL_ON = ("info", "warning", "error", "never")
 TABLES = ("ranks", "comms", "connections", "rings", "events", "settings", "choices", "findings", "unread")
 VIEWS = ("ranks", "comms", "rings", "transports", "errors")
 _GROUPS: dict[str, tuple[str, ...]] = {
@@ -24,22 +23,6 @@ _GROUPS: dict[str, tuple[str, ...]] = {
     "Reading": ("flight", "workers", "dask", "save"),
     "Output": ("format_", "csv_", "parquet", "output", "fail_on", "color", "ascii_only", "width", "quiet", "verbose"),
 }
-
-
-class _Count(click.IntRange):
-    """A range whose bounds are told by the error alone: in the help they would be noise."""
-
-    told = False
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        self.told = True
-        try:
-            return int(super().convert(value, param, ctx))
-        finally:
-            self.told = False
-
-    def _describe_range(self) -> str:
-        return super()._describe_range() if self.told else ""
 
 
 class GroupedCommand(click.Command):
@@ -60,11 +43,11 @@ class GroupedCommand(click.Command):
 
 
 def _size(name: str, what: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    return click.option(f"--{name}", type=_Count(1, 1 << 20), metavar="N", help=what)
+    return click.option(f"--{name}", type=Count(1, 1 << 20), metavar="N", help=what)
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=_PLACE)
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PLACE)
 @click.option("--ranks", is_flag=True, help="Which rank ran where: host, process, GPU, NICs.")
 @click.option("--comms", is_flag=True, help="Every communicator: members, role, channels, connections.")
 @click.option("--rings", is_flag=True, help="The ring of each channel, with the transport of each hop.")
@@ -78,25 +61,15 @@ def _size(name: str, what: str) -> Callable[[Callable[..., None]], Callable[...,
 @_size("ep", "Expert-parallel size.")
 @click.option("--order", metavar="DIMS", default="", help="Which dimension varies fastest, as tp-cp-ep-dp-pp.")
 @click.option(
-    "--flight", metavar="PATH", type=_PLACE, multiple=True, help="Dumps of torch's flight recorder. May be repeated."
+    "--flight", metavar="PATH", type=PLACE, multiple=True, help="Dumps of torch's flight recorder. May be repeated."
 )
-@click.option("--workers", type=_Count(1, 4096), metavar="N", help="Processes that read (default: all cores).")
+@click.option("--workers", type=Count(1, 4096), metavar="N", help="Processes that read (default: all cores).")
 @click.option("--dask", metavar="WHERE", help="Read on a dask cluster: its address, local or slurm.")
-@click.option("--save", metavar="FILE", type=_PLACE, help="Keep the facts (Parquet); `topodiag logs FILE` goes on.")
+@click.option("--save", metavar="FILE", type=PLACE, help="Keep the facts (Parquet); `topodiag logs FILE` goes on.")
 @click.option("--format", "format_", type=click.Choice(FORMATS), help="Output format (default table).")
 @click.option("--csv", "csv_", type=click.Choice(TABLES), metavar="TABLE", help=f"As CSV, one of {', '.join(TABLES)}.")
 @click.option("--parquet", type=click.Choice(TABLES), metavar="TABLE", help="The same as Parquet, to --output.")
-@click.option("--output", metavar="FILE", type=_PLACE, help="Write to a file instead of standard output.")
-@click.option(
-    "--fail-on", type=click.Choice(FAIL_ON), default="error", show_default=True, help="Exit 1 from this severity on."
-)
-@click.option(
-    "--color", type=click.Choice(("auto", "always", "never")), default="auto", show_default=True, help="Colour."
-)
-@click.option("--ascii", "ascii_only", is_flag=True, help="Only ASCII characters.")
-@click.option("--width", type=_Count(40, 400), metavar="N", help="Columns (default: the terminal's, else 80).")
-@click.option("--quiet", "-q", is_flag=True, help="Only the verdict and the findings; no progress.")
-@click.option("--verbose", "-v", count=True, help="Fold nothing away.")
+@report_options
 @click.pass_obj
 def logs(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
@@ -135,7 +108,8 @@ def logs(  # noqa: PLR0917 - one parameter per option
     """
     chosen_views = tuple(name for name, on in zip(VIEWS, (ranks, comms, rings, transports, errors), strict=True) if on)
     _refuse(bool(chosen_views) or unread, format_, csv_, parquet, output, paths)
-    from topodiag.cli.progress import reading  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import verdict  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.progress import reading  # noqa: PLC0415
     from topodiag.pipeline import LogOptions, diagnose_logs  # noqa: PLC0415
     from topodiag.writing import check_writable  # noqa: PLC0415
 
@@ -157,7 +131,7 @@ def logs(  # noqa: PLR0917 - one parameter per option
     )
     with reading(color=color, ascii_only=ascii_only, quiet=quiet) as tell:
         result = diagnose_logs(paths, options=options, on_progress=tell)
-    reached.code = _verdict(result, fail_on)
+    reached.code = verdict(result, fail_on)
     if parquet is not None:
         _write_parquet(parquet, result, str(output))
         return
@@ -231,12 +205,3 @@ def _write(
                 made = JobTable(views, unread=unread)
             made.render(result, stream, style_for(stream, **style))  # type: ignore[arg-type]
         stream.flush()
-
-
-def _verdict(result: Result, fail_on: str) -> int:
-    """The exit code that the findings call for."""
-    if fail_on == "never" or result.worst is None:
-        return CLEAN
-    from topodiag.model.finding import Severity  # noqa: PLC0415
-
-    return FOUND if result.worst >= Severity[fail_on.upper()] else CLEAN

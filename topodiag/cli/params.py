@@ -1,9 +1,10 @@
-"""Values on the command line that click does not know: durations."""
+"""What commands share on the command line: values that click does not know, and the options of every report."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -33,3 +34,51 @@ class Duration(_Seconds):
         if seconds > MAX_SECONDS:
             self.fail(f"{value!r} is more than an hour.", param, ctx)
         return seconds
+
+
+PLACE = click.Path(readable=False)
+"""A name that the shell completes; whether it can be used is judged where it is opened."""
+
+FAIL_ON = ("info", "warning", "error", "never")
+
+
+class Count(click.IntRange):
+    """A range whose bounds are told by the error alone: in the help they would be noise."""
+
+    told = False
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        self.told = True
+        try:
+            return int(super().convert(value, param, ctx))
+        finally:
+            self.told = False
+
+    def _describe_range(self) -> str:
+        return super()._describe_range() if self.told else ""
+
+
+_REPORT_OPTIONS = (
+    click.option("--output", metavar="FILE", type=PLACE, help="Write to a file instead of standard output."),
+    click.option(
+        "--fail-on",
+        type=click.Choice(FAIL_ON),
+        default="error",
+        show_default=True,
+        help="Exit 1 from this severity on.",
+    ),
+    click.option(
+        "--color", type=click.Choice(("auto", "always", "never")), default="auto", show_default=True, help="Colour."
+    ),
+    click.option("--ascii", "ascii_only", is_flag=True, help="Only ASCII characters."),
+    click.option("--width", type=Count(40, 400), metavar="N", help="Columns (default: the terminal's, else 80)."),
+    click.option("--quiet", "-q", is_flag=True, help="Only the verdict and the findings; no progress."),
+    click.option("--verbose", "-v", count=True, help="Fold nothing away."),
+)
+
+
+def report_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options of every command that prints a report: output, fail_on, color, ascii_only, width, quiet, verbose."""
+    for option in reversed(_REPORT_OPTIONS):
+        command = option(command)
+    return command

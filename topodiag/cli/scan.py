@@ -6,17 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from topodiag.cli.errors import CLEAN, FOUND, Outcome
-from topodiag.cli.params import Duration
+from topodiag.cli.errors import Outcome
+from topodiag.cli.params import PLACE, Duration, report_options
 
 if TYPE_CHECKING:
     from topodiag.model.result import Result
 
-_PLACE = click.Path(readable=False)
-"""A name that the shell completes; whether it can be used is judged where it is opened."""
-
 FORMATS = ("table", "json", "prometheus", "nagios")
-FAIL_ON = ("info", "warning", "error", "never")
 
 
 @click.command()
@@ -24,29 +20,19 @@ FAIL_ON = ("info", "warning", "error", "never")
     "--from",
     "sources",
     metavar="SOURCE",
-    type=_PLACE,
+    type=PLACE,
     multiple=True,
     help="Captured evidence instead of this node: a bundle, a folder, a file of tool output, fixture:NAME, or - for "
     "standard input. Repeat it for several nodes.",
 )
-@click.option("--save", metavar="FILE", type=_PLACE, help="Keep the evidence as a bundle (.tar.gz, else a new folder).")
+@click.option("--save", metavar="FILE", type=PLACE, help="Keep the evidence as a bundle (.tar.gz, else a new folder).")
 @click.option("--redact", is_flag=True, help="Replace host names, addresses and serial numbers in what is captured.")
 @click.option("--sample", type=Duration(), metavar="TIME", help="Read counters twice, this far apart (5s, 500ms, 1m).")
 @click.option("--deadline", type=Duration(), metavar="TIME", help="Stop probing after this time (default 20s).")
 @click.option(
     "--format", "format_", type=click.Choice(FORMATS), default="table", show_default=True, help="Output format."
 )
-@click.option("--output", metavar="FILE", type=_PLACE, help="Write the report to a file instead of standard output.")
-@click.option(
-    "--fail-on", type=click.Choice(FAIL_ON), default="error", show_default=True, help="Exit 1 from this severity on."
-)
-@click.option(
-    "--color", type=click.Choice(("auto", "always", "never")), default="auto", show_default=True, help="Colour."
-)
-@click.option("--ascii", "ascii_only", is_flag=True, help="Only ASCII characters.")
-@click.option("--width", type=click.IntRange(40, 400), metavar="N", help="Columns (default: the terminal's, else 80).")
-@click.option("--quiet", "-q", is_flag=True, help="Only the verdict and the findings; no progress.")
-@click.option("--verbose", "-v", count=True, help="Fold nothing away.")
+@report_options
 @click.pass_obj
 def scan(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
@@ -128,8 +114,6 @@ def _verdict(result: Result, format_: str, fail_on: str) -> int:
         from topodiag.report.nagios import state_of  # noqa: PLC0415
 
         return int(state_of(result))
-    if fail_on == "never" or result.worst is None:
-        return CLEAN
-    from topodiag.model.finding import Severity  # noqa: PLC0415
+    from topodiag.cli.output import verdict  # noqa: PLC0415
 
-    return FOUND if result.worst >= Severity[fail_on.upper()] else CLEAN
+    return verdict(result, fail_on)

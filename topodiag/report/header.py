@@ -1,43 +1,27 @@
-"""The head of the table: the verdict on a node in one line, and which machine it is in the next."""
+"""The head of the table: the verdict on a node or a job in one line, and which machine a node is in the next."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from topodiag.model.devices import NicRole
+from topodiag.model.finding import Finding
 from topodiag.model.node import Node
 from topodiag.model.result import Result
 from topodiag.report.marks import SIGNS
 from topodiag.report.text import Page, Part
-from topodiag.report.words import Sight, counted, findings_of, gpu_sight, judged, number, plural
+from topodiag.report.words import Judged, Sight, counted, findings_of, gpu_sight, judged, number, plural
 
 
 def draw_header(page: Page, result: Result, node: Node) -> None:
     """Verdict, machine, software. Says healthy only of what was seen, and only when GPUs were."""
     sight = gpu_sight(node)
+    unseen = {Sight.SEEN: "", Sight.NONE: "no NVIDIA GPU here"}.get(
+        sight.sight, "not judged: the GPUs could not be read"
+    )
     tally = judged(result, node.host)
-    checks = f"{tally.judged} of {plural(tally.total, 'check')} judged"
-    checks += f", {tally.unknown} unknown" if tally.unknown else ""
-    found = counted(findings_of(result, node))
-    host = (node.host or "this node", "strong")
-    if found:
-        worst = found[0][0]
-        counts = page.join(((words, str(severity)) for severity, words in found), ", ")
-        page.add(page.text((SIGNS[worst], str(worst)), " ", host, "  "), counts, (f"  ({checks})", "dim"))
-    elif sight.sight is not Sight.SEEN:
-        verdict = "no NVIDIA GPU here" if sight.sight is Sight.NONE else "not judged: the GPUs could not be read"
-        page.add(page.text(("?", "unknown"), " ", host, "  "), (verdict, "unknown"), (f"  ({checks})", "dim"))
-    elif not tally.judged:
-        page.add(page.text(("?", "unknown"), " ", host, "  "), ("nothing could be judged", "unknown"), f"  ({checks})")
-    elif tally.unknown > tally.judged:
-        verdict = "no faults found in the little that was seen"
-        page.add(page.text(("?", "unknown"), " ", host, "  "), (verdict, "unknown"), (f"  ({checks})", "dim"))
-    else:
-        page.add(
-            page.text(("✔", "ok"), " ", host, "  "),
-            ("no faults found in what was seen", "ok"),
-            (f"  ({checks})", "dim"),
-        )
+    draw_verdict(page, node.host or "this node", findings_of(result, node), tally, what="seen", why_none=unseen)
     page.add_items("  ", _machine(node))
     if sight.sight is not Sight.SEEN:
         label = "no NVIDIA GPU: " if sight.sight is Sight.NONE else "GPUs unknown: "
@@ -45,6 +29,32 @@ def draw_header(page: Page, result: Result, node: Node) -> None:
     software = _software(node)
     if software and not page.style.quiet:
         page.add_items("  ", [(word, "dim") for word in software])
+
+
+def draw_verdict(
+    page: Page, name: str, findings: Iterable[Finding], tally: Judged, *, what: str, why_none: str = ""
+) -> None:
+    """One line: how many findings of which severity, or that none was found in what was seen or logged (`what`).
+    `why_none` says why no findings mean nothing."""
+    checks = f"  ({tally.judged} of {plural(tally.total, 'check')} judged"
+    checks += f", {tally.unknown} unknown)" if tally.unknown else ")"
+    found = counted(findings)
+    if found:
+        worst = found[0][0]
+        sign, hue = SIGNS[worst], str(worst)
+        words = page.join(((text, str(severity)) for severity, text in found), ", ")
+    else:
+        sign, hue = "?", "unknown"
+        if why_none:
+            verdict = why_none
+        elif not tally.judged:
+            verdict = "nothing could be judged"
+        elif tally.unknown > tally.judged:
+            verdict = f"no faults found in the little that was {what}"
+        else:
+            sign, hue, verdict = "✔", "ok", f"no faults found in what was {what}"
+        words = page.text((verdict, hue))
+    page.add(page.text((sign, hue), " ", (name, "strong"), "  "), words, (checks, "dim"))
 
 
 def _machine(node: Node) -> list[Part]:

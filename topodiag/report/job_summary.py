@@ -11,6 +11,7 @@ import numpy as np
 from topodiag.model.job import Communicator, Hca, Job
 from topodiag.model.result import Result
 from topodiag.report.findings import fold_labels
+from topodiag.report.header import draw_verdict
 from topodiag.report.job_grid import Field, draw_grid
 from topodiag.report.job_words import (
     algorithms_of,
@@ -27,9 +28,9 @@ from topodiag.report.job_words import (
     transports_by,
     uses_gdr,
 )
-from topodiag.report.marks import SIGNS, more
+from topodiag.report.marks import more
 from topodiag.report.text import Page, Part
-from topodiag.report.words import counted, judged, number, plural
+from topodiag.report.words import judged, number, plural
 
 FAMILIES_SHOWN = 12
 _LABEL = 11
@@ -37,24 +38,7 @@ _LABEL = 11
 
 def draw_job_head(page: Page, result: Result, job: Job) -> None:
     """The verdict and where the job ran."""
-    tally = judged(result, job.name)
-    checks = f"{tally.judged} of {plural(tally.total, 'check')} judged"
-    checks += f", {tally.unknown} unknown" if tally.unknown else ""
-    found = counted(findings_of_job(result, job))
-    name = (job.name or "job", "strong")
-    if found:
-        worst = found[0][0]
-        words = page.join(((text, str(severity)) for severity, text in found), ", ")
-        page.add(page.text((SIGNS[worst], str(worst)), " ", name, "  "), words, (f"  ({checks})", "dim"))
-    elif not tally.judged or tally.unknown > tally.judged:
-        verdict = "no faults found in the little that was logged" if tally.judged else "nothing could be judged"
-        page.add(page.text(("?", "unknown"), " ", name, "  "), (verdict, "unknown"), (f"  ({checks})", "dim"))
-    else:
-        page.add(
-            page.text(("✔", "ok"), " ", name, "  "),
-            ("no faults found in what was logged", "ok"),
-            (f"  ({checks})", "dim"),
-        )
+    draw_verdict(page, job.name or "job", findings_of_job(result, job), judged(result, job.name), what="logged")
     page.add_items("  ", _places(job))
     if not page.style.quiet:
         page.add_items("  ", [(word, "dim") for word in _software(job)])
@@ -86,7 +70,9 @@ def _places(job: Job) -> list[Part]:
     per_host = Counter(rank.host for rank in job.ranks)
     counts = sorted(set(per_host.values()))
     if len(per_host) > 1 and counts:
-        made.append(f"{counts[0]} ranks each" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} ranks each")
+        made.append(
+            f"{plural(counts[0], 'rank')} each" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} ranks each"
+        )
     if job.unplaced:
         made.append((f"{plural(len(job.unplaced), 'process', 'processes')} without a rank", "doubtful"))
     return made or ["no rank was named"]
