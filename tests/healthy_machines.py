@@ -7,21 +7,34 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 
+from healthy_clouds import aws_g6e, aws_g6e_48, aws_p5, azure_a100, gcp_a3_mega
+from healthy_parts import (
+    A100_PCIE,
+    A6000,
+    BF3_400,
+    CX5,
+    GH200,
+    H100_PCIE,
+    H200,
+    SWITCH,
+    V100_SXM3,
+    own_ports,
+    server,
+    way_out,
+)
+
 from fixtures.generate import bundle, products
-from fixtures.generate.machine import Fabric, Machine, NetDev, NicProduct, Numa
+from fixtures.generate.machine import Fabric, Machine, NetDev, Numa
 from fixtures.generate.machines import dgx_h100 as dgx
-from fixtures.generate.machines import four_way, hgx_a100, vm
+from fixtures.generate.machines import four_way, hgx_a100
 from fixtures.generate.machines.common import (
     BROADWELL,
     EXITED,
-    GENOA,
     GPU_MODULES,
     GRACE,
-    OFF,
     PEERMEM,
     RDMA_MODULES,
     RUNNING,
-    SPR,
     two_sockets,
 )
 from fixtures.generate.wiring import (
@@ -38,197 +51,6 @@ from fixtures.generate.wiring import (
     switch,
     take_down,
 )
-
-SWITCH = ["ffffffff:ff:ff.0"]
-H200 = replace(products.H100, name="NVIDIA H200", device=0x2335, memory_mib=143771)
-H100_PCIE = replace(products.H100_NVL, name="NVIDIA H100 PCIe", device=0x2331, memory_mib=81559)
-A100_40 = replace(products.A100, name="NVIDIA A100-SXM4-40GB", device=0x20B0, memory_mib=40960)
-A100_PCIE = replace(products.A100, name="NVIDIA A100-PCIE-40GB", device=0x20F1, memory_mib=40960)
-A6000 = replace(products.L40S, name="NVIDIA RTX A6000", device=0x2230, cc=(8, 6), links=4, nvlink_version=3, mbps=14062,
-                rate="14.062", link_supported=False)  # fmt: skip
-V100_SXM3 = replace(products.V100, name="Tesla V100-SXM3-32GB", device=0x1DB8)
-GH200 = replace(products.GB200, name="NVIDIA GH200 480GB", arch="Hopper", device=0x2342, cc=(9, 0), nvlink_version=6,
-                mbps=26562, rate="26.562", memory_mib=97871, fabric=False)  # fmt: skip
-EFA = NicProduct("EFA", 0xEFA2, "", "", "0.0.0.0", 100, "Ethernet controller: Amazon.com, Inc. Elastic Fabric Adapter (EFA)",
-                 0xEFA2, 5, "EDR", 25.0, 0x1D0F)  # fmt: skip
-CX6_VF = replace(products.CX6_HDR, name="ConnectX-6 VF", device=0x101C, hca="MT4124",
-                 lspci="Infiniband controller: Mellanox Technologies MT28908 Family [ConnectX-6 Virtual Function]")  # fmt: skip
-CX4LX_VF = replace(products.CX6DX, name="ConnectX-4 Lx VF", device=0x1016, hca="MT4118", rate=100, gen=3,
-                   lspci="Ethernet controller: Mellanox Technologies MT27710 Family [ConnectX-4 Lx Virtual Function]")  # fmt: skip
-CX5 = replace(products.CX4_EDR, name="ConnectX-5", device=0x1017, hca="MT4119",
-              lspci="Infiniband controller: Mellanox Technologies MT27800 Family [ConnectX-5]")  # fmt: skip
-BF3_400 = replace(products.BF3_ETH, rate=400, speed_name="NDR", lane_gbps=100.0)
-
-
-def server(host: str, product_name: str, **more: object) -> Machine:
-    """A bare-metal server with driver and RDMA stack, and nothing plugged in."""
-    settings: dict[str, object] = {
-        "default_route": "eno1", "modules": [*PEERMEM, *GPU_MODULES, *RDMA_MODULES],
-        "services": {"nvidia-persistenced": RUNNING, "openibd": EXITED},
-    }  # fmt: skip
-    m = Machine(host, SPR, two_sockets(56), "Supermicro", product_name, product_name, **(settings | more))  # type: ignore[arg-type]
-    return m
-
-
-def way_out(m: Machine) -> None:
-    """The management port, with the default route."""
-    port = root_port(m, "0000:00:1c.0", numa=0, gen=3, below=(4, 4), width=4)
-    plain_nic(m, port, "0000:04:00.0", "eno1", speed=10000)
-    loopback(m)
-
-
-def own_ports(m: Machine, product: object, places: list[tuple[int, int]], gen: int) -> None:
-    """GPUs on root ports of their own: `(NUMA node, host bridge bus)`."""
-    for numa, bridge in places:
-        port = root_port(m, f"0000:{bridge:02x}:01.0", numa=numa, gen=gen, below=(bridge + 1, bridge + 1))
-        gpu(m, port, f"0000:{bridge + 1:02x}:00.0", product)  # type: ignore[arg-type]
-
-
-def azure_a100() -> Machine:
-    """ND96asr v4: a flattened guest whose image brings the topology file, with accelerated networking for the way out."""
-    m = vm.guest()
-    m.host, m.numa = "nda100-0001", two_sockets(48, threads=False)
-    m.gpus, m.nics, m.pci, m.netdevs = [], [], [], []
-    m.conf = ["NCCL_TOPO_FILE=/opt/microsoft/ndv4-topo.xml", "NCCL_IB_PCI_RELAXED_ORDERING=1"]
-    for number in range(8):
-        domain = f"{number + 1:04x}"
-        gpu(m, None, f"{domain}:00:00.0", A100_40, root=f"pci{domain}:00")
-        vm._flatten(m.fn(f"{domain}:00:00.0"))
-        domain = f"{number + 0x101:04x}"
-        made = nic(m, None, f"{domain}:00:00.0", CX6_VF, f"mlx5_ib{number}", f"ib{number}", root=f"pci{domain}:00", traffic=10**13,
-                   is_vf=True)  # fmt: skip
-        made.is_vf = True
-        vm._flatten(m.fn(made.bus))
-    made = nic(
-        m, None, "e291:00:02.0", CX4LX_VF, "mlx5_an0", "enP58001s1", layer="Ethernet", root="pcie291:00", is_vf=True
-    )
-    made.is_vf = True
-    vm._flatten(m.fn(made.bus))
-    m.netdev("enP58001s1").master = "eth0"
-    m.netdevs.append(NetDev("eth0", speed=50000, address="00:0d:3a:7c:21:9f"))
-    loopback(m)
-    for one in m.gpus:
-        join_through_switches(one, SWITCH)
-    return m
-
-
-def aws_p5() -> Machine:
-    """p5.48xlarge: 32 EFA of 100 Gb/s, four beside each GPU on one virtual root; the way out is an ENA."""
-    m = Machine(
-        "ip-10-1-77-12", replace(GENOA, count=192), two_sockets(96, threads=False), "Amazon EC2", "p5.48xlarge", "", virt="amazon", ofed=False,
-        default_route="ens32", modules=[*GPU_MODULES, "efa", "ib_core", "ib_uverbs", "ena"], memory_peers=False,
-        services={"nvidia-fabricmanager": RUNNING, "nvidia-persistenced": RUNNING}, kernel="6.1.112-124.190.amzn2023.x86_64",
-        environ={"FI_PROVIDER": "efa", "NCCL_DEBUG": "WARN"},
-    )  # fmt: skip
-    for number in range(8):
-        root, first = f"pci0000:{0x40 + 0x10 * number:02x}", 0x40 + 0x10 * number
-        for adapter in range(4):
-            bus = f"0000:{first + 1 + adapter:02x}:00.0"
-            nic(
-                m,
-                None,
-                bus,
-                EFA,
-                f"rdmap{first + 1 + adapter}s0",
-                f"efa{4 * number + adapter}",
-                layer="Unspecified",
-                root=root,
-                traffic=10**12,
-            )
-            m.fn(bus).vendor, m.fn(bus).driver, m.fn(bus).numa = 0x1D0F, "efa", number // 4
-        gpu(m, None, f"0000:{first + 9:02x}:00.0", products.H100, root=root)
-        m.fn(f"0000:{first + 9:02x}:00.0").numa = number // 4
-    m.netdevs = []
-    endpoint(m, None, "0000:20:00.0", 0x020000, 0x1D0F, 0xEC20, "Ethernet controller: Amazon.com, Inc. Elastic Network Adapter (ENA)",
-             gen=3, driver="ena", root="pci0000:20")  # fmt: skip
-    m.netdevs.append(
-        NetDev("ens32", "0000:20:00.0", speed_unknown=True, address="0e:1b:22:33:44:55", driver="ena", fw="")
-    )
-    loopback(m)
-    for fn in m.pci:
-        fn.has_aer = False
-    for one in m.gpus:
-        join_through_switches(one, SWITCH)
-    return m
-
-
-def aws_g6e(count: int = 4, product: str = "g6e.12xlarge") -> Machine:
-    """g6e: L40S side by side in a flattened guest, no EFA attached."""
-    m = Machine(
-        "ip-10-1-9-3", replace(GENOA, count=48), two_sockets(24, threads=False)[:1], "Amazon EC2", product, "", virt="amazon", ofed=False,
-        default_route="ens5", modules=[*GPU_MODULES, "ena"], memory_peers=False, services={"nvidia-persistenced": RUNNING},
-        relation_text="PHB",
-    )  # fmt: skip
-    m.numa[0].distances = (10,)
-    for number in range(count):
-        bus = f"0000:{0x30 + number:02x}:00.0"
-        gpu(m, None, bus, products.L40S, root="pci0000:00")
-        fn = m.fn(bus)
-        fn.gen, fn.max_gen, fn.width, fn.max_width, fn.speed_text, fn.has_aer, fn.numa = (
-            None,
-            None,
-            0,
-            0,
-            "Unknown",
-            False,
-            -1,
-        )
-    endpoint(m, None, "0000:00:05.0", 0x020000, 0x1D0F, 0xEC20, "Ethernet controller: Amazon.com, Inc. Elastic Network Adapter (ENA)",
-             gen=3, driver="ena", root="pci0000:00")  # fmt: skip
-    m.netdevs.append(
-        NetDev("ens5", "0000:00:05.0", speed_unknown=True, address="0e:1b:22:33:44:56", driver="ena", fw="")
-    )
-    loopback(m)
-    return m
-
-
-def aws_g6e_48() -> Machine:
-    """g6e.48xlarge: eight L40S, its four EFA not attached, as for inference."""
-    return aws_g6e(8, "g6e.48xlarge")
-
-
-def gcp_a3_mega() -> Machine:
-    """a3-megagpu-8g: the guest sees its switches, and nine gVNIC instead of RDMA."""
-    m = Machine(
-        "a3m-0007", replace(SPR, count=208), two_sockets(104, threads=False), "Google", "Google Compute Engine", "Google Compute Engine",
-        virt="google", ofed=False, default_route="enp0s12", modules=[*GPU_MODULES, "gve"], memory_peers=False,
-        services={"nvidia-fabricmanager": OFF, "nvidia-persistenced": RUNNING},
-    )  # fmt: skip
-    for number in range(4):
-        base = 0x04 + 0x20 * number
-        port = root_port(m, f"0000:{base - 2:02x}:01.0", numa=number // 2, gen=5, below=(base, base + 7))
-        ports = switch(
-            m,
-            port,
-            f"0000:{base:02x}:00.0",
-            [(f"0000:{base + 1:02x}:{n:02x}.0", base + 2 + n) for n in range(4)],
-            gen=5,
-            numa=number // 2,
-        )
-        for slot in (0, 1):
-            gpu(m, ports[slot], f"0000:{base + 2 + slot:02x}:00.0", products.H100)
-            bus = f"0000:{base + 4 + slot:02x}:00.0"
-            endpoint(m, ports[2 + slot], bus, 0x020000, 0x1AE0, 0x0042, "Ethernet controller: Google, Inc. Compute Engine Virtual Ethernet [gVNIC]",
-                     gen=3, driver="gve")  # fmt: skip
-            m.netdevs.append(
-                NetDev(
-                    f"eth{1 + 2 * number + slot}",
-                    bus,
-                    speed=200000,
-                    mtu=8244,
-                    driver="gve",
-                    address=f"42:01:0a:80:00:{number}{slot}",
-                )
-            )
-    endpoint(m, None, "0000:00:0c.0", 0x020000, 0x1AE0, 0x0042, "Ethernet controller: Google, Inc. Compute Engine Virtual Ethernet [gVNIC]",
-             gen=3, driver="gve", root="pci0000:00")  # fmt: skip
-    m.netdevs.append(
-        NetDev("enp0s12", "0000:00:0c.0", speed=200000, mtu=8244, driver="gve", address="42:01:0a:80:00:02")
-    )
-    loopback(m)
-    for one in m.gpus:
-        join_through_switches(one, SWITCH)
-    return m
 
 
 def h200_ten_nics() -> Machine:

@@ -1,12 +1,12 @@
-"""The NVSwitch fabric as a whole: Fabric Manager, the GPUs' registration and NVLink domain. Links: nvlink.py."""
+"""The NVSwitch fabric as a whole: Fabric Manager and what the GPUs say of it (fabric_state.py). Links: nvlink.py."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from topodiag.checks.common import BOOT_S, gpu_spec, just_booted, majority, nvlink_count, spell, word
+from topodiag.checks.common import gpu_spec, just_booted, nvlink_count, spell, word
+from topodiag.checks.fabric_state import Fault, cluster, faults_of, registers
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.nvlink_evidence import count_links
 from topodiag.model.busid import NVSWITCH_BUS_ID
@@ -20,27 +20,8 @@ IMEX = "nvidia-imex"
 HGX_GPUS = 8
 """GPUs of a full NVSwitch board; an SXM product in this number sits on switches even where these cannot be seen."""
 
-PASSING = ("recovery",)
-"""Health fields that pass by themselves: route and access-timeout recovery say that the fabric is at work on it."""
-
 NOT_READY_ERRORS = ("notready", "not_ready", "systemnotready", "not yet initialized")
 """How CUDA error 802 and its NVML relatives are spelt: the driver waits for the fabric."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """One thing wrong with one GPU's registration. Equal faults of several GPUs become one finding."""
-
-    severity: Severity
-    text: str
-    expected: str
-    confidence: Confidence = Confidence.HIGH
-    waiting: bool = False
-    """The GPU has not joined the fabric: what a dead Fabric Manager looks like from the GPU."""
-    refused: bool = False
-    """The GPU asked to join, and the fabric said no."""
-    apart: bool = False
-    """The GPU is in the fabric but not in the NVLink domain of its siblings."""
 
 
 class FabricNotReady(NodeCheck):
@@ -92,11 +73,11 @@ class FabricNotReady(NodeCheck):
         gpus = [gpu for gpu in node.gpus if not gpu.mig.value and not gpu.lost.value]
         if (why := _not_a_fabric(node, gpus)) is not None:
             return self.not_applicable(node, why)
-        told = [gpu for gpu in gpus if _registers(gpu)]
+        told = [gpu for gpu in gpus if registers(gpu)]
         coverage = Coverage(len(told), len(gpus), "GPUs with fabric information")
         faults: dict[Fault, list[Gpu]] = defaultdict(list)
         for gpu in told:
-            for fault in [*_registration(node, gpu), *_health(gpu), *_domain(gpu, gpus)]:
+            for fault in faults_of(node, gpu, gpus):
                 faults[fault].append(gpu)
         found = self._services(
             node, told, [gpu for fault, who in faults.items() if fault.waiting for gpu in who], coverage
@@ -176,7 +157,7 @@ class FabricNotReady(NodeCheck):
                 )
             )
         imex = node.os.services.get(IMEX, Fact())
-        if imex.value == "failed" and any(_cluster(gpu) for gpu in told):
+        if imex.value == "failed" and any(cluster(gpu) for gpu in told):
             made.append(
                 self.finding(
                     node,
@@ -198,9 +179,9 @@ def _not_a_fabric(node: Node, gpus: list[Gpu]) -> str | None:
     """Why there is no fabric to judge on this node, or None when there is one."""
     if not gpus:
         return "no GPU whose fabric could be judged"
-    if len(node.gpus) == 1 and not _cluster(gpus[0]):
+    if len(node.gpus) == 1 and not cluster(gpus[0]):
         return "one GPU: it needs no fabric within the node"
-    if any(_registers(gpu) for gpu in gpus) or node.nvswitches or _links_to_switch(node):
+    if any(registers(gpu) for gpu in gpus) or node.nvswitches or _links_to_switch(node):
         return None
     products = [gpu_spec(gpu) for gpu in gpus]
     if all(spec is None for spec in products):
@@ -210,12 +191,6 @@ def _not_a_fabric(node: Node, gpus: list[Gpu]) -> str | None:
     if len(node.gpus) >= HGX_GPUS:
         return None
     return "nothing shows NVSwitches: SXM boards with fewer GPUs may join them directly"
-
-
-def _registers(gpu: Gpu) -> bool:
-    """Whether the GPU registers with a fabric at all: A100 and cards without NVSwitch say `not supported`."""
-    state = gpu.fabric.state.value
-    return state is not None and state != "not_supported"
 
 
 def _links_to_switch(node: Node) -> bool:
@@ -238,73 +213,6 @@ def _links_up(node: Node) -> bool:
     return bool(counts) and all(
         c.active is not None and c.spec is not None and c.active >= c.spec.nvlinks for c in counts
     )
-
-
-def _registration(node: Node, gpu: Gpu) -> list[Fault]:
-    state, status = gpu.fabric.state.value or "", gpu.fabric.status.value
-    words = state.replace("_", " ")
-    wanted = "state completed and status success (NCCL and CUDA need both)"
-    if state != "completed":
-        uptime = node.os.uptime_s.value
-        if just_booted(node):
-            minutes = f"{(uptime or 0.0) / 60:.0f} minutes after boot"
-            text = f"fabric registration is {words}, {minutes}: transient"
-            return [Fault(Severity.INFO, text, f"{wanted} within {BOOT_S / 60:.0f} minutes of boot", waiting=True)]
-        if uptime is None and state == "in_progress":
-            text = f"fabric registration is {words} (uptime unknown: may be transient)"
-            return [Fault(Severity.WARNING, text, wanted, Confidence.MEDIUM, waiting=True)]
-        return [Fault(Severity.ERROR, f"fabric registration is {words}", wanted, waiting=True)]
-    if status and status != "success":
-        return [Fault(Severity.ERROR, f"fabric registration ended with {status}", wanted, refused=True)]
-    return []
-
-
-def _health(gpu: Gpu) -> list[Fault]:
-    if gpu.fabric.state.value != "completed":
-        return []
-    parts = []
-    if gpu.fabric.health.value in ("unhealthy", "limited"):
-        parts.append({"unhealthy": "unhealthy", "limited": "of limited capacity"}[gpu.fabric.health.value])
-    if gpu.fabric.bandwidth.value == "degraded":
-        parts.append("of degraded bandwidth")
-    problems = [part.strip() for part in (gpu.fabric.problems.value or "").split(",") if part.strip()]
-    if problems:
-        parts.append(f"with {', '.join(problems[:6])}")
-    if not parts:
-        return []
-    passing = all(any(sign in problem.lower() for sign in PASSING) for problem in problems)
-    mild = gpu.fabric.health.value != "unhealthy" and gpu.fabric.bandwidth.value != "degraded" and passing
-    expected = "health healthy, bandwidth full, no other field set (DCGM fails a GPU for any of them)"
-    return [Fault(Severity.WARNING if mild else Severity.ERROR, f"the fabric is {' '.join(parts)}", expected)]
-
-
-def _cluster(gpu: Gpu) -> str | None:
-    """The UUID of the multi-node NVLink domain, or None when the GPU is in none or does not say."""
-    uuid = gpu.fabric.cluster_uuid.value
-    return uuid if uuid and uuid.strip("0-") else None
-
-
-def _domain(gpu: Gpu, siblings: list[Gpu]) -> list[Fault]:
-    if gpu.fabric.state.value != "completed" or gpu.fabric.cluster_uuid.value is None:
-        return []
-    known = [sibling for sibling in siblings if sibling.fabric.cluster_uuid.value is not None]
-    common = majority(_cluster(sibling) for sibling in known)
-    if common is None:
-        return []
-    if _cluster(gpu) is None:
-        text = "in no multi-node NVLink domain, unlike its siblings"
-        return [Fault(Severity.ERROR, text, f"cluster {common}, as its siblings", apart=True)]
-    if _cluster(gpu) != common:
-        return [
-            Fault(
-                Severity.ERROR, f"in NVLink cluster {_cluster(gpu)}", f"cluster {common}, as its siblings", apart=True
-            )
-        ]
-    clique = majority(sibling.fabric.clique_id.value for sibling in known if sibling.fabric.clique_id.value is not None)
-    own = gpu.fabric.clique_id.value
-    if own is not None and clique is not None and own != clique:
-        return [Fault(Severity.ERROR, f"in NVLink clique {own}", f"clique {clique}, as its siblings", apart=True)]
-    return []
 
 
 def _runs_manager_here(node: Node) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,18 +22,10 @@ from topodiag.checks.interface import NodeCheck
 from topodiag.checks.virtual_pci import is_flat
 from topodiag.model.devices import Gpu, Nic, PciKind
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.gpudirect import dmabuf, peermem
 from topodiag.model.links import PathType
 from topodiag.model.node import Node
-from topodiag.model.provenance import Fact, Origin
-
-DMABUF_KERNEL = (5, 12)
-"""First kernel whose RDMA core takes DMA-BUF memory (ibv_reg_dmabuf_mr)."""
-
-DMABUF_DRIVER_MAJOR = 515
-"""First driver of CUDA 11.7, which can export GPU memory as DMA-BUF, and the first with open kernel modules."""
-
-DMABUF_CUDA = (11, 7)
-PEERMEM_MODULES = frozenset({"nvidia_peermem", "nv_peer_mem"})
+from topodiag.model.provenance import Fact
 
 GDR_LEVEL = PathType.PXB
 """Farthest path over which NCCL uses GPUDirect RDMA by default (ncclTopoCheckGdr, src/graph/paths.cc v2.30); on
@@ -90,13 +81,13 @@ class GdrModuleMissing(NodeCheck):
         nics = tuple(nic for nic in nics if not is_efa(nic))
         if not nics:
             return self.not_applicable(node, "EFA registers GPU memory in its own way")
-        peermem, shown = _peermem(node)
-        if peermem:
+        module, shown = peermem(node)
+        if module:
             return self.clean(node, "a peer memory module is loaded")
-        possible, lacking = _dmabuf(node)
+        possible, lacking = dmabuf(node)
         if possible:
             return self.clean(node, "DMA-BUF is possible without a module")
-        if peermem is None:
+        if module is None:
             return self.unknown(node, "the kernel's modules were not seen")
         if possible is None:
             return self.unknown(node, f"no peer memory module, and for DMA-BUF not known: {lacking}")
@@ -306,42 +297,6 @@ def _why_near(nearest: list[Nearest], level: PathType | None) -> str:
     if level is not None and level > GDR_LEVEL:
         return f"NCCL_NET_GDR_LEVEL allows {level.name}"
     return "GPUs without a near NIC reach one over NVLink (PXN)"
-
-
-def _peermem(node: Node) -> tuple[bool | None, list[Origin | None]]:
-    """Whether a peer memory module is there, None when nobody looked, and what shows it."""
-    fact, modules = node.os.peermem, node.os.modules
-    shown = [fact.origin, modules.origin]
-    if fact.value or (modules.value is not None and PEERMEM_MODULES & modules.value):
-        return True, shown
-    return (None if fact.value is None and modules.value is None else False), shown
-
-
-def _dmabuf(node: Node) -> tuple[bool | None, str]:
-    """Whether DMA-BUF is possible (None: not known), and what is lacking or not known."""
-    kernel = _version(node.os.kernel.value)
-    driver = _version(node.os.driver_version.value)
-    cuda = _version(node.os.cuda_version.value)
-    new_enough: bool | None = None
-    if driver is not None:
-        new_enough = driver[0] >= DMABUF_DRIVER_MAJOR
-    elif cuda is not None:
-        new_enough = cuda >= DMABUF_CUDA
-    needs = {
-        f"kernel {node.os.kernel.value or ''} (5.12 needed)": None if kernel is None else kernel >= DMABUF_KERNEL,
-        "open kernel modules": node.os.driver_open.value,
-        f"driver {node.os.driver_version.value or ''} (515 needed)": new_enough,
-    }
-    failed = [name for name, ok in needs.items() if ok is False]
-    if failed:
-        return False, "no " + ", no ".join(failed)
-    unknown = [name for name, ok in needs.items() if ok is None]
-    return (None, ", ".join(" ".join(name.split()) for name in unknown)) if unknown else (True, "")
-
-
-def _version(text: str | None) -> tuple[int, int] | None:
-    match = re.match(r"\s*([0-9]{1,6})\.([0-9]{1,6})", text or "")
-    return (int(match[1]), int(match[2])) if match else None
 
 
 def _host_cost(node: Node, nics: Sequence[Nic]) -> Cost:
