@@ -1,0 +1,360 @@
+"""The tree that NCCL would detect on a node, from what is known of the node: no file needed.
+
+NCCL looks up every GPU and every NIC in sysfs, climbs two levels of the PCI path at a time (downstream port to upstream
+port), takes the lesser ability of a function and the port above it as the link's speed and width, and asks NVML for
+NVLinks (src/graph/xml.cc, ncclTopoGetXmlFromSys, ncclTopoGetXmlFromGpu; src/graph/topo.cc, ncclTopoGetSystem, v2.28).
+What the evidence does not hold is assumed as built, and said so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from topodiag.hardware import catalog
+from topodiag.model.busid import NVSWITCH_BUS_ID
+from topodiag.model.cpulist import parse_cpulist
+from topodiag.model.devices import Gpu, NetDev, Nic, NicPort, NumaNode, PciDevice, PciKind
+from topodiag.model.gpudirect import rdma_possible
+from topodiag.model.nccl_tree import Element
+from topodiag.model.node import Node
+
+HIDDEN_SWITCH = "fffffff:ffff:ff"
+"""What NCCL writes as the target of an NVLink whose far end the host cannot see."""
+
+SWITCH_CLASS, GPU_CLASS = "0x068000", "0x030200"
+
+GT_PER_S = {1: "2.5", 2: "5.0", 3: "8.0", 4: "16.0", 5: "32.0", 6: "64.0"}
+"""The kernel's words for a PCIe generation: `32.0 GT/s PCIe`."""
+
+IB_MAXCONN = 131072
+"""maxComms of NCCL's IB transport (src/transport/net_ib.cc)."""
+SOCKET_MAXCONN = 65536
+
+NOT_FOR_DATA = re.compile(r"lo|docker.*|virbr.*|veth.*|br-.*|cni.*|flannel.*|cali.*|tunl.*|bond.*\..*")
+
+
+class LackingError(ValueError):
+    """The evidence of a node is not enough to rebuild the tree; the message says what lacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detected:
+    """The tree, and what had to be assumed for it, one sentence each."""
+
+    tree: Element
+    assumed: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Open:
+    """An element under construction."""
+
+    tag: str
+    attributes: dict[str, str]
+    children: list[_Open] = field(default_factory=list)
+
+    def closed(self) -> Element:
+        return Element(self.tag, tuple(self.attributes.items()), tuple(child.closed() for child in self.children))
+
+
+def tree_of(node: Node, env: Mapping[str, str] | None = None) -> Detected:
+    """The system element of a node: from its own topology file where it has one, else as NCCL would detect it.
+
+    `env` are NCCL settings that choose NICs (NCCL_IB_HCA, NCCL_SOCKET_IFNAME); None takes those of the node.
+    Raises LackingError without GPUs or without their places on the PCI bus.
+    """
+    if node.nccl_file is not None:
+        return Detected(node.nccl_file.tree)
+    return _Detector(node, dict(env) if env is not None else _settings(node)).run()
+
+
+def _settings(node: Node) -> dict[str, str]:
+    return {setting.name: setting.value for setting in node.settings}
+
+
+class _Detector:
+    def __init__(self, node: Node, env: Mapping[str, str]) -> None:
+        self.node = node
+        self.env = env
+        self.system = _Open("system", {"version": "1"})
+        self.cpus: dict[int, _Open] = {}
+        self.places: dict[str, _Open] = {}
+        self.assumed: dict[str, None] = {}
+        gdr = rdma_possible(node)
+        if gdr is None:
+            self.assume("GPUDirect RDMA is taken as possible: its modules were not seen")
+        self.gdr = gdr is not False
+
+    def assume(self, what: str) -> None:
+        self.assumed.setdefault(what)
+
+    def run(self) -> Detected:
+        if not self.node.gpus:
+            raise LackingError("no GPU in the evidence")
+        gpus = sorted(self.node.gpus, key=lambda gpu: gpu.index)
+        for place, gpu in enumerate(gpus):
+            self._gpu(gpu, place)
+            if place == 0:  # the first rank's tree holds its own GPU and all NICs; the others add their GPUs to it
+                self._nets()
+        return Detected(self.system.closed(), tuple(self.assumed))
+
+    def _gpu(self, gpu: Gpu, rank: int) -> None:
+        if gpu.bus_id is None:
+            raise LackingError(f"no bus id of {gpu.label}")
+        spec = catalog.gpu_by_name(gpu.name.value) if gpu.name.value else None
+        sm = gpu.sm.value or (spec.sm if spec else None)
+        if sm is None:
+            raise LackingError(f"no compute capability of {gpu.label}")
+        pci = self._pci(gpu.bus_id, GPU_CLASS)
+        able = spec is None or spec.form != "pcie" or spec.p2p_pcie
+        attributes = {"dev": str(gpu.index), "sm": str(sm), "rank": str(rank), "gdr": str(int(self.gdr and able))}
+        element = _Open("gpu", attributes)
+        pci.children.append(element)
+        for target, (count, tclass) in self._nvlinks(gpu).items():
+            element.children.append(_Open("nvlink", {"target": target, "count": str(count), "tclass": tclass}))
+        gbs = gpu.c2c_gbs.value or (spec.c2c_gbs if spec is not None and gpu.c2c.get(False) else 0.0)
+        if gbs:
+            element.children.append(_Open("c2c", {"bw": str(round(gbs * 1000)), "count": "1"}))
+
+    def _nvlinks(self, gpu: Gpu) -> dict[str, tuple[int, str]]:
+        """Active links by target: (count, PCI class of the target)."""
+        by_bus = {other.bus_id for other in self.node.gpus}
+        counts: Counter[str] = Counter()
+        classes: dict[str, str] = {}
+        for link in gpu.nvlinks:
+            if link.state.get("active") != "active":
+                continue
+            far = link.remote_bus_id.value
+            device = self.node.pci.get(far) if far else None
+            if far in by_bus and far is not None:
+                target, tclass = far, GPU_CLASS
+            elif device is not None and far is not None:
+                target, tclass = far, _class_text(device)
+            elif link.remote_type.value == "switch" or far == NVSWITCH_BUS_ID:
+                target, tclass = HIDDEN_SWITCH, SWITCH_CLASS
+            else:
+                continue
+            counts[target] += 1
+            classes[target] = tclass
+        if not counts:
+            return self._by_links(gpu) or self._as_built(gpu)
+        return {target: (count, classes[target]) for target, count in counts.items()}
+
+    def _by_links(self, gpu: Gpu) -> dict[str, tuple[int, str]]:
+        """From the node's graph (which knows the matrix), where no link tells its far end."""
+        found: dict[str, tuple[int, str]] = {}
+        mine = f"gpu:{gpu.index}"
+        for link in self.node.links:
+            if link.kind.value != "nvlink" or mine not in (link.a, link.b):
+                continue
+            far = link.b if link.a == mine else link.a
+            peer = self.node.gpu(int(far[4:])) if far.startswith("gpu:") and far[4:].isdigit() else None
+            if peer is not None and peer.bus_id:
+                found[peer.bus_id] = (link.count, GPU_CLASS)
+            elif far.startswith("nvs:"):
+                found[HIDDEN_SWITCH] = (link.count, SWITCH_CLASS)
+        if found:
+            self.assume("far ends of NVLinks are taken from nvidia-smi's matrix")
+        return found
+
+    def _as_built(self, gpu: Gpu) -> dict[str, tuple[int, str]]:
+        """The links of an NVSwitch product of which nothing was seen: a tool that hung says nothing of the links."""
+        spec = catalog.gpu_by_name(gpu.name.value) if gpu.name.value else None
+        seen = bool(gpu.nvlinks) or gpu.nvlink_note.known or any(gpu.label in pair for pair in self.node.smi_matrix)
+        if seen or spec is None or not spec.nvswitch or spec.bridged or len(self.node.gpus) < 3:
+            return {}
+        self.assume(f"NVLinks of {spec.name} are taken as built, {spec.nvlinks} to NVSwitches: they were not seen")
+        return {HIDDEN_SWITCH: (spec.nvlinks, SWITCH_CLASS)}
+
+    def _nets(self) -> None:
+        dev = 0
+        for nic, port in self._rdma_ports():
+            name = nic.rdma_name or nic.name
+            speed = port.rate_gbps.value
+            if speed is None:
+                self.assume(f"{name} is taken as 10 Gb/s: its rate was not seen")
+            attributes = {
+                "name": name,
+                "dev": str(dev),
+                "latency": "0",
+                "speed": str(round((speed or 10.0) * 1000)),
+                "port": str(port.number),
+                "guid": _guid(nic, port, dev),
+                "maxconn": str(IB_MAXCONN),
+                "gdr": str(int(self.gdr)),
+            }
+            self._net(nic.bus_id, attributes)
+            dev += 1
+        if dev:
+            return
+        for netdev in self._sockets():
+            speed_mbps = netdev.speed_mbps.value
+            attributes = {
+                "name": netdev.name,
+                "dev": str(dev),
+                "latency": "0",
+                "speed": str(speed_mbps if speed_mbps and speed_mbps > 0 else 10000),
+                "port": "0",
+                "guid": hex(dev),
+                "maxconn": str(SOCKET_MAXCONN),
+                "gdr": "0",
+            }
+            self._net(netdev.bus_id, attributes)
+            dev += 1
+
+    def _net(self, bus_id: str | None, attributes: dict[str, str]) -> None:
+        known = bus_id is not None and bus_id in self.node.pci
+        parent = self._pci(bus_id, "0x020000") if known and bus_id is not None else self._first_cpu()
+        nic = next((child for child in parent.children if child.tag == "nic"), None)
+        if nic is None:
+            nic = _Open("nic", {})
+            parent.children.append(nic)
+        nic.children.append(_Open("net", attributes))
+
+    def _rdma_ports(self) -> list[tuple[Nic, NicPort]]:
+        """The ports that NCCL's IB transport takes: active ones, by NCCL_IB_HCA where that is set."""
+        wanted = HcaFilter(self.env.get("NCCL_IB_HCA", ""))
+        found = []
+        for nic in self.node.nics:
+            if nic.rdma_name is None or nic.transport.get("").lower() == "iwarp":
+                continue
+            for port in nic.ports:
+                usable = (
+                    port.state.get("ACTIVE").upper().endswith("ACTIVE") and port.link_layer.get("") != "Unspecified"
+                )
+                if usable and wanted.takes(nic.rdma_name, port.number):
+                    found.append((nic, port))
+        return found
+
+    def _sockets(self) -> list[NetDev]:
+        """The interfaces that NCCL's socket transport takes: up, by NCCL_SOCKET_IFNAME or else not loopback, not
+        docker. NCCL also asks for an address, which the evidence does not hold."""
+        wanted = self.env.get("NCCL_SOCKET_IFNAME", "")
+        up = [netdev for netdev in self.node.netdevs if netdev.operstate.get("up") in ("up", "unknown")]
+        up = [netdev for netdev in up if netdev.master.value is None]
+        if wanted:
+            taken = HcaFilter(wanted)
+            return [netdev for netdev in up if taken.takes(netdev.name, 0)]
+        return [netdev for netdev in up if NOT_FOR_DATA.fullmatch(netdev.name) is None]
+
+    def _pci(self, bus_id: str, class_text: str) -> _Open:
+        """The element of a function, made with those of the switches above it when it is not there yet."""
+        if bus_id in self.places:
+            return self.places[bus_id]
+        device = self.node.pci.get(bus_id)
+        element = _Open("pci", self._pci_attributes(bus_id, device, class_text))
+        self.places[bus_id] = element
+        # From the function up: downstream port, upstream port (the switch), ..., root port. Every second one counts.
+        above = [bridge.bus_id for bridge in self.node.ancestors(bus_id)][1::2]
+        parent = self._pci(above[0], "0x060400") if above else self._cpu(self._numa(bus_id))
+        parent.children.append(element)
+        if device is None:
+            self.assume(f"{bus_id} is taken as Gen3 x16 below the first processor: its place was not seen")
+        return element
+
+    def _pci_attributes(self, bus_id: str, device: PciDevice | None, class_text: str) -> dict[str, str]:
+        attributes = {"busid": bus_id, "class": _class_text(device) if device is not None else class_text}
+        if device is None:
+            return attributes | {"link_speed": "", "link_width": "0"}
+        ids = {
+            "vendor": device.vendor.value,
+            "device": device.device.value,
+            "subsystem_vendor": device.subsystem_vendor.value,
+            "subsystem_device": device.subsystem_device.value,
+        }
+        attributes |= {name: f"{value:#06x}" for name, value in ids.items() if value is not None}
+        gen, width = self._ability(device)
+        attributes["link_speed"] = f"{GT_PER_S[gen]} GT/s PCIe" if gen in GT_PER_S else ""
+        attributes["link_width"] = str(width or 0)
+        return attributes
+
+    def _ability(self, device: PciDevice) -> tuple[int | None, int | None]:
+        """Generation and lanes that the function and the port above it can do together."""
+        above = self.node.pci.get(device.parent) if device.parent else None
+        gens = [device.max_gen.value, device.slot_max_gen.value, above.max_gen.value if above else None]
+        widths = [device.max_width.value, device.slot_max_width.value, above.max_width.value if above else None]
+        return _least(gens), _least(widths)
+
+    def _numa(self, bus_id: str) -> int:
+        device = self.node.pci.get(bus_id)
+        for each in ([device] if device else []) + list(self.node.ancestors(bus_id)):
+            if each.numa.value is not None and each.numa.value >= 0:
+                return each.numa.value
+        return -1
+
+    def _first_cpu(self) -> _Open:
+        return self.system.children[0] if self.system.children else self._cpu(-1)
+
+    def _cpu(self, numa: int) -> _Open:
+        if numa in self.cpus:
+            return self.cpus[numa]
+        known = next((each for each in self.node.numa if each.id == numa), None)
+        cpu = self.node.cpu
+        arch = cpu.arch.get("")
+        attributes = {"numaid": str(numa), "affinity": _mask(known)}
+        if not arch:
+            self.assume("the processor is taken as x86_64 of no known vendor: it was not seen")
+        attributes["arch"] = {"aarch64": "arm64", "ppc64le": "ppc64"}.get(arch, arch or "x86_64")
+        if attributes["arch"] == "x86_64":
+            attributes["vendor"] = cpu.vendor.get("")
+            attributes["familyid"] = str(cpu.family.get(0))
+            attributes["modelid"] = str(cpu.model.get(0))
+        element = self.cpus[numa] = _Open("cpu", attributes)
+        self.system.children.append(element)
+        return element
+
+
+@dataclass(frozen=True, slots=True)
+class HcaFilter:
+    """NCCL_IB_HCA or NCCL_SOCKET_IFNAME: a list of prefixes, `=` for whole names, `^` for all but these, each with an
+    optional `:port` (src/misc/utils.cc, parseStringList and matchIfList)."""
+
+    text: str
+
+    def takes(self, name: str, port: int) -> bool:
+        text = self.text.strip()
+        if not text:
+            return True
+        exclude = text.startswith("^")
+        text = text[1:] if exclude else text
+        exact = text.startswith("=")
+        text = text[1:] if exact else text
+        return any(_matches(item, name, port, exact) for item in text.split(",") if item.strip()) != exclude
+
+
+def _matches(item: str, name: str, port: int, exact: bool) -> bool:
+    wanted, _, number = item.strip().partition(":")
+    if number.split(":")[0] not in ("", str(port)):
+        return False
+    return name == wanted if exact else name.startswith(wanted)
+
+
+def _least(values: Iterable[int | None]) -> int | None:
+    return min((value for value in values if value), default=None)
+
+
+def _class_text(device: PciDevice) -> str:
+    if device.class_code.value is not None:
+        return f"{device.class_code.value:#08x}"
+    of_kind = {PciKind.GPU: GPU_CLASS, PciKind.NIC: "0x020000", PciKind.NVSWITCH: SWITCH_CLASS}
+    return of_kind.get(device.kind, "0x060400")
+
+
+def _guid(nic: Nic, port: NicPort, dev: int) -> str:
+    """The node GUID as NCCL writes it; without one a number of its own, so that no two NICs count as one."""
+    digits = re.sub(r"[^0-9a-fA-F]", "", nic.node_guid.get("") or port.guid.get(""))
+    return hex(int(digits[:16], 16)) if digits else hex(0x1000 + dev)
+
+
+def _mask(numa: NumaNode | None) -> str:
+    """The cpus of a NUMA node as the kernel's mask: 32-bit groups in hexadecimal, the highest first."""
+    cpus = parse_cpulist(numa.cpus.get("")) if numa is not None else None
+    if not cpus:
+        return ""
+    groups = [0] * (max(cpus) // 32 + 1)
+    for cpu in cpus:
+        groups[cpu // 32] |= 1 << cpu % 32
+    return ",".join(f"{group:08x}" for group in reversed(groups))
