@@ -1,0 +1,206 @@
+"""NCCL's own lexer, character by character as src/graph/xml.cc has it (xmlGetNode, xmlGetToken, xmlGetValue).
+
+It is no XML parser: a TAB is part of a name, exactly one blank stands before each attribute, there is no prolog, no
+entity and no text. The words of a refusal are those of NCCL's WARN line, with control characters spelt `\\n`, `\\t`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from topodiag.evidence.nccl_xml.limits import MAX_ATTR_COUNT, MAX_STR_LEN, MAX_TOKENS, Rules
+from topodiag.model.errors import InputError
+
+_LAST = MAX_STR_LEN - 1
+_NAME = re.compile(rb"[^= >/\n\r]{0,255}")
+_BETWEEN = re.compile(rb"[ \n\r]*")
+EXTRA_ATTRIBUTES = f"XML Parse : Ignoring extra attributes (max {MAX_ATTR_COUNT})"
+
+
+class Kind(Enum):
+    """NODE_TYPE_* of xml.h."""
+
+    END = "none"
+    OPEN = "open"
+    CLOSE = "close"
+    SINGLE = "single"
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """One tag as NCCL holds it: at most 16 attributes, those without a name left out. `start` is the byte of `<`."""
+
+    kind: Kind
+    name: str
+    attributes: tuple[tuple[str, str], ...]
+    start: int
+
+    def get(self, name: str) -> str | None:
+        return next((value for key, value in self.attributes if key == name), None)
+
+
+class RefusedError(Exception):
+    """NCCL's parser stops here: the rule, its words and the byte at which it stands."""
+
+    def __init__(self, rule: str, words: str, offset: int) -> None:
+        super().__init__(words)
+        self.rule = rule
+        self.words = words
+        self.offset = offset
+
+
+def shown(raw: bytes) -> str:
+    """Bytes as a person reads them in one line."""
+    text = raw.decode("utf-8", errors="backslashreplace")
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def text_of(raw: bytes) -> str:
+    """Bytes as the C string that NCCL sees, as text."""
+    return raw.partition(b"\0")[0].decode("utf-8", errors="replace")
+
+
+class Lexer:
+    """Gives the tags of a file in turn. `note(rule, words, offset)` hears what NCCL passes over."""
+
+    def __init__(self, data: bytes, name: str, rules: Rules, note: Callable[[str, str, int], None]) -> None:
+        self._data = data
+        self._file = name
+        self._rules = rules
+        self._note = note
+        self._at = 0
+        self._tokens = 0
+
+    @property
+    def offset(self) -> int:
+        """The byte where the next tag starts, or the file ends."""
+        return _BETWEEN.match(self._data, self._at).end()  # type: ignore[union-attr]
+
+    def tag(self) -> Tag:
+        """The next tag that is no comment; kind END at the end of the file. Raises RefusedError, and InputError for a
+        file beyond any real size."""
+        while True:
+            start = self.offset
+            if start == len(self._data):
+                self._at = start
+                return Tag(Kind.END, "", (), start)
+            if self._data[start] != ord("<"):
+                raise RefusedError(_why_text(self._data, start), self._expected("error : expecting '<'", start), start)
+            self._at = start + 1
+            name, value, last = self._token(with_value=False)
+            if not name.startswith(b"!--"):
+                return self._rest(start, name, last)
+            self._skip_comment(start)
+
+    def _rest(self, start: int, raw: bytes, last: int) -> Tag:
+        if not raw and last == ord("/"):
+            raw, _, last = self._token(with_value=False)
+            name = text_of(raw)
+            if last != ord(">"):
+                words = f"XML Parse error : unexpected trailing {_char(last)} in closing tag {shown(raw)}"
+                raise RefusedError(_why_char(last, "closing-tag"), words, self._at - 1)
+            return Tag(Kind.CLOSE, name, (), start)
+        attributes: list[tuple[str, str]] = []
+        count = 0
+        while last == ord(" "):
+            at = self._at
+            key, value, last = self._token(with_value=True)
+            count += 1
+            if count == MAX_ATTR_COUNT + 1:
+                self._note("extra-attributes", EXTRA_ATTRIBUTES, at)
+            if count > MAX_ATTR_COUNT:
+                continue
+            if key:
+                attributes.append((text_of(key), text_of(value)))
+            else:
+                self._note("blank-attribute", "an attribute without a name: more than one blank stands here", at)
+        kind = Kind.OPEN
+        if last == ord("/"):
+            kind = Kind.SINGLE
+            _, _, last = self._token(with_value=False)
+        if last != ord(">"):
+            where = self._at - 1
+            raise RefusedError(_why_char(last, "tag-end"), self._expected(": expected >", where), where)
+        return Tag(kind, text_of(raw), tuple(attributes), start)
+
+    def _token(self, *, with_value: bool) -> tuple[bytes, bytes, int]:
+        """A name, its value, and the character that follows."""
+        self._tokens += 1
+        if self._tokens > MAX_TOKENS:
+            raise InputError(self._file, f"holds more than {MAX_TOKENS} names", hint="refused: is it a topology file?")
+        begin = self._at
+        end = _NAME.match(self._data, begin).end()  # type: ignore[union-attr]
+        length = end - begin
+        if end >= len(self._data) and length <= _LAST:
+            raise self._ended()
+        raw = self._data[begin:end]
+        equals = length <= _LAST and self._data[end] == ord("=")
+        if length > _LAST or (length == _LAST and not equals):
+            words = f"Error : name {shown(raw[:_LAST])} too long (max {MAX_STR_LEN})"
+            raise RefusedError("too-long", words, begin + _LAST)
+        self._at = end + 1
+        if not equals:
+            return raw, b"", self._data[end]
+        if not with_value:
+            words = f"XML Parse : Unexpected value with name {shown(raw.partition(bytes(1))[0])}"
+            raise RefusedError("tab" if b"\t" in raw else "value-without-name", words, end)
+        value = self._value()
+        if self._at >= len(self._data):
+            raise self._ended()
+        last = self._data[self._at]
+        self._at += 1
+        return raw, value, last
+
+    def _value(self) -> bytes:
+        begin = self._at + 1
+        if begin > len(self._data):
+            raise self._ended()
+        quote = self._data[self._at : begin]
+        if quote not in (b'"', b"'"):
+            raise RefusedError("quote", "XML Parse : Expected (double) quote.", self._at)
+        if self._rules.quotes_kept:
+            end = self._data.find(quote, begin, begin + _LAST)
+            if end < 0 and len(self._data) - begin > _LAST:
+                words = f"Error : value {shown(self._data[begin : begin + _LAST])} too long (max {MAX_STR_LEN})"
+                raise RefusedError("too-long", words, begin)
+        else:
+            end = self._data.find(b'"', begin)
+            if end - begin > MAX_STR_LEN:
+                # Unchecked before 2.27: the value runs into the memory of the next attribute, and its end is lost there.
+                self._note("long-value", f"a value of {end - begin} characters runs into the next attribute", begin)
+        if end < 0:
+            raise self._ended()
+        self._at = end + 1
+        return self._data[begin:end]
+
+    def _skip_comment(self, start: int) -> None:
+        # The tail of the name that was read counts as part of the end: `<!---->` is whole.
+        end = self._data.find(b"-->", max(start + 4, self._at - 3))
+        if end < 0:
+            raise RefusedError("comment", "XML Parse error : unterminated comment", start)
+        self._at = end + 3
+
+    def _ended(self) -> RefusedError:
+        return RefusedError("end", "XML Parse : Unexpected EOF", len(self._data))
+
+    def _expected(self, words: str, offset: int) -> str:
+        return f"XML Parse {words}, got '{_char(self._data[offset])}'"
+
+
+def _char(byte: int) -> str:
+    return shown(bytes((byte,)))
+
+
+def _why_char(byte: int, otherwise: str) -> str:
+    if byte in b"\r\n":
+        return "newline-in-tag"
+    return {ord("\t"): "tab", ord("?"): "prolog"}.get(byte, otherwise)
+
+
+def _why_text(data: bytes, at: int) -> str:
+    if data.startswith(b"\xef\xbb\xbf", at):
+        return "byte-order-mark"
+    return "tab" if data[at] == ord("\t") else "text"

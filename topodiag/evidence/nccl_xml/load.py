@@ -1,0 +1,149 @@
+"""NCCL's loader (xmlLoadSub and the handlers of src/graph/xml.cc): tags into the tree, under one version's rules."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from topodiag.evidence.nccl_xml.lexer import Kind, Lexer, RefusedError, Tag
+from topodiag.evidence.nccl_xml.limits import MAX_DEPTH, TOPO_XML_VERSION, Rules
+from topodiag.model.errors import InputError
+from topodiag.model.nccl_tree import Element
+
+_STRTOL = re.compile(r"[ \t\n\v\f\r]*([+-]?)(?:0[xX]([0-9a-fA-F]{1,64})|0([0-7]{0,64})|([1-9][0-9]{0,64}))")
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that NCCL passes over: rule, words, byte."""
+
+    rule: str
+    words: str
+    offset: int
+
+
+@dataclass(slots=True)
+class Loaded:
+    """One version's reading: the first `system`, what was passed over, and the refusal if there was one."""
+
+    tree: Element | None = None
+    notes: list[Note] = field(default_factory=list)
+    refused: RefusedError | None = None
+
+
+@dataclass(slots=True)
+class _Frame:
+    """An open element. Of one that is passed over only the nesting is kept: NCCL reads all it holds into the same
+    place, name included, so that any closing tag closes it."""
+
+    tag: Tag
+    known: bool
+    allowed: tuple[str, ...]
+    line: int
+    children: list[Element] = field(default_factory=list)
+
+
+class _Lines:
+    """Line numbers of growing offsets, counted once over the file."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at, self._line = data, 0, 1
+
+    def of(self, offset: int) -> int:
+        self._line += self._data.count(b"\n", self._at, offset)
+        self._at = max(self._at, offset)
+        return self._line
+
+
+def c_int(text: str) -> int:
+    """What `(int) strtol(text, NULL, 0)` makes of a text; 0 where it holds no number."""
+    match = _STRTOL.match(text)
+    if match is None:
+        return 0
+    sign, hexadecimal, octal, decimal = match.groups()
+    value = int(hexadecimal, 16) if hexadecimal else int(decimal) if decimal else int(octal or "0", 8)
+    value = max(-(2**63), min(2**63 - 1, -value if sign == "-" else value)) & 0xFFFFFFFF
+    return value - 2**32 if value >= 2**31 else value
+
+
+def load(data: bytes, name: str, rules: Rules) -> Loaded:
+    """Read a file as the parser of `rules` does. Raises InputError for a file beyond any real size."""
+    loaded = Loaded()
+    lexer = Lexer(data, name, rules, lambda *words: loaded.notes.append(Note(*words)))
+    try:
+        _load(lexer, data, name, rules, loaded)
+    except RefusedError as refused:
+        loaded.refused = refused
+    return loaded
+
+
+def _load(lexer: Lexer, data: bytes, name: str, rules: Rules, loaded: Loaded) -> None:
+    lines = _Lines(data)
+    stack: list[_Frame] = []
+    elements = 0
+    while True:
+        if elements == rules.max_elements:
+            # Asked before every tag, closing ones too: the last element that fits is never closed.
+            words = f"Error : XML parser is limited to {rules.max_elements} nodes"
+            raise RefusedError("too-many-elements", words, lexer.offset)
+        tag = lexer.tag()
+        head = stack[-1] if stack else None
+        if tag.kind is Kind.END:
+            if head is None:
+                return
+            words = f"XML Parse : unterminated {head.tag.name if head.known else ''}".rstrip()
+            raise RefusedError("unterminated", words, head.tag.start)
+        if head is not None and tag.kind is Kind.CLOSE:
+            if head.known and tag.name != head.tag.name:
+                words = f"XML Mismatch : {head.tag.name} / {tag.name}"
+                raise RefusedError("mismatch", words, tag.start)
+            _close(stack, loaded)
+            continue
+        allowed = head.allowed if head is not None else rules.allowed[""]
+        known = tag.name in allowed
+        if known:
+            if head is not None:
+                _check_children(head, tag, rules)
+            elements += 1
+            if tag.name == "system":
+                _check_version(tag)
+        elif allowed:
+            loaded.notes.append(Note("ignored-element", f"Ignoring element {tag.name}", tag.start))
+        frame = _Frame(tag, known, rules.allowed.get(tag.name, ()) if known else (), lines.of(tag.start))
+        stack.append(frame)
+        if tag.kind is Kind.SINGLE:
+            _close(stack, loaded)
+        elif len(stack) > MAX_DEPTH:
+            raise InputError(name, f"nests deeper than {MAX_DEPTH} elements", line=frame.line, hint="refused")
+
+
+def _close(stack: list[_Frame], loaded: Loaded) -> None:
+    frame = stack.pop()
+    if not frame.known:
+        return
+    element = Element(frame.tag.name, frame.tag.attributes, tuple(frame.children), frame.line)
+    if stack:
+        stack[-1].children.append(element)
+    elif loaded.tree is None:
+        loaded.tree = element
+    else:
+        loaded.notes.append(Note("second-system", "only the first system is used", frame.tag.start))
+
+
+def _check_children(head: _Frame, tag: Tag, rules: Rules) -> None:
+    if len(head.children) < rules.max_children:
+        return
+    if rules.children_checked:
+        words = f"Error : XML parser is limited to {rules.max_children} subnodes"
+    else:
+        words = f"(no message: it writes past its table of {rules.max_children} children and crashes)"
+    raise RefusedError("too-many-children", words, tag.start)
+
+
+def _check_version(tag: Tag) -> None:
+    text = tag.get("version")
+    if text is None:
+        raise RefusedError("version", "Attribute version of node system not found", tag.start)
+    if c_int(text) != TOPO_XML_VERSION:
+        words = f"XML Topology has wrong version {c_int(text)}, {TOPO_XML_VERSION} needed"
+        raise RefusedError("version", words, tag.start)
