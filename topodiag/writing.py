@@ -12,7 +12,7 @@ from topodiag.model.errors import InputError
 
 
 def check_writable(path: str) -> None:
-    """Fail now rather than after a scan: the folder must be there, and the file must not be a folder."""
+    """Fail now rather than after the work: the folder must be there and take a new file, and the file be no folder."""
     place = Path(path)
     if place.is_dir():
         raise InputError(path, "is a folder, not a file to write to", hint="name a file in it")
@@ -35,6 +35,23 @@ def _check_place(path: str, place: Path) -> None:
         raise InputError(path, "cannot be written: its folder does not exist", hint="make it first")
     if not os.access(place if place.exists() else place.parent, os.W_OK):
         raise InputError(path, "cannot be written: permission denied", hint="name a place that you may write to")
+    if place.exists() and not place.is_dir() and not place.is_file():
+        return  # a device or a pipe: written where it is
+    # Rights do not tell all: root may write to /proc, and a file system may be full or read-only.
+    trial = _beside(place / "new" if place.is_dir() else place)
+    try:
+        trial.touch(exist_ok=False)
+    except OSError as error:
+        raise InputError(
+            path, f"cannot be written: {error.strerror or error}", hint="name a place that takes new files"
+        ) from None
+    finally:
+        with suppress(OSError):
+            trial.unlink(missing_ok=True)
+
+
+def _beside(place: Path) -> Path:
+    return place.with_name(f".{place.name}.{os.getpid()}.tmp")
 
 
 @contextmanager
@@ -47,7 +64,7 @@ def replacing(path: str) -> Iterator[BinaryIO]:
             with place.open("wb") as stream:
                 yield stream
             return
-        fresh = place.with_name(f".{place.name}.{os.getpid()}.tmp")
+        fresh = _beside(place)
         try:
             with fresh.open("wb") as stream:
                 yield stream

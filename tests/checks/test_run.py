@@ -1,9 +1,12 @@
 """Checks are run over nodes, folded and sorted."""
 
+import pytest
+
 from topodiag.checks import registry
-from topodiag.checks.interface import NodeCheck
-from topodiag.checks.run import fold, run_checks
+from topodiag.checks.interface import JobCheck, NodeCheck
+from topodiag.checks.run import fold, run_checks, run_job_checks
 from topodiag.model.finding import Cost, Finding, Outcome, Severity, Status, Where
+from topodiag.model.job import Job, no_connections
 from topodiag.model.node import Node
 
 
@@ -52,3 +55,20 @@ def test_the_worst_comes_first_then_the_dearest() -> None:
         ]
     )
     assert [each.id for each in made] == ["NVL001", "NIC002", "NUM001", "ENV003"]
+
+
+class Always(JobCheck):
+    id, title = "JOB999", "always"
+
+    def judge(self, job: Job) -> Outcome:
+        return self.found(job, [self.finding(Severity.INFO, "it", observed="", expected="", fix=("mend it",))])
+
+
+def test_findings_name_their_job_where_there_are_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "ids", lambda: ("JOB999",))
+    monkeypatch.setattr(registry, "check_classes", lambda _: (Always,))
+    jobs = [Job(name, 0, (), (), (), no_connections(), ()) for name in ("job 1", "job 2")]
+    [alone] = fold(run_job_checks(jobs[:1]))
+    assert alone.where.jobs == ()
+    [both] = fold(run_job_checks(jobs))
+    assert both.where.jobs == ("job 1", "job 2")

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topodiag.evidence.nccl_log.layout import Layout, LayoutError
-from topodiag.evidence.nccl_log.roles import assign_roles, descriptions, role_of_name
+from topodiag.evidence.nccl_log.roles import RolesOfJobs, assign_roles, descriptions, role_of_name
 from topodiag.model.finding import Confidence
 from topodiag.model.job import Communicator, FlightRecord, Operations, Role
 
@@ -184,6 +184,30 @@ def test_a_layout_that_does_not_fit_is_refused(layout: Layout) -> None:
     with pytest.raises(LayoutError) as refusal:
         assign_roles(communicators([0, 1], world=16), 16, hosts(16), layout)
     assert "\n" not in str(refusal.value)
+
+
+def test_a_layout_that_fits_one_job_of_several_leaves_the_others_a_note() -> None:
+    several = RolesOfJobs(Layout(tp=3), {})
+    small, why = several.assign(communicators([0, 1], world=4), 4, hosts(4), told=True)
+    assert "does not divide the ranks, and the job has 4" in why
+    assert {each.role for each in small[1:]} == {each.role for each in assign_roles(small, 4, hosts(4))[1:]}
+    fitting, why = several.assign(communicators([0, 1, 2], world=6), 6, hosts(6), told=True)
+    assert (fitting[1].role, why) == (Role.TP, "")
+    several.check()
+
+
+def test_a_layout_that_fits_no_job_is_refused_for_the_largest() -> None:
+    several = RolesOfJobs(Layout(tp=3), {})
+    for size in (4, 8, 2):
+        several.assign(communicators([0, 1], world=size), size, hosts(size), told=True)
+    with pytest.raises(LayoutError, match="the job has 8"):
+        several.check()
+
+
+def test_a_world_size_that_was_only_counted_refutes_no_layout() -> None:
+    several = RolesOfJobs(Layout(tp=3), {})
+    several.assign(communicators([0, 1], world=4), 4, hosts(4), told=False)
+    several.check()
 
 
 def test_a_layout_is_no_complaint_where_the_size_of_the_job_is_unknown() -> None:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from topodiag.checks import registry
-from topodiag.checks.interface import Check, JobCheck, NodeCheck
+from topodiag.checks.interface import MAX_EVIDENCE, Check, JobCheck, NodeCheck
 from topodiag.model.finding import Finding, Outcome, Status
 from topodiag.model.node import Node
 
@@ -31,14 +31,21 @@ def run_checks(nodes: Sequence[Node]) -> tuple[Outcome, ...]:
 
 
 def run_job_checks(jobs: Sequence[Job]) -> tuple[Outcome, ...]:
-    """One outcome per job check and job, in the order of the catalogue."""
+    """One outcome per job check and job, in the order of the catalogue. Findings name their job where it has others
+    beside it."""
     made: list[Outcome] = []
     for check_id in registry.ids():
         for cls in registry.check_classes(check_id):
             if issubclass(cls, JobCheck):
                 check = cls()
                 made.extend(_guarded(check, job.name, partial(check.judge, job)) for job in jobs)
-    return tuple(made)
+    return tuple(_named(outcome) for outcome in made) if len(jobs) > 1 else tuple(made)
+
+
+def _named(outcome: Outcome) -> Outcome:
+    """The outcome of a job with the job's name in its findings."""
+    findings = tuple(replace(each, where=replace(each.where, jobs=(outcome.node,))) for each in outcome.findings)
+    return replace(outcome, findings=findings) if findings else outcome
 
 
 def _guarded(check: Check, place: str, judge: Callable[[], Outcome]) -> Outcome:
@@ -49,7 +56,8 @@ def _guarded(check: Check, place: str, judge: Callable[[], Outcome]) -> Outcome:
 
 
 def fold(outcomes: Sequence[Outcome]) -> tuple[Finding, ...]:
-    """All findings; those that say the same of several nodes become one with all the nodes."""
+    """All findings; those that say the same of several nodes or jobs become one with all of them, and with evidence of
+    each job."""
     folded: dict[tuple[object, ...], Finding] = {}
     for outcome in outcomes:
         for finding in outcome.findings:
@@ -61,7 +69,11 @@ def fold(outcomes: Sequence[Outcome]) -> tuple[Finding, ...]:
                 folded[key] = finding
                 continue
             nodes = tuple(dict.fromkeys(first.where.nodes + where.nodes))
-            folded[key] = replace(first, where=replace(first.where, nodes=nodes))
+            jobs = tuple(dict.fromkeys(first.where.jobs + where.jobs))
+            evidence = first.evidence
+            if len(jobs) > len(first.where.jobs):
+                evidence = tuple(dict.fromkeys((*evidence, *finding.evidence[:1])))[:MAX_EVIDENCE]
+            folded[key] = replace(first, where=replace(first.where, nodes=nodes, jobs=jobs), evidence=evidence)
     return tuple(sorted(folded.values(), key=_order))
 
 

@@ -32,13 +32,15 @@ class Confidence(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """The place, as narrow as the evidence allows. Labels: `GPU3`, `mlx5_0`, `GPU3 link 6`, `0000:1a:01.0`."""
+    """The place, as narrow as the evidence allows. Labels: `GPU3`, `mlx5_0`, `GPU3 link 6`, `0000:1a:01.0`. `jobs` are
+    named where there are several."""
 
     nodes: tuple[str, ...] = ()
     gpus: tuple[str, ...] = ()
     nics: tuple[str, ...] = ()
     ranks: tuple[int, ...] = ()
     links: tuple[str, ...] = ()
+    jobs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,8 +72,9 @@ def _entry(page: Page, label: str, words: str) -> None:
 
 
 def where_words(where: Where, several_nodes: bool) -> str:
-    """The place in words; the node only when there are several."""
-    parts = [fold_hosts(where.nodes)] if several_nodes and where.nodes else []
+    """The place in words; the node only when there are several. Jobs are there only when they are."""
+    parts = [fold_labels(where.jobs)] if where.jobs else []
+    parts += [fold_hosts(where.nodes)] if several_nodes and where.nodes else []
     for labels in (where.gpus, where.nics):
         apart = [label for label in labels if not any(link.startswith(label + " ") for link in where.links)]
         parts += [fold_labels(apart)] if apart else []

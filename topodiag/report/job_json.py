@@ -39,6 +39,7 @@ def job_facts(job: Job) -> Json:
             for name, values in sorted(job.settings().items())
         },
         "subsystems": sorted(job.subsystems),
+        "notes": list(job.notes),
         "events": [_event(each) for each in job.events[:MAX_EVENTS]],
     }
 

@@ -118,6 +118,7 @@ def _findings(result: Result) -> Iterator[tuple[Value, ...]]:
             f.id, str(f.severity), str(f.confidence), f.message, " ".join(f.where.nodes),
             " ".join(str(rank) for rank in f.where.ranks), f.observed, f.expected, f.cost.gbs_lost, f.cost.share,
             f.cost.text, " | ".join(f.fix), place.source if place else None, place.line if place else None,
+            ", ".join(f.where.jobs),
         )  # fmt: skip
 
 
@@ -150,7 +151,7 @@ TABLES: Mapping[str, Rows] = {
     "choices": Rows(_columns("job comm:int collective bytes:int algorithm protocol count:int"), _choices),
     "findings": Rows(_columns(
         "id severity confidence message nodes ranks observed expected gbs_lost:float share:float cost fix source "
-        "line:int"
+        "line:int jobs"
     ), _findings),
     "unread": Rows(_columns("source line:int text why"), _unread),
 }  # fmt: skip

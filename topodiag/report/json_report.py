@@ -251,6 +251,7 @@ def _finding(finding: Finding) -> Json:
             "nics": list(where.nics),
             "ranks": list(where.ranks),
             "links": list(where.links),
+            "jobs": list(where.jobs),
         },
         "observed": finding.observed,
         "expected": finding.expected,

@@ -19,7 +19,7 @@ from topodiag.evidence.nccl_log.rebuild_groups import Comm, find_comms, find_job
 from topodiag.evidence.nccl_log.rebuild_members import Member, Processes, find_members, find_processes
 from topodiag.evidence.nccl_log.rebuild_places import Places
 from topodiag.evidence.nccl_log.rebuild_process import Text, process_of, version_of
-from topodiag.evidence.nccl_log.roles import assign_roles
+from topodiag.evidence.nccl_log.roles import RolesOfJobs
 from topodiag.evidence.nccl_log.system_print import Print, read_print
 from topodiag.evidence.nccl_log.torn_hosts import whole_hosts
 from topodiag.model.job import PHASES, Communicator, Connections, Event, Job, Process, Rank, no_connections
@@ -49,7 +49,7 @@ def rebuild(
 
 class _Builder:
     def __init__(self, frame: Frame, layout: Layout | None, described: Mapping[tuple[int, ...], str]) -> None:
-        self.frame, self.layout, self.described = frame, layout, described
+        self.frame, self.roles = frame, RolesOfJobs(layout, described)
         self.processes: Processes = find_processes(frame)
         self.members: list[Member] = find_members(frame, self.processes)
         self.comms: list[Comm] = find_comms(self.members, self.processes)
@@ -72,6 +72,7 @@ class _Builder:
         order = sorted(range(max(self.jobs_count, 0)), key=self._first_place)
         events = self._events()
         made = [self._job(number, events.get(number, [])) for number in order]
+        self.roles.check()
         several = len(made) > 1
         return tuple(replace(job, name=f"job {i}" if several else "job") for i, job in enumerate(made))
 
@@ -169,14 +170,16 @@ class _Builder:
         ranks = self._ranks(group, place)
         communicators = self._communicators(group)
         rank_hosts = {rank.rank: rank.host for rank in ranks}
-        world_size = communicators[0].nranks if communicators and world_is_known(group, self.comms) else -1
+        told = bool(communicators) and world_is_known(group, self.comms)
+        world_size = communicators[0].nranks if told else -1
         notes = []
-        if communicators and world_size < 0:
+        if communicators and not told:
             world_size = len(ranks)
             notes.append("the communicator of all ranks is not in the logs: ranks are numbered by process")
         hosts = tuple(sorted({process.host for process in processes} | set(rank_hosts.values())))
         joined, communicators = self._connections(number, group, communicators, ranks, hosts)
-        communicators = assign_roles(communicators, world_size, rank_hosts, self.layout, self.described)
+        communicators, misfit = self.roles.assign(communicators, world_size, rank_hosts, told=told)
+        notes += [misfit] if misfit else []
         placed = {rank.process for rank in ranks}
         by_process: dict[tuple[str, int], list[int]] = {}
         for rank in ranks:

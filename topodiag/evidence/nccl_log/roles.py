@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from topodiag.evidence.nccl_log.layout import Layout, LayoutGroups
+from topodiag.evidence.nccl_log.layout import Layout, LayoutError, LayoutGroups
 from topodiag.model.finding import Confidence
 from topodiag.model.job import Communicator, FlightRecord, Role
 
@@ -67,6 +67,36 @@ def assign_roles(
         found = found or guesses.get(number, _UNKNOWN)
         assigned.append(replace(each, role=found.role, role_sure=found.sure, role_why=found.why))
     return tuple(assigned)
+
+
+class RolesOfJobs:
+    """Roles for the jobs of one run with one declared layout. A job that the layout does not fit gets its roles without
+    it and says so; only a layout that fits no job is an error."""
+
+    def __init__(self, layout: Layout | None, described: Mapping[tuple[int, ...], str]) -> None:
+        self.layout, self.described = layout, described
+        self._misfits: list[tuple[int, LayoutError]] = []
+        self._fits = False
+
+    def assign(
+        self, communicators: Sequence[Communicator], world_size: int, rank_hosts: Mapping[int, str], *, told: bool
+    ) -> tuple[tuple[Communicator, ...], str]:
+        """The communicators of one job with their roles, and why the layout was left out, "" where it was not. `told`
+        is whether the logs say the world size: one that was counted from the ranks seen refutes no layout."""
+        try:
+            assigned = assign_roles(communicators, world_size, rank_hosts, self.layout, self.described)
+            self._fits |= told
+        except LayoutError as error:
+            if told:
+                self._misfits.append((world_size, error))
+            roles = assign_roles(communicators, world_size, rank_hosts, None, self.described)
+            return roles, f"{error.message}: roles are told without it"
+        return assigned, ""
+
+    def check(self) -> None:
+        """After all jobs: raises the LayoutError of the largest job where no job fits."""
+        if self._misfits and not self._fits:
+            raise max(self._misfits, key=lambda each: each[0])[1]
 
 
 def descriptions(flight: Iterable[FlightRecord]) -> dict[tuple[int, ...], str]:
