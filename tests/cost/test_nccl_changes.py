@@ -120,13 +120,13 @@ def test_what_cannot_be_done_is_said_in_one_line(make: object, text: str, words:
         apply(machine(), [make(text)])  # type: ignore[operator]
 
 
-@given(
-    st.sampled_from([changes.down, changes.remove, changes.width, changes.speed, changes.rate, changes.off]), st.text()
-)
+MAKERS = [changes.down, changes.remove, changes.width, changes.speed, changes.rate, changes.off]
+
+
+@given(st.sampled_from(MAKERS), st.text())
 def test_any_words_are_a_change_or_a_clear_error(make: object, text: str) -> None:
     try:
         made = apply(machine(), [make(text)])  # type: ignore[operator]
-    except ChangeError as error:
-        assert str(error)
-    else:
-        assert made.tree.tag == "system"
+    except ChangeError:
+        return
+    assert made.tree.tag == "system"
