@@ -6,7 +6,7 @@ import numpy as np
 
 from topodiag.model.job import Communicator, Job
 from topodiag.report.findings import fold_labels
-from topodiag.report.job_grid import Field, draw_grid
+from topodiag.report.grid import Field, draw_grid
 from topodiag.report.job_words import name_of, seconds, spell_channels, spell_connections, spell_hosts, spell_ranks
 from topodiag.report.marks import more
 from topodiag.report.text import Page, Part

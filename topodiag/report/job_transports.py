@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 import numpy as np
 
 from topodiag.model.job import Job
-from topodiag.report.job_grid import Field, draw_grid
+from topodiag.report.grid import Field, draw_grid
 from topodiag.report.job_words import short_transport, spell_hosts
 from topodiag.report.marks import more
 from topodiag.report.text import Page, Part

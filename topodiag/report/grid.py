@@ -1,4 +1,4 @@
-"""Tables of a job that fit the page: columns give way, then go, before a line would be too long."""
+"""Tables that fit the page: columns give way, then go, before a line would be too long."""
 
 from __future__ import annotations
 
