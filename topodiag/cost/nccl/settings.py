@@ -55,6 +55,10 @@ class Settings:
     def proto(self) -> str | None:
         return self.values.get("NCCL_PROTO")
 
+    def number(self, name: str) -> int | None:
+        """An integer variable by its name, for those without a field here; None when unset, empty or no number."""
+        return _number(self.values, name)
+
 
 def _number(env: Mapping[str, str], name: str) -> int | None:
     """An integer as NCCL_PARAM reads it (strtoll, base 0); None when unset, empty or no number."""
