@@ -80,6 +80,37 @@ def test_sends_and_receives_may_differ() -> None:
     assert RankBehind().judge(counted(made)).status is Status.CLEAN
 
 
+def mixed(rank: int, collectives: int, sends: int, odd: bool = False) -> Operations:
+    """Collectives with sends between them, in another number on each rank."""
+    tail = [(0, "Send", 10 + rank, 7, 0, rank)] * sends + [(0, "AllReduce", 1024, 7, 0, 0)] * collectives
+    tail[-1] = (0, "AllReduce", 512 if odd else 1024, 7, 0, 0)
+    calls = {"Send": sends, "AllReduce": collectives}
+    return Operations(collectives + sends, collectives + sends, 0, calls, calls, tuple(tail[-16:]))
+
+
+def test_collectives_among_sends_are_counted_by_themselves() -> None:
+    made = {rank: mixed(rank, 20, rank) for rank in range(16)}
+    assert RankBehind().judge(counted(made)).status is Status.CLEAN
+    made[11] = mixed(11, 17, 30)
+    [finding] = RankBehind().judge(counted(made)).findings
+    assert finding.where.ranks == (11,)
+    assert "3 operations behind" in finding.message
+    made[11] = mixed(11, 20, 30, odd=True)
+    [finding] = RankBehind().judge(counted(made)).findings
+    assert finding.where.ranks == (11,)
+    assert "call 20 of 20" in finding.message
+
+
+def test_a_log_without_the_start_of_a_communicator_that_sends_leaves_nobody_behind() -> None:
+    made = {rank: mixed(rank, 17 if rank == 11 else 20, rank) for rank in range(16)}
+    job = counted(made)
+    world = job.communicators[0]
+    started = world.started.copy()
+    started[11] = False
+    job = replace(job, communicators=(replace(world, started=started), *job.communicators[1:]))
+    assert RankBehind().judge(job).status is Status.CLEAN
+
+
 def test_without_operations_and_dumps_it_is_unknown_and_names_what_to_set() -> None:
     outcome = RankBehind().judge(jobs.job())
     assert outcome.status is Status.UNKNOWN

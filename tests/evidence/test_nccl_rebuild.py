@@ -135,6 +135,17 @@ def test_processes_without_a_communicator_are_a_job_without_ranks() -> None:
     assert [event.kind for event in job.events] == ["bootstrap"]
 
 
+def test_the_last_operations_have_no_gap_where_a_thread_printed_them_for_several_devices() -> None:
+    """One thread calls for two GPUs in turn: NCCL heads the lines with the device that is current, not the one meant."""
+    told = "AllReduce: opCount {0:x} sendbuff 0x1 recvbuff 0x2 count {0} datatype 7 op 0 root 0 comm 0x7f0000000000 "
+    lines = [f"n0:100:100 [{int(n >= 60)}] NCCL INFO {told.format(n)}[nranks=4] stream 0x3" for n in range(90)]
+    (job,) = jobs(text(LOGS[0] + lines))
+    done = job.communicators[0].operations[0]
+    assert done.calls_by_collective == {"AllReduce": 90}
+    assert [elements for _, _, elements, *_ in done.tail] == list(range(90 - len(done.tail), 90))
+    assert done.tail
+
+
 NUMBERS = st.sampled_from(["-1", "0", "1", "3", "9", "99999999", "2147483647", "99999999999999999999", "x", ""])
 
 

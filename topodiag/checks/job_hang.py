@@ -55,8 +55,9 @@ class RankBehind(JobCheck):
 
     When it stays silent
         The communicator was destroyed in order. Counts differ by one and nothing says that the job hung: the
-        log is cut while the job runs. Communicators that send and receive, by design unequally. Neither operations nor
-        dumps are there: unknown.
+        log is cut while the job runs. Sends and receives are left out, which differ by design; the collectives of a
+        communicator that has both are judged where the logs hold its start. Neither operations nor dumps are there:
+        unknown.
 
     How to confirm
         `py-spy dump --pid` on the rank named, or TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1.
@@ -95,11 +96,15 @@ class RankBehind(JobCheck):
         counts = _comparable(communicator)
         if len(set(counts.values())) < 2:
             return None
-        front = max(counts.values())
-        newest = max(communicator.operations[at].last for at, count in counts.items() if count == front)
-        # A rank whose log lost its start has fewer calls, and the same last opCount.
-        late = {at: count for at, count in counts.items()
-                if count < front and communicator.operations[at].last < newest}  # fmt: skip
+        front, started = max(counts.values()), communicator.started
+        late = {at: count for at, count in counts.items() if count < front}
+        if any(_sends(ops) for ops in communicator.operations.values()):
+            # Sends move opCount too: only a log that has the start of the communicator has all of its calls.
+            late = {at: count for at, count in late.items() if at < len(started) and started[at]}
+        else:
+            # A rank whose log lost its start has fewer calls, and the same last opCount.
+            newest = max(communicator.operations[at].last for at, count in counts.items() if count == front)
+            late = {at: count for at, count in late.items() if communicator.operations[at].last < newest}
         if not late or (not hung and (len(counts) < communicator.nranks or front - min(late.values()) <= 1)):
             return None  # the logs were taken while the job ran
         lowest = min(late.values())
@@ -236,25 +241,32 @@ class RankBehind(JobCheck):
 
 
 def _comparable(communicator: Communicator) -> dict[int, int]:
-    """The number of calls of each member, where calls are collective: members send and receive by design unequally.
+    """The number of collective calls of each member; members send and receive by design unequally.
 
     Not opCount: NCCL raises it only for operations that its proxy works on, so that GPUs without a part in the
     network stay behind (ncclProxyStart, src/proxy.cc v2.28).
     """
     members = communicator.operations
-    if any(POINT_TO_POINT & set(ops.bytes_by_collective) for ops in members.values()):
+    if any(_sends(ops) and not ops.calls_by_collective for ops in members.values()):
         return {}
-    if any(call[1] in POINT_TO_POINT for ops in members.values() for call in ops.tail):
-        return {}
-    return {at: ops.calls for at, ops in members.items() if ops.calls > 0}
+    return {at: _collectives(ops) for at, ops in members.items() if ops.calls > 0}
+
+
+def _sends(ops: Operations) -> bool:
+    return not POINT_TO_POINT.isdisjoint({*ops.bytes_by_collective, *(call[1] for call in ops.tail)})
+
+
+def _collectives(ops: Operations) -> int:
+    return ops.calls - sum(count for name, count in ops.calls_by_collective.items() if name in POINT_TO_POINT)
 
 
 def _call(ops: Operations, number: int) -> str:
-    """What a member called as its call of this number, from 0; "" where its tail does not reach back so far."""
-    at = number - (ops.calls - len(ops.tail))
-    if not 0 <= at < len(ops.tail):
+    """What a member called as its collective of this number, from 0; "" where its tail does not reach back so far."""
+    tail = [call for call in ops.tail if call[1] not in POINT_TO_POINT]
+    at = number - (_collectives(ops) - len(tail))
+    if not 0 <= at < len(tail):
         return ""
-    _, function, elements, dtype, redop, root = ops.tail[at]
+    _, function, elements, dtype, redop, root = tail[at]
     rest = f" root {root}" if function in ("Broadcast", "Reduce") else ""
     return f"{function} of {elements} elements of type {dtype}, op {redop}{rest}"
 

@@ -133,13 +133,14 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """What one member enqueued: the last opCount (-1 none seen), how many calls, the bytes by collective, the last
-    operations in order, and the digest that is equal for members that enqueued the same."""
+    """What one member enqueued: the last opCount (-1 none seen), how many calls, the bytes and the calls by collective,
+    the last operations in order without a gap, and the digest that is equal for members that enqueued the same."""
 
     last: int = -1
     calls: int = 0
     digest: int = 0
     bytes_by_collective: Mapping[str, int] = field(default_factory=dict)
+    calls_by_collective: Mapping[str, int] = field(default_factory=dict)
     tail: tuple[tuple[int, str, int, int, int, int], ...] = ()
     """(opCount, collective, elements, dtype, redop, root)"""
     origin: Origin | None = None

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from topodiag.evidence.nccl_log.facts import TAIL
 from topodiag.evidence.nccl_log.rebuild_frame import Frame, Ints, groups
 from topodiag.evidence.nccl_log.system_print import Print, read_print
 from topodiag.model.job import PHASES, Channels, Choice, Message, Operations
@@ -153,26 +154,32 @@ class Hearing:
 
     def operations(self, member: Ints, tail_member: Ints) -> None:
         rows, tails = self.frame["op"], self.frame["tail"]
+        files = self.frame["threads"]["file"]
         ends: dict[int, list[tuple[int, str, int, int, int, int]]] = {}
         for owner, own in groups(tail_member):
+            if len(set(files[tails["thread"][own]].tolist())) > 1:
+                continue  # which of the files came last is not told
+            # One tail per thread and context that printed for the member: only their last ones leave no gap.
             ends[owner] = [
                 (int(tails["op_count"][row]), tails.word("func", row), int(tails["elements"][row]),
                  int(tails["dtype"][row]), int(tails["redop"][row]), int(tails["root"][row]))
-                for row in own[np.argsort(tails["offset"][own], kind="stable")].tolist()
+                for row in own[np.argsort(tails["offset"][own], kind="stable")][-TAIL:].tolist()
             ]  # fmt: skip
         for owner, own in groups(member):
             volume: dict[str, int] = {}
+            calls: dict[str, int] = {}
             for row in own.tolist():
                 elements, dtype = int(rows["elements"][row]), int(rows["dtype"][row])
                 elements = abs(elements)  # negative where sizes were rounded
                 width = _TYPE_BYTES[dtype] if 0 <= dtype < len(_TYPE_BYTES) else 1
                 func = rows.word("func", row)
                 volume[func] = volume.get(func, 0) + elements * width * int(rows["count"][row])
+                calls[func] = calls.get(func, 0) + int(rows["count"][row])
             first = own[np.argmin(rows["offset"][own])]
             made = Operations(
                 last=int(rows["last"][own].max()), calls=int(rows["count"][own].sum()),
                 digest=int(np.add.reduce(rows["digest"][own])), bytes_by_collective=volume,
-                tail=tuple(ends.get(owner, ())), origin=self.frame.origin("op", int(first)),
+                calls_by_collective=calls, tail=tuple(ends.get(owner, ())), origin=self.frame.origin("op", int(first)),
             )  # fmt: skip
             self.said[int(self.comm_of[owner])].operations[int(self.rank_of[owner])] = made
 
