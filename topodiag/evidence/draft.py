@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from topodiag.model.busid import normalise_bus_id
+from topodiag.model.nccl_tree import NcclFile
 from topodiag.model.provenance import NotObserved, Origin
 from topodiag.model.system import ConfLine, KernelEvent, Process, Setting
 
@@ -140,6 +141,7 @@ class NodeDraft:
         self.settings: list[Setting] = []
         self.conf_lines: list[ConfLine] = []
         self.missing: list[NotObserved] = []
+        self.nccl_file: NcclFile | None = None
         self.read: set[str] = set()
         self._index: dict[tuple[str, str, Key], Entity] = {}
         self._entities: dict[str, list[Entity]] = {}

@@ -21,7 +21,7 @@ from topodiag.model.result import UnreadLine
 
 FAILED = "reader failed"
 
-RAW_KINDS = frozenset({"raw", "nccl-xml", ""})
+RAW_KINDS = frozenset({"raw", ""})
 """Kinds that are kept in the bundle for a person, or for a later command, and read by no source here."""
 
 
@@ -99,6 +99,9 @@ def _read_with(source: Source[Any], blob: Blob, draft: NodeDraft, digest: str) -
     try:
         parsed = source.parse(blob)
         source.fill(blob, parsed, draft)
+    except InputError:
+        # Hostile beyond reading: too large, too deep.
+        raise
     except Exception as error:  # noqa: BLE001 - the last guard: a reader's bug costs its file, never the run
         why = f"{FAILED}: {type(error).__name__}: {error}"[:200]
         return Input(blob.name, source.kind, digest), [UnreadLine(blob.name, None, "", why)]

@@ -12,6 +12,7 @@ _SOURCES = {
     "nvml": "nvml:Nvml",
     "processes": "processes:Processes",
     "nvidia-smi-xml": "nvidia_smi_xml:NvidiaSmiXml",
+    "nccl-xml": "nccl_xml.source:NcclXml",
     "nvidia-smi-q": "nvidia_smi_q_text:NvidiaSmiQText",
     "nvidia-smi": "nvidia_smi_table:NvidiaSmiTable",
     "nvidia-smi-nvlink": "nvidia_smi_nvlink:NvidiaSmiNvlink",

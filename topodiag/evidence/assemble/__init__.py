@@ -60,6 +60,7 @@ def assemble(draft: NodeDraft, host: str, time: str = "") -> Node:
         settings=tuple(draft.settings),
         conf_lines=tuple(draft.conf_lines),
         scheduler=_named(draft.single("scheduler")),
+        nccl_file=draft.nccl_file,
         disagreements=tuple(apart),
         not_observed=tuple(draft.missing),
         read=frozenset(draft.read),

@@ -43,7 +43,11 @@ def nic_vertex(nic: Nic) -> str:
 
 def chain(node: Node, bus_id: str) -> list[str]:
     """The switches above a function as NCCL sees them, nearest first."""
-    bridges = [bridge.bus_id for bridge in node.ancestors(bus_id)]
+    above = node.ancestors(bus_id)
+    bridges = [bridge.bus_id for bridge in above]
+    if all(bridge.port_type.value == "upstream" for bridge in above):
+        # A tree from NCCL's own dump: it has only the switches.
+        return bridges
     # Elements above the function: downstream port, upstream port (the switch), ..., root port. Every second one counts.
     return bridges[1::2]
 

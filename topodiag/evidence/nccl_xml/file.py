@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from dataclasses import replace
+from itertools import islice
 
 from topodiag.evidence.nccl_xml.lexer import shown
-from topodiag.evidence.nccl_xml.limits import MAX_FILE_BYTES, RULES
-from topodiag.evidence.nccl_xml.load import Loaded, load
+from topodiag.evidence.nccl_xml.limits import MAX_FILE_BYTES, MAX_NOTES, RULES, Rules
+from topodiag.evidence.nccl_xml.load import load
+from topodiag.evidence.nccl_xml.notes import notes_of
+from topodiag.evidence.nccl_xml.tolerant import read_tolerantly
 from topodiag.model.errors import InputError
 from topodiag.model.nccl_tree import Element, NcclFile, Refusal
 from topodiag.model.provenance import MAX_QUOTE, Origin
@@ -18,47 +21,50 @@ def read_file(data: bytes, name: str) -> NcclFile:
         raise InputError(name, f"is larger than {MAX_FILE_BYTES >> 20} MiB", hint="refused: is it a topology file?")
     readings = [load(data, name, rules) for rules in RULES]
     places = _Places(data)
-    refusals: list[Refusal] = []
-    notes: list[Refusal] = []
+    refusals, notes = _Said(places), _Said(places)
     for rules, loaded in zip(RULES, readings, strict=True):
         if loaded.refused is not None:
-            refused = loaded.refused
-            _add(refusals, places.refusal(refused.rule, refused.words, refused.offset, rules.since, rules.until))
+            refusals.add(loaded.refused.rule, loaded.refused.words, loaded.refused.offset, rules)
         for note in loaded.notes:
-            _add(notes, places.refusal(note.rule, note.words, note.offset, rules.since, rules.until))
-    tree = _newest_tree(readings)
-    return NcclFile(name, tree or Element("system"), tuple(refusals), tuple(notes), Origin(name, None))
+            notes.add(note.rule, note.words, note.offset, rules)
+    tree = readings[-1].tree if readings[-1].refused is None else read_tolerantly(data, name)
+    more = list(islice(notes_of(tree), MAX_NOTES)) if tree is not None else []
+    if tree is None and readings[-1].refused is None:
+        more.append(Refusal("no-system", "no system element: NCCL takes nothing from this file", 1, 1))
+    said = (*notes.said, *more)
+    return NcclFile(name, tree or Element("system"), tuple(refusals.said), said, Origin(name, None))
 
 
-def _newest_tree(readings: list[Loaded]) -> Element | None:
-    for loaded in reversed(readings):
-        if loaded.refused is None:
-            return loaded.tree
-    return None
+class _Said:
+    """Refusals or notes, those that neighbouring versions say alike joined."""
 
+    def __init__(self, places: _Places) -> None:
+        self.said: list[Refusal] = []
+        self._places = places
+        self._known: dict[tuple[str, str, int], int] = {}
 
-def _add(kept: list[Refusal], new: Refusal) -> None:
-    """Join what neighbouring versions say alike."""
-    for place, old in enumerate(kept):
-        alike = (old.rule, old.words, old.line, old.column) == (new.rule, new.words, new.line, new.column)
-        if alike and old.until + 1 == new.since:
-            kept[place] = Refusal(old.rule, old.words, old.line, old.column, old.text, old.since, new.until)
+    def add(self, rule: str, words: str, offset: int, rules: Rules) -> None:
+        place = self._known.get((rule, words, offset))
+        if place is not None and self.said[place].until + 1 == rules.since:
+            self.said[place] = replace(self.said[place], until=rules.until)
             return
-    kept.append(new)
+        line, column, text = self._places.of(offset)
+        self._known[rule, words, offset] = len(self.said)
+        self.said.append(Refusal(rule, words, line, column, text, rules.since, rules.until))
 
 
 class _Places:
-    """Bytes into lines and columns, both from 1, and the text of a line."""
+    """Bytes into lines and columns, both from 1, and the text of a line. Asked in rising order it counts once."""
 
     def __init__(self, data: bytes) -> None:
-        self._lines = data.split(b"\n")
-        self._starts: list[int] = []
-        at = 0
-        for line in self._lines:
-            self._starts.append(at)
-            at += len(line) + 1
+        self._data = data
+        self._counted, self._line = 0, 1
 
-    def refusal(self, rule: str, words: str, offset: int, since: int, until: int) -> Refusal:
-        place = bisect_right(self._starts, offset) - 1
-        text = shown(self._lines[place].strip()[:MAX_QUOTE])
-        return Refusal(rule, words, place + 1, offset - self._starts[place] + 1, text, since, until)
+    def of(self, offset: int) -> tuple[int, int, str]:
+        if offset < self._counted:
+            self._counted, self._line = 0, 1
+        self._line += self._data.count(b"\n", self._counted, offset)
+        self._counted = offset
+        start = self._data.rfind(b"\n", 0, offset) + 1
+        text = self._data[start : start + 4 * MAX_QUOTE].partition(b"\n")[0]
+        return self._line, offset - start + 1, shown(text.strip()[:MAX_QUOTE])

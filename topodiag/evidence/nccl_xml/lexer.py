@@ -90,7 +90,7 @@ class Lexer:
             if self._data[start] != ord("<"):
                 raise RefusedError(_why_text(self._data, start), self._expected("error : expecting '<'", start), start)
             self._at = start + 1
-            name, value, last = self._token(with_value=False)
+            name, _, last = self._token(with_value=False)
             if not name.startswith(b"!--"):
                 return self._rest(start, name, last)
             self._skip_comment(start)
@@ -140,7 +140,7 @@ class Lexer:
         equals = length <= _LAST and self._data[end] == ord("=")
         if length > _LAST or (length == _LAST and not equals):
             words = f"Error : name {shown(raw[:_LAST])} too long (max {MAX_STR_LEN})"
-            raise RefusedError("too-long", words, begin + _LAST)
+            raise RefusedError("too-long", words, begin)
         self._at = end + 1
         if not equals:
             return raw, b"", self._data[end]
@@ -169,7 +169,7 @@ class Lexer:
         else:
             end = self._data.find(b'"', begin)
             if end - begin > MAX_STR_LEN:
-                # Unchecked before 2.27: the value runs into the memory of the next attribute, and its end is lost there.
+                # Unchecked before 2.27: the value runs into the memory of the next attribute, which ends it.
                 self._note("long-value", f"a value of {end - begin} characters runs into the next attribute", begin)
         if end < 0:
             raise self._ended()

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from topodiag.evidence.nccl_xml.lexer import Kind, Lexer, RefusedError, Tag
-from topodiag.evidence.nccl_xml.limits import MAX_DEPTH, TOPO_XML_VERSION, Rules
+from topodiag.evidence.nccl_xml.limits import MAX_DEPTH, MAX_NOTES, TOPO_XML_VERSION, Rules
 from topodiag.model.errors import InputError
 from topodiag.model.nccl_tree import Element
 
@@ -29,6 +29,10 @@ class Loaded:
     tree: Element | None = None
     notes: list[Note] = field(default_factory=list)
     refused: RefusedError | None = None
+
+    def note(self, rule: str, words: str, offset: int) -> None:
+        if len(self.notes) < MAX_NOTES:
+            self.notes.append(Note(rule, words, offset))
 
 
 @dataclass(slots=True)
@@ -69,7 +73,7 @@ def c_int(text: str) -> int:
 def load(data: bytes, name: str, rules: Rules) -> Loaded:
     """Read a file as the parser of `rules` does. Raises InputError for a file beyond any real size."""
     loaded = Loaded()
-    lexer = Lexer(data, name, rules, lambda *words: loaded.notes.append(Note(*words)))
+    lexer = Lexer(data, name, rules, loaded.note)
     try:
         _load(lexer, data, name, rules, loaded)
     except RefusedError as refused:
@@ -108,7 +112,7 @@ def _load(lexer: Lexer, data: bytes, name: str, rules: Rules, loaded: Loaded) ->
             if tag.name == "system":
                 _check_version(tag)
         elif allowed:
-            loaded.notes.append(Note("ignored-element", f"Ignoring element {tag.name}", tag.start))
+            loaded.note("ignored-element", f"Ignoring element {tag.name}", tag.start)
         frame = _Frame(tag, known, rules.allowed.get(tag.name, ()) if known else (), lines.of(tag.start))
         stack.append(frame)
         if tag.kind is Kind.SINGLE:
@@ -127,7 +131,7 @@ def _close(stack: list[_Frame], loaded: Loaded) -> None:
     elif loaded.tree is None:
         loaded.tree = element
     else:
-        loaded.notes.append(Note("second-system", "only the first system is used", frame.tag.start))
+        loaded.note("second-system", "only the first system is used", frame.tag.start)
 
 
 def _check_children(head: _Frame, tag: Tag, rules: Rules) -> None:

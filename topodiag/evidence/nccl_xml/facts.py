@@ -1,0 +1,188 @@
+"""What a topology tree says of the machine, as facts of the draft: devices, where they hang, how many NVLinks.
+
+A tree tells what NCCL sees, not how links do: link_speed and link_width are what function and slot can do together up
+to NCCL 2.29 (the lesser of both ends' max_link_speed in sysfs), so they are offered as that and never as trained
+values; a network's speed comes without its port's state.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import Blob, to_int
+from topodiag.evidence.nccl_xml.load import c_int
+from topodiag.evidence.pcie import MAX_WIDTH, gen_of_speed
+from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
+from topodiag.model.cpulist import MAX_CPU, format_cpulist
+from topodiag.model.nccl_tree import Element
+from topodiag.model.provenance import Origin
+
+MAX_GPUS, MAX_LINKS, MAX_NUMA, MAX_PORT = 256, 64, 4095, 255
+_HIDDEN = "fffffff:ffff:ff"
+_MASK = re.compile(r"[0-9a-fA-F]{1,16}(?:,[0-9a-fA-F]{1,16}){0,2048}")
+_INTERFACE = re.compile(r"(?:eth|en[opsxP]|ib|bond|wl|veth|virbr|docker|lo)[0-9a-zA-Z._-]{0,20}")
+_REMOTES = (("0x068001", "cpu"), ("0x068000", "switch"), ("0x03", "gpu"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where an element hangs: its NUMA node, the name of its root, and the bus id of the element above."""
+
+    numa: int | None
+    root: str
+    parent: str | None = None
+
+
+def fill_draft(tree: Element, blob: Blob, draft: NodeDraft) -> None:
+    """Offer everything that the tree says of its first host."""
+    lines = blob.data.split(b"\n") if len(blob.data) < 2**20 else []
+
+    def origin(element: Element) -> Origin:
+        text = lines[element.line - 1] if 0 < element.line <= len(lines) else b""
+        return blob.origin(element.line or None, text.decode("utf-8", errors="replace"))
+
+    _Filler(draft, origin).fill(tree)
+
+
+class _Filler:
+    def __init__(self, draft: NodeDraft, origin: Callable[[Element], Origin]) -> None:
+        self._draft = draft
+        self._origin = origin
+        self._indices: set[int] = set()
+
+    def fill(self, tree: Element) -> None:
+        cpus = first_host(tree)
+        for number, cpu in enumerate(cpus):
+            self._cpu(cpu)
+            numa = to_int(cpu.get("numaid"), low=-1, high=MAX_NUMA)
+            place = _Place(numa, f"numa{numa}" if numa is not None else f"cpu{number}")
+            for element, where in _below(cpu, place):
+                if element.tag == "pci":
+                    self._pci(element, where)
+                elif element.tag == "nic":
+                    self._nets(element, where.parent)
+
+    def _cpu(self, cpu: Element) -> None:
+        origin = self._origin(cpu)
+        whole = self._draft.single("cpu")
+        whole.offer("arch", cpu.get("arch") or None, origin)
+        whole.offer("vendor", cpu.get("vendor") or None, origin)
+        for field, name in (("family", "familyid"), ("model", "modelid")):
+            value = to_int(cpu.get(name), low=1, high=0xFFFF)
+            whole.offer(field, value, origin)
+        numa = to_int(cpu.get("numaid"), low=0, high=MAX_NUMA)
+        if numa is not None:
+            cpus = cpus_of_mask(cpu.get("affinity") or "")
+            node = self._draft.numa(numa)
+            if cpus:
+                node.offer("cpus", cpus, origin)
+            else:
+                node.unread("cpus", "the file gives no affinity", origin)
+
+    def _pci(self, element: Element, where: _Place) -> None:
+        bus_id = normalise_bus_id(element.get("busid") or "")
+        if bus_id is None or bus_id == NVSWITCH_BUS_ID:
+            return
+        origin = self._origin(element)
+        function = self._draft.pci(bus_id)
+        for field, name, high in (
+            ("class_code", "class", 0xFFFFFF), ("vendor", "vendor", 0xFFFF), ("device", "device", 0xFFFF),
+            ("subsystem_vendor", "subsystem_vendor", 0xFFFF), ("subsystem_device", "subsystem_device", 0xFFFF),
+        ):  # fmt: skip
+            function.offer(field, to_int(element.get(name), low=0, high=high), origin)
+        function.offer("numa", where.numa, origin)
+        function.offer("root", where.root, origin)
+        function.offer("parent", where.parent, origin)
+        function.offer("slot_max_gen", gen_of_speed(element.get("link_speed") or ""), origin)
+        function.offer("slot_max_width", to_int(element.get("link_width"), low=1, high=MAX_WIDTH), origin)
+        if element.having("pci"):
+            # NCCL climbs two levels at a time: what it shows above a device is a switch's upstream port.
+            function.offer("port_type", "upstream", origin)
+        for gpu in element.having("gpu"):
+            self._gpu(gpu, bus_id, where)
+
+    def _gpu(self, element: Element, bus_id: str, where: _Place) -> None:
+        origin = self._origin(element)
+        index = to_int(element.get("dev"), low=0, high=MAX_GPUS - 1)
+        if index in self._indices:
+            index = None
+        if index is not None:
+            self._indices.add(index)
+        gpu = self._draft.gpu(index=index, bus_id=bus_id)
+        gpu.offer("sm", to_int(element.get("sm"), low=1, high=999), origin)
+        gpu.offer("numa", where.numa, origin)
+        number = 0
+        for link in element.having("nvlink"):
+            remote = _remote(link)
+            target = normalise_bus_id(link.get("target") or "")
+            for _ in range(max(0, min(c_int(link.get("count") or ""), MAX_LINKS - number))):
+                one = gpu.child("nvlink", number)
+                where_from = self._origin(link)
+                one.offer("state", "active", where_from)
+                one.offer("remote_type", remote, where_from)
+                one.offer("remote_bus_id", target, where_from)
+                number += 1
+        for c2c in element.having("c2c")[:1]:
+            megabytes, count = c_int(c2c.get("bw") or ""), c_int(c2c.get("count") or "")
+            gpu.offer("c2c", True, self._origin(c2c))
+            if 0 < megabytes < 10**7 and 0 < count < MAX_LINKS:
+                gpu.offer("c2c_gbs", megabytes * count / 1000, self._origin(c2c))
+
+    def _nets(self, nic: Element, bus_id: str | None) -> None:
+        alone = len({net.get("name") for net in nic.having("net")}) == 1
+        for net in nic.having("net"):
+            name = net.get("name")
+            if not name or len(name) > 64:
+                continue
+            origin = self._origin(net)
+            speed = to_int(net.get("speed"), low=1, high=10**8)
+            port = to_int(net.get("port"), low=0, high=MAX_PORT) or 0
+            if port == 0 and _INTERFACE.fullmatch(name):
+                interface = self._draft.netdev(name)
+                interface.offer("speed_mbps", speed, origin)
+                interface.offer("bus_id", bus_id, origin)
+                continue
+            # A NIC that NCCL merged from several is called by all of them: mlx5_0+mlx5_1.
+            parts = name.split("+")
+            for part in parts:
+                made = self._draft.nic(rdma=part, bus_id=bus_id if alone and len(parts) == 1 else None)
+                if speed is not None:
+                    made.child("port", port or 1).offer("rate_gbps", speed / 1000 / len(parts), origin)
+
+
+def first_host(tree: Element) -> tuple[Element, ...]:
+    """The cpu elements of the first host: a dump of a multi-node NVLink clique holds several, by host_hash."""
+    cpus = tree.having("cpu")
+    return tuple(cpu for cpu in cpus if cpu.get("host_hash") == cpus[0].get("host_hash"))
+
+
+def cpus_of_mask(mask: str) -> str:
+    """`0-15,32-47` for `0000ffff,0000ffff`: 32-bit groups, the highest first, as sysfs prints a mask; else empty."""
+    if not _MASK.fullmatch(mask):
+        return ""
+    groups = mask.split(",")
+    bits = int("".join(group.zfill(8)[-8:] for group in groups) if len(groups) > 1 else mask, 16)
+    digits = bin(bits)[:1:-1][:MAX_CPU]
+    return format_cpulist(cpu for cpu, bit in enumerate(digits) if bit == "1")
+
+
+def _below(element: Element, place: _Place) -> Iterator[tuple[Element, _Place]]:
+    """Every pci and nic element with where it hangs."""
+    stack = [(child, place) for child in reversed(element.children)]
+    while stack:
+        child, where = stack.pop()
+        yield child, where
+        if child.tag == "pci":
+            bus_id = normalise_bus_id(child.get("busid") or "")
+            below = _Place(where.numa, where.root, bus_id or where.parent)
+            stack.extend((grandchild, below) for grandchild in reversed(child.children))
+
+
+def _remote(link: Element) -> str:
+    code, target = link.get("tclass"), link.get("target")
+    if code is None and (target == _HIDDEN or (target and normalise_bus_id(target) == NVSWITCH_BUS_ID)):
+        return "switch"
+    return next((kind for prefix, kind in _REMOTES if code and code.startswith(prefix)), "unknown")
