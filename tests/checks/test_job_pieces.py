@@ -7,15 +7,18 @@ from dataclasses import replace
 import jobs
 
 from topodiag.checks.interface import JobCheck
+from topodiag.checks.job_channels import SearchCollapsed
 from topodiag.checks.job_gdr import GdrOffInLog
 from topodiag.checks.job_network import SocketsInsteadOfRdma, WrongInterface
 from topodiag.checks.job_network_errors import PluginNotLoaded
+from topodiag.checks.job_numa import NicOnOtherSocket
 from topodiag.checks.job_p2p import ShmInsteadOfP2p
 from topodiag.checks.job_settings import CostlySettingInLog
-from topodiag.checks.job_topology import GuessedTopology
+from topodiag.checks.job_topology import DeviceTwice, GpuShortOfNvlinks, GuessedTopology
 from topodiag.evidence.nccl_log.rebuild_process import process_of
-from topodiag.model.finding import Finding, Severity
+from topodiag.model.finding import Finding, Severity, Status
 from topodiag.model.job import Event, Job, Process, no_connections
+from topodiag.model.nccl_view import Graph, NcclSystem
 
 
 def piece(*processes: Process, events: tuple[Event, ...] = ()) -> Job:
@@ -125,3 +128,47 @@ def test_devices_without_gdr_are_told_for_a_piece_of_a_job() -> None:
                    ("gdr hca", "NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'"))  # fmt: skip
     [finding] = found(GdrOffInLog(), piece(process))
     assert finding.where.nics == ("mlx5_0",)
+
+
+def printed(system: NcclSystem, *graphs: Graph) -> Process:
+    return replace(said("n0"), system=system, graphs=graphs)
+
+
+def with_nvlink(system: NcclSystem, gpu: str, gbs: float) -> NcclSystem:
+    links = tuple(replace(link, gbs=gbs) if link.kind == "NVL" and link.a == gpu else link for link in system.links)
+    return replace(system, links=links)
+
+
+def test_a_gpu_short_of_nvlinks_is_seen_in_a_print_without_communicator() -> None:
+    system = jobs.system()
+    assert GpuShortOfNvlinks().judge(piece(printed(system))).status is Status.CLEAN
+    gpu = system.of_kind("GPU")[3].name
+    [finding] = found(GpuShortOfNvlinks(), piece(printed(with_nvlink(system, gpu, 247.2))))
+    assert (finding.severity, finding.where.nodes, finding.where.gpus) == (Severity.ERROR, ("n0",), (gpu,))
+    assert finding.where.ranks == ()
+
+
+def test_a_nic_that_is_there_twice_is_seen_in_a_print_without_communicator() -> None:
+    system = jobs.system()
+    first, second, *_ = system.of_kind("NET")
+    devices = {**system.devices, second.name: replace(second, guid="77"), first.name: replace(first, guid="77")}
+    [finding] = found(DeviceTwice(), piece(printed(replace(system, devices=devices))))
+    assert first.name in finding.message
+
+
+def test_a_collapsed_search_is_seen_in_a_print_without_communicator() -> None:
+    inside = (("GPU/0-10000", "GPU/0-20000"),)
+    slow = jobs.graph(channels=2, bw_intra=12.0, bw_inter=12.0, type_intra="SYS", orders=inside)
+    [finding] = found(SearchCollapsed(), piece(printed(jobs.system(), slow)))
+    assert "2 x 12 GB/s where the NVLinks have 370.8" in finding.message
+    over_net = (("NET/0-0", "GPU/0-10000", "NET/0-0"),)
+    assert not found(SearchCollapsed(), piece(printed(jobs.system(), jobs.graph(orders=over_net))))
+    assert SearchCollapsed().judge(piece(printed(jobs.system(), jobs.graph()))).status is not Status.FINDING
+
+
+def test_a_nic_of_the_other_socket_is_seen_in_a_print_without_communicator() -> None:
+    far = jobs.system(gpus=8, nics=4)  # the NICs of a machine of eight slots: all below the first CPU
+    row = {"comm": -1, "rank": 7, "peer": 9, "via": "NET/IB", "net_dev": 1, "direction": 1, "host": 0, "peer_host": -1}
+    job = replace(piece(printed(far)), connections=jobs.connections([row], ("n0",), 8))
+    [finding] = found(NicOnOtherSocket(), job)
+    assert finding.severity is Severity.INFO

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from topodiag.checks.common import majority, plural
@@ -15,13 +16,14 @@ from topodiag.checks.job_evidence import (
     multi_node,
     nvlink_gbs,
     pcie_gbs,
+    prints,
     ranks_on,
     said_by,
     settings_of,
 )
 from topodiag.checks.job_text import NET, ask_for, hosts_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
-from topodiag.model.job import Communicator, Job
+from topodiag.model.job import Job
 from topodiag.model.nccl_view import Graph, NcclSystem
 from topodiag.model.provenance import Origin
 
@@ -42,6 +44,16 @@ LIMITS = (
 SLOW_TYPES = frozenset({"PIX", "PXB", "PHB", "SYS", "P2C"})
 
 
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A ring search and what it had to search in; `across` when its rings go to other nodes."""
+
+    host: str
+    system: NcclSystem
+    ring: Graph
+    across: bool
+
+
 class SearchCollapsed(JobCheck):
     """NET006: channels bring far less bandwidth than the machine that NCCL found
 
@@ -55,7 +67,7 @@ class SearchCollapsed(JobCheck):
 
     Evidence it reads
         `Pattern 4, crossNic 0, nChannels 12, bw 30.0/30.0` beside `=== System : maxBw .. totalBw .. ===` of the
-        world communicator (NCCL_DEBUG_SUBSYS=GRAPH).
+        world communicator (NCCL_DEBUG_SUBSYS=GRAPH); in a piece of a log without communicators, of each node printed.
 
     When it stays silent
         Limits set on purpose (NCCL_MAX_NCHANNELS, NCCL_P2P_DISABLE, NCCL_IB_HCA, ..): ENV001 says so. Machines without
@@ -77,29 +89,26 @@ class SearchCollapsed(JobCheck):
     title = "channels bring far less bandwidth than the machine that NCCL found"
 
     def judge(self, job: Job) -> Outcome:
-        world = job.world
         simple = [(text, where) for _, text, where in said_by(job, "topo note") if "simple order" in text]
-        if world is None or not (world.graphs or simple):
+        searches = list(_searches(job))
+        if not searches and not simple:
             return self.unknown(job, f"no graph of the world communicator in the log; {ask_for(job, *NET)}")
+        across = any(each.across for each in searches) or multi_node(job)
         limits = settings_of(job, *LIMITS)
         if limits:
             return self.clean(job, f"limited on purpose: {', '.join(sorted(limits))}")
         networks = {process.network.lower() for process in job.processes}
-        if multi_node(job) and "socket" in networks:
+        if across and "socket" in networks:
             return self.clean(job, "sockets bound it: NET001")
-        if multi_node(job) and any(hca.gdr is False for hcas in hcas_by_host(job).values() for hca in hcas.values()):
+        if across and any(hca.gdr is False for hcas in hcas_by_host(job).values() for hca in hcas.values()):
             return self.clean(job, "GPUDirect RDMA is off: GDR001")
         found, judged = [], 0
-        for host, graphs in world.graphs.items():
-            system = world.systems.get(host)
-            ring = next((graph for graph in graphs if graph.pattern == RING), None)
-            if system is None or ring is None:
-                continue
-            bound, what = _bound(job, world, system)
+        for search in searches:
+            bound, what = _bound(job, search)
             if bound <= 0:
                 continue
             judged += 1
-            finding = self._look(job, (host, system, ring), bound, what)
+            finding = self._look(job, search, bound, what)
             found += [finding] if finding else []
         if simple and not found:
             found.append(self._simple(job, simple[0][0], [where for _, where in simple]))
@@ -110,9 +119,9 @@ class SearchCollapsed(JobCheck):
             return self.not_applicable(job, "no NVSwitch: low figures are normal for such a machine")
         return self.clean(job, "", coverage)
 
-    def _look(self, job: Job, place: tuple[str, NcclSystem, Graph], bound: float, what: str) -> Finding | None:
-        host, system, ring = place
-        bw = min(ring.bw_intra, ring.bw_inter) if multi_node(job) else ring.bw_intra
+    def _look(self, job: Job, search: Search, bound: float, what: str) -> Finding | None:
+        host, system, ring = search.host, search.system, search.ring
+        bw = min(ring.bw_intra, ring.bw_inter) if search.across else ring.bw_intra
         reached = ring.channels * bw
         over_pci = ring.type_intra in SLOW_TYPES
         if (reached >= FAR_BELOW * bound and not over_pci) or reached >= bound:
@@ -149,19 +158,33 @@ class SearchCollapsed(JobCheck):
         )
 
 
-def _bound(job: Job, world: Communicator, system: NcclSystem) -> tuple[float, str]:
+def _searches(job: Job) -> Iterator[Search]:
+    """The ring searches of the world communicator; of a log that names no communicator, those of its processes."""
+    for each in prints(job):
+        rings = [graph for graph in each.graphs if graph.pattern == RING]
+        if not rings:
+            continue
+        if each.communicator is not None and each.communicator is job.world:
+            yield Search(each.host, each.system, rings[0], multi_node(job))
+        elif each.communicator is None and not job.communicators and rings[0].orders:
+            over_net = any(vertex.startswith("NET/") for order in rings[0].orders for vertex in order)
+            yield Search(each.host, each.system, rings[0], over_net)
+
+
+def _bound(job: Job, search: Search) -> tuple[float, str]:
     """What one node can bring in GB/s, and by what; 0 where it is not a machine whose bound is known."""
+    system, world = search.system, job.world
     totals = nvlink_gbs(system)
     if not system.of_kind("NVS") or len(totals) < 2 or min(totals.values()) <= 0:
         return 0.0, ""
-    if not multi_node(job):
-        return (min(totals.values()), "the NVLinks") if world.nodes in (-1, 1) else (0.0, "")
+    if not search.across:
+        return (min(totals.values()), "the NVLinks") if world is None or world.nodes in (-1, 1) else (0.0, "")
     nics = [net.speed_gbs or 0.0 for net in system.of_kind("NET")]
     lanes = pcie_gbs(system)
     if not nics or not lanes:
         return 0.0, ""
     rate = min(*totals.values(), sum(min(speed, max(lanes)) for speed in nics), sum(lanes))
-    if any(len(other.of_kind("NET")) < len(nics) for other in world.systems.values()):
+    if any(len(other.system.of_kind("NET")) < len(nics) for other in prints(job)):
         return 0.0, ""  # the node with fewer NICs bounds all: NIC005 and NET003 tell that
     return rate, "the NICs"
 

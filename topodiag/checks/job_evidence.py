@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from topodiag.checks.interface import MAX_EVIDENCE
 from topodiag.checks.job_text import hosts_word
 from topodiag.model.finding import Coverage, Finding, Severity
 from topodiag.model.job import Communicator, Connections, Given, Hca, Job, Process
 from topodiag.model.links import PathType
-from topodiag.model.nccl_view import NcclSystem, SystemDevice
+from topodiag.model.nccl_view import Graph, NcclSystem, SystemDevice
 from topodiag.model.provenance import Origin
 
 NEAR = PathType.PXB
@@ -143,14 +143,41 @@ def nic_rank(conns: Connections, at: int) -> tuple[int, int]:
     return int(conns.rank[at]), int(conns.world[at])
 
 
-def systems(job: Job) -> Iterator[tuple[Communicator, str, NcclSystem]]:
-    """One system per host: that of the first communicator that printed it, the world's if it did."""
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """NCCL's print of one host. Its ranks are those of `communicator`, None where the log does not say which."""
+
+    host: str
+    system: NcclSystem
+    graphs: tuple[Graph, ...]
+    communicator: Communicator | None
+
+    def world_rank(self, gpu: SystemDevice) -> int:
+        """The world rank of a GPU vertex, -1 unknown."""
+        ranks = self.communicator.ranks if self.communicator is not None else ()
+        return int(ranks[gpu.rank]) if 0 <= gpu.rank < len(ranks) else -1
+
+
+def prints(job: Job) -> Iterator[Printed]:
+    """One print per host: that of the first communicator that made it, the world's if it did, else of a process."""
     done: set[str] = set()
     for communicator in job.communicators:
         for host, system in communicator.systems.items():
             if host not in done:
                 done.add(host)
-                yield communicator, host, system
+                yield Printed(host, system, communicator.graphs.get(host, ()), communicator)
+    for process in job.processes:
+        if process.system is not None and process.host not in done:
+            done.add(process.host)
+            yield Printed(process.host, process.system, process.graphs, None)
+
+
+def views(job: Job) -> dict[tuple[int, str], NcclSystem]:
+    """Systems by index of the communicator and host, for the ranks of its connections. Where the log names no
+    communicator at all, its connections and its prints are of the same one, -1."""
+    if job.communicators:
+        return {(each.index, host): system for each in job.communicators for host, system in each.systems.items()}
+    return {(-1, each.host): each.system for each in prints(job)}
 
 
 def gpu_of(system: NcclSystem, rank: int) -> SystemDevice | None:

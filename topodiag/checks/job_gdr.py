@@ -21,10 +21,10 @@ from topodiag.checks.job_evidence import (
     only_sockets,
     path_between,
     piece,
+    prints,
     ranks_on,
     said_by,
     settings_of,
-    systems,
     uses_gdr,
 )
 from topodiag.checks.job_text import NET, ask_for, hosts_word
@@ -98,7 +98,7 @@ class GdrOffInLog(JobCheck):
         hosts = list(off)
         some = [host for host, hcas in told.items() if hcas and host not in off]
         first = off[hosts[0]]
-        view = {host: system for _, host, system in systems(job)}
+        view = {each.host: each.system for each in prints(job)}
         near = [_within(view[host]) for host in hosts if host in view]
         useless = bool(near) and not any(near)
         fast = [host for host in hosts if host in view and any(nvlink_gbs(view[host]).values())]
@@ -146,7 +146,7 @@ class GdrOffInLog(JobCheck):
             fix=("`lsmod | grep -E 'nvidia_peermem|nv_peer_mem'` on both: load it where it is missing",),
             nodes=without,
             ranks=ranks_on(job, without),
-            cost=self._cost(job, next((system for _, host, system in systems(job) if host in without), None), False),
+            cost=self._cost(job, next((each.system for each in prints(job) if each.host in without), None), False),
             evidence=places,
             coverage=Coverage(len(without), len(seen), "nodes"),
             confidence=Confidence.MEDIUM,

@@ -23,14 +23,14 @@ from topodiag.checks.job_evidence import (
     nvlink_gbs,
     only_sockets,
     path_between,
+    prints,
     ranks_on,
     settings_of,
-    systems,
+    views,
 )
 from topodiag.checks.job_text import NET, ask_for, hosts_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Hca, Job
-from topodiag.model.nccl_view import NcclSystem
 
 FEW = 4
 """GPUs on one NIC at which a node with NVSwitches is short of NICs: NVIDIA's and the clouds' have one for each GPU or
@@ -99,7 +99,7 @@ class FewerNicsUsed(JobCheck):
     ) -> list[Finding]:
         groups: dict[tuple[int, int], list[str]] = defaultdict(list)
         fast_by_host = {}
-        view = {host: system for _, host, system in systems(job)}
+        view = {each.host: each.system for each in prints(job)}
         for host, hcas in listed.items():
             fast = _fastest(hcas)
             fast_by_host[host] = fast
@@ -142,7 +142,8 @@ class FewerNicsUsed(JobCheck):
     def _one_for_many(self, job: Job, listed: dict[str, dict[int, Hca]]) -> list[Finding]:
         """Nodes with NVSwitches whose only NIC serves many GPUs."""
         hosts = []
-        for _, host, system in systems(job):
+        for each in prints(job):
+            host, system = each.host, each.system
             gpus = len(system.of_kind("GPU"))
             fast = min(nvlink_gbs(system).values(), default=0) >= FAST_NVLINK_GBS and system.of_kind("NVS")
             if fast and len(listed.get(host, {})) == 1 and gpus >= 2 * FEW and local_ranks(job).get(host, 0) >= 2 * FEW:
@@ -242,12 +243,10 @@ class FarNic(JobCheck):
         conns = job.connections
         judged = 0
         far: dict[str, dict[str, tuple[int, str, str, str]]] = defaultdict(dict)
-        views: dict[tuple[int, str], NcclSystem] = {
-            (comm.index, host): system for comm in job.communicators for host, system in comm.systems.items()
-        }
+        view = views(job)
         for at in between_nodes(job):
             host = nic_host(conns, at)
-            system = views.get((int(conns.comm[at]), host))
+            system = view.get((int(conns.comm[at]), host))
             if system is None or conns.proxy[at] >= 0 or conns.net_dev[at] < 0 or conns.conn[at] == 1:
                 continue
             rank, world = nic_rank(conns, at)

@@ -17,7 +17,9 @@ from topodiag.checks.job_evidence import (
     net_of,
     nic_host,
     nic_rank,
+    piece,
     said_by,
+    views,
     world_ranks,
 )
 from topodiag.checks.job_text import NET, ask_for
@@ -41,15 +43,15 @@ class NicOnOtherSocket(JobCheck):
     title = "GPU and the NIC it uses are on different sockets, by a job's log"
 
     def judge(self, job: Job) -> Outcome:
-        if not multi_node(job):
+        if not multi_node(job) and not piece(job):
             return self.not_applicable(job, "no traffic between nodes")
         conns = job.connections
-        views = {(comm.index, host): system for comm in job.communicators for host, system in comm.systems.items()}
+        view = views(job)
         judged = 0
         across: dict[str, dict[str, int]] = defaultdict(dict)
         for at in between_nodes(job):
             host = nic_host(conns, at)
-            system = views.get((int(conns.comm[at]), host))
+            system = view.get((int(conns.comm[at]), host))
             if system is None or conns.proxy[at] >= 0 or conns.net_dev[at] < 0:
                 continue
             rank, world = nic_rank(conns, at)

@@ -18,10 +18,11 @@ from topodiag.checks.job_evidence import (
     nvlink_gbs,
     path_between,
     pcie_gbs,
+    prints,
     ranks_on,
     said_by,
     settings_of,
-    systems,
+    views,
     world_ranks,
 )
 from topodiag.checks.job_text import NET, ask_for, hosts_word
@@ -93,9 +94,7 @@ class ShmInsteadOfP2p(JobCheck):
         if _switched_off(job):
             return self.clean(job, "P2P is off by a setting: P2P002")
         conns = job.connections
-        views: dict[tuple[int, str], NcclSystem] = {
-            (comm.index, host): system for comm in job.communicators for host, system in comm.systems.items()
-        }
+        view = views(job)
         seen = 0
         pairs: dict[tuple[str, str, str], list[int]] = defaultdict(list)
         for at in inside_nodes(job):
@@ -104,7 +103,7 @@ class ShmInsteadOfP2p(JobCheck):
             host = conns.hosts[int(conns.host[at])]
             if kind != "SHM" and not (kind.startswith("NET/") and len(job.hosts) > 1):
                 continue
-            system = views.get((int(conns.comm[at]), host))
+            system = view.get((int(conns.comm[at]), host))
             a = gpu_of(system, int(conns.rank[at])) if system else None
             b = gpu_of(system, int(conns.peer[at])) if system else None
             path = path_between(system, a.name, b.name) if system and a and b else None
@@ -211,10 +210,10 @@ def _refused_pairs(job: Job) -> dict[tuple[str, frozenset[str]], Origin | None]:
 
 def _cost(job: Job, hosts: list[str]) -> Cost:
     """What the pair would have: NVLink as printed, else only words, since a PCIe print does not say what SHM brings."""
-    for _, host, system in systems(job):
-        best = max(nvlink_gbs(system).values(), default=0.0)
-        pci = max(pcie_gbs(system), default=0.0)
-        if host in hosts and best and pci:
+    for each in prints(job):
+        best = max(nvlink_gbs(each.system).values(), default=0.0)
+        pci = max(pcie_gbs(each.system), default=0.0)
+        if each.host in hosts and best and pci:
             left = min(best, pci)
             return Cost(best - left, 1 - left / best, f"at most {left:g} GB/s over PCIe where NVLink has {best:g} GB/s")
     return Cost(text="each byte goes up to host memory and down again")
@@ -292,7 +291,7 @@ class P2pSwitchedOff(JobCheck):
     def _by_setting(self, job: Job, off: list[tuple[int, Given]]) -> Finding:
         given = off[0][1]
         hosts = list(dict.fromkeys(job.processes[number].host for number, _ in off))
-        view = [system for _, host, system in systems(job) if host in hosts]
+        view = [each.system for each in prints(job) if each.host in hosts]
         nvlink = any(any(nvlink_gbs(system).values()) for system in view)
         near = nvlink or any(_near_pair(system) for system in view)
         conns = job.connections

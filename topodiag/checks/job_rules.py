@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from topodiag.checks.job_evidence import Printed, prints
 from topodiag.checks.setting_rules import (
     DEFAULT_BUFFSIZE,
     FEW_CHANNELS,
@@ -45,21 +46,22 @@ class Shown:
     @cached_property
     def nvlink_gbs(self) -> float:
         """The best path between two GPUs over NVLink, GB/s, or the widest NVLink; 0 if none was printed."""
-        best = 0.0
-        for communicator in self.job.communicators:
-            for system in communicator.systems.values():
-                best = max([best, *(link.gbs for link in system.links if link.kind == "NVL" and "CPU" not in link.b)])
-        return best
+        links = [link for each in self.prints for link in each.system.links]
+        return max((link.gbs for link in links if link.kind == "NVL" and "CPU" not in link.b), default=0.0)
+
+    @cached_property
+    def prints(self) -> tuple[Printed, ...]:
+        return tuple(prints(self.job))
 
     @cached_property
     def nvswitch(self) -> bool:
-        views = [view for each in self.job.communicators for view in each.systems.values()]
-        return self.nvlink_gbs > 0 and self.ranks_per_host > 2 and any(view.of_kind("NVS") for view in views)
+        switches = any(each.system.of_kind("NVS") for each in self.prints)
+        return self.nvlink_gbs > 0 and self.ranks_per_host > 2 and switches
 
     @cached_property
     def unseen(self) -> bool:
         """Whether nothing tells what the machines are: no rank, no print, no connection."""
-        return not self.job.ranks and not self.vias and not any(each.systems for each in self.job.communicators)
+        return not self.job.ranks and not self.vias and not self.prints
 
     @cached_property
     def networks(self) -> frozenset[str]:
@@ -73,9 +75,8 @@ class Shown:
     @cached_property
     def rdma(self) -> bool:
         """Whether some process lists an RDMA device."""
-        views = [view for each in self.job.communicators for view in each.systems.values()]
         listed = any(process.hcas for process in self.job.processes)
-        return listed or any(device.guid.strip("0x") for view in views for device in view.of_kind("NET"))
+        return listed or any(net.guid.strip("0x") for each in self.prints for net in each.system.of_kind("NET"))
 
     @cached_property
     def vias(self) -> frozenset[str]:

@@ -8,15 +8,16 @@ from collections.abc import Sequence
 from topodiag.checks.common import plural, spell
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job_evidence import (
+    Printed,
     gpu_word,
     nvlink_gbs,
+    prints,
     ranks_on,
     said_by,
-    systems,
 )
 from topodiag.checks.job_text import NET, ask_for, hosts_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
-from topodiag.model.job import Communicator, Job
+from topodiag.model.job import Job
 from topodiag.model.nccl_view import NcclSystem
 from topodiag.model.provenance import Origin
 
@@ -121,14 +122,14 @@ class GuessedTopology(JobCheck):
             if text.lower().startswith(("topology detection", "could not find real path"))
             and any(words in text.lower() for words in DOUBTS)
         ]
-        seen = list(systems(job))
-        flat = [(host, system) for _, host, system in seen if _is_flat(system)]
+        seen = list(prints(job))
+        flat = [(each.host, each.system) for each in seen if _is_flat(each.system)]
         if not seen and not notes:
             return self.unknown(job, f"no line says how NCCL saw the machine; {ask_for(job, *NET)}")
         if not seen:
             return self.found(job, [self._unread(job, notes)])
         if not flat:
-            return self.clean(job, "", Coverage(len({host for _, host, _ in seen}), len(job.hosts), "nodes"))
+            return self.clean(job, "", Coverage(len(seen), len(job.hosts), "nodes"))
         hosts = [host for host, _ in flat]
         finding = self.finding(
             Severity.WARNING,
@@ -213,25 +214,27 @@ class GpuShortOfNvlinks(JobCheck):
     title = "a GPU lacks NVLinks that its siblings have, in NCCL's print"
 
     def judge(self, job: Job) -> Outcome:
-        seen = list(systems(job))
+        seen = list(prints(job))
         if not seen:
             return self.unknown(job, f"no `=== System ===` in the log; {ask_for(job, *NET)}")
-        switched = [(comm, host, system) for comm, host, system in seen if system.of_kind("NVS")]
+        switched = [each for each in seen if each.system.of_kind("NVS")]
         if not switched:
             return self.not_applicable(job, "no NVSwitch: GPUs of a mesh differ by design")
-        found = [finding for comm, host, system in switched if (finding := self._look(job, comm, host, system))]
+        found = [finding for each in switched if (finding := self._look(job, each))]
         coverage = Coverage(len(seen), len(job.hosts), "nodes printed")
         return self.found(job, found, coverage) if found else self.clean(job, "", coverage)
 
-    def _look(self, job: Job, comm: Communicator, host: str, system: NcclSystem) -> Finding | None:
+    def _look(self, job: Job, printed: Printed) -> Finding | None:
+        host, system = printed.host, printed.system
         totals = nvlink_gbs(system)
         best = max(totals.values(), default=0.0)
         short = {name: gbs for name, gbs in totals.items() if gbs < SHORT_OF * best}
         if not short or best <= 0 or len(totals) - len(short) < 2:
             return None
-        labels = [_label(job, comm, system, name) for name in short]
+        worlds = {name: printed.world_rank(system.devices[name]) for name in short}
+        labels = [gpu_word(job, world) or name for name, world in worlds.items()]
         lowest = min(short.values())
-        graphs = [graph for graph in comm.graphs.get(host, ()) if graph.pattern == 4]
+        graphs = [graph for graph in printed.graphs if graph.pattern == 4]
         rings = f"; NCCL found rings of {graphs[0].channels} x {graphs[0].bw_intra:g} GB/s" if graphs else ""
         verb = "has" if len(labels) == 1 else "have"
         return self.finding(
@@ -244,19 +247,11 @@ class GpuShortOfNvlinks(JobCheck):
                 "reset all GPUs of the node and restart the fabric manager; if it stays, drain the node",
             ),
             nodes=(host,),
-            ranks=[
-                int(comm.ranks[gpu.rank]) for name in short if 0 <= (gpu := system.devices[name]).rank < comm.nranks
-            ],
+            ranks=[world for world in worlds.values() if world >= 0],
             gpus=labels,
             cost=Cost(best - lowest, 1 - lowest / best, f"every ring of the node passes this GPU: {lowest:g} GB/s"),
             evidence=[system.origin, *(graph.origin for graph in graphs[:1])],
         )
-
-
-def _label(job: Job, comm: Communicator, system: NcclSystem, name: str) -> str:
-    rank = system.devices[name].rank
-    world = int(comm.ranks[rank]) if 0 <= rank < len(comm.ranks) else -1
-    return gpu_word(job, world) or name
 
 
 class DeviceTwice(JobCheck):
@@ -290,15 +285,16 @@ class DeviceTwice(JobCheck):
     title = "the same device is in NCCL's topology twice"
 
     def judge(self, job: Job) -> Outcome:
-        seen = list(systems(job))
+        seen = list(prints(job))
         if not seen:
             return self.unknown(job, f"no `=== System ===` in the log; {ask_for(job, *NET)}")
-        found = [finding for comm, host, system in seen if (finding := self._look(job, comm, host, system))]
+        found = [finding for each in seen if (finding := self._look(job, each))]
         coverage = Coverage(len(seen), len(job.hosts), "nodes printed")
         return self.found(job, found, coverage) if found else self.clean(job, "", coverage)
 
-    def _look(self, job: Job, comm: Communicator, host: str, system: NcclSystem) -> Finding | None:
-        twice = _gpus_twice(job, comm, system)
+    def _look(self, job: Job, printed: Printed) -> Finding | None:
+        host, system = printed.host, printed.system
+        twice = _gpus_twice(job, printed)
         ports: dict[tuple[str, str, int | None], list[str]] = defaultdict(list)
         for net in system.of_kind("NET"):
             if net.guid.strip("0x"):  # within one system: what two machines of a domain print is theirs
@@ -324,14 +320,12 @@ class DeviceTwice(JobCheck):
         )
 
 
-def _gpus_twice(job: Job, comm: Communicator, system: NcclSystem) -> list[str]:
+def _gpus_twice(job: Job, printed: Printed) -> list[str]:
     """GPUs that stand under one bus id in two systems whose ranks ran on one host."""
     by_rank = job.by_rank
     places: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for gpu in system.of_kind("GPU"):
-        if not 0 <= gpu.rank < len(comm.ranks):
-            continue
-        rank = by_rank.get(int(comm.ranks[gpu.rank]))
+    for gpu in printed.system.of_kind("GPU"):
+        rank = by_rank.get(printed.world_rank(gpu))
         if rank is not None:
             places[rank.host, gpu.id.rpartition("-")[2]].append(gpu.name)
     return [" and ".join(names) for names in places.values() if len(names) > 1]
