@@ -73,7 +73,7 @@ def diagnose(paths: Sequence[str], *, options: Options | None = None) -> Result:
         raise InputError(options.save, "only a live scan can be saved", hint="leave --from or --save out")
     made = []
     for path in paths:
-        evidence = open_evidence(_resolve(path), _stdin() if path == "-" else None)
+        evidence = open_evidence(resolve(path), stdin() if path == "-" else None)
         made.append(read_node(evidence))
     return _judge(made)
 
@@ -120,7 +120,7 @@ def diagnose_logs(
         dask=chosen.dask,
         chunk=chosen.chunk or CHUNK_BYTES,
         on_progress=on_progress,
-        stdin=_stdin() if "-" in paths else None,
+        stdin=stdin() if "-" in paths else None,
     )
     if chosen.save is not None:
         with replacing(chosen.save) as stream:
@@ -157,7 +157,7 @@ def fixture_path(name: str) -> Path:
     return _fixture_root() / name
 
 
-def _stdin() -> BinaryIO:
+def stdin() -> BinaryIO:
     if sys.stdin is None:
         raise InputError("<stdin>", "is closed", hint="give it a file: topodiag scan --from - < FILE")
     return sys.stdin.buffer
@@ -170,7 +170,7 @@ def _fixture_root() -> Path:
     return shipped if shipped.is_dir() else package.parent / "fixtures" / "nodes"
 
 
-def _resolve(path: str) -> str:
+def resolve(path: str) -> str:
     return str(fixture_path(path.removeprefix(FIXTURE_PREFIX))) if path.startswith(FIXTURE_PREFIX) else path
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Mapping
 from importlib import import_module
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 import click
 
@@ -12,6 +13,7 @@ from topodiag.version import __version__
 
 _COMMANDS = {
     "scan": ("scan:scan", "Diagnose this node, or captured evidence."),
+    "topo": ("topo:topo", "See what NCCL sees: check, predict, change and draw topology files."),
     "logs": ("logs:logs", "Rebuild a job from its NCCL logs, and diagnose its communication."),
     "env": ("env:env", "Print the debug settings for the next run."),
     "explain": ("explain:explain", "Say what a check finds, why it matters and how to fix it."),
@@ -25,31 +27,33 @@ _COMMANDS = {
 class LazyGroup(click.Group):
     """A group whose commands are imported when they run; their help lines are known without that."""
 
+    places: ClassVar[Mapping[str, tuple[str, str]]] = _COMMANDS
+
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return list(self.places)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        entry = _COMMANDS.get(cmd_name)
+        entry = self.places.get(cmd_name)
         if entry is None:
             return None
         module, _, name = entry[0].partition(":")
         command = getattr(import_module(f"topodiag.cli.{module}"), name)
-        assert isinstance(command, click.Command)  # noqa: S101 - the table above is ours
+        assert isinstance(command, click.Command)  # noqa: S101 - the tables are ours
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0] if args else ""
-        if name not in _COMMANDS and not name.startswith("-"):
+        if name not in self.places and not name.startswith("-"):
             from topodiag.cli.errors import no_such  # noqa: PLC0415 - only on this error
 
-            raise no_such("command", name, _COMMANDS, ctx)
+            raise no_such("command", name, self.places, ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
+            formatter.write_dl([(name, line) for name, (_, line) in self.places.items()])
 
 
 @click.group(

@@ -31,6 +31,11 @@ def draw_header(page: Page, result: Result, node: Node) -> None:
         page.add_items("  ", [(word, "dim") for word in software])
 
 
+def draw_machine_line(page: Page, node: Node) -> None:
+    """The machine by name and parts, without a verdict."""
+    page.add_items(page.text((node.host or "this node", "strong"), "  "), _machine(node))
+
+
 def draw_verdict(
     page: Page, name: str, findings: Iterable[Finding], tally: Judged, *, what: str, why_none: str = ""
 ) -> None:

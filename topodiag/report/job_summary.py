@@ -11,8 +11,8 @@ import numpy as np
 from topodiag.model.job import Communicator, Hca, Job
 from topodiag.model.result import Result
 from topodiag.report.findings import fold_labels
-from topodiag.report.header import draw_verdict
 from topodiag.report.grid import Field, draw_grid
+from topodiag.report.header import draw_verdict
 from topodiag.report.job_words import (
     algorithms_of,
     findings_of_job,

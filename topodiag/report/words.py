@@ -63,6 +63,7 @@ class GpuSight:
 def gpu_sight(node: Node) -> GpuSight:
     """Whether the GPUs of a node were seen. Anything but `SEEN` must never read as healthy."""
     spoke = bool(node.read & _SMI_KINDS) or ("nvml" in node.read and not node.os.nvml_error.known)
+    spoke = spoke or _told_by_file(node)
     if node.gpus and spoke:
         return GpuSight(Sight.SEEN)
     on_bus = sum(1 for dev in node.pci.values() if dev.kind is PciKind.GPU and dev.vendor.value == NVIDIA)
@@ -75,6 +76,12 @@ def gpu_sight(node: Node) -> GpuSight:
     if spoke:
         return GpuSight(Sight.NONE, "the driver is up and counts none")
     return GpuSight(Sight.UNREAD, reason)
+
+
+def _told_by_file(node: Node) -> bool:
+    """Whether a topology file was given by itself: then NCCL's dump, or its writer, speaks of the GPUs."""
+    file = node.nccl_file.name if node.nccl_file is not None else None
+    return any(gpu.numa.origin is not None and gpu.numa.origin.source == file for gpu in node.gpus)
 
 
 def _driver_silence(node: Node) -> str:

@@ -1,0 +1,68 @@
+"""What the topo commands share on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import click
+
+from topodiag.cli.params import PLACE, Count
+
+MAX_NODES = 100_000
+
+Command = Callable[..., None]
+
+
+def _version(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    from topodiag.cost.nccl.versions import UnknownVersionError, minor_of  # noqa: PLC0415 - not for the help
+
+    try:
+        minor_of(value)
+    except UnknownVersionError as unknown:
+        raise click.BadParameter(f"{unknown}.", ctx, param) from None
+    return value
+
+
+def _env(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, str]:
+    made: dict[str, str] = {}
+    for value in values:
+        name, equals, text = value.partition("=")
+        if not equals or not name.startswith("NCCL_"):
+            raise click.BadParameter(f"{value!r}: write it like NCCL_P2P_LEVEL=PHB.", ctx, param)
+        made[name] = text
+    return made
+
+
+nccl_option = click.option(
+    "--nccl", "version", default="2.28", show_default=True, metavar="VERSION", callback=_version,
+    help="NCCL version, 2.18 to 2.30.",
+)  # fmt: skip
+nodes_option = click.option(
+    "--nodes", type=Count(1, MAX_NODES), default=1, show_default=True, metavar="N", help="Equal nodes in the job."
+)
+env_option = click.option(
+    "--env", multiple=True, metavar="NAME=VALUE", callback=_env, help="An NCCL setting of the job; repeat it."
+)
+
+_WIDTH = click.option("--width", type=Count(40, 400), metavar="N", help="Columns (default: the terminal's, else 80).")
+_STYLE = (
+    click.option("--output", metavar="FILE", type=PLACE, help="Write to a file instead of standard output."),
+    click.option(
+        "--color", type=click.Choice(("auto", "always", "never")), default="auto", show_default=True, help="Colour."
+    ),
+    click.option("--ascii", "ascii_only", is_flag=True, help="Only ASCII characters."),
+    click.option("--quiet", "-q", is_flag=True, help="Only the verdict."),
+    click.option("--verbose", "-v", count=True, help="Fold nothing away."),
+)
+
+
+def style_options(command: Command) -> Command:
+    """output, color, ascii_only, width, quiet, verbose: for commands that print no findings."""
+    return plain_style_options(_WIDTH(command))
+
+
+def plain_style_options(command: Command) -> Command:
+    """The same without width, for a command that means something else by it."""
+    for option in reversed(_STYLE):
+        command = option(command)
+    return command

@@ -1,0 +1,66 @@
+"""`topodiag topo predict`: what NCCL would choose on a topology."""
+
+from __future__ import annotations
+
+import click
+
+from topodiag.cli.errors import FOUND, Outcome
+from topodiag.cli.params import PLACE
+from topodiag.cli.topo_options import env_option, nccl_option, nodes_option, style_options
+
+
+@click.command()
+@click.argument("file", type=PLACE)
+@nodes_option
+@nccl_option
+@env_option
+@click.option("--explain", is_flag=True, help="Show each term of the derivation.")
+@click.option("--format", "format_", type=click.Choice(("table", "json")), default="table", show_default=True)
+@style_options
+@click.pass_obj
+def predict(  # noqa: PLR0917 - one parameter per option
+    reached: Outcome,
+    file: str,
+    nodes: int,
+    version: str,
+    env: dict[str, str],
+    explain: bool,
+    format_: str,
+    output: str | None,
+    color: str,
+    ascii_only: bool,
+    width: int | None,
+    quiet: bool,
+    verbose: int,
+) -> None:
+    """What NCCL would choose on a topology: paths, channels, algorithms, and the bandwidth to expect.
+
+    Exits 1 when this version of NCCL refuses the topology. With -v all collectives and the whole tuning table.
+    """
+    from topodiag.cli.output import opened  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.terminal import style_for  # noqa: PLC0415
+    from topodiag.pipeline_topo import open_topology, predict_topology  # noqa: PLC0415
+    from topodiag.report.page import print_page  # noqa: PLC0415
+    from topodiag.report.text import Page  # noqa: PLC0415
+    from topodiag.report.topo_predict import draw_assumed, draw_prediction, prediction_json  # noqa: PLC0415
+    from topodiag.writing import check_writable  # noqa: PLC0415
+
+    if output not in {None, "-"}:
+        check_writable(str(output))
+    topology = open_topology(file, env)
+    made = predict_topology(topology, nodes=nodes, version=version, env=env, explain=explain or format_ == "json")
+    reached.code = 0 if made.accepted else FOUND
+    with opened(output) as stream:
+        if format_ == "json":
+            import json  # noqa: PLC0415
+
+            json.dump(prediction_json(made), stream, indent=1)
+            stream.write("\n")
+        else:
+            page = Page(
+                style_for(stream, color=color, ascii_only=ascii_only, width=width, verbose=verbose, quiet=quiet)
+            )
+            draw_prediction(page, made, file, explain=explain)
+            draw_assumed(page, topology.assumed)
+            print_page(page, stream)
+        stream.flush()

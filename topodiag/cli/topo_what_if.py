@@ -1,0 +1,112 @@
+"""`topodiag topo what-if`: before and after a fault, a repair or a setting, and the sentence for the data centre."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from topodiag.cli.errors import Outcome
+from topodiag.cli.params import PLACE, Count
+from topodiag.cli.topo_options import env_option, nccl_option, nodes_option, plain_style_options
+
+if TYPE_CHECKING:
+    from topodiag.cost.nccl.changes import Change
+
+_SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+def _size(ctx: click.Context, param: click.Parameter, value: str) -> int:
+    text = value.strip().lower().removesuffix("b").removesuffix("i")
+    digits, unit = (text[:-1], text[-1]) if text[-1:] in ("k", "m", "g") else (text, "")
+    if not (digits.isascii() and digits.isdigit() and 0 < len(digits) < 7 and int(digits)):
+        raise click.BadParameter(f"{value!r} is not a size; write 1G, 64M or 65536.", ctx, param)
+    return int(digits) * _SIZES[unit]
+
+
+@click.command("what-if")
+@click.argument("file", type=PLACE)
+@click.option("--down", multiple=True, metavar="LINK", help="NVLinks down: nvlink:GPU3:6, nvlink:GPU3-GPU5:2.")
+@click.option("--remove", multiple=True, metavar="DEVICE", help="A device gone: nic:mlx5_4, GPU3.")
+@click.option("--width", "lanes", multiple=True, metavar="DEVICE=LANES", help="PCIe lanes: GPU5=4, mlx5_0=8.")
+@click.option("--speed", multiple=True, metavar="DEVICE=GEN", help="PCIe generation: GPU5=gen3.")
+@click.option("--rate", multiple=True, metavar="NIC=GBPS", help="Rate of a NIC's port in Gb/s: mlx5_0=200.")
+@click.option("--off", multiple=True, metavar="FEATURE", help="gdr, p2p, nvls, pxn, nvb, shm or cross-nic off.")
+@click.option("--bytes", "size", default="1G", callback=_size, show_default=True, metavar="SIZE", help="All-reduce of.")
+@nodes_option
+@nccl_option
+@env_option
+@click.option("--format", "format_", type=click.Choice(("table", "json")), default="table", show_default=True)
+@click.option("--columns", type=Count(40, 400), metavar="N", help="Columns of the output (default: the terminal's).")
+@plain_style_options
+@click.pass_obj
+def what_if(  # noqa: PLR0917 - one parameter per option
+    reached: Outcome,
+    file: str,
+    down: tuple[str, ...],
+    remove: tuple[str, ...],
+    lanes: tuple[str, ...],
+    speed: tuple[str, ...],
+    rate: tuple[str, ...],
+    off: tuple[str, ...],
+    size: int,
+    nodes: int,
+    version: str,
+    env: dict[str, str],
+    format_: str,
+    output: str | None,
+    color: str,
+    ascii_only: bool,
+    columns: int | None,
+    quiet: bool,
+    verbose: int,
+) -> None:
+    """What a fault, a repair or a setting would change: channels, bandwidth, algorithm, and the time of an all-reduce.
+
+    Settings given with --env hold after the change, not before. Changes are applied in the order of the options above.
+    """
+    from topodiag.cli.output import opened  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.terminal import style_for  # noqa: PLC0415
+    from topodiag.cost.nccl import changes as made  # noqa: PLC0415
+    from topodiag.pipeline_topo import open_topology  # noqa: PLC0415
+    from topodiag.pipeline_topo import what_if as ask  # noqa: PLC0415
+    from topodiag.report.page import print_page  # noqa: PLC0415
+    from topodiag.report.text import Page  # noqa: PLC0415
+    from topodiag.report.topo_what_if import draw_what_if, what_if_json  # noqa: PLC0415
+    from topodiag.writing import check_writable  # noqa: PLC0415
+
+    if output not in {None, "-"}:
+        check_writable(str(output))
+    try:
+        wanted = [
+            *_each(made.down, down),
+            *_each(made.remove, remove),
+            *_each(made.width, lanes),
+            *_each(made.speed, speed),
+            *_each(made.rate, rate),
+            *_each(made.off, off),
+            *_each(made.setting, [f"{name}={value}" for name, value in env.items()]),
+        ]
+        if not wanted:
+            raise click.UsageError("Nothing to change: say --down, --remove, --width, --speed, --rate, --off or --env.")
+        answer = ask(open_topology(file), wanted, size=size, nodes=nodes, version=version)
+    except made.ChangeError as error:
+        raise click.UsageError(f"{error}.") from None
+    with opened(output) as stream:
+        if format_ == "json":
+            import json  # noqa: PLC0415
+
+            json.dump(what_if_json(answer), stream, indent=1)
+            stream.write("\n")
+        else:
+            page = Page(
+                style_for(stream, color=color, ascii_only=ascii_only, width=columns, verbose=verbose, quiet=quiet)
+            )
+            draw_what_if(page, answer, file)
+            print_page(page, stream)
+        stream.flush()
+
+
+def _each(make: Callable[[str], Change], texts: Sequence[str]) -> list[Change]:
+    return [make(text) for text in texts]

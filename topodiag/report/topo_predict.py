@@ -1,0 +1,223 @@
+"""`topo predict`: what NCCL would choose on a topology, drawn for a terminal, and as the machine-readable result."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any
+
+from topodiag.cost.nccl.prediction import Choice, PredictedGraph, Prediction
+from topodiag.report.grid import Field, draw_grid
+from topodiag.report.text import Page, Part
+from topodiag.report.units import spell_bytes, spell_gbs, spell_us
+from topodiag.report.words import plural
+
+PATTERNS = {1: "balanced tree", 2: "split tree", 3: "tree", 4: "ring", 5: "NVLS", 6: "CollNet direct"}
+GRAPHS = {0: "ring", 1: "tree", 2: "CollNet chain", 3: "NVLS", 4: "CollNet direct"}
+BY_SIZE = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce")
+
+
+def draw_prediction(page: Page, made: Prediction, name: str, *, explain: bool = False) -> None:
+    """Verdict, system, graphs, channels, choices by size; with `explain` every term of the derivation."""
+    draw_verdict(page, made, name)
+    if not made.accepted:
+        return
+    page.blank()
+    draw_graphs(page, made.graphs)
+    page.blank()
+    draw_paths(page, made)
+    draw_choices(page, made)
+    if page.style.verbose:
+        draw_tuning(page, made)
+    if explain:
+        draw_terms(page, made)
+
+
+def draw_verdict(page: Page, made: Prediction, name: str) -> None:
+    """One line whether NCCL takes it, and what it then sees."""
+    version = f"NCCL {made.version}"
+    if not made.accepted:
+        place = f"{name}:{made.line}" if made.line else name
+        page.add(page.text(("✖", "error"), " ", (place, "strong"), "  "), (f"{version} refuses it: ", ""), made.why)
+        return
+    hosts = plural(made.nodes, "node")
+    seen = "" if made.nccl_nodes in (0, made.nodes) else f" ({made.nccl_nodes} nodes to NCCL)"
+    words = f"{version} on {hosts}{seen}, {plural(made.ranks, 'rank')}"
+    page.add(page.text(("✔", "ok"), " ", (name, "strong"), "  "), words)
+    items: list[Part] = [f"best path {spell_gbs(made.max_bw)} GB/s", f"{spell_gbs(made.total_bw)} GB/s per GPU in all"]
+    if made.channels is not None:
+        counts = made.channels
+        kinds = (("coll", counts.coll), ("collnet", counts.collnet), ("nvls", counts.nvls), ("p2p", counts.p2p))
+        words = ", ".join(f"{count} {kind}" for kind, count in kinds if count)
+        items.append(f"channels: {words}, {counts.p2p_per_peer} per peer")
+    page.add_items("  ", items)
+
+
+def draw_graphs(page: Page, graphs: Iterable[PredictedGraph]) -> None:
+    """What the searches found, and the first and last channel of each."""
+    rows: list[list[Part]] = []
+    for graph in graphs:
+        bus = graph.channels * graph.bw_inter
+        rows.append([
+            (GRAPHS.get(graph.id, "?"), "name"),
+            PATTERNS.get(graph.pattern, str(graph.pattern)),
+            str(graph.channels),
+            spell_gbs(graph.bw_intra),
+            spell_gbs(graph.bw_inter),
+            (spell_gbs(bus), "strong"),
+            f"{graph.type_intra}, {graph.type_inter}",
+            str(graph.cross_nic or ""),
+            _order(graph),
+        ])  # fmt: skip
+    fields = (
+        Field("graph"), Field("pattern", drop=3), Field("channels", right=True),
+        Field("GB/s inside", right=True, drop=1), Field("to NICs", right=True), Field("in all", right=True),
+        Field("types"), Field("crossNic", right=True, drop=4), Field("first channel", least=16, drop=2),
+    )  # fmt: skip
+    if rows:
+        draw_grid(page, fields, rows)
+
+
+def _order(graph: PredictedGraph) -> str:
+    return " ".join(label.removeprefix("GPU/") for label in graph.orders[0]) if graph.orders else ""
+
+
+def draw_paths(page: Page, made: Prediction) -> None:
+    """How many pairs are joined by which type: a matrix for few GPUs is `topo show`'s to draw."""
+    gpus = [label for label in made.paths if label.startswith("GPU/")]
+    for title, kind in (("GPU to GPU", "GPU/"), ("GPU to NIC", "NET/")):
+        counted = Counter(
+            (made.paths[a][b][2], made.paths[a][b][1])
+            for a in gpus
+            for b in made.paths[a]
+            if b != a and b.startswith(kind)
+        )
+        words: list[Part] = [
+            page.text((word, "nvlink" if word.startswith("NV") else "close" if word in ("PIX", "PXB") else "remote"),
+                      f" {spell_gbs(gbs)} GB/s ×{count}")
+            for (word, gbs), count in sorted(counted.items(), key=lambda item: (-item[1], item[0]))
+        ]  # fmt: skip
+        if words:
+            page.add_items(page.text("  ", (f"{title}  ", "dim")), words)
+
+
+def draw_choices(page: Page, made: Prediction) -> None:
+    """For each collective the ranges of sizes in which NCCL keeps to one algorithm and protocol."""
+    for collective in BY_SIZE:
+        mine = [choice for choice in made.choices if choice.collective == collective]
+        if not mine or (collective != "AllReduce" and not page.style.verbose):
+            continue
+        page.blank()
+        page.add("  ", (collective, "strong"), ("  what NCCL would run, its own estimate at the upper size", "dim"))
+        rows: list[list[Part]] = []
+        for run in ranges_of(mine):
+            last = run[-1]
+            sizes = spell_bytes(run[0].bytes) + (f" - {spell_bytes(last.bytes)}" if len(run) > 1 else "")
+            rows.append(
+                [sizes, last.algorithm, last.protocol, spell_us(last.time_us), (spell_gbs(last.busbw_gbs), "strong")]
+            )
+        draw_grid(page, (Field("bytes"), Field("algorithm"), Field("protocol"), Field("time", right=True),
+                         Field("busbw GB/s", right=True)), rows)  # fmt: skip
+
+
+def ranges_of(choices: Sequence[Choice]) -> list[list[Choice]]:
+    """Neighbouring sizes with one algorithm and protocol."""
+    return [list(run) for _, run in groupby(choices, key=lambda choice: (choice.algorithm, choice.protocol))]
+
+
+def draw_tuning(page: Page, made: Prediction) -> None:
+    """The tuning table: latency and algorithm bandwidth of each combination in use."""
+    rows: list[list[Part]] = [
+        [collective, algorithm, protocol, f"{latency:.1f}", spell_gbs(gbs)]
+        for collective, algorithms in made.tuning.items()
+        for algorithm, protocols in algorithms.items()
+        for protocol, (latency, gbs) in protocols.items()
+        if gbs > 0
+    ]
+    if rows:
+        page.blank()
+        page.add(
+            "  ", ("tuning table", "strong"), ("  algorithm bandwidth; busbw = it × 2(n-1)/n for AllReduce", "dim")
+        )
+        draw_grid(page, (Field("collective"), Field("algorithm"), Field("protocol"), Field("us", right=True),
+                         Field("GB/s", right=True)), rows)  # fmt: skip
+
+
+def draw_terms(page: Page, made: Prediction) -> None:
+    """Each term of the derivation with the sentence or formula that gives it."""
+    if not made.terms:
+        return
+    page.blank()
+    page.add("  ", ("how it follows", "strong"))
+    wide = max(len(term.name) for term in made.terms)
+    least = max(len(term.value) for term in made.terms)
+    for term in made.terms:
+        head = page.text("  ", (term.name.ljust(min(wide, 28)), "name"), "  ", term.value.rjust(min(least, 16)), "  ")
+        page.add(head, (term.formula, "dim"))
+
+
+def draw_assumed(page: Page, assumed: Iterable[str]) -> None:
+    """What the evidence did not hold and was taken as built."""
+    for number, sentence in enumerate(assumed):
+        if not number:
+            page.blank()
+        page.add("  ", ("assumed: ", "doubtful"), sentence)
+
+
+def prediction_json(made: Prediction) -> dict[str, Any]:
+    """The published shape of `topo predict --format json`."""
+    counts = made.channels
+    return {
+        "nccl_version": made.version,
+        "nodes": made.nodes,
+        "ranks": made.ranks,
+        "nccl_nodes": made.nccl_nodes,
+        "accepted": made.accepted,
+        "why": made.why,
+        "line": made.line or None,
+        "system": {"max_bw": made.max_bw, "total_bw": made.total_bw},
+        "paths": {a: {b: list(path) for b, path in row.items()} for a, row in made.paths.items()},
+        "graphs": [
+            {
+                "pattern": graph.pattern,
+                "cross_nic": graph.cross_nic,
+                "channels": graph.channels,
+                "bw_intra": graph.bw_intra,
+                "bw_inter": graph.bw_inter,
+                "type_intra": graph.type_intra,
+                "type_inter": graph.type_inter,
+                "same_channels": graph.same_channels,
+                "orders": [list(order) for order in graph.orders],
+            }
+            for graph in made.graphs
+        ],
+        "channels": None
+        if counts is None
+        else {
+            "coll": counts.coll,
+            "collnet": counts.collnet,
+            "nvls": counts.nvls,
+            "p2p": counts.p2p,
+            "p2p_per_peer": counts.p2p_per_peer,
+        },
+        "tuning": {
+            collective: {
+                algorithm: {protocol: list(entry) for protocol, entry in protocols.items()}
+                for algorithm, protocols in algorithms.items()
+            }
+            for collective, algorithms in made.tuning.items()
+        },
+        "choices": [
+            {
+                "collective": choice.collective,
+                "bytes": choice.bytes,
+                "algorithm": choice.algorithm,
+                "protocol": choice.protocol,
+                "time_us": choice.time_us,
+                "busbw_gbs": choice.busbw_gbs,
+            }
+            for choice in made.choices
+        ],
+        "terms": [{"name": term.name, "value": term.value, "formula": term.formula} for term in made.terms],
+    }

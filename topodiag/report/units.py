@@ -1,0 +1,25 @@
+"""Sizes and times as people write them beside bandwidths in GB/s (1e9 bytes per second)."""
+
+from __future__ import annotations
+
+_STEPS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
+
+
+def spell_bytes(count: int) -> str:
+    """`8 B`, `64 KiB`, `1.5 GiB`: powers of two, as nccl-tests steps through them."""
+    for unit, size in _STEPS:
+        if count >= size:
+            return f"{count / size:.4g} {unit}"
+    return f"{count} B"
+
+
+def spell_us(time_us: float) -> str:
+    """`12.3 us`, `4.56 ms`, `1.2 s`."""
+    if time_us < 1000:
+        return f"{time_us:.3g} us"
+    return f"{time_us / 1000:.3g} ms" if time_us < 1e6 else f"{time_us / 1e6:.3g} s"
+
+
+def spell_gbs(gbs: float) -> str:
+    """GB/s to what matters: `370.8`, `45`, `0.12`."""
+    return f"{gbs:.3g}" if abs(gbs) < 1 else f"{gbs:.1f}".removesuffix(".0")
