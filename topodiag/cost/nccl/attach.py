@@ -1,0 +1,249 @@
+"""From a topology file to the tree that NCCL builds its graph from: ranks put on GPUs, the unused cut off, hosts joined.
+
+Every rank keeps its own GPU and all NICs, and the trees of the ranks are joined in rank order (NCCL 2.22 on: ncclTopoFuseXml,
+src/graph/xml.cc); up to 2.21 every rank finds all GPUs of its host in one tree. What detection on a running machine
+would fill in gets the values that NCCL falls back to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from topodiag.cost.nccl.graph import RejectedError
+from topodiag.cost.nccl.numbers import c_int
+from topodiag.model.nccl_tree import Element
+
+MAX_DEPTH = 256
+"""NCCL_TOPO_XML_MAX_NODES (src/graph/topo.h): no chain of elements can be longer than all elements of a file."""
+MAX_ELEMENTS = 1024 * 16
+
+_NESTING = {
+    "system": frozenset({"cpu"}),
+    "cpu": frozenset({"pci", "nic"}),
+    "pci": frozenset({"pci", "gpu", "nic", "pcilink"}),
+    "gpu": frozenset({"nvlink", "c2c"}),
+    "nic": frozenset({"net"}),
+}
+"""Which elements NCCL's reader knows below which (src/graph/xml.cc, ncclTopoXmlLoad*); others it ignores."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostTree:
+    """A host's tree, and the communicator's ranks on it by bus id as in the file.
+
+    `ranks` None: every GPU of the file takes part, ranks 0, 1, ... in the order of the file (after those of the hosts before).
+    `host` tells hosts apart where several form one NVLink domain.
+    """
+
+    tree: Element
+    ranks: Mapping[str, int] | None = None
+    host: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Branch:
+    """An element of the joined tree: attributes by name (the first of a name counts), children, line in the file."""
+
+    tag: str
+    attributes: dict[str, str]
+    children: list[Branch] = field(default_factory=list)
+    line: int = 0
+    nics: bool = False
+    """Whether a net is below."""
+
+    def required(self, name: str) -> str:
+        """An attribute that NCCL cannot do without. Raises RejectedError in its words (xmlGetAttrStr, src/graph/xml.h)."""
+        value = self.attributes.get(name)
+        if value is None:
+            raise RejectedError(f"Attribute {name} of node {self.tag} not found", self.line)
+        return value
+
+    def number(self, name: str) -> int:
+        return c_int(self.required(name))
+
+    def number_or(self, name: str, default: int) -> int:
+        value = self.attributes.get(name)
+        return default if value is None else c_int(value)
+
+    def first(self, tag: str) -> Branch | None:
+        return next((child for child in self.children if child.tag == tag), None)
+
+
+def joined_tree(hosts: Sequence[HostTree], minor: int) -> Branch:
+    """The system element that NCCL 2.`minor` builds its graph from.
+
+    Raises RejectedError where the tree has no GPU that takes part, or is deeper than NCCL's reader allows.
+    """
+    system: Branch | None = None
+    first_rank = 0
+    views: list[tuple[int, Branch]] = []
+    for host in hosts:
+        root = _readable(host.tree, host.host, minor)
+        ranks = _ranks(root, host.ranks, first_rank)
+        first_rank = max([first_rank, *(rank + 1 for rank in ranks.values())])
+        if host.ranks is None:
+            first_rank = max(first_rank, sum(1 for _ in _gpus(root)))
+        _number_nets(root)
+        views += _views(root, ranks, minor)
+    for _, view in sorted(views, key=lambda pair: pair[0]):
+        system = view if system is None else _fuse(system, view)
+    if system is None:
+        raise RejectedError("no GPU of the communicator in the topology")
+    return system
+
+
+def count_gpus(tree: Element) -> int:
+    """GPUs of a file, which all take part where no ranks are named; two with one bus id count as two."""
+    return sum(1 for element in tree.walk() if element.tag == "gpu")
+
+
+def _readable(tree: Element, host: int, minor: int) -> Branch:
+    """A copy without what NCCL's reader ignores. The tree may start above `system`."""
+    top = next((element for element in tree.walk() if element.tag == "system"), None)
+    if top is None:
+        raise RejectedError("no system element in the topology")
+    nesting = dict(_NESTING)
+    if minor < 22:
+        nesting["pci"] -= {"pcilink"}
+    if minor < 19:
+        nesting["gpu"] -= {"c2c"}
+    root = Branch("system", dict(reversed(top.attributes)), line=top.line)
+    stack = [(top, root, 1)]
+    count = 0
+    while stack:
+        element, branch, depth = stack.pop()
+        known = nesting.get(element.tag, frozenset())
+        for child in element.children:
+            if child.tag not in known:
+                continue
+            count += 1
+            if depth >= MAX_DEPTH or count > MAX_ELEMENTS:
+                raise RejectedError(f"Error : XML parser is limited to {MAX_DEPTH} nodes", child.line)
+            copy = Branch(child.tag, dict(reversed(child.attributes)), line=child.line)
+            copy.attributes.pop("keep", None)
+            if child.tag == "cpu" and minor >= 21:
+                copy.attributes["host_hash"] = f"{host + 1:#x}"
+            branch.children.append(copy)
+            stack.append((child, copy, depth + 1))
+    return root
+
+
+def _walk(root: Branch) -> Iterator[Branch]:
+    stack = [root]
+    while stack:
+        branch = stack.pop()
+        yield branch
+        stack.extend(reversed(branch.children))
+
+
+def _gpus(root: Branch) -> Iterator[tuple[str | None, Branch]]:
+    """GPUs with the bus id of their PCI function, in the order of the file."""
+    for branch in _walk(root):
+        if branch.tag == "pci":
+            for child in branch.children:
+                if child.tag == "gpu":
+                    yield branch.attributes.get("busid"), child
+
+
+def _ranks(root: Branch, given: Mapping[str, int] | None, first_rank: int) -> dict[Branch, int]:
+    """Ranks by gpu element. NCCL looks a GPU up by its bus id and finds the first of that id: a second one is lost."""
+    seen: set[str] = set()
+    ranks: dict[Branch, int] = {}
+    wanted = None if given is None else {busid.lower(): rank for busid, rank in given.items()}
+    for position, (busid, gpu) in enumerate(_gpus(root)):
+        key = None if busid is None else busid.lower()
+        if key in seen:
+            continue
+        if key is not None:
+            seen.add(key)
+        rank = first_rank + position if wanted is None else wanted.get(key or "")
+        gpu.attributes.pop("rank", None)
+        if rank is not None and gpu.number_or("dev", rank) != -1:
+            ranks[gpu] = rank
+    return ranks
+
+
+def _number_nets(root: Branch) -> None:
+    """The net plugin numbers its devices; a file without numbers lists them in that order."""
+    position = 0
+    for branch in _walk(root):
+        if branch.tag == "net":
+            branch.attributes.setdefault("dev", str(position))
+            position += 1
+
+
+def _views(root: Branch, ranks: Mapping[Branch, int], minor: int) -> list[tuple[int, Branch]]:
+    """What each rank sees: its own GPU filled in and all NICs; up to 2.21 one view with all GPUs."""
+    groups = [list(ranks)] if minor < 22 and ranks else [[gpu] for gpu in ranks]
+    views = []
+    for group in groups:
+        view, _ = _trimmed(root, {gpu: ranks[gpu] for gpu in group}, minor)
+        if view is not None:
+            views.append((min(ranks[gpu] for gpu in group), view))
+    return views
+
+
+def _trimmed(branch: Branch, ranks: Mapping[Branch, int], minor: int) -> tuple[Branch | None, bool]:
+    """A copy of what is kept, and whether one of the ranks' GPUs is in it (ncclTopoTrimXml, src/graph/xml.cc).
+
+    Up to 2.21 everything goes that nothing kept is below; from 2.22 on only pci and cpu, from 2.27 on nic too.
+    """
+    tag = branch.tag
+    if tag == "net":
+        return branch, False
+    if tag == "gpu":
+        if branch in ranks:
+            return _filled_gpu(branch, ranks[branch]), True
+        return (branch if minor >= 22 else None), False
+    children = []
+    mine = keep = False
+    for child in branch.children:
+        if child.tag == "pcilink":
+            children.append(child)
+            continue
+        copy, has_gpu = _trimmed(child, ranks, minor)
+        if copy is None:
+            continue
+        children.append(copy)
+        mine = mine or has_gpu
+        keep = keep or has_gpu or copy.nics or copy.tag == "net"
+    if not keep and (tag in ("pci", "cpu") or (tag == "nic" and not 22 <= minor <= 26)):
+        return None, False
+    attributes = branch.attributes
+    if mine and tag == "pci":
+        attributes = {**attributes}
+        for name in ("link_speed", "link_width"):
+            attributes.setdefault(name, "")
+        if any(child in ranks for child in branch.children):
+            attributes.setdefault("class", "0x03")
+    nics = any(child.nics or child.tag == "net" for child in children)
+    return Branch(tag, attributes, children, branch.line, nics), mine
+
+
+def _filled_gpu(gpu: Branch, rank: int) -> Branch:
+    attributes = {**gpu.attributes, "rank": str(rank)}
+    attributes.setdefault("dev", str(rank))
+    attributes.setdefault("gdr", "1")
+    children = []
+    for child in gpu.children:
+        if child.tag == "nvlink" and "tclass" not in child.attributes:
+            child = Branch(child.tag, {**child.attributes, "tclass": "0x068000"}, [], child.line)
+        children.append(child)
+    return Branch("gpu", attributes, children, gpu.line)
+
+
+def _fuse(into: Branch, other: Branch) -> Branch:
+    """Children with the same tag and attributes are one, others are added at the end."""
+    known: dict[tuple[str, frozenset[tuple[str, str]]], Branch] = {}
+    for child in into.children:
+        known.setdefault((child.tag, frozenset(child.attributes.items())), child)
+    for child in other.children:
+        key = (child.tag, frozenset(child.attributes.items()))
+        twin = known.get(key)
+        if twin is None:
+            into.children.append(child)
+            known[key] = child
+        elif child.children:
+            _fuse(twin, child)
+    return into

@@ -1,0 +1,94 @@
+"""Numbers as NCCL reads them out of attributes: C's strtol and strtof, 32-bit integers, single precision.
+
+Every result is bounded, whatever the text: C clamps and wraps, so does this.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from functools import lru_cache
+
+_HEX = re.compile(r"[ \t\n\v\f\r]*([+-]?)(?:0[xX])?([0-9a-fA-F]*)")
+_ANY = re.compile(r"[ \t\n\v\f\r]*([+-]?)(0[xX][0-9a-fA-F]+|[0-9]+)")
+_FLOAT = re.compile(r"[ \t\n\v\f\r]*([+-]?[0-9]*\.?[0-9]*(?:[eE][+-]?[0-9]{1,4})?)")
+_LONG = 1 << 63
+_DIGITS = 24
+"""More significant digits than any 64-bit number has, in any base."""
+_GREATEST = 3.4028234663852886e38
+_SINGLE = struct.Struct("f")
+
+
+def _clamped(sign: str, digits: str, base: int) -> int:
+    digits = digits.lstrip("0")
+    if len(digits) > _DIGITS:
+        value = _LONG
+    else:
+        value = int(digits, base) if digits else 0
+    return max(-_LONG, -value) if sign == "-" else min(_LONG - 1, value)
+
+
+def c_long(text: str) -> int:
+    """strtol(text, NULL, 0): a leading 0x is hexadecimal, a leading 0 octal, anything else after it is ignored."""
+    match = _ANY.match(text)
+    if not match:
+        return 0
+    sign, digits = match[1], match[2]
+    if digits[1:2] in ("x", "X"):
+        return _clamped(sign, digits[2:], 16)
+    if digits[0] == "0":
+        octal = re.match(r"[0-7]*", digits)
+        return _clamped(sign, octal[0] if octal else "", 8)
+    return _clamped(sign, digits, 10)
+
+
+def wrap32(value: int) -> int:
+    """A value as a 32-bit int keeps it."""
+    return (value + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+def c_int(text: str) -> int:
+    """An attribute as xmlGetAttrInt reads it (src/graph/xml.h)."""
+    return wrap32(c_long(text))
+
+
+def c_hex(text: str) -> int:
+    """strtoull(text, NULL, 16), as guid and host_hash are read: 64 bits, unsigned."""
+    match = _HEX.match(text)
+    if not match:
+        return 0
+    digits = match[2].lstrip("0")
+    value = (
+        min((1 << 64) - 1, int(digits, 16)) if digits and len(digits) <= _DIGITS else ((1 << 64) - 1 if digits else 0)
+    )
+    return (-value if match[1] == "-" else value) % (1 << 64)
+
+
+def bus_id(text: str) -> int:
+    """`0000:1b:00.0` as NCCL packs it (busIdToInt64, src/misc/utils.cc): at most 16 hex digits, `:` and `.` left out."""
+    digits = ""
+    for character in text:
+        if character in ".:":
+            continue
+        if character not in "0123456789abcdefABCDEF" or len(digits) == 16:
+            break
+        digits += character
+    return min(_LONG - 1, int(digits, 16)) if digits else 0
+
+
+@lru_cache(maxsize=4096)
+def single(value: float) -> float:
+    """A number rounded to single precision, in which NCCL keeps every bandwidth."""
+    if not -_GREATEST <= value <= _GREATEST:
+        return _GREATEST if value > 0 else -_GREATEST if value < 0 else 0.0
+    rounded: float = _SINGLE.unpack(_SINGLE.pack(value))[0]
+    return rounded
+
+
+def c_float(text: str) -> float:
+    """strtof(text, NULL) in single precision; 0 for what is no plain number."""
+    match = _FLOAT.match(text)
+    try:
+        return single(float(match[1])) if match else 0.0
+    except ValueError:
+        return 0.0
