@@ -90,7 +90,10 @@ def named_by_pci(gpu: Gpu, pci: dict[str, PciDevice]) -> Gpu:
     if gpu.name.known or function is None or function.device.value is None:
         return gpu
     spec = catalog.gpu_by_pci_device(function.device.value)
-    return gpu if spec is None else replace(gpu, name=Fact(spec.name, function.device.origin))
+    if spec is None or gpu.sm.get(spec.sm) != spec.sm:
+        # A topology file may pair any id with any capability: two that contradict each other name no product.
+        return gpu
+    return replace(gpu, name=Fact(spec.name, function.device.origin))
 
 
 def pci_devices(draft: NodeDraft, apart: Apart) -> dict[str, PciDevice]:
