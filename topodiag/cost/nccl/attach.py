@@ -1,8 +1,9 @@
-"""From a topology file to the tree that NCCL builds its graph from: ranks put on GPUs, the unused cut off, hosts joined.
+"""From a topology file to the tree that NCCL builds its graph from: ranks on GPUs, the unused cut off, hosts joined.
 
-Every rank keeps its own GPU and all NICs, and the trees of the ranks are joined in rank order (NCCL 2.22 on: ncclTopoFuseXml,
-src/graph/xml.cc); up to 2.21 every rank finds all GPUs of its host in one tree. What detection on a running machine
-would fill in gets the values that NCCL falls back to.
+Every rank keeps its own GPU and all NICs, and the trees of the ranks are joined in rank order (NCCL 2.22 on:
+ncclTopoFuseXml, src/graph/xml.cc), so that GPUs without a NIC beside them come in the order of ranks. Up to 2.21 every
+rank finds all GPUs of its host in one tree; so does a file of which nobody said who runs on it, as a dump is of a
+joined tree. What detection on a running machine would fill in gets the values that NCCL falls back to.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ _NESTING = {
 class HostTree:
     """A host's tree, and the communicator's ranks on it by bus id as in the file.
 
-    `ranks` None: every GPU of the file takes part, ranks 0, 1, ... in the order of the file (after those of the hosts before).
+    `ranks` None: every GPU of the file takes part, with ranks 0, 1, ... in the order of the file (after those of
+    the hosts before).
     `host` tells hosts apart where several form one NVLink domain.
     """
 
@@ -53,7 +55,7 @@ class Branch:
     """Whether a net is below."""
 
     def required(self, name: str) -> str:
-        """An attribute that NCCL cannot do without. Raises RejectedError in its words (xmlGetAttrStr, src/graph/xml.h)."""
+        """An attribute that NCCL cannot do without, or RejectedError in its words (xmlGetAttrStr, src/graph/xml.h)."""
         value = self.attributes.get(name)
         if value is None:
             raise RejectedError(f"Attribute {name} of node {self.tag} not found", self.line)
@@ -85,7 +87,7 @@ def joined_tree(hosts: Sequence[HostTree], minor: int) -> Branch:
         if host.ranks is None:
             first_rank = max(first_rank, sum(1 for _ in _gpus(root)))
         _number_nets(root)
-        views += _views(root, ranks, minor)
+        views += _views(root, ranks, host.ranks is None or minor < 22, minor)
     for _, view in sorted(views, key=lambda pair: pair[0]):
         system = view if system is None else _fuse(system, view)
     if system is None:
@@ -173,9 +175,9 @@ def _number_nets(root: Branch) -> None:
             position += 1
 
 
-def _views(root: Branch, ranks: Mapping[Branch, int], minor: int) -> list[tuple[int, Branch]]:
-    """What each rank sees: its own GPU filled in and all NICs; up to 2.21 one view with all GPUs."""
-    groups = [list(ranks)] if minor < 22 and ranks else [[gpu] for gpu in ranks]
+def _views(root: Branch, ranks: Mapping[Branch, int], whole: bool, minor: int) -> list[tuple[int, Branch]]:
+    """What each rank sees: its own GPU filled in and all NICs; `whole`: one view with all GPUs of the host."""
+    groups = [list(ranks)] if whole and ranks else [[gpu] for gpu in ranks]
     views = []
     for group in groups:
         view, _ = _trimmed(root, {gpu: ranks[gpu] for gpu in group}, minor)

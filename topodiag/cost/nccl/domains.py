@@ -1,4 +1,4 @@
-"""The system of one communicator as one of its ranks sees it: built from host trees, cut to its domain, with final paths.
+"""The system of a communicator as one of its ranks sees it: from host trees, cut to its domain, with final paths.
 
 After initTransportsRank (src/init.cc), ncclTopoTrimSystem (src/graph/paths.cc) and ncclTopoSearchInit
 (src/graph/search.cc): paths are computed once over all GPUs of the host, GPUs that only the network reaches are taken

@@ -1,6 +1,6 @@
 """Broadcom PCIe switches that show themselves as two levels are one: their sub-switches are taken out of the graph.
 
-After ncclTopoFlattenBcmSwitches (src/graph/topo.cc); without it each extra level would look like a hop and a bottleneck.
+After ncclTopoFlattenBcmSwitches (src/graph/topo.cc); else each extra level would look like a hop and a bottleneck.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def c_hex(text: str) -> int:
 
 
 def bus_id(text: str) -> int:
-    """`0000:1b:00.0` as NCCL packs it (busIdToInt64, src/misc/utils.cc): at most 16 hex digits, `:` and `.` left out."""
+    """`0000:1b:00.0` as NCCL packs it (busIdToInt64, src/misc/utils.cc): at most 16 hex digits, no `:` and `.`."""
     digits = ""
     for character in text:
         if character in ".:":

@@ -197,7 +197,7 @@ def _mark_pair(system: System, gpu: Vertex, net: Vertex) -> None:
 
 
 def _use_pxn(system: System, gpu: Vertex, net: Vertex, settings: Settings, policy: str) -> None:
-    """A GPU sends to a NIC over the GPU that is nearest to it, where NVLink leads there and it is faster or avoids CPUs."""
+    """A GPU sends to a NIC over the GPU nearest to it, where NVLink leads there and it is faster or avoids CPUs."""
     proxy_index = local_gpu(system, net.index, policy)
     if proxy_index in (-1, gpu.index):
         return

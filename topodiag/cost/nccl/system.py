@@ -1,7 +1,7 @@
 """The system graph that NCCL builds from the joined tree: vertices, links and their bandwidths, before any path.
 
-After src/graph/topo.cc (ncclTopoGetSystemFromXml) of v2.18 to v2.30. Creation order is kept everywhere: the search breaks
-ties by it.
+After src/graph/topo.cc (ncclTopoGetSystemFromXml) of v2.18 to v2.30. Creation order is kept everywhere: the search
+breaks ties by it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from topodiag.cost.nccl.attach import Branch
 from topodiag.cost.nccl.flatten import flatten
 from topodiag.cost.nccl.graph import Link, RejectedError, System, Vertex
-from topodiag.cost.nccl.numbers import bus_id, c_float, c_hex, c_int, c_long, single, wrap32
+from topodiag.cost.nccl.numbers import bus_id, c_float, c_hex, c_long, single, wrap32
 from topodiag.cost.nccl.versions import path_types
 
 LOC_BW = 5000.0
@@ -130,14 +130,12 @@ class _Builder:
     def connect(self, one: Vertex, other: Vertex, type: int, bw: float) -> None:  # noqa: A002 - as the field of a link
         """Adds bandwidth to a link, made if need be, and keeps the vertex's links in falling order of bandwidth."""
         links = one.links
-        for position, link in enumerate(links):
-            if link.remote is other and link.type == type:
-                break
-        else:
-            if len(links) >= self.max_links:
+        position = next((at for at, link in enumerate(links) if link.remote is other and link.type == type), len(links))
+        if position == len(links):
+            if position >= self.max_links:
                 raise RejectedError(f"Error : too many Topo links (max {self.max_links})", self.line)
-            position, link = len(links), Link(type, other, 0.0)
-            links.append(link)
+            links.append(Link(type, other, 0.0))
+        link = links[position]
         link.bw = single(link.bw + single(bw))
         while position and links[position - 1].bw < link.bw:
             links[position] = links[position - 1]
@@ -196,12 +194,12 @@ class _Builder:
         busid = bus_id(branch.required("busid"))
         node: Vertex | None = None
         if self.minor >= 30:
-            bw = self.link_bandwidth(branch)
+            self.link_bandwidth(branch)
             for gpu in branch.children:
                 if gpu.tag == "gpu":
                     if "rank" not in gpu.attributes:
                         return
-                    self.add_partition(branch, gpu, parent, host, busid, bw)
+                    self.add_partition(branch, gpu, parent, host)
         else:
             first = branch.first("gpu")
             if first is not None:
@@ -239,8 +237,9 @@ class _Builder:
         vertex.gdr = gpu.number("gdr")
         vertex.busid = pci.attributes["busid"]
 
-    def add_partition(self, pci: Branch, gpu: Branch, parent: Vertex, host: int, busid: int, bw: float) -> None:
+    def add_partition(self, pci: Branch, gpu: Branch, parent: Vertex, host: int) -> None:
         """2.30: a GPU is a DEV with the links of the device, and one GPU vertex for each rank on it."""
+        busid = bus_id(pci.required("busid"))
         if busid & MLOPART_BITS:
             raise RejectedError(
                 f"BusId {busid:#x} has non-zero bits in MLOPart mask 0x3, cannot encode MLOPart partition index "
@@ -260,7 +259,7 @@ class _Builder:
             device.sm = gpu.number("sm")
             device.dev = gpu.number("dev")
             device.busid = pci.attributes["busid"]
-            self.join(device, parent, self.types.pix, bw)
+            self.join(device, parent, self.types.pix, self.link_bandwidth(pci))
             for sibling in self.partitions(device.id):
                 if sibling is not device:
                     self.join(device, sibling, self.types.loc, MLOPART_BW)
