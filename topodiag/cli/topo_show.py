@@ -11,7 +11,7 @@ from topodiag.cli.topo_options import style_options
 @click.command()
 @click.argument("file", type=PLACE)
 @style_options
-def show(
+def show(  # noqa: PLR0917 - one parameter per option
     file: str, output: str | None, color: str, ascii_only: bool, width: int | None, quiet: bool, verbose: int
 ) -> None:
     """Draw the tree of a topology: NUMA nodes, switches, GPUs, NICs, and the path between every two of them."""

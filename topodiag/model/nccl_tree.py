@@ -9,8 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from topodiag.model.provenance import Origin
+
+if TYPE_CHECKING:
+    from topodiag.model.node import Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,10 @@ class NcclFile:
     refusals: tuple[Refusal, ...] = ()
     notes: tuple[Refusal, ...] = ()
     origin: Origin | None = None
+    asked: tuple[int, ...] = ()
+    """The versions for which the file is meant, where somebody said so; () are all."""
+    against: Node | None = None
+    """The machine that the file is said to be of, by another source: a bundle, a log, another file."""
 
     def refusal(self, minor: int) -> Refusal | None:
         """Why NCCL 2.`minor` refuses the file, the first reason that it meets; None when its parser takes it."""

@@ -1,0 +1,176 @@
+"""A topology tree made fit to be given to NCCL as NCCL_TOPO_FILE: of one node, without what belongs to one run only.
+
+A dump is written after ranks were merged: it carries ranks, and the hash of the host and boot, and in a multi-node
+NVLink domain (MNNVL) the trees of all its hosts. Used as it is, the ranks are overwritten or trimmed, and foreign hosts
+stay in the way (src/graph/xml.cc and topo.cc, v2.28). Limits are those of src/graph/xml.h by version.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from topodiag.model.nccl_tree import Element
+
+RUN_ONLY = {
+    "cpu": frozenset({"host_hash"}),
+    "pci": frozenset({"keep"}),
+    "gpu": frozenset({"rank", "keep"}),
+    "nic": frozenset({"keep"}),
+    "net": frozenset({"keep"}),
+}
+"""Attributes that NCCL sets for one run. `keep` would hold a device that is not there in the search."""
+
+SINCE = {"gin": 29, "rma": 30, "net": 29, "rail": 30, "plane": 30, "mlopart": 30}
+"""Attributes of newer versions: older ones keep and ignore them, but they count among the 16."""
+
+CHILDREN = {
+    "system": {"cpu"},
+    "cpu": {"pci", "nic"},
+    "pci": {"pci", "gpu", "nic", "pcilink"},
+    "gpu": {"nvlink", "c2c"},
+    "nic": {"net"},
+}
+MAX_ATTRIBUTES = 16
+NVSWITCH_CLASS = "0x068000"
+
+
+class UnfitError(ValueError):
+    """A tree that cannot be made fit for a version; the message is for the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    """The tree, and what was done to it, one sentence each."""
+
+    tree: Element
+    done: tuple[str, ...] = ()
+
+
+def max_elements(minor: int) -> int:
+    """Elements that a topology file may have: MAX_NODES 1024 up to 2.20, NCCL_TOPO_XML_MAX_NODES 256 from 2.21 on."""
+    return 1024 if minor <= 20 else 256
+
+
+def max_children(minor: int) -> int:
+    """MAX_SUBS: 32 up to 2.20, 128 up to 2.28, then 640."""
+    return 32 if minor <= 20 else 128 if minor <= 28 else 640
+
+
+def hosts_of(tree: Element) -> list[str]:
+    """The distinct hosts of a tree by their hash, in the order of the file; one "" when it names none."""
+    return list(dict.fromkeys(cpu.get("host_hash") or "" for cpu in tree.having("cpu"))) or [""]
+
+
+def clean(tree: Element, minor: int, host: str | None = None) -> Cleaned:
+    """The tree of one node fit for NCCL 2.`minor`. `host` is a host_hash; None takes the first.
+
+    Raises UnfitError when it stays beyond the limits of that version, or has no GPU.
+    """
+    done: list[str] = []
+    hosts = hosts_of(tree)
+    if len(hosts) > 1:
+        if host is not None and host not in hosts:
+            raise UnfitError(f"no host {host} in this file; there are {', '.join(hosts)}")
+        wanted = host if host is not None else hosts[0]
+        tree = replace(tree, children=tuple(c for c in tree.children if (c.get("host_hash") or "") == wanted))
+        done.append(f"cut host {wanted or 'without hash'} out of a dump of {len(hosts)} hosts")
+    made = _bare(tree, minor)
+    if not any(element.tag == "gpu" for element in made.walk()):
+        raise UnfitError("there is no GPU in it")
+    lost = sorted(_dropped(tree, made))
+    if lost:
+        done.append(f"left out what belongs to one run or another version: {', '.join(lost)}")
+    made = _numbered(made, done)
+    if _count(made) > max_elements(minor):
+        made = _merged_switches(made, done)
+    if (count := _count(made)) > max_elements(minor):
+        raise UnfitError(f"it has {count} elements, and NCCL 2.{minor} takes {max_elements(minor)}")
+    crowded = next((e for e in made.walk() if len(e.children) > max_children(minor)), None)
+    if crowded is not None:
+        where = crowded.get("busid") or crowded.get("numaid") or ""
+        limit = max_children(minor)
+        raise UnfitError(f"<{crowded.tag}> {where} has {len(crowded.children)} children, and NCCL takes {limit}")
+    return Cleaned(made, tuple(done))
+
+
+def _bare(element: Element, minor: int, tag: str = "system") -> Element:
+    """Only what NCCL knows, without what belongs to one run, and without branches that lead to no GPU and no NIC."""
+    gone = RUN_ONLY.get(tag, frozenset())
+    kept: dict[str, str] = {}
+    for name, value in element.attributes:
+        if name and name not in gone and SINCE.get(name, 0) <= minor:
+            kept.setdefault(name, value)
+    attributes = list(kept.items())[:MAX_ATTRIBUTES]
+    if tag == "system" and element.get("version") != "1":
+        attributes = [("version", "1"), *((n, v) for n, v in attributes if n != "version")]
+    children = tuple(_bare(child, minor, child.tag) for child in element.children if child.tag in CHILDREN.get(tag, ()))
+    return Element(tag, tuple(attributes), tuple(child for child in children if _leads(child)))
+
+
+def _leads(element: Element) -> bool:
+    """Whether a branch holds a GPU or a NIC: NCCL trims the others anyway."""
+    if element.tag in ("cpu", "pci", "nic"):
+        return any(below.tag in ("gpu", "net") for below in element.walk())
+    return True
+
+
+def _dropped(before: Element, after: Element) -> set[str]:
+    def names(tree: Element) -> set[str]:
+        return {name for element in tree.walk() for name, _ in element.attributes if name}
+
+    return names(before) - names(after)
+
+
+def _numbered(tree: Element, done: list[str]) -> Element:
+    """Numbers of GPUs and NETs are those of one node: 0, 1, 2, ... Hosts cut out of a larger dump carry others."""
+    nets = [net for net in tree.walk() if net.tag == "net"]
+    given = [net.get("dev") for net in nets]
+    wanted = [str(number) for number in range(len(nets))]
+    if sorted(map(str, given)) == sorted(wanted) or not all(dev and re.fullmatch(r"[0-9]{1,6}", dev) for dev in given):
+        return tree
+    order = sorted(range(len(nets)), key=lambda place: int(given[place] or 0))
+    numbers = {id(nets[place]): str(rank) for rank, place in enumerate(order)}
+    done.append("numbered the NICs from 0")
+
+    def renumbered(element: Element) -> Element:
+        children = tuple(renumbered(child) for child in element.children)
+        if id(element) in numbers:
+            pairs = ((name, numbers[id(element)] if name == "dev" else value) for name, value in element.attributes)
+            return Element(element.tag, tuple(pairs), children)
+        return replace(element, children=children)
+
+    return renumbered(tree)
+
+
+def _count(tree: Element) -> int:
+    return sum(1 for _ in tree.walk())
+
+
+def _merged_switches(tree: Element, done: list[str]) -> Element:
+    """One <nvlink> per GPU to all NVSwitches: to NCCL they are one switch anyway."""
+    done.append("joined each GPU's NVLinks to NVSwitches in one element, to stay within the limit of elements")
+
+    def joined(element: Element) -> Element:
+        children = tuple(joined(child) for child in element.children)
+        if element.tag == "gpu":
+            children = tuple(_joined_links(children))
+        return replace(element, children=children)
+
+    return joined(tree)
+
+
+def _joined_links(children: Iterable[Element]) -> Iterable[Element]:
+    switched: list[Element] = []
+    for child in children:
+        if child.tag == "nvlink" and (child.get("tclass") or NVSWITCH_CLASS) == NVSWITCH_CLASS:
+            switched.append(child)
+        else:
+            yield child
+    total = sum(
+        int(link.get("count") or 0) for link in switched if re.fullmatch(r"[0-9]{1,4}", link.get("count") or "")
+    )
+    if switched:
+        target = switched[0].get("target") or ""
+        yield Element("nvlink", (("target", target), ("count", str(total)), ("tclass", NVSWITCH_CLASS)))
