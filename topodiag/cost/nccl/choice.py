@@ -24,7 +24,7 @@ NVLS_RANKS = 32
 """NCCL_MAX_NVLS_ARITY."""
 
 LARGE_BYTES = 16 << 30
-"""A size at which latency does not count any more: half a second at 32 GB/s."""
+"""The largest size that nccl-tests is usually run with: latency is a hundredth or less on a few nodes."""
 
 _Cell = tuple[str, str, float, float]
 """Algorithm, protocol, latency in us, algorithm bandwidth in GB/s."""
