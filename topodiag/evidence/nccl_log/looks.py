@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from topodiag.evidence.flight_recorder import looks_like_flight
 from topodiag.evidence.nccl_log.streams import GZIP_MAGIC, ZSTD_MAGIC, Reading, text_of
+from topodiag.evidence.registry import recognise
 
 HEAD_BYTES = 1 << 16
 
@@ -32,20 +33,28 @@ _PICKLE = re.compile(rb"\x80[\x02-\x05]")
 _SCAN = "scan --from"
 _TEXTS = (
     (
-        re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--[^>]*-->\s*)*<(?:system|graphs)\b"),
-        "an NCCL topology or graph file",
-        "",
+        re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--[^>]*-->\s*)*<system\b"),
+        "an NCCL topology file",
+        "topo show",
     ),
-    (re.compile(rb"\s*(?:<\?xml[^\0]{0,300})?<nvidia_smi_log"), "`nvidia-smi -q -x` output", _SCAN),
-    (
-        re.compile(rb"\| NVIDIA-SMI |=+NVSMI LOG=+|^[ \t]*(?:\x1b\[4m)?[ \t]*GPU0[ \t]+GPU1[ \t]", re.M),
-        "nvidia-smi output",
-        _SCAN,
-    ),
+    (re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--[^>]*-->\s*)*<graphs\b"), "an NCCL graph file", ""),
     (re.compile(rb"^(?:# )?nThread \d+ nGpus \d+|^#[ \t]+size[ \t]+count[ \t]+type\b", re.M), "nccl-tests output", ""),
-    (re.compile(rb"^CA '[^'\n]*'$|^hca_id:\s|^\w+ port \d+ ==> ", re.M), "output of an InfiniBand tool", _SCAN),
-    (re.compile(rb"^[0-9a-f:]{5,13}\.[0-7] [A-Z][\w ]*(?:\[[0-9a-f]{4}\])?: ", re.M), "lspci output", _SCAN),
+    (re.compile(rb"^(?:[\w \"]{1,40},){1,30}\w{0,20}bus_?bw", re.M), "a table of benchmark results", ""),
+    (re.compile(rb"\s*\{\s*\"schema\":[^{}\[\]]{0,200}\"tool\": \"topodiag-probe\b"), "the manifest of a bundle", ""),
+    (re.compile(rb"\s*\{\s*\"schema_version\":"), "a result of topodiag (--format json)", ""),
 )
+_KINDS = (
+    ("nvidia-smi", "nvidia-smi output"),
+    ("ib", "output of an InfiniBand tool"),
+    ("rdma", "output of an InfiniBand tool"),
+    ("lspci", "lspci output"),
+    ("ethtool", "ethtool output"),
+    ("kernel-log", "a kernel log"),
+    ("systemctl", "systemctl output"),
+    ("sys-", "a capture of /sys"),
+    ("nvml", "a capture of topodiag"),
+)
+"""Kinds of evidence of a node by the start of their names in evidence/registry.py."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +106,20 @@ def wrong_file(head: bytes, coding: tuple[str, ...] = ()) -> tuple[str, str]:
     for pattern, what, command in _TEXTS:
         if pattern.search(head):
             return what, command
+    for kind in recognise(head.decode("utf-8", "replace")):
+        for start, what in _KINDS:
+            if kind.startswith(start):
+                return what, _SCAN
     if not head.strip():
         return "blank", ""
+    if head.lstrip()[:1] in (b"{", b"["):
+        return "JSON", ""
     return "", ""
+
+
+def is_bundle(manifest: bytes) -> bool:
+    """Whether the first bytes of a folder's manifest.json are those of a bundle, whose files are no logs."""
+    return b'"topodiag-probe' in manifest[:4096]
 
 
 def _packed(head: bytes) -> str:

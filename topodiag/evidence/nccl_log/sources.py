@@ -12,7 +12,8 @@ import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from topodiag.evidence.nccl_log.looks import HEAD_BYTES, Looks, looks, wrong_file
+from topodiag.evidence.bundle import MANIFEST
+from topodiag.evidence.nccl_log.looks import HEAD_BYTES, Looks, is_bundle, looks, wrong_file
 from topodiag.model.errors import InputError
 
 CHUNK_BYTES = 32 << 20
@@ -143,6 +144,16 @@ def _walk(folder: str, found: _Found) -> None:
             folders.clear()
             continue
         seen.add((status.st_dev, status.st_ino))
+        if _holds_bundle(here, names):
+            what = "a bundle of topodiag"
+            if here == folder:
+                found.refused.append(
+                    InputError(here, f"is no NCCL log: it is {what}", hint=f"topodiag scan --from {here}")
+                )
+            else:
+                found.skip(what, here)
+            folders.clear()
+            continue
         for hidden in [name for name in folders if name.startswith(".")]:
             # Snapshots of a filer, .git: copies of the same logs, or none.
             folders.remove(hidden)
@@ -150,6 +161,16 @@ def _walk(folder: str, found: _Found) -> None:
         folders.sort()
         for name in sorted(names):
             _take(os.path.join(here, name), found, named=False)
+
+
+def _holds_bundle(folder: str, names: Sequence[str]) -> bool:
+    if MANIFEST not in names:
+        return False
+    try:
+        with open(os.path.join(folder, MANIFEST), "rb") as stream:
+            return is_bundle(stream.read(HEAD_BYTES))
+    except OSError:
+        return False
 
 
 def _take(path: str, found: _Found, *, named: bool) -> None:
