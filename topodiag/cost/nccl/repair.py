@@ -1,0 +1,312 @@
+"""What a sick topology would be if it were like its own healthy parts: the repairs that its siblings ask for.
+
+NCCL believes the tree. A GPU whose NVLinks did not come up, a slot that trained to few lanes, a NIC that the firmware
+shows at another place make it search on a machine that is not the one that was bought; often a topology file is
+enough to get most of it back until the hardware is mended. Only a clear majority of siblings speaks; where they do not
+agree nothing is repaired.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from topodiag.model.nccl_tree import Element
+
+SWITCH = "switch"
+"""All NVSwitches as one target: to NCCL they are one vertex."""
+
+LEAST_SIBLINGS = 2
+"""Healthy siblings that must agree before another one is made like them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """One repair: what is repaired in words, and what still wants attention."""
+
+    words: str
+    attention: str
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    tree: Element
+    repairs: tuple[Repair, ...] = ()
+
+
+def repair(tree: Element) -> Repaired:
+    """The tree with every repair that its siblings ask for, in the order NVLinks, lanes and speeds, places of NICs."""
+    repairs: list[Repair] = []
+    for step in (_nvlinks, _reverse_links, _pcie, _places):
+        tree, made = step(tree)
+        repairs.extend(made)
+    return Repaired(tree, tuple(repairs))
+
+
+def _edit(tree: Element, change: Mapping[str, Callable[[Element], Element]]) -> Element:
+    """The tree with the `<pci>` of these bus ids changed."""
+    children = tuple(_edit(child, change) for child in tree.children)
+    made = tree if children == tree.children else replace(tree, children=children)
+    edit = change.get(_bus(made)) if made.tag == "pci" else None
+    return edit(made) if edit is not None else made
+
+
+def _bus(element: Element) -> str:
+    return (element.get("busid") or "").lower()
+
+
+def _gpu_functions(tree: Element) -> list[Element]:
+    return [element for element in tree.walk() if element.tag == "pci" and element.having("gpu")]
+
+
+def _label(pci: Element) -> str:
+    gpu = next(iter(pci.having("gpu")), None)
+    if gpu is not None:
+        return f"GPU{gpu.get('dev')}" if gpu.get("dev") else f"the GPU at {_bus(pci)}"
+    nets = [net.get("name") or "?" for nic in pci.having("nic") for net in nic.having("net")]
+    return ", ".join(nets) or f"the switch {_bus(pci)}"
+
+
+def _count(link: Element) -> int:
+    text = link.get("count") or ""
+    return int(text) if re.fullmatch(r"[0-9]{1,4}", text) else 0
+
+
+def _links(pci: Element) -> tuple[Element, ...]:
+    return tuple(link for gpu in pci.having("gpu") for link in gpu.having("nvlink"))
+
+
+def _is_switched(link: Element) -> bool:
+    tclass = link.get("tclass") or "0x068000"
+    return not tclass.startswith(("0x03", "0x068001"))
+
+
+def _clear_majority(values: Iterable[int]) -> int | None:
+    """What most siblings have: more than half of them, and at least LEAST_SIBLINGS."""
+    tally = Counter(values)
+    if not tally:
+        return None
+    value, count = tally.most_common(1)[0]
+    return value if count >= LEAST_SIBLINGS and count * 2 > tally.total() else None
+
+
+def _nvlinks(tree: Element) -> tuple[Element, list[Repair]]:
+    """GPUs of an NVSwitch machine with fewer links than their siblings get those of a sibling."""
+    gpus = _gpu_functions(tree)
+    totals = {_bus(pci): sum(_count(link) for link in _links(pci) if _is_switched(link)) for pci in gpus}
+    direct = any(_count(link) and not _is_switched(link) for pci in gpus for link in _links(pci))
+    usual = _clear_majority(totals.values())
+    if not usual or direct:
+        return tree, []
+    model = next(pci for pci in gpus if totals[_bus(pci)] == usual)
+    change: dict[str, Callable[[Element], Element]] = {}
+    repairs = []
+    for pci in gpus:
+        have = totals[_bus(pci)]
+        if have < usual:
+            change[_bus(pci)] = lambda element: _with_links(element, _links(model))
+            words = f"{_label(pci)}: {have} NVLinks to NVSwitches restored to {usual}, as its siblings have"
+            repairs.append(
+                Repair(words, f"NVLinks of {_label(pci)} are down: nvidia-smi nvlink -s, Fabric Manager's log")
+            )
+    return _edit(tree, change), repairs
+
+
+def _with_links(pci: Element, links: tuple[Element, ...]) -> Element:
+    def gpu_of(gpu: Element) -> Element:
+        rest = tuple(child for child in gpu.children if child.tag != "nvlink")
+        return replace(gpu, children=(*links, *rest))
+
+    return replace(pci, children=tuple(gpu_of(child) if child.tag == "gpu" else child for child in pci.children))
+
+
+def _reverse_links(tree: Element) -> tuple[Element, list[Repair]]:
+    """A direct link that only one end names, or that the ends count differently: both ends get the greater count.
+    NCCL refuses a link without its reverse (`Failed to find reverse path`)."""
+    gpus = {_bus(pci): pci for pci in _gpu_functions(tree)}
+    counts: Counter[tuple[str, str]] = Counter()
+    for bus, pci in gpus.items():
+        for link in _links(pci):
+            target = (link.get("target") or "").lower()
+            if not _is_switched(link) and target in gpus and target != bus:
+                counts[bus, target] += _count(link)
+    wanted: dict[str, dict[str, int]] = {}
+    repairs = []
+    for (bus, target), count in sorted(counts.items()):
+        back = counts.get((target, bus), 0)
+        if back < count:
+            wanted.setdefault(target, {})[bus] = count
+            pair = f"{_label(gpus[target])} to {_label(gpus[bus])}"
+            repairs.append(Repair(f"{pair}: {back} NVLinks made {count}, as the other end counts", f"NVLinks {pair}"))
+    change = {bus: _adder(links) for bus, links in wanted.items()}
+    return _edit(tree, change), repairs
+
+
+def _adder(links: Mapping[str, int]) -> Callable[[Element], Element]:
+    def edit(pci: Element) -> Element:
+        kept = [link for link in _links(pci) if (link.get("target") or "").lower() not in links]
+        new = [
+            Element("nvlink", (("target", target), ("count", str(count)), ("tclass", "0x030200")))
+            for target, count in links.items()
+        ]
+        return _with_links(pci, (*kept, *new))
+
+    return edit
+
+
+def _pcie(tree: Element) -> tuple[Element, list[Repair]]:
+    """Functions with fewer lanes or a lower speed than most of their kind: GPUs, switches above GPUs, equal NICs."""
+    change: dict[str, Callable[[Element], Element]] = {}
+    repairs = []
+    for kind in _kinds(tree).values():
+        for name, words in (("link_width", "lanes"), ("link_speed", "speed")):
+            values = [pci.get(name) or "" for pci in kind]
+            usual = _usual_text(values)
+            if usual is None:
+                continue
+            for pci, value in zip(kind, values, strict=True):
+                if value == usual or _rank(value) >= _rank(usual):
+                    continue
+                edit = change.get(_bus(pci))
+                change[_bus(pci)] = _setter(name, usual, edit)
+                was = f"{value or 'no'} {words}" if name == "link_width" else f"{value or 'no speed'}"
+                attention = f"the PCIe link of {_label(pci)} trained low: reseat, or look at the slot"
+                repairs.append(Repair(f"{_label(pci)}: {was} made {usual}, as its siblings have", attention))
+    return _edit(tree, change), repairs
+
+
+def _setter(name: str, value: str, before: Callable[[Element], Element] | None) -> Callable[[Element], Element]:
+    def edit(element: Element) -> Element:
+        made = before(element) if before is not None else element
+        there = any(key == name for key, _ in made.attributes)
+        pairs = tuple((key, value if key == name else old) for key, old in made.attributes)
+        return replace(made, attributes=pairs if there else (*pairs, (name, value)))
+
+    return edit
+
+
+def _usual_text(values: list[str]) -> str | None:
+    tally = Counter(values)
+    value, count = tally.most_common(1)[0]
+    return value if value and count >= LEAST_SIBLINGS and count * 2 > tally.total() else None
+
+
+def _rank(text: str) -> float:
+    match = re.match(r"[0-9]{1,4}(?:\.[0-9])?", text)
+    return float(match[0]) if match else 0.0
+
+
+def _kinds(tree: Element) -> dict[tuple[str, ...], list[Element]]:
+    """Functions that should be alike: GPUs of one sm, NICs of one speed, switches above GPUs by their height."""
+    kinds: dict[tuple[str, ...], list[Element]] = {}
+
+    def walk(element: Element) -> int:
+        """Fill `kinds`; the height of the nearest GPU below, 0 for a GPU itself, -1 without."""
+        below = [walk(child) for child in element.children]
+        if element.tag != "pci":
+            return max(below, default=-1)
+        gpu = next(iter(element.having("gpu")), None)
+        nets = [net for nic in element.having("nic") for net in nic.having("net")]
+        if gpu is not None:
+            kinds.setdefault(("gpu", gpu.get("sm") or ""), []).append(element)
+            return 0
+        if nets:
+            kinds.setdefault(("nic", nets[0].get("speed") or "", element.get("device") or ""), []).append(element)
+            return -1
+        height = max((each for each in below if each >= 0), default=-1)
+        if height < 0:
+            return -1
+        kinds.setdefault(("switch", str(height), element.get("device") or ""), []).append(element)
+        return height + 1
+
+    walk(tree)
+    return kinds
+
+
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    """What hangs below a processor by one root: its GPUs and NICs."""
+
+    root: Element
+    cpu: str
+    gpus: int
+    nics: tuple[Element, ...]
+
+
+def _branches(tree: Element) -> Iterator[_Branch]:
+    for cpu in tree.having("cpu"):
+        for root in cpu.having("pci"):
+            gpus = sum(element.tag == "gpu" for element in root.walk())
+            nics = tuple(element for element in root.walk() if element.tag == "pci" and element.having("nic"))
+            yield _Branch(root, cpu.get("numaid") or "", gpus, nics)
+
+
+def _speed(nic: Element) -> str:
+    net = next((net for each in nic.having("nic") for net in each.having("net")), None)
+    return (net.get("speed") or "") if net is not None else ""
+
+
+def _places(tree: Element) -> tuple[Element, list[Repair]]:
+    """A NIC away from the GPUs, where one branch of GPUs lacks the NIC that all the others have: it goes there."""
+    branches = list(_branches(tree))
+    with_gpus = [branch for branch in branches if branch.gpus]
+    usual_gpus = _clear_majority(branch.gpus for branch in with_gpus)
+    alike = [branch for branch in with_gpus if branch.gpus == usual_gpus]
+    if len(alike) <= LEAST_SIBLINGS:
+        return tree, []
+    speeds = Counter(_speed(nic) for branch in alike for nic in branch.nics)
+    for speed in speeds:
+        counts = [sum(_speed(nic) == speed for nic in branch.nics) for branch in alike]
+        usual = _clear_majority(counts)
+        if not usual:
+            continue
+        poor = [branch for branch, count in zip(alike, counts, strict=True) if count == usual - 1]
+        stray = [nic for branch in branches if not branch.gpus for nic in branch.nics if _speed(nic) == speed]
+        if len(poor) != 1 or len(stray) != 1:
+            continue  # which NIC belongs where cannot be told
+        model = next(branch for branch, count in zip(alike, counts, strict=True) if count == usual)
+        moved = _moved(tree, stray[0], poor[0], model, speed)
+        if moved is not None:
+            near = next(pci for pci in poor[0].root.walk() if pci.tag == "pci" and pci.having("gpu"))
+            words = f"{_label(stray[0])}: put beside {_label(near)}, where the other GPUs have theirs"
+            what = f"{_label(stray[0])} sits in another slot than its siblings, or the firmware shows it there"
+            return moved, [Repair(words, what)]
+    return tree, []
+
+
+def _moved(tree: Element, nic: Element, to: _Branch, model: _Branch, speed: str) -> Element | None:
+    """The tree with a NIC at the height below the root at which the model's NIC of that speed hangs."""
+    depth = _depth(model.root, next(each for each in model.nics if _speed(each) == speed))
+    parent = to.root
+    for _ in range(depth - 1):
+        parent = next(
+            (child for child in parent.having("pci") if not child.having("gpu") and not child.having("nic")), parent
+        )
+    if parent.having("gpu") or parent.having("nic"):
+        return None
+    gone = _bus(nic)
+
+    def without(element: Element) -> Element | None:
+        if element.tag == "pci" and _bus(element) == gone:
+            return None
+        children = tuple(made for child in element.children if (made := without(child)) is not None)
+        emptied = element.tag == "pci" and element.children and not children
+        return None if emptied else replace(element, children=children)
+
+    bare = without(tree)
+    return (
+        _edit(bare, {_bus(parent): lambda element: replace(element, children=(*element.children, nic))})
+        if bare
+        else None
+    )
+
+
+def _depth(root: Element, wanted: Element) -> int:
+    """Steps from a root down to an element, 0 for the root itself."""
+    if root is wanted:
+        return 0
+    return min(
+        (1 + _depth(child, wanted) for child in root.having("pci") if any(e is wanted for e in child.walk())), default=0
+    )
