@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 
 from topodiag.cost.nccl.graph import RejectedError
 from topodiag.cost.nccl.numbers import c_int
+from topodiag.hardware.catalog import gpu_by_pci_device
 from topodiag.model.nccl_tree import Element
 
 MAX_DEPTH = 256
 """NCCL_TOPO_XML_MAX_NODES (src/graph/topo.h): no chain of elements can be longer than all elements of a file."""
 MAX_ELEMENTS = 1024 * 16
+_NVIDIA = 0x10DE
 
 _NESTING = {
     "system": frozenset({"cpu"}),
@@ -219,6 +221,9 @@ def _trimmed(branch: Branch, ranks: Mapping[Branch, int], minor: int) -> tuple[B
             attributes.setdefault(name, "")
         if any(child in ranks for child in branch.children):
             attributes.setdefault("class", "0x03")
+            _fill_sm(attributes, children)
+    elif mine and tag == "cpu":
+        attributes = _filled_cpu(attributes, children)
     nics = any(child.nics or child.tag == "net" for child in children)
     return Branch(tag, attributes, children, branch.line, nics), mine
 
@@ -233,6 +238,27 @@ def _filled_gpu(gpu: Branch, rank: int) -> Branch:
             child = Branch(child.tag, {**child.attributes, "tclass": "0x068000"}, [], child.line)
         children.append(child)
     return Branch("gpu", attributes, children, gpu.line)
+
+
+def _fill_sm(pci: Mapping[str, str], children: Sequence[Branch]) -> None:
+    """A running NCCL asks the driver for a GPU's compute capability; from a file its PCI ids tell it, if known."""
+    for gpu in children:
+        if gpu.tag == "gpu" and "rank" in gpu.attributes and "sm" not in gpu.attributes:
+            spec = gpu_by_pci_device(c_int(pci.get("device", ""))) if c_int(pci.get("vendor", "")) == _NVIDIA else None
+            if spec is not None:
+                gpu.attributes["sm"] = str(spec.sm)
+
+
+def _filled_cpu(attributes: Mapping[str, str], children: Sequence[Branch]) -> dict[str, str]:
+    """A running NCCL asks the CPU; here C2C means Arm, anything else is taken for x86 of AMD, Intel for today's."""
+    filled = dict(attributes)
+    superchip = any(branch.tag == "c2c" for child in children for branch in _walk(child))
+    filled.setdefault("arch", "arm64" if superchip else "x86_64")
+    if filled["arch"].startswith("x86_64"):
+        filled.setdefault("vendor", "AuthenticAMD")
+        filled.setdefault("familyid", "6")
+        filled.setdefault("modelid", "143")
+    return filled
 
 
 def _fuse(into: Branch, other: Branch) -> Branch:

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topodiag.cost.nccl.attach import HostTree, joined_tree
+from topodiag.cost.nccl.bandwidths import LOC_BW
 from topodiag.cost.nccl.graph import RejectedError, System, Vertex
 from topodiag.cost.nccl.numbers import single
 from topodiag.cost.nccl.paths import path_table
 from topodiag.cost.nccl.reach import compute_paths
 from topodiag.cost.nccl.settings import Settings
-from topodiag.cost.nccl.system import LOC_BW, build_graph
+from topodiag.cost.nccl.system import build_graph
 from topodiag.cost.nccl.versions import path_types
 
 __all__ = ["HostTree", "build_system", "domains", "path_table"]
@@ -33,6 +34,9 @@ def build_system(hosts: Sequence[HostTree], *, minor: int, settings: Settings, n
     compute_paths(system, settings)
     if _trim(system, me):
         compute_paths(system, settings)
+    if system.inter and not system.nets and minor >= 29:
+        # 2.29 on looks for a NIC even where the search ends without a channel (ncclTopoCompute, src/graph/search.cc)
+        raise RejectedError("Could not find any local path from gpu 0 to net.")
     _set_bandwidths(system)
     return system
 

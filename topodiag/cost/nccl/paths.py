@@ -38,10 +38,6 @@ def set_paths(system: System, settings: Settings) -> None:
             search(system, base, first.setdefault(base.id, base.index), settings, reverse)
 
 
-def path_type_names(system: System) -> tuple[str, ...]:
-    return path_types(system.minor).names
-
-
 def path_table(system: System) -> Mapping[str, Mapping[str, tuple[int, float, str]]]:
     """From every GPU and NET to all that has a path table, as NCCL_DEBUG_SUBSYS=GRAPH prints it: hops, GB/s, type."""
     names = path_types(system.minor).names
@@ -79,8 +75,10 @@ def _way_back(
         return back
     if path.links:
         return path.links[0]
+    # up to 2.21 a GPU has a link to itself, of which nothing else comes
+    links = len(remote.links) + (remote.kind == "GPU" and system.minor <= 21)
     raise RejectedError(
-        f"Failed to find reverse path from remNode {_NUMBERS[remote.kind]}/{remote.id:x} nlinks {len(remote.links)} "
+        f"Failed to find reverse path from remNode {_NUMBERS[remote.kind]}/{remote.id:x} nlinks {links} "
         f"to node {_NUMBERS[node.kind]}/{node.id:x}"
     )
 

@@ -6,14 +6,13 @@ GPUDirect are taken as working where they are supported: only NCCL's own rules a
 
 from __future__ import annotations
 
+from topodiag.cost.nccl.bandwidths import ARM, INTEL, X86, ZHAOXIN, is_amd
 from topodiag.cost.nccl.graph import Path, RejectedError, System, Vertex
 from topodiag.cost.nccl.nearest import local_cpu, local_gpu, nearest, row
 from topodiag.cost.nccl.paths import set_paths
 from topodiag.cost.nccl.settings import Settings
-from topodiag.cost.nccl.system import INTEL, ZHAOXIN, is_amd
 from topodiag.cost.nccl.versions import path_types
 
-_X86, _ARM = 1, 3
 _AMPERE = 80
 
 
@@ -24,8 +23,8 @@ def compute_paths(system: System, settings: Settings) -> None:
     for target in range(len(system.gpus)):
         _divert_unreachable(system, target, level)
         _mark_network_only(system, target, level, settings)
-    if system.minor >= 30:
-        _mark_c2c_30(system)
+    if system.minor >= 29:
+        _mark_c2c_nearest(system)
     elif system.minor >= 27:
         _mark_c2c(system)
     policy = settings.values.get("NCCL_NETDEVS_POLICY", "")
@@ -57,7 +56,7 @@ def p2p_level(system: System, settings: Settings) -> int:
     if system.minor >= 23:
         devices = len(system.nodes["DEV"]) if system.minor >= 30 else len(system.gpus)
         return types.sys if is_amd(cpu) and devices <= 2 else types.pxb
-    if cpu.arch == _ARM or (cpu.arch == _X86 and cpu.vendor in (INTEL, ZHAOXIN)):
+    if cpu.arch == ARM or (cpu.arch == X86 and cpu.vendor in (INTEL, ZHAOXIN)):
         return types.pxb
     return types.sys
 
@@ -174,14 +173,14 @@ def _intermediate(system: System, path: Path) -> bool:
 
 
 def _mark_c2c(system: System) -> None:
-    """2.27 on: a NIC below the CPU of a GPU with C2C is reached over C2C (P2C)."""
+    """2.27 and 2.28: a NIC below the CPU of a GPU with C2C is reached over C2C (P2C)."""
     for net in system.nets:
         for gpu in system.gpus:
             _mark_pair(system, gpu, net)
 
 
-def _mark_c2c_30(system: System) -> None:
-    """2.30: only for the NICs nearest to the GPU; for others PXN is better."""
+def _mark_c2c_nearest(system: System) -> None:
+    """2.29 on: only for the NICs nearest to the GPU; for others PXN is better."""
     for gpu in system.gpus:
         for index in nearest(system, gpu, "NET")[0]:
             _mark_pair(system, gpu, system.nets[index])

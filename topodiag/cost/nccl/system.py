@@ -7,86 +7,30 @@ breaks ties by it.
 from __future__ import annotations
 
 from topodiag.cost.nccl.attach import Branch
+from topodiag.cost.nccl.bandwidths import (
+    INTEL,
+    LOC_BW,
+    MLOPART_BW,
+    X86,
+    ZHAOXIN,
+    cpu_arch,
+    cpu_bandwidth,
+    cpu_model,
+    cpu_vendor,
+    device_id,
+    link_bandwidth,
+    nvlink_bandwidth,
+    pci_class,
+)
 from topodiag.cost.nccl.flatten import flatten
 from topodiag.cost.nccl.graph import Link, RejectedError, System, Vertex
-from topodiag.cost.nccl.numbers import bus_id, c_float, c_hex, c_long, single, wrap32
+from topodiag.cost.nccl.numbers import bus_id, c_float, c_hex, single, wrap32
 from topodiag.cost.nccl.versions import path_types
 
-LOC_BW = 5000.0
-MLOPART_BW = 2618.0
-"""GB/s inside a GPU, and between the two partitions of one (src/graph/topo.h)."""
 MASK = (1 << 56) - 1
 MLOPART_BITS = 3
 """Low bits of a bus id that name a partition of a GPU (NCCL_TOPO_MLOPART_MASK, 2.30)."""
-
-_X86, _POWER, _ARM = 1, 2, 3
-INTEL, AMD, ZHAOXIN = 1, 2, 3
-_ARCHES = (("x86_64", _X86), ("arm64", _ARM), ("ppc64", _POWER))
-_VENDORS = (("GenuineIntel", INTEL), ("AuthenticAMD", AMD), ("CentaurHauls", ZHAOXIN), ("  Shanghai  ", ZHAOXIN))
-_CLASSES = (
-    ("0x060400", "PCI"),
-    ("0x080100", "PCI"),
-    ("0x068000", "NVS"),
-    ("0x068001", "CPU"),
-    ("0x03", "GPU"),
-    ("0x02", "NIC"),
-)
-_SPEEDS = (
-    ("2.5 GT/s", 15),
-    ("5 GT/s", 30),
-    ("8 GT/s", 60),
-    ("16 GT/s", 120),
-    ("32 GT/s", 240),
-    ("5.0 GT/s PCIe", 30),
-    ("8.0 GT/s PCIe", 60),
-    ("16.0 GT/s PCIe", 120),
-    ("32.0 GT/s PCIe", 240),
-    ("64.0 GT/s PCIe", 480),
-)
-"""100 Mb/s per lane, by what link_speed starts with (kvDictPciGen)."""
-_UNKNOWN_SPEED = 60
-_DEFAULT_LANES = 16
 _DEFAULT_NET_MBPS = 10000
-
-
-def nvlink_bandwidth(sm: int, minor: int) -> float:
-    """Effective GB/s of one NVLink in one direction, by compute capability (ncclTopoNVLinkBw, src/graph/topo.h)."""
-    if sm >= 100 and minor >= 25:
-        return single(40.1 if minor >= 27 else 40.0)
-    if sm >= 90:
-        return single(20.6 if minor >= 20 else 20.0)
-    if sm == 86:
-        return 12.0
-    return 18.0 if 60 <= sm < 70 else 20.0
-
-
-def cpu_bandwidth(cpu: Vertex, minor: int) -> float:
-    """GB/s between two CPUs of a host, as the first of them says (ncclTopoGetInterCpuBw, src/graph/topo.cc)."""
-    if cpu.arch == _POWER:
-        return 32.0
-    if cpu.arch == _ARM:
-        return 6.0
-    if cpu.arch == _X86 and cpu.vendor == INTEL:
-        return {4: 40.0, 3: 22.0, 2: 10.0}.get(cpu.model, 6.0)
-    if cpu.arch == _X86 and cpu.vendor == AMD:
-        return 16.0 if minor >= 19 else LOC_BW
-    if cpu.arch == _X86 and cpu.vendor == ZHAOXIN:
-        return 9.0 if cpu.model == 1 else 6.0
-    return LOC_BW
-
-
-def is_amd(cpu: Vertex) -> bool:
-    """Whether it is an x86 CPU of AMD."""
-    return cpu.arch == _X86 and cpu.vendor == AMD
-
-
-def _lookup(text: str, table: tuple[tuple[str, int], ...], default: int) -> int:
-    """By what a text starts with, the first in the table (kvConvertToInt, src/graph/xml.h)."""
-    return next((value for prefix, value in table if text.startswith(prefix)), default)
-
-
-def _pci_class(text: str) -> str:
-    return next((kind for prefix, kind in _CLASSES if text.startswith(prefix)), "PCI")
 
 
 def build_graph(tree: Branch, *, minor: int, nranks: int) -> System:
@@ -161,12 +105,12 @@ class _Builder:
         host = self.system_id(branch)
         cpu = self.create("CPU", (host << 56) + (numa & MASK))
         cpu.affinity = branch.attributes.get("affinity", "")
-        cpu.arch = _lookup(branch.required("arch"), _ARCHES, 0)
+        cpu.arch = cpu_arch(branch.required("arch"))
         cpu.model = cpu.vendor = -1
-        if cpu.arch == _X86:
-            cpu.vendor = _lookup(branch.required("vendor"), _VENDORS, 0)
+        if cpu.arch == X86:
+            cpu.vendor = cpu_vendor(branch.required("vendor"))
             if cpu.vendor in (INTEL, ZHAOXIN):
-                cpu.model = self.cpu_model(branch, cpu.vendor)
+                cpu.model = cpu_model(branch, cpu.vendor, self.minor)
         for child in branch.children:
             if child.tag == "pci":
                 self.add_pci(child, cpu, host)
@@ -177,24 +121,14 @@ class _Builder:
                     self.join(cpu, nic, self.types.pix, LOC_BW)
                 self.add_nets(child, nic, host)
 
-    def cpu_model(self, branch: Branch, vendor: int) -> int:
-        family, model = branch.number("familyid"), branch.number("modelid")
-        if vendor == ZHAOXIN:
-            return 1 if family == 7 and model == 0x5B else -1
-        if family != 6 or model < 0x55:
-            return 1
-        if self.minor < 26 or model < 0x8F:
-            return 2
-        return 4 if model >= 0xCF else 3
-
     def add_pci(self, branch: Branch, parent: Vertex, host: int) -> None:
         """ncclTopoAddPci: a vertex for the function, its children first, then its link to the parent."""
         self.line = branch.line
-        kind = _pci_class(branch.required("class"))
+        kind = pci_class(branch.required("class"))
         busid = bus_id(branch.required("busid"))
         node: Vertex | None = None
         if self.minor >= 30:
-            self.link_bandwidth(branch)
+            link_bandwidth(branch)
             for gpu in branch.children:
                 if gpu.tag == "gpu":
                     if "rank" not in gpu.attributes:
@@ -217,18 +151,13 @@ class _Builder:
             self.add_nets(nic, vertex, host)
         elif kind == "PCI":
             node = self.create("PCI", (host << 56) + (busid & MASK))
-            node.device = _device(branch)
+            node.device = device_id(branch)
             for child in branch.children:
                 if child.tag != "pcilink":
                     self.add_pci(child, node, host)
         if node is not None:
             self.line = branch.line
-            self.join(node, parent, self.types.pix, self.link_bandwidth(branch))
-
-    def link_bandwidth(self, branch: Branch) -> float:
-        width = branch.number("link_width") or _DEFAULT_LANES
-        speed = _lookup(branch.required("link_speed"), _SPEEDS, _UNKNOWN_SPEED)
-        return wrap32(width * speed) / 80.0
+            self.join(node, parent, self.types.pix, link_bandwidth(branch))
 
     def fill_gpu(self, vertex: Vertex, gpu: Branch, pci: Branch) -> None:
         vertex.sm = gpu.number("sm")
@@ -255,11 +184,11 @@ class _Builder:
         device = self.by_id.get(("DEV", (host << 56) + (busid & MASK)))
         if device is None:
             device = self.create("DEV", (host << 56) + (busid & MASK))
-            device.device = _device(pci)
+            device.device = device_id(pci)
             device.sm = gpu.number("sm")
             device.dev = gpu.number("dev")
             device.busid = pci.attributes["busid"]
-            self.join(device, parent, self.types.pix, self.link_bandwidth(pci))
+            self.join(device, parent, self.types.pix, link_bandwidth(pci))
             for sibling in self.partitions(device.id):
                 if sibling is not device:
                     self.join(device, sibling, self.types.loc, MLOPART_BW)
@@ -362,7 +291,7 @@ class _Builder:
         if device is None:
             return
         count = nvlink.number("count")
-        target = _pci_class(nvlink.required("tclass"))
+        target = pci_class(nvlink.required("tclass"))
         bw = single(count * nvlink_bandwidth(device.sm, self.minor))
         siblings = len(self.partitions(device.id)) if self.minor >= 30 else 1
         nvl = self.types.nvl
@@ -418,16 +347,6 @@ class _Builder:
 
 
 _OWNERS = (("NET", "net", 1), ("GIN", "gin", 0), ("RMA", "rma", 0))
-
-
-def _device(branch: Branch) -> int:
-    """The four PCI ids of a function as one number (ncclTopoAddPci)."""
-    total = 0
-    for name, shift in (("vendor", 48), ("device", 32), ("subsystem_vendor", 16), ("subsystem_device", 0)):
-        text = branch.attributes.get(name)
-        if text is not None:
-            total += c_long(text) << shift
-    return total % (1 << 64)
 
 
 def _local_cpu(vertex: Vertex) -> Vertex | None:
