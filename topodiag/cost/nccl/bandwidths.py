@@ -94,7 +94,7 @@ def cpu_vendor(text: str) -> int:
 
 
 def cpu_model(branch: Branch, vendor: int, minor: int) -> int:
-    """Intel 1 Broadwell or older, 2 Skylake, 3 Sapphire Rapids, 4 Emerald Rapids or newer; Zhaoxin 1 YongFeng; else -1."""
+    """Intel 1 Broadwell or older, 2 Skylake, 3 Sapphire Rapids, 4 Emerald Rapids or later; Zhaoxin 1 YongFeng; -1."""
     family, model = branch.number("familyid"), branch.number("modelid")
     if vendor == ZHAOXIN:
         return 1 if family == 7 and model == 0x5B else -1

@@ -27,6 +27,8 @@ from topodiag.cost.nccl.graph import Link, RejectedError, System, Vertex
 from topodiag.cost.nccl.numbers import bus_id, c_float, c_hex, single, wrap32
 from topodiag.cost.nccl.versions import path_types
 
+__all__ = ["MASK", "MLOPART_BITS", "build_graph", "nvlink_bandwidth"]
+
 MASK = (1 << 56) - 1
 MLOPART_BITS = 3
 """Low bits of a bus id that name a partition of a GPU (NCCL_TOPO_MLOPART_MASK, 2.30)."""
