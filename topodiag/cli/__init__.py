@@ -14,6 +14,7 @@ from topodiag.version import __version__
 _COMMANDS = {
     "scan": ("scan:scan", "Diagnose this node, or captured evidence."),
     "topo": ("topo:topo", "See what NCCL sees: check, predict, change and draw topology files."),
+    "emit": ("emit:emit", "Write what applies a fix: topology files, nccl.conf, pictures."),
     "logs": ("logs:logs", "Rebuild a job from its NCCL logs, and diagnose its communication."),
     "env": ("env:env", "Print the debug settings for the next run."),
     "explain": ("explain:explain", "Say what a check finds, why it matters and how to fix it."),

@@ -1,0 +1,24 @@
+"""`topodiag emit`: artefacts that apply a fix, one module each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import click
+
+from topodiag.cli import LazyGroup
+
+
+class _Emit(LazyGroup):
+    places: ClassVar[Mapping[str, tuple[str, str]]] = {
+        "nccl-topo": ("emit_nccl_topo:nccl_topo", "An NCCL_TOPO_FILE: clean, for a virtual machine, or as a repair."),
+        "nccl-conf": ("emit_nccl_conf:nccl_conf", "An nccl.conf with the settings that follow from findings."),
+        "dot": ("emit_picture:dot", "A picture of the node for Graphviz."),
+        "svg": ("emit_picture:svg", "A picture of the node: sockets, switches, GPUs, NICs, NVLinks; sick links red."),
+    }
+
+
+@click.group(cls=_Emit)
+def emit() -> None:
+    """Write what applies a fix. Every file is read back and judged before it is written."""
