@@ -159,6 +159,13 @@ def test_ll128_needs_equal_gpus_until_2_30() -> None:
         assert (entry(mixed, "AllReduce", "Ring", "LL128")[1] > 0) is on
 
 
+def test_ll128_is_off_for_two_hoppers_under_cuda_11_8() -> None:
+    pair = replace(h100(28), nranks=2, local_ranks=(2,))
+    for cuda, on in ((11080, False), (12040, True)):
+        assert (entry(replace(pair, cuda=cuda), "AllReduce", "Ring", "LL128")[1] > 0) is on
+        assert entry(replace(pair, cuda=cuda), "AllGather", "Ring", "LL128")[1] > 0
+
+
 def test_nvls_between_nodes_needs_collnet_and_its_tree_more_than_one_node() -> None:
     assert entry(h100(28), "AllReduce", "NVLSTree", "Simple")[1] == 0
     assert entry(h100(28, 2), "AllReduce", "NVLSTree", "Simple")[1] > 0

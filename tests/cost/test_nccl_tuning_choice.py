@@ -57,12 +57,30 @@ def test_rings_come_back_where_what_the_lists_left_may_not_run() -> None:
     assert chosen(replace(shape, minor=24), "AllGather", 1 << 30, NCCL_ALGO="NVLS") is None
 
 
+def test_collnet_joins_eight_ranks_of_a_node_at_most() -> None:
+    """The chain since 2.28, the direct way since 2.23."""
+    for minor, local, algorithm, runs in (
+        (28, 8, "CollNetChain", True),
+        (28, 16, "CollNetChain", False),
+        (27, 16, "CollNetChain", True),
+        (27, 16, "CollNetDirect", False),
+        (22, 16, "CollNetDirect", True),
+    ):
+        shape = h100(minor, 2)
+        collnet = dict.fromkeys((2, 4), shape.graphs[0])
+        shape = replace(
+            shape, nranks=2 * local, local_ranks=(local,) * 2, collnet=True, graphs={**shape.graphs, **collnet}
+        )
+        assert (chosen(shape, "AllReduce", 1 << 30, NCCL_ALGO=algorithm) == (algorithm, "Simple")) is runs
+
+
 def test_nothing_is_chosen_where_nothing_can_run() -> None:
     shape = h100(28)
     assert chosen(shape, "AllReduce", 1024, NCCL_ALGO="PAT") is None
     assert chosen(shape, "AllReduce", 1024, NCCL_ALGO="no such") is None
     assert chosen(shape, "AllToAll", 1024) is None
-    assert chosen(shape, "AllReduce", 0) is None
+    for nbytes in (0, -8, 10**400):
+        assert chosen(shape, "AllReduce", nbytes) is None
 
 
 def test_one_rank_runs_a_ring_that_takes_no_time() -> None:

@@ -26,6 +26,9 @@ NVLS_RANKS = 32
 LARGE_BYTES = 16 << 30
 """The largest size that nccl-tests is usually run with: latency is a hundredth or less on a few nodes."""
 
+MOST_BYTES = 1 << 62
+"""Sizes above are no operation's (NCCL counts bytes in a size_t); they have no choice."""
+
 _Cell = tuple[str, str, float, float]
 """Algorithm, protocol, latency in us, algorithm bandwidth in GB/s."""
 
@@ -68,7 +71,7 @@ def _corrected_sizes(shape: CommShape, algorithm: str) -> int:
 
 def choose(shape: CommShape, table: TuningTable, settings: Settings, collective: str, nbytes: int) -> Choice | None:
     """What NCCL would run, or None where it has nothing to run (a list of NCCL_ALGO or NCCL_PROTO that leaves none or
-    that it refuses, an unknown collective, a size below 1). `nbytes` as `Choice.bytes`."""
+    that it refuses, an unknown collective, no size of an operation). `nbytes` as `Choice.bytes`."""
     return next(iter(sweep(shape, table, settings, collective, (nbytes,))), None)
 
 
@@ -77,7 +80,7 @@ def sweep(
 ) -> tuple[Choice, ...]:
     """The choice for every size that has one, in the order given."""
     cells = _available(shape, table, settings, collective)
-    made = (_fastest(shape, cells, collective, nbytes) for nbytes in sizes if nbytes > 0)
+    made = (_fastest(shape, cells, collective, nbytes) for nbytes in sizes if 0 < nbytes <= MOST_BYTES)
     return tuple(choice for choice in made if choice is not None)
 
 
@@ -89,7 +92,7 @@ def changes(
     cells = _available(shape, table, settings, collective)
     made = [
         choice
-        for nbytes in sorted({nbytes for nbytes in sizes if nbytes > 0})
+        for nbytes in sorted({nbytes for nbytes in sizes if 0 < nbytes <= MOST_BYTES})
         if (choice := _fastest(shape, cells, collective, nbytes)) is not None
     ]
     found = made[:1]

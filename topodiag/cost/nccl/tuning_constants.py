@@ -3,6 +3,10 @@
 Source: src/graph/tuning.cc at the last patch of every minor version, v2.18.6-1 to v2.30.7-1 (from 2.28 on they are
 `ncclTunerConstantsDefaults`, which a tuner plugin may change). A table holds for its version and those after it, up to
 the next key. Latencies in us, as LL, LL128, Simple; bandwidths in GB/s, as one node, two nodes, more nodes.
+
+Earlier patches differ: 2.18.1 (Tree Simple latencies as 2.19's, one LL128 cap for rings and trees), 2.27.3 (LL128 up to
+P2C instead of PXN on Hopper), 2.28.3 and 2.28.7 (NVLSTree 14 us over the network, and 43.1 on Blackwell above two
+nodes; 2.28.3 also Ring LL128 on Blackwell as 2.27), 2.29.2 and 2.29.3 (Ring LL128 on Blackwell 34.5, 34.6, 34.5).
 """
 
 from __future__ import annotations
