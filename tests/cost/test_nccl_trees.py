@@ -145,11 +145,12 @@ def test_2_20_exchanges_on_an_even_number_of_nodes_only() -> None:
 
 
 def test_the_channel_line_aligns_numbers_and_is_cut_where_nccl_cuts_it() -> None:
-    assert channel_line(0, 24, range(8), 8) == "Channel 00/24 : 0 1 2 3 4 5 6 7"
-    assert channel_line(3, 16, (0, 15), 16) == "Channel 03/16 :  0 15"
-    long = channel_line(0, 16, range(64), 64)
+    assert channel_line(0, 24, range(8), 8, 28) == "Channel 00/24 : 0 1 2 3 4 5 6 7"
+    assert channel_line(3, 16, (0, 15), 16, 28) == "Channel 03/16 :  0 15"
+    long = channel_line(0, 16, range(64), 64, 23)
     assert len(long) == 127
     assert long.endswith("...")
+    assert channel_line(0, 2, range(64), 64, 22) == "Channel 00/02 : " + "".join(f" {rank:3d}" for rank in range(20))
 
 
 def test_nvls_heads_are_those_that_every_node_has() -> None:

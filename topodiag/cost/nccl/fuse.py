@@ -28,16 +28,17 @@ class NodeOrders:
     ring_cross_nic: int = 0
 
 
-def orders_of(ranks: Sequence[int], graphs: Mapping[int, SearchGraph], minor: int) -> NodeOrders:
-    """A node's orders in the ranks of the communicator. `graphs` count the node's ranks from 0 in the order of
-    `ranks`, which is ascending."""
+def orders_of(
+    numbers: Mapping[int, int], ranks: Sequence[int], graphs: Mapping[int, SearchGraph], minor: int
+) -> NodeOrders:
+    """A node's orders in the ranks of the communicator. `numbers` maps the ranks that `graphs` speak of to them."""
     ring, tree = graphs[RING_ID], graphs[TREE_ID]
     nvls = graphs.get(NVLS_ID)
-    firsts = [ranks[order[0]] for order in nvls.intra[: nvls.channels]] if nvls is not None else []
+    firsts = [numbers[order[0]] for order in nvls.intra[: nvls.channels]] if nvls is not None else []
     return NodeOrders(
         ranks=tuple(ranks),
-        rings=tuple(tuple(ranks[step] for step in order) for order in ring.intra[: ring.channels]),
-        trees=tuple(tuple(ranks[step] for step in order) for order in tree.intra[: tree.channels]),
+        rings=tuple(tuple(numbers[step] for step in order) for order in ring.intra[: ring.channels]),
+        trees=tuple(tuple(numbers[step] for step in order) for order in tree.intra[: tree.channels]),
         # Up to 2.19 a head that comes twice is a head twice.
         heads=tuple(dict.fromkeys(firsts)) if minor >= 20 else tuple(firsts),
         tree_pattern=tree.pattern,

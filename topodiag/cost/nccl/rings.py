@@ -11,6 +11,8 @@ from topodiag.cost.nccl.fuse import NodeOrders
 
 _LINE = 127
 """Characters of a `Channel` line before NCCL cuts it (src/graph/rings.cc, dumpLine)."""
+_OLD_WIDTH = 20
+"""Ranks of a `Channel` line up to 2.22."""
 
 
 def swaps_channels(node: NodeOrders, index: int, nodes: int, channels: int, *, minor: int, cross_nic: int) -> bool:
@@ -45,8 +47,11 @@ def connect_rings(
     return tuple(rings)
 
 
-def channel_line(channel: int, channels: int, ring: Sequence[int], nranks: int) -> str:
-    """The line `Channel 00/16 :  0  7  6 ...` of rank 0."""
+def channel_line(channel: int, channels: int, ring: Sequence[int], nranks: int, minor: int) -> str:
+    """The line `Channel 00/16 :  0  7  6 ...` of rank 0, cut where NCCL cuts it."""
+    line = f"Channel {channel:02d}/{channels:02d} :"
+    if minor < 23:
+        return line + " " + "".join(f" {rank:3d}" for rank in ring[:_OLD_WIDTH])
     width = len(str(nranks - 1))
-    line = f"Channel {channel:02d}/{channels:02d} :" + "".join(f" {rank:{width}d}" for rank in ring)
+    line += "".join(f" {rank:{width}d}" for rank in ring)
     return line if len(line) <= _LINE else line[: _LINE - 3] + "..."
