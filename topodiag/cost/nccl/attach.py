@@ -18,7 +18,8 @@ from topodiag.model.nccl_tree import Element
 
 MAX_DEPTH = 256
 """NCCL_TOPO_XML_MAX_NODES (src/graph/topo.h): no chain of elements can be longer than all elements of a file."""
-MAX_ELEMENTS = 1024 * 16
+MAX_ELEMENTS = 1024
+"""Elements of a file that any version reads (2.18 to 2.20, MAX_NODES in src/graph/xml.h); from 2.21 on it is 256."""
 _NVIDIA = 0x10DE
 
 _NESTING = {
@@ -123,7 +124,10 @@ def _readable(tree: Element, host: int, minor: int) -> Branch:
                 continue
             count += 1
             if depth >= MAX_DEPTH or count > MAX_ELEMENTS:
-                raise RejectedError(f"Error : XML parser is limited to {MAX_DEPTH} nodes", child.line)
+                raise RejectedError(
+                    f"Error : XML parser is limited to {MAX_ELEMENTS if depth < MAX_DEPTH else MAX_DEPTH} nodes",
+                    child.line,
+                )
             copy = Branch(child.tag, dict(reversed(child.attributes)), line=child.line)
             copy.attributes.pop("keep", None)
             if child.tag == "cpu" and minor >= 21:

@@ -29,10 +29,14 @@ def compute_paths(system: System, settings: Settings) -> None:
         _mark_c2c(system)
     policy = settings.values.get("NCCL_NETDEVS_POLICY", "")
     for net in system.nets:
+        # looked up anew after every change of a path, on which it depends
+        proxy: int | None = None
         for gpu in system.gpus:
-            if not settings.pxn_disable:
-                _use_pxn(system, gpu, net, settings, policy)
-            _divert_without_gdr(system, gpu, net, settings)
+            if proxy is None and not settings.pxn_disable:
+                proxy = local_gpu(system, net.index, policy)
+            changed = proxy is not None and _use_pxn(system, gpu, net, proxy, settings)
+            if _divert_without_gdr(system, gpu, net, settings) or changed:
+                proxy = None
     for net in system.nets:
         net.local_gpu = local_gpu(system, net.index, policy)
 
@@ -195,31 +199,38 @@ def _mark_pair(system: System, gpu: Vertex, net: Vertex) -> None:
         back.type = min(p2c, back.type)
 
 
-def _use_pxn(system: System, gpu: Vertex, net: Vertex, settings: Settings, policy: str) -> None:
-    """A GPU sends to a NIC over the GPU nearest to it, where NVLink leads there and it is faster or avoids CPUs."""
-    proxy_index = local_gpu(system, net.index, policy)
+def _use_pxn(system: System, gpu: Vertex, net: Vertex, proxy_index: int, settings: Settings) -> bool:
+    """A GPU sends to a NIC over the GPU nearest to it, where NVLink leads there and it is faster or avoids CPUs.
+
+    Whether it does.
+    """
     if proxy_index in (-1, gpu.index):
-        return
+        return False
     types = path_types(system.minor)
     proxy = system.gpus[proxy_index]
     there, direct = row(proxy, "NET")[net.index], row(gpu, "NET")[net.index]
     if there.type > (types.p2c if settings.pxn_c2c and system.minor >= 27 else types.pxb):
-        return
+        return False
     if row(proxy, "GPU")[gpu.index].type > types.nvl or proxy.system_id != gpu.system_id:
-        return
+        return False
     if there.bw <= direct.bw and direct.type <= (types.pxn if system.minor >= 27 else types.pxb):
-        return
+        return False
     if system.minor >= 30 and not gdr_possible(system, proxy, net, True, settings):
-        return
+        return False
     _divert(system, gpu, proxy, net)
+    return True
 
 
-def _divert_without_gdr(system: System, gpu: Vertex, net: Vertex, settings: Settings) -> None:
-    """Without GPUDirect RDMA both directions go over the CPU nearest to the GPU; up to 2.20 whatever the path."""
+def _divert_without_gdr(system: System, gpu: Vertex, net: Vertex, settings: Settings) -> bool:
+    """Without GPUDirect RDMA both directions go over the CPU nearest to the GPU; up to 2.20 whatever the path.
+
+    Whether they do.
+    """
     if system.minor >= 21 and row(gpu, "NET")[net.index].type >= path_types(system.minor).phb:
-        return
+        return False
     if gdr_possible(system, gpu, net, False, settings):
-        return
+        return False
     cpu = system.cpus[local_cpu(system, gpu.index)]
     _divert(system, net, cpu, gpu)
     _divert(system, gpu, cpu, net)
+    return True
