@@ -53,14 +53,18 @@ class RefusedError(Exception):
 
 
 def shown(raw: bytes) -> str:
-    """Bytes as a person reads them in one line."""
-    text = raw.decode("utf-8", errors="backslashreplace")
+    """Bytes as a person reads the C string that they are, in one line."""
+    return printable(text_of(raw))
+
+
+def printable(text: str) -> str:
+    """A text with its control characters spelt out."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def text_of(raw: bytes) -> str:
     """Bytes as the C string that NCCL sees, as text."""
-    return raw.partition(b"\0")[0].decode("utf-8", errors="replace")
+    return raw.partition(b"\0")[0].decode("utf-8", errors="backslashreplace")
 
 
 class Lexer:
@@ -96,7 +100,7 @@ class Lexer:
             self._skip_comment(start)
 
     def _rest(self, start: int, raw: bytes, last: int) -> Tag:
-        if not raw and last == ord("/"):
+        if not text_of(raw) and last == ord("/"):
             raw, _, last = self._token(with_value=False)
             name = text_of(raw)
             if last != ord(">"):
@@ -113,7 +117,7 @@ class Lexer:
                 self._note("extra-attributes", EXTRA_ATTRIBUTES, at)
             if count > MAX_ATTR_COUNT:
                 continue
-            if key:
+            if text_of(key):
                 attributes.append((text_of(key), text_of(value)))
             else:
                 self._note("blank-attribute", "an attribute without a name: more than one blank stands here", at)
@@ -145,7 +149,7 @@ class Lexer:
         if not equals:
             return raw, b"", self._data[end]
         if not with_value:
-            words = f"XML Parse : Unexpected value with name {shown(raw.partition(bytes(1))[0])}"
+            words = f"XML Parse : Unexpected value with name {shown(raw)}"
             raise RefusedError("tab" if b"\t" in raw else "value-without-name", words, end)
         value = self._value()
         if self._at >= len(self._data):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from topodiag.evidence.nccl_xml.lexer import Kind, Lexer, RefusedError, Tag
+from topodiag.evidence.nccl_xml.lexer import Kind, Lexer, RefusedError, Tag, printable
 from topodiag.evidence.nccl_xml.limits import MAX_DEPTH, MAX_NOTES, TOPO_XML_VERSION, Rules
 from topodiag.model.errors import InputError
 from topodiag.model.nccl_tree import Element
@@ -95,11 +95,11 @@ def _load(lexer: Lexer, data: bytes, name: str, rules: Rules, loaded: Loaded) ->
         if tag.kind is Kind.END:
             if head is None:
                 return
-            words = f"XML Parse : unterminated {head.tag.name if head.known else ''}".rstrip()
+            words = f"XML Parse : unterminated {printable(head.tag.name) if head.known else ''}".rstrip()
             raise RefusedError("unterminated", words, head.tag.start)
         if head is not None and tag.kind is Kind.CLOSE:
             if head.known and tag.name != head.tag.name:
-                words = f"XML Mismatch : {head.tag.name} / {tag.name}"
+                words = f"XML Mismatch : {printable(head.tag.name)} / {printable(tag.name)}"
                 raise RefusedError("mismatch", words, tag.start)
             _close(stack, loaded)
             continue
@@ -112,7 +112,7 @@ def _load(lexer: Lexer, data: bytes, name: str, rules: Rules, loaded: Loaded) ->
             if tag.name == "system":
                 _check_version(tag)
         elif allowed:
-            loaded.note("ignored-element", f"Ignoring element {tag.name}", tag.start)
+            loaded.note("ignored-element", f"Ignoring element {printable(tag.name)}", tag.start)
         frame = _Frame(tag, known, rules.allowed.get(tag.name, ()) if known else (), lines.of(tag.start))
         stack.append(frame)
         if tag.kind is Kind.SINGLE:
