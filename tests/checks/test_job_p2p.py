@@ -76,6 +76,13 @@ def test_shm_without_paths_and_nodes_without_connections_are_unknown() -> None:
     assert ShmInsteadOfP2p().judge(jobs.job(1, rows=[])).status is Status.UNKNOWN
 
 
+def test_gpus_that_no_operation_joined_are_told_as_such_and_not_as_a_lack_of_logging() -> None:
+    made = jobs.job(1, rows=[], nccl_versions=("2.28.9",))
+    assert "no operation used a connection inside a node" in ShmInsteadOfP2p().judge(made).why
+    for other in (replace(made, nccl_versions=("2.21.5",)), replace(made, subsystems=frozenset({"INIT"}))):
+        assert "NCCL_DEBUG_SUBSYS=" in ShmInsteadOfP2p().judge(other).why
+
+
 def test_one_gpu_on_each_node_has_no_peer() -> None:
     assert ShmInsteadOfP2p().judge(jobs.job(2, 1)).status is Status.NOT_APPLICABLE
     assert P2pSwitchedOff().judge(jobs.job(2, 1, settings={"NCCL_P2P_DISABLE": "1"})).status is Status.NOT_APPLICABLE

@@ -27,7 +27,7 @@ from topodiag.checks.job_evidence import (
     settings_of,
     uses_gdr,
 )
-from topodiag.checks.job_text import NET, ask_for, hosts_word
+from topodiag.checks.job_text import NET, ask_for, hosts_word, unconnected
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.nccl_view import NcclSystem
@@ -202,7 +202,7 @@ class GdrTooFarInLog(JobCheck):
             return self.not_applicable(job, "sockets carry the traffic: NET001")
         off, seen = _without(job)
         if not seen:
-            return self.unknown(job, f"no connection over NET/IB was seen; {ask_for(job, *NET)}")
+            return self.unknown(job, unconnected(job, "a connection over NET/IB"))
         coverage = Coverage(sum(seen.values()), sum(seen.values()), "connections over NET/IB")
         if not off:
             return self.clean(job, "", coverage)

@@ -28,7 +28,7 @@ from topodiag.checks.job_evidence import (
     settings_of,
     views,
 )
-from topodiag.checks.job_text import NET, ask_for, hosts_word
+from topodiag.checks.job_text import NET, ask_for, hosts_word, unconnected
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Hca, Job
 
@@ -91,7 +91,7 @@ class FewerNicsUsed(JobCheck):
         if found:
             return self.found(job, found)
         if not used:
-            return self.unknown(job, f"no connection for collectives between nodes was seen; {ask_for(job, *NET)}")
+            return self.unknown(job, unconnected(job, "a connection for collectives between nodes"))
         return self.clean(job, "", Coverage(len(used), len(job.hosts), "nodes"))
 
     def _left_out(

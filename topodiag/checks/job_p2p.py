@@ -25,7 +25,7 @@ from topodiag.checks.job_evidence import (
     views,
     world_ranks,
 )
-from topodiag.checks.job_text import NET, ask_for, hosts_word
+from topodiag.checks.job_text import NET, ask_for, hosts_word, unconnected
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Given, Job
 from topodiag.model.links import PathType
@@ -119,7 +119,7 @@ class ShmInsteadOfP2p(JobCheck):
         if not seen and refused:
             return self.found(job, [self._said(refused)])
         if not seen:
-            return self.unknown(job, f"no connection inside a node was seen; {ask_for(job, *NET)}")
+            return self.unknown(job, unconnected(job, "a connection inside a node"))
         coverage = Coverage(seen, seen, "connections inside nodes")
         found = self._reports(job, pairs, list(refused.values()), coverage)
         if found:

@@ -92,6 +92,21 @@ def ask_for(job: Job, *names: str) -> str:
     return f"set NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS={','.join(wanted)} next time"
 
 
+def unconnected(job: Job, what: str) -> str:
+    """Why no connection of a kind is in the log: since 2.22 NCCL connects when an operation first needs it
+    (NCCL_RUNTIME_CONNECT, src/init.cc v2.22.3 and later)."""
+    lazy = [version for version in job.nccl_versions if _at_least(version, 2, 22)]
+    if job.subsystems >= {"INIT", "NET"} and job.nccl_versions and len(lazy) == len(job.nccl_versions):
+        return f"no operation used {what}: NCCL connects when one first does, and a log that goes on shows it"
+    return f"{what} was not seen; {ask_for(job, *NET)}"
+
+
+def _at_least(version: str, major: int, minor: int) -> bool:
+    parts = version.split(".")[:2]
+    known = len(parts) == 2 and all(part.isascii() and part.isdigit() and len(part) < 6 for part in parts)
+    return known and (int(parts[0]), int(parts[1])) >= (major, minor)
+
+
 def failed(job: Job) -> bool:
     """Whether anything says that the job went wrong, not only that it was watched: codes that unwind, a watchdog, a
     transport that gave up."""
