@@ -92,13 +92,20 @@ def _clear_majority(values: Iterable[int]) -> int | None:
     return value if count >= LEAST_SIBLINGS and count * 2 > tally.total() else None
 
 
+def nvlink_totals(tree: Element) -> dict[str, int]:
+    """NVLinks to NVSwitches of each GPU by its bus id; empty where GPUs are joined directly, too."""
+    gpus = _gpu_functions(tree)
+    if any(_count(link) and not _is_switched(link) for pci in gpus for link in _links(pci)):
+        return {}
+    return {_bus(pci): sum(_count(link) for link in _links(pci) if _is_switched(link)) for pci in gpus}
+
+
 def _nvlinks(tree: Element) -> tuple[Element, list[Repair]]:
     """GPUs of an NVSwitch machine with fewer links than their siblings get those of a sibling."""
     gpus = _gpu_functions(tree)
-    totals = {_bus(pci): sum(_count(link) for link in _links(pci) if _is_switched(link)) for pci in gpus}
-    direct = any(_count(link) and not _is_switched(link) for pci in gpus for link in _links(pci))
+    totals = nvlink_totals(tree)
     usual = _clear_majority(totals.values())
-    if not usual or direct:
+    if not usual:
         return tree, []
     model = next(pci for pci in gpus if totals[_bus(pci)] == usual)
     change: dict[str, Callable[[Element], Element]] = {}
