@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from topodiag.evidence.nccl_log import resolve, stored
 from topodiag.evidence.nccl_log.facts import SCHEMAS, save
 from topodiag.fleet import dask_engine, pool, work
 from topodiag.fleet.dask_engine import reduce_on, run_dask
@@ -268,14 +270,47 @@ def test_a_file_that_goes_away_costs_that_file(tmp_path: Path, monkeypatch: pyte
     assert any("rank1.log: cannot be opened" in note for note in got.notes)
 
 
-def test_the_tree_holds_few_parts_however_many_come() -> None:
+def test_the_tree_holds_few_parts_however_many_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work, "YOUNG_BYTES", 100_000)
+    one = work.extract_piece(0, work.Piece(0, rank_log(0), rank_log(0).count(b"\n")))
     tree = Tree()
-    for number in range(200):
+    for number in range(500):
         tree.add(work.Part(work.empty(), (work.Measure(number % 3, records=1),)))
-        assert sum(map(len, tree.levels)) <= 3 * (work.GROUP - 1)
+        tree.add(replace(one, measures=()))
+        assert len(tree.young) < work.GROUP
+        assert not tree.old  # the same facts again take no more room
     result = tree.result()
     assert result is not None
-    assert sum(each.records for each in result.measures) == 200
+    assert sum(each.records for each in result.measures) == 500
+    assert sum(result.facts["conn"]["count"].to_pylist()) == 500 * 4
+
+
+@pytest.mark.parametrize("most", [0, 8_000, 1 << 30])
+def test_facts_that_wait_on_disk_are_the_same(
+    job: Path, expected: Ingested, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(work, "YOUNG_BYTES", 2_000)
+    monkeypatch.setattr(work, "MOST_BYTES", most)
+    monkeypatch.setattr(stored, "SMALL_BYTES", 500)
+    monkeypatch.setattr(resolve, "RANGE_ROWS", 5)
+    got = ingest([str(job)], workers=1, chunk=700)
+    assert bool(got.facts.maps) == (most < 1 << 30)
+    assert same(got, expected)
+    got.facts.rest()
+    assert same(got, expected)
+
+
+def test_a_full_disk_is_told_in_one_line(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work, "YOUNG_BYTES", 2_000)
+    monkeypatch.setattr(work, "MOST_BYTES", 0)
+    monkeypatch.setattr(stored, "SMALL_BYTES", 500)
+
+    def full(*_: Any, **__: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", full)
+    with pytest.raises(TopodiagError, match=r"No space left on device.*set TMPDIR"):
+        ingest([str(job)], workers=1, chunk=700)
 
 
 def _die(*_: Any) -> None:

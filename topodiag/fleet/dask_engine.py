@@ -8,11 +8,13 @@ from typing import Any
 
 from topodiag.evidence.nccl_log.sources import Span
 from topodiag.fleet.pool import cpus
-from topodiag.fleet.work import GROUP, Part, merge, run_task
+from topodiag.fleet.work import Part, merge, run_task
 from topodiag.model.errors import TopodiagError
 
 LOCAL, SLURM = "local", "slurm"
 _CONNECT_S = 10
+_GROUP = 8
+"""Parts that one task of the tree merges: they come to it over the network."""
 
 
 def run_dask(
@@ -30,7 +32,7 @@ def run_dask(
 def reduce_on(
     client: Any, tasks: Iterable[tuple[Span, ...]], chunk: int, on_bytes: Callable[[int], None]
 ) -> Part | None:
-    """The tree: parts of tasks, merged GROUP at a time, until one is left."""
+    """The tree: parts of tasks, merged _GROUP at a time, until one is left."""
     import distributed  # noqa: PLC0415
 
     listed = list(tasks)
@@ -43,7 +45,7 @@ def reduce_on(
     leaves = list(level)
     while len(level) > 1:
         level = [
-            client.submit(merge, level[first : first + GROUP], pure=False) for first in range(0, len(level), GROUP)
+            client.submit(merge, level[first : first + _GROUP], pure=False) for first in range(0, len(level), _GROUP)
         ]
     progress: Iterable[Any] = distributed.as_completed(leaves)  # type: ignore[no-untyped-call]
     del leaves  # a leaf is forgotten by the cluster when it was merged

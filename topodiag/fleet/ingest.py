@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO, cast
 
-import numpy as np
 import pyarrow as pa
 
-from topodiag.evidence.nccl_log.facts import SCHEMAS, Facts, SourceFile, concat, empty, load, without_files
+from topodiag.evidence.nccl_log.facts import SCHEMAS, Facts, SourceFile, empty, load, numbers, plain, without_files
 from topodiag.evidence.nccl_log.looks import HEAD_BYTES, looks
-from topodiag.evidence.nccl_log.resolve import resolve
+from topodiag.evidence.nccl_log.resolve import merge_facts, resolve
 from topodiag.evidence.nccl_log.sources import (
     CHUNK_BYTES,
     STDIN_NAME,
@@ -98,7 +97,7 @@ def ingest(
         facts.append(_renumbered(saved, len(files)))
         measures.update(_measured(facts[-1], len(files), len(listed)))
         files += listed
-    whole = facts[0] if len(facts) == 1 else resolve(concat(facts))
+    whole = facts[0] if len(facts) == 1 else merge_facts(facts, consume=True)
     copies = _copies(files)
     if copies:
         whole = without_files(whole, frozenset(copies))
@@ -131,7 +130,7 @@ def _read(
             on_progress(min(read, total) if total else read, total)
 
     tasks = [tuple(replace(span, file=span.file + shift) for span in task) for task in make_tasks(plan, chunk)]
-    tree = Tree()
+    tree = Tree(spill=True)
     if dask is not None:
         if source is not None:
             raise InputError("-", "standard input cannot be read by a cluster", hint="save it to a file first")
@@ -324,9 +323,9 @@ def _renumbered(facts: Facts, first: int) -> Facts:
     for name in ("shards", "threads"):
         rows = tables[name]
         at = rows.schema.get_field_index("file")
-        moved = pa.array(np.asarray(rows.column("file")) + first, pa.int32())
+        moved = plain(numbers(rows.column("file")) + first, pa.int32())
         tables[name] = rows.set_column(at, SCHEMAS[name].field("file"), moved)
-    return Facts(tables)
+    return replace(facts, tables=tables)
 
 
 def _measured(facts: Facts, first: int, count: int) -> dict[int, Measure]:

@@ -49,7 +49,7 @@ def run_pool(
     # Spawned, not forked: Arrow has threads, and a forked copy of their locks hangs.
     context = multiprocessing.get_context("spawn")
     counter = context.Value("Q", 0)
-    tree = Tree()
+    tree = Tree(spill=True)
     before = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(counter,))
     try:

@@ -9,19 +9,22 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
-import pyarrow as pa
-
-from topodiag.evidence.nccl_log.facts import SCHEMAS, Facts, concat, empty
-from topodiag.evidence.nccl_log.resolve import resolve
+from topodiag.evidence.nccl_log.facts import Facts, empty, table
+from topodiag.evidence.nccl_log.resolve import merge_facts
 from topodiag.evidence.nccl_log.scan import extract
 from topodiag.evidence.nccl_log.sources import Span
+from topodiag.evidence.nccl_log.stored import Store, stored
 from topodiag.evidence.nccl_log.streams import Piece, Reading, pieces, text_of
 
 HASHED_BYTES = 64 << 20
 """Files up to this size, unpacked, are named by their sha256; of larger ones it would cost a second reading."""
 GONE = "cannot be opened"
-GROUP = 8
+GROUP = 64
 """Facts joined at once: enough that joining is cheap, few enough that they fit beside each other."""
+YOUNG_BYTES = 64 << 20
+"""Facts that are joined before there are GROUP of them: those of half a gigabyte of connections."""
+MOST_BYTES = 128 << 20
+"""Facts that stay in memory while logs are read; more of them wait on disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,38 +70,81 @@ class Part:
 
 def merge(parts: Sequence[Part]) -> Part:
     """Several parts as one, compacted. May be applied anywhere in a tree."""
-    if len(parts) == 1:
-        return parts[0]
-    facts = resolve(concat(part.facts for part in parts))
-    measures: dict[int, Measure] = {}
+    tree = Tree(group=len(parts) + 1)
     for part in parts:
-        for measure in part.measures:
-            known = measures.get(measure.file)
-            measures[measure.file] = measure if known is None else known + measure
-    return Part(facts, tuple(measures[file] for file in sorted(measures)), normal=True)
+        tree.add(part)
+    return tree.result() or Part(empty())
 
 
 @dataclass(slots=True)
 class Tree:
-    """A reduction that holds at most GROUP - 1 parts of each level, however many are added."""
+    """A reduction in memory that grows with what is different in the facts, not with how many parts are added.
 
-    levels: list[list[Part]] = field(default_factory=list)
+    Parts are merged `group` at a time, or when they hold YOUNG_BYTES. What stays large after that is left alone until
+    the end, and goes to disk where there is more of it than MOST_BYTES and `spill` says so.
+    """
+
+    group: int = GROUP
+    spill: bool = False
+    measures: dict[int, Measure] = field(default_factory=dict)
+    young: list[Part] = field(default_factory=list)
+    old: list[Part] = field(default_factory=list)
+    on_disk: list[Part] = field(default_factory=list)
+    young_bytes: int = 0
+    old_bytes: int = 0
 
     def add(self, part: Part) -> None:
-        level = 0
-        while True:
-            if level == len(self.levels):
-                self.levels.append([])
-            self.levels[level].append(part)
-            if len(self.levels[level]) < GROUP:
-                return
-            part = merge(self.levels[level])
-            self.levels[level] = []
-            level += 1
+        for measure in part.measures:
+            known = self.measures.get(measure.file)
+            self.measures[measure.file] = measure if known is None else known + measure
+        if not _says_something(part.facts):
+            return
+        self.young.append(replace(part, measures=()))
+        self.young_bytes += part.facts.nbytes
+        if len(self.young) >= self.group or self.young_bytes >= YOUNG_BYTES:
+            self._settle()
+
+    def _settle(self) -> None:
+        merged = _merged(self.young)
+        size = merged.facts.nbytes
+        if size < YOUNG_BYTES // 2:
+            self.young, self.young_bytes = [merged], size
+            return
+        self.young, self.young_bytes = [], 0
+        self.old.append(merged)
+        self.old_bytes += size
+        if self.spill and self.old_bytes > MOST_BYTES:
+            while self.old:
+                self.on_disk.append(replace(self.old[0], facts=stored(self.old[0].facts)))
+                del self.old[0]
+            self.old_bytes = 0
 
     def result(self) -> Part | None:
-        rest = [part for level in self.levels for part in level]
-        return merge(rest) if rest else None
+        """All that was added, or None without anything. Empties the tree."""
+        parts = [*self.on_disk, *self.old, *self.young]
+        store = Store() if self.on_disk else None
+        for each in (self.on_disk, self.old, self.young):
+            each.clear()
+        measures = tuple(self.measures[file] for file in sorted(self.measures))
+        if not parts:
+            return Part(empty(), measures) if measures else None
+        return replace(_merged(parts, store), measures=measures)
+
+
+def _says_something(facts: Facts) -> bool:
+    return any(facts[name].num_rows for name in ("shards", "threads"))
+
+
+def _merged(parts: list[Part], store: Store | None = None) -> Part:
+    """One part of several, which are let go on the way."""
+    if len(parts) == 1:
+        return parts[0]
+    facts = [part.facts for part in parts]
+    parts.clear()
+    if store is None:
+        return Part(merge_facts(facts, consume=True), normal=True)
+    made = merge_facts(facts, store.keep, consume=True)
+    return Part(replace(made, maps=store.maps), normal=True)
 
 
 def run_task(task: Iterable[Span], chunk: int, on_raw: Callable[[int], None] | None = None) -> Part:
@@ -202,7 +248,7 @@ def extract_piece(file: int, piece: Piece, raw: int = 0) -> Part:
     one = {"file": [file], "base": [piece.base], "size": [len(piece.data)], "lines": [piece.lines]}
     tables = {
         **facts.tables,
-        "shards": pa.table({**one, "records": [records], "understood": [understood]}, schema=SCHEMAS["shards"]),
+        "shards": table("shards", {**one, "records": [records], "understood": [understood]}),
     }
     app = sum(1 for level in facts["event"].column("level").to_pylist() if level == "APP")
     measure = Measure(file, raw, len(piece.data), piece.lines, records, understood, app)

@@ -21,10 +21,13 @@ Unknown integers are -1 unless a column says otherwise, unknown texts are "".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import mmap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from topodiag.model.errors import InputError
@@ -121,24 +124,79 @@ class Facts:
     """One Arrow table per name of SCHEMAS, each with exactly that schema."""
 
     tables: Mapping[str, pa.Table]
+    maps: tuple[mmap.mmap, ...] = ()
+    """Files on disk that hold some of the tables (`stored`)."""
 
     def __getitem__(self, name: str) -> pa.Table:
         return self.tables[name]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(table.nbytes for table in self.tables.values())
+
+    def rest(self) -> None:
+        """Let go of the memory that looking at tables on disk has taken; they are read again where they are needed."""
+        for each in self.maps:
+            if hasattr(each, "madvise"):
+                each.madvise(mmap.MADV_DONTNEED)
 
 
 def table(name: str, columns: Mapping[str, Any] | None = None) -> pa.Table:
     """A table of this name from lists or arrays by column; empty without them."""
     schema = SCHEMAS[name]
-    given = columns or {field: [] for field in schema.names}
-    return pa.table({field.name: _array(given[field.name], field.type) for field in schema}, schema=schema)
+    if columns is None or not len(columns[schema.names[0]]):
+        return _EMPTY[name]
+    return pa.table({field.name: _array(columns[field.name], field.type) for field in schema}, schema=schema)
 
 
 def _array(values: Any, kind: pa.DataType) -> Any:
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values if values.type == kind else values.cast(kind)
     if pa.types.is_dictionary(kind):
-        return pa.array(values, type=pa.string()).dictionary_encode()
-    return pa.array(values, type=kind)
+        return strings(values).dictionary_encode()
+    return plain(np.asarray(values, np.dtype(kind.to_pandas_dtype())), kind)
+
+
+def strings(words: Sequence[str]) -> pa.Array:
+    """Texts as an array. From buffers: `pa.array` imports pandas where there is one, for 0.3 s and 40 MB."""
+    encoded = [each.encode() for each in words]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.large_string(), len(words), buffers).cast(pa.string())
+
+
+def plain(values: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
+    """Numbers as an array of this type, without a copy where the width is right."""
+    if pa.types.is_boolean(kind):
+        bits = np.packbits(values.astype(bool), bitorder="little")
+        return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(bits)])
+    width = np.dtype(kind.to_pandas_dtype())
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values, width))])
+
+
+def numbers(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
+    """Values of a column without nulls, or its codes of words; one chunk is not copied. `to_numpy` imports pandas."""
+    if isinstance(column, pa.ChunkedArray):
+        chunks = [numbers(chunk) for chunk in column.chunks]
+        return chunks[0] if len(chunks) == 1 else np.concatenate(chunks or [numbers(_no_values(column.type))])
+    if pa.types.is_dictionary(column.type):
+        return numbers(column.indices)
+    first, last = column.offset, column.offset + len(column)
+    buffer = column.buffers()[1]
+    if pa.types.is_boolean(column.type):
+        bits = np.frombuffer(buffer or b"", np.uint8)
+        return np.unpackbits(bits, count=last, bitorder="little")[first:].view(bool)
+    return np.frombuffer(buffer or b"", column.type.to_pandas_dtype())[first:last]
+
+
+def _no_values(kind: pa.DataType) -> pa.Array:
+    return _array([], kind)
+
+
+_EMPTY = {
+    name: pa.table({field.name: _array([], field.type) for field in schema}, schema=schema)
+    for name, schema in SCHEMAS.items()
+}
 
 
 def empty() -> Facts:
@@ -176,21 +234,20 @@ def _shift(rows: pa.Table, by: int) -> pa.Table:
 
 def without_files(facts: Facts, dropped: frozenset[int]) -> Facts:
     """The facts without those of some files; threads are renumbered, files are not."""
-    import numpy as np  # noqa: PLC0415 - only where a log was given twice
 
     def of(name: str, column: str) -> Any:
-        return facts[name].column(column).to_numpy()
+        return numbers(facts[name].column(column))
 
     keep = ~np.isin(of("threads", "file"), list(dropped))
     number = np.cumsum(keep, dtype=np.int32) - 1
-    kept = {"threads": facts["threads"].filter(pa.array(keep))}
-    kept["shards"] = facts["shards"].filter(pa.array(~np.isin(of("shards", "file"), list(dropped))))
+    kept = {"threads": facts["threads"].filter(plain(keep, _BOOL))}
+    kept["shards"] = facts["shards"].filter(plain(~np.isin(of("shards", "file"), list(dropped)), _BOOL))
     for name in THREAD_TABLES:
         threads = of(name, "thread")
-        rows = facts[name].filter(pa.array(keep[threads]))
+        rows = facts[name].filter(plain(keep[threads], _BOOL))
         at = rows.schema.get_field_index("thread")
-        kept[name] = rows.set_column(at, rows.schema.field(at), pa.array(number[threads[keep[threads]]], _I32))
-    return Facts({**facts.tables, **kept})
+        kept[name] = rows.set_column(at, rows.schema.field(at), plain(number[threads[keep[threads]]], _I32))
+    return replace(facts, tables={**facts.tables, **kept})
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,46 +260,54 @@ class SourceFile:
     note: str = ""
 
 
+_BATCH_ROWS = 1 << 17
+"""Rows that are saved together: each batch carries the empty columns of all other tables."""
+
+
 def save(stream: BinaryIO, facts: Facts, files: Sequence[SourceFile]) -> None:
     """Keep resolved facts as one Parquet file: all tables below each other, the columns of the others null."""
     import json  # noqa: PLC0415 - only for saving and loading
 
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    stacked = pa.concat_tables(
-        [facts[name].append_column("table", pa.array([name] * facts[name].num_rows, pa.string())) for name in SCHEMAS],
-        promote_options="default",
-    )
     listed = [[each.path, each.size, each.sha256, each.note] for each in files]
     note = json.dumps({"version": FACTS_VERSION, "files": listed})
-    pq.write_table(stacked.replace_schema_metadata({b"topodiag": note.encode()}), stream, compression="zstd")
+    named = [schema.append(pa.field("table", pa.string())) for schema in SCHEMAS.values()]
+    schema = pa.unify_schemas(named).with_metadata({b"topodiag": note.encode()})
+    with pq.ParquetWriter(stream, schema, compression="zstd") as writer:
+        for name in SCHEMAS:
+            for first in range(0, facts[name].num_rows, _BATCH_ROWS):
+                rows = facts[name].slice(first, _BATCH_ROWS)
+                columns = {field: rows.column(field) for field in rows.schema.names}
+                columns["table"] = pa.array([name] * rows.num_rows, pa.string())
+                nulls = {field.name: pa.nulls(rows.num_rows, field.type) for field in schema}
+                writer.write_table(pa.table({**nulls, **columns}, schema))
+            facts.rest()
 
 
 def load(path: str) -> tuple[Facts, tuple[SourceFile, ...]]:
     """Facts as `save` wrote them. Raises InputError for anything else."""
     import json  # noqa: PLC0415
 
-    import pyarrow.compute as pc  # noqa: PLC0415
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     hint = "give it the logs, or a file that `topodiag logs --save` wrote"
     try:
-        stacked = pq.read_table(path)
-        note = json.loads((stacked.schema.metadata or {}).get(b"topodiag", b"null"))
-    except (OSError, ValueError, pa.ArrowException) as error:
+        with pq.ParquetFile(path) as saved:
+            note = json.loads((saved.schema_arrow.metadata or {}).get(b"topodiag", b"null"))
+            if not isinstance(note, dict) or note.get("version") != FACTS_VERSION:
+                raise InputError(path, "holds no facts of a log, or those of another version of topodiag", hint=hint)
+            files = tuple(SourceFile(str(p), int(s), str(h), str(n)) for p, s, h, n in note["files"])
+            parts: dict[str, list[pa.Table]] = {name: [] for name in SCHEMAS}
+            for name, rows in _saved_rows(saved):
+                parts[name].append(rows)
+    except (OSError, pa.ArrowException) as error:
         raise InputError(
             path, f"is no Parquet file that can be read: {str(error).splitlines()[0]}", hint=hint
         ) from None
-    if not isinstance(note, dict) or note.get("version") != FACTS_VERSION:
-        raise InputError(path, "holds no facts of a log, or those of another version of topodiag", hint=hint)
-    try:
-        files = tuple(SourceFile(str(p), int(s), str(h), str(n)) for p, s, h, n in note["files"])
-        tables = {}
-        for name, schema in SCHEMAS.items():
-            rows = stacked.filter(pc.equal(stacked.column("table"), name)).select(schema.names)
-            tables[name] = table(name, {field: rows.column(field).combine_chunks() for field in schema.names})
-    except (KeyError, TypeError, ValueError, pa.ArrowException) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise InputError(path, f"is damaged: {error}", hint=hint) from None
+    tables = {name: _together(name, parts.pop(name)) for name in SCHEMAS}
     if any(column.null_count for rows in tables.values() for column in rows.columns):
         raise InputError(path, "is damaged: values are missing", hint=hint)
     threads = tables["threads"].num_rows
@@ -251,6 +316,23 @@ def load(path: str) -> tuple[Facts, tuple[SourceFile, ...]]:
     if _outside(tables["threads"].column("file"), len(files)):
         raise InputError(path, "is damaged: threads of files that it does not name", hint=hint)
     return Facts(tables), files
+
+
+def _saved_rows(saved: Any) -> Iterator[tuple[str, pa.Table]]:
+    """Name of a table and some of its rows. Only the columns that it has are read."""
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    for group in range(saved.num_row_groups):
+        names = saved.read_row_group(group, ["table"]).column("table")
+        held = pc.unique(names).to_pylist()
+        for name in held:
+            rows = saved.read_row_group(group, SCHEMAS[name].names).select(SCHEMAS[name].names)
+            rows = rows if len(held) == 1 else rows.filter(pc.equal(names, name))
+            yield name, rows.cast(SCHEMAS[name])
+
+
+def _together(name: str, parts: list[pa.Table]) -> pa.Table:
+    return pa.concat_tables(parts).unify_dictionaries().combine_chunks() if parts else table(name)
 
 
 def _outside(column: pa.ChunkedArray, size: int) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from topodiag.evidence.nccl_log.facts import SCHEMAS, Facts, SourceFile
+from topodiag.evidence.nccl_log.facts import SCHEMAS, Facts, SourceFile, numbers
 from topodiag.model.provenance import Origin
 
 Ints = npt.NDArray[np.int64]
@@ -70,17 +70,16 @@ def open_frame(facts: Facts, files: Sequence[SourceFile]) -> Frame:
 def _rows(rows: pa.Table) -> Rows:
     columns: dict[str, npt.NDArray[Any]] = {}
     words: dict[str, tuple[str, ...]] = {}
+    if rows.num_rows and rows.column(0).num_chunks > 1:
+        rows = rows.unify_dictionaries()
     for field in rows.schema:
-        column = rows.column(field.name).combine_chunks()
-        if isinstance(column, pa.ChunkedArray):
-            column = column.chunk(0) if column.num_chunks else pa.array([], field.type)
+        column = rows.column(field.name)
+        values = numbers(column)
         if pa.types.is_dictionary(field.type):
-            words[field.name] = tuple(column.dictionary.to_pylist())
-            columns[field.name] = column.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        elif not pa.types.is_signed_integer(field.type):
-            columns[field.name] = column.to_numpy(zero_copy_only=False)
-        else:
-            columns[field.name] = column.to_numpy().astype(np.int64)
+            words[field.name] = tuple(column.chunk(0).dictionary.to_pylist()) if column.num_chunks else ()
+        if values.dtype.kind == "i":
+            values = values.astype(np.int64)
+        columns[field.name] = values
     return Rows(columns, words, rows.num_rows)
 
 

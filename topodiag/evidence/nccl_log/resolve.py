@@ -5,12 +5,16 @@ a context takes the one that its thread had before the row's shard, an unknown g
 the row's shard, and rows that became equal are one. What a run cannot say (its file's beginning is not there yet)
 stays open and is filled when that shard joins. So `resolve(concat(a, b))` may be taken anywhere in a tree of shards,
 and equals `resolve(concat(resolve(a), resolve(b)))`; it is idempotent.
+
+`merge_facts([a, b])` is `resolve(concat([a, b]))` in less memory: one table after the other, each in ranges of threads.
+All that a row needs to know beyond its thread (shards, contexts, Init STARTs) is small and at hand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,20 +22,194 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from topodiag.evidence.nccl_log.facts import ROW_TABLES, SCHEMAS, TAIL, Facts
+from topodiag.evidence.nccl_log.facts import ROW_TABLES, SCHEMAS, Facts, numbers, strings
+from topodiag.evidence.nccl_log.resolve_rows import (
+    ROOM,
+    Column,
+    Columns,
+    Ints,
+    cut_tails,
+    grouped,
+    join_prints,
+    last_contexts,
+    placed,
+    record_batch,
+    unique,
+)
 
-Ints = npt.NDArray[np.int64]
-Columns = dict[str, npt.NDArray[Any]]
+RANGE_ROWS = 1 << 19
+"""Rows of one table that are worked on at once, where more than one thread has them."""
+_MOST_LINES = (1 << 31) - 1
 
-MOST_EXACT_OPS = 64
-"""Distinct operations of one thread in one communicator that keep their exact size."""
+Keep = Callable[[str, pa.Schema, Iterator[pa.RecordBatch]], pa.Table]
+"""Where a table's batches go, and the table that they make."""
 
-_ROOM = 42
-"""Bits for an offset where it shares 64 bits with a thread or file: files below 4 TB, 2 million threads."""
 
-_OR = {"conn": "channels", "ring": "channels", "tree": "channels"}
-_LAST = {"op": ("last",), "event": ("last_ts",)}
-_FIRST = {"op": ("first",), "event": ("ts",), "unread": ("text",)}
+def resolve(facts: Facts) -> Facts:
+    """The normal form of these facts."""
+    return merge_facts([facts])
+
+
+def merge_facts(parts: Sequence[Facts], keep: Keep | None = None, *, consume: bool = False) -> Facts:
+    """The normal form of several facts together. `consume`: `parts` is a list that nobody needs any more; it is
+    emptied, so that each table is let go as soon as it was merged."""
+    held = [dict(part.tables) for part in parts]
+    maps = Facts({}, tuple(each for part in parts for each in part.maps))
+    if consume and isinstance(parts, list):
+        parts.clear()
+    keep = keep or _in_memory
+    made: dict[str, pa.Table] = {}
+    renumber, made["threads"], file_of, process_of = _threads([each.pop("threads") for each in held])
+    runs, made["shards"] = _runs([each.pop("shards") for each in held])
+    places = _Places(runs, file_of)
+    contexts = _Rows("contexts", [each.pop("contexts") for each in held], renumber)
+    context = contexts.columns(0, len(file_of))
+    places.locate(context)
+    starts = _starts([each["init"] for each in held], renumber, places)
+    known = _Known(context, starts, process_of)
+    for name in ROW_TABLES:
+        rows = _Rows(name, [each.pop(name) for each in held], renumber)
+        made[name] = keep(name, SCHEMAS[name], _batches(name, rows, places, known, maps.rest))
+        del rows
+    made["contexts"] = _in_memory(
+        "contexts", SCHEMAS["contexts"], iter([record_batch("contexts", last_contexts(context), {})])
+    )
+    return Facts({name: made[name] for name in SCHEMAS})
+
+
+def _in_memory(_name: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.Table:
+    return pa.Table.from_batches(list(batches), schema)
+
+
+def _batches(
+    name: str, rows: _Rows, places: _Places, known: _Known, rest: Callable[[], None]
+) -> Iterator[pa.RecordBatch]:
+    """The normal form of one table, in ranges of threads."""
+    for low, high in rows.ranges(RANGE_ROWS if name != "print" else 0):
+        columns = rows.columns(low, high)
+        rest()
+        places.locate(columns)
+        known.fill(columns)
+        words = rows.words
+        if name == "print":
+            columns, text = join_prints(columns, words["text"])
+            words = {"text": text}
+        elif name == "tail":
+            columns = cut_tails(columns)
+        else:
+            columns = grouped(name, columns)
+        if (low, high) == (0, rows.threads):
+            columns, words = _used(columns, words)
+        yield record_batch(name, columns, words)
+
+
+def _used(columns: Columns, words: dict[str, pa.Array]) -> tuple[Columns, dict[str, pa.Array]]:
+    """Without the words that no row has."""
+    columns, kept = dict(columns), {}
+    for name, every in words.items():
+        there = np.zeros(len(every), bool)
+        there[columns[name]] = True
+        kept[name] = every
+        if not there.all():
+            columns[name] = (np.cumsum(there, dtype=np.int32) - 1)[columns[name]]
+            kept[name] = every.take(_index(np.flatnonzero(there)))
+    return columns, kept
+
+
+def _index(values: npt.NDArray[Any]) -> pa.Array:
+    return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(values.astype(np.int64))])
+
+
+class _Rows:
+    """The rows of one table in several facts, to be had by thread. Threads are those of the whole."""
+
+    def __init__(self, name: str, tables: Sequence[pa.Table], renumber: Sequence[Ints]) -> None:
+        self._schema = SCHEMAS[name]
+        self._parts: list[tuple[pa.Table, Ints, Ints, Ints, dict[str, Ints]]] = []
+        self.threads = max((int(number_of.max()) + 1 for number_of in renumber if len(number_of)), default=0)
+        self._rows_of = np.zeros(self.threads + 1, np.int64)
+        parts = [
+            (table if table.column(0).num_chunks == 1 else table.unify_dictionaries(), number_of)
+            for table, number_of in zip(tables, renumber, strict=True)
+            if table.num_rows
+        ]
+        self.words, codes = _words(name, [table for table, _ in parts])
+        for (table, number_of), recoded in zip(parts, codes, strict=True):
+            thread = numbers(table.column("thread"))
+            order = np.argsort(number_of, kind="stable")
+            there = number_of[thread]
+            if (there[1:] < there[:-1]).any():  # of one shard: its threads are numbered as they were met
+                table = table.take(_index(np.argsort(there, kind="stable")))
+            counts = np.bincount(thread, minlength=len(number_of))
+            bounds = np.concatenate([[0], np.cumsum(counts[order])])
+            self._rows_of[:-1] += np.bincount(number_of, counts, minlength=self.threads).astype(np.int64)
+            self._parts.append((table, number_of, number_of[order], bounds, recoded))
+
+    def ranges(self, most: int) -> Iterator[tuple[int, int]]:
+        """Ranges of threads of about `most` rows each (0: all); none without rows."""
+        upto = np.cumsum(self._rows_of)
+        total = int(upto[-1])
+        if not total:
+            return
+        edges = [0, self.threads]
+        if most and total > most:
+            edges += (np.searchsorted(upto, np.arange(most, total, most)) + 1).tolist()
+        edges = sorted(set(edges))
+        yield from pairwise(edges)
+
+    def columns(self, low: int, high: int) -> Columns:
+        """The rows of these threads, with threads renumbered and words as codes into `words`."""
+        found: dict[str, list[Column]] = {field.name: [] for field in self._schema}
+        for table, number_of, ordered, bounds, recoded in self._parts:
+            first, last = bounds[np.searchsorted(ordered, [low, high])].tolist()
+            if first == last:
+                continue
+            rows = table.slice(first, last - first)
+            for field in self._schema:
+                values = numbers(rows.column(field.name))
+                if field.name in recoded:
+                    values = recoded[field.name][values]
+                found[field.name].append(number_of[values].astype(np.int32) if field.name == "thread" else values)
+        none = np.zeros(0, np.int64)
+        return {name: np.concatenate(values) if values else none for name, values in found.items()}
+
+
+def _words(name: str, tables: list[pa.Table]) -> tuple[dict[str, pa.Array], list[dict[str, Ints]]]:
+    """The words of each column over all tables, sorted, and by table and column the new code of each old one."""
+    fields = [field.name for field in SCHEMAS[name] if pa.types.is_dictionary(field.type)]
+    codes: list[dict[str, Ints]] = [{} for _ in tables]
+    words: dict[str, pa.Array] = {}
+    for field in fields:
+        own = [table.column(field).chunk(0).dictionary for table in tables]
+        every = pa.concat_arrays(own).dictionary_encode() if own else strings([]).dictionary_encode()
+        order = pc.sort_indices(every.dictionary)
+        words[field] = every.dictionary.take(order)
+        rank = np.empty(len(order), np.int32)
+        rank[numbers(order)] = np.arange(len(order))
+        ends = np.cumsum([len(each) for each in own])
+        for recoded, part in zip(codes, np.split(rank[numbers(every)], ends[:-1]), strict=False):
+            recoded[field] = part
+    return words, codes
+
+
+def _threads(tables: Sequence[pa.Table]) -> tuple[list[Ints], pa.Table, Ints, Ints]:
+    """New number by old for each part, the table without doubles in sorted order, and by new number the file and the
+    process."""
+    given = [table.unify_dictionaries() for table in tables if table.num_rows]
+    words, codes = _words("threads", given)
+    columns: Columns = {}
+    for name in SCHEMAS["threads"].names:
+        values = [numbers(table.column(name)) for table in given]
+        if name == "host":
+            values = [recoded[name][value] for recoded, value in zip(codes, values, strict=True)]
+        columns[name] = np.concatenate(values) if values else np.zeros(0, np.int64)
+    size = len(columns["file"])
+    first, inverse = unique(list(columns.values()), size)
+    kept = {name: values[first] for name, values in columns.items()}
+    _, process = unique([kept["file"], kept["host"], kept["pid"]], len(first))
+    ends = np.cumsum([table.num_rows for table in tables])
+    made = pa.Table.from_batches([record_batch("threads", *_used(kept, words))], SCHEMAS["threads"])
+    return np.split(inverse, ends[:-1]) if len(ends) else [], made, kept["file"].astype(np.int64), process
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +226,7 @@ class _Runs:
         """Index of the shard that holds this place, -1 where none is known."""
         if not self.key.size:
             return np.full(len(file), -1, np.int64)
-        found = np.searchsorted(self.key, (file << _ROOM) + offset, side="right") - 1
+        found = np.searchsorted(self.key, (file << ROOM) + offset, side="right") - 1
         return np.where((found >= 0) & (self.file[np.maximum(found, 0)] == file), found, -1)
 
     def of(self, values: Ints, shard: Ints, other: int) -> Ints:
@@ -57,40 +235,11 @@ class _Runs:
         return np.where(shard >= 0, values[np.maximum(shard, 0)], other)
 
 
-def resolve(facts: Facts) -> Facts:
-    tables: dict[str, pa.Table] = {}
-    renumber, tables["threads"], file_of, process_of = _threads(facts["threads"])
-    runs, tables["shards"] = _runs(facts["shards"])
-    rows: dict[str, Columns] = {}
-    words: dict[str, dict[str, pa.Array]] = {}
-    for name in (*ROW_TABLES, "contexts"):
-        columns, words[name] = _columns(facts[name])
-        columns["thread"] = renumber[columns["thread"]] if renumber.size else columns["thread"]
-        shard = runs.shard_of(file_of[columns["thread"]], columns["offset"])
-        columns["~base"] = runs.of(runs.base, shard, 0)
-        columns["~run"] = runs.of(runs.run, shard, -1)
-        if "line" in columns:
-            columns["line"] = columns["line"] + runs.of(runs.lines_before, shard, 0)
-        rows[name] = columns
-    _fill(rows, words["init"], process_of)
-    for name in ROW_TABLES:
-        tables[name] = _regroup(name, rows[name], words[name])
-    tables["contexts"] = _last_contexts(rows["contexts"])
-    return Facts({name: tables[name] for name in SCHEMAS})
-
-
-def _threads(threads: pa.Table) -> tuple[Ints, pa.Table, Ints, Ints]:
-    """New number by old, the table without doubles in sorted order, and by new number the file and the process."""
-    columns, words = _columns(threads)
-    names = ("file", "host", "pid", "tid", "dev")
-    first, inverse = _unique([columns[name] for name in names], threads.num_rows)
-    kept = {name: columns[name][first] for name in names}
-    _, process = _unique([kept["file"], kept["host"], kept["pid"]], len(first))
-    return inverse, _table("threads", kept, words), kept["file"], process
-
-
-def _runs(shards: pa.Table) -> tuple[_Runs, pa.Table]:
-    columns, _ = _columns(shards)
+def _runs(tables: Sequence[pa.Table]) -> tuple[_Runs, pa.Table]:
+    columns: Columns = {
+        name: np.concatenate([numbers(table.column(name)).astype(np.int64) for table in tables] or [np.zeros(0, int)])
+        for name in SCHEMAS["shards"].names
+    }
     order = np.lexsort((columns["size"], columns["base"], columns["file"]))
     columns = {name: values[order] for name, values in columns.items()}
     file, base, size, lines = (columns[name] for name in ("file", "base", "size", "lines"))
@@ -103,219 +252,97 @@ def _runs(shards: pa.Table) -> tuple[_Runs, pa.Table]:
     merged = {"file": file[starts], "base": base[starts]}
     for name in ("size", "lines", "records", "understood"):
         merged[name] = np.add.reduceat(columns[name], starts) if len(starts) else columns[name]
-    return _Runs((file << _ROOM) + base, file, base, run, before), _table("shards", merged, {})
+    table = pa.Table.from_batches([record_batch("shards", merged, {})], SCHEMAS["shards"])
+    return _Runs((file << ROOM) + base, file, base, run, before), table
 
 
-def _fill(rows: Mapping[str, Columns], init_words: Mapping[str, pa.Array], process_of: Ints) -> None:
-    """Context and generation of rows whose shard did not say them, from the shards before it in the same run."""
-    init, contexts = rows["init"], rows["contexts"]
-    events = init_words["event"]
-    start = pc.index(events, "start").as_py()
-    begun = np.flatnonzero(init["event"] == start)
-    starts = {name: values[begun] for name, values in init.items()}
-    _generations(contexts, starts, process_of)
-    order = np.lexsort((contexts["offset"], contexts["thread"]))
-    key = (contexts["thread"][order] << _ROOM) + contexts["offset"][order]
-    for name in ROW_TABLES:
-        columns = rows[name]
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """The shards, and the file of each thread."""
+
+    runs: _Runs
+    file_of: Ints
+
+    def locate(self, columns: Columns) -> None:
+        """Adds `~base` of each row's shard and its `~run`; lines count from the start of the run."""
+        runs = self.runs
+        shard = runs.shard_of(self.file_of[columns["thread"]], columns["offset"])
+        columns["~base"] = runs.of(runs.base, shard, 0)
+        columns["~run"] = runs.of(runs.run, shard, -1)
+        if "line" in columns:
+            lines = columns["line"] + runs.of(runs.lines_before, shard, 0)
+            columns["line"] = np.minimum(lines, _MOST_LINES).astype(np.int32)
+
+
+def _starts(tables: Sequence[pa.Table], renumber: Sequence[Ints], places: _Places) -> Columns:
+    """Thread, pointer, offset and run of all Init STARTs."""
+    found: Columns = {"thread": np.zeros(0, np.int64), "ctx": np.zeros(0, np.uint64), "offset": np.zeros(0, np.int64)}
+    for table, number_of in zip(tables, renumber, strict=True):
+        if not table.num_rows:
+            continue
+        table = table.unify_dictionaries()
+        words = table.column("event").chunk(0).dictionary.to_pylist()
+        begun = np.flatnonzero(numbers(table.column("event")) == (words.index("start") if "start" in words else -1))
+        own = {name: numbers(table.column(name))[begun] for name in found}
+        own["thread"] = number_of[own["thread"]]
+        found = {name: np.concatenate([found[name], own[name]]) for name in found}
+    places.locate(found)
+    return found
+
+
+class _Known:
+    """Contexts of threads and Init STARTs, to look up what a row's own shard could not say."""
+
+    def __init__(self, contexts: Columns, starts: Columns, process_of: Ints) -> None:
+        self._process_of = process_of
+        self._pointers = np.unique(starts["ctx"])
+        pair = self._pair(starts["thread"], starts["ctx"])
+        self._pairs = np.unique(pair)
+        number = np.searchsorted(self._pairs, pair)
+        order = np.lexsort((starts["offset"], number))
+        self._start_number = number[order]
+        self._start_key = (number[order] << ROOM) + starts["offset"][order]
+        self._start_offset, self._start_run = starts["offset"][order], starts["~run"][order]
+        self._generations(contexts)
+        order = np.argsort(placed(contexts), kind="stable") if len(contexts["offset"]) else np.zeros(0, np.int64)
+        self._contexts = {name: values[order] for name, values in contexts.items()}
+        self._context_key = placed(self._contexts)
+
+    def _pair(self, thread: Ints, ctx: Column) -> Ints:
+        """Process and pointer as one number, -1 where no START has the pointer."""
+        if not self._pointers.size:
+            return np.full(len(thread), -1, np.int64)
+        at = np.minimum(np.searchsorted(self._pointers, ctx), len(self._pointers) - 1)
+        return np.where(self._pointers[at] == ctx, self._process_of[thread] * len(self._pointers) + at, -1)
+
+    def fill(self, columns: Columns) -> None:
+        """Context and generation of rows whose shard did not say them, from the shards before it in the same run."""
         open_ = np.flatnonzero(columns["ctx"] == 0)
-        if open_.size and key.size:
-            thread = columns["thread"][open_]
-            found = np.searchsorted(key, (thread << _ROOM) + columns["~base"][open_], side="left") - 1
-            place = order[np.maximum(found, 0)]
-            known = (found >= 0) & (contexts["thread"][place] == thread)
-            known &= contexts["~run"][place] == columns["~run"][open_]
-            columns["ctx"][open_[known]] = contexts["ctx"][place[known]]
-            columns["gen"][open_[known]] = contexts["gen"][place[known]]
-        _generations(columns, starts, process_of)
+        if open_.size and self._context_key.size:
+            thread = columns["thread"][open_].astype(np.int64)
+            key = (thread << ROOM) + columns["~base"][open_]
+            found = np.searchsorted(self._context_key, key, side="left") - 1
+            place = np.maximum(found, 0)
+            known = (found >= 0) & (self._contexts["thread"][place] == thread)
+            known &= self._contexts["~run"][place] == columns["~run"][open_]
+            for name in ("ctx", "gen"):
+                values = columns[name].copy()
+                values[open_[known]] = self._contexts[name][place[known]]
+                columns[name] = values
+        self._generations(columns)
 
-
-def _generations(columns: Columns, starts: Columns, process_of: Ints) -> None:
-    open_ = np.flatnonzero((columns["gen"] < 0) & (columns["ctx"] != 0))
-    if not open_.size or not len(starts["ctx"]):
-        return
-    process = np.concatenate([process_of[starts["thread"]], process_of[columns["thread"][open_]]])
-    pointer = np.concatenate([starts["ctx"], columns["ctx"][open_]])
-    _, pair = _unique([process, pointer], len(pointer))
-    pairs, asked = pair[: len(starts["ctx"])], pair[len(starts["ctx"]) :]
-    order = np.lexsort((starts["offset"], pairs))
-    key = (pairs[order] << _ROOM) + starts["offset"][order]
-    found = np.searchsorted(key, (asked << _ROOM) + columns["~base"][open_], side="left") - 1
-    place = order[np.maximum(found, 0)]
-    known = (found >= 0) & (pairs[place] == asked) & (starts["~run"][place] == columns["~run"][open_])
-    columns["gen"][open_[known]] = starts["offset"][place[known]]
-
-
-def _last_contexts(contexts: Columns) -> pa.Table:
-    order = np.lexsort((contexts["offset"], contexts["~run"], contexts["thread"]))
-    thread, run = contexts["thread"][order], contexts["~run"][order]
-    last = np.ones(len(order), bool)
-    last[:-1] = (thread[1:] != thread[:-1]) | (run[1:] != run[:-1])
-    return _table("contexts", {name: values[order[last]] for name, values in contexts.items()}, {})
-
-
-def _regroup(name: str, columns: Columns, words: Mapping[str, pa.Array]) -> pa.Table:
-    if name == "print":
-        return _join_prints(columns, words)
-    if name == "tail":
-        columns = _cut_tails(columns)
-    else:
-        if name == "op":
-            columns = _grouped(name, columns)
-            _bucket(columns)
-        columns = _grouped(name, columns)
-    return _table(name, columns, words)
-
-
-def _keys(name: str, columns: Columns) -> list[str]:
-    apart = {"offset", "line", "count", "~base", "last_offset", "digest", _OR.get(name, "")}
-    apart.update(_LAST.get(name, ()), _FIRST.get(name, ()))
-    return [column for column in columns if column not in apart]
-
-
-def _grouped(name: str, columns: Columns) -> Columns:
-    """Equal rows of one thread and context as one row, in order of thread and offset."""
-    size = len(columns["offset"])
-    if not size:
-        return columns
-    keys = _keys(name, columns)
-    _, group = _unique([columns[key] for key in keys], size)
-    order = np.lexsort((columns["offset"], group))
-    starts = np.flatnonzero(np.r_[True, np.diff(group[order]) != 0])
-    first = order[starts]
-    made = {key: values[first] for key, values in columns.items()}
-    made["count"] = np.add.reduceat(columns["count"][order], starts)
-    if name in _OR:
-        made[_OR[name]] = np.bitwise_or.reduceat(columns[_OR[name]][order], starts)
-    if name in _LAST:
-        late = np.lexsort((columns["last_offset"], group))
-        ends = np.flatnonzero(np.r_[np.diff(group[late]) != 0, True])
-        for column in (*_LAST[name], "last_offset"):
-            made[column] = columns[column][late[ends]]
-    if name == "op":
-        made["digest"] = np.add.reduceat(columns["digest"][order], starts)
-    rank = np.lexsort((*(made[key] for key in reversed(keys)), made["offset"], made["thread"]))
-    return {key: values[rank] for key, values in made.items()}
-
-
-def _bucket(columns: Columns) -> None:
-    """Sizes rounded down to powers of two where one thread and communicator has too many different operations.
-
-    Rounded sizes are kept as their negative, so that a merge knows that this communicator was rounded before.
-    """
-    size = len(columns["offset"])
-    if not size:
-        return
-    _, owner = _unique([columns[name] for name in ("thread", "ctx", "gen", "~run")], size)
-    rounded = np.bincount(owner, columns["elements"] < 0) > 0
-    many = (np.bincount(owner) > MOST_EXACT_OPS) | rounded
-    chosen = many[owner] & (columns["elements"] > 0)
-    exponent = np.frexp(columns["elements"][chosen].astype(np.float64))[1] - 1
-    columns["elements"][chosen] = -(np.int64(1) << exponent.astype(np.int64))
-
-
-def _cut_tails(columns: Columns) -> Columns:
-    size = len(columns["offset"])
-    if not size:
-        return columns
-    _, owner = _unique([columns[name] for name in ("thread", "ctx", "gen", "~run")], size)
-    order = np.lexsort((-columns["offset"], owner))
-    starts = np.flatnonzero(np.r_[True, np.diff(owner[order]) != 0])
-    place = np.arange(size) - np.repeat(starts, np.diff(np.r_[starts, size]))
-    kept = order[place < TAIL]
-    kept = kept[np.lexsort((columns["offset"][kept], columns["thread"][kept]))]
-    return {name: values[kept] for name, values in columns.items()}
-
-
-def _join_prints(columns: Columns, words: Mapping[str, pa.Array]) -> pa.Table:
-    size = len(columns["offset"])
-    if not size:
-        return _table("print", columns, words)
-    _, owner = _unique([columns[name] for name in ("thread", "ctx", "gen", "~run")], size)
-    order = np.lexsort((columns["offset"], owner))
-    starts = np.flatnonzero(np.r_[True, np.diff(owner[order]) != 0])
-    made = {name: values[order[starts]] for name, values in columns.items()}
-    made["count"] = np.add.reduceat(columns["count"][order], starts)
-    ends = np.r_[starts[1:], size]
-    split = np.flatnonzero(ends - starts > 1)
-    text = made["text"].copy()
-    joined: list[str] = []
-    for i in split.tolist():
-        pieces = columns["text"][order[starts[i] : ends[i]]]
-        text[i] = len(words["text"]) + len(joined)
-        joined.append("\n".join(words["text"][int(piece)].as_py() for piece in pieces))
-    made["text"] = text
-    every = pa.concat_arrays([words["text"], pa.array(joined, pa.string())])
-    rank = np.lexsort((made["ctx"], made["offset"], made["thread"]))
-    return _table("print", {name: values[rank] for name, values in made.items()}, {"text": every})
-
-
-def _unique(columns: Sequence[npt.NDArray[Any]], size: int) -> tuple[Ints, Ints]:
-    """First row of each distinct tuple, in the order of the tuples, and the number of each row's tuple."""
-    if not size:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    order = np.lexsort(tuple(reversed([_bits(column) for column in columns])))
-    new = np.zeros(size, bool)
-    new[0] = True
-    for column in columns:
-        there = _bits(column)[order]
-        new[1:] |= there[1:] != there[:-1]
-    inverse = np.empty(size, np.int64)
-    inverse[order] = np.cumsum(new) - 1
-    return order[new], inverse
-
-
-def _bits(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Floats by their bits: one NaN equals another."""
-    return column.view(np.int64) if column.dtype == np.float64 else column
-
-
-def _columns(rows: pa.Table) -> tuple[Columns, dict[str, pa.Array]]:
-    """Columns as 64-bit numbers; words by their rank in the sorted words of the table, given beside."""
-    made: Columns = {}
-    words: dict[str, pa.Array] = {}
-    for field in rows.schema:
-        column = rows.column(field.name).combine_chunks()
-        if isinstance(column, pa.ChunkedArray):
-            column = column.chunk(0) if column.num_chunks else pa.array([], field.type)
-        if pa.types.is_dictionary(field.type):
-            codes, words[field.name] = _sorted_words(column)
-            made[field.name] = codes
-        elif pa.types.is_boolean(field.type):
-            made[field.name] = column.to_numpy(zero_copy_only=False).astype(np.int64)
-        elif pa.types.is_uint64(field.type):
-            made[field.name] = column.to_numpy().copy()
-        elif pa.types.is_floating(field.type):
-            made[field.name] = column.to_numpy(zero_copy_only=False).astype(np.float64)
-        else:
-            made[field.name] = column.to_numpy().astype(np.int64)
-    return made, words
-
-
-def _sorted_words(column: pa.DictionaryArray) -> tuple[Ints, pa.Array]:
-    dictionary = column.dictionary
-    order = pc.sort_indices(dictionary).to_numpy()
-    codes = column.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    if not len(dictionary):
-        return codes, dictionary
-    ordered = dictionary.take(pa.array(order))
-    fresh = np.ones(len(order), bool)
-    if len(order) > 1:
-        fresh[1:] = pc.not_equal(ordered.slice(1), ordered.slice(0, len(order) - 1)).to_numpy(zero_copy_only=False)
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.cumsum(fresh) - 1
-    return rank[codes], ordered.filter(pa.array(fresh))
-
-
-def _table(name: str, columns: Mapping[str, npt.NDArray[Any]], words: Mapping[str, pa.Array]) -> pa.Table:
-    schema = SCHEMAS[name]
-    arrays = []
-    for field in schema:
-        values = columns[field.name]
-        if pa.types.is_dictionary(field.type):
-            used, codes = np.unique(values, return_inverse=True)
-            kept = words[field.name].take(pa.array(used, pa.int64()))
-            arrays.append(pa.DictionaryArray.from_arrays(pa.array(codes.reshape(-1), pa.int32()), kept))
-        else:
-            arrays.append(pa.array(values).cast(field.type))
-    return pa.Table.from_arrays(arrays, schema=schema)
+    def _generations(self, columns: Columns) -> None:
+        open_ = np.flatnonzero((columns["gen"] < 0) & (columns["ctx"] != 0))
+        if not open_.size or not self._start_key.size:
+            return
+        pair = self._pair(columns["thread"][open_], columns["ctx"][open_])
+        number = np.minimum(np.searchsorted(self._pairs, pair), len(self._pairs) - 1)
+        asked = self._pairs[number] == pair
+        key = (number << ROOM) + columns["~base"][open_]
+        found = np.searchsorted(self._start_key, key, side="left") - 1
+        place = np.maximum(found, 0)
+        known = (found >= 0) & asked & (self._start_number[place] == number)
+        known &= self._start_run[place] == columns["~run"][open_]
+        values = columns["gen"].copy()
+        values[open_[known]] = self._start_offset[place[known]]
+        columns["gen"] = values

@@ -7,13 +7,13 @@ looks like a host of its own, with a process id that the real host has as well.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from topodiag.evidence.nccl_log.facts import ROW_TABLES, SCHEMAS, Facts
+from topodiag.evidence.nccl_log.facts import ROW_TABLES, SCHEMAS, Facts, numbers, strings
 
 _MANY = 4
 """Times as many lines that the process has under its real host. Two real hosts, one named like the end of the other and
@@ -37,8 +37,8 @@ def whole_hosts(facts: Facts) -> Facts:
         return facts
     schema = SCHEMAS["threads"]
     at = schema.get_field_index("host")
-    column = pa.array(renamed, pa.string()).dictionary_encode()
-    return Facts({**facts.tables, "threads": threads.set_column(at, schema.field(at), column)})
+    column = strings(renamed).dictionary_encode()
+    return replace(facts, tables={**facts.tables, "threads": threads.set_column(at, schema.field(at), column)})
 
 
 def _lines_by_thread(facts: Facts, threads: int) -> npt.NDArray[Any]:
@@ -48,7 +48,7 @@ def _lines_by_thread(facts: Facts, threads: int) -> npt.NDArray[Any]:
             continue  # the lines of `op` once more
         rows = facts[name]
         if rows.num_rows:
-            said += np.bincount(rows.column("thread").to_numpy(), rows.column("count").to_numpy(), minlength=threads)
+            said += np.bincount(numbers(rows.column("thread")), numbers(rows.column("count")), minlength=threads)
     return said.astype(np.int64)
 
 
