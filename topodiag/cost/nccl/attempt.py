@@ -119,11 +119,15 @@ def attempt(  # noqa: C901, PLR0915 - one recursion over shared state; split, it
     replays = minor < 27
     stops = memory is not None
     """Whether nothing more happens once the time is over."""
-    # a channel's visits can be skipped where the next one does not depend on its order
-    skipping = memory is not None and inter and not same and not replays
+    skipping = memory is not None and not same
+    # with REPLAY the next channel depends on the order of this one: only visits that complete none can be skipped
+    free = inter and not same and not replays
+    dense = not guide.neighbours
+    """Without an NVSwitch GPUs are met in many orders; with one they are in a row, and only its start is worth noting."""
+    ended = 0
     fixed = [guide.fixed_order(gpu, pattern) for gpu in range(gpus)]
     by_net = [guide.beside(gpu, pattern) is None or minor < 21 for gpu in range(gpus)]
-    bits = max(8, max(gpus, len(system.nets)).bit_length() + 1)
+    bits = roads.small
     orders = [[0] * gpus for _ in range(most + 1)]
     entered = [ANY] * (most + 1)
     left = [ANY] * (most + 1)
@@ -144,7 +148,8 @@ def attempt(  # noqa: C901, PLR0915 - one recursion over shared state; split, it
     look()
 
     def complete(state: int, hops: int) -> None:
-        nonlocal time, done, order, visits
+        nonlocal time, done, order, visits, ended
+        ended += 1
         if time <= 0:
             return
         time -= 1
@@ -165,15 +170,26 @@ def attempt(  # noqa: C901, PLR0915 - one recursion over shared state; split, it
         visits = known[done]
 
     def next_channel(state: int, hops: int) -> None:
-        nonlocal order
+        nonlocal order, time, visits
         order = orders[done]
         if inter:
             from_nets(state, hops)
             return
         forced(state, hops, 0, back_net, back_first, orders[done - 1] if done else pci_order)
-        if not same or done == 0:
-            for gpu in range(gpus):
-                visit(state, hops, gpu, 0, 1 << gpu, back_net, back_first)
+        if same and done:
+            return
+        if skipping:
+            visits = known[done] = memory.gpus.setdefault(done, {})
+            mine = memory.channels.setdefault(done, {})
+            before = mine.get(state)
+            if before is not None and hops >= before[1]:
+                time = max(0, time - before[0])
+                return
+            began = time
+        for gpu in range(gpus):
+            visit(state, hops, gpu, 0, 1 << gpu, back_net, back_first)
+        if skipping and time > 0:
+            mine[state] = began - time, hops
 
     def exits(gpu: int, step: int) -> list[tuple[int, Step]]:
         odd = entered[done - 1] if paired and done & 1 else ANY
@@ -227,19 +243,18 @@ def attempt(  # noqa: C901, PLR0915 - one recursion over shared state; split, it
         nonlocal time
         if time <= 0:
             return
-        if skipping:
-            key = ((state << gpus | used) << bits | gpu) << bits | to_net + 1
-            key <<= bits
-            if balanced and to_net == 1:
-                key |= left[done] + 1
+        order[step] = gpu
+        noting = skipping and (dense or step == 0)
+        if noting:
+            extra = order[0] if to_first != -1 else left[done] + 1 if balanced and to_net == 1 else 0
+            key = state | ((used << bits | gpu) << bits | to_net + 1) << bits | extra
             mine = visits
             before = mine.get(key)
             if before is not None and hops >= before[1]:
                 time = max(0, time - before[0])
                 return
-            start = time
+            began, ends = time, ended
         time -= 1
-        order[step] = gpu
         if step == to_net:
             then = 1 if balanced and step == 0 else -1
             for net, (taken, count) in exits(gpu, step):
@@ -276,8 +291,8 @@ def attempt(  # noqa: C901, PLR0915 - one recursion over shared state; split, it
                     complete(after, hops + follow[1])
         else:
             complete(state, hops)
-        if skipping and time > 0:
-            mine[key] = start - time, hops
+        if noting and time > 0 and (free or ends == ended or done + 1 == most):
+            mine[key] = began - time, hops
 
     def start(state: int, hops: int, net: int, gpu: int, way: Sequence[int] | None) -> None:
         follow = net_gpu[net][gpu]
@@ -298,6 +313,7 @@ def attempt(  # noqa: C901, PLR0915 - one recursion over shared state; split, it
             return
         if skipping:
             odd = (entered[done - 1], left[done - 1]) if paired and done & 1 else None
+        if free and skipping:
             kind = done, tuple(room), odd
             mine = memory.channels.get(kind)
             if mine is None:
@@ -341,7 +357,7 @@ def attempt(  # noqa: C901, PLR0915 - one recursion over shared state; split, it
                     room[twin] += speed
             if time <= 0 and stops and (channel > 0 or nvs):
                 break
-        if skipping and time > 0:
+        if free and skipping and time > 0:
             mine[state] = began - time, hops
 
     def starts(state: int, hops: int, net: int) -> bool:

@@ -22,6 +22,7 @@ _INTEL = 1
 _PLAIN, _PCI, _PLAIN_EIGHTH, _PCI_EIGHTH = range(4)
 """What a path takes of a link: its bandwidth, on PCI perhaps 6/5 of it, or an eighth of either on the way back."""
 _LEAST_BITS = 26
+_SMALL_BITS = 8
 _MOST = (1 << 40) - 1
 """No link has more than 10^9 GB/s, whatever a file says."""
 
@@ -82,7 +83,8 @@ class Roads:
     """All ways of a system, compiled; `start` is the state with all links free, `guard` its guard bits.
 
     `gpu_gpu[a][b]`, `net_gpu[n][g]`, `gpu_net[g][n]`, `nvs_gpu[g]`, `gpu_nvs[g]`: None where NCCL has no table.
-    `room` is the free bandwidth of every NET in whole GB/s; the search changes it in place and puts it back.
+    The lowest `zone` bits of a state are 0: room for a GPU set and three numbers of `small` bits, so that a state and
+    a place in the search make one key. `room` is the free bandwidth of every NET in whole GB/s; the search changes it in place and puts it back.
     """
 
     def __init__(self, system: System) -> None:
@@ -100,13 +102,15 @@ class Roads:
         }
         free = [min(round(link.bw * 1000), _MOST) for _, link in self._fields.values()]
         self.bits = max(_LEAST_BITS, max(free, default=0).bit_length() + 1)
+        self.small = max(_SMALL_BITS, max(len(gpus), len(nets)).bit_length() + 1)
+        self.zone = len(gpus) + 3 * self.small
         self.mask = (1 << self.bits - 1) - 1
         guard = 1 << self.bits - 1
         self.start = self.guard = 0
         for index, value in enumerate(free):
-            self.start |= (guard | max(0, value)) << index * self.bits
-            self.guard |= guard << index * self.bits
-        self.low = (1 << self.bits * sum(2 for pair in self.pci if pair)) - 1
+            self.start |= (guard | max(0, value)) << self._shift(index)
+            self.guard |= guard << self._shift(index)
+        self.low = (1 << self._shift(sum(2 for pair in self.pci if pair))) - 1
         ways = {name: [[self._compiled(plan) for plan in row] for row in rows] for name, rows in plans.items()}
         self.gpu_gpu = ways["gpu_gpu"]
         self.net_gpu = ways["net_gpu"]
@@ -118,6 +122,10 @@ class Roads:
     def _body(self, gpu: Vertex) -> Vertex:
         """What holds a GPU's links: itself, from 2.30 on its DEV."""
         return gpu.parent if self._device == "DEV" and gpu.parent is not None else gpu
+
+    def _shift(self, index: int) -> int:
+        """Where a field starts."""
+        return self.zone + index * self.bits
 
     def _index(self, link: Link) -> int:
         known = self._fields.get(id(link))
@@ -139,7 +147,7 @@ class Roads:
         pair = self.pci[gpu]
         if pair is None:
             return -1
-        return min(state >> index * self.bits & self.mask for index in pair) // 1000
+        return min(state >> self._shift(index) & self.mask for index in pair) // 1000
 
     def _plan(self, start: Vertex, end: Vertex) -> tuple[Path, int, list[tuple[int, int]]] | None:
         """A path, the type of the way back, and the links it uses with the kind of use."""
@@ -175,5 +183,5 @@ class Roads:
         path, back, uses = plan
         fields = [0, 0, 0, 0]
         for index, kind in uses:
-            fields[kind] += 1 << index * self.bits
+            fields[kind] += 1 << self._shift(index)
         return Way(path.type, back, path.count, (fields[0], fields[1], fields[2], fields[3]))
