@@ -96,7 +96,9 @@ def _load(lexer: Lexer, data: bytes, name: str, rules: Rules, loaded: Loaded) ->
             if head is None:
                 return
             words = f"XML Parse : unterminated {printable(head.tag.name) if head.known else ''}".rstrip()
-            raise RefusedError("unterminated", words, head.tag.start)
+            # `<!DOCTYPE system>` opens an element that nothing closes.
+            rule = "prolog" if head.tag.name.startswith("!") else "unterminated"
+            raise RefusedError(rule, words, head.tag.start)
         if head is not None and tag.kind is Kind.CLOSE:
             if head.known and tag.name != head.tag.name:
                 words = f"XML Mismatch : {printable(head.tag.name)} / {printable(tag.name)}"

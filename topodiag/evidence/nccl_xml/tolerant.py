@@ -19,7 +19,7 @@ _NEXT = re.compile(
     r"<(?:(?P<comment>!--)|(?P<cdata>!\[CDATA\[)|(?P<doctype>!)|(?P<pi>\?)|(?P<close>/)?(?P<name>[^\s<>/=\"']+))"
 )
 _ATTRIBUTE = re.compile(
-    r"""[\s/]*(?P<key>[^\s<>/="']{1,254})(?:\s{0,99}=\s{0,99}(?:"(?P<double>[^"<]*)"|'(?P<single>[^'<]*)'|(?P<bare>[^\s<>"']*)))?"""
+    r"""[\s/]*(?P<key>[^\s<>/="']{1,254})(?:\s{0,99}=\s{0,99}(?:"(?P<double>[^"<]*)"|'(?P<single>[^'<]*)'|(?P<bare>(?:[^\s<>"'/]|/(?!>))*)))?"""
 )
 _ENTITY = re.compile(r"&(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});")
 _TAG_END = re.compile(r"[\s/\"'=]*")

@@ -1,0 +1,308 @@
+"""NCCL's own lexer: what each version's parser takes, what it refuses, in which words and where."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topodiag.evidence.nccl_xml import read_file
+from topodiag.evidence.nccl_xml.limits import NEWEST, OLDEST, RULES
+from topodiag.model.errors import InputError
+from topodiag.model.nccl_tree import Element, NcclFile
+
+GOOD = """\
+<system version="1">
+  <cpu numaid="0" arch="x86_64">
+    <pci busid="0000:1b:00.0" class="0x030200">
+      <gpu dev="0" sm="90">
+        <nvlink target="0000:07:00.0" count="18"/>
+      </gpu>
+    </pci>
+    <nic>
+      <net name="eth0" dev="0"/>
+    </nic>
+  </cpu>
+</system>
+"""
+ALL = range(OLDEST, NEWEST + 1)
+
+
+def read(text: str | bytes) -> NcclFile:
+    return read_file(text.encode() if isinstance(text, str) else text, "topo.xml")
+
+
+def taken_by(text: str | bytes) -> list[int]:
+    file = read(text)
+    return [minor for minor in ALL if file.refusal(minor) is None]
+
+
+def refused(text: str | bytes, minor: int = 28) -> tuple[str, int, int]:
+    """NCCL's words, the line and the column."""
+    refusal = read(text).refusal(minor)
+    assert refusal is not None, "NCCL takes it"
+    return refusal.words, refusal.line, refusal.column
+
+
+def test_a_good_file_is_taken_by_all_versions_with_its_tree_and_lines() -> None:
+    file = read(GOOD)
+    assert (file.refusals, file.notes) == ((), ())
+    assert [(element.tag, element.line) for element in file.tree.walk()] == [
+        ("system", 1), ("cpu", 2), ("pci", 3), ("gpu", 4), ("nvlink", 5), ("nic", 8), ("net", 9),
+    ]  # fmt: skip
+    assert file.tree.children[0].attributes == (("numaid", "0"), ("arch", "x86_64"))
+
+
+def test_the_versions_are_covered_once_each() -> None:
+    assert [minor for rules in RULES for minor in range(rules.since, rules.until + 1)] == list(ALL)
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "line", "column"),
+    [
+        ('<?xml version="1.0"?>\n' + GOOD, "XML Parse : expected >, got '?'", 1, 20),
+        ("<!DOCTYPE system>\n" + GOOD, "XML Parse : unterminated", 1, 1),
+        (GOOD.replace("  <cpu", "\t<cpu"), "XML Parse error : expecting '<', got '\\t'", 2, 1),
+        (GOOD.replace(' arch="x', '\tarch="x'), "XML Parse : expected >, got '\\t'", 2, 18),
+        (GOOD.replace("<cpu ", "<cpu\t"), "XML Parse : Unexpected value with name cpu\\tnumaid", 2, 14),
+        (GOOD.replace(' arch="x', '\narch="x'), "XML Parse : expected >, got '\\n'", 2, 18),
+        (GOOD.replace(' arch="x', '\r\narch="x'), "XML Parse : expected >, got '\\r'", 2, 18),
+        (GOOD.replace("<gpu", "text<gpu"), "XML Parse error : expecting '<', got 't'", 4, 7),
+        ("\ufeff" + GOOD, "XML Parse error : expecting '<', got '\\xef'", 1, 1),
+        ("\0" + GOOD, "XML Parse error : expecting '<', got ''", 1, 1),
+        (GOOD.replace('numaid="0"', "numaid=0"), "XML Parse : Expected (double) quote.", 2, 15),
+        (GOOD.replace("</gpu>", "</gpu >"), "XML Parse error : unexpected trailing   in closing tag gpu", 6, 12),
+        (GOOD.replace("</gpu>", "</GPU>"), "XML Mismatch : gpu / GPU", 6, 7),
+        (GOOD.replace("</system>\n", ""), "XML Parse : unterminated system", 1, 1),
+        (GOOD.replace("</system>\n", "</syst"), "XML Parse : Unexpected EOF", 12, 7),
+        (GOOD.replace("<nic>", "<!-- not closed ->"), "XML Parse error : unterminated comment", 8, 5),
+        (GOOD.replace("<nic>", "<!--a=b--><nic>"), "XML Parse : Unexpected value with name !--a", 8, 10),
+        (GOOD.replace('version="1"', ""), "Attribute version of node system not found", 1, 1),
+        (GOOD.replace('version="1"', 'version="2"'), "XML Topology has wrong version 2, 1 needed", 1, 1),
+        (GOOD.replace('version="1"', 'version=""'), "XML Topology has wrong version 0, 1 needed", 1, 1),
+        (GOOD + "</system>", "Attribute version of node system not found", 13, 1),
+        (GOOD + "</other>", "XML Parse : unterminated", 13, 1),
+        (GOOD.replace("/>\n      </gpu>", "/ >\n      </gpu>"), "XML Parse : expected >, got ' '", 5, 50),
+    ],
+)  # fmt: skip
+def test_what_nccl_refuses_is_refused_in_its_words_at_its_place(text: str, words: str, line: int, column: int) -> None:
+    assert refused(text) == (words, line, column)
+    assert taken_by(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        GOOD.replace("\n", "\r\n"),
+        GOOD.replace("\n", ""),
+        GOOD.replace("\n", " \r\r\n  "),
+        GOOD.rstrip("\n"),
+        GOOD.replace("<cpu", "<!-- a comment with <tags> and = --><!----><cpu"),
+        "<!-- before -->" + GOOD + "<!-- after -->",
+        GOOD.replace('sm="90"', 'sm="90>&quot;/=<"'),
+        GOOD.replace(' sm="90"', '   sm="90"  '),
+        GOOD.replace('count="18"/>', 'count="18" />'),
+        GOOD.replace("</gpu>", "<foo><bar a='x'></baz></qux></gpu>".replace("'", '"')),
+        GOOD.replace('version="1"', 'version=" 0x1f00000001"'),
+        GOOD.replace('version="1"', 'version="01" name="mine"'),
+        "<other/>" + GOOD,
+    ],
+)
+def test_what_looks_odd_and_nccl_takes_is_taken_by_all_versions(text: str) -> None:
+    assert taken_by(text) == list(ALL)
+
+
+@pytest.mark.parametrize("text", ["", " \n\r", "<systems/>", "<!-- -->", "<GPU></x>"])
+def test_a_file_without_a_system_is_taken_and_says_nothing(text: str) -> None:
+    file = read(text)
+    assert file.refusals == ()
+    assert file.tree == Element("system")
+    assert "no-system" in {note.rule for note in file.notes}
+
+
+def test_a_wrong_closing_tag_inside_an_unknown_element_is_not_looked_at() -> None:
+    # NCCL reads all that an unknown element holds into one place, the name of the element included.
+    file = read(GOOD.replace("<nic>", "<foo><net></cpu></bar><nic>"))
+    assert file.refusals == ()
+    assert [note.words for note in file.notes] == ["Ignoring element foo"]
+
+
+@pytest.mark.parametrize(
+    ("element", "words_in_18", "since"),
+    [("c2c", "Ignoring element c2c", 19), ("pcilink", "Ignoring element pcilink", 22)],
+)
+def test_elements_of_later_versions_are_passed_over_by_earlier_ones(element: str, words_in_18: str, since: int) -> None:
+    where = "</gpu>" if element == "c2c" else "</pci>"
+    file = read(GOOD.replace(where, f"<{element}/>{where}"))
+    assert file.refusals == ()
+    assert [(note.words, note.since, note.until) for note in file.notes] == [(words_in_18, 18, since - 1)]
+    assert element in {each.tag for each in file.tree.walk()}
+
+
+@pytest.mark.parametrize(
+    ("length", "taken"), [(253, list(ALL)), (254, list(range(18, 27))), (255, list(range(18, 27)))]
+)
+def test_a_value_holds_253_characters_from_2_27_on(length: int, taken: list[int]) -> None:
+    text = GOOD.replace("x86_64", "y" * length)
+    assert taken_by(text) == taken
+    if 28 not in taken:
+        assert refused(text) == (f"Error : value {'y' * 254} too long (max 255)", 2, 25)
+
+
+def test_before_2_27_a_longer_value_runs_into_the_next_attribute() -> None:
+    notes = [note for note in read(GOOD.replace("x86_64", "y" * 256)).notes if note.rule == "long-value"]
+    assert [(note.since, note.until, note.line) for note in notes] == [(18, 26, 2)]
+
+
+@pytest.mark.parametrize(("length", "taken"), [(253, True), (254, False), (255, False)])
+def test_the_name_of_an_element_holds_253_characters(length: int, taken: bool) -> None:
+    assert (taken_by(GOOD.replace("<nic>", f"<{'n' * length}/><nic>")) == list(ALL)) is taken
+
+
+@pytest.mark.parametrize(("length", "taken"), [(254, True), (255, False)])
+def test_the_name_of_an_attribute_holds_254_characters(length: int, taken: bool) -> None:
+    assert (taken_by(GOOD.replace("arch=", "a" * length + "=")) == list(ALL)) is taken
+
+
+def test_single_quotes_are_taken_from_2_27_on() -> None:
+    # Before, only the double quote ended a value.
+    text = GOOD.replace('arch="x86_64"', "arch='x86_64'")
+    assert taken_by(text) == list(range(27, 31))
+    assert read(text).tree.children[0].get("arch") == "x86_64"
+    assert refused(text, 26)[0].startswith("XML Parse : expected >, got")
+
+
+def test_a_double_quote_inside_single_quotes_is_part_of_the_value() -> None:
+    assert read(GOOD.replace('"x86_64"', "'x\"y'")).tree.children[0].get("arch") == 'x"y'
+
+
+def test_16_attributes_are_kept_and_the_others_noted() -> None:
+    many = " ".join(f'a{number}="{number}"' for number in range(15))
+    assert read(GOOD.replace('arch="x86_64"', many)).notes == ()
+    file = read(GOOD.replace('arch="x86_64"', f'{many} b="1" c="2"'))
+    assert [(note.words, note.line) for note in file.notes] == [("XML Parse : Ignoring extra attributes (max 16)", 2)]
+    assert len(file.tree.children[0].attributes) == 16
+    assert file.tree.children[0].get("b") is None
+
+
+def test_a_second_blank_costs_an_attribute() -> None:
+    file = read(GOOD.replace(" arch", "  arch"))
+    assert [(note.rule, note.line, note.column) for note in file.notes] == [("blank-attribute", 2, 19)]
+    assert file.tree.children[0].attributes == (("numaid", "0"), ("arch", "x86_64"))
+
+
+def filled(elements: int) -> str:
+    """A file of so many elements, none with more than 30 children."""
+    nics = (elements - 2) // 30
+    rest = elements - 2 - 30 * nics
+    body = ("<nic>" + "<net/>" * 29 + "</nic>") * nics
+    return f'<system version="1"><cpu numaid="0">{body}<nic>{"<net/>" * (rest - 1)}</nic></cpu></system>'
+
+
+@pytest.mark.parametrize(
+    ("elements", "taken"),
+    [(255, list(ALL)), (256, [18, 19, 20])],
+)  # fmt: skip
+def test_255_elements_are_the_most_since_2_21(elements: int, taken: list[int]) -> None:
+    text = filled(elements)
+    assert text.count("<net/>") + text.count("<nic>") + 2 == elements
+    assert taken_by(text) == taken
+    if 28 not in taken:
+        assert refused(text)[0] == "Error : XML parser is limited to 256 nodes"
+
+
+def test_before_2_21_1023_elements_are_the_most() -> None:
+    pci = "<pci>" * 30
+    text = '<system version="1"><cpu numaid="0">' + ("<pci>" + pci.replace("<pci>", "<pci/>") + "</pci>") * 32
+    text = text + "</cpu>" + "<cpu>" + "<pci/>" * 28 + "</cpu>" + "</system>"
+    assert text.count("<pci") + text.count("<cpu") + 1 == 1023
+    assert taken_by(text) == [18, 19, 20]
+    one_more = text.replace("</cpu></system>", "<pci/></cpu></system>")
+    assert refused(one_more, 20)[0] == "Error : XML parser is limited to 1024 nodes"
+
+
+@pytest.mark.parametrize(
+    ("children", "taken"),
+    [(32, list(ALL)), (33, list(range(21, 31))), (128, list(range(21, 31))), (129, [29, 30])],
+)
+def test_the_children_of_an_element_are_limited_by_version(children: int, taken: list[int]) -> None:
+    text = GOOD.replace("</nic>", "<net/>" * (children - 1) + "</nic>")
+    assert taken_by(text) == taken
+    if 28 not in taken:
+        assert refused(text)[0] == "Error : XML parser is limited to 128 subnodes"
+
+
+def test_only_the_first_of_two_systems_counts() -> None:
+    file = read(GOOD + GOOD.replace('"0"', '"1"'))
+    assert file.refusals == ()
+    assert file.tree.children[0].get("numaid") == "0"
+    assert [note.rule for note in file.notes] == ["second-system"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule"),
+    [
+        ('class="0x030200"', 'class="0x030200" link_speed="32.0 GT/s"', "link-speed"),
+        ('class="0x030200"', 'class="0x030200" link_speed=""', "link-speed"),
+        ('class="0x030200"', 'class="0x030200" link_width="0"', "link-width"),
+        ('sm="90"', 'sm="90" sm="80"', "doubled-attribute"),
+        ('"x86_64"', '"aarch64"', "arch"),
+        ("<nic>", '<pci busid="0000:1b:00.0"/><nic>', "doubled-busid"),
+        ("<nic>", '<pci class="0x0101"/><nic>', "class"),
+    ],
+)
+def test_values_that_nccl_replaces_in_silence_are_noted(old: str, new: str, rule: str) -> None:
+    assert [note.rule for note in read(GOOD.replace(old, new)).notes] == [rule]
+
+
+@pytest.mark.parametrize("speed", ["2.5 GT/s", "8 GT/s", "16 GT/s PCIe", "32.0 GT/s PCIe", "64.0 GT/s PCIe"])
+def test_speeds_in_nccls_table_are_not_noted(speed: str) -> None:
+    assert read(GOOD.replace('class="0x030200"', f'class="0x030200" link_speed="{speed}"')).notes == ()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"<system " + b'a="' + b"x" * (9 << 20) + b'"/>',
+        b'<system version="1"><cpu>' + b"<pci>" * 10_000,
+        b"<a>" * 10_000,
+        b"<a" + b" x" * 200_000 + b">",
+        b"<a/>" * 200_000,
+    ],
+)
+def test_files_beyond_any_machine_are_refused_in_one_line(data: bytes) -> None:
+    # Elements that NCCL knows are limited to 255 before their depth matters.
+    if b"<pci>" in data:
+        data = b"\t" + data
+    with pytest.raises(InputError) as error:
+        read(data)
+    assert str(error.value).count("\n") == 0
+
+
+PIECES = st.sampled_from(
+    [
+        *("<system", ' version="1"', ">", "/>", "<cpu", "</cpu>", "<pci", "</pci>", "<gpu", "<nvlink/>", "</gpu>"),
+        *("</system>", " ", "  ", "\n", "\r\n", "\t", "\0", "'", '"', "=", "<", "<!--", "-->", "<?xml?>", "&b;", "a"),
+        *("<!DOCTYPE a [<!ENTITY b 'c'>]>", ' a="b"', "<x>", "</x>", "\ufeff", "\u0080"),
+    ]
+)
+
+
+@settings(max_examples=100)
+@given(st.one_of(st.lists(PIECES, max_size=40).map("".join).map(str.encode), st.binary(max_size=300)))
+def test_no_bytes_break_the_reader(data: bytes) -> None:
+    file = read(data)
+    assert file.tree.tag == "system"
+    for refusal in file.refusals:
+        assert OLDEST <= refusal.since <= refusal.until <= NEWEST
+        assert 1 <= refusal.line <= data.count(b"\n") + 1
+        assert refusal.words.isprintable()
+    for minor in ALL:
+        assert sum(refusal.since <= minor <= refusal.until for refusal in file.refusals) <= 1
+
+
+@settings(max_examples=50)
+@given(st.integers(0, len(GOOD) - 2))
+def test_a_file_cut_anywhere_is_refused_or_empty(length: int) -> None:
+    cut = GOOD[:length]
+    assert taken_by(cut) == ([] if cut.strip() else list(ALL))
