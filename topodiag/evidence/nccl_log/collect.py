@@ -46,7 +46,7 @@ _TEXTS = {"shards": frozenset[str]()} | {
     name: frozenset(field.name for field in schema if str(field.type).startswith("dictionary"))
     for name, schema in SCHEMAS.items()
 }
-_DEFAULTS: dict[str, dict[str, Any]] = {
+DEFAULTS: dict[str, dict[str, Any]] = {
     name: {
         field.name: "" if field.name in _TEXTS[name] else nan if str(field.type) == "double" else -1 for field in schema
     }
@@ -54,7 +54,7 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
 }
 """What a row holds that its line does not say."""
 for _name, _column in (("init", "comm_id"), ("init", "parent"), ("conn", "direction"), ("tree", "second")):
-    _DEFAULTS[_name][_column] = 0
+    DEFAULTS[_name][_column] = 0
 _OWN = {
     name: tuple(each for each in SCHEMAS[name].names if each not in ("thread", "ctx", "gen", "offset", "line", "count"))
     for name in ROW_TABLES
@@ -126,7 +126,7 @@ class Collector:
             elif name == "op":
                 self._add_op(place, columns)
             else:
-                self._add_row(name, place, columns)
+                self.add_row(name, place, columns)
 
     def _enter(self, thread: int, pointer: int, offset: int, *, starts: bool) -> None:
         process = (*self._hosts[thread], pointer)
@@ -134,8 +134,9 @@ class Collector:
             self._gens[process] = offset
         self._contexts[thread] = (pointer, self._gens.get(process, -1), offset)
 
-    def _add_row(self, name: str, place: dict[str, int], columns: dict[str, Any]) -> None:
-        full = {**_DEFAULTS[name], **columns}
+    def add_row(self, name: str, place: dict[str, int], columns: dict[str, Any]) -> None:
+        """A row of a table that is neither a print nor an operation, where its context is known."""
+        full = {**DEFAULTS[name], **columns}
         ts = full.get("ts", nan)
         key = (place["thread"], place["ctx"], place["gen"], *(_hashable(full[each]) for each in _KEYED[name]))
         known = self._rows[name].get(key)
@@ -183,6 +184,14 @@ class Collector:
             known["count"] += 1
             known["last"], known["last_offset"] = op_count, offset
             known["digest"] = (known["digest"] + hashed) & MASK
+
+    def keys(self) -> list[ThreadKey]:
+        """The threads in the order of their indices."""
+        return list(self._threads)
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """The rows of a table by thread and offset."""
+        return sorted(self._rows[name].values(), key=lambda row: (row["thread"], row["offset"]))
 
     def facts(self, size: int, lines: int) -> Facts:
         """The tables; `size` in bytes and number of lines of the shard."""

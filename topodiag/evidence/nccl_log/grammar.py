@@ -11,9 +11,12 @@ from topodiag.evidence.nccl_log import grammar_comm, grammar_paths
 from topodiag.evidence.nccl_log.grammar_comm import Rows
 from topodiag.evidence.nccl_log.grammar_kinds import KINDS
 from topodiag.evidence.nccl_log.grammar_numbers import compiled
-from topodiag.evidence.nccl_log.grammar_texts import NOISE, kind_of, shown
+from topodiag.evidence.nccl_log.grammar_texts import NOISE, kind_of, kind_of_start, shown
 
-__all__ = ["KINDS", "PRINT_ROW", "Rows", "parse"]
+__all__ = ["KINDS", "PRINT_ROW", "START", "Rows", "kind_by_start", "parse"]
+
+START = 16
+"""Characters that `kind_by_start` judges by."""
 
 # Rows of the system print, of the paths and graphs, and of the tuning table (src/graph/{topo,paths,search,tuning}.cc).
 PRINT_ROW = compiled(
@@ -22,6 +25,7 @@ PRINT_ROW = compiled(
     r"|\s*Latency/AlgBw \||\s*Max NThreads \||\s*Algorithm   ?\s*\||\s*Protocol    ?\s*\||\s*Max NThreads\s+\|"
     r"|\s*(?:Broadcast|Reduce|AllGather|ReduceScatter|AllReduce)\s*\|"
 )
+_MAYBE_PRINT = compiled(r"[\s=\d]|\w{3}/[0-9A-Fa-f]|Pattern|Latency|Max |Algor|Protoc|Broadcast|Reduce|All")
 _PRINT_STARTS = frozenset(" =GNCPRD+0123456789LBAM")
 _OF_FILE = compiled(
     r"([\w./+-]{1,200}\.(?:cc|cu|h|hpp|cpp|c):\d{1,7})(?: \([^)]{0,200}\))? "
@@ -89,6 +93,17 @@ def _information(message: str) -> Rows | None:
         if rows is not None:
             return rows
     return _other(message, word)
+
+
+def kind_by_start(start: str) -> str | None:
+    """The kind of all messages that begin with these START characters and are kept as they are, NOISE, or None where
+    the beginning does not decide. Spares messages that differ in numbers only from being read one by one."""
+    word, blank, _ = start.partition(" ")
+    if not blank or not word or word in _BY_WORD or word.endswith(":") or word.startswith("ncclComm"):
+        return None
+    if word.isdecimal() or _MAYBE_PRINT.match(start):
+        return None
+    return kind_of_start(start)
 
 
 def _other(message: str, word: str) -> Rows | None:

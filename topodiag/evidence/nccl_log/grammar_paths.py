@@ -125,13 +125,16 @@ def trees(message: str) -> Rows | None:
     tokens = _TREES.findall(message)
     if len(message) >= _TREES_WHOLE:
         tokens = tokens[:-1]
-    masks: dict[tuple[int, int, tuple[int, ...], int], int] = {}
+    shapes: dict[str, int] = {}  # most channels have one of two shapes
     for number, shape in tokens:
+        shapes[shape] = shapes.get(shape, 0) | bit(int(number))
+    masks: dict[tuple[int, int, tuple[int, ...], int], int] = {}
+    for shape, mask in shapes.items():
         for second, part in enumerate(shape.split("|")[:2]):
             read = _one_tree(part)
             if read:
                 key = (*read, second)
-                masks[key] = masks.get(key, 0) | bit(int(number))
+                masks[key] = masks.get(key, 0) | mask
     if not masks:
         return None
     return [_tree_row(up, rank, list(downs), mask, second) for (up, rank, downs, second), mask in masks.items()]

@@ -276,6 +276,7 @@ for _start, _kind in STARTS:
         _BY_START[_start[:_WIDTH]] = (*_BY_START.get(_start[:_WIDTH], ()), (_start, _kind))
 
 # Numbers that differ on every line and say nothing: queue pairs, keys, file descriptors.
+_REWRITTEN = frozenset({"qp", "ib note"})
 _QP_NOISE = compiled(r"\b(qpn|qp_num)[ =]\d{1,12}|\b(?:pd|comm|context)=0x[0-9a-f]{1,16}| (?:fifo|ctsFifo)[RL]key=.*$")
 
 
@@ -293,8 +294,18 @@ def kind_of(message: str) -> str | None:
     return None
 
 
+def kind_of_start(start: str) -> str | None:
+    """The kind of all messages that begin so and are kept as printed, None where more of the message decides."""
+    for known, kind in _BY_START.get(start[:_WIDTH], ()):
+        if start.startswith(known):
+            return None if kind in _REWRITTEN else kind
+        if known.startswith(start):
+            return None
+    return None
+
+
 def shown(kind: str, message: str) -> str:
     """The text as it is kept: equal facts give equal texts."""
-    if kind in ("qp", "ib note"):
+    if kind in _REWRITTEN:
         return _QP_NOISE.sub(lambda found: f"{found[1]} #" if found[1] else "", message).rstrip()
     return message

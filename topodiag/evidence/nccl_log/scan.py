@@ -8,22 +8,27 @@ glued records, carriage returns, colours), and whatever needs its line's label o
 
 from __future__ import annotations
 
+from math import nan
+
 import numpy as np
 import numpy.typing as npt
 
-from topodiag.evidence.nccl_log import plain, scan_conn
+from topodiag.evidence.nccl_log import plain, scan_conn, scan_forms
 from topodiag.evidence.nccl_log.facts import Facts
-from topodiag.evidence.nccl_log.scan_bytes import PAD, Block, Flags, Positions, bytes_behind_last, window, word
+from topodiag.evidence.nccl_log.scan_bytes import MASKS, PAD, Block, Flags, Positions, places, word
+from topodiag.evidence.nccl_log.scan_heads import Heads
 from topodiag.evidence.nccl_log.scan_shard import Shard
 
 BLOCK = 2 << 20
 """Bytes looked at together: small enough for a core's caches, large enough that numpy's calls cost nothing."""
 
-_NCCL, _INFO = word(b" NCCL IN"), word(b"CL INFO ")
+_NCCL, _INFO = word(b" NCCL IN"), word(b"FO \0\0\0\0\0")
+_ANCHOR_BYTES = 11
 _ANCHOR = np.uint64(int.from_bytes(b" NCCL \xff\xff", "little") & ((1 << 48) - 1))
 _ANCHOR_MASK = np.uint64((1 << 48) - 1)
 _NEWLINE, _SPACE = 10, 32
-_MOST_HEAD = 88
+_OLD_RECORD = 15
+"""Bytes of the shortest record without the word NCCL, `h:1:1 [0] INFO `."""
 _SPEAKS = (b"NCCL", b"INFO", b"nccl", b"CCL ", b" version ", b"|", b"atchdog", b"last enqueued", b"Duplicate")
 """A line without a record in which none of these stands says nothing to `prefix.application`."""
 
@@ -32,10 +37,11 @@ def extract(data: bytes | memoryview, file: int, base: int) -> Facts:
     """Facts of whole lines of a file; `base` is the offset of `data` in the file."""
     view = memoryview(data).cast("B") if not isinstance(data, bytes) else memoryview(data)
     shard = Shard(file, base)
+    heads = Heads(shard.thread_of)
     done = 0
     while done < len(view):
         end = _cut(view, done)
-        _Scan(shard, Block(view[done:end]), done).run()
+        _Scan(shard, heads, Block(view[done:end]), done).run()
         done = end
     return shard.facts(len(view))
 
@@ -54,58 +60,87 @@ def _cut(view: memoryview, start: int) -> int:
 class _Scan:
     """One block on its way into the shard."""
 
-    def __init__(self, shard: Shard, block: Block, place: int) -> None:
-        self.shard = shard
-        self.block = block
+    def __init__(self, shard: Shard, heads: Heads, block: Block, place: int) -> None:
+        self.shard, self.heads, self.block = shard, heads, block
         self.shift = shard.base + place - PAD
         inside = block.at[PAD : PAD + block.size]
-        self.ends: Positions = np.flatnonzero(inside == _NEWLINE) + PAD
+        control = places(inside < _SPACE) + PAD
+        newline = block.at[control] == _NEWLINE
+        self.ends: Positions = control[newline]
         if block.size and inside[-1] != _NEWLINE:
             self.ends = np.append(self.ends, PAD + block.size)
         self.starts: Positions = np.empty_like(self.ends)
         self.starts[:1] = PAD
         self.starts[1:] = self.ends[:-1] + 1
         self.odd: Flags = np.zeros(len(self.ends), dtype=np.bool_)
-        self.odd[self._lines_of(np.flatnonzero((inside < _SPACE) & (inside != _NEWLINE)) + PAD)] = True
-        for old in (b"] INFO ", b"] WARN "):  # records of 2.2 and before, maybe glued to a later one
-            at = block.raw.find(old)
-            while at >= 0:
-                self.odd[self._lines_of(np.array([at]))] = True
-                at = block.raw.find(old, at + 1)
+        if len(control) > len(self.ends):
+            self.odd[self._lines_of(control[~newline])] = True
 
     def run(self) -> None:
         shard, block = self.shard, self.block
         shard.begin_block(self.starts + self.shift)
         line, anchor = self._records()
-        thread = self._threads(line, anchor)
-        self.odd[line[thread < 0]] = True
-        kept = np.flatnonzero(~self.odd[line])
-        line, message, thread = line[kept], anchor[kept] + 11, thread[kept]
-        end = self.ends[line]
+        begin = self.starts[line]
+        thread, head = self.heads.find(block, begin, anchor)
+        label = anchor - begin - head
+        fine = thread >= 0
+        if (label >= _OLD_RECORD).any():
+            fine &= ~self._with_old_record(line)
+        self.odd[line[~fine]] = True
+        kept = np.flatnonzero(fine)
+        self.line, self.thread, self.label = line[kept], thread[kept], label[kept]
+        self.message, self.end = anchor[kept] + _ANCHOR_BYTES, self.ends[self.line]
 
-        connections = scan_conn.read(block, message, end)
-        tail = shard.tails(connections.tail)
-        rest = np.ones(len(line), dtype=np.bool_)
-        rest[connections.lines[tail >= 0]] = False
-        shard.add_connections(connections, tail, line[connections.lines], thread[connections.lines])
-
-        rings = scan_conn.read_rings(block, message, end)
-        rest[rings.lines] = False
-        shard.add_rings(rings, line[rings.lines], thread[rings.lines])
-
-        others = np.flatnonzero(rest)
-        raw = block.raw
-        codes = []
-        for index, a, b in zip(others.tolist(), message[others].tolist(), end[others].tolist(), strict=True):
-            if raw.find(b": opCount ", a, min(a + 50, b)) >= 0:
-                codes.append(shard.operation(raw[a:b], int(line[index]), int(thread[index])))
-            else:
-                codes.append(shard.message(raw[a:b]))
-        coded = np.array(codes, dtype=np.int64)
-        shard.add_messages(coded, line[others], thread[others])
-        self.odd[line[others[coded == -1]]] = True
+        channels = scan_conn.find(block, self.message, self.end)
+        rest = np.ones(len(kept), dtype=np.bool_)
+        rest[channels.lines] = False
+        others = self._named(np.flatnonzero(rest))
+        codes = self._codes(others)
         self._plain_lines()
+        shard.name_contexts()
+        own = channels.lines
+        left = shard.add_channels(block, channels, self.line[own], self.thread[own])
+        if len(left):
+            others = np.append(others, own[left])
+            codes = np.append(codes, self._codes(own[left]))
+            self._plain_lines()
+        shard.add_messages(codes, self.line[others], self.thread[others])
         shard.end_block(len(self.ends))
+
+    def _named(self, records: Positions) -> Positions:
+        """Take operations and inits among these records; returns the others."""
+        shard, block = self.shard, self.block
+        message, end = self.message[records], self.end[records]
+        length = scan_forms.names(block, message)
+        rest = np.ones(len(records), dtype=np.bool_)
+        read = scan_forms.read(block, message, end, length, scan_forms.OPERATION)
+        rest[read.lines] = False
+        chosen = records[read.lines]
+        shard.add_operations(read, self.line[chosen], self.thread[chosen])
+        for event, form in scan_forms.INITS.items():
+            read = scan_forms.read(block, message, end, length, form)
+            rest[read.lines] = False
+            chosen = records[read.lines]
+            shard.add_inits(event, read, self.line[chosen], self.thread[chosen], self._stamps(chosen))
+        return records[rest]
+
+    def _stamps(self, records: Positions) -> npt.NDArray[np.int64]:
+        """Bits of the seconds that stand in front of each of these records."""
+        stamps = np.full(len(records), np.float64(nan).view(np.int64))
+        labelled = np.flatnonzero(self.label[records] > 0)
+        begin = self.starts[self.line[records[labelled]]].tolist()
+        anchor = (self.message[records[labelled]] - _ANCHOR_BYTES).tolist()
+        raw = self.block.raw
+        stamps[labelled] = self.shard.stamps([raw[a:b] for a, b in zip(begin, anchor, strict=True)])
+        return stamps
+
+    def _codes(self, records: Positions) -> npt.NDArray[np.int64]:
+        """Codes of the messages of these records; lines that have none become odd."""
+        raw = self.block.raw
+        spans = zip(self.message[records].tolist(), self.end[records].tolist(), strict=True)
+        codes = self.shard.messages.codes([raw[a:b] for a, b in spans])
+        self.odd[self.line[records[codes < 0]]] = True
+        return codes
 
     def _lines_of(self, where: Positions) -> Positions:
         return np.searchsorted(self.ends, where)
@@ -113,45 +148,34 @@ class _Scan:
     def _records(self) -> tuple[Positions, Positions]:
         """Lines with one ` NCCL INFO ` and no other ` NCCL `, and where it stands. All other lines become odd."""
         block = self.block
-        where = np.flatnonzero(block.at == ord("L")) - 4
-        words = block.words[where]
-        where = where[(words & _ANCHOR_MASK) == _ANCHOR]
-        line = self._lines_of(where)
-        records = np.bincount(line, minlength=len(self.ends))
-        self.odd |= records != 1
-        good = (block.words[where] == _NCCL) & (block.words[where + 3] == _INFO) & (where + 11 <= self.ends[line])
+        where = places(block.at == ord("L")) - 4
+        text = block.rows(where, 2)
+        is_record = (text[0] & _ANCHOR_MASK) == _ANCHOR
+        where, text = where[is_record], text[:, is_record]
+        good = (text[0] == _NCCL) & ((text[1] & MASKS[3]) == _INFO)
+        if len(where) == len(self.ends) and ((where >= self.starts) & (where < self.ends)).all():
+            line = np.arange(len(where))
+        else:
+            line = self._lines_of(where)
+            self.odd |= np.bincount(line, minlength=len(self.ends)) != 1
+        good &= where + _ANCHOR_BYTES <= self.ends[line]
         self.odd[line[~good]] = True
         kept = np.flatnonzero(~self.odd[line])
         return line[kept], where[kept]
 
-    def _threads(self, line: Positions, anchor: Positions) -> npt.NDArray[np.int64]:
-        """Who prints, -1 where the head must be looked at: the text from a blank over `host:pid:tid [dev]` on."""
-        block = self.block
-        begin = self.starts[line]
-        bracket = anchor - 2
-        for _ in range(4):
-            bracket = np.where(block.at[bracket] == ord("["), bracket, bracket - 1)
-        blank = bracket - 1
-        fine = (block.at[anchor - 1] == ord("]")) & (block.at[bracket] == ord("[")) & (block.at[blank] == _SPACE)
-        fine &= blank > begin
-        length = np.zeros(len(line), dtype=np.int64)
-        open_: Positions = np.flatnonzero(fine)
-        for _ in range(8):
-            if not len(open_):
-                break
-            step = bytes_behind_last(block.words[blank[open_] - length[open_] - 8], _SPACE)
-            length[open_] += step
-            open_ = open_[(step == 8) & (length[open_] < (blank - begin)[open_])]
-        fine[open_] = False
-        start = np.maximum(blank - length, begin)
-        length = anchor - start
-        fine &= length < _MOST_HEAD
-        thread = np.full(len(line), -1, dtype=np.int64)
-        kept = np.flatnonzero(fine)
-        thread[kept] = self.shard.threads_of(window(block, start[kept], length[kept]))
-        return thread
+    def _with_old_record(self, line: Positions) -> Flags:
+        """Lines that may hold a record of 2.2 or before, which has no word NCCL, in front of theirs."""
+        raw = self.block.raw
+        where = []
+        for text in (b"] INFO ", b"] WARN "):
+            at = raw.find(text)
+            while at >= 0:
+                where.append(at)
+                at = raw.find(text, at + 1)
+        return np.isin(line, self._lines_of(np.array(where, dtype=np.int64)))
 
     def _plain_lines(self) -> None:
+        """Read the lines that are odd by now one by one."""
         raw, collector = self.block.raw, self.shard.slow
         lines = np.flatnonzero(self.odd & (self.ends > self.starts))
         starts, ends = self.starts[lines].tolist(), self.ends[lines].tolist()
@@ -159,3 +183,4 @@ class _Scan:
             text = raw[start:end]
             if any(part in text for part in _SPEAKS):
                 plain.read_line(collector, text, start + self.shift, line)
+        self.odd[:] = False

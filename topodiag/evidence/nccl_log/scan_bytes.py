@@ -6,12 +6,13 @@ A block is a byte array with PAD zero bytes on both sides, seen twice: byte by b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-PAD = 128
+PAD = 192
 """Bytes in front of and behind a block; no gather reaches further than this from a position inside it."""
 
 _EDGE = bytes(PAD)
@@ -25,6 +26,7 @@ _U = np.uint64
 _ZEROS = _U(0x3030303030303030)
 _NOT_DIGIT = _U(0x7676767676767676)
 _HIGH = _U(0x8080808080808080)
+_LOW = _U(0x7F7F7F7F7F7F7F7F)
 _ONES = _U(0x0101010101010101)
 _SPREAD = tuple(_U(x) for x in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93))
 MASKS: Words = np.array([(1 << (8 * k)) - 1 for k in range(8)] + [(1 << 64) - 1], dtype=np.uint64)
@@ -41,6 +43,32 @@ class Block:
         self.raw = b"".join((_EDGE, data, _EDGE))
         self.at: Bytes = np.frombuffer(self.raw, dtype=np.uint8)
         self.words: Words = np.ndarray((len(self.raw) - 7,), "<u8", buffer=self.raw, strides=(1,))
+
+    def rows(self, start: Positions, count: int) -> Words:
+        """The `count` words from each position on, as rows: word by word, one column per position."""
+        # One gather of wide cells costs what a gather of one word does, as nothing here is aligned.
+        wide = np.ndarray((len(self.raw) - 8 * count + 1,), f"V{8 * count}", buffer=self.raw, strides=(1,))
+        return np.ascontiguousarray(wide[start].view("<u8").reshape(len(start), count).T)
+
+
+def places(flags: Flags) -> Positions:
+    """Where flags are set: np.flatnonzero for flags that mostly are not."""
+    whole = len(flags) & ~7
+    words = flags[:whole].view(np.uint64)
+    at = np.flatnonzero(words != 0)
+    left = words[at]
+    found = [8 * at + _lowest(left)]
+    while True:
+        left &= left - _U(1)
+        more = np.flatnonzero(left)
+        if not len(more):
+            break
+        at, left = at[more], left[more]
+        found.append(8 * at + _lowest(left))
+    several = np.concatenate([*found, np.flatnonzero(flags[whole:]) + whole])
+    if len(found) > 1:
+        several.sort()
+    return several
 
 
 def word(text: bytes) -> np.uint64:
@@ -66,13 +94,40 @@ def leading_digits(words: Words) -> npt.NDArray[np.int64]:
 def numbers(words: Words, digits: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """The decimal number that the first `digits` bytes of each word write; 0 for no digits."""
     # The shift by 64 bits, for no digits, is undefined: shift by at most 56 and by 8 once more.
-    shift = (_U(8) * (_U(8) - digits.astype(np.uint64))).astype(np.uint64)
+    shift = _U(64) - _U(8) * digits.view(np.uint64)
     half = shift >> _U(1)
     value: npt.NDArray[Any] = ((words ^ _ZEROS) << half) << (shift - half)
     value = (value * _U(10) + (value >> _U(8))) & _U(0x00FF00FF00FF00FF)
     value = (value * _U(100) + (value >> _U(16))) & _U(0x0000FFFF0000FFFF)
     value = (value * _U(10000) + (value >> _U(32))) & _U(0xFFFFFFFF)
-    return value.astype(np.int64)
+    return value.view(np.int64)
+
+
+def leading_letters(words: Words) -> npt.NDArray[np.int64]:
+    """How many of each word's first bytes are letters of ASCII, 0 to 8."""
+    low = (words | _U(0x2020202020202020)) & _LOW
+    letter = (low + _U(0x1F1F1F1F1F1F1F1F)) & ~(low + _U(0x0505050505050505))  # 0x61 to 0x7a
+    return _first_flag((~letter | words) & _HIGH)
+
+
+def leading_hex(words: Words) -> npt.NDArray[np.int64]:
+    """How many of each word's first bytes are hexadecimal digits in lower case, 0 to 8."""
+    low = words & _LOW  # without the high bit no sum carries into the next byte
+    digit = (low + _U(0x5050505050505050)) & ~(low + _U(0x4646464646464646))  # 0x30 to 0x39
+    letter = (low + _U(0x1F1F1F1F1F1F1F1F)) & ~(low + _U(0x1919191919191919))  # 0x61 to 0x66
+    return _first_flag((~(digit | letter) | words) & _HIGH)
+
+
+def hex_numbers(words: Words, digits: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The hexadecimal number that the first `digits` bytes of each word write; 0 for no digits."""
+    nibbles = (words & _U(0x0F0F0F0F0F0F0F0F)) + _U(9) * ((words >> _U(6)) & _ONES)
+    shift = _U(64) - _U(8) * digits.view(np.uint64)
+    half = shift >> _U(1)
+    value: npt.NDArray[Any] = (nibbles << half) << (shift - half)
+    value = ((value << _U(4)) | (value >> _U(8))) & _U(0x00FF00FF00FF00FF)
+    value = ((value << _U(8)) | (value >> _U(16))) & _U(0x0000FFFF0000FFFF)
+    value = ((value << _U(16)) | (value >> _U(32))) & _U(0xFFFFFFFF)
+    return value.view(np.int64)
 
 
 def read_number(block: Block, where: Positions) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -84,12 +139,23 @@ def read_number(block: Block, where: Positions) -> tuple[npt.NDArray[np.int64], 
 
 def window(block: Block, start: Positions, length: npt.NDArray[np.int64]) -> Words:
     """The `length` bytes from `start` with at least one zero byte behind them, as rows of words."""
-    count = int(length.max(initial=0)) // 8 + 1
-    taken = np.empty((count, len(start)), dtype=np.uint64)
-    for index in range(count):
-        left = np.clip(length - 8 * index, 0, 8)
-        np.bitwise_and(block.words[start + 8 * index], MASKS[left], out=taken[index])
+    taken = block.rows(start, int(length.max(initial=0)) // 8 + 1)
+    keep_first(taken, length)
     return taken
+
+
+def keep_first(rows: Words, length: npt.NDArray[np.int64]) -> None:
+    """Zero what stands behind the first `length` bytes of each column."""
+    least = int(length.min(initial=8 * len(rows)))
+    for index in range(least // 8, len(rows)):
+        rows[index] &= MASKS[np.clip(length - 8 * index, 0, 8)]
+
+
+def keep_last(rows: Words, length: npt.NDArray[np.int64]) -> None:
+    """Zero what stands in front of the last `length` bytes of each column."""
+    least = int(length.min(initial=8 * len(rows)))
+    for index in range(least // 8, len(rows)):
+        rows[-1 - index] &= ~MASKS[8 - np.clip(length - 8 * index, 0, 8)]
 
 
 def first_of(words: Words, letter: int) -> npt.NDArray[np.int64]:
@@ -103,24 +169,30 @@ def bytes_behind_last(words: Words, letter: int) -> npt.NDArray[np.int64]:
 
 
 def _equal(words: Words, letter: int) -> Words:
-    low = _U(0x7F7F7F7F7F7F7F7F)
     other = words ^ _U(letter * 0x0101010101010101)
-    flags: Words = ~(((other & low) + low) | other | low)
+    flags: Words = ~(((other & _LOW) + _LOW) | other | _LOW)
     return flags
 
 
 def _first_flag(flags: Words) -> npt.NDArray[np.int64]:
     """Index of the first byte whose high bit is set, 8 for none."""
-    flags = flags >> _U(7)
+    return _lowest(flags >> _U(7))
+
+
+def _lowest(flags: Words) -> npt.NDArray[np.int64]:
+    """Index of the first byte whose low bit is set, 8 for none."""
     first = flags & (~flags + _U(1))
-    return ((((first - _U(1)) & _ONES) * _ONES) >> _U(56)).astype(np.int64)
+    return ((((first - _U(1)) & _ONES) * _ONES) >> _U(56)).view(np.int64)
 
 
-def mix(rows: Words) -> Words:
-    """A 64-bit hash of each column of `rows`. Rows of zeros do not change it."""
-    value = np.zeros(rows.shape[1], dtype=np.uint64)
+def mix(rows: Words | Sequence[Words]) -> Words:
+    """A 64-bit hash of each column of `rows`. Rows of zeros at the end do not change it."""
+    value = np.zeros(len(rows[0]), dtype=np.uint64)
     for index in range(len(rows)):
-        value += (rows[index] ^ (rows[index] >> _U(29))) * _U(_SPREAD[index % 4] + _U(2 * index))
+        part = rows[index] >> _U(29)
+        part ^= rows[index]
+        part *= _U(_SPREAD[index % 4] + _U(2 * index))
+        value += part
     value ^= value >> _U(32)
     value *= _SPREAD[1]
     value ^= value >> _U(29)
@@ -128,22 +200,40 @@ def mix(rows: Words) -> Words:
     return value
 
 
-def group(rows: Words) -> tuple[Positions, Positions]:
+def sorted_order(keys: Words, bits: int) -> Positions:
+    """The stable order of keys below 2**bits. To sort keys with their places in the low bits is much faster."""
+    room = len(keys).bit_length()
+    if bits + room > 64:
+        return np.argsort(keys, kind="stable").astype(np.int64)
+    packed = (keys << _U(room)) | np.arange(len(keys), dtype=np.uint64)
+    packed.sort()
+    packed &= _U((1 << room) - 1)
+    return packed.view(np.int64)
+
+
+def group(rows: Words | Sequence[Words]) -> tuple[Positions, Positions]:
     """Equal columns of `rows` together: an order of the columns that keeps equal ones as they came, and its starts."""
-    if not rows.shape[1]:
+    size = len(rows[0]) if len(rows) else 0
+    if not size:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    order = np.argsort(mix(rows), kind="stable")
-    for attempt in range(2):
-        differs = np.zeros(len(order) - 1, dtype=np.bool_)
-        for row in rows:
-            ordered = row[order]
-            differs |= ordered[1:] != ordered[:-1]
-        starts = np.concatenate([[0], np.flatnonzero(differs) + 1])
-        hashes = mix(rows[:, order[starts]])
-        if attempt or (hashes[1:] != hashes[:-1]).all():
-            break
-        order = np.lexsort(rows)  # two texts with one hash: practically never
-    return order.astype(np.int64), starts.astype(np.int64)
+    room = size.bit_length()
+    hashes = mix(rows) >> _U(room)
+    order = sorted_order(hashes, 64 - room)
+    differs = _differs(rows, order)
+    ordered = hashes[order]
+    if (differs & (ordered[1:] == ordered[:-1])).any():
+        order = np.lexsort(tuple(rows)).astype(np.int64)  # two texts with one hash: practically never
+        differs = _differs(rows, order)
+    return order, np.concatenate([[0], np.flatnonzero(differs) + 1])
+
+
+def _differs(rows: Words | Sequence[Words], order: Positions) -> Flags:
+    """Whether each column but the first is another than the one before it in this order."""
+    differs = np.zeros(len(order) - 1, dtype=np.bool_)
+    for row in rows:
+        ordered = row[order]
+        differs |= ordered[1:] != ordered[:-1]
+    return differs
 
 
 class Dictionary:
@@ -153,7 +243,7 @@ class Dictionary:
     are still two. Texts that find their slot taken go through an ordinary dictionary.
     """
 
-    _SLOT_BITS = 15
+    _SLOT_BITS = 16
 
     def __init__(self, width: int) -> None:
         self.width = width
@@ -165,20 +255,32 @@ class Dictionary:
     def encode(self, rows: Words) -> npt.NDArray[np.int32]:
         """The code of each column of `rows` (see `window`), which may lack words that are zero in all columns.
 
-        No text may fill all the words given: a zero byte must end it.
+        Unless there are always as many words, no text may fill all of them: a zero byte must end it.
         """
-        slots = (mix(rows) >> _U(64 - self._SLOT_BITS)).astype(np.int64)
-        codes = self._slots[slots]
-        unsure = codes < 0
-        for index in range(len(rows)):
-            unsure |= self._rows[index][codes] != rows[index]
-        places = np.flatnonzero(unsure)
+        hashes = mix(rows)
+        codes = self._known(rows, hashes)
+        places = np.flatnonzero(codes < 0)
         if len(places):
-            self._settle(rows, slots, codes, places)
+            _, first = np.unique(hashes[places], return_index=True)
+            self._settle(rows, hashes, codes, places[first])
+            some = np.ascontiguousarray(rows[:, places])
+            codes[places] = self._known(some, hashes[places])
+            self._settle(rows, hashes, codes, places[codes[places] < 0])
         return codes
 
-    def _settle(self, rows: Words, slots: Positions, codes: npt.NDArray[np.int32], places: Positions) -> None:
+    def _known(self, rows: Words, hashes: Words) -> npt.NDArray[np.int32]:
+        """Codes of the texts that stand in their slot, -1 of others."""
+        codes = self._slots[(hashes >> _U(64 - self._SLOT_BITS)).view(np.int64)]
+        wrong = codes < 0
+        for index in range(len(rows)):
+            wrong |= self._rows[index].take(codes, mode="wrap") != rows[index]
+        codes[wrong] = -1
+        return codes
+
+    def _settle(self, rows: Words, hashes: Words, codes: npt.NDArray[np.int32], places: Positions) -> None:
+        """Codes of the columns at these places, one by one."""
         texts = np.ascontiguousarray(rows[:, places].T).tobytes()
+        slots = (hashes[places] >> _U(64 - self._SLOT_BITS)).tolist()
         size = 8 * len(rows)
         known = self._codes
         for index, place in enumerate(places.tolist()):
@@ -190,6 +292,6 @@ class Dictionary:
                 if code >= self._rows.shape[1]:
                     self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)], axis=1)
                 self._rows[: len(rows), code] = rows[:, place]
-                if self._slots[slots[place]] < 0:
-                    self._slots[slots[place]] = code
+                if self._slots[slots[index]] < 0:
+                    self._slots[slots[index]] = code
             codes[place] = code

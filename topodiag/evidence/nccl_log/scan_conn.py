@@ -1,7 +1,8 @@
-"""Connection lines of a block, all at once: `Channel 03/0 : 15[7] -> 0[0] [receive] via NET/IB/2/GDRDMA`.
+"""Lines of channels in a block: `Channel 03/0 : 15[7] -> 0[0] [send] via NET/IB/2(12)/GDRDMA`, `Ring 03 : 3 -> 0 -> 1`.
 
-Forms of 2.7 to 2.30 (src/transport/p2p.cc, shm.cc, net.cc): with and without `/conn`, in brackets the device index or
-the packed bus id. Whatever is written differently is left to the grammar, which is slower and knows more.
+Lines that differ in the channel only are one row of facts: they are put together by their bytes first, and only one of
+each is read. Forms of 2.7 to 2.30 (src/transport/p2p.cc, shm.cc, net.cc): with and without `/conn`, in brackets the
+device index or the packed bus id. Whatever is written differently is left to the grammar, which knows more.
 """
 
 from __future__ import annotations
@@ -17,97 +18,194 @@ from topodiag.evidence.nccl_log.scan_bytes import (
     Positions,
     Words,
     first_of,
+    group,
     is_text,
+    keep_first,
+    leading_digits,
+    numbers,
     read_number,
     window,
     word,
 )
 
-TAIL_WORDS = 8
-"""Words that hold what follows the second bracket, as ` [send] via NET/AWS Libfabric/3(12)/GDRDMA/Shared`."""
+_MOST = 112
+"""Bytes of the longest line that is read here."""
+SUFFIX_WORDS, TAIL_WORDS = 4, 13
+"""Words of a tail: what follows its numbers (up to 30 bytes; the last byte is 1 where there are numbers), then what
+stands before them (up to 71)."""
 
-_CHANNEL = word(b"Channel ")
+_U = np.uint64
+_CHANNEL, _RING = word(b"Channel "), word(b"Ring \0\0\0")
+_SEND, _RECEIVE, _VIA = word(b" [send] "), word(b" [receiv"), word(b" via NET")
+_DIGITS = _U(0xFFFF)
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Lines of channels below 100 (`lines`: index into the messages asked for), where they begin and end, their channel
+    as a bit, and their bytes without the channel's digits."""
+
+    lines: Positions
+    message: Positions
+    end: Positions
+    channels: Positions
+    rows: Words
+
+
+def find(block: Block, message: Positions, end: Positions) -> Lines:
+    begin = block.rows(message, 2)
+    connects = begin[0] == _CHANNEL
+    rings = (begin[0] & MASKS[5]) == _RING
+    lines = np.flatnonzero((connects | rings) & (end - message <= _MOST))
+    connects = connects[lines]
+    number = np.where(connects, begin[1][lines], begin[0][lines] >> _U(40))
+    # Two digits and no third one, which for a ring would stand in the same word.
+    fine = leading_digits(number) == 2
+    lines, connects, number = lines[fine], connects[fine], number[fine]
+    channel = 10 * ((number & _U(0xFF)) - _U(48)) + (((number >> _U(8)) & _U(0xFF)) - _U(48))
+    message, end = message[lines], end[lines]
+    length = end - message
+    rows = block.rows(message, int(length.max(initial=16) + 7) // 8)
+    keep_first(rows, length)
+    rows[0] &= ~np.where(connects, _U(0), _DIGITS << _U(40))
+    rows[1] &= ~np.where(connects, _DIGITS, _U(0))
+    return Lines(lines, message, end, (_U(1) << np.minimum(channel, _U(63))).view(np.int64), rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Equal lines: `order` of lines and where each group starts in it, the first line, all channels, how many."""
+
+    order: Positions
+    starts: Positions
+    first: Positions
+    channels: Positions
+    count: Positions
+
+
+def grouped(rows: Words, identity: Words, channels: Positions) -> Groups:
+    """Lines with equal bytes and identity together."""
+    order, starts = group([identity, *rows])
+    if not len(order):
+        return Groups(order, starts, order, order, order)
+    count = np.diff(np.append(starts, len(order)))
+    return Groups(order, starts, order[starts], np.bitwise_or.reduceat(channels[order], starts), count)
 
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """The lines that could be read (`lines`: index into the positions asked for), and their fields."""
+    """Connection lines that could be read (`lines`: index into the messages asked for), and their fields.
+
+    `tail` is what follows the second bracket, with the numbers of the device and its proxy taken out.
+    """
 
     lines: Positions
-    channel: Positions
     conn: Positions
     rank: Positions
     peer: Positions
     dev: Words
     peer_dev: Words
+    net_dev: Positions
+    proxy: Positions
     tail: Words
 
 
-def read(block: Block, start: Positions, end: Positions) -> Connections:
-    """The connection lines among the messages from `start` to `end`."""
-    lines = np.flatnonzero(block.words[start] == _CHANNEL)
-    here, stop = start[lines] + 8, end[lines]
-    good = np.ones(len(lines), dtype=np.bool_)
-
-    channel, digits = read_number(block, here)
-    good &= (digits > 0) & (digits < 6)
-    here = here + digits
-    slash = block.at[here] == ord("/")
-    conn = block.at[here + 1].astype(np.int64) - ord("0")
-    good &= ~slash | ((conn >= 0) & (conn <= 9))
+def read(block: Block, message: Positions, end: Positions) -> Connections:
+    """The connections among these messages; the channel has two digits."""
+    lines = np.flatnonzero(block.words[message] == _CHANNEL)
+    here, stop = message[lines] + 10, end[lines]
+    text = block.rows(here, 2)
+    slash = (text[0] & _U(0xFF)) == ord("/")
+    conn = ((text[0] >> _U(8)) & _U(0xFF)).view(np.int64) - ord("0")
+    good = ~slash | ((conn >= 0) & (conn <= 9))
     conn[~slash] = -1
     here = here + 2 * slash
-    good &= is_text(block, here, b" : ")
+    good &= (np.where(slash, text[0] >> _U(16), text[0]) & MASKS[3]) == word(b" : ")
     here = here + 3
 
-    rank, digits = read_number(block, here)
-    good &= (digits > 0) & (digits < 8)
-    here, dev, fine = _bracket(block, here + digits)
+    rank, here, dev, fine = _end(block, here)
     good &= fine & is_text(block, here, b" -> ")
-    here = here + 4
-
-    peer, digits = read_number(block, here)
-    good &= (digits > 0) & (digits < 8)
-    here, peer_dev, fine = _bracket(block, here + digits)
+    peer, here, peer_dev, fine = _end(block, here + 4)
     length = stop - here
-    good &= fine & (length > 5) & (length < 8 * TAIL_WORDS)
-
+    good &= fine & (length > 5)
     kept = np.flatnonzero(good)
+    net_dev, proxy, tail, fine = _tails(block, here[kept], stop[kept])
+    kept = kept[fine]
     return Connections(
         lines=lines[kept],
-        channel=channel[kept],
         conn=conn[kept],
         rank=rank[kept],
         peer=peer[kept],
         dev=dev[kept],
         peer_dev=peer_dev[kept],
-        tail=window(block, here[kept], length[kept]),
+        net_dev=net_dev[fine],
+        proxy=proxy[fine],
+        tail=np.ascontiguousarray(tail[:, fine]),
     )
 
 
-def _bracket(block: Block, where: Positions) -> tuple[Positions, Words, Flags]:
-    """Position behind `[1b000]`, what is in it as a word, and whether it is there with at most 7 bytes."""
-    inside = block.words[where + 1]
+def _end(block: Block, where: Positions) -> tuple[Positions, Positions, Words, Flags]:
+    """An end of a connection, `15[1b000]`: rank, position behind, what is in the bracket, and whether it is there with
+    at most 7 digits and 7 bytes."""
+    text = block.rows(where, 2)
+    digits = leading_digits(text[0])
+    rank = numbers(text[0], digits)
+    # What follows the digits, as one word of which at least the bracket's first bytes are there.
+    shift = _U(8) * np.minimum(digits, 7).view(np.uint64)
+    rest = (text[0] >> shift) | ((text[1] << (_U(56) - shift)) << _U(8))
+    inside = rest >> _U(8)
     length = first_of(inside, ord("]"))
-    fine = (block.at[where] == ord("[")) & (length > 0) & (length < 8)
-    return where + length + 2, inside & MASKS[length], fine
+    fine = (digits > 0) & (digits < 8) & ((rest & _U(0xFF)) == ord("[")) & (length > 0) & (length < 8)
+    return rank, where + digits + length + 2, inside & MASKS[length], fine
+
+
+def _tails(block: Block, here: Positions, stop: Positions) -> tuple[Positions, Positions, Words, Flags]:
+    """Device, proxy and the text around them of each tail, as ` [send] via NET/IB/3(12)/GDRDMA`, and whether it is
+    short enough. Without such numbers, which are -1 then, all of the tail stands before them."""
+    begin = block.words[here]
+    via = here + 7 * (begin == _SEND) + 10 * (begin == _RECEIVE)
+    network = (block.words[via] == _VIA) & (block.at[via + 8] == ord("/"))
+    name = block.rows(via + 9, 2)
+    length = first_of(name[0], ord("/"))
+    length += first_of(name[1], ord("/")) * (length == 8)
+    number = via + 10 + length
+    net_dev, digits = read_number(block, number)
+    behind = number + digits
+    network &= (length < 16) & (digits > 0) & (digits < 8)
+    bracket = network & (block.at[behind] == ord("("))
+    proxy, digits = read_number(block, behind + 1)
+    close = behind + 1 + digits
+    proxied = bracket & (digits > 0) & (digits < 8) & (block.at[close] == ord(")"))
+    network &= ~bracket | proxied
+    proxied &= network
+    cut = np.where(network, number, stop)
+    rest = np.where(proxied, close, np.where(network, behind, stop))
+    # A suffix that begins with the bracket tells that there is a proxy.
+    before, after = cut - here, stop - rest
+    fine = (before > 0) & (after >= 0) & (before < 8 * (TAIL_WORDS - SUFFIX_WORDS)) & (after < 8 * SUFFIX_WORDS - 1)
+    before, after = np.where(fine, before, 0), np.where(fine, after, 0)
+    prefix = window(block, here, before)
+    tail = np.zeros((SUFFIX_WORDS + len(prefix), len(here)), dtype=np.uint64)
+    suffix = window(block, rest, after)
+    tail[: len(suffix)] = suffix
+    tail[SUFFIX_WORDS - 1] |= network.astype(np.uint64) << _U(56)
+    tail[SUFFIX_WORDS:] = prefix
+    return np.where(network, net_dev, -1), np.where(proxied, proxy, -1), tail, fine
 
 
 @dataclass(frozen=True, slots=True)
 class Rings:
-    """Lines `Ring 00 : 3 -> 0 -> 1` and their numbers, as Connections."""
+    """Lines `Ring 00 : 3 -> 0 -> 1` and their ranks, as Connections."""
 
     lines: Positions
-    channel: Positions
     ranks: tuple[Positions, Positions, Positions]
 
 
-def read_rings(block: Block, start: Positions, end: Positions) -> Rings:
-    lines = np.flatnonzero(is_text(block, start, b"Ring "))
-    here, stop = start[lines] + 5, end[lines]
-    channel, digits = read_number(block, here)
-    good = (digits > 0) & (digits < 5)
-    here = here + digits
+def read_rings(block: Block, message: Positions, end: Positions) -> Rings:
+    """The rings among these messages; the channel has two digits."""
+    lines = np.flatnonzero(is_text(block, message, b"Ring "))
+    here, stop = message[lines] + 7, end[lines]
+    good = np.ones(len(lines), dtype=np.bool_)
     ranks = []
     for before in (b" : ", b" -> ", b" -> "):
         good &= is_text(block, here, before)
@@ -117,4 +215,4 @@ def read_rings(block: Block, start: Positions, end: Positions) -> Rings:
         here = here + digits
         ranks.append(rank)
     kept = np.flatnonzero(good & (here == stop))
-    return Rings(lines[kept], channel[kept], (ranks[0][kept], ranks[1][kept], ranks[2][kept]))
+    return Rings(lines[kept], (ranks[0][kept], ranks[1][kept], ranks[2][kept]))

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from topodiag.evidence.nccl_log.facts import SCHEMAS
-from topodiag.evidence.nccl_log.scan_bytes import group
+from topodiag.evidence.nccl_log.scan_bytes import group, sorted_order
 
 Ints = npt.NDArray[np.int64]
 Columns = dict[str, Ints]
@@ -89,8 +89,20 @@ def in_order(columns: Columns) -> Columns:
     offset = columns["offset"]
     if (offset[1:] >= offset[:-1]).all():  # as rows of blocks mostly are
         return columns
-    order = np.argsort(offset, kind="stable")
+    order = by_place(np.zeros_like(offset), offset)
     return {name: values[order] for name, values in columns.items()}
+
+
+def by_place(thread: Ints, offset: Ints) -> Ints:
+    """The order by thread, then offset, then as they came."""
+    if not len(thread):
+        return thread
+    least = int(offset.min())
+    room = (int(offset.max()) - least).bit_length()
+    bits = int(thread.max()).bit_length() + room
+    if bits > 64:
+        return np.lexsort((offset, thread))
+    return sorted_order(((thread << room) | (offset - least)).view(np.uint64), bits)
 
 
 def merged(name: str, columns: Columns) -> Columns:
@@ -98,7 +110,7 @@ def merged(name: str, columns: Columns) -> Columns:
     if not len(columns["thread"]):
         return columns
     columns = in_order(columns)
-    apart = {"offset", "line", "count"} | ({"channels"} if name in _MASKED else set())
+    apart = {"offset", "line", "count", "ts"} | ({"channels"} if name in _MASKED else set())
     order, starts = group(_packed([values for each, values in columns.items() if each not in apart]))
     first = order[starts]
     made = {each: values[first] for each, values in columns.items()}
@@ -114,17 +126,18 @@ def table(name: str, columns: Columns, contexts: tuple[Ints, Ints], texts: pa.Ar
     codes = columns.get("ctx")
     if codes is not None:
         columns["ctx"], columns["gen"] = contexts[0][codes], contexts[1][codes]
-    order = np.lexsort((columns["offset"], columns["thread"]))
+    order = by_place(columns["thread"], columns["offset"])
     schema = SCHEMAS[name]
     return pa.table({field.name: _column(columns[field.name][order], field.type, texts) for field in schema}, schema)
 
 
 def _column(values: Ints, kind: pa.DataType, texts: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(kind):
-        used, codes = np.unique(values, return_inverse=True)
+        met = np.zeros(len(texts), dtype=np.bool_)
+        met[values] = True
+        codes = (np.cumsum(met) - 1)[values]
         return pa.DictionaryArray.from_arrays(
-            _plain(codes.reshape(-1).astype(np.int64), pa.int64()).cast(pa.int32()),
-            texts.take(_plain(used.astype(np.int64), pa.int64())),
+            _plain(codes, pa.int64()).cast(pa.int32()), texts.take(_plain(np.flatnonzero(met), pa.int64()))
         )
     if pa.types.is_floating(kind):
         return _plain(values, kind)

@@ -1,0 +1,134 @@
+"""Messages of level INFO by their bytes: what each says is found out once per shard, and kept as numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from topodiag.evidence.nccl_log import collect, facts
+from topodiag.evidence.nccl_log.collect import Collector, ThreadKey
+from topodiag.evidence.nccl_log.grammar import START, Rows, kind_by_start, parse
+from topodiag.evidence.nccl_log.grammar_texts import NOISE
+from topodiag.evidence.nccl_log.plain import read_record
+from topodiag.evidence.nccl_log.prefix import Record
+from topodiag.evidence.nccl_log.scan_rows import Columns, Ints, Texts, bits
+
+PLACE = ("thread", "ctx", "offset", "line", "count")
+COLUMNS: dict[str, tuple[str, ...]] = {
+    name: tuple(each for each in facts.SCHEMAS[name].names if each not in (*PLACE, "gen"))
+    for name in facts.ROW_TABLES
+    if name not in ("event", "op", "tail")
+}
+"""Columns of the tables that are kept as numbers, without place and count."""
+_BY_LINE = frozenset({"init", "op", "event"})
+"""Tables whose rows hold a label or time of their line, or change the context: never by message."""
+_NAMES = (b"ncclComm", b"comm 0x", b"[Rank ")
+"""How messages begin that name a communicator."""
+
+
+class Messages:
+    def __init__(self, texts: Texts) -> None:
+        self._texts = texts
+        self._codes: dict[bytes, int] = {}
+        self._kinds: dict[bytes, int | None] = {}
+        self._rows: list[list[tuple[str, int]]] = []
+        self._understood: list[bool] = []
+        self._values: dict[str, dict[tuple[int, ...], int]] = {name: {} for name in COLUMNS}
+
+    def codes(self, messages: list[bytes]) -> Ints:
+        """Code of each message, -1 for one whose line must be read."""
+        known = self._codes
+        codes = [known.get(message) for message in messages]
+        if None in codes:
+            for index, code in enumerate(codes):
+                if code is None:
+                    message = messages[index]
+                    codes[index] = known[message] if message in known else self._new(message)
+        return np.array(codes, dtype=np.int64)
+
+    def understood(self, codes: Ints) -> int:
+        return int(np.array(self._understood)[codes].sum()) if len(codes) else 0
+
+    def _new(self, message: bytes) -> int:
+        code = self._codes[message] = self._read(message)
+        return code
+
+    def _read(self, message: bytes) -> int:
+        if message.startswith(_NAMES):
+            return -1
+        text = message.decode("utf-8", "replace").rstrip()
+        if "NCCL" in text or "INFO" in text or text.endswith(">:"):
+            return -1  # may be two records, or hold another one's label
+        start = message[:START]
+        if start not in self._kinds:
+            self._kinds[start] = self._kind(start)
+        kind = self._kinds[start]
+        if kind is not None and len(text) >= START:
+            rows = [("text", self._text_value(kind, text))] if kind >= 0 else []
+            return self._kept(rows, understood=True)
+        said = parse("INFO", text)
+        understood = said is not None
+        if said is None:
+            said = unread(text)
+        if any(name in _BY_LINE for name, _ in said):
+            return -1
+        return self._kept([(name, self.value(name, columns)) for name, columns in said], understood=understood)
+
+    def _kept(self, rows: list[tuple[str, int]], *, understood: bool) -> int:
+        self._rows.append(rows)
+        self._understood.append(understood)
+        return len(self._rows) - 1
+
+    def _kind(self, start: bytes) -> int | None:
+        """Code of the kind that the beginning of a message decides, -1 for noise, None where more must be read."""
+        kind = kind_by_start(start.decode("ascii", "replace")) if start.isascii() else None
+        return None if kind is None else -1 if kind == NOISE else self._texts.code(kind)
+
+    def _text_value(self, kind: int, text: str) -> int:
+        known = self._values["text"]
+        return known.setdefault((kind, self._texts.code(text)), len(known))
+
+    def value(self, name: str, columns: dict[str, Any]) -> int:
+        """Code of what a row of this table says."""
+        defaults, texts, known = collect.DEFAULTS[name], self._texts, self._values[name]
+        key = tuple(bits(columns.get(each, defaults[each]), texts) for each in COLUMNS[name])
+        return known.setdefault(key, len(known))
+
+    def columns(self, name: str, codes: Ints) -> Columns:
+        """What rows of these codes say."""
+        values = np.array(list(self._values[name]), dtype=np.int64).reshape(-1, len(COLUMNS[name]))
+        return {each: values[codes, index] for index, each in enumerate(COLUMNS[name])}
+
+    def expand(self, message: Ints) -> dict[str, tuple[Ints, Ints]]:
+        """By table: index into `message`, and code, of each row that those messages make."""
+        names = list(COLUMNS)
+        fans = np.array([len(rows) for rows in self._rows], dtype=np.int64)
+        tables = np.array([names.index(name) for rows in self._rows for name, _ in rows], dtype=np.int64)
+        codes = np.array([code for rows in self._rows for _, code in rows], dtype=np.int64)
+        first = np.cumsum(fans) - fans
+        times = fans[message] if len(message) else message
+        source = np.repeat(np.arange(len(message)), times)
+        within = np.arange(len(source)) - np.repeat(np.cumsum(times) - times, times)
+        row = first[message[source]] + within if len(source) else source
+        made = {}
+        for number, name in enumerate(names):
+            chosen = np.flatnonzero(tables[row] == number) if len(row) else row
+            made[name] = source[chosen], codes[row[chosen]] if len(row) else row
+        return made
+
+
+def unread(message: str) -> Rows:
+    """The row of a message that nothing understands, as `plain.read_record` makes it."""
+    probe = _Probe(0, 0)
+    read_record(probe, Record("", -1, -1, -1, "INFO", message), 0, 0)
+    return probe.said
+
+
+class _Probe(Collector):
+    """Rows of one record, as they come."""
+
+    said: Rows
+
+    def add(self, key: ThreadKey, offset: int, line: int, rows: Rows) -> None:
+        self.said = rows
