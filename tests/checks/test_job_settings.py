@@ -50,13 +50,32 @@ def test_channels_set_on_one_node_only_are_an_error() -> None:
         lambda rank, host: {"NCCL_IB_TC": "0", **({} if rank else {"NCCL_ALGO": "Ring", "NCCL_GRAPH_DUMP_FILE": "g"})},
         lambda rank, host: {"NCCL_IB_TC": "0", **({"NCCL_MAX_NCHANNELS": "2"} if rank % 2 else {})},
         lambda rank, host: {"NCCL_MAX_NCHANNELS": "2"} if host else {},
-        lambda rank, host: {"NCCL_IB_TC": "0", **({"NCCL_IB_TIMEOUT": "22"} if host else {})},
         lambda rank, host: {"NCCL_HOSTID": f"n{host}", "NCCL_DEBUG_FILE": f"/tmp/{rank}"},
     ],
-    ids=["rank 0 prints it", "half of a node", "others print nothing", "printed when needed", "meant to differ"],
+    ids=["rank 0 prints it", "half of a node", "others print nothing", "meant to differ"],
 )
 def test_a_setting_that_some_ranks_did_not_print_says_nothing(values: Any) -> None:
     assert SettingsDiffer().judge(settings(values)).status is Status.CLEAN
+
+
+def on_one_node(_: int, host: int) -> Mapping[str, str]:
+    return {"NCCL_IB_TC": "0", **({"NCCL_IB_TIMEOUT": "22"} if host else {})}
+
+
+def test_a_setting_of_one_of_two_like_nodes_is_a_hint() -> None:
+    [finding] = SettingsDiffer().judge(settings(on_one_node)).findings
+    assert (finding.severity, finding.confidence, finding.where.nodes) == (I, Confidence.LOW, ("n1",))
+
+
+def test_nodes_that_are_not_alike_may_have_had_no_need_of_a_setting() -> None:
+    job = settings(on_one_node)
+    roce = tuple(
+        replace(each, hcas=tuple(replace(hca, link_layer="RoCE") for hca in each.hcas)) if each.host == "n1" else each
+        for each in job.processes
+    )
+    hung = jobs.event("watchdog", "Watchdog caught collective operation timeout", level="APP")
+    for other in (replace(job, processes=roce), replace(job, events=(hung,)), settings(on_one_node, gpus_per_host=1)):
+        assert SettingsDiffer().judge(other).status is Status.CLEAN
 
 
 def test_ranks_that_did_not_come_up_may_not_have_printed_it_yet() -> None:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from topodiag.checks import nccl_variables
 from topodiag.checks.common import plural
 from topodiag.checks.interface import JobCheck
+from topodiag.checks.job_evidence import local_ranks
 from topodiag.checks.job_rules import JOB_RULES, JobRule, Shown
-from topodiag.checks.job_text import ask_for, few, hosts_word, rank_word
+from topodiag.checks.job_text import ask_for, failed, few, hosts_word, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Given, Job, Process
 
@@ -73,9 +74,10 @@ class SettingsDiffer(JobCheck):
 
     When it stays silent
         Settings that are meant to differ: host id, debug output, files, addresses. Names of interfaces and NICs
-        are told at level info. Most variables are printed when and where they are first needed: that some ranks
-        did not print one counts only for those that every rank reads in init, where all ranks completed init and
-        printed other settings, and whole nodes have it or lack it. Settings were not logged: unknown.
+        are told at level info. Most variables are printed when and where they are first needed: that some ranks did
+        not print one counts where all ranks completed init and printed other settings, and whole nodes have it or lack
+        it. Beyond the variables that every rank reads in init, the nodes must be alike in version, network, devices and
+        connections, and the job healthy; it is then told at level info. Settings were not logged: unknown.
 
     How to confirm
         `srun env | grep ^NCCL_ | sort | uniq -c`, and compare /etc/nccl.conf and ~/.nccl.conf between nodes.
@@ -101,7 +103,8 @@ class SettingsDiffer(JobCheck):
             groups: dict[str, list[int]] = {}
             for value, numbers in by_value.items():
                 groups.setdefault(value.strip(), []).extend(numbers)
-            absent = self._would_have_said(job, name, {n for numbers in groups.values() for n in numbers})
+            having = {number for numbers in groups.values() for number in numbers}
+            absent = self._would_have_said(job, name, having)
             if absent:
                 groups["not set"] = absent
             if len(groups) > 1:
@@ -115,8 +118,9 @@ class SettingsDiffer(JobCheck):
 
     def _would_have_said(self, job: Job, name: str, having: set[int]) -> list[int]:
         """Processes that did not print a setting and would have, were it set: whole nodes that came up."""
-        world = job.world
-        if name not in READ_BY_ALL | READ_BEFORE_INIT or world is None or not having:
+        if job.world is None or not having:
+            return []
+        if name not in READ_BY_ALL | READ_BEFORE_INIT and not _alike(job, having):
             return []
         hosts_having = {job.processes[number].host for number in having}
         complete = {number for number, done in _completed(job).items() if done}
@@ -138,6 +142,9 @@ class SettingsDiffer(JobCheck):
             severity, text = Severity.ERROR, "ranks disagree on messages: the first collective fails or hangs"
         else:
             severity, text = Severity.WARNING, "features and timing differ between ranks, and the slowest sets the pace"
+        told = "not set" not in groups or name in READ_BY_ALL | READ_BEFORE_INIT
+        if not told:
+            severity = min(severity, Severity.INFO if len(groups) == 2 else Severity.WARNING)
         values = few([value[:40] or "(empty)" for value, _ in ordered], 4)
         evidence = [given.origin for _, numbers in ordered for number in numbers[:1]
                     if (given := job.processes[number].settings.get(name)) is not None]  # fmt: skip
@@ -153,7 +160,7 @@ class SettingsDiffer(JobCheck):
             cost=Cost(text=text),
             evidence=evidence,
             coverage=Coverage(sum(map(len, groups.values())), len(job.processes), "processes"),
-            confidence=Confidence.MEDIUM if "not set" in groups else Confidence.HIGH,
+            confidence=Confidence.HIGH if "not set" not in groups else Confidence.MEDIUM if told else Confidence.LOW,
         )  # fmt: skip
 
 
@@ -173,6 +180,21 @@ def _completed(job: Job) -> dict[int, bool]:
         place = at.get(rank.rank, -1)
         made[rank.process] = place >= 0 and bool(world.completed[place]) and bool(world.started[place])
     return made
+
+
+def _alike(job: Job, having: set[int]) -> bool:
+    """Whether the processes without a setting would have needed it where those with it did: whole nodes with and
+    without, alike in version, network, devices and connections, in a job that came through its first operations."""
+    if failed(job) or len(having) < 2:
+        return False
+    connected = {job.connections.hosts[at] for at in set(job.connections.host.tolist()) if at >= 0}
+    kinds = set()
+    count = local_ranks(job)
+    for process in job.processes:
+        devices = sorted((hca.link_layer, hca.speed_mbps or 0) for hca in process.hcas)
+        kinds.add((process.network, tuple(sorted(process.versions.items())), tuple(devices), process.host in connected,
+                   count.get(process.host, 0)))  # fmt: skip
+    return len(kinds) == 1
 
 
 def _spoke(process: Process, name: str) -> bool:
