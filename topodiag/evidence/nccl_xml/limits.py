@@ -14,7 +14,7 @@ OLDEST, NEWEST = 18, 30
 
 MAX_FILE_BYTES = 8 * 2**20
 """A dump of a 72-GPU clique, the largest that NCCL writes, is under 5 MB."""
-MAX_TOKENS = 100_000
+MAX_TOKENS = 50_000
 """Names of elements and attributes that the lexer reads: 1024 elements of 17 attributes are 18,000 (2.18 to 2.20)."""
 MAX_TAGS = 50_000
 """Tags that the tolerant reader reads: the fused dump of 72 ranks, 256 elements each, has 37,000."""
