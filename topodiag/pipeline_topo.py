@@ -10,17 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
+from topodiag.checks.run import fold, run_checks
 from topodiag.cost.nccl.changes import Change, ChangeError, apply
 from topodiag.cost.nccl.detect import LackingError, tree_of
 from topodiag.cost.nccl.prediction import Prediction
-from topodiag.cost.nccl.versions import UnknownVersionError, minor_of
+from topodiag.cost.nccl.versions import minor_of
 from topodiag.evidence.bundle import open_evidence
 from topodiag.evidence.reader import ReadNode, read_node
+from topodiag.model.devices import Gpu, Nic
 from topodiag.model.errors import InputError
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.node import Node
-from topodiag.pipeline import resolve, stdin
+from topodiag.model.result import Result
+from topodiag.pipeline import diagnose_logs, resolve, stdin
+
+if TYPE_CHECKING:
+    from topodiag.model.job import Job
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +62,55 @@ def open_topology(path: str, env: Mapping[str, str] | None = None) -> Topology:
     return Topology(path, node, found.tree, found.assumed, read)
 
 
-def check_version(version: str) -> int:
-    """The minor version, or InputError-like usage trouble as ValueError with a plain message."""
+CHECKED = ("TOP001", "TOP002", "TOP003", "TOP004", "TOP005", "TOP006", "NVL001", "NVL004", "PCI001", "NIC005", "NUM001")
+"""What is asked of a topology file: the checks that its content can answer."""
+
+
+def check_topology(path: str, *, version: str = "", against: str | None = None) -> Result:
+    """Would NCCL load this file, is it whole, and is it the machine of `against` (a bundle, a log, another file)?
+
+    `version` "" asks for all versions. Raises InputError, also where the path holds no topology file.
+    """
+    read = read_node(open_evidence(resolve(path), stdin() if path == "-" else None))
+    if read.node.nccl_file is None:
+        hint = "write one: NCCL_TOPO_DUMP_FILE=topo.xml, or topodiag emit nccl-topo BUNDLE -o topo.xml"
+        raise InputError(path, "holds no topology file of NCCL", hint=hint)
+    asked = (minor_of(version),) if version else ()
+    other = machine_of(against) if against is not None else None
+    node = replace(read.node, nccl_file=replace(read.node.nccl_file, asked=asked, against=other))
+    outcomes = run_checks([node], CHECKED)
+    return Result(
+        inputs=tuple(read.inputs),
+        nodes=(node,),
+        outcomes=outcomes,
+        findings=fold(outcomes),
+        not_observed=node.not_observed,
+        unread=tuple(read.unread),
+    )
+
+
+def machine_of(path: str) -> Node:
+    """The machine of a bundle, a topology file or NCCL logs. Raises InputError."""
     try:
-        return minor_of(version)
-    except UnknownVersionError as unknown:
-        raise ValueError(str(unknown)) from None
+        return read_node(open_evidence(resolve(path))).node
+    except InputError:
+        jobs = diagnose_logs([path]).jobs
+        nodes = [node for job in jobs if (node := node_of_job(job)) is not None]
+        if not nodes:
+            raise InputError(path, "names no GPU and no NIC", hint="NCCL_DEBUG=INFO prints the bus ids") from None
+        return nodes[0]
+
+
+def node_of_job(job: Job) -> Node | None:
+    """The first host of a job as its log shows it: bus ids of its ranks' GPUs, names of its NICs. None without both."""
+    for host in job.hosts:
+        ranks = [rank for rank in job.ranks if rank.host == host and rank.bus_id]
+        gpus = {rank.bus_id: Gpu(max(rank.nvml_dev, rank.cuda_dev, 0), rank.bus_id) for rank in ranks}
+        hcas = {hca.name: hca for process in job.processes if process.host == host for hca in process.hcas}
+        if gpus or hcas:
+            nics = tuple(Nic(name, rdma_name=name) for name in hcas)
+            return Node(host, gpus=tuple(sorted(gpus.values(), key=lambda gpu: gpu.index)), nics=nics)
+    return None
 
 
 def predict_topology(
@@ -117,4 +167,4 @@ def _with_tree(node: Node, tree: Element, name: str) -> Node:
     return replace(node, nccl_file=NcclFile(name, tree))
 
 
-__all__ = ["ChangeError", "Topology", "WhatIf", "check_version", "open_topology", "predict_topology", "what_if"]
+__all__ = ["ChangeError", "Topology", "WhatIf", "check_topology", "open_topology", "predict_topology", "what_if"]

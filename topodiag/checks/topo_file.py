@@ -8,6 +8,7 @@ from topodiag.checks.common import plural
 from topodiag.checks.interface import NodeCheck
 from topodiag.cost.nccl.clean import hosts_of
 from topodiag.cost.nccl.detect import LackingError, tree_of
+from topodiag.cost.nccl.merge import loaded
 from topodiag.cost.nccl.predict import predict_tree
 from topodiag.cost.nccl.prediction import Prediction
 from topodiag.cost.nccl.versions import NEWEST, OLDEST
@@ -151,12 +152,13 @@ class FileOfAnotherMachine(NodeCheck):
         fits, but on which NCCL finds less bandwidth than on what it would detect by itself.
 
     Why it matters
-        NCCL trusts the file: it does not look at the PCI path of a device that the file names. GPUs of a wrong bus id
-        are dropped and placed anew without their links; a NIC the file leaves out lands under the wrong processor. One
-        H200 node was slower with a topology file than with none: the file gave its GPUs the NVLinks of another type.
+        NCCL trusts the file: what it says of a device that is there wins over the hardware, and the device stays where
+        the file puts it. A device of a wrong bus id is trimmed, and the real one is placed as a guest without a file
+        would see it. One H200 node was slower with a topology file than with none.
 
     Evidence it reads
-        The file, beside a bundle, a live scan, a log or another file (--against); NCCL's search on both.
+        The file, beside a bundle, a log or another file (--against). NCCL's search on what it would detect there, and
+        on what it would make of the file there.
 
     When it stays silent
         Nothing to compare with. Differences that are so by nature: host hash, GUIDs, numbering. NICs that settings
@@ -221,7 +223,7 @@ class FileOfAnotherMachine(NodeCheck):
                 "write the file on this machine: NCCL_TOPO_DUMP_FILE, or `topodiag emit nccl-topo BUNDLE -o topo.xml`",
                 "or unset NCCL_TOPO_FILE",
             ),
-            cost=Cost(text="NCCL drops what is not there and guesses where the rest belongs: far NICs, missing links"),
+            cost=Cost(text="NCCL trims what is not there and places the rest itself: the file is of no use"),
             evidence=[Origin(file.name), *(gpu.sm.origin for gpu in theirs.values())][:4],
         )
 
@@ -232,7 +234,7 @@ class FileOfAnotherMachine(NodeCheck):
             return None
         minor = file.asked[0] if file.asked else ASKED
         nodes = 2 if any(element.tag == "net" for element in tree.walk()) else 1
-        ours, plain = _ask(file.tree, minor, nodes), _ask(tree, minor, nodes)
+        ours, plain = _ask(loaded(file.tree, tree), minor, nodes), _ask(tree, minor, nodes)
         if ours is None or plain is None or not (ours.accepted and plain.accepted):
             return None
         with_file, without = _ring_gbs(ours), _ring_gbs(plain)

@@ -23,6 +23,10 @@ def _version(ctx: click.Context, param: click.Parameter, value: str) -> str:
     return value
 
 
+def _any_version(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    return _version(ctx, param, value) if value else ""
+
+
 def _env(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, str]:
     made: dict[str, str] = {}
     for value in values:
@@ -36,6 +40,10 @@ def _env(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> d
 nccl_option = click.option(
     "--nccl", "version", default="2.28", show_default=True, metavar="VERSION", callback=_version,
     help="NCCL version, 2.18 to 2.30.",
+)  # fmt: skip
+any_nccl_option = click.option(
+    "--nccl", "version", default="", metavar="VERSION", callback=_any_version,
+    help="NCCL version, 2.18 to 2.30 (default: all of them).",
 )  # fmt: skip
 nodes_option = click.option(
     "--nodes", type=Count(1, MAX_NODES), default=1, show_default=True, metavar="N", help="Equal nodes in the job."
