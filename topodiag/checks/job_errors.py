@@ -73,7 +73,8 @@ class FirstError(JobCheck):
         What the error names: see NET008 for ports and completions, JOB001 for init, JOB006 for ranks behind.
 
     References
-        NCCL src/transport/net_ib.cc, src/misc/socket.cc, src/include/checks.h; torch ProcessGroupNCCL.cpp.
+        NCCL src/transport/net_ib.cc (v2.4 to v2.28; net_ib/p2p.cc from v2.29 on), src/misc/socket.cc,
+        src/include/checks.h; torch ProcessGroupNCCL.cpp.
     """
 
     id = "JOB005"

@@ -67,7 +67,8 @@ class RankBehind(JobCheck):
         some ranks take. If all ranks entered the collective, the network is at fault: JOB005, NET008.
 
     References
-        NCCL src/collectives.cc, src/enqueue.cc (opCount); torch flight recorder, torch/csrc/distributed/c10d.
+        NCCL src/enqueue.cc (ncclEnqueueCheck prints the operations), src/proxy.cc (ncclProxyStart raises opCount),
+        v2.28; torch flight recorder, torch/csrc/distributed/c10d.
     """
 
     id = "JOB006"

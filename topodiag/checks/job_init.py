@@ -48,7 +48,8 @@ class InitNotFinished(JobCheck):
         (network). Then at the launcher's log of ranks that are missing altogether.
 
     References
-        NCCL src/init.cc (commInitRankDev), src/bootstrap.cc, v2.18 to v2.30.
+        NCCL src/init.cc (ncclCommInitRankFunc: Init START and COMPLETE, v2.18 to v2.30; COMPLETE only before),
+        src/bootstrap.cc.
     """
 
     id = "JOB001"

@@ -119,7 +119,7 @@ class RingReturns(JobCheck):
         another machine.
 
     References
-        NCCL src/graph/rings.cc, src/graph/connect.cc (ncclTopoPreset), v2.28.
+        NCCL src/graph/rings.cc (ncclBuildRings), src/graph/connect.cc (ncclTopoPreset, connectRings), v2.28.
     """
 
     id = "PLC007"

@@ -179,7 +179,8 @@ class TensorGroupSplit(SplitGroups):
         Start ranks so that consecutive ones share a node, and build the mesh with the tensor dimension innermost.
 
     References
-        NCCL src/init.cc (Init lines); Megatron-LM, Efficient Large-Scale Language Model Training, SC21, section 3.2.
+        NCCL src/init.cc (ncclCommInitRankFunc); Megatron-LM, Efficient Large-Scale Language Model Training, SC21,
+        section 3.2.
     """
 
     id = "PLC001"
@@ -211,7 +212,8 @@ class ExpertGroupSplit(SplitGroups):
         Place the group's ranks on one node: expert parallelism inside, data and pipeline parallelism outside.
 
     References
-        NCCL src/init.cc; DeepSeek-V3 technical report, section 3.2 (node-limited routing).
+        NCCL src/init.cc (ncclCommInitRankFunc); DeepSeek-V3 technical report, sections 2.1.2 (node-limited routing) and
+        3.2.2 (all-to-all across nodes).
     """
 
     id = "PLC002"
@@ -247,7 +249,8 @@ class PeersOnOtherRails(JobCheck):
         Give the same local rank to a group on every node: all GPUs of a node, in the same order, in the same job.
 
     References
-        NCCL src/graph/search.cc (rails in the ring search); NCCL environment, NCCL_CROSS_NIC.
+        NCCL src/graph/search.cc (ncclTopoSearchCheckNet: which NIC a ring may return by) v2.28; NCCL environment,
+        NCCL_CROSS_NIC.
     """
 
     id = "PLC004"

@@ -86,7 +86,8 @@ class SettingsDiffer(JobCheck):
         Export settings once, in the job script (`srun --export`, `mpirun -x`); remove nccl.conf lines of single nodes.
 
     References
-        NCCL src/misc/param.cc; NCCL user guide, environment variables.
+        NCCL src/misc/param.cc (ncclLoadParam, v2.13 and later; src/include/param.h before); NCCL user guide,
+        environment variables.
     """
 
     id = "JOB003"

@@ -52,7 +52,7 @@ class VersionsDiffer(JobCheck):
         libnccl.
 
     References
-        NCCL src/init.cc (showVersion), src/bootstrap.cc (version check, v2.23).
+        NCCL src/init.cc (showVersion; initTransportsRank: `Mismatched NCCL version detected`, v2.23 and later).
     """
 
     id = "JOB002"
