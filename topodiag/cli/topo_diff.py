@@ -1,0 +1,72 @@
+"""`topodiag topo diff`: two machines compared by what matters to communication."""
+
+from __future__ import annotations
+
+import click
+
+from topodiag.cli.errors import FOUND, Outcome
+from topodiag.cli.params import PLACE
+from topodiag.cli.topo_options import nccl_option, nodes_option, style_options
+
+
+@click.command()
+@click.argument("left", type=PLACE)
+@click.argument("right", type=PLACE)
+@click.option("--buses", is_flag=True, help="Bus ids count, too.")
+@nodes_option
+@nccl_option
+@click.option("--format", "format_", type=click.Choice(("table", "json")), default="table", show_default=True)
+@style_options
+@click.pass_obj
+def diff(  # noqa: PLR0917 - one parameter per option
+    reached: Outcome,
+    left: str,
+    right: str,
+    buses: bool,
+    nodes: int,
+    version: str,
+    format_: str,
+    output: str | None,
+    color: str,
+    ascii_only: bool,
+    width: int | None,
+    quiet: bool,
+    verbose: int,
+) -> None:
+    """Compare two machines, or a machine with its healthy sibling, and what NCCL finds on either.
+
+    Ignored is what differs by nature: host hash, GUIDs, ranks, PCI domains. Exits 1 when they differ.
+    """
+    from topodiag.cli.output import opened  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.terminal import style_for  # noqa: PLC0415
+    from topodiag.cost.nccl.compare import compare  # noqa: PLC0415
+    from topodiag.pipeline_topo import open_topology, predict_topology  # noqa: PLC0415
+    from topodiag.report.page import print_page  # noqa: PLC0415
+    from topodiag.report.text import Page  # noqa: PLC0415
+    from topodiag.report.topo_diff import diff_json, draw_diff  # noqa: PLC0415
+    from topodiag.writing import check_writable  # noqa: PLC0415
+
+    if left == right == "-":
+        raise click.UsageError("Standard input can be read only once.")
+    if output not in {None, "-"}:
+        check_writable(str(output))
+    sides = open_topology(left), open_topology(right)
+    found = compare(sides[0].tree, sides[1].tree, buses=buses)
+    made = (
+        predict_topology(sides[0], nodes=nodes, version=version),
+        predict_topology(sides[1], nodes=nodes, version=version),
+    )
+    reached.code = FOUND if found else 0
+    with opened(output) as stream:
+        if format_ == "json":
+            import json  # noqa: PLC0415
+
+            json.dump(diff_json((left, right), found, made), stream, indent=1)
+            stream.write("\n")
+        else:
+            page = Page(
+                style_for(stream, color=color, ascii_only=ascii_only, width=width, verbose=verbose, quiet=quiet)
+            )
+            draw_diff(page, (left, right), found, made)
+            print_page(page, stream)
+        stream.flush()

@@ -1,0 +1,76 @@
+"""`topo diff`: what differs between two machines, and what NCCL makes of either."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from topodiag.cost.nccl.compare import Difference
+from topodiag.cost.nccl.prediction import Prediction
+from topodiag.report.findings import fold_labels
+from topodiag.report.grid import Field, draw_grid
+from topodiag.report.text import Page, Part
+from topodiag.report.topo_predict import GRAPHS
+from topodiag.report.topo_what_if import spell_graph
+from topodiag.report.words import plural
+
+
+def draw_diff(
+    page: Page, names: tuple[str, str], found: Sequence[Difference], made: tuple[Prediction, Prediction]
+) -> None:
+    """Differences folded over devices, then the channels that NCCL finds on either side."""
+    if found:
+        page.add(page.text(("▲", "warning"), " "), f"{plural(len(found), 'difference')} that matter to communication")
+    else:
+        page.add(page.text(("✔", "ok"), " "), "no difference that matters to communication")
+    page.add("  left   ", (names[0], "strong"))
+    page.add("  right  ", (names[1], "strong"))
+    if found:
+        page.blank()
+        draw_grid(page, _FIELDS, [[devices, what, *_sides(left, right)] for devices, what, left, right in fold(found)])
+    page.blank()
+    rows: list[list[Part]] = []
+    for number, title in GRAPHS.items():
+        texts = [spell_graph(each, number) for each in made]
+        if any(texts):
+            rows.append([title, *_sides(texts[0], texts[1])])
+    for each, name in zip(made, names, strict=True):
+        if not each.accepted:
+            page.add("  ", (f"NCCL {each.version} refuses {name}: ", "doubtful"), each.why)
+    if rows:
+        draw_grid(page, (Field(f"NCCL {made[0].version}"), Field("left", least=12), Field("right", least=12)), rows)
+
+
+_FIELDS = (Field("device", least=10), Field("what", least=8), Field("left", least=10), Field("right", least=10))
+
+
+def _sides(left: str, right: str) -> list[Part]:
+    hue = "doubtful" if left != right else "dim"
+    return [(left or "-", hue), (right or "-", hue)]
+
+
+def fold(found: Sequence[Difference]) -> list[tuple[str, str, str, str]]:
+    """Devices that differ alike on one line."""
+    alike: dict[tuple[str, str, str], list[str]] = {}
+    for each in found:
+        alike.setdefault((each.what, each.left, each.right), []).append(each.device)
+    return [(fold_labels(devices), what, left, right) for (what, left, right), devices in alike.items()]
+
+
+def diff_json(
+    names: tuple[str, str], found: Sequence[Difference], made: tuple[Prediction, Prediction]
+) -> dict[str, Any]:
+    """`differences` one by one, and the graphs of either side as spelt in the table."""
+    return {
+        "left": names[0],
+        "right": names[1],
+        "differences": [
+            {"device": each.device, "what": each.what, "left": each.left or None, "right": each.right or None}
+            for each in found
+        ],
+        "graphs": {
+            title: [spell_graph(each, number) or None for each in made]
+            for number, title in GRAPHS.items()
+            if any(spell_graph(each, number) for each in made)
+        },
+    }
