@@ -129,7 +129,7 @@ def nvls_channels(
     else:
         count = _NVLS_HOPPER
     asked = settings.number("NCCL_NVLS_NCHANNELS")
-    if asked is not None and asked >= 0:
+    if asked is not None and asked >= (1 if minor >= 27 else 0):
         count = asked
     return max(bounds.min_ctas, min(bounds.max_ctas, count))
 

@@ -41,6 +41,8 @@ _COLLNET_NODES = 2
 """NCCL_COLLNET_NODE_THRESHOLD (src/init.cc)."""
 _COLLNET_RANKS = 8
 """Ranks of a node above which CollNet is off up to 2.22 (NCCL_MAX_DIRECT_ARITY + 1)."""
+_MNNVL_SINCE = 21
+"""The version since which hosts of one clique share a topology (ncclTopoGetSystem); 2.20 only counts channels so."""
 _KEPT = 64
 """Distinct hosts whose searches are kept."""
 
@@ -144,7 +146,7 @@ _HostRanks = tuple[tuple[str, int], ...]
 
 @lru_cache(maxsize=_KEPT)
 def _domains(
-    hosts: tuple[tuple[Element, _HostRanks | None], ...], count: int, minor: int, others: bool, given: _Given
+    hosts: tuple[tuple[Element, _HostRanks | None], ...], count: int, minor: int, *, others: bool, given: _Given
 ) -> tuple[Domain, ...]:
     """The domains of `count` ranks on hosts of one clique; `others`: the communicator has ranks elsewhere."""
     settings = given.settings
@@ -189,7 +191,7 @@ def communicator(
             (trees[place], tuple((_spelt(trees[place], m.bus_id), numbers[m.rank]) for m in group if m.host == place))
             for place in places
         )
-        for domain in _domains(hosts, len(group), minor, len(group) < len(members), given):
+        for domain in _domains(hosts, len(group), minor, others=len(group) < len(members), given=given):
             found.append((tuple(group[local].rank for local in domain.local), domain))
     if minor >= 30:
         _same_nets(found, settings)
@@ -199,8 +201,14 @@ def communicator(
 def communicator_of_files(
     tree: Element, *, gpus: int, nodes: int, minor: int, settings: Settings, cuda: int = 0
 ) -> Communicator:
-    """A communicator of all `gpus` GPUs of `nodes` equal hosts, in the order of the file. Raises RejectedError."""
-    made = _domains(((tree, None),), gpus, minor, nodes > 1, _Given(settings))
+    """A communicator of all `gpus` GPUs of `nodes` equal hosts, in the order of the file; the hosts are one NVLink
+    domain where NCCL_MNNVL_ENABLE=1 says that NCCL must find one. Raises RejectedError."""
+    given = _Given(settings)
+    if nodes > 1 and minor >= _MNNVL_SINCE and settings.mnnvl_enable == 1 and settings.p2p_level != 0:
+        joined = _domains(((tree, None),) * nodes, gpus * nodes, minor, others=False, given=given)
+        found = [(domain.local, domain) for domain in joined]
+        return _joined(found, minor=minor, settings=settings, cuda=cuda, many_hosts=False)
+    made = _domains(((tree, None),), gpus, minor, others=nodes > 1, given=given)
     found = [(tuple(host * gpus + local for local in domain.local), domain) for host in range(nodes) for domain in made]
     return _joined(found, minor=minor, settings=settings, cuda=cuda, many_hosts=nodes > 1)
 
@@ -211,7 +219,7 @@ def _cliques(
     """By host, the hosts that form one topology: those of one clique from 2.21 on, if MNNVL is not off."""
     alone = range(hosts)
     spans = len({member.host for member in members}) > 1 or settings.mnnvl_enable == 1
-    if cliques is None or minor < 21 or not spans or settings.mnnvl_enable == 0 or settings.p2p_level == 0:
+    if cliques is None or minor < _MNNVL_SINCE or not spans or settings.mnnvl_enable == 0 or settings.p2p_level == 0:
         return alone
     return cliques
 

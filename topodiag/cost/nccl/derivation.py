@@ -6,6 +6,7 @@ One term per step, in order, each with the formula or NCCL source that gives it;
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from topodiag.cost.nccl.choice import LARGE_BYTES, choose
 from topodiag.cost.nccl.communicator import Communicator
@@ -16,10 +17,11 @@ from topodiag.cost.nccl.prediction import Term, TuningTable
 from topodiag.cost.nccl.settings import Settings
 from topodiag.cost.nccl.system import nvlink_bandwidth
 from topodiag.cost.nccl.tuning import explain_entry
-from topodiag.cost.nccl.tuning_constants import COLLECTIVES
 from topodiag.cost.nccl.versions import path_types
 
 NAMES = {RING_ID: "ring", TREE_ID: "tree", COLLNET_ID: "CollNet chain", NVLS_ID: "NVLS", DIRECT_ID: "CollNet direct"}
+SWEPT = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce")
+"""The collectives that are told of, the one that matters most first."""
 _CLOSE = 1e-3
 
 
@@ -31,18 +33,24 @@ def derive(comm: Communicator, table: TuningTable, settings: Settings) -> tuple[
         terms += _search(graph, first.system)
     terms += _agreed(comm)
     terms += _channels(comm)
-    for collective in COLLECTIVES:
-        choice = choose(comm.shape, table, settings, collective, LARGE_BYTES)
-        if choice is not None:
-            terms += explain_entry(comm.shape, settings, collective, choice.algorithm, choice.protocol)
-            terms.append(
-                Term(
-                    f"{collective}, large",
-                    f"{choice.busbw_gbs:.1f} GB/s",
-                    f"bus bandwidth of {choice.algorithm} {choice.protocol}, the fastest for large sizes",
-                )
-            )
+    for collective in SWEPT:
+        terms += _entry(comm, table, settings, collective)
     return tuple(terms)
+
+
+def _entry(comm: Communicator, table: TuningTable, settings: Settings, collective: str) -> Iterator[Term]:
+    """The tuning model's steps for the choice at large sizes, each named by its collective."""
+    choice = choose(comm.shape, table, settings, collective, LARGE_BYTES)
+    if choice is None:
+        yield Term(collective, "none", "no algorithm and protocol is left to run it")
+        return
+    yield Term(
+        collective,
+        f"{choice.algorithm} {choice.protocol}, {choice.busbw_gbs:.1f} GB/s",
+        "fastest for large sizes by NCCL's own model; bus bandwidth as nccl-tests prints it",
+    )
+    for term in explain_entry(comm.shape, settings, collective, choice.algorithm, choice.protocol):
+        yield replace(term, name=f"{collective}: {term.name}")
 
 
 def _gbs(value: float) -> str:
@@ -59,7 +67,8 @@ def _links(system: System) -> Iterator[Term]:
         yield Term(
             "NVLink of a GPU",
             _gbs(nvlink),
-            f"{nvlink / one:.3g} links x {one:g} GB/s for compute capability {holder.sm / 10:g} (src/graph/topo.h)",
+            f"{nvlink / one:.3g} links x {one:g} GB/s for compute capability {holder.sm // 10}.{holder.sm % 10}"
+            " (src/graph/topo.h)",
         )
     pci = [link for link in holder.links if link.type == types.pix and link.remote.kind != "NVS"]
     if pci:

@@ -7,16 +7,17 @@ choices over a sweep of sizes. Answers are kept, for what-if, checks and emitted
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from topodiag.cost.nccl.attach import count_gpus
 from topodiag.cost.nccl.choice import sweep
 from topodiag.cost.nccl.communicator import Communicator, communicator_of_files
-from topodiag.cost.nccl.derivation import derive
+from topodiag.cost.nccl.derivation import SWEPT, derive
 from topodiag.cost.nccl.detect import tree_of
 from topodiag.cost.nccl.domains import path_table
 from topodiag.cost.nccl.graph import RejectedError
-from topodiag.cost.nccl.prediction import Prediction
+from topodiag.cost.nccl.prediction import PredictedGraph, Prediction
 from topodiag.cost.nccl.search import describe
 from topodiag.cost.nccl.settings import read_settings
 from topodiag.cost.nccl.tuning import tuning_table
@@ -25,13 +26,12 @@ from topodiag.model.nccl_tree import Element, Refusal
 from topodiag.model.node import Node
 
 DEFAULT_VERSION = f"2.{DEFAULT}"
-SWEPT = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce")
-"""The collectives whose choices are told."""
 SIZES = tuple(1 << power for power in range(3, 34))
 """nccl-tests' sweep with -b 8 -e 8G -f 2, in bytes."""
 MOST_RANKS = 1 << 17
 """More ranks than any job has had; a greater question is refused rather than answered in an hour."""
 _KEPT = 256
+_DIGITS = 4
 
 
 def predict(
@@ -103,10 +103,10 @@ def _predicted(
         version=version,
         nodes=nodes,
         accepted=True,
-        max_bw=first.system.max_bw,
-        total_bw=first.system.total_bw,
+        max_bw=round(first.system.max_bw, _DIGITS),
+        total_bw=round(first.system.total_bw, _DIGITS),
         paths=path_table(first.system),
-        graphs=tuple(describe(first.system, graph) for graph in first.graphs),
+        graphs=tuple(_told(describe(first.system, graph)) for graph in first.graphs),
         channels=comm.channels,
         tuning=table,
         choices=tuple(
@@ -116,6 +116,11 @@ def _predicted(
         ranks=comm.shape.nranks,
         nccl_nodes=comm.shape.nodes,
     )
+
+
+def _told(graph: PredictedGraph) -> PredictedGraph:
+    """Without the digits that single precision adds: 2.4, not 2.4000000953674316."""
+    return replace(graph, bw_intra=round(graph.bw_intra, _DIGITS), bw_inter=round(graph.bw_inter, _DIGITS))
 
 
 def predicted_communicator(
