@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import jobs
-import numpy as np
 import pytest
 
-from topodiag.checks.job_network import SocketsInsteadOfRdma, WrongInterface
+from topodiag.checks.job_network import SocketsInsteadOfRdma
 from topodiag.model.finding import Severity, Status
 from topodiag.model.job import Process
 
@@ -74,42 +72,3 @@ def test_without_network_lines_nothing_is_claimed() -> None:
     outcome = SocketsInsteadOfRdma().judge(made)
     assert outcome.status is Status.UNKNOWN
     assert "NCCL_DEBUG_SUBSYS=COLL,ENV,GRAPH,INIT,NET,TUNING" in outcome.why
-
-
-def on(interface: str) -> Callable[[int, int, Process], Process]:
-    return lambda rank, host, process: replace(process, bootstrap=f"{interface}:172.17.0.1<0>")
-
-
-@pytest.mark.parametrize(
-    "name", ["docker0", "lo", "virbr0", "cali1234abcd", "flannel.1", "veth0a1b2c3", "br-0123456789ab"]
-)
-def test_an_interface_that_leads_nowhere_is_named(name: str) -> None:
-    outcome = WrongInterface().judge(jobs.job(process=on(name)))
-    (finding,) = outcome.findings
-    assert name in finding.message
-    assert finding.severity is Severity.WARNING
-    assert WrongInterface().judge(jobs.job(1, process=on(name))).status is Status.NOT_APPLICABLE
-
-
-def test_it_is_an_error_where_the_job_did_not_start() -> None:
-    made = jobs.job(process=on("docker0"), world=lambda comm: replace(comm, completed=np.zeros(16, bool)))
-    assert WrongInterface().judge(made).findings[0].severity is Severity.ERROR
-
-
-@pytest.mark.parametrize("name", ["eth0", "ens5", "bond0", "ib0", "enp3s0f0np0", "hsn0", "br0", "lo2x"])
-def test_other_interfaces_are_left_alone_whatever_their_address(name: str) -> None:
-    made = jobs.job(process=lambda rank, host, process: replace(process, bootstrap=f"{name}:127.0.1.1<0>"))
-    assert WrongInterface().judge(made).status is Status.CLEAN
-
-
-def test_an_interface_that_no_node_has_is_an_error_even_on_one_node() -> None:
-    event = jobs.event("bootstrap", "Bootstrap : no socket interface found", rank=0)
-    made = jobs.job(1, settings={"NCCL_SOCKET_IFNAME": "ens9"}, events=[event])
-    (finding,) = WrongInterface().judge(made).findings
-    assert finding.severity is Severity.ERROR
-    assert "NCCL_SOCKET_IFNAME=ens9" in finding.message
-
-
-def test_an_unnamed_interface_is_unknown() -> None:
-    made = jobs.job(process=lambda rank, host, process: replace(process, bootstrap=""))
-    assert WrongInterface().judge(made).status is Status.UNKNOWN

@@ -9,7 +9,8 @@ import jobs
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job_channels import SearchCollapsed
 from topodiag.checks.job_gdr import GdrOffInLog
-from topodiag.checks.job_network import SocketsInsteadOfRdma, WrongInterface
+from topodiag.checks.job_interface import WrongInterface
+from topodiag.checks.job_network import SocketsInsteadOfRdma
 from topodiag.checks.job_network_errors import PluginNotLoaded
 from topodiag.checks.job_numa import NicOnOtherSocket
 from topodiag.checks.job_p2p import ShmInsteadOfP2p

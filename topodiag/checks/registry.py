@@ -23,7 +23,7 @@ _CHECKS = {
     "NIC004": "nics_differ:NicsDiffer",
     "NIC005": "nic_count:MissingComputeNic job_nics:FewerNicsThanSiblings",
     "NET001": "job_network:SocketsInsteadOfRdma",
-    "NET002": "job_network:WrongInterface",
+    "NET002": "job_interface:WrongInterface",
     "NET003": "job_nics:FewerNicsUsed",
     "NET004": "job_nics:FarNic",
     "NET005": "job_network_errors:PluginNotLoaded",
