@@ -1,0 +1,130 @@
+"""Tags of an XML text, one by one, without a parser that could be made to expand, fetch or grow.
+
+Prolog, DOCTYPE, comments, CDATA and text are passed over; of entities only the five of XML itself and character numbers
+are read. What stands in a broken tag is kept as far as it can be read.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from topodiag.model.errors import InputError
+
+MAX_ATTRIBUTES = 64
+
+_NEXT = re.compile(
+    r"<(?:(?P<comment>!--)|(?P<cdata>!\[CDATA\[)|(?P<doctype>!)|(?P<pi>\?)|(?P<close>/)?(?P<name>[^\s<>/=\"']+))"
+)
+_ATTRIBUTE = re.compile(
+    r"[\s/]*(?P<key>[^\s<>/=\"']{1,254})"
+    r"(?:\s{0,99}=\s{0,99}(?:\"(?P<double>[^\"<]*)\"|'(?P<single>[^'<]*)'|(?P<bare>(?:[^\s<>\"'/]|/(?!>))*)))?"
+)
+_ENTITY = re.compile(r"&(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});")
+_TAG_END = re.compile(r"[\s/\"'=]*")
+
+
+@dataclass(frozen=True, slots=True)
+class XmlTag:
+    """`<name attributes>`, `</name>` (`closes`), or `<name attributes/>` (`alone`); `line` from 1."""
+
+    name: str
+    attributes: tuple[tuple[str, str], ...]
+    line: int
+    closes: bool = False
+    alone: bool = False
+
+    def get(self, name: str) -> str | None:
+        return next((value for key, value in self.attributes if key == name), None)
+
+
+def decoded(data: bytes) -> str:
+    """The text of a file: UTF-8, or UTF-16 by its mark."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data.decode("utf-16", errors="replace")
+    return data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", errors="replace").replace("\0", "")
+
+
+def tags(text: str, name: str, limit: int) -> Iterator[XmlTag]:
+    """The tags in their order. Raises InputError for file `name` after `limit` tags."""
+    finder = _Finder(text)
+    at, line, counted = 0, 1, 0
+    for _ in range(limit):
+        match = _NEXT.search(text, at)
+        if match is None:
+            return
+        line += text.count("\n", counted, match.start())
+        counted = match.start()
+        if match["name"] is None:
+            at = _passed_over(finder, match)
+        elif match["close"]:
+            at = _after_tag(text, match.end())
+            yield XmlTag(match["name"], (), line, closes=True)
+        else:
+            attributes, at, alone = _attributes(text, match.end())
+            yield XmlTag(match["name"], attributes, line, alone=alone)
+    raise InputError(name, f"holds more than {limit} tags", hint="refused: no machine has so many parts")
+
+
+class _Finder:
+    """Finds texts in rising order. One that is not ahead is not looked for again: broken files must not cost a square."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._gone: set[str] = set()
+
+    def after(self, what: str, at: int) -> int:
+        """The place after the next `what`, or -1."""
+        found = -1 if what in self._gone else self.text.find(what, at)
+        if found < 0:
+            self._gone.add(what)
+            return -1
+        return found + len(what)
+
+
+def _passed_over(finder: _Finder, match: re.Match[str]) -> int:
+    """The end of a comment, CDATA section, processing instruction or declaration; an unclosed one runs to the end of
+    its line, so that what follows is still read."""
+    ends = {"comment": "-->", "cdata": "]]>", "pi": "?>", "doctype": ">"}
+    kind = next(kind for kind in ("comment", "cdata", "pi", "doctype") if match[kind])
+    end = finder.after(ends[kind], match.end())
+    if kind == "doctype" and end >= 0 and "[" in finder.text[match.end() : end]:
+        # Past the internal subset, whose declarations have ends of their own.
+        subset = finder.after("]", match.end())
+        end = finder.after(">", subset) if subset >= 0 else -1
+    if end < 0:
+        end = finder.after("\n", match.end())
+    return end if end >= 0 else len(finder.text)
+
+
+def _after_tag(text: str, at: int) -> int:
+    following = text.find("<", at)
+    following = following if following >= 0 else len(text)
+    end = text.find(">", at, following)
+    return end + 1 if end >= 0 else following
+
+
+def _attributes(text: str, at: int) -> tuple[tuple[tuple[str, str], ...], int, bool]:
+    """The attributes of a tag whose name ends at `at`, the place after the tag, and whether it closes itself."""
+    made: dict[str, str] = {}
+    for _ in range(MAX_ATTRIBUTES):
+        match = _ATTRIBUTE.match(text, at)
+        if match is None:
+            break
+        at = match.end()
+        value = next((match[kind] for kind in ("double", "single", "bare") if match[kind] is not None), "")
+        made.setdefault(match["key"], _unescaped(value))
+    rest = _TAG_END.match(text, at)
+    end = rest.end() if rest else at
+    alone = "/" in text[at:end]
+    if end < len(text) and text[end] == ">":
+        end += 1
+    else:
+        end = _after_tag(text, end)
+    return tuple(made.items()), end, alone
+
+
+def _unescaped(value: str) -> str:
+    return _ENTITY.sub(lambda match: html.unescape(match[0]), value) if "&" in value else value
