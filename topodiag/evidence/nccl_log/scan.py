@@ -111,17 +111,21 @@ class _Scan:
         """Take operations and inits among these records; returns the others."""
         shard, block = self.shard, self.block
         message, end = self.message[records], self.end[records]
-        length = scan_forms.names(block, message)
         rest = np.ones(len(records), dtype=np.bool_)
-        read = scan_forms.read(block, message, end, length, scan_forms.OPERATION)
-        rest[read.lines] = False
-        chosen = records[read.lines]
-        shard.add_operations(read, self.line[chosen], self.thread[chosen])
-        for event, form in scan_forms.INITS.items():
-            read = scan_forms.read(block, message, end, length, form)
-            rest[read.lines] = False
-            chosen = records[read.lines]
-            shard.add_inits(event, read, self.line[chosen], self.thread[chosen], self._stamps(chosen))
+        found = scan_forms.candidates(block, message, end)
+        for event, lines, form in (
+            ("", found.operations, scan_forms.OPERATION),
+            ("start", found.starts, scan_forms.START),
+            ("complete", found.completes, scan_forms.COMPLETE),
+            ("member", found.members, scan_forms.MEMBER),
+        ):
+            read = scan_forms.read(block, message[lines], end[lines], form, shard.names)
+            rest[lines[read.lines]] = False
+            chosen = records[lines[read.lines]]
+            if event:
+                shard.add_inits(event, read, self.line[chosen], self.thread[chosen], self._stamps(chosen))
+            else:
+                shard.add_operations(read, self.line[chosen], self.thread[chosen])
         return records[rest]
 
     def _stamps(self, records: Positions) -> npt.NDArray[np.int64]:
@@ -153,6 +157,10 @@ class _Scan:
         is_record = (text[0] & _ANCHOR_MASK) == _ANCHOR
         where, text = where[is_record], text[:, is_record]
         good = (text[0] == _NCCL) & ((text[1] & MASKS[3]) == _INFO)
+        # A message may begin with the word: `NCCL INFO NCCL version 2.28.9`.
+        again = np.append(False, (where[1:] == where[:-1] + _ANCHOR_BYTES - 1) & good[:-1])
+        if again.any():
+            where, good = where[~again], good[~again]
         if len(where) == len(self.ends) and ((where >= self.starts) & (where < self.ends)).all():
             line = np.arange(len(where))
         else:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-PAD = 192
+PAD = 256
 """Bytes in front of and behind a block; no gather reaches further than this from a position inside it."""
 
 _EDGE = bytes(PAD)
@@ -46,9 +46,13 @@ class Block:
 
     def rows(self, start: Positions, count: int) -> Words:
         """The `count` words from each position on, as rows: word by word, one column per position."""
+        return np.ascontiguousarray(self.bytes(start, 8 * count).view("<u8").T)
+
+    def bytes(self, start: Positions, count: int) -> Bytes:
+        """The `count` bytes from each position on, one row per position."""
         # One gather of wide cells costs what a gather of one word does, as nothing here is aligned.
-        wide = np.ndarray((len(self.raw) - 8 * count + 1,), f"V{8 * count}", buffer=self.raw, strides=(1,))
-        return np.ascontiguousarray(wide[start].view("<u8").reshape(len(start), count).T)
+        wide = np.ndarray((len(self.raw) - count + 1,), f"V{count}", buffer=self.raw, strides=(1,))
+        return wide[start].view(np.uint8).reshape(len(start), count)
 
 
 def places(flags: Flags) -> Positions:
@@ -101,13 +105,6 @@ def numbers(words: Words, digits: npt.NDArray[np.int64]) -> npt.NDArray[np.int64
     value = (value * _U(100) + (value >> _U(16))) & _U(0x0000FFFF0000FFFF)
     value = (value * _U(10000) + (value >> _U(32))) & _U(0xFFFFFFFF)
     return value.view(np.int64)
-
-
-def leading_letters(words: Words) -> npt.NDArray[np.int64]:
-    """How many of each word's first bytes are letters of ASCII, 0 to 8."""
-    low = (words | _U(0x2020202020202020)) & _LOW
-    letter = (low + _U(0x1F1F1F1F1F1F1F1F)) & ~(low + _U(0x0505050505050505))  # 0x61 to 0x7a
-    return _first_flag((~letter | words) & _HIGH)
 
 
 def leading_hex(words: Words) -> npt.NDArray[np.int64]:

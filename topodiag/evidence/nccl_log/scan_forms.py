@@ -1,4 +1,4 @@
-"""Lines whose wording is fixed and whose numbers differ on every line, read for all lines of a block together.
+"""Lines whose words are fixed and whose numbers differ on every line, read for all lines of a block together.
 
 Operations and inits as 2.19 to 2.30 print them (src/enqueue.cc, src/init.cc). Whatever is written differently is left
 to the grammar, which is slower and knows more.
@@ -6,13 +6,14 @@ to the grammar, which is slower and knows more.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from topodiag.evidence.nccl_log.scan_bytes import (
+    MASKS,
     Block,
-    Flags,
     Positions,
     Words,
     first_of,
@@ -21,173 +22,174 @@ from topodiag.evidence.nccl_log.scan_bytes import (
     keep_first,
     leading_digits,
     leading_hex,
-    leading_letters,
     numbers,
+    word,
 )
 
 _U = np.uint64
 NAME_WORDS = 4
 """Words that hold the name at the beginning of a line, with a zero byte behind it."""
 _MOST_NAME = 31
+_MOST = 240
+"""Bytes of the longest line that is read here: it must not reach over what surrounds a block."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """`text`, then a number: `decimal` (up to 15 digits), `hex` (up to 16), `token` (anything without a blank), or
-    `end` of the line."""
+class Token:
+    """What stands between two blanks: `before`, then letters or digits by `kind`, then `after` (at most one byte).
 
-    text: bytes
-    kind: str
+    Kinds: "" nothing, `name`, `any`, `decimal`, `hex`. Numbers are within low and high, so that the grammar makes the
+    same of their digits; there are at most 15, or 16 where `high` is _ALL.
+    """
+
+    before: bytes = b""
+    kind: str = ""
     name: str = ""
+    after: bytes = b""
+    low: int = 0
+    high: int = 1 << 31
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
-    """How such a line begins, as far as it is the same (`name`, up to 8 bytes), and its parts behind the name."""
-
-    name: bytes
-    parts: tuple[Part, ...]
-
-
-_NAMED = (
-    Part(b" comm 0x", "hex", "ctx"),
-    Part(b" rank ", "decimal", "rank"),
-    Part(b" nranks ", "decimal", "nranks"),
-    Part(b" cudaDev ", "decimal", "cuda_dev"),
-    Part(b" nvmlDev ", "decimal", "nvml_dev"),
-    Part(b" busId ", "hex", "bus_id"),
-    Part(b" commId 0x", "hex", "comm_id"),
-)
-OPERATION = Form(
-    b"",
-    (
-        Part(b": opCount ", "hex", "op_count"),
-        Part(b" sendbuff ", "token"),
-        Part(b" recvbuff ", "token"),
-        Part(b" count ", "decimal", "elements"),
-        Part(b" datatype ", "decimal", "dtype"),
-        Part(b" op ", "decimal", "redop"),
-        Part(b" root ", "decimal", "root"),
-        Part(b" comm 0x", "hex", "ctx"),
-        Part(b" [nranks=", "decimal", "nranks"),
-        Part(b"] stream ", "token"),
-        Part(b"", "end"),
-    ),
-)
-INITS = {
-    "start": Form(b"ncclComm", (*_NAMED, Part(b" - Init START", "end"))),
-    "complete": Form(b"ncclComm", (*_NAMED, Part(b" - Init COMPLETE", "end"))),
-    "member": Form(
-        b"comm 0x",
-        (
-            Part(b" 0x", "hex", "ctx"),
-            Part(b" rank ", "decimal", "rank"),
-            Part(b" nRanks ", "decimal", "nranks"),
-            Part(b" nNodes ", "decimal", "nodes"),
-            Part(b" localRanks ", "decimal", "local_ranks"),
-            Part(b" localRank ", "decimal", "local_rank"),
-            Part(b" MNNVL ", "decimal", "mnnvl"),
-            Part(b"", "end"),
-        ),
-    ),
-}
-"""By the event that they tell."""
 _ALL = 1 << 63
-_I32 = (0, 1 << 31)
-_RANGES = {
-    "op_count": (0, 1 << 60), "elements": (0, 1 << 60), "dtype": _I32, "redop": _I32, "root": _I32, "ctx": (1, _ALL),
-    "nranks": (1, 1 << 31), "rank": _I32, "cuda_dev": _I32, "nvml_dev": _I32, "bus_id": (0, 1 << 60), "nodes": _I32,
-    "local_ranks": _I32, "local_rank": _I32, "mnnvl": (0, 2),
-}  # fmt: skip
-"""Numbers within these are what the grammar makes of their digits; _ALL: any word of 64 bits."""
+_LONG = 1 << 58
+
+
+def _tokens(text: str, *others: Token) -> tuple[Token, ...]:
+    """Tokens of literal words, with `others` in the places of `?`."""
+    rest = iter(others)
+    return tuple(next(rest) if each == "?" else Token(each.encode()) for each in text.split())
+
+
+_POINTER = Token(b"0x", "hex", "ctx", low=1, high=_ALL)
+_NRANKS = Token(b"", "decimal", "nranks", low=1)
+
+
+def _decimals(*names: str) -> list[Token]:
+    return [Token(b"", "decimal", name) for name in names]
+
+
+OPERATION = _tokens(
+    "? opCount ? sendbuff ? recvbuff ? count ? datatype ? op ? root ? comm ? ? stream ?",
+    Token(b"", "name", "", b":"), Token(b"", "hex", "op_count", high=_LONG), Token(b"", "any"), Token(b"", "any"),
+    Token(b"", "decimal", "elements", high=_LONG), *_decimals("dtype", "redop", "root"), _POINTER,
+    Token(b"[nranks=", "decimal", "nranks", b"]", low=1), Token(b"", "any"),
+)  # fmt: skip
+_NAMED = (
+    Token(b"", "name"), _POINTER, *_decimals("rank"), _NRANKS, *_decimals("cuda_dev", "nvml_dev"),
+    Token(b"", "hex", "bus_id", high=_LONG), Token(b"0x", "hex", "comm_id", high=_ALL),
+)  # fmt: skip
+START, COMPLETE = (
+    _tokens(f"? comm ? rank ? nranks ? cudaDev ? nvmlDev ? busId ? commId ? - Init {end}", *_NAMED)
+    for end in ("START", "COMPLETE")
+)
+MEMBER = _tokens(
+    "comm ? rank ? nRanks ? nNodes ? localRanks ? localRank ? MNNVL ?",
+    _POINTER, *_decimals("rank"), _NRANKS, *_decimals("nodes", "local_ranks", "local_rank"),
+    Token(b"", "decimal", "mnnvl", high=2),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Lines of a form (`lines`: index into the positions asked for), the name they begin with, and their numbers."""
+    """Lines of a form (`lines`: index into the positions asked for), the code of their name, and their numbers."""
 
     lines: Positions
-    name: Words
+    name: Positions
     columns: dict[str, Positions]
 
 
-def names(block: Block, start: Positions) -> Positions:
-    """Number of letters at each position, of up to 8 * NAME_WORDS."""
-    length = np.zeros(len(start), dtype=np.int64)
-    open_: Flags = np.ones(len(start), dtype=np.bool_)
-    for row in block.rows(start, NAME_WORDS):
-        step = leading_letters(row)
-        length += step * open_
-        open_ &= step == 8
-    return length
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Lines that may be of a form, by their first bytes: index into the messages asked for."""
+
+    operations: Positions
+    starts: Positions
+    completes: Positions
+    members: Positions
 
 
-def read(block: Block, start: Positions, end: Positions, length: Positions, form: Form) -> Read:
-    """The lines from `start` to `end` that are of this form; `length` as `names` gives it."""
-    chosen = (length > 0) & (length <= _MOST_NAME) & is_text(block, start, form.name)
-    chosen &= _begins(block, start + length, form.parts[0].text)
-    lines = np.flatnonzero(chosen)
-    begin, stop = start[lines], end[lines]
-    here = begin + length[lines]
+def candidates(block: Block, message: Positions, end: Positions) -> Candidates:
+    begin = block.rows(message, 2)
+    colon = first_of(begin[0], ord(":"))
+    colon += first_of(begin[1], ord(":")) * (colon == 8)
+    short = end - message <= _MOST
+    operations = short & (colon < 16) & is_text(block, message + colon, b": opCoun")
+    inits = np.flatnonzero(short & (begin[0] == word(b"ncclComm")))
+    last = block.words[end[inits] - 8]
+    return Candidates(
+        operations=np.flatnonzero(operations),
+        starts=inits[last == word(b"it START")],
+        completes=inits[last == word(b"COMPLETE")],
+        members=np.flatnonzero(short & ((begin[0] & MASKS[7]) == word(b"comm 0x"))),
+    )
+
+
+def read(
+    block: Block, start: Positions, end: Positions, form: tuple[Token, ...], names: Callable[[Words], Positions]
+) -> Read:
+    """The lines from `start` to `end` that are of this form. `names` gives the code of a name, -1 for what is none."""
+    lines, begin, length = _split(block, start, end, len(form))
+    at = start[lines][:, np.newaxis] + begin
+    text = block.rows(at.reshape(-1), 2).reshape(2, *at.shape)
     good = np.ones(len(lines), dtype=np.bool_)
+    for half in (0, 1):
+        mask = np.array([MASKS[min(max(len(each.before) - 8 * half, 0), 8)] for each in form])
+        expected = np.array([word(each.before[8 * half : 8 * half + 8]) for each in form])
+        good &= ((text[half] & mask) == expected).all(axis=1)
+    inner = length - np.array([len(each.before) + len(each.after) for each in form])
+    good &= (inner[:, [not each.kind for each in form]] == 0).all(axis=1) & (inner >= 0).all(axis=1)
+    for column, each in enumerate(form):
+        if each.after:
+            good &= block.at[at[:, column] + length[:, column] - 1] == each.after[0]
     columns: dict[str, Positions] = {}
-    for part in form.parts:
-        good &= _begins(block, here, part.text)
-        here = here + len(part.text)
-        if part.kind == "token":
-            step, fine = _token(block, here, stop)
-        elif part.kind == "end":
-            good &= here == stop
-            continue
-        else:
-            value, step, fine = _number(block, here, hexadecimal=part.kind == "hex")
-            low, high = _RANGES.get(part.name, (0, _ALL))
-            fine &= (step <= 15) | (high == _ALL)
-            if high != _ALL:
-                fine &= (value >= low) & (value < high)
-            else:
-                fine &= (value != 0) | (low == 0)
-            columns[part.name] = value
-        good &= fine
-        here = np.where(good, here + step, begin)  # a line that fell out must not lead out of the block
+    for kind in ("decimal", "hex"):
+        chosen = [column for column, each in enumerate(form) if each.kind == kind]
+        where = at[:, chosen] + np.array([len(form[column].before) for column in chosen])
+        value, digits = _numbers(block, where.reshape(-1), hexadecimal=kind == "hex")
+        value, digits = value.reshape(where.shape), digits.reshape(where.shape)
+        good &= ((digits == inner[:, chosen]) & (digits > 0)).all(axis=1)
+        for number, column in enumerate(chosen):
+            each, said = form[column], value[:, number]
+            if each.high != _ALL:
+                good &= (said >= each.low) & (said < each.high) & (digits[:, number] < 16)
+            elif each.low:
+                good &= said != 0
+            columns[each.name] = said
+    code = np.full(len(lines), -1, dtype=np.int64)
+    if form[0].kind:
+        good &= inner[:, 0] <= _MOST_NAME
+        word_ = block.rows(start[lines], NAME_WORDS)
+        keep_first(word_, np.where(good, inner[:, 0], 0))
+        code = names(word_)
+        good &= code >= 0
     kept = np.flatnonzero(good)
-    name = block.rows(begin[kept], NAME_WORDS)
-    keep_first(name, length[lines[kept]])
-    return Read(lines[kept], name, {each: values[kept] for each, values in columns.items()})
+    return Read(lines[kept], code[kept], {name: values[kept] for name, values in columns.items()})
 
 
-def _begins(block: Block, where: Positions, text: bytes) -> Flags:
-    same = np.ones(len(where), dtype=np.bool_)
-    for at in range(0, len(text), 8):
-        same &= is_text(block, where + at, text[at : at + 8])
-    return same
+def _split(block: Block, start: Positions, end: Positions, tokens: int) -> tuple[Positions, Positions, Positions]:
+    """Lines of this many tokens, where each token begins behind the line's start, and its length."""
+    size = end - start
+    wide = 8 * (int(size.max(initial=0)) // 8 + 1)
+    text = block.bytes(start, wide)
+    blank = (text == ord(" ")) & (np.arange(wide) < size[:, np.newaxis])
+    lines = np.flatnonzero(np.count_nonzero(blank, axis=1) == tokens - 1)
+    begin = np.zeros((len(lines), tokens), dtype=np.int64)
+    begin[:, 1:] = np.nonzero(blank[lines])[1].reshape(len(lines), tokens - 1) + 1
+    stop = np.append(begin[:, 1:] - 1, size[lines][:, np.newaxis], axis=1)
+    return lines, begin, stop - begin
 
 
-def _token(block: Block, here: Positions, stop: Positions) -> tuple[Positions, Flags]:
-    """Bytes up to a blank or the end of the line, of at most 24."""
-    length = np.zeros(len(here), dtype=np.int64)
-    open_: Flags = np.ones(len(here), dtype=np.bool_)
-    for row in block.rows(here, 3):
-        step = first_of(row, ord(" "))
-        length += step * open_
-        open_ &= step == 8
-    length = np.minimum(length, stop - here)
-    return length, (length > 0) & (length < 24)
-
-
-def _number(block: Block, here: Positions, *, hexadecimal: bool) -> tuple[Positions, Positions, Flags]:
-    """The number of up to 16 digits at each position, its digits, and whether it has any. More digits show in what
-    follows the number."""
-    rows = block.rows(here, 2)
+def _numbers(block: Block, where: Positions, *, hexadecimal: bool) -> tuple[Positions, Positions]:
+    """The number at each position and its digits, of up to 16: more show in what follows."""
+    rows = block.rows(where, 2)
     count, value_of = (leading_hex, hex_numbers) if hexadecimal else (leading_digits, numbers)
-    high, low = count(rows[0]), count(rows[1])
-    low *= high == 8
-    digits = high + low
-    first, second = value_of(rows[0], high), value_of(rows[1], low)
+    digits = count(rows.reshape(-1)).reshape(2, -1)
+    high, low = digits[0], digits[1] * (digits[0] == 8)
+    first, second = value_of(rows.reshape(-1), np.concatenate([high, low])).reshape(2, -1)
     if hexadecimal:
         value = (first.view(np.uint64) << (_U(4) * low.view(np.uint64))) | second.view(np.uint64)
-        return value.view(np.int64), digits, digits > 0
-    return first * _POWERS[low] + second, digits, digits > 0
+        return value.view(np.int64), high + low
+    return first * _POWERS[low] + second, high + low
 
 
 _POWERS: Positions = np.array([10**power for power in range(9)], dtype=np.int64)

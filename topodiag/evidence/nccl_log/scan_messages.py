@@ -25,13 +25,14 @@ _BY_LINE = frozenset({"init", "op", "event"})
 """Tables whose rows hold a label or time of their line, or change the context: never by message."""
 _NAMES = (b"ncclComm", b"comm 0x", b"[Rank ")
 """How messages begin that name a communicator."""
+_NOTHING, _UNDECIDED, _UNKNOWN = -1, -2, -3
 
 
 class Messages:
     def __init__(self, texts: Texts) -> None:
         self._texts = texts
         self._codes: dict[bytes, int] = {}
-        self._kinds: dict[bytes, int | None] = {}
+        self._kinds: dict[bytes, int] = {}
         self._rows: list[list[tuple[str, int]]] = []
         self._understood: list[bool] = []
         self._values: dict[str, dict[tuple[int, ...], int]] = {name: {} for name in COLUMNS}
@@ -55,18 +56,18 @@ class Messages:
         return code
 
     def _read(self, message: bytes) -> int:
-        if message.startswith(_NAMES):
-            return -1
         text = message.decode("utf-8", "replace").rstrip()
-        if "NCCL" in text or "INFO" in text or text.endswith(">:"):
+        if "] INFO " in text or "] WARN " in text or text.endswith(">:"):
             return -1  # may be two records, or hold another one's label
         start = message[:START]
-        if start not in self._kinds:
-            self._kinds[start] = self._kind(start)
-        kind = self._kinds[start]
-        if kind is not None and len(text) >= START:
+        kind = self._kinds.get(start, _UNKNOWN)
+        if kind == _UNKNOWN:
+            kind = self._kinds[start] = self._kind(start)
+        if kind != _UNDECIDED and len(text) >= START:
             rows = [("text", self._text_value(kind, text))] if kind >= 0 else []
             return self._kept(rows, understood=True)
+        if message.startswith(_NAMES):
+            return -1
         said = parse("INFO", text)
         understood = said is not None
         if said is None:
@@ -80,10 +81,10 @@ class Messages:
         self._understood.append(understood)
         return len(self._rows) - 1
 
-    def _kind(self, start: bytes) -> int | None:
-        """Code of the kind that the beginning of a message decides, -1 for noise, None where more must be read."""
+    def _kind(self, start: bytes) -> int:
+        """Code of the kind that the beginning of a message decides, _NOTHING for noise, or _UNDECIDED."""
         kind = kind_by_start(start.decode("ascii", "replace")) if start.isascii() else None
-        return None if kind is None else -1 if kind == NOISE else self._texts.code(kind)
+        return _UNDECIDED if kind is None else _NOTHING if kind == NOISE else self._texts.code(kind)
 
     def _text_value(self, kind: int, text: str) -> int:
         known = self._values["text"]

@@ -71,6 +71,7 @@ class Shard:
         self._offsets: Positions = np.zeros(0, dtype=np.int64)
         self._stamps: dict[bytes, float] = {}
         self._names = Dictionary(NAME_WORDS)
+        self._name_codes: list[int] = []
         self._tails = Dictionary(scan_conn.TAIL_WORDS)
         self._tail_values: list[tuple[int, ...] | None] = []
         self._devices = Dictionary(1)
@@ -96,9 +97,10 @@ class Shard:
     # Who prints, and when.
 
     def thread_of(self, head: bytes) -> int:
-        """Index of the thread of a head, -1 for a text that is no plain one."""
+        """Index of the thread of a head, -1 for a text that is no plain one. One without a host is none: whether it is
+        a head depends on what stands in front of it."""
         read = list(records(clean(head + b" NCCL INFO x")))
-        if len(read) != 1 or read[0].message != "x" or read[0].level != "INFO":
+        if len(read) != 1 or read[0].message != "x" or read[0].level != "INFO" or not read[0].host:
             return -1
         return self.slow.thread((read[0].host, read[0].pid, read[0].tid, read[0].dev))
 
@@ -112,10 +114,16 @@ class Shard:
 
     # Records that name a communicator.
 
+    def names(self, words: Words) -> Positions:
+        """Codes of texts that name an operation or a function, -1 of others."""
+        codes = self._names.encode(words)
+        for text in self._names.texts[len(self._name_codes) :]:
+            self._name_codes.append(self.texts.code(text.decode("ascii")) if text.isalpha() else -1)
+        return np.array(self._name_codes or [-1], dtype=np.int64)[codes]
+
     def add_operations(self, read: Read, line: Positions, thread: Positions) -> None:
-        func = self._name(read.name)
-        said = {**read.columns, "func": func, "line": line, "thread": thread}
-        said["op_count"][np.isin(func, [self.texts.code(name) for name in UNORDERED])] = -1
+        said = {**read.columns, "func": read.name, "line": line, "thread": thread}
+        said["op_count"][np.isin(read.name, [self.texts.code(name) for name in UNORDERED])] = -1
         self._named.append(("op", said))
         self._count(len(line), len(line))
 
@@ -123,15 +131,11 @@ class Shard:
         columns = {
             each: np.full(len(line), bits(collect.DEFAULTS["init"][each], self.texts)) for each in COLUMNS["init"]
         }
-        func = self._name(read.name) if event != "member" else columns["func"]
-        columns |= {"event": np.full(len(line), self.texts.code(event)), "func": func, "ts": ts}
+        columns |= {"event": np.full(len(line), self.texts.code(event)), "ts": ts}
+        if event != "member":
+            columns["func"] = read.name
         self._named.append(("init", {**columns, **read.columns, "line": line, "thread": thread}))
         self._count(len(line), len(line))
-
-    def _name(self, names: Words) -> Ints:
-        codes = self._names.encode(names)
-        known = [self.texts.code(text.decode("ascii")) for text in self._names.texts]
-        return np.array(known or [0], dtype=np.int64)[codes]
 
     def name_contexts(self) -> None:
         """The contexts of the block, once all its naming records were added or read."""
