@@ -10,6 +10,7 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import NotObserved
 
 if TYPE_CHECKING:
+    from topodiag.model.bench import Benchmark
     from topodiag.model.job import Job  # numpy is slow to load, and a scan needs none
 
 
@@ -34,6 +35,7 @@ class Result:
     not_observed: tuple[NotObserved, ...] = ()
     unread: tuple[UnreadLine, ...] = ()
     jobs: tuple[Job, ...] = ()
+    benchmarks: tuple[Benchmark, ...] = ()
 
     @property
     def worst(self) -> Severity | None:

@@ -1,0 +1,168 @@
+"""Measured collectives: runs of nccl-tests as they were read, their fit, and what was expected of the machine.
+
+Times in microseconds, sizes in bytes, bandwidths in GB/s (1e9 bytes per second). `size` is nccl-tests' first column (the
+greater of what one rank sends and receives), algbw = size / time, busbw = algbw x the collective's factor
+(nccl-tests doc/PERFORMANCE.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from topodiag.model.finding import Confidence
+from topodiag.model.provenance import Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """One block of a row. None where the column was `N/A`, cut off, or no number. `wrong` counts wrong elements."""
+
+    time_us: float | None = None
+    algbw_gbs: float | None = None
+    busbw_gbs: float | None = None
+    wrong: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BenchRow:
+    """One size. `cut` is a row that ended early (the run was aborted)."""
+
+    size: int
+    count: int = 0
+    dtype: str = ""
+    redop: str = ""
+    root: int = -1
+    out_of_place: Timing = Timing()
+    in_place: Timing = Timing()
+    cut: bool = False
+    origin: Origin | None = None
+
+    @property
+    def best(self) -> Timing:
+        """Out of place where it was measured, else in place."""
+        return self.out_of_place if self.out_of_place.time_us is not None else self.in_place
+
+
+@dataclass(frozen=True, slots=True)
+class BenchDevice:
+    """One line of `Using devices`. `bus_id` as sysfs writes it, without function `.0` added; "" where it is not full."""
+
+    rank: int
+    host: str
+    device: int
+    name: str = ""
+    bus_id: str = ""
+    group: int = 0
+    pid: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BenchRun:
+    """One benchmark run: one header, one table.
+
+    `collective` is nccl-tests' name without `_perf` (`all_reduce`), "" where nothing says it. `nranks` is None where
+    neither the device list nor the ratio of the bandwidths tells it; `nranks_why` says which did. `version` is that of
+    nccl-tests, `nccl` that of the library as `2.28.9`. `parameters` are the header's (`nGpus`, `graph`, ...).
+    `complete` is False for an aborted run. `placement` names the run where a sweep or the user did.
+    """
+
+    collective: str
+    rows: tuple[BenchRow, ...]
+    devices: tuple[BenchDevice, ...] = ()
+    nranks: int | None = None
+    nranks_why: str = ""
+    version: str = ""
+    nccl: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+    errors: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    average_gbs: float | None = None
+    out_of_bounds: int | None = None
+    complete: bool = True
+    placement: str = ""
+    source: str = ""
+    origin: Origin | None = None
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(device.host for device in self.devices))
+
+    @property
+    def ranks_per_host(self) -> int | None:
+        """The same number on each host, or None where it is not known or not the same."""
+        counts = {sum(device.host == host for device in self.devices) for host in self.hosts}
+        return counts.pop() if len(counts) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Regime:
+    """A range of sizes in which time = alpha + size / beta holds: one algorithm and protocol. `beta_gbs` is algorithm
+    bandwidth; the intervals hold 95 %."""
+
+    low: int
+    high: int
+    alpha_us: float
+    beta_gbs: float
+    alpha_range: tuple[float, float]
+    beta_range: tuple[float, float]
+    points: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What the rows of a run say: its regimes in the order of sizes, the plateau, and where it is reached.
+
+    `plateau_gbs` is the bus bandwidth of the greatest sizes; `bound_from` the size from which half of it is reached
+    (the crossover alpha x beta of the last regime), None where the sizes do not show it.
+    """
+
+    regimes: tuple[Regime, ...] = ()
+    plateau_gbs: float | None = None
+    bound_from: int | None = None
+    latency_us: float | None = None
+    """The floor: the least time of the small sizes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """The bus bandwidth that the machine found should reach, and why. `low_gbs` is the least that is still normal,
+    `limit_gbs` the physical limit; by size in `busbw` (bytes to GB/s) and `time_us`."""
+
+    machine: str
+    busbw_gbs: float
+    low_gbs: float
+    limit_gbs: float
+    confidence: Confidence
+    busbw: Mapping[int, float] = field(default_factory=dict)
+    time_us: Mapping[int, float] = field(default_factory=dict)
+    latency_us: float | None = None
+    terms: tuple[tuple[str, str, str], ...] = ()
+    """(name, value with unit, formula), the derivation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """One cause that would explain a measured bandwidth, with what it predicts and what would confirm it."""
+
+    cause: str
+    predicted_gbs: float
+    likelihood: float
+    """0 to 1 over all hypotheses of a run, from how well it predicts and from the evidence for or against it."""
+    evidence: tuple[str, ...] = ()
+    confirm: tuple[str, ...] = ()
+    check: str = ""
+    """The id of the check that finds this cause on a node or in a log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A run with all that was made of it. `verdict`: `normal`, `low`, `impossible`, or `unknown` with `why`."""
+
+    run: BenchRun
+    fit: Fit = Fit()
+    expected: Expectation | None = None
+    verdict: str = "unknown"
+    why: str = ""
+    hypotheses: tuple[Hypothesis, ...] = ()
