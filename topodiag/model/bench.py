@@ -1,7 +1,7 @@
 """Measured collectives: runs of nccl-tests as they were read, their fit, and what was expected of the machine.
 
-Times in microseconds, sizes in bytes, bandwidths in GB/s (1e9 bytes per second). `size` is nccl-tests' first column (the
-greater of what one rank sends and receives), algbw = size / time, busbw = algbw x the collective's factor
+Times in microseconds, sizes in bytes, bandwidths in GB/s (1e9 bytes per second). `size` is nccl-tests' first column
+(the greater of what one rank sends and receives), algbw = size / time, busbw = algbw x the collective's factor
 (nccl-tests doc/PERFORMANCE.md).
 """
 
@@ -46,7 +46,7 @@ class BenchRow:
 
 @dataclass(frozen=True, slots=True)
 class BenchDevice:
-    """One line of `Using devices`. `bus_id` as sysfs writes it, without function `.0` added; "" where it is not full."""
+    """One line of `Using devices`. `bus_id` as sysfs writes it; "" where the line has not all of it."""
 
     rank: int
     host: str
