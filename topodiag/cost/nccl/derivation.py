@@ -23,6 +23,8 @@ NAMES = {RING_ID: "ring", TREE_ID: "tree", COLLNET_ID: "CollNet chain", NVLS_ID:
 SWEPT = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce")
 """The collectives that are told of, the one that matters most first."""
 _CLOSE = 1e-3
+_DOUBLED_FROM = 25.0
+"""GB/s of a channel that is worth two; twice that for many channels after Ampere."""
 
 
 def derive(comm: Communicator, table: TuningTable, settings: Settings) -> tuple[Term, ...]:
@@ -115,14 +117,23 @@ def _search(graph: SearchGraph, system: System) -> Iterator[Term]:
 
 
 def _step(graph: SearchGraph, system: System) -> str:
-    """Which speed of the ladder it is, whole or shared out after doubling the channels."""
-    sms = [vertex.sm for vertex in system.nodes["DEV"] or system.gpus]
-    speeds = ladder(system.minor, min(sms), system.inter)
-    for parts, words in ((1, ""), (2, ", halved as channels were doubled")):
-        for index, speed in enumerate(speeds):
-            if abs(graph.bw_inter * parts - speed) < _CLOSE:
-                return f"speed {speed:g}, number {index + 1} of {len(speeds)} tried from {speeds[0]:g} down{words}"
+    """Which speed of the ladder it is, whole or shared out after the channels were doubled."""
+    sm = min(vertex.sm for vertex in system.nodes["DEV"] or system.gpus)
+    speeds = ladder(system.minor, sm, system.inter)
+    parts, words = (2, ", shared by two channels each") if _doubled(graph, sm) else (1, "")
+    for index, speed in enumerate(speeds):
+        if abs(graph.bw_inter * parts - speed) < _CLOSE:
+            return f"speed {speed:g}, number {index + 1} of {len(speeds)} tried from {speeds[0]:g} down{words}"
     return "no speed held: the fallback over all GPUs in order"
+
+
+def _doubled(graph: SearchGraph, sm: int) -> bool:
+    """Whether each channel was made two (ncclTopoDupChannels, src/graph/search.cc): both halves are then alike."""
+    half = graph.channels // 2
+    before = 2 * graph.bw_inter
+    alike = graph.intra[:half] == graph.intra[half : 2 * half] and graph.inter[:half] == graph.inter[half : 2 * half]
+    fast = before >= _DOUBLED_FROM and not (sm > 80 and before < 2 * _DOUBLED_FROM and half > 4)
+    return graph.id != NVLS_ID and graph.channels == 2 * half > 0 and alike and fast
 
 
 def _agreed(comm: Communicator) -> Iterator[Term]:
