@@ -28,6 +28,7 @@ _NODE = r"(-?\d{1,9})"
 _DOWN = rf"{_NODE}/{_NODE}(?:/{_NODE})?"
 _DOWN_FIRST = compiled(rf"{_DOWN}->{_NODE}->{_NODE}")
 _UP_FIRST = compiled(rf"{_NODE}->{_NODE}->{_DOWN}")
+_CHANNEL_BITS = {f"[{channel}]": 1 << channel for channel in range(64)}
 _TREES_WHOLE = 930
 """Longer messages may be cut: NCCL builds them in 1024 bytes, head included. The last tree of those is not trusted."""
 
@@ -122,22 +123,47 @@ def _tree_row(up: int, rank: int, downs: list[int], channels: int, second: int) 
 
 def trees(message: str) -> Rows | None:
     """All trees of one line; equal ones are one row. 2.5 to 2.7 print the up tree, `|`, and the down tree."""
-    tokens = _TREES.findall(message)
-    if len(message) >= _TREES_WHOLE:
-        tokens = tokens[:-1]
+    masks = _common_trees(message) if len(message) < _TREES_WHOLE else None
+    if masks is None:
+        tokens = _TREES.findall(message)
+        if len(message) >= _TREES_WHOLE:
+            tokens = tokens[:-1]
+        shapes: dict[str, int] = {}
+        for number, shape in tokens:
+            shapes[shape] = shapes.get(shape, 0) | bit(int(number))
+        masks = _masks(shapes)
+    if not masks:
+        return None
+    return [_tree_row(up, rank, list(downs), mask, second) for (up, rank, downs, second), mask in masks.items()]
+
+
+_Trees = dict[tuple[int, int, tuple[int, ...], int], int]
+
+
+def _common_trees(message: str) -> _Trees | None:
+    """Trees of a line that is written as 2.8 and later do, which is read fast; None for any other."""
+    words = message.split(" ")
     shapes: dict[str, int] = {}  # most channels have one of two shapes
-    for number, shape in tokens:
-        shapes[shape] = shapes.get(shape, 0) | bit(int(number))
-    masks: dict[tuple[int, int, tuple[int, ...], int], int] = {}
+    for number, shape in zip(words[1::2], words[2::2], strict=False):
+        channel = _CHANNEL_BITS.get(number)
+        if channel is None:
+            return None
+        shapes[shape] = shapes.get(shape, 0) | channel
+    if len(words) % 2 == 0 or not all(_DOWN_FIRST.fullmatch(shape) for shape in shapes):
+        return None
+    return _masks(shapes)
+
+
+def _masks(shapes: dict[str, int]) -> _Trees:
+    """Channels of each tree from those of each text."""
+    masks: _Trees = {}
     for shape, mask in shapes.items():
         for second, part in enumerate(shape.split("|")[:2]):
             read = _one_tree(part)
             if read:
                 key = (*read, second)
                 masks[key] = masks.get(key, 0) | mask
-    if not masks:
-        return None
-    return [_tree_row(up, rank, list(downs), mask, second) for (up, rank, downs, second), mask in masks.items()]
+    return masks
 
 
 def _one_tree(part: str) -> tuple[int, int, tuple[int, ...]] | None:

@@ -71,7 +71,7 @@ def records(text: str) -> Iterator[Record]:
     if not found:
         bare = BARE.search(text) if "NCCL " in text else None
         if bare:
-            dev = -1 if bare[1] is None else _number(bare[1])
+            dev = -1 if bare[1] is None else number(bare[1])
             yield Record("", -1, -1, dev, bare[2], _message(text[bare.end() :]))
         return
     for index, (who, head) in enumerate(found):
@@ -82,9 +82,9 @@ def records(text: str) -> Iterator[Record]:
             message = _without_label(message)
         level = head[5] or head[6] or head[8] or head[9]
         label, ts = front(before[-300:]) if before else ("", nan)
-        dev = -1 if who[4] is None else _number(who[4])
+        dev = -1 if who[4] is None else number(who[4])
         yield Record(
-            who[1], _number(who[2]), _number(who[3]), dev, level, _message(message), _place(head[7], level), label, ts
+            who[1], number(who[2]), number(who[3]), dev, level, _message(message), _place(head[7], level), label, ts
         )
 
 
@@ -151,7 +151,7 @@ def seconds(stamp: re.Match[str]) -> float:
     return whole + (float("0." + stamp[7]) if stamp[7] else 0.0)
 
 
-def _number(digits: str) -> int:
+def number(digits: str) -> int:
     """Bounded: an uninitialised device of NCCL before 2.23 can be any number."""
     return int(digits) if len(digits) <= 18 else -1
 

@@ -244,12 +244,12 @@ class Dictionary:
 
     def __init__(self, width: int) -> None:
         self.width = width
-        self._slots = np.full(1 << self._SLOT_BITS, -1, dtype=np.int32)
+        self._slots = np.full(1 << self._SLOT_BITS, -1, dtype=np.int64)
         self._rows: Words = np.zeros((width, 256), dtype=np.uint64)
         self._codes: dict[bytes, int] = {}
         self.texts: list[bytes] = []
 
-    def encode(self, rows: Words) -> npt.NDArray[np.int32]:
+    def encode(self, rows: Words) -> npt.NDArray[np.int64]:
         """The code of each column of `rows` (see `window`), which may lack words that are zero in all columns.
 
         Unless there are always as many words, no text may fill all of them: a zero byte must end it.
@@ -265,16 +265,17 @@ class Dictionary:
             self._settle(rows, hashes, codes, places[codes[places] < 0])
         return codes
 
-    def _known(self, rows: Words, hashes: Words) -> npt.NDArray[np.int32]:
+    def _known(self, rows: Words, hashes: Words) -> npt.NDArray[np.int64]:
         """Codes of the texts that stand in their slot, -1 of others."""
         codes = self._slots[(hashes >> _U(64 - self._SLOT_BITS)).view(np.int64)]
         wrong = codes < 0
+        codes[wrong] = 0
         for index in range(len(rows)):
-            wrong |= self._rows[index].take(codes, mode="wrap") != rows[index]
+            wrong |= self._rows[index][codes] != rows[index]
         codes[wrong] = -1
         return codes
 
-    def _settle(self, rows: Words, hashes: Words, codes: npt.NDArray[np.int32], places: Positions) -> None:
+    def _settle(self, rows: Words, hashes: Words, codes: npt.NDArray[np.int64], places: Positions) -> None:
         """Codes of the columns at these places, one by one."""
         texts = np.ascontiguousarray(rows[:, places].T).tobytes()
         slots = (hashes[places] >> _U(64 - self._SLOT_BITS)).tolist()

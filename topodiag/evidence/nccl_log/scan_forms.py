@@ -38,8 +38,8 @@ _MOST = 240
 class Token:
     """What stands between two blanks: `before`, then letters or digits by `kind`, then `after` (at most one byte).
 
-    Kinds: "" nothing, `name`, `any`, `decimal`, `hex`. Numbers are within low and high, so that the grammar makes the
-    same of their digits; there are at most 15, or 16 where `high` is _ALL.
+    Kinds: "" nothing, `name`, `any`, `decimal`, `hex`. Numbers are from low to high, so that the grammar makes the same
+    of their digits; where `high` is _ALL they are any of 64 bits.
     """
 
     before: bytes = b""
@@ -47,20 +47,49 @@ class Token:
     name: str = ""
     after: bytes = b""
     low: int = 0
-    high: int = 1 << 31
+    high: int = (1 << 31) - 1
 
 
 _ALL = 1 << 63
 _LONG = 1 << 58
 
 
-def _tokens(text: str, *others: Token) -> tuple[Token, ...]:
-    """Tokens of literal words, with `others` in the places of `?`."""
-    rest = iter(others)
-    return tuple(next(rest) if each == "?" else Token(each.encode()) for each in text.split())
+class Form:
+    """The tokens of a line, with what is needed to look at all of them together."""
+
+    def __init__(self, text: str, *others: Token) -> None:
+        """Tokens are the words of `text`, and `others` in the places of `?`."""
+        rest = iter(others)
+        self.tokens = tuple(next(rest) if each == "?" else Token(each.encode()) for each in text.split())
+        before = [each.before for each in self.tokens]
+        self.named = self.tokens[0].kind == "name"
+        self.masks: Words = np.array(
+            [[MASKS[min(max(len(each) - half, 0), 8)] for each in before] for half in (0, 8)], dtype=np.uint64
+        )
+        self.words: Words = np.array([[word(each[half : half + 8]) for each in before] for half in (0, 8)])
+        self.around = np.array([len(each.before) + len(each.after) for each in self.tokens], dtype=np.int64)
+        self.literal = self._columns("")
+        self.after = [(column, each.after[0]) for column, each in enumerate(self.tokens) if each.after]
+        self.numbers = [_Numbers(self, self._columns(kind), kind == "hex") for kind in ("decimal", "hex")]
+
+    def _columns(self, kind: str) -> list[int]:
+        return [column for column, each in enumerate(self.tokens) if each.kind == kind]
 
 
-_POINTER = Token(b"0x", "hex", "ctx", low=1, high=_ALL)
+class _Numbers:
+    """The numbers of a form that are of one base."""
+
+    def __init__(self, form: Form, columns: list[int], hexadecimal: bool) -> None:
+        tokens = [form.tokens[column] for column in columns]
+        self.columns, self.hexadecimal = columns, hexadecimal
+        self.names = [each.name for each in tokens]
+        self.skip = np.array([len(each.before) for each in tokens], dtype=np.int64)
+        self.low = np.array([each.low if each.high != _ALL else -_ALL for each in tokens], dtype=np.int64)
+        self.high = np.array([min(each.high, _ALL - 1) for each in tokens], dtype=np.int64)
+        self.digits = np.array([16 if each.high == _ALL else 15 for each in tokens], dtype=np.int64)
+
+
+_POINTER = Token(b"0x", "hex", "ctx", high=_ALL)
 _NRANKS = Token(b"", "decimal", "nranks", low=1)
 
 
@@ -68,7 +97,7 @@ def _decimals(*names: str) -> list[Token]:
     return [Token(b"", "decimal", name) for name in names]
 
 
-OPERATION = _tokens(
+OPERATION = Form(
     "? opCount ? sendbuff ? recvbuff ? count ? datatype ? op ? root ? comm ? ? stream ?",
     Token(b"", "name", "", b":"), Token(b"", "hex", "op_count", high=_LONG), Token(b"", "any"), Token(b"", "any"),
     Token(b"", "decimal", "elements", high=_LONG), *_decimals("dtype", "redop", "root"), _POINTER,
@@ -79,13 +108,13 @@ _NAMED = (
     Token(b"", "hex", "bus_id", high=_LONG), Token(b"0x", "hex", "comm_id", high=_ALL),
 )  # fmt: skip
 START, COMPLETE = (
-    _tokens(f"? comm ? rank ? nranks ? cudaDev ? nvmlDev ? busId ? commId ? - Init {end}", *_NAMED)
+    Form(f"? comm ? rank ? nranks ? cudaDev ? nvmlDev ? busId ? commId ? - Init {end}", *_NAMED)
     for end in ("START", "COMPLETE")
 )
-MEMBER = _tokens(
+MEMBER = Form(
     "comm ? rank ? nRanks ? nNodes ? localRanks ? localRank ? MNNVL ?",
     _POINTER, *_decimals("rank"), _NRANKS, *_decimals("nodes", "local_ranks", "local_rank"),
-    Token(b"", "decimal", "mnnvl", high=2),
+    Token(b"", "decimal", "mnnvl", high=1),
 )  # fmt: skip
 
 
@@ -124,43 +153,32 @@ def candidates(block: Block, message: Positions, end: Positions) -> Candidates:
     )
 
 
-def read(
-    block: Block, start: Positions, end: Positions, form: tuple[Token, ...], names: Callable[[Words], Positions]
-) -> Read:
+def read(block: Block, start: Positions, end: Positions, form: Form, names: Callable[[Words], Positions]) -> Read:
     """The lines from `start` to `end` that are of this form. `names` gives the code of a name, -1 for what is none."""
-    lines, begin, length = _split(block, start, end, len(form))
+    lines, begin, length = _split(block, start, end, len(form.tokens))
     at = start[lines][:, np.newaxis] + begin
+    inner = length - form.around
+    good = (inner >= 0).all(axis=1) & (inner[:, form.literal] == 0).all(axis=1)
     text = block.rows(at.reshape(-1), 2).reshape(2, *at.shape)
-    good = np.ones(len(lines), dtype=np.bool_)
     for half in (0, 1):
-        mask = np.array([MASKS[min(max(len(each.before) - 8 * half, 0), 8)] for each in form])
-        expected = np.array([word(each.before[8 * half : 8 * half + 8]) for each in form])
-        good &= ((text[half] & mask) == expected).all(axis=1)
-    inner = length - np.array([len(each.before) + len(each.after) for each in form])
-    good &= (inner[:, [not each.kind for each in form]] == 0).all(axis=1) & (inner >= 0).all(axis=1)
-    for column, each in enumerate(form):
-        if each.after:
-            good &= block.at[at[:, column] + length[:, column] - 1] == each.after[0]
+        good &= ((text[half] & form.masks[half]) == form.words[half]).all(axis=1)
+    for column, letter in form.after:
+        good &= block.at[at[:, column] + length[:, column] - 1] == letter
     columns: dict[str, Positions] = {}
-    for kind in ("decimal", "hex"):
-        chosen = [column for column, each in enumerate(form) if each.kind == kind]
-        where = at[:, chosen] + np.array([len(form[column].before) for column in chosen])
-        value, digits = _numbers(block, where.reshape(-1), hexadecimal=kind == "hex")
+    for each in form.numbers:
+        where = at[:, each.columns] + each.skip
+        value, digits = _numbers(block, where.reshape(-1), hexadecimal=each.hexadecimal)
         value, digits = value.reshape(where.shape), digits.reshape(where.shape)
-        good &= ((digits == inner[:, chosen]) & (digits > 0)).all(axis=1)
-        for number, column in enumerate(chosen):
-            each, said = form[column], value[:, number]
-            if each.high != _ALL:
-                good &= (said >= each.low) & (said < each.high) & (digits[:, number] < 16)
-            elif each.low:
-                good &= said != 0
-            columns[each.name] = said
+        fine = (digits == inner[:, each.columns]) & (digits > 0) & (digits <= each.digits)
+        good &= (fine & (value >= each.low) & (value <= each.high)).all(axis=1)
+        columns |= {name: value[:, number] for number, name in enumerate(each.names)}
+    good &= columns["ctx"] != 0  # nothing is named
     code = np.full(len(lines), -1, dtype=np.int64)
-    if form[0].kind:
+    if form.named:
         good &= inner[:, 0] <= _MOST_NAME
-        word_ = block.rows(start[lines], NAME_WORDS)
-        keep_first(word_, np.where(good, inner[:, 0], 0))
-        code = names(word_)
+        text = block.rows(start[lines], NAME_WORDS)
+        keep_first(text, np.where(good, inner[:, 0], 0))
+        code = names(text)
         good &= code >= 0
     kept = np.flatnonzero(good)
     return Read(lines[kept], code[kept], {name: values[kept] for name, values in columns.items()})

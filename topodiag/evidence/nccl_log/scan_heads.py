@@ -50,12 +50,19 @@ class Heads:
         keep_last(rows, length)
         kept = np.flatnonzero(fine)
         texts = self._texts[count]
-        codes = texts.encode(rows if len(kept) == len(anchor) else np.ascontiguousarray(rows[:, kept]))
+        words = rows[: -2 - int(length.max(initial=0)) // 8 : -1]  # the last one first
+        codes = texts.encode(words if len(kept) == len(anchor) else np.ascontiguousarray(words[:, kept]))
         threads = self._threads[count]
-        threads += [self._thread_of(text.lstrip(b"\0")) for text in texts.texts[len(threads) :]]
+        threads += [self._thread_of(_turned(text)) for text in texts.texts[len(threads) :]]
         thread = np.full(len(anchor), -1, dtype=np.int64)
         thread[kept] = np.array(threads or [-1], dtype=np.int64)[codes]
         return thread, length, np.flatnonzero(unknown)
+
+
+def _turned(text: bytes) -> bytes:
+    """The text whose words stand in reverse order."""
+    words = [text[at : at + 8].ljust(8, b"\0") for at in range(0, len(text), 8)]
+    return b"".join(reversed(words)).lstrip(b"\0")
 
 
 def _lengths(rows: Words, room: Positions) -> tuple[Positions, Flags, Flags]:

@@ -25,6 +25,8 @@ _BY_LINE = frozenset({"init", "op", "event"})
 """Tables whose rows hold a label or time of their line, or change the context: never by message."""
 _NAMES = (b"ncclComm", b"comm 0x", b"[Rank ")
 """How messages begin that name a communicator."""
+_NUMBERS = {name: number for number, name in enumerate(COLUMNS)}
+_TEXT = _NUMBERS["text"]
 _NOTHING, _UNDECIDED, _UNKNOWN = -1, -2, -3
 
 
@@ -33,9 +35,12 @@ class Messages:
         self._texts = texts
         self._codes: dict[bytes, int] = {}
         self._kinds: dict[bytes, int] = {}
-        self._rows: list[list[tuple[str, int]]] = []
         self._understood: list[bool] = []
+        self._fans: list[int] = []
+        self._tables: list[int] = []
+        self._rows: list[int] = []
         self._values: dict[str, dict[tuple[int, ...], int]] = {name: {} for name in COLUMNS}
+        self._kept_texts: list[tuple[int, int]] = []
 
     def codes(self, messages: list[bytes]) -> Ints:
         """Code of each message, -1 for one whose line must be read."""
@@ -45,7 +50,8 @@ class Messages:
             for index, code in enumerate(codes):
                 if code is None:
                     message = messages[index]
-                    codes[index] = known[message] if message in known else self._new(message)
+                    code = known.get(message)
+                    codes[index] = self._new(message) if code is None else code
         return np.array(codes, dtype=np.int64)
 
     def understood(self, codes: Ints) -> int:
@@ -64,8 +70,11 @@ class Messages:
         if kind == _UNKNOWN:
             kind = self._kinds[start] = self._kind(start)
         if kind != _UNDECIDED and len(text) >= START:
-            rows = [("text", self._text_value(kind, text))] if kind >= 0 else []
-            return self._kept(rows, understood=True)
+            if kind == _NOTHING:
+                return self._add([], understood=True)
+            # Its text is new, so that it needs no looking up whether the row is.
+            self._kept_texts.append((kind, self._texts.code(text)))
+            return self._add([(_TEXT, -len(self._kept_texts))], understood=True)
         if message.startswith(_NAMES):
             return -1
         said = parse("INFO", text)
@@ -74,21 +83,20 @@ class Messages:
             said = unread(text)
         if any(name in _BY_LINE for name, _ in said):
             return -1
-        return self._kept([(name, self.value(name, columns)) for name, columns in said], understood=understood)
+        return self._add([(_NUMBERS[name], self.value(name, columns)) for name, columns in said], understood=understood)
 
-    def _kept(self, rows: list[tuple[str, int]], *, understood: bool) -> int:
-        self._rows.append(rows)
+    def _add(self, rows: list[tuple[int, int]], *, understood: bool) -> int:
+        for table, code in rows:
+            self._tables.append(table)
+            self._rows.append(code)
+        self._fans.append(len(rows))
         self._understood.append(understood)
-        return len(self._rows) - 1
+        return len(self._fans) - 1
 
     def _kind(self, start: bytes) -> int:
         """Code of the kind that the beginning of a message decides, _NOTHING for noise, or _UNDECIDED."""
         kind = kind_by_start(start.decode("ascii", "replace")) if start.isascii() else None
         return _UNDECIDED if kind is None else _NOTHING if kind == NOISE else self._texts.code(kind)
-
-    def _text_value(self, kind: int, text: str) -> int:
-        known = self._values["text"]
-        return known.setdefault((kind, self._texts.code(text)), len(known))
 
     def value(self, name: str, columns: dict[str, Any]) -> int:
         """Code of what a row of this table says."""
@@ -98,22 +106,24 @@ class Messages:
 
     def columns(self, name: str, codes: Ints) -> Columns:
         """What rows of these codes say."""
-        values = np.array(list(self._values[name]), dtype=np.int64).reshape(-1, len(COLUMNS[name]))
-        return {each: values[codes, index] for index, each in enumerate(COLUMNS[name])}
+        values = list(self._values[name])
+        if name == "text":
+            values += reversed(self._kept_texts)  # whose codes are counted from the end
+        cells = np.array(values, dtype=np.int64).reshape(-1, len(COLUMNS[name]))
+        return {each: cells[codes, index] for index, each in enumerate(COLUMNS[name])}
 
     def expand(self, message: Ints) -> dict[str, tuple[Ints, Ints]]:
         """By table: index into `message`, and code, of each row that those messages make."""
-        names = list(COLUMNS)
-        fans = np.array([len(rows) for rows in self._rows], dtype=np.int64)
-        tables = np.array([names.index(name) for rows in self._rows for name, _ in rows], dtype=np.int64)
-        codes = np.array([code for rows in self._rows for _, code in rows], dtype=np.int64)
+        fans = np.array(self._fans, dtype=np.int64)
+        tables = np.array(self._tables, dtype=np.int64)
+        codes = np.array(self._rows, dtype=np.int64)
         first = np.cumsum(fans) - fans
         times = fans[message] if len(message) else message
         source = np.repeat(np.arange(len(message)), times)
         within = np.arange(len(source)) - np.repeat(np.cumsum(times) - times, times)
         row = first[message[source]] + within if len(source) else source
         made = {}
-        for number, name in enumerate(names):
+        for number, name in enumerate(COLUMNS):
             chosen = np.flatnonzero(tables[row] == number) if len(row) else row
             made[name] = source[chosen], codes[row[chosen]] if len(row) else row
         return made

@@ -14,7 +14,7 @@ from topodiag.evidence.nccl_log.facts import Facts
 from topodiag.evidence.nccl_log.grammar import Rows, parse
 from topodiag.evidence.nccl_log.grammar_comm import UNORDERED
 from topodiag.evidence.nccl_log.grammar_numbers import device
-from topodiag.evidence.nccl_log.prefix import clean, records
+from topodiag.evidence.nccl_log.prefix import IDENTITY, clean, number, records
 from topodiag.evidence.nccl_log.scan_bytes import Block, Dictionary, Positions, Words
 from topodiag.evidence.nccl_log.scan_contexts import Contexts, Naming, place
 from topodiag.evidence.nccl_log.scan_forms import NAME_WORDS, Read
@@ -99,6 +99,9 @@ class Shard:
     def thread_of(self, head: bytes) -> int:
         """Index of the thread of a head, -1 for a text that is no plain one. One without a host is none: whether it is
         a head depends on what stands in front of it."""
+        plain = IDENTITY.fullmatch(head.decode("utf-8", "replace") + " ") if head.endswith(b"]") else None
+        if plain:
+            return self.slow.thread((plain[1], number(plain[2]), number(plain[3]), number(plain[4])))
         read = list(records(clean(head + b" NCCL INFO x")))
         if len(read) != 1 or read[0].message != "x" or read[0].level != "INFO" or not read[0].host:
             return -1
@@ -218,7 +221,7 @@ class Shard:
 
     def _tail_codes(self, tails: Words) -> Ints:
         """Code of what follows the second bracket of a connection, -1 for what is none."""
-        codes = self._tails.encode(tails).astype(np.int64)
+        codes = self._tails.encode(tails)
         self._tail_values += [self._tail(text) for text in self._tails.texts[len(self._tail_values) :]]
         wrong = np.array([each is None for each in self._tail_values] or [True])
         codes[wrong[codes]] = -1
