@@ -77,7 +77,38 @@ def test_nodes_that_say_the_same_are_one_finding() -> None:
     assert len(finding.where.ranks) == 20
 
 
-def test_other_wordings_and_none_are_unknown() -> None:
-    older = jobs.message("affinity", "Setting affinity for GPU 0 to ffff,00000000")
-    assert AwayFromGpuInLog().judge(jobs.job(1, messages=[older])).status is Status.UNKNOWN
+def test_no_word_of_cores_is_unknown() -> None:
     assert AwayFromGpuInLog().judge(jobs.job(1)).status is Status.UNKNOWN
+
+
+def masked(gpus: int) -> Callable[[int, int, Process], Process]:
+    """NCCL to 2.27: the first GPUs of each node were bound, of the others there is no line."""
+
+    def hook(rank: int, host: int, made: Process) -> Process:
+        line = jobs.message("affinity", f"Setting affinity for GPU {rank % 8} to ffff,00000000")
+        return replace(made, messages=(line,)) if rank % 8 < gpus else made
+
+    return hook
+
+
+OLD = ("2.18.6",)
+
+
+def test_masks_of_older_versions_on_all_processes_are_clean() -> None:
+    outcome = AwayFromGpuInLog().judge(jobs.job(1, process=masked(8), nccl_versions=OLD))
+    assert outcome.status is Status.CLEAN
+    assert str(outcome.coverage) == "8 of 8 processes"
+
+
+def test_processes_that_an_older_version_did_not_bind_are_information() -> None:
+    (finding,) = AwayFromGpuInLog().judge(jobs.job(1, process=masked(4), nccl_versions=OLD)).findings
+    assert (finding.severity, finding.where.ranks) == (Severity.INFO, (4, 5, 6, 7))
+    assert finding.where.gpus == ("GPU4", "GPU5", "GPU6", "GPU7")
+
+
+def test_a_line_that_is_not_there_says_nothing_by_itself() -> None:
+    one = jobs.job(1, process=masked(7), nccl_versions=OLD)  # may be lost
+    newer = jobs.job(1, process=masked(4), nccl_versions=("2.28.9",))  # says so in words
+    none = jobs.job(1, process=masked(4), nccl_versions=OLD, world=lambda c: replace(c, started=c.started & False))
+    for job in (one, newer, none):
+        assert AwayFromGpuInLog().judge(job).status is Status.CLEAN

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 
 from topodiag.checks.common import spell
 from topodiag.checks.interface import JobCheck
@@ -22,7 +23,7 @@ from topodiag.checks.job_evidence import (
     views,
     world_ranks,
 )
-from topodiag.checks.job_text import NET, ask_for
+from topodiag.checks.job_text import NET, ask_for, at_least
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
@@ -33,7 +34,14 @@ AFFINITY = re.compile(
     r"\(GPU affinity = ([\d,\- ]{0,400}?) ?; CPU affinity = ([\d,\- ]{0,400}?)\)"
 )
 """`ncclTopoGetCpuAffinity: Affinity for GPU 3 is 0-1. (GPU affinity = 0-55 ; CPU affinity = 0-1).` (src/graph/topo.cc,
-2.22 and later); `is empty, ignoring.` where the two have no core in common."""
+2.28 and later); `is empty, ignoring.` where the two have no core in common."""
+
+SET_AFFINITY = re.compile(r"Setting affinity for GPU (\d{1,4}) to [\da-f,\-]{1,400}")
+"""`Setting affinity for GPU 3 to ffff,00000000` (ncclTopoGetCpuAffinity, src/graph/topo.cc, to 2.27): the cores that
+process and GPU have in common, and no line where they have none."""
+
+UNBOUND = 2
+"""Processes of a node without such a line from which on it is no line that was lost."""
 
 
 class NicOnOtherSocket(JobCheck):
@@ -102,14 +110,17 @@ class AwayFromGpuInLog(JobCheck):
                 near, own = parse_cpulist(match[3].strip()), parse_cpulist(match[4].strip())
                 if near and own:
                     cores[number] = (match[1], frozenset(near), frozenset(own), where)
-        if not cores:
+        bound, unbound = _by_silence(job)
+        if not cores and not bound:
             return self.unknown(job, f"no line compares a process's cores with its GPU's; {ask_for(job, *NET)}")
-        coverage = Coverage(len(cores), len(job.processes), "processes")
+        judged = len(cores.keys() | bound.keys()) + sum(len(numbers) for numbers in unbound.values())
+        coverage = Coverage(judged, len(job.processes), "processes")
         away: dict[str, list[int]] = defaultdict(list)
         for number, (_, near, own, _) in cores.items():
             if not near & own:
                 away[job.processes[number].host].append(number)
         found = [self._report(job, host, numbers, cores) for host, numbers in away.items()]
+        found += [self._unbound(job, host, numbers, bound) for host, numbers in unbound.items()]
         return self.found(job, fold(found), coverage) if found else self.clean(job, "", coverage)
 
     def _report(
@@ -143,3 +154,45 @@ class AwayFromGpuInLog(JobCheck):
             coverage=Coverage(len(numbers), len(on_host), "processes of these nodes"),
             confidence=Confidence.HIGH if pinned else Confidence.MEDIUM,
         )
+
+    def _unbound(self, job: Job, host: str, numbers: list[int], bound: Mapping[int, Origin | None]) -> Finding:
+        ranks = world_ranks(job, numbers)
+        labels = [label for rank in ranks if (label := gpu_word(job, rank))]
+        return self.finding(
+            Severity.INFO,
+            f"{host}: the processes of {spell(labels) if labels else 'some GPUs'} may run only on cores away from their"
+            " GPUs: NCCL bound those of the other GPUs, and not these",
+            observed=f"no `Setting affinity` from {len(numbers)} processes that completed init",
+            expected="cores of the GPU's own NUMA node, to which NCCL then binds its threads",
+            fix=(
+                "`taskset -pc PID` and `nvidia-smi topo -m`: does the process have cores of its GPU's column?",
+                "bind by GPU (`srun --cpu-bind`, `numactl --cpunodebind`), or give the job cores of both sockets",
+            ),
+            nodes=(host,),
+            ranks=ranks,
+            gpus=labels,
+            cost=Cost(text="proxy threads and staging buffers cross the sockets' link for each message"),
+            evidence=[where for number, where in bound.items() if job.processes[number].host == host],
+            coverage=Coverage(len(numbers), sum(process.host == host for process in job.processes), "processes"),
+            confidence=Confidence.MEDIUM,
+        )
+
+
+def _by_silence(job: Job) -> tuple[dict[int, Origin | None], dict[str, list[int]]]:
+    """In logs of NCCL to 2.27: the processes that were bound to cores near their GPU, with the line; and by host those
+    that completed init and were not, while others of the host were."""
+    bound = {
+        number: where for number, text, where in said_by(job, "affinity") if number >= 0 and SET_AFFINITY.search(text)
+    }
+    world = job.world
+    old = job.nccl_versions and not any(at_least(version, 2, 28) for version in job.nccl_versions)
+    if not bound or not old or world is None or not world.started.size or not world.completed.size:
+        return bound, {}
+    ranks = Counter(rank.process for rank in job.ranks)
+    done = {int(rank) for rank in world.ranks[world.started & world.completed] if rank >= 0}
+    silent: dict[str, list[int]] = defaultdict(list)
+    for rank in job.ranks:
+        if rank.rank in done and ranks[rank.process] == 1 and rank.process >= 0 and rank.process not in bound:
+            silent[rank.host].append(rank.process)
+    hosts = {job.processes[number].host for number in bound}
+    return bound, {host: numbers for host, numbers in silent.items() if host in hosts and len(numbers) >= UNBOUND}

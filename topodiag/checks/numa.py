@@ -272,7 +272,8 @@ class ProcessAwayFromGpu(NodeCheck):
 
     Evidence it reads
         `Cpus_allowed_list` of the processes that have a GPU open; the GPU's CPU affinity (`topo -m`, NVML, sysfs);
-        which cores share a socket. In a log: `Affinity for GPU 0 is .. (GPU affinity = .. ; CPU affinity = ..)`.
+        which cores share a socket. In a log: `Affinity for GPU 0 is .. (GPU affinity = .. ; CPU affinity = ..)`;
+        to NCCL 2.27 `Setting affinity for GPU 0 to ..` of some processes of a node, and none of the others.
 
     When it stays silent
         A process that may run on all cores of the GPU's NUMA node, bound or not: the scheduler can place it well.
