@@ -13,6 +13,7 @@ _SOURCES = {
     "processes": "processes:Processes",
     "nvidia-smi-xml": "nvidia_smi_xml:NvidiaSmiXml",
     "nccl-xml": "nccl_xml.source:NcclXml",
+    "hwloc-xml": "hwloc_xml:HwlocXml",
     "nvidia-smi-q": "nvidia_smi_q_text:NvidiaSmiQText",
     "nvidia-smi": "nvidia_smi_table:NvidiaSmiTable",
     "nvidia-smi-nvlink": "nvidia_smi_nvlink:NvidiaSmiNvlink",

@@ -69,7 +69,7 @@ def tags(text: str, name: str, limit: int) -> Iterator[XmlTag]:
 
 
 class _Finder:
-    """Finds texts in rising order. One that is not ahead is not looked for again: broken files must not cost a square."""
+    """Finds texts in rising order; one that is not ahead is not looked for again, or time would grow as a square."""
 
     def __init__(self, text: str) -> None:
         self.text = text

@@ -79,8 +79,10 @@ def gpu_sight(node: Node) -> GpuSight:
 
 
 def _told_by_file(node: Node) -> bool:
-    """Whether a topology file was given by itself: then NCCL's dump, or its writer, speaks of the GPUs."""
+    """Whether a topology file was given by itself: NCCL's dump or its writer speaks of the GPUs, or hwloc by NVML."""
     file = node.nccl_file.name if node.nccl_file is not None else None
+    if "hwloc-xml" in node.read and any(gpu.uuid.known for gpu in node.gpus):
+        return True
     return any(gpu.numa.origin is not None and gpu.numa.origin.source == file for gpu in node.gpus)
 
 

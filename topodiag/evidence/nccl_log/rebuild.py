@@ -12,9 +12,9 @@ import numpy as np
 from topodiag.evidence.nccl_log.facts import Facts, SourceFile
 from topodiag.evidence.nccl_log.layout import Layout
 from topodiag.evidence.nccl_log.rebuild_comms import Hearing, Said, phases
-from topodiag.evidence.nccl_log.rebuild_connections import connections, seats, transports
+from topodiag.evidence.nccl_log.rebuild_connections import Gathered, connections, seats, transports
 from topodiag.evidence.nccl_log.rebuild_events import bus_id_of, classify, rank_of
-from topodiag.evidence.nccl_log.rebuild_frame import Frame, Ints, open_frame
+from topodiag.evidence.nccl_log.rebuild_frame import Frame, groups, open_frame
 from topodiag.evidence.nccl_log.rebuild_groups import Comm, find_comms, find_jobs, world_is_known
 from topodiag.evidence.nccl_log.rebuild_members import Member, Processes, find_members, find_processes
 from topodiag.evidence.nccl_log.rebuild_places import Places
@@ -22,7 +22,7 @@ from topodiag.evidence.nccl_log.rebuild_process import Text, process_of, version
 from topodiag.evidence.nccl_log.roles import RolesOfJobs
 from topodiag.evidence.nccl_log.system_print import Print, read_print
 from topodiag.evidence.nccl_log.torn_hosts import whole_hosts
-from topodiag.model.job import PHASES, Communicator, Connections, Event, Job, Process, Rank, no_connections
+from topodiag.model.job import PHASES, Communicator, Connections, Event, Job, Process, Rank
 from topodiag.model.provenance import MAX_QUOTE, Origin
 
 _SUBSYSTEMS = {
@@ -61,9 +61,7 @@ class _Builder:
         self.host_of = [self.processes.host[member.process] for member in self.members]
         self.places = Places(frame, self.processes, self.members)
         self.job_of_process = self._jobs_of_processes()
-        conn = frame["conn"]
-        self.conn_process: Ints = self.processes.of(frame, conn["thread"], conn["offset"])
-        self.conn_member: Ints = self.places.of_connections(self.comms, self.comm_of)
+        self.gathered = self._gather()
         self.texts = self._texts()
         self.lone_prints = self._lone_prints()
         self.said = self._hear()
@@ -274,21 +272,29 @@ class _Builder:
         self, number: int, group: Sequence[int], communicators: tuple[Communicator, ...], ranks: Sequence[Rank],
         hosts: tuple[str, ...],
     ) -> tuple[Connections, tuple[Communicator, ...]]:  # fmt: skip
-        rows = self.frame["conn"]
-        if not rows.size or not self.processes.host:
-            return no_connections(), communicators
-        mine = np.flatnonzero(np.array(self.job_of_process, np.int64)[self.conn_process] == number)
-        mine = mine[self.conn_process[mine] >= 0]
+        gathered = self.gathered.pop(number, Gathered())
         index = np.full(len(self.comms) + 1, -1, np.int64)
         index[list(group)] = np.arange(len(group))
-        member = self.conn_member[mine]
-        comm = np.where(member >= 0, index[self.comm_of[member]], -1) if self.members else np.full(len(mine), -1)
         numbers = {host: i for i, host in enumerate(hosts)}
         host_of = np.array([numbers.get(host, -1) for host in self.processes.host], np.int64)
         seated = seats(communicators, {rank.rank: numbers[rank.host] for rank in ranks})
-        joined = connections(self.frame, mine, comm, host_of[self.conn_process[mine]], seated, hosts)
-        counted = transports(self.frame, mine, comm)
+        counted = transports(gathered, index, self.frame.vias)
+        joined = connections(gathered, index, host_of, seated, self.frame, hosts)
         return joined, tuple(replace(each, transports=counted.get(each.index, {})) for each in communicators)
+
+    def _gather(self) -> dict[int, Gathered]:
+        """Connections by job, with their communicator."""
+        made: dict[int, Gathered] = {}
+        jobs = np.array(self.job_of_process, np.int64)
+        seating = self.places.seating(self.comms, self.comm_of)
+        for rows in self.frame.connections() if jobs.size else ():
+            process = self.processes.of(self.frame, rows["thread"], rows["offset"])
+            member = self.places.of_connections(rows, process, seating)
+            comm = np.where(member >= 0, self.comm_of[member], -1) if self.members else member
+            owner = np.where(process >= 0, jobs[process], -1)
+            for number, chosen in groups(owner):
+                made.setdefault(number, Gathered()).add(self.frame, rows, chosen, comm, process)
+        return made
 
     def _versions(self, processes: Sequence[Process], number: int) -> tuple[str, ...]:
         found = {process.versions["nccl"] for process in processes if "nccl" in process.versions}
@@ -305,7 +311,7 @@ class _Builder:
         made = {name for table, name in tables.items() if self.frame[table].size}
         kinds = set(self.frame["text"].words["kind"])
         made.update(name for name, own in _SUBSYSTEMS.items() if kinds.intersection(own))
-        for via in self.frame["conn"].words["via"]:
+        for via in self.frame.vias:
             made.add("NET" if via.startswith(("NET", "COLLNET")) else "SHM" if "SHM" in via else "P2P")
         return frozenset(made)
 

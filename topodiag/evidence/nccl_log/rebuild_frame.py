@@ -15,6 +15,9 @@ from topodiag.model.provenance import Origin
 
 Ints = npt.NDArray[np.int64]
 
+BATCH_ROWS = 1 << 18
+"""Connections that are looked at together."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rows:
@@ -41,12 +44,16 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """All tables, with the file of each thread at hand."""
+    """All tables but the connections, with the file of each thread at hand. Of connections there may be millions of
+    rows: they come in batches."""
 
     tables: Mapping[str, Rows]
     files: tuple[str, ...]
     hosts: tuple[str, ...]
     """Of each thread."""
+    vias: tuple[str, ...]
+    """Words of the column `via` of connections."""
+    facts: Facts
 
     def __getitem__(self, name: str) -> Rows:
         return self.tables[name]
@@ -59,27 +66,43 @@ class Frame:
         rows = self.tables[table]
         return Origin(self.file_of(int(rows["thread"][row])), int(rows["line"][row]), text)
 
+    def connections(self) -> Iterator[Rows]:
+        """The connections in order of thread and offset; columns keep the width of their table."""
+        every = _alike(self.facts["conn"])
+        for first in range(0, every.num_rows, BATCH_ROWS):
+            rows = every.slice(first, BATCH_ROWS)
+            columns = {name: numbers(rows.column(name)) for name in rows.schema.names}
+            yield Rows(columns, {"via": self.vias}, rows.num_rows)
+            self.facts.rest()
+
 
 def open_frame(facts: Facts, files: Sequence[SourceFile]) -> Frame:
-    tables = {name: _rows(facts[name]) for name in SCHEMAS}
+    tables = {name: _rows(facts[name]) for name in SCHEMAS if name != "conn"}
+    facts.rest()
     threads = tables["threads"]
     hosts = tuple(threads.word("host", i) for i in range(threads.size))
-    return Frame(tables, tuple(each.path for each in files), hosts)
+    return Frame(tables, tuple(each.path for each in files), hosts, _words(_alike(facts["conn"]).column("via")), facts)
+
+
+def _alike(rows: pa.Table) -> pa.Table:
+    """The table with one set of words for all chunks."""
+    return rows.unify_dictionaries() if rows.column(0).num_chunks > 1 else rows
+
+
+def _words(column: pa.ChunkedArray) -> tuple[str, ...]:
+    return tuple(column.chunk(0).dictionary.to_pylist()) if column.num_chunks else ()
 
 
 def _rows(rows: pa.Table) -> Rows:
     columns: dict[str, npt.NDArray[Any]] = {}
     words: dict[str, tuple[str, ...]] = {}
-    if rows.num_rows and rows.column(0).num_chunks > 1:
-        rows = rows.unify_dictionaries()
+    rows = _alike(rows)
     for field in rows.schema:
         column = rows.column(field.name)
         values = numbers(column)
         if pa.types.is_dictionary(field.type):
-            words[field.name] = tuple(column.chunk(0).dictionary.to_pylist()) if column.num_chunks else ()
-        if values.dtype.kind == "i":
-            values = values.astype(np.int64)
-        columns[field.name] = values
+            words[field.name] = _words(column)
+        columns[field.name] = values.astype(np.int64) if values.dtype.kind == "i" else values
     return Rows(columns, words, rows.num_rows)
 
 

@@ -9,18 +9,34 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from topodiag.evidence.nccl_log.rebuild_frame import Frame, Ints
+from topodiag.evidence.nccl_log.rebuild_frame import Frame, Ints, Rows
 from topodiag.evidence.nccl_log.rebuild_groups import Comm
-from topodiag.evidence.nccl_log.rebuild_members import Member, Processes
+from topodiag.evidence.nccl_log.rebuild_members import Member, Processes, by_process
 
 BEFORE_START = ("network", "config", "assigned", "dmabuf")
 """Kinds of text that speak of the communicator whose Init START comes next."""
 
 _SETUP = ("ring", "tree", "order", "channels", "print", "conn")
 """Tables that an Init prints: before 2.18 there is no START in front of them, only a COMPLETE behind."""
+
+
+@dataclass(slots=True)
+class Seating:
+    """What connections are checked against: `ranks` and `sizes` (of the communicator) by member, `devices` by
+    communicator and rank, the same below each other as `flat` from `base`; `members_of` a process."""
+
+    comm_of: Ints
+    ranks: Ints
+    sizes: Ints
+    base: Ints
+    devices: list[Ints]
+    flat: Ints
+    members_of: dict[int, list[int]]
+    answers: dict[tuple[int, int, int, int], list[int]] = field(default_factory=dict)
 
 
 class Places:
@@ -51,32 +67,40 @@ class Places:
     def of(self, table: str) -> Ints:
         """Member of each row, -1 unknown."""
         rows = self.frame[table]
-        process = self.processes.of(self.frame, rows["thread"], rows["offset"])
+        return self._of_rows(table, rows, self.processes.of(self.frame, rows["thread"], rows["offset"]))
+
+    def _of_rows(self, table: str, rows: Rows, process: Ints) -> Ints:
         made = np.full(rows.size, -1, np.int64)
         if not rows.size:
             return made
-        devs = self.frame["threads"]["dev"].tolist()
-        cache: dict[tuple[int, int, int], int | None] = {}
-        threads, offsets = rows["thread"].tolist(), rows["offset"].tolist()
-        for i, (ctx, gen, owner) in enumerate(
-            zip(rows["ctx"].tolist(), rows["gen"].tolist(), process.tolist(), strict=True)
-        ):
+        devs = self.frame["threads"]["dev"]
+        thread, offset = rows["thread"], rows["offset"]
+        # A thread prints many rows of one context in a row, and they share the answer.
+        new = np.ones(rows.size, bool)
+        new[1:] = False
+        for column in (thread, process, rows["ctx"], rows["gen"]):
+            new[1:] |= column[1:] != column[:-1]
+        starts = np.flatnonzero(new)
+        bounds = [*starts.tolist(), rows.size]
+        lists = (column[starts].tolist() for column in (process, rows["ctx"], rows["gen"], devs[thread]))
+        for number, (owner, ctx, gen, dev) in enumerate(zip(*lists, strict=True)):
             if owner < 0:
                 continue
-            key = (owner, ctx, gen)
-            found = cache.get(key)
-            if found is None and key not in cache:
-                found = self.exact.get(key)
-                if found is None and (owner, ctx) in self.latest and len(self.latest[owner, ctx][1]) == 1:
-                    found = self.latest[owner, ctx][1][0]
-                cache[key] = found
-            if found is None and ctx and (owner, ctx) in self.latest:
-                found = _last(*self.latest[owner, ctx], offsets[i])
-            if found is None:
-                found = self._by_lane(owner, devs[threads[i]], offsets[i])
-            made[i] = -1 if found is None else found
+            first, end = bounds[number], bounds[number + 1]
+            known = self.exact.get((owner, ctx, gen))
+            latest = self.latest.get((owner, ctx))
+            if known is None and latest is not None and len(latest[1]) == 1:
+                known = latest[1][0]
+            if known is not None:
+                made[first:end] = known
+                continue
+            for i in range(first, end):
+                found = _last(*latest, int(offset[i])) if ctx and latest is not None else None
+                if found is None:
+                    found = self._by_lane(owner, dev, int(offset[i]))
+                made[i] = -1 if found is None else found
         if table in _SETUP and self.ends:
-            self._before_complete(table, made)
+            self._before_complete(table, rows, made)
         return made
 
     def _by_lane(self, process: int, dev: int, offset: int) -> int | None:
@@ -86,9 +110,8 @@ class Places:
         place = bisect.bisect_right(pairs, (offset, len(self.members))) - 1
         return pairs[place][1] if place >= 0 else None
 
-    def _before_complete(self, table: str, made: Ints) -> None:
+    def _before_complete(self, table: str, rows: Rows, made: Ints) -> None:
         """Rows that a COMPLETE without a START follows in the same thread."""
-        rows = self.frame[table]
         for i, (thread, offset) in enumerate(rows.lists("thread", "offset")):
             pairs = self.ends.get(thread)
             if pairs is None or (table == "conn" and rows["conn"][i] == 1):
@@ -119,38 +142,40 @@ class Places:
                 made[row] = pairs[place][1]
         return made
 
-    def of_connections(self, comms: Sequence[Comm], comm_of: Ints) -> Ints:
-        """Members of the rows of `conn`, checked against what the lines print."""
-        rows = self.frame["conn"]
-        made = self.of("conn")
-        if not rows.size:
-            return made
-        process = self.processes.of(self.frame, rows["thread"], rows["offset"])
-        own: dict[int, list[int]] = {}
-        for i, member in enumerate(self.members):
-            own.setdefault(member.process, []).append(i)
-        devices = [self._devices(comm) for comm in comms]
+    def of_connections(self, rows: Rows, process: Ints, seating: Seating) -> Ints:
+        """Members of these rows of `conn`, checked against what the lines print."""
+        made = self._of_rows("conn", rows, process)
         received = rows["direction"] == 2
         mine = np.where(received, rows["peer"], rows["rank"])
         other = np.where(received, rows["rank"], rows["peer"])
         other_dev = np.where(received, rows["dev"], rows["peer_dev"])
-        ranks = np.array([member.rank for member in self.members] or [-1], np.int64)
-        sizes = np.array([member.nranks for member in self.members] or [-1], np.int64)
-        base = np.cumsum([0, *(comm.nranks for comm in comms)])
-        flat = np.concatenate(devices) if devices else np.zeros(0, np.int64)
-        placed = made >= 0
-        fits = placed & (ranks[made] == mine) & (other < sizes[made])
-        index = np.where(fits & (other >= 0), base[comm_of[made]] + np.maximum(other, 0), 0) if flat.size else 0
+        comm_of, flat = seating.comm_of, seating.flat
+        fits = (made >= 0) & (seating.ranks[made] == mine) & (other < seating.sizes[made])
+        index = np.where(fits & (other >= 0), seating.base[comm_of[made]] + np.maximum(other, 0), 0) if flat.size else 0
         known = flat[index] if flat.size else np.full(rows.size, -1, np.int64)
         fits &= (other < 0) | (known < 0) | (other_dev < 0) | (known == other_dev)
-        answers: dict[tuple[int, int, int, int], list[int]] = {}
         for row in np.flatnonzero(~fits).tolist():
             key = (int(process[row]), int(mine[row]), int(other[row]), int(other_dev[row]))
-            if key not in answers:
-                answers[key] = [i for i in own.get(key[0], []) if self._fits(i, key, devices[int(comm_of[i])])]
-            before = [i for i in answers[key] if self.members[i].offset <= int(rows["offset"][row])]
-            made[row] = (before or answers[key] or [-1])[-1]
+            answers = seating.answers.get(key)
+            if answers is None:
+                candidates = seating.members_of.get(key[0], [])
+                answers = [i for i in candidates if self._fits(i, key, seating.devices[int(comm_of[i])])]
+                seating.answers[key] = answers
+            before = [i for i in answers if self.members[i].offset <= int(rows["offset"][row])]
+            made[row] = (before or answers or [-1])[-1]
         return made
+
+    def seating(self, comms: Sequence[Comm], comm_of: Ints) -> Seating:
+        devices = [self._devices(comm) for comm in comms]
+        return Seating(
+            comm_of=comm_of,
+            ranks=np.array([member.rank for member in self.members] or [-1], np.int64),
+            sizes=np.array([member.nranks for member in self.members] or [-1], np.int64),
+            base=np.cumsum([0, *(comm.nranks for comm in comms)]),
+            devices=devices,
+            flat=np.concatenate(devices) if devices else np.zeros(0, np.int64),
+            members_of=by_process(self.members),
+        )
 
     def _fits(self, i: int, key: tuple[int, int, int, int], devices: Ints) -> bool:
         _, mine, other, other_dev = key
