@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
 
 from topodiag.cost.nccl.clean import UnfitError, clean
+from topodiag.cost.nccl.detect import masks_of
 from topodiag.cost.nccl.prediction import Choice, Prediction
 from topodiag.cost.nccl.repair import Repair, repair
 from topodiag.cost.nccl.versions import minor_of
+from topodiag.cost.nccl.virtual import Guest, Plan, VirtualError, complete, guest_of
+from topodiag.cost.nccl.virtual_affinity import plan_by_affinity
+from topodiag.cost.nccl.virtual_host import find_pairs, plan_by_host, read_pairs
+from topodiag.cost.nccl.virtual_instance import plan_by_instance
 from topodiag.emit.nccl_xml import UnwritableError, to_text
+from topodiag.evidence.affinity import read_affinity
+from topodiag.evidence.bundle import open_evidence
+from topodiag.evidence.device_pairs import parse_pairs, read_pairs_file
 from topodiag.evidence.nccl_xml import read_file
+from topodiag.evidence.reader import read_node
+from topodiag.hardware import catalog
 from topodiag.model.errors import InputError
 from topodiag.model.nccl_tree import Element, NcclFile
+from topodiag.pipeline import resolve
 from topodiag.pipeline_topo import Topology, predict_topology
 
-WORSE = 0.01
-"""A loss of bus bandwidth or a gain of time below this share is within the model's own rounding."""
+WORSE = {64 << 10: 0.1, 1 << 30: 0.01}
+"""Sizes in bytes at which the file is compared with the present, and from which share on more time is worse. The large
+one is bound by bandwidth, which NCCL reckons from the topology. The small one is bound by latency, where NCCL's estimate
+is a sum of constants over the steps and channels that it happens to choose."""
 
-COMPARED_BYTES = (64 << 10, 1 << 30)
-"""Sizes at which the file is compared with the present: one bound by latency, one by bandwidth."""
+MAX_SMALL_FILE = 2_000_000
+"""Bytes that are read of a map or a matrix; their readers refuse less."""
 
 Complete = Callable[[Element], "Completed"]
 """A further step of making the tree, such as completing a guest's tree by its host's."""
@@ -34,6 +49,15 @@ class Completed:
 
 
 @dataclass(frozen=True, slots=True)
+class Comparison:
+    """What NCCL makes of so many nodes without the file and with it."""
+
+    nodes: int
+    before: Prediction
+    after: Prediction
+
+
+@dataclass(frozen=True, slots=True)
 class TopoFile:
     """A topology file ready to be written: its text, what was done for it, and what NCCL makes of it."""
 
@@ -41,8 +65,7 @@ class TopoFile:
     version: str
     done: tuple[str, ...]
     repairs: tuple[Repair, ...]
-    before: Prediction
-    after: Prediction
+    comparisons: tuple[Comparison, ...]
     worse: tuple[str, ...]
     """In what the file would make things worse than they are; () is the only state in which it is written unforced."""
 
@@ -51,7 +74,7 @@ def make_topo_file(
     topology: Topology,
     *,
     version: str = "2.28",
-    nodes: int = 1,
+    nodes: int | None = None,
     host: str | None = None,
     repaired: bool = False,
     complete: Sequence[Complete] = (),
@@ -59,7 +82,8 @@ def make_topo_file(
 ) -> TopoFile:
     """The NCCL_TOPO_FILE of a topology: cleaned for this version, completed, repaired where asked, read back, judged.
 
-    Raises InputError where no file for this version can be made of it.
+    It is compared on one node and, where there are NICs, on two; or on `nodes` alone. Raises InputError where no file
+    for this version can be made of it.
     """
     done: list[str] = list(topology.assumed)
     repairs: tuple[Repair, ...] = ()
@@ -74,16 +98,26 @@ def make_topo_file(
         if repaired:
             result = repair(tree)
             tree, repairs = result.tree, result.repairs
-        text = to_text(tree)
-    except (UnfitError, UnwritableError) as error:
+        again = clean(tree, minor_of(version))  # switches that were put in count against the limits, too
+        done.extend(again.done)
+        text = to_text(again.tree)
+    except (UnfitError, UnwritableError, VirtualError) as error:
         raise InputError(topology.name, f"cannot be made a topology file: {error}") from None
     back = _read_back(text, topology.name, version)
-    before = predict_topology(topology, nodes=nodes, version=version, env=env, sizes=COMPARED_BYTES)
+    has_nics = any(element.tag == "net" for element in back.tree.walk())
+    counts = (nodes,) if nodes is not None else (1, 2) if has_nics else (1,)
     emitted = replace(topology, tree=back.tree, node=replace(topology.node, nccl_file=back))
-    after = predict_topology(emitted, nodes=nodes, version=version, env=env, sizes=COMPARED_BYTES)
-    if not after.accepted:
-        raise InputError(topology.name, f"makes a file that NCCL {version} refuses: {after.why}")
-    return TopoFile(text, version, tuple(done), repairs, before, after, tuple(_worse(before, after)))
+    comparisons = []
+    for count in counts:
+        before, after = (
+            predict_topology(each, nodes=count, version=version, env=env, sizes=tuple(WORSE))
+            for each in (topology, emitted)
+        )
+        if not after.accepted:
+            raise InputError(topology.name, f"makes a file that NCCL {version} refuses: {after.why}")
+        comparisons.append(Comparison(count, before, after))
+    worse = tuple(sentence for each in comparisons for sentence in _worse(each))
+    return TopoFile(text, version, tuple(dict.fromkeys(done)), repairs, tuple(comparisons), worse)
 
 
 def _read_back(text: str, name: str, version: str) -> NcclFile:
@@ -95,18 +129,83 @@ def _read_back(text: str, name: str, version: str) -> NcclFile:
     return back
 
 
-def _worse(before: Prediction, after: Prediction) -> list[str]:
+def _worse(compared: Comparison) -> Iterator[str]:
+    before, after = compared.before, compared.after
     if not before.accepted:
-        return []
-    found = []
+        return
+    where = f" on {compared.nodes} node{'s' if compared.nodes > 1 else ''}"
     if after.ranks < before.ranks:
-        found.append(f"{before.ranks - after.ranks} fewer GPUs")
+        yield f"{before.ranks - after.ranks} fewer GPUs{where}"
     for old in before.choices:
         new = next((c for c in after.choices if (c.collective, c.bytes) == (old.collective, old.bytes)), None)
-        if new is not None and new.time_us > old.time_us * (1 + WORSE):
-            found.append(f"{old.collective} of {old.bytes} bytes takes {_slower(old, new)} longer")
-    return found
+        if new is not None and new.time_us > old.time_us * (1 + WORSE[old.bytes]):
+            yield f"{old.collective} of {old.bytes} bytes takes {_slower(old, new)} longer{where}"
 
 
 def _slower(old: Choice, new: Choice) -> str:
     return f"{(new.time_us / old.time_us - 1) * 100:.0f} %"
+
+
+# --- for a virtual machine ----------------------------------------------------------------------------------
+
+
+def by_host(topology: Topology, capture: str, pairs: str | None = None) -> Complete:
+    """The guest's tree completed by a capture of its host: a bundle, a topology dump, `fixture:NAME`. `pairs` is a file
+    or `guest=host,...`; None finds them. Raises InputError."""
+    host = read_node(open_evidence(resolve(capture))).node
+    if host.nccl_file is None and not host.pci:
+        hint = "on the host: topodiag scan --save host.tar.gz"
+        raise InputError(capture, "holds no PCI tree and no topology dump", hint=hint)
+    words = _pairs(pairs) if pairs is not None else None
+
+    def plan(guest: Guest) -> Plan:
+        if words is not None:
+            return plan_by_host(guest, host, read_pairs(guest, host, words))
+        return plan_by_host(guest, host, find_pairs(guest, topology.node, host))
+
+    return _completing(topology, plan)
+
+
+def by_instance(topology: Topology, name: str) -> Complete:
+    """The guest's tree completed by the published layout of its instance type. Raises InputError for an unknown one."""
+    spec = catalog.instance_by_name(name)
+    if spec is None:
+        known = [each for spec in catalog.instances() for each in (spec.name, *spec.names)]
+        lower = {each.lower(): each for each in known}
+        near = [lower[each] for each in get_close_matches(name.lower(), lower, n=3, cutoff=0.6)]
+        hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
+        raise InputError(f"--instance {name}", "is no instance type whose PCI layout is published", hint=hint)
+    return _completing(topology, lambda guest: plan_by_instance(guest, spec))
+
+
+def by_affinity(topology: Topology, path: str) -> Complete:
+    """The guest's tree completed by a CSV matrix of what was measured. Raises InputError."""
+    measured = read_affinity(_small_file(path), path)
+    numa = {gpu.bus_id: gpu.numa.get(-1) for gpu in topology.node.gpus if gpu.bus_id}
+    return _completing(topology, lambda guest: plan_by_affinity(guest, measured, numa))
+
+
+def _completing(topology: Topology, plan: Callable[[Guest], Plan]) -> Complete:
+    taken = [*topology.node.pci, *(element.get("busid") or "" for element in topology.tree.walk())]
+
+    def step(tree: Element) -> Completed:
+        made = complete(tree, plan(guest_of(tree, taken)), taken=taken, masks=masks_of(topology.node))
+        return Completed(made.tree, made.done)
+
+    return step
+
+
+def _pairs(text: str) -> dict[str, str]:
+    """A file, or pairs themselves: a `=` in a name of no file makes the difference."""
+    if "=" in text and not Path(text).is_file():
+        return parse_pairs(text)
+    return read_pairs_file(_small_file(text), text)
+
+
+def _small_file(path: str) -> bytes:
+    try:
+        with Path(path).open("rb") as stream:
+            return stream.read(MAX_SMALL_FILE)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise InputError(path, f"cannot be read: {why}") from None

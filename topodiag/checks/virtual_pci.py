@@ -62,8 +62,11 @@ class VirtualPciTree(NodeCheck):
     How to fix
         Set NCCL_TOPO_FILE (in /etc/nccl.conf, so that no job forgets it) to the file that the cloud ships for exactly
         this instance type: Azure's images keep theirs in /opt/microsoft. A file of another machine is worse than none
-        (431 to 15 GB/s in Azure's azurehpc-health-checks, issue 142): compare its bus ids with `lspci -D`. Who runs
-        the hypervisor can give the guest the real switches, widths and NUMA nodes instead.
+        (431 to 15 GB/s in Azure's azurehpc-health-checks, issue 142): compare its bus ids with `lspci -D`. Where there
+        is no such file, `topodiag emit nccl-topo` makes one of this guest, and shows what NCCL makes of it: with
+        --instance NAME for the types whose layout is published, with --host-capture from a capture of the host, with
+        --affinity from what was measured between GPUs and NICs. Who runs the hypervisor can give the guest the real
+        switches, widths and NUMA nodes instead.
 
     References
         NCCL src/graph/xml.cc and src/graph/topo.cc v2.30; NCCL environment variables, NCCL_TOPO_FILE; NVIDIA nccl
@@ -117,6 +120,8 @@ class VirtualPciTree(NodeCheck):
             fix=(
                 "set NCCL_TOPO_FILE in /etc/nccl.conf to the provider's file for exactly this instance type",
                 "compare the file's bus ids with `lspci -D` first: a file of another machine is worse than none",
+                "without such a file make one: topodiag emit nccl-topo BUNDLE with --instance NAME, --host-capture FILE"
+                " or --affinity FILE",
                 "or have the hypervisor show the guest the real switches, link widths and NUMA nodes",
             ),
             gpus=[gpu.label for gpu in node.gpus],

@@ -7,8 +7,8 @@ import sys
 import click
 
 from topodiag.cli.errors import FOUND, Outcome
-from topodiag.cli.params import PLACE
-from topodiag.cli.topo_options import env_option, nccl_option, nodes_option
+from topodiag.cli.params import PLACE, Count
+from topodiag.cli.topo_options import MAX_NODES, env_option, nccl_option
 
 
 @click.command("nccl-topo")
@@ -16,9 +16,33 @@ from topodiag.cli.topo_options import env_option, nccl_option, nodes_option
 @click.option("--output", "-o", metavar="FILE", type=PLACE, help="Write to a file instead of standard output.")
 @click.option("--repair", is_flag=True, help="Restore missing NVLinks, low link widths and misplaced NICs.")
 @click.option(
+    "--host-capture",
+    metavar="FILE",
+    type=PLACE,
+    help="For a guest: put its devices where this capture of the host has them (a bundle, a topology dump).",
+)
+@click.option(
+    "--map",
+    "pairs",
+    metavar="PAIRS",
+    help="With --host-capture: guest=host,... or a CSV or JSON file of pairs (default: by UUIDs and GUIDs).",
+)
+@click.option("--instance", metavar="NAME", help="For a guest: put its devices where this instance type has them.")
+@click.option(
+    "--affinity",
+    metavar="FILE",
+    type=PLACE,
+    help="For a guest: group its devices by a CSV matrix of what was measured, GPU by NIC (GB/s, or us).",
+)
+@click.option(
     "--host", metavar="HASH", help="Of a dump of several hosts, the one with this host_hash (default: first)."
 )
-@nodes_option
+@click.option(
+    "--nodes",
+    type=Count(1, MAX_NODES),
+    metavar="N",
+    help="Equal nodes in the job that it is compared for (default: 1, and 2 where there are NICs).",
+)
 @nccl_option
 @env_option
 @click.option("--force", is_flag=True, help="Write it even where it would make things worse.")
@@ -28,8 +52,12 @@ def nccl_topo(  # noqa: PLR0917 - one parameter per option
     source: str,
     output: str | None,
     repair: bool,
+    host_capture: str | None,
+    pairs: str | None,
+    instance: str | None,
+    affinity: str | None,
     host: str | None,
-    nodes: int,
+    nodes: int | None,
     version: str,
     env: dict[str, str],
     force: bool,
@@ -38,19 +66,36 @@ def nccl_topo(  # noqa: PLR0917 - one parameter per option
 
     The file is made for one NCCL version, read back by that version's rules, and what NCCL makes of it is shown beside
     the present on standard error. A file that would make things worse is not written, and the exit code is 1.
+
+    A virtual machine does not see the PCIe switches of its host. --host-capture, --instance or --affinity puts them in,
+    with bus ids that the guest does not have.
     """
     from topodiag.cli.output import opened  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.terminal import style_for  # noqa: PLC0415
-    from topodiag.pipeline_emit import make_topo_file  # noqa: PLC0415
+    from topodiag.pipeline_emit import by_affinity, by_host, by_instance, make_topo_file  # noqa: PLC0415
     from topodiag.pipeline_topo import open_topology  # noqa: PLC0415
     from topodiag.report.emit_topo import draw_topo_file  # noqa: PLC0415
     from topodiag.report.page import print_page  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
     from topodiag.writing import check_writable  # noqa: PLC0415
 
+    given = {"--host-capture": host_capture, "--instance": instance, "--affinity": affinity}
+    chosen = [name for name, value in given.items() if value is not None]
+    if len(chosen) > 1:
+        raise click.UsageError(f"{' and '.join(chosen)} cannot go together: each says where the devices belong.")
+    if pairs is not None and host_capture is None:
+        raise click.UsageError("--map pairs devices with those of --host-capture.")
     if output not in {None, "-"}:
         check_writable(str(output))
-    made = make_topo_file(open_topology(source, env), version=version, nodes=nodes, host=host, repaired=repair, env=env)
+    topology = open_topology(source, env)
+    steps = []
+    if host_capture is not None:
+        steps.append(by_host(topology, host_capture, pairs))
+    if instance is not None:
+        steps.append(by_instance(topology, instance))
+    if affinity is not None:
+        steps.append(by_affinity(topology, affinity))
+    made = make_topo_file(topology, version=version, nodes=nodes, host=host, repaired=repair, complete=steps, env=env)
     page = Page(style_for(sys.stderr))
     refused = bool(made.worse) and not force
     draw_topo_file(page, made, None if output in {None, "-"} else output, refused=refused)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from topodiag.hardware.specs import GpuSpec, NicSpec, PcieGeneration, SystemSpec
+from topodiag.hardware.specs import GpuSpec, InstanceGroup, InstanceSpec, NicSpec, PcieGeneration, SystemSpec
 
 _MAX_NAME = 256
 """Longest product name that is looked at, characters; the real ones stay below 80."""
@@ -242,6 +243,41 @@ def _switches_fit(spec: SystemSpec, seen: int) -> bool:
     if seen and spec.nvlink != "nvswitch":
         return False
     return spec.nvswitches in (0, seen) or (seen == 0 and spec.virtual)
+
+
+# --- instance types -----------------------------------------------------------------------------------------
+
+
+@cache
+def instances() -> tuple[InstanceSpec, ...]:
+    """The instance types whose PCI layout is published."""
+    return tuple(_instance(row) for row in _load("instances.toml")["instance"])
+
+
+def _instance(row: dict[str, Any]) -> InstanceSpec:
+    switch = row.get("switches", True)
+    return InstanceSpec(
+        name=row["name"],
+        names=tuple(row.get("names", ())),
+        gpus=row["gpus"],
+        nics=row["nics"],
+        gpu_link=(row["gpu"][0], row["gpu"][1]),
+        nic_link=(row["nic"][0], row["nic"][1]),
+        switch_link=(row["switch"][0], row["switch"][1]),
+        groups=tuple(InstanceGroup(numa, tuple(gpus), tuple(nics), switch) for numa, gpus, nics in row["groups"]),
+        source=row["source"],
+    )
+
+
+def instance_by_name(text: str) -> InstanceSpec | None:
+    """The instance type of this name, in any case, with `Standard_` in front of Azure's or without; its `name` is then
+    the one that was asked for, of several with the same layout."""
+    said = text[:_MAX_NAME].strip().lower().removeprefix("standard_")
+    for spec in instances():
+        for name in (spec.name, *spec.names):
+            if said == name.lower():
+                return replace(spec, name=name)
+    return None
 
 
 # --- links --------------------------------------------------------------------------------------------------

@@ -91,6 +91,32 @@ class SystemSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class InstanceGroup:
+    """GPUs and NICs of an instance type that share a PCIe switch (where `switch`), by their order on the bus from 0."""
+
+    numa: int
+    gpus: tuple[int, ...]
+    nics: tuple[int, ...]
+    switch: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceSpec:
+    """The published PCI layout of an instance type. Links are (PCIe generation, lanes)."""
+
+    name: str
+    names: tuple[str, ...]
+    gpus: int
+    nics: int
+    gpu_link: tuple[int, int]
+    nic_link: tuple[int, int]
+    switch_link: tuple[int, int]
+    """Of the switch towards its processor."""
+    groups: tuple[InstanceGroup, ...]
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class PcieGeneration:
     """One PCIe generation: line rate per lane and NCCL's value (link bandwidth is width x value / 80 GB/s)."""
 

@@ -10,8 +10,22 @@ from topodiag.cost.nccl.repair import Repair
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
 from topodiag.report.topo_predict import GRAPHS
-from topodiag.report.topo_what_if import spell_graph
-from topodiag.report.units import spell_bytes, spell_us
+from topodiag.report.units import spell_bytes, spell_gbs, spell_us
+from topodiag.report.words import plural
+
+NOTICEABLE = 0.01
+"""A change of time below this share is no change: the model's own figures are not better."""
+
+
+class Compared(Protocol):
+    """The pipeline's Comparison."""
+
+    @property
+    def nodes(self) -> int: ...
+    @property
+    def before(self) -> Prediction: ...
+    @property
+    def after(self) -> Prediction: ...
 
 
 class Emitted(Protocol):
@@ -24,9 +38,7 @@ class Emitted(Protocol):
     @property
     def repairs(self) -> Sequence[Repair]: ...
     @property
-    def before(self) -> Prediction: ...
-    @property
-    def after(self) -> Prediction: ...
+    def comparisons(self) -> Sequence[Compared]: ...
     @property
     def worse(self) -> Sequence[str]: ...
 
@@ -45,11 +57,13 @@ def draw_topo_file(page: Page, made: Emitted, output: str | None, *, refused: bo
         page.add("  ", (sentence, "dim"))
     for each in made.repairs:
         page.add("  ", ("repaired  ", "ok"), each.words)
-    rows: list[list[Part]] = [
-        [title, old, (new, "doubtful") if old != new else (new, "dim")] for title, old, new in _rows(made)
-    ]
-    page.blank()
-    draw_grid(page, (Field(""), Field("now", least=12), Field("with the file", least=12)), rows)
+    for compared in made.comparisons:
+        rows: list[list[Part]] = [
+            [title, old, (new, "doubtful") if old != new else (new, "dim")] for title, old, new in _rows(compared)
+        ]
+        page.blank()
+        head = f"{plural(compared.nodes, 'node')}, {plural(compared.after.ranks, 'GPU')}"
+        draw_grid(page, (Field(head), Field("now", least=12), Field("with the file", least=12)), rows)
     page.blank()
     for sentence in made.worse:
         page.add("  ", ("worse  ", "error"), sentence)
@@ -59,18 +73,38 @@ def draw_topo_file(page: Page, made: Emitted, output: str | None, *, refused: bo
         page.add("  ", ("the hardware still wants attention: ", "doubtful"), each.attention)
 
 
-def _rows(made: Emitted) -> Iterator[tuple[str, str, str]]:
-    before, after = made.before, made.after
+def _rows(compared: Compared) -> Iterator[tuple[str, str, str]]:
+    before, after = compared.before, compared.after
     if not before.accepted:
         yield "NCCL", f"refuses it: {before.why}", "accepts it"
     for number, title in GRAPHS.items():
-        old, new = spell_graph(before, number), spell_graph(after, number)
+        old, new = _graph(before, number), _graph(after, number)
         if old or new:
-            yield title, old or "none", new or "none"
-    news = {(choice.collective, choice.bytes): choice for choice in after.choices}
+            yield f"{title}, GB/s", old or "none", new or "none"
     olds = {(choice.collective, choice.bytes): choice for choice in before.choices}
-    for key, choice in news.items():
-        if key[0] == "AllReduce":
-            was = olds.get(key)
+    for choice in after.choices:
+        if choice.collective == "AllReduce":
+            was = olds.get((choice.collective, choice.bytes))
             took = spell_us(was.time_us) if was else "?"
-            yield f"all-reduce of {spell_bytes(key[1])}", took, spell_us(choice.time_us)
+            change = _change(was.time_us, choice.time_us) if was else ""
+            yield f"all-reduce of {spell_bytes(choice.bytes)}", took, spell_us(choice.time_us) + change
+
+
+def _graph(made: Prediction, number: int) -> str:
+    """`8 × 48 = 384, NVL, PIX`; "" where the graph was not found."""
+    graph = made.graph(number)
+    if graph is None or not graph.channels:
+        return ""
+    total = graph.channels * graph.bw_inter
+    return (
+        f"{graph.channels} × {spell_gbs(graph.bw_inter)} = {spell_gbs(total)}, {graph.type_intra}, {graph.type_inter}"
+    )
+
+
+def _change(old: float, new: float) -> str:
+    """How much time is saved or lost, where that is more than the model's rounding."""
+    if old <= 0 or abs(new / old - 1) < NOTICEABLE:
+        return ""
+    if new < old / 2:
+        return f" ({old / new:.1f} times as fast)"
+    return f" ({abs(new / old - 1) * 100:.0f} % {'less' if new < old else 'more'})"

@@ -71,6 +71,21 @@ def tree_of(node: Node, env: Mapping[str, str] | None = None) -> Detected:
     return _Detector(node, dict(env) if env is not None else _settings(node)).run()
 
 
+def places_of(node: Node, functions: Iterable[str]) -> Element:
+    """The tree of these PCI functions alone, by bus id, whatever drives them: a host that has passed its GPUs to guests
+    knows no GPU, and still where each one sits. Functions that the evidence does not hold are left out."""
+    made = _Detector(node, {})
+    for bus_id in functions:
+        if bus_id in node.pci:
+            made._pci(bus_id, "0x060400")
+    return made.system.closed()
+
+
+def masks_of(node: Node) -> dict[int, str]:
+    """The cpus of each NUMA node that has some, as the kernel's mask."""
+    return {numa.id: mask for numa in node.numa if (mask := _mask(numa))}
+
+
 def _settings(node: Node) -> dict[str, str]:
     return {setting.name: setting.value for setting in node.settings}
 
