@@ -1,7 +1,7 @@
 """Tags of an XML text, one by one, without a parser that could be made to expand, fetch or grow.
 
 Prolog, DOCTYPE, comments, CDATA and text are passed over; of entities only the five of XML itself and character numbers
-are read. What stands in a broken tag is kept as far as it can be read.
+are read, and a file that declares its own is refused. What stands in a broken tag is kept as far as it can be read.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def decoded(data: bytes) -> str:
 
 
 def tags(text: str, name: str, limit: int) -> Iterator[XmlTag]:
-    """The tags in their order. Raises InputError for file `name` after `limit` tags."""
+    """The tags in their order. Raises InputError for file `name` after `limit` tags, and where it declares entities."""
     finder = _Finder(text)
     at, line, counted = 0, 1, 0
     for _ in range(limit):
@@ -59,6 +59,8 @@ def tags(text: str, name: str, limit: int) -> Iterator[XmlTag]:
         counted = match.start()
         if match["name"] is None:
             at = _passed_over(finder, match)
+            if match["doctype"] and "<!ENTITY" in text[match.start() : at]:
+                raise InputError(name, "declares entities", line=line, hint="refused: no tool writes such a file")
         elif match["close"]:
             at = _after_tag(text, match.end())
             yield XmlTag(match["name"], (), line, closes=True)
