@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_trees import GEN5, cpu, gpu, host, nic, nvlink, pci
 
-from topodiag.cost.nccl import communicator as nccl
 from topodiag.cost.nccl.communicator import Communicator, Member, communicator, communicator_of_files
 from topodiag.cost.nccl.fuse import NVLS_ID, RING_ID, TREE_ID, fuse
 from topodiag.cost.nccl.graph import RING, RejectedError, SearchGraph, System
 from topodiag.cost.nccl.search import search_graphs
+from topodiag.cost.nccl.searched import forget
 from topodiag.cost.nccl.settings import Settings, read_settings
 from topodiag.model.nccl_tree import Element
 
@@ -74,8 +74,13 @@ def test_bus_ids_are_found_however_they_are_spelt() -> None:
 
 
 def test_a_gpu_that_no_host_has_is_refused() -> None:
-    with pytest.raises(RejectedError):
-        made([switched()], [(0, "99")])
+    with pytest.raises(RejectedError, match=r"0000:99:00\.0 of rank 1"):
+        made([switched()], [(0, "11"), (0, "99")])
+
+
+def test_two_ranks_on_one_gpu_are_refused_in_nccls_words() -> None:
+    with pytest.raises(RejectedError, match="Duplicate GPU detected : rank 1 and rank 2 both on CUDA device 21000"):
+        made([switched(), switched()], [(1, "21"), (0, "21"), (0, "21")])
 
 
 def test_ranks_agree_on_the_least() -> None:
@@ -174,8 +179,8 @@ def test_equal_hosts_are_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
         searched.append(system)
         return search_graphs(system, given_, nvls=nvls, collnet=collnet)
 
-    monkeypatch.setattr("topodiag.cost.nccl.communicator.search_graphs", counting)
-    nccl._domains.cache_clear()
+    monkeypatch.setattr("topodiag.cost.nccl.searched.search_graphs", counting)
+    forget()
     made([switched()] * 6, whole(*range(6)))
     assert len(searched) == 1
     made([switched()] * 2, [(0, "11"), (0, "21"), (1, "31"), (1, "41")])

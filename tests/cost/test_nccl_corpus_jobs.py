@@ -33,7 +33,16 @@ from topodiag.model.nccl_view import Graph
 from topodiag.pipeline import LogOptions, diagnose_logs
 
 JOBS = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "jobs"
-NAMES = sorted(path.parent.name for path in JOBS.glob("*/truth.json") if json.loads(path.read_text())["ended"] == "ok")
+
+
+def set_up(truth: Path) -> bool:
+    """Whether every rank set its communicators up, with one set of settings: jobs that ended well, and some others."""
+    said = json.loads(truth.read_text())
+    counted = said["counted"].get("coll_collnet_nvls_p2p_p2pperpeer")
+    return said["ended"] == "ok" or (bool(counted) and not any(given[:1].isdigit() for given in said["settings"]))
+
+
+NAMES = sorted(path.parent.name for path in JOBS.glob("*/truth.json") if set_up(path))
 
 if not NAMES:
     pytest.skip(f"the corpus is not at {JOBS}: nothing was compared", allow_module_level=True)

@@ -8,11 +8,10 @@ parent's resources, several processes on one GPU, and an NCCL that differs betwe
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from functools import lru_cache
+from dataclasses import dataclass
 
-from topodiag.cost.nccl.attach import HostTree
 from topodiag.cost.nccl.channels import (
     ChannelStep,
     Limits,
@@ -24,13 +23,12 @@ from topodiag.cost.nccl.channels import (
     per_peer_of_rank,
     runtime_channels,
 )
-from topodiag.cost.nccl.domains import build_system
 from topodiag.cost.nccl.fuse import COLLNET_ID, DIRECT_ID, NVLS_ID, RING_ID, TREE_ID, NodeOrders, fuse, orders_of
-from topodiag.cost.nccl.graph import CommShape, Fused, RejectedError, SearchGraph, System
+from topodiag.cost.nccl.graph import CommShape, Fused, RejectedError, SearchGraph
 from topodiag.cost.nccl.numbers import bus_id
 from topodiag.cost.nccl.prediction import Channels
 from topodiag.cost.nccl.rings import connect_rings
-from topodiag.cost.nccl.search import search_graphs
+from topodiag.cost.nccl.searched import Domain, HostRanks, searched_domains
 from topodiag.cost.nccl.settings import Settings
 from topodiag.cost.nccl.trees import NvlsPlace, TreePlace, connect_trees, nvls_heads, nvls_trees
 from topodiag.model.nccl_tree import Element
@@ -43,8 +41,6 @@ _COLLNET_RANKS = 8
 """Ranks of a node above which CollNet is off up to 2.22 (NCCL_MAX_DIRECT_ARITY + 1)."""
 _MNNVL_SINCE = 21
 """The version since which hosts of one clique share a topology (ncclTopoGetSystem); 2.20 only counts channels so."""
-_KEPT = 64
-"""Distinct hosts whose searches are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +50,6 @@ class Member:
     rank: int
     host: int
     bus_id: str
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Domain:
-    """GPUs of a host (or of a clique of hosts) that reach each other, and what the search found for them.
-
-    `system` and `graphs` count ranks from 0 in the order of the host's members; both are to be read only.
-    """
-
-    local: tuple[int, ...]
-    system: System
-    graphs: tuple[SearchGraph, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,47 +110,6 @@ class Communicator:
         return nvls_trees(self.orders(), self.shape.nranks) if self.shape.nvls_heads else {}
 
 
-class _Given:
-    """Settings that can be a key: equal when every value is."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        plain = [getattr(settings, each.name) for each in fields(settings) if each.name != "values"]
-        self.key = (tuple(plain), tuple(sorted(settings.values.items())))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Given) and other.key == self.key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-
-_HostRanks = tuple[tuple[str, int], ...]
-
-
-@lru_cache(maxsize=_KEPT)
-def _domains(
-    hosts: tuple[tuple[Element, _HostRanks | None], ...], count: int, minor: int, *, others: bool, given: _Given
-) -> tuple[Domain, ...]:
-    """The domains of `count` ranks on hosts of one clique; `others`: the communicator has ranks elsewhere."""
-    settings = given.settings
-    trees = [HostTree(tree, None if ranks is None else dict(ranks), index) for index, (tree, ranks) in enumerate(hosts)]
-    domains: list[Domain] = []
-    seen: set[int] = set()
-    for rank in range(count):
-        if rank in seen:
-            continue
-        system = build_system(trees, minor=minor, settings=settings, nranks=count + int(others), me=rank)
-        local = tuple(sorted(gpu.rank for gpu in system.gpus))
-        if rank not in local:
-            continue  # The same bus id twice in a file: NCCL loses the second GPU.
-        seen.update(local)
-        collnet = settings.collnet_enable and any(net.coll for net in system.nets)
-        nvls = bool(system.nvs) and min(gpu.sm for gpu in system.gpus) >= 90
-        domains.append(Domain(local, system, search_graphs(system, settings, nvls=nvls, collnet=collnet)))
-    return tuple(domains)
-
-
 def communicator(
     trees: Sequence[Element],
     members: Sequence[Member],
@@ -182,17 +125,24 @@ def communicator(
     Raises RejectedError with NCCL's words where it would not start.
     """
     groups = _grouped(members, _cliques(len(trees), members, cliques, minor, settings))
-    given = _Given(settings)
     found: list[tuple[tuple[int, ...], Domain]] = []
+    alike: dict[tuple[tuple[int, HostRanks], ...], tuple[Domain, ...]] = {}
+    known = {id(tree): tree for tree in trees}
+    spelt = {key: _bus_ids(tree) for key, tree in known.items()}
+    spelling = [spelt[id(tree)] for tree in trees]
     for group in groups:
-        numbers = {member.rank: local for local, member in enumerate(group)}
-        places = list(dict.fromkeys(member.host for member in group))
-        hosts = tuple(
-            (trees[place], tuple((_spelt(trees[place], m.bus_id), numbers[m.rank]) for m in group if m.host == place))
-            for place in places
-        )
-        for domain in _domains(hosts, len(group), minor, others=len(group) < len(members), given=given):
-            found.append((tuple(group[local].rank for local in domain.local), domain))
+        hosts = _hosts_of(group, spelling)
+        # Trees are compared once by what they are; hosts that share one are told apart by which it is.
+        kind = tuple((id(trees[place]), ranks) for place, ranks in hosts)
+        if kind not in alike:
+            alike[kind] = searched_domains(
+                tuple((trees[place], ranks) for place, ranks in hosts),
+                len(group),
+                minor=minor,
+                others=len(group) < len(members),
+                settings=settings,
+            )
+        found += [(tuple(group[local].rank for local in domain.local), domain) for domain in alike[kind]]
     if minor >= 30:
         _same_nets(found, settings)
     return _joined(found, minor=minor, settings=settings, cuda=cuda, many_hosts=len(groups) > 1)
@@ -203,12 +153,11 @@ def communicator_of_files(
 ) -> Communicator:
     """A communicator of all `gpus` GPUs of `nodes` equal hosts, in the order of the file; the hosts are one NVLink
     domain where NCCL_MNNVL_ENABLE=1 says that NCCL must find one. Raises RejectedError."""
-    given = _Given(settings)
     if nodes > 1 and minor >= _MNNVL_SINCE and settings.mnnvl_enable == 1 and settings.p2p_level != 0:
-        joined = _domains(((tree, None),) * nodes, gpus * nodes, minor, others=False, given=given)
+        joined = searched_domains(((tree, None),) * nodes, gpus * nodes, minor=minor, others=False, settings=settings)
         found = [(domain.local, domain) for domain in joined]
         return _joined(found, minor=minor, settings=settings, cuda=cuda, many_hosts=False)
-    made = _domains(((tree, None),), gpus, minor, others=nodes > 1, given=given)
+    made = searched_domains(((tree, None),), gpus, minor=minor, others=nodes > 1, settings=settings)
     found = [(tuple(host * gpus + local for local in domain.local), domain) for host in range(nodes) for domain in made]
     return _joined(found, minor=minor, settings=settings, cuda=cuda, many_hosts=nodes > 1)
 
@@ -231,20 +180,39 @@ def _grouped(members: Sequence[Member], cliques: Sequence[int]) -> list[list[Mem
     return list(groups.values())
 
 
-def _spelt(tree: Element, bus: str) -> str:
-    """A bus id as the file spells it."""
-    wanted = bus_id(bus)
+def _bus_ids(tree: Element) -> dict[int, str]:
+    """GPUs of a file: bus ids as numbers, and as the file spells them, the first of a number."""
+    made: dict[int, str] = {}
     for element in tree.walk():
-        written = element.get("busid") if element.tag == "pci" else None
-        if written is not None and bus_id(written) == wanted and element.having("gpu"):
-            return written
-    return bus
+        written = element.get("busid") if element.tag == "pci" and element.having("gpu") else None
+        if written is not None:
+            made.setdefault(bus_id(written), written)
+    return made
+
+
+def _hosts_of(group: Sequence[Member], spelling: Sequence[Mapping[int, str]]) -> list[tuple[int, HostRanks]]:
+    """The hosts of a group in the order of their first ranks, with the group's ranks, counted from 0, by bus id.
+    Raises RejectedError for a GPU that its host's file lacks and for one that two ranks use."""
+    hosts: dict[int, dict[str, int]] = {}
+    for local, member in enumerate(group):
+        written = spelling[member.host].get(bus_id(member.bus_id))
+        if written is None:
+            raise RejectedError(f"GPU {member.bus_id} of rank {member.rank} is not in the topology of its host")
+        ranks = hosts.setdefault(member.host, {})
+        if written in ranks:
+            raise RejectedError(
+                f"Duplicate GPU detected : rank {group[ranks[written]].rank} and rank {member.rank} both on CUDA "
+                f"device {bus_id(written):x}"
+            )
+        ranks[written] = local
+    return [(place, tuple(ranks.items())) for place, ranks in hosts.items()]
 
 
 def _same_nets(found: Sequence[tuple[tuple[int, ...], Domain]], settings: Settings) -> None:
     """2.30 stops where ranks have different numbers of network devices (src/init.cc). A host without any has sockets,
     whose number is not known here."""
-    counts = {len(domain.system.nets) for _, domain in found} - {0}
+    systems = {id(domain): domain.system for _, domain in found}.values()
+    counts = {count for system in systems for count in Counter(net.system_id for net in system.nets).values()}
     if len(counts) > 1 and not settings.number("NCCL_IGNORE_NET_MISMATCH"):
         raise RejectedError(
             f"Detected mixed local Net device counts across ranks (min {min(counts)}, max {max(counts)}). "
