@@ -189,6 +189,25 @@ def test_a_gpu_without_index_gets_one_by_bus_id(tmp_path: Path) -> None:
     assert [gpu.bus_id for gpu in node.gpus] == ["0000:19:00.0", "0000:2a:00.0"]
 
 
+def test_a_file_that_names_places_alone_has_gpus_and_nics_without_names(tmp_path: Path) -> None:
+    # As clouds ship them for their virtual machines.
+    text = """<system version="1">
+  <cpu numaid="0" affinity="00ffffff" arch="x86_64" vendor="AuthenticAMD" familyid="23" modelid="49">
+    <pci busid="ffff:ff:01.0" class="0x060400" link_speed="16 GT/s" link_width="16">
+      <pci busid="0003:00:00.0" class="0x030200" link_speed="16 GT/s" link_width="16"/>
+      <pci busid="0103:00:00.0" class="0x020700" link_speed="16 GT/s" link_width="16"/>
+    </pci>
+  </cpu>
+</system>
+"""
+    result = diagnosed(tmp_path, text)
+    node = result.nodes[0]
+    assert [(gpu.label, gpu.bus_id, gpu.numa.value) for gpu in node.gpus] == [("GPU0", "0003:00:00.0", 0)]
+    assert [nic.name for nic in node.nics] == ["0103:00:00.0"]
+    assert node.paths["GPU0", "0103:00:00.0"].type is PathType.PIX
+    assert result.findings == ()
+
+
 def test_in_a_capture_the_file_is_kept_and_tells_no_devices() -> None:
     # It is what NCCL was given, which may be another machine's.
     source = registry.source("nccl-xml")

@@ -103,6 +103,10 @@ class _Filler:
             function.offer("port_type", "upstream", origin)
         for gpu in element.having("gpu"):
             self._gpu(gpu, bus_id, where)
+        bare = (element.get("class") or "").startswith("0x03") and element.get("vendor") in (None, "0x10de")
+        if bare and not element.having("gpu"):
+            # A file for a virtual machine may name places alone: NCCL asks the driver for the rest.
+            self._draft.gpu(bus_id=bus_id).offer("numa", where.numa, origin)
 
     def _gpu(self, element: Element, bus_id: str, where: _Place) -> None:
         origin = self._origin(element)
