@@ -14,6 +14,8 @@ from topodiag.cost.nccl.nearest import local_nets, nearest
 from topodiag.cost.nccl.versions import max_channels, path_types
 
 ANY = -1
+_KEPT = 20_000
+"""Orders of GPUs that are remembered."""
 
 
 class Guide:
@@ -38,6 +40,7 @@ class Guide:
         self.neighbours = len(system.nvs) > 0 and self.minor >= 19
         self._nets: dict[tuple[int, int], list[int] | None] = {}
         self._next: dict[tuple[int, int, int, int, int], list[int]] = {}
+        self._free: dict[int, list[int]] = {}
         self._plain = [self._by_path(gpu) for gpu in range(len(system.gpus))]
 
     def nets(self, limit: int, gpu: int = ANY) -> list[int]:
@@ -140,6 +143,8 @@ class Guide:
         key = gpu, used, mode, net, state & self.roads.low
         known = self._next.get(key)
         if known is None:
+            if len(self._next) > _KEPT:
+                self._next.clear()
             known = self._next[key] = self._by_net(gpu, used, mode, net, state)
         return known
 
@@ -148,11 +153,21 @@ class Guide:
         from_net = self.system.nets[net].paths.get("GPU")
         left = [other for other in self._plain[gpu] if not used >> other & 1]
         if from_net is not None:
-            free = {other: self.roads.free_pci(state, other) for other in left}
+            free = self._free_pci(state)
             left.sort(key=lambda other: (-int(from_net[other].bw), -free[other], from_net[other].count))
         if mode == -1 and len({(int(paths[other].bw), paths[other].count) for other in left}) == 1:
             left.reverse()
         return left
+
+    def _free_pci(self, state: int) -> list[int]:
+        """Whole GB/s free on the PCI link of every GPU."""
+        key = state & self.roads.low
+        known = self._free.get(key)
+        if known is None:
+            if len(self._free) > _KEPT:
+                self._free.clear()
+            known = self._free[key] = [self.roads.free_pci(key, gpu) for gpu in range(len(self.system.gpus))]
+        return known
 
     def with_neighbours(self, order: list[int], gpu: int, pattern: int) -> list[int]:
         """2.19 and 2.20: neighbours over an NVSwitch first, the others after."""

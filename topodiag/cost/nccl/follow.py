@@ -65,7 +65,7 @@ _EXACT = 1e-2
 
 
 def amounts(bandwidth: float) -> tuple[int, int, int, int]:
-    """Thousandths of GB/s of the four kinds of use of a ladder's speed, its half or its double (`INTEL_P2P_OVERHEAD`)."""
+    """Thousandths of GB/s of the four kinds of use of a speed, its half or its double (INTEL_P2P_OVERHEAD)."""
     exact = single(bandwidth)
     pci = single(single(exact * 6) / 5)
     return round(exact * 1000), round(pci * 1000), round(exact * 125), round(pci * 125)
@@ -84,7 +84,8 @@ class Roads:
 
     `gpu_gpu[a][b]`, `net_gpu[n][g]`, `gpu_net[g][n]`, `nvs_gpu[g]`, `gpu_nvs[g]`: None where NCCL has no table.
     The lowest `zone` bits of a state are 0: room for a GPU set and three numbers of `small` bits, so that a state and
-    a place in the search make one key. `room` is the free bandwidth of every NET in whole GB/s; the search changes it in place and puts it back.
+    a place in the search make one key. `room` is the free bandwidth of every NET in whole GB/s; the search changes it
+    in place and puts it back.
     """
 
     def __init__(self, system: System) -> None:
@@ -160,9 +161,13 @@ class Roads:
         types = path_types(system.minor)
         if path.type >= types.dis:
             return path, types.dis, []
-        detour = path.type == types.phb and start.kind == "GPU" and any(
-            link.remote.kind == "CPU" and link.remote.arch == _X86 and link.remote.vendor == _INTEL
-            for link in path.links
+        detour = (
+            path.type == types.phb
+            and start.kind == "GPU"
+            and any(
+                link.remote.kind == "CPU" and link.remote.arch == _X86 and link.remote.vendor == _INTEL
+                for link in path.links
+            )
         )
         uses = []
         here = start

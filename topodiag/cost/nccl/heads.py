@@ -6,18 +6,18 @@ v2.18 to v2.30).
 
 from __future__ import annotations
 
-from topodiag.cost.nccl.attempt import PERFECT, Best, Tables, copied
 from topodiag.cost.nccl.candidates import ANY, Guide
 from topodiag.cost.nccl.follow import Roads, Way
 from topodiag.cost.nccl.graph import COLLNET_DIRECT, NVLS, RejectedError, SearchGraph
 from topodiag.cost.nccl.nearest import local_gpu
 from topodiag.cost.nccl.numbers import single
+from topodiag.cost.nccl.trial import PERFECT, Found, Tables, keep
 
 
 class _Heads:
     """An attempt under way. Few steps are taken, so nothing is skipped."""
 
-    def __init__(self, guide: Guide, trial: SearchGraph, best: Best, time: int) -> None:
+    def __init__(self, guide: Guide, trial: SearchGraph, best: SearchGraph, time: int) -> None:
         self.guide, self.trial, self.best, self.time = guide, trial, best, time
         self.roads: Roads = guide.roads
         self.system = guide.system
@@ -139,7 +139,8 @@ class _Heads:
 
     def over_switch(self, state: int, gpu: int) -> int | None:
         """NVLS: each GPU's bandwidth from the switch and to it, the head's twice."""
-        for way, other in [*zip(self.roads.nvs_gpu, range(self.gpus)), *zip(self.roads.gpu_nvs, range(self.gpus))]:
+        gpus = range(self.gpus)
+        for way, other in [*zip(self.roads.nvs_gpu, gpus, strict=True), *zip(self.roads.gpu_nvs, gpus, strict=True)]:
             if way is None:
                 raise RejectedError(f"No path computed to go from GPU/{other} to NVS/0")
             if other == gpu:
@@ -195,17 +196,16 @@ class _Heads:
         self.time -= 1
         done = len(self.heads)
         if self.better(done):
-            copied(self.best, self.trial, done, self.hops, self.latency)
-            graph = self.best.graph
-            graph.intra = [[head, *(g for g in range(self.gpus) if g != head)] for head in self.heads]
-            graph.inter = [list(pair) for pair in zip(self.entered, self.left)] if self.system.inter else []
+            orders = [[head, *(g for g in range(self.gpus) if g != head)] for head in self.heads]
+            ends = [list(pair) for pair in zip(self.entered, self.left, strict=True)] if self.system.inter else []
+            keep(self.best, self.trial, Found(orders, ends, self.hops, self.latency))
             if done == self.trial.max_channels:
                 self.time = PERFECT
         if done < self.trial.max_channels:
             self.next_channel(state)
 
     def better(self, done: int) -> bool:
-        trial, graph = self.trial, self.best.graph
+        trial, graph = self.trial, self.best
         if done < trial.min_channels:
             return False
         if trial.pattern == NVLS:
@@ -219,7 +219,7 @@ class _Heads:
         return same and self.hops < graph.hops
 
 
-def attempt_heads(guide: Guide, trial: SearchGraph, best: Best, time: int) -> int:
+def attempt_heads(guide: Guide, trial: SearchGraph, best: SearchGraph, time: int) -> int:
     """Searches once for heads with the speeds and types of `trial`; improves `best`. Returns the time left."""
     search = _Heads(guide, trial, best, time)
     search.next_channel(search.roads.start)

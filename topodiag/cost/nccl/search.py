@@ -6,12 +6,12 @@ An outer loop relaxes types, patterns and speed until an attempt succeeds, then 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
-from topodiag.cost.nccl.attempt import PERFECT, Best, Memory, attempt
+from topodiag.cost.nccl.attempt import attempt
 from topodiag.cost.nccl.candidates import Guide
 from topodiag.cost.nccl.follow import Roads
 from topodiag.cost.nccl.graph import (
@@ -21,7 +21,6 @@ from topodiag.cost.nccl.graph import (
     RING,
     SPLIT_TREE,
     TREE,
-    RejectedError,
     SearchGraph,
     System,
 )
@@ -30,6 +29,7 @@ from topodiag.cost.nccl.ladders import TIMEOUT, TIMEOUT_SAME_CHANNELS, ladder, t
 from topodiag.cost.nccl.numbers import single
 from topodiag.cost.nccl.prediction import PredictedGraph
 from topodiag.cost.nccl.settings import Settings
+from topodiag.cost.nccl.trial import PERFECT
 from topodiag.cost.nccl.versions import max_channels, path_types
 
 _X86, _AMD = 1, 2
@@ -47,28 +47,23 @@ def search_graphs(
     NVLS is searched where `nvls` says that the ranks support it; it may find no channel. Raises RejectedError where
     NCCL would give up.
     """
+    with _deep(len(system.gpus), max_channels(system.minor)):
+        return tuple(_in_one_piece(lambda: list(_graphs(system, settings, nvls, collnet))))
+
+
+def _graphs(system: System, settings: Settings, nvls: bool, collnet: bool) -> Iterator[SearchGraph]:
     search = _Search(system, settings)
     most = max_channels(system.minor)
-    ring = SearchGraph(0, RING, min_channels=1, max_channels=most // 2)
-    with _deep(len(system.gpus), most):
-        search.compute(ring)
-        count = ring.channels
-        tree = SearchGraph(1, BALANCED_TREE, min_channels=count, max_channels=count)
-        search.compute(tree)
-        graphs = [ring, tree]
-        if collnet:
-            chain = SearchGraph(2, TREE, coll_net=True, min_channels=count, max_channels=count)
-            search.compute(chain)
-            graphs.append(chain)
-            if system.minor >= 22:
-                direct = SearchGraph(4, COLLNET_DIRECT, coll_net=True, min_channels=1, max_channels=most)
-                search.compute(direct)
-                graphs.append(direct)
-        if nvls:
-            heads = SearchGraph(3, NVLS, min_channels=1, max_channels=most)
-            search.compute(heads)
-            graphs.append(heads)
-    return tuple(graphs)
+    ring = search.compute(SearchGraph(0, RING, min_channels=1, max_channels=most // 2))
+    count = ring.channels
+    yield ring
+    yield search.compute(SearchGraph(1, BALANCED_TREE, min_channels=count, max_channels=count))
+    if collnet:
+        yield search.compute(SearchGraph(2, TREE, coll_net=True, min_channels=count, max_channels=count))
+    if collnet and system.minor >= 22:
+        yield search.compute(SearchGraph(4, COLLNET_DIRECT, coll_net=True, min_channels=1, max_channels=most))
+    if nvls:
+        yield search.compute(SearchGraph(3, NVLS, min_channels=1, max_channels=most))
 
 
 def describe(system: System, graph: SearchGraph) -> PredictedGraph:
@@ -77,7 +72,7 @@ def describe(system: System, graph: SearchGraph) -> PredictedGraph:
     names = path_types(system.minor).names
 
     def channel(index: int) -> tuple[str, ...]:
-        ranks = graph.intra[index][: 1 if graph.id == 3 else None]  # noqa: PLR2004 - NCCL's id of NVLS
+        ranks = graph.intra[index][: 1 if graph.id == 3 else None]
         ends = [f"NET/{net >> 56:x}-{net & (1 << 56) - 1:x}" for net in graph.inter[index]] if system.inter else []
         return (*ends[:1], *(labels[rank] for rank in ranks), *ends[1:])
 
@@ -106,6 +101,19 @@ def _deep(gpus: int, channels: int) -> Iterator[None]:
         sys.setrecursionlimit(before)
 
 
+def _in_one_piece(work: Callable[[], list[SearchGraph]]) -> list[SearchGraph]:
+    """Calls `work` with room for its frames in one piece of memory.
+
+    CPython keeps frames in pieces of 16 KB and gives each back at once; a search that goes up and down at the edge of
+    a piece spent half its time on that. A function that claims a large stack gets a large piece, whose rest is left
+    to what it calls. Only pages that are touched cost memory.
+    """
+    return work()
+
+
+_in_one_piece.__code__ = _in_one_piece.__code__.replace(co_stacksize=270_000)
+
+
 @dataclass(slots=True)
 class _Limits:
     """What the search of one graph keeps to: types from and to, cross NIC, speeds."""
@@ -117,13 +125,6 @@ class _Limits:
     max_inter: int
     speeds: tuple[float, ...]
     same: int
-
-
-@dataclass(slots=True)
-class _Known:
-    """Attempts that were made before: the time they left."""
-
-    attempts: dict[object, int] = field(default_factory=dict)
 
 
 class _Search:
@@ -147,16 +148,15 @@ class _Search:
         self.inter_types = sorted({kind for way in nets for kind in (way.type, way.back)})
         latencies = {net.latency for net in system.nets}
         # visits leave all as it was, unless a NET's bandwidth is forgotten or the last latency seen matters
-        self.repeatable = len(latencies) < 2 and not any(self.guide.lost)  # noqa: PLR2004
+        self.repeatable = len(latencies) < 2 and not any(self.guide.lost)
 
-    def compute(self, graph: SearchGraph) -> None:
-        """Fills a graph in. Raises RejectedError."""
+    def compute(self, graph: SearchGraph) -> SearchGraph:
+        """Fills a graph in and returns it. Raises RejectedError."""
         limits = self._limits(graph)
-        if graph.pattern == NVLS and (not self.system.nvs or self.sm < 90):  # noqa: PLR2004 - compute capability 9.0
-            return
+        if graph.pattern == NVLS and (not self.system.nvs or self.sm < 90):
+            return graph
         self._bounds(graph)
-        best = Best(graph)
-        self._search(best, limits)
+        self._search(graph, limits)
         if graph.channels == 0 and not graph.coll_net and graph.pattern != NVLS:
             self._fall_back(graph)
         else:
@@ -164,6 +164,7 @@ class _Search:
             graph.inter = [[self.guide.ids[net] for net in ends] for ends in graph.inter]
         if self.minor < 19:
             self._duplicate(graph)
+        return graph
 
     def _limits(self, graph: SearchGraph) -> _Limits:
         types, several = self.types, len(self.system.gpus) > 1
@@ -175,7 +176,7 @@ class _Search:
             if self.inter:
                 limits.min_inter, limits.max_inter = self._range("NET")
                 limits.max_intra = limits.max_inter
-            if self.minor >= 29 and self.sm < 90:  # noqa: PLR2004 - compute capability 9.0
+            if self.minor >= 29 and self.sm < 90:
                 limits.max_inter = types.sys
         else:
             least = types.nvl if several else types.loc
@@ -189,7 +190,7 @@ class _Search:
         return limits
 
     def _cross_nic(self, graph: SearchGraph) -> int:
-        if len(self.system.nets) < 2 or graph.pattern not in (RING, BALANCED_TREE, SPLIT_TREE):  # noqa: PLR2004
+        if len(self.system.nets) < 2 or graph.pattern not in (RING, BALANCED_TREE, SPLIT_TREE):
             return 0
         if self.minor < 19:
             return 1 if self.settings.cross_nic else 0
@@ -235,7 +236,7 @@ class _Search:
             for peer in range(gpu.index + 1, len(gpus)):
                 if gpu.paths["GPU"][peer].type == self.types.nvl:
                     domain[peer] = domain[gpu.index]
-        return sum(domain.count(group) > 1 for group in set(domain)) == 2  # noqa: PLR2004 - two sockets
+        return sum(domain.count(group) > 1 for group in set(domain)) == 2
 
     def _total(self, graph: SearchGraph) -> float:
         count, total = self.devices, self.system.total_bw
@@ -245,9 +246,9 @@ class _Search:
             return single(total * (count / (count - 1)))
         return total
 
-    def _search(self, best: Best, limits: _Limits) -> None:
+    def _search(self, graph: SearchGraph, limits: _Limits) -> None:
         """The outer loop, in two passes."""
-        system, graph, speeds = self.system, best.graph, limits.speeds
+        system, speeds = self.system, limits.speeds
         last = len(speeds) - 1
         total = self._total(graph)
         index = next(
@@ -265,12 +266,10 @@ class _Search:
         while True:
             time = TIMEOUT_SAME_CHANNELS if trial.same_channels else TIMEOUT
             budget -= time
-            time = self._attempt(trial, best, time, known)
+            time = self._attempt(trial, graph, time, known)
             if time == PERFECT or single(graph.channels * graph.bw_inter) >= system.total_bw:
                 break
-            if trial.same_channels and not (
-                self.minor >= 19 and self.amd and trial.type_intra == self.types.sys
-            ):
+            if trial.same_channels and not (self.minor >= 19 and self.amd and trial.type_intra == self.types.sys):
                 trial.same_channels = 0
                 continue
             trial.same_channels = limits.same
@@ -279,19 +278,19 @@ class _Search:
                 break
             if self._relaxed(trial, graph, limits):
                 continue
-            if index < last and (graph.channels == 0 or single(speeds[index + 1] / graph.bw_inter) > 0.49):  # noqa: PLR2004
+            if index < last and (graph.channels == 0 or single(speeds[index + 1] / graph.bw_inter) > 0.49):
                 index += 1
                 trial.bw_intra = trial.bw_inter = speeds[index]
                 continue
             break
         if self.minor >= 19:
             self._duplicate(graph)
-        self._faster(best, limits)
+        self._faster(graph, limits)
 
     def _relaxed(self, trial: SearchGraph, graph: SearchGraph, limits: _Limits) -> bool:
         """The next combination of pattern, types and cross NIC at the same speed; False after the last."""
         found = graph.channels > 0
-        if self.sm >= 90 and trial.pattern == BALANCED_TREE:  # noqa: PLR2004 - compute capability 9.0
+        if self.sm >= 90 and trial.pattern == BALANCED_TREE:
             trial.pattern = TREE
             return True
         trial.pattern = graph.pattern
@@ -321,11 +320,11 @@ class _Search:
             return False
         if self.minor < 19:
             return limits.cross_nic != 0
-        return limits.cross_nic == 2 and (self.minor < 23 or graph.pattern in (RING, BALANCED_TREE))  # noqa: PLR2004
+        return limits.cross_nic == 2 and (self.minor < 23 or graph.pattern in (RING, BALANCED_TREE))
 
-    def _faster(self, best: Best, limits: _Limits) -> None:
+    def _faster(self, graph: SearchGraph, limits: _Limits) -> None:
         """Pass 2: more speed with the channels found."""
-        graph, speeds = best.graph, limits.speeds
+        speeds = limits.speeds
         trial = replace(graph)
         index = next((i for i, speed in enumerate(speeds) if speed <= graph.bw_inter), len(speeds) - 1)
         trial.bw_intra = trial.bw_inter = speeds[index]
@@ -352,11 +351,9 @@ class _Search:
                 trial.bw_intra = speeds[index]
             else:
                 break
-            time = self._attempt(
-                trial, best, TIMEOUT_SAME_CHANNELS if trial.same_channels else TIMEOUT, known
-            )
+            time = self._attempt(trial, graph, TIMEOUT_SAME_CHANNELS if trial.same_channels else TIMEOUT, known)
 
-    def _attempt(self, trial: SearchGraph, best: Best, time: int, known: dict[object, int]) -> int:
+    def _attempt(self, trial: SearchGraph, best: SearchGraph, time: int, known: dict[object, int]) -> int:
         """One attempt, unless it was made before under other limits that come to the same."""
         if trial.pattern in (NVLS, COLLNET_DIRECT):
             return attempt_heads(self.guide, trial, best, time)
@@ -367,16 +364,16 @@ class _Search:
         )
         if self.repeatable and key in known:
             return known[key]
-        left = attempt(self.guide, trial, best, time, Memory() if self.repeatable else None)
+        left = attempt(self.guide, trial, best, time, self.repeatable)
         known[key] = left
         return left
 
     def _duplicate(self, graph: SearchGraph) -> None:
         """Twice the channels with half the speed, where single ones are fast (ncclTopoDupChannels)."""
         count = graph.channels
-        if count == 0 or graph.pattern == NVLS or graph.bw_intra < 25:  # noqa: PLR2004
+        if count == 0 or graph.pattern == NVLS or graph.bw_intra < 25:
             return
-        if self.sm > 80 and graph.bw_intra < 50 and count > 4:  # noqa: PLR2004
+        if self.sm > 80 and graph.bw_intra < 50 and count > 4:
             return
         more = min(2 * count, graph.max_channels)
         graph.intra = [list(order) for order in (graph.intra + graph.intra)[:more]]
