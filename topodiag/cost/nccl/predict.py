@@ -30,7 +30,7 @@ SIZES = tuple(1 << power for power in range(3, 34))
 """nccl-tests' sweep with -b 8 -e 8G -f 2, in bytes."""
 MOST_RANKS = 1 << 17
 """More ranks than any job has had; a greater question is refused rather than answered in an hour."""
-_KEPT = 256
+_KEPT = 64
 _DIGITS = 4
 
 
@@ -45,6 +45,7 @@ def predict(
 ) -> Prediction:
     """NCCL's decisions for `nodes` nodes like this one under NCCL `version` with the NCCL_ variables of `env`.
 
+    Nodes are joined by the network, and by NVLink (MNNVL, 2.21 on) where `env` has NCCL_MNNVL_ENABLE=1.
     The node's topology file counts where it has one (with what NCCL's parser refuses of it), else the tree that NCCL
     would detect. A refusal is an answer: `accepted` False with NCCL's words and the line. `sizes` in bytes, as the
     first column of nccl-tests; `explain` adds the derivation as `terms`. Raises UnknownVersionError for a version

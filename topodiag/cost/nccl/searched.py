@@ -18,8 +18,8 @@ from topodiag.model.nccl_tree import Element
 
 _NVLS_SM = 90
 """Compute capability since which GPUs can multicast."""
-_KEPT = 64
-"""Distinct questions whose systems and graphs are kept."""
+_KEPT = 16
+"""Distinct questions whose systems and graphs are kept: under 1 MB for a node of 8 GPUs, 20 MB for a rack of 72."""
 
 HostRanks = tuple[tuple[str, int], ...]
 """Bus ids as in the file, and the ranks on them, counted from 0 over the hosts of one domain."""
