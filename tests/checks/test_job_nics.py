@@ -1,4 +1,4 @@
-"""NET003, NET004 and NIC005 by logs: which NICs carry the traffic, and how many there are."""
+"""NET003 and NIC005 by logs: how many NICs carry the traffic, and how many there are."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from dataclasses import replace
 
 import jobs
 
-from topodiag.checks.job_nics import FarNic, FewerNicsThanSiblings, FewerNicsUsed
+from topodiag.checks.job_nics import FewerNicsThanSiblings, FewerNicsUsed
 from topodiag.model.finding import Severity, Status
 from topodiag.model.job import Process
-from topodiag.model.links import PathType
-from topodiag.model.nccl_view import NcclSystem, SystemPath
 
 
 def rows(devices: int, gpus: int = 8) -> list[dict[str, object]]:
@@ -103,37 +101,3 @@ def test_a_node_that_says_no_device_has_none() -> None:
 
     (finding,) = FewerNicsThanSiblings().judge(jobs.job(process=hook)).findings
     assert "0 RDMA devices" in finding.message
-
-
-def swap(row: dict[str, object]) -> dict[str, object]:
-    """Send by a NIC of the other socket."""
-    return row | {"net_dev": (int(str(row["net_dev"])) + 4) % 8} if "net_dev" in row else row
-
-
-def test_a_far_nic_is_named_where_a_near_one_is_there() -> None:
-    outcome = FarNic().judge(jobs.job(rows=[swap(row) for row in jobs.healthy_rows(2, 8, 8)]))
-    assert outcome.findings[0].where.nodes == ("n0", "n1")
-    assert "SYS" in outcome.findings[0].message
-    assert "GPU0" in outcome.findings[0].where.gpus
-
-
-def test_pxn_and_closest_nics_are_clean() -> None:
-    assert FarNic().judge(jobs.job()).status is Status.CLEAN
-    proxied = [swap(row) | {"proxy": 4} if "net_dev" in row else row for row in jobs.healthy_rows(2, 8, 8)]
-    near = [{"rank": 0, "peer": 8, "via": jobs.INTER, "net_dev": 0, "direction": 1}]
-    assert FarNic().judge(jobs.job(rows=proxied + near)).status is Status.CLEAN
-
-
-def test_a_gpu_without_a_near_nic_uses_what_there_is() -> None:
-    def far(host: int, system: NcclSystem) -> NcclSystem:
-        paths = {
-            (a, b): SystemPath(6, 20.0, PathType.SYS) if a.startswith("GPU") and b.startswith("NET") else path
-            for (a, b), path in system.paths.items()
-        }
-        return replace(system, paths=paths)
-
-    assert FarNic().judge(jobs.job(systems=far)).status is Status.CLEAN
-
-
-def test_without_paths_the_distance_is_unknown() -> None:
-    assert FarNic().judge(jobs.job(systems=lambda host, system: None)).status is Status.UNKNOWN

@@ -7,26 +7,18 @@ from collections import Counter, defaultdict
 from topodiag.checks.common import plural, spell
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job_evidence import (
-    NEAR,
     between_nodes,
-    fold,
-    gpu_of,
-    gpu_word,
     hcas_by_host,
     kind_of,
     local_ranks,
     most,
     multi_node,
-    net_of,
     nic_host,
-    nic_rank,
     nvlink_gbs,
     only_sockets,
-    path_between,
     prints,
     ranks_on,
     settings_of,
-    views,
 )
 from topodiag.checks.job_text import NET, ask_for, hosts_word, unconnected
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -203,93 +195,6 @@ def _used(job: Job) -> tuple[dict[str, set[int]], dict[str, int]]:
             counted[number] = Counter(by_rank[rank].host for rank in known if rank in by_rank)
         carried[host] = max(carried[host], counted.get(number, Counter())[host])
     return dict(used), carried
-
-
-class FarNic(JobCheck):
-    """NET004: traffic leaves by a NIC that is not the GPU's closest
-
-    What it finds
-        A connection for collectives over a NIC across a host bridge or the sockets' link, without PXN, while the GPU
-        has a NIC behind its own PCIe switch.
-
-    Why it matters
-        Across the host bridge NCCL goes without GPUDirect RDMA, and between sockets at 22 GB/s or less on many
-        processors; the near NIC would give 48 GB/s.
-
-    Evidence it reads
-        `via NET/IB/3` and the paths of the system print (NCCL_DEBUG_SUBSYS=GRAPH).
-
-    When it stays silent
-        PXN hands the data to the GPU beside the NIC. The GPU has no near NIC (GDR002). No paths printed: unknown.
-
-    How to confirm
-        nvidia-smi topo -m
-        NCCL_DEBUG_SUBSYS=GRAPH                             the NET of each channel and the path table
-
-    How to fix
-        Leave NCCL_CROSS_NIC and NCCL_PXN_DISABLE alone; check for a topology file that is not of this machine; bind one
-        process to each GPU.
-
-    References
-        NCCL src/graph/topo.cc (ncclTopoGetLocalNet), src/graph/search.cc v2.30; nccl issues 820 and 1464.
-    """
-
-    id = "NET004"
-    title = "traffic leaves by a NIC that is not the GPU's closest"
-
-    def judge(self, job: Job) -> Outcome:
-        if not multi_node(job):
-            return self.not_applicable(job, "no traffic between nodes")
-        conns = job.connections
-        judged = 0
-        far: dict[str, dict[str, tuple[int, str, str, str]]] = defaultdict(dict)
-        view = views(job)
-        for at in between_nodes(job):
-            host = nic_host(conns, at)
-            system = view.get((int(conns.comm[at]), host))
-            if system is None or conns.proxy[at] >= 0 or conns.net_dev[at] < 0 or conns.conn[at] == 1:
-                continue
-            rank, world = nic_rank(conns, at)
-            gpu, net = gpu_of(system, rank), net_of(system, int(conns.net_dev[at]))
-            if gpu is None or net is None:
-                continue
-            taken = path_between(system, gpu.name, net.name)
-            near = [each.name for each in system.of_kind("NET")
-                    if (path_between(system, gpu.name, each.name) or taken or 99) <= NEAR]  # fmt: skip
-            if taken is None:
-                continue
-            judged += 1
-            if taken > NEAR and near and net.name not in near:
-                far[host].setdefault(
-                    f"{gpu.name} {net.name}", (at, gpu_word(job, world) or gpu.name, taken.name, near[0])
-                )
-        if not judged:
-            return self.unknown(job, f"no path from a GPU to the NIC it uses was printed; {ask_for(job, *NET)}")
-        coverage = Coverage(judged, sum(1 for _ in between_nodes(job)), "connections")
-        found = [self._report(job, host, list(entries.values()), coverage) for host, entries in sorted(far.items())]
-        return self.found(job, fold(found), coverage) if found else self.clean(job, "", coverage)
-
-    def _report(self, job: Job, host: str, entries: list[tuple[int, str, str, str]], coverage: Coverage) -> Finding:
-        conns = job.connections
-        labels = list(dict.fromkeys(label for _, label, _, _ in entries))
-        at, label, kind, near = entries[0]
-        ranks = sorted({nic_rank(conns, entry[0])[1] for entry in entries})
-        return self.finding(
-            Severity.WARNING,
-            f"{host}: {spell(labels)} send by a far NIC ({label} over {conns.label(at)} at {kind})",
-            observed=f"{plural(len(entries), 'pair')} of GPU and NIC at {kind}, without PXN",
-            expected=f"{near} behind the same PCIe switch, or PXN",
-            fix=(
-                "unset NCCL_CROSS_NIC, NCCL_PXN_DISABLE and NCCL_IB_HCA lists that leave near NICs out",
-                "check that the topology file, if there is one, is of this machine",
-            ),
-            nodes=(host,),
-            ranks=[rank for rank in ranks if rank >= 0],
-            gpus=labels,
-            cost=Cost(text="no GPUDirect RDMA at this distance by default, and one crossing of the host bridge more"),
-            evidence=[conns.origin(entry[0]) for entry in entries],
-            coverage=coverage,
-        )
 
 
 class FewerNicsThanSiblings(JobCheck):

@@ -25,7 +25,7 @@ _CHECKS = {
     "NET001": "job_network:SocketsInsteadOfRdma",
     "NET002": "job_interface:WrongInterface",
     "NET003": "job_nics:FewerNicsUsed",
-    "NET004": "job_nics:FarNic",
+    "NET004": "job_rails:FarNic",
     "NET005": "job_network_errors:PluginNotLoaded",
     "NET006": "job_channels:SearchCollapsed",
     "NET007": "job_channels:NodesDiffer",
