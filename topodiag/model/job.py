@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ from topodiag.model.nccl_view import Graph, NcclSystem, Tuning
 from topodiag.model.provenance import Origin
 
 Ints = npt.NDArray[np.int64]
+Column = npt.NDArray[np.signedinteger[Any]]
 
 PHASES = ("kernels", "alloc", "bootstrap", "allgathers", "topo", "graphs", "connections", "rest")
 
@@ -224,25 +226,26 @@ class Connections:
     direction: 0 not printed (P2P, SHM: the sender prints), 1 send, 2 receive. via: index into `vias`. net_dev: the
     network device (-1 none). proxy: communicator rank whose NIC is used by PXN (-1). count: lines. For a receive
     line, rank is still the sender and peer the receiver, as printed; `printed_by` is the world rank that printed it.
+    A large job has millions of entries: columns are as narrow as their numbers allow.
     """
 
-    comm: Ints
-    rank: Ints
-    peer: Ints
-    world: Ints
-    world_peer: Ints
-    host: Ints
-    peer_host: Ints
-    printed_by: Ints
+    comm: Column
+    rank: Column
+    peer: Column
+    world: Column
+    world_peer: Column
+    host: Column
+    peer_host: Column
+    printed_by: Column
     channels: npt.NDArray[np.uint64]
-    conn: Ints
-    direction: Ints
-    via: Ints
-    net_dev: Ints
-    proxy: Ints
-    count: Ints
-    file: Ints
-    line: Ints
+    conn: Column
+    direction: Column
+    via: Column
+    net_dev: Column
+    proxy: Column
+    count: Column
+    file: Column
+    line: Column
     vias: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
