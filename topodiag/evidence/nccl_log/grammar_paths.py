@@ -6,6 +6,8 @@ to 2.30; RCCL appends ` comm 0x.. nRanks 08 busId ..` to most of these.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from topodiag.evidence.nccl_log.grammar_comm import Rows
 from topodiag.evidence.nccl_log.grammar_numbers import compiled, device, i32, i64
 
@@ -143,15 +145,31 @@ _Trees = dict[tuple[int, int, tuple[int, ...], int], int]
 def _common_trees(message: str) -> _Trees | None:
     """Trees of a line that is written as 2.8 and later do, which is read fast; None for any other."""
     words = message.split(" ")
-    shapes: dict[str, int] = {}  # most channels have one of two shapes
-    for number, shape in zip(words[1::2], words[2::2], strict=False):
-        channel = _CHANNEL_BITS.get(number)
-        if channel is None:
-            return None
-        shapes[shape] = shapes.get(shape, 0) | channel
-    if len(words) % 2 == 0 or not all(_DOWN_FIRST.fullmatch(shape) for shape in shapes):
+    shapes = words[2::2]  # most channels have one of two
+    channels = _channels(tuple(words[1::2]))
+    if len(channels) != len(shapes) or "|" in message:
         return None
-    return _masks(shapes)
+    masks: _Trees = {}
+    distinct = dict.fromkeys(shapes)
+    for shape in distinct:
+        read = _one_tree(shape)
+        if read is None:
+            return None
+        same = (
+            list(channels)
+            if len(distinct) == 1
+            else [channel for channel, each in zip(channels, shapes, strict=True) if each == shape]
+        )
+        key = (*read, 0)
+        masks[key] = masks.get(key, 0) | sum(same)
+    return masks
+
+
+@lru_cache(maxsize=64)
+def _channels(words: tuple[str, ...]) -> tuple[int, ...]:
+    """Bits of `[0] [1] [2]`, all of them once; nothing for other words."""
+    bits = tuple(_CHANNEL_BITS.get(word, 0) for word in words)
+    return bits if all(bits) and len(set(bits)) == len(bits) else ()
 
 
 def _masks(shapes: dict[str, int]) -> _Trees:

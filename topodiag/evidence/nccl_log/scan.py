@@ -35,24 +35,24 @@ _SPEAKS = (b"NCCL", b"INFO", b"nccl", b"CCL ", b" version ", b"|", b"atchdog", b
 
 def extract(data: bytes | memoryview, file: int, base: int) -> Facts:
     """Facts of whole lines of a file; `base` is the offset of `data` in the file."""
-    view = memoryview(data).cast("B") if not isinstance(data, bytes) else memoryview(data)
+    data = data if isinstance(data, bytes) else bytes(data)
     shard = Shard(file, base)
     heads = Heads(shard.thread_of)
     done = 0
-    while done < len(view):
-        end = _cut(view, done)
-        _Scan(shard, heads, Block(view[done:end]), done).run()
+    while done < len(data):
+        end = _cut(data, done)
+        _Scan(shard, heads, Block(memoryview(data)[done:end]), done).run()
         done = end
-    return shard.facts(len(view))
+    return shard.facts(len(data))
 
 
-def _cut(view: memoryview, start: int) -> int:
+def _cut(data: bytes, start: int) -> int:
     """End of the block that begins at `start`: behind the last newline in reach, else behind the next one."""
-    size, reach = len(view), BLOCK
+    size, reach = len(data), BLOCK
     while start + reach < size:
-        newline = bytes(view[start : start + reach]).rfind(b"\n")
+        newline = data.rfind(b"\n", start, start + reach)
         if newline >= 0:
-            return start + newline + 1
+            return newline + 1
         reach *= 4
     return size
 
@@ -153,23 +153,26 @@ class _Scan:
         """Lines with one ` NCCL INFO ` and no other ` NCCL `, and where it stands. All other lines become odd."""
         block = self.block
         where = places(block.at == ord("L")) - 4
-        text = block.rows(where, 2)
-        is_record = (text[0] & _ANCHOR_MASK) == _ANCHOR
-        where, text = where[is_record], text[:, is_record]
-        good = (text[0] == _NCCL) & ((text[1] & MASKS[3]) == _INFO)
+        begin, after = block.rows(where, 2)
+        found = np.flatnonzero((begin & _ANCHOR_MASK) == _ANCHOR)
+        if len(found) < len(where):
+            where, begin, after = where[found], begin[found], after[found]
+        good = (begin == _NCCL) & ((after & MASKS[3]) == _INFO)
         # A message may begin with the word: `NCCL INFO NCCL version 2.28.9`.
-        again = np.append(False, (where[1:] == where[:-1] + _ANCHOR_BYTES - 1) & good[:-1])
+        again = (where[1:] == where[:-1] + _ANCHOR_BYTES - 1) & good[:-1]
         if again.any():
-            where, good = where[~again], good[~again]
+            kept = np.flatnonzero(~np.append(False, again))
+            where, good = where[kept], good[kept]
         if len(where) == len(self.ends) and ((where >= self.starts) & (where < self.ends)).all():
             line = np.arange(len(where))
         else:
             line = self._lines_of(where)
             self.odd |= np.bincount(line, minlength=len(self.ends)) != 1
         good &= where + _ANCHOR_BYTES <= self.ends[line]
-        self.odd[line[~good]] = True
+        if not good.all():
+            self.odd[line[~good]] = True
         kept = np.flatnonzero(~self.odd[line])
-        return line[kept], where[kept]
+        return (line[kept], where[kept]) if len(kept) < len(line) else (line, where)
 
     def _with_old_record(self, line: Positions) -> Flags:
         """Lines that may hold a record of 2.2 or before, which has no word NCCL, in front of theirs."""

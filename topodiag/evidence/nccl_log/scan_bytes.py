@@ -265,6 +265,10 @@ class Dictionary:
             self._settle(rows, hashes, codes, places[codes[places] < 0])
         return codes
 
+    def known(self, rows: Words) -> npt.NDArray[np.int64]:
+        """The code of each column of `rows`, -1 for texts that were not met before."""
+        return self._known(rows, mix(rows))
+
     def _known(self, rows: Words, hashes: Words) -> npt.NDArray[np.int64]:
         """Codes of the texts that stand in their slot, -1 of others."""
         codes = self._slots[(hashes >> _U(64 - self._SLOT_BITS)).view(np.int64)]

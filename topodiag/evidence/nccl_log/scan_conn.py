@@ -24,6 +24,7 @@ from topodiag.evidence.nccl_log.scan_bytes import (
     leading_digits,
     numbers,
     read_number,
+    sorted_order,
     window,
     word,
 )
@@ -53,43 +54,48 @@ class Lines:
 
 
 def find(block: Block, message: Positions, end: Positions) -> Lines:
-    begin = block.rows(message, 2)
-    connects = begin[0] == _CHANNEL
-    rings = (begin[0] & MASKS[5]) == _RING
-    lines = np.flatnonzero((connects | rings) & (end - message <= _MOST))
-    connects = connects[lines]
-    number = np.where(connects, begin[1][lines], begin[0][lines] >> _U(40))
-    # Two digits and no third one, which for a ring would stand in the same word.
-    fine = leading_digits(number) == 2
-    lines, connects, number = lines[fine], connects[fine], number[fine]
-    channel = 10 * ((number & _U(0xFF)) - _U(48)) + (((number >> _U(8)) & _U(0xFF)) - _U(48))
+    begin = block.words[message]
+    lines = np.flatnonzero(((begin == _CHANNEL) | ((begin & MASKS[5]) == _RING)) & (end - message <= _MOST))
     message, end = message[lines], end[lines]
-    length = end - message
-    rows = block.rows(message, int(length.max(initial=16) + 7) // 8)
-    keep_first(rows, length)
-    rows[0] &= ~np.where(connects, _U(0), _DIGITS << _U(40))
+    rows = block.rows(message, int((end - message).max(initial=16) + 7) // 8)
+    connects = rows[0] == _CHANNEL
+    # Two digits and no third one, which for a ring would stand in the same word.
+    number = np.where(connects, rows[1], rows[0] >> _U(40))
+    fine = leading_digits(number) == 2
+    if not fine.all():
+        lines, message, end, number, connects = (each[fine] for each in (lines, message, end, number, connects))
+        rows = np.ascontiguousarray(rows[:, fine])
+    channel = 10 * ((number & _U(0xFF)) - _U(48)) + (((number >> _U(8)) & _U(0xFF)) - _U(48))
+    keep_first(rows, end - message)
     rows[1] &= ~np.where(connects, _DIGITS, _U(0))
+    rows[0] = connects  # the rest of this word is the same in all that are not
     return Lines(lines, message, end, (_U(1) << np.minimum(channel, _U(63))).view(np.int64), rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Equal lines: `order` of lines and where each group starts in it, the first line, all channels, how many."""
+    """Equal lines by their first one: `first` line, all channels, how many, and the `group` of each line."""
 
-    order: Positions
-    starts: Positions
     first: Positions
     channels: Positions
     count: Positions
+    group: Positions
 
 
 def grouped(rows: Words, identity: Words, channels: Positions) -> Groups:
-    """Lines with equal bytes and identity together."""
-    order, starts = group([identity, *rows])
+    """Lines with equal bytes and identity together; identities are below 2**63."""
+    order, starts = group([(identity << _U(1)) | rows[0], *rows[1:]])
     if not len(order):
-        return Groups(order, starts, order, order, order)
+        return Groups(order, order, order, order)
     count = np.diff(np.append(starts, len(order)))
-    return Groups(order, starts, order[starts], np.bitwise_or.reduceat(channels[order], starts), count)
+    first = order[starts]
+    turn = sorted_order(first.view(np.uint64), len(order).bit_length())
+    number = np.empty_like(turn)
+    number[turn] = np.arange(len(turn))
+    of = np.empty_like(order)
+    of[order] = np.repeat(number, count)
+    united = np.bitwise_or.reduceat(channels[order], starts)
+    return Groups(first[turn], united[turn], count[turn], of)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,13 @@ from topodiag.evidence.nccl_log.scan_bytes import (
     Words,
     bytes_behind_last,
     keep_last,
+    mix,
 )
 
-_NEAR, _FAR = 6, 12
-"""Words looked at in front of the anchor: enough for most heads, and for all but absurd ones."""
+_NEAR, _FAR = 4, 12
+"""Words looked at in front of the anchor: at first, and at most."""
+_AGAIN = 4
+"""Lines that must share a front for it to be kept."""
 _SPACE, _OPEN, _CLOSE = ord(" "), ord("["), ord("]")
 _U = np.uint64
 
@@ -29,33 +32,70 @@ class Heads:
 
     def __init__(self, thread_of: Callable[[bytes], int]) -> None:
         self._thread_of = thread_of
-        self._texts = {count: Dictionary(count) for count in (_NEAR, _FAR)}
-        self._threads: dict[int, list[int]] = {_NEAR: [], _FAR: []}
+        self._heads = Dictionary(_FAR)
+        self._threads: list[int] = []
+        self._fronts = Dictionary(_FAR)
+        self._front_threads: Positions = np.full(1, -1, dtype=np.int64)
+        self._front_heads: Positions = np.zeros(1, dtype=np.int64)
+        self._count = _NEAR
 
     def find(self, block: Block, begin: Positions, anchor: Positions) -> tuple[Positions, Positions]:
         """Index of the thread of each record, -1 where its line must be read, and the bytes of its head.
 
         `begin` are the starts of lines, `anchor` the places of ` NCCL INFO `.
         """
-        thread, length, open_ = self._look(block, begin, anchor, _NEAR)
+        room = anchor - begin
+        rows = block.rows(anchor - 8 * self._count, self._count)
+        thread, length = self._by_front(rows, room)
+        open_ = np.flatnonzero(thread < 0)
         if len(open_):
-            thread[open_], length[open_], _ = self._look(block, begin[open_], anchor[open_], _FAR)
+            rows = np.ascontiguousarray(rows[:, open_])
+            thread[open_], length[open_], far = self._by_head(rows, room[open_])
+            if len(far):
+                far = open_[far]
+                rows = block.rows(anchor[far] - 8 * _FAR, _FAR)
+                thread[far], length[far], _ = self._by_head(rows, room[far])
+            self._learn(block, begin[open_], anchor[open_], thread[open_], length[open_])
         return thread, length
 
-    def _look(
-        self, block: Block, begin: Positions, anchor: Positions, count: int
-    ) -> tuple[Positions, Positions, Positions]:
-        rows = block.rows(anchor - 8 * count, count)
-        length, fine, unknown = _lengths(rows, anchor - begin)
+    def _by_front(self, rows: Words, room: Positions) -> tuple[Positions, Positions]:
+        """Thread and head of those lines whose front, a label and a head, is known as it is; thread -1 for others."""
+        short = room < 8 * len(rows)
+        words = rows.copy()
+        keep_last(words, np.minimum(room, 8 * len(rows)))
+        codes = self._fronts.known(words[::-1])
+        found = short & (codes >= 0)
+        return np.where(found, self._front_threads[codes], -1), self._front_heads[codes]
+
+    def _learn(self, block: Block, begin: Positions, anchor: Positions, thread: Positions, length: Positions) -> None:
+        """Keep fronts that come again: not those with a time in them, of which each is another one."""
+        room = anchor - begin
+        kept = np.flatnonzero((thread >= 0) & (room < 8 * _FAR))
+        if not len(kept):
+            return
+        rows = block.rows(anchor[kept] - 8 * _FAR, _FAR)
+        keep_last(rows, room[kept])
+        rows = np.ascontiguousarray(rows[::-1])
+        _, first = np.unique(mix(rows), return_index=True)
+        if len(first) * _AGAIN > len(kept):
+            return
+        codes = self._fronts.encode(np.ascontiguousarray(rows[:, first]))
+        more = (0, len(self._fronts.texts) + 1 - len(self._front_heads))
+        self._front_threads = np.pad(self._front_threads, more, constant_values=-1)
+        self._front_heads = np.pad(self._front_heads, more)
+        self._front_threads[codes], self._front_heads[codes] = thread[kept[first]], length[kept[first]]
+        self._count = min(max(self._count, int(room[kept].max()) // 8 + 1), _FAR)
+
+    def _by_head(self, rows: Words, room: Positions) -> tuple[Positions, Positions, Positions]:
+        """Thread of each head, its length, and which of them begin further in front."""
+        length, fine, unknown = _lengths(rows, room)
         keep_last(rows, length)
         kept = np.flatnonzero(fine)
-        texts = self._texts[count]
         words = rows[: -2 - int(length.max(initial=0)) // 8 : -1]  # the last one first
-        codes = texts.encode(words if len(kept) == len(anchor) else np.ascontiguousarray(words[:, kept]))
-        threads = self._threads[count]
-        threads += [self._thread_of(_turned(text)) for text in texts.texts[len(threads) :]]
-        thread = np.full(len(anchor), -1, dtype=np.int64)
-        thread[kept] = np.array(threads or [-1], dtype=np.int64)[codes]
+        codes = self._heads.encode(np.ascontiguousarray(words[:, kept]))
+        self._threads += [self._thread_of(_turned(text)) for text in self._heads.texts[len(self._threads) :]]
+        thread = np.full(len(room), -1, dtype=np.int64)
+        thread[kept] = np.array(self._threads or [-1], dtype=np.int64)[codes]
         return thread, length, np.flatnonzero(unknown)
 
 
@@ -82,5 +122,7 @@ def _lengths(rows: Words, room: Positions) -> tuple[Positions, Flags, Flags]:
         step = bytes_behind_last(row, _SPACE)
         length += step * unknown
         unknown &= step == 8
+    length = np.minimum(length, room)
     unknown &= length < room
-    return np.minimum(length, room), fine & ~unknown, fine & unknown
+    unknown |= length == 8 * len(rows)  # no zero byte would end its text
+    return length, fine & ~unknown, fine & unknown

@@ -50,7 +50,7 @@ def strings(words: list[str]) -> pa.Array:
 
 
 def _plain(values: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
-    """Numbers of 64 bits as an array, without a copy."""
+    """Numbers of this width as an array, without a copy."""
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
 
 
@@ -85,6 +85,11 @@ def _packed(columns: list[Ints]) -> npt.NDArray[np.uint64]:
     return np.stack(words) if words else np.zeros((1, len(columns[0])), dtype=np.uint64)
 
 
+def sorted_by_place(columns: Columns) -> Columns:
+    order = by_place(columns["thread"], columns["offset"])
+    return {name: values[order] for name, values in columns.items()}
+
+
 def in_order(columns: Columns) -> Columns:
     offset = columns["offset"]
     if (offset[1:] >= offset[:-1]).all():  # as rows of blocks mostly are
@@ -106,29 +111,30 @@ def by_place(thread: Ints, offset: Ints) -> Ints:
 
 
 def merged(name: str, columns: Columns) -> Columns:
-    """Equal rows as one, with the first place; `columns` in any order."""
+    """Equal rows as one, with the first place, by thread and offset; `columns` in any order."""
     if not len(columns["thread"]):
         return columns
     columns = in_order(columns)
     apart = {"offset", "line", "count", "ts"} | ({"channels"} if name in _MASKED else set())
     order, starts = group(_packed([values for each, values in columns.items() if each not in apart]))
     first = order[starts]
+    turn = by_place(columns["thread"][first], columns["offset"][first])
+    first = first[turn]
     made = {each: values[first] for each, values in columns.items()}
-    made["count"] = np.add.reduceat(columns["count"][order], starts)
+    made["count"] = np.add.reduceat(columns["count"][order], starts)[turn]
     if name in _MASKED:
-        made["channels"] = np.bitwise_or.reduceat(columns["channels"][order], starts)
+        made["channels"] = np.bitwise_or.reduceat(columns["channels"][order], starts)[turn]
     return made
 
 
 def table(name: str, columns: Columns, contexts: tuple[Ints, Ints], texts: pa.Array) -> pa.Table:
-    """The table of these rows; `contexts` are ctx and gen by code."""
+    """The table of these rows, which are in their order; `contexts` are ctx and gen by code."""
     columns = dict(columns)
     codes = columns.get("ctx")
     if codes is not None:
         columns["ctx"], columns["gen"] = contexts[0][codes], contexts[1][codes]
-    order = by_place(columns["thread"], columns["offset"])
     schema = SCHEMAS[name]
-    return pa.table({field.name: _column(columns[field.name][order], field.type, texts) for field in schema}, schema)
+    return pa.table({field.name: _column(columns[field.name], field.type, texts) for field in schema}, schema)
 
 
 def _column(values: Ints, kind: pa.DataType, texts: pa.Array) -> pa.Array:
@@ -137,13 +143,13 @@ def _column(values: Ints, kind: pa.DataType, texts: pa.Array) -> pa.Array:
         met[values] = True
         codes = (np.cumsum(met) - 1)[values]
         return pa.DictionaryArray.from_arrays(
-            _plain(codes, pa.int64()).cast(pa.int32()), texts.take(_plain(np.flatnonzero(met), pa.int64()))
+            _plain(codes.astype(np.int32), pa.int32()), texts.take(_plain(np.flatnonzero(met), pa.int64()))
         )
     if pa.types.is_floating(kind):
         return _plain(values, kind)
-    if pa.types.is_uint64(kind):
-        return _plain(values, kind)
-    return _plain(values, pa.int64()).cast(kind)
+    if pa.types.is_boolean(kind):
+        return _plain(values, pa.int64()).cast(kind)
+    return _plain(values.astype(np.dtype(str(kind)), copy=False), kind)
 
 
 def listed(name: str, columns: dict[str, Any]) -> pa.Table:

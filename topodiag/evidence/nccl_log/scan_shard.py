@@ -28,6 +28,7 @@ from topodiag.evidence.nccl_log.scan_rows import (
     listed,
     matrix,
     merged,
+    sorted_by_place,
     strings,
     table,
     together,
@@ -217,7 +218,7 @@ class Shard:
         left[chosen] = left[rings.lines] = False
         taken = int(groups.count[~left].sum())
         self._count(taken, taken)
-        return np.sort(groups.order[np.repeat(left, groups.count)])
+        return np.flatnonzero(left[groups.group])
 
     def _tail_codes(self, tails: Words) -> Ints:
         """Code of what follows the second bracket of a connection, -1 for what is none."""
@@ -292,7 +293,7 @@ class Shard:
         contexts = self.contexts.pairs()
         columns = {name: merged(name, rows) if name != "print" else self._prints(rows) for name, rows in self._all()}
         operations = together([*self._ops, self._slow_ops()], scan_ops.COLUMNS)
-        columns["op"], columns["tail"] = scan_ops.operations(operations, self.texts)
+        columns["op"], columns["tail"] = map(sorted_by_place, scan_ops.operations(operations, self.texts))
         texts = strings(self.texts.words())
         tables = {name: table(name, rows, contexts, texts) for name, rows in columns.items()}
         events = self.slow.rows("event")
@@ -332,7 +333,7 @@ class Shard:
         ends = np.append(starts[1:], len(order)).tolist()
         joined = ["\n".join(pieces[a:b]) for a, b in zip(starts.tolist(), ends, strict=True)]
         made["text"] = np.array([self.texts.code(text) for text in joined], dtype=np.int64)
-        return made
+        return sorted_by_place(made)
 
     def _slow_ops(self) -> Columns:
         rows = np.array(self._op_rows, dtype=np.int64).reshape(-1, len(scan_ops.COLUMNS))
