@@ -102,6 +102,12 @@ def test_a_file_deeper_than_any_machine_is_refused() -> None:
         tolerantly("\t<system><cpu>" + "<pci>" * 10_000)
 
 
+def test_a_value_beyond_any_real_one_is_refused() -> None:
+    assert tolerantly(f'<system name="{"x" * 65_536}"/>') is not None
+    with pytest.raises(InputError, match="value of more than"):
+        tolerantly(f'<system name="{"x" * 65_537}"/>')
+
+
 def test_an_entity_bomb_is_refused() -> None:
     bomb = "<!DOCTYPE a [" + "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 20)) + "]>"
     with pytest.raises(InputError, match="declares entities"):

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from topodiag.model.errors import InputError
 
 MAX_ATTRIBUTES = 64
+MAX_VALUE = 65_536
+"""Characters of a value: the longest real one, the affinity mask of 8,192 processors, has 2,303."""
 
 _NEXT = re.compile(
     r"<(?:(?P<comment>!--)|(?P<cdata>!\[CDATA\[)|(?P<doctype>!)|(?P<pi>\?)|(?P<close>/)?(?P<name>[^\s<>/=\"']+))"
@@ -48,7 +50,8 @@ def decoded(data: bytes) -> str:
 
 
 def tags(text: str, name: str, limit: int) -> Iterator[XmlTag]:
-    """The tags in their order. Raises InputError for file `name` after `limit` tags, and where it declares entities."""
+    """The tags in their order. Raises InputError for file `name` after `limit` tags, and where it declares entities or
+    holds a value beyond any real one."""
     finder = _Finder(text)
     at, line, counted = 0, 1, 0
     for _ in range(limit):
@@ -66,6 +69,8 @@ def tags(text: str, name: str, limit: int) -> Iterator[XmlTag]:
             yield XmlTag(match["name"], (), line, closes=True)
         else:
             attributes, at, alone = _attributes(text, match.end())
+            if any(len(value) > MAX_VALUE for _, value in attributes):
+                raise InputError(name, f"holds a value of more than {MAX_VALUE} characters", line=line, hint="refused")
             yield XmlTag(match["name"], attributes, line, alone=alone)
     raise InputError(name, f"holds more than {limit} tags", hint="refused: no machine has so many parts")
 
