@@ -1,0 +1,60 @@
+"""The alpha-beta model of a link: a message of n bytes takes alpha + n / beta.
+
+Times in microseconds, sizes in bytes, bandwidths in GB/s (1e9 bytes per second, so 1 GB/s moves 1000 bytes in 1 us).
+Sizes may be numpy arrays of any shape; the result has their shape. Source: R. Hockney, The communication challenge for
+MPP, Parallel Computing 20 (1994).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+Sizes = float | npt.NDArray[np.float64]
+"""One size in bytes, or many."""
+S = TypeVar("S", float, npt.NDArray[np.float64])
+
+BYTES_PER_US = 1000.0
+"""Bytes that 1 GB/s moves in a microsecond."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link or a tier of equal links, in one direction: `alpha_us` per message, `gbs` sustained."""
+
+    alpha_us: float
+    gbs: float
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if not (self.alpha_us >= 0 and self.gbs > 0):
+            raise ValueError(f"a link has a latency of at least 0 us and a bandwidth above 0 GB/s: {self}")
+
+    def time_us(self, size: S) -> S:
+        """alpha + n / beta."""
+        return self.alpha_us + size / (self.gbs * BYTES_PER_US)
+
+    @property
+    def crossover(self) -> float:
+        """The size in bytes, alpha x beta, at which latency and transfer take as long: above it the link is bound by
+        bandwidth, below it by latency. At it half of the bandwidth is reached (n_1/2)."""
+        return self.alpha_us * self.gbs * BYTES_PER_US
+
+    def effective_gbs(self, size: S) -> S:
+        """Bandwidth that a message of this size sees, latency included."""
+        return size / (self.time_us(size) * BYTES_PER_US)
+
+    def bound(self, size: float) -> str:
+        """`latency` or `bandwidth`: which term of a message of this size is the greater."""
+        return "bandwidth" if size > self.crossover else "latency"
+
+    def shared(self, by: float) -> Link:
+        """The link as one of `by` equal flows over it sees it."""
+        return Link(self.alpha_us, self.gbs / by, self.name)
+
+    def times(self, count: float) -> Link:
+        """So many parallel links as one: the latency of one, the bandwidth of all."""
+        return Link(self.alpha_us, self.gbs * count, self.name)

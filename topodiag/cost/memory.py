@@ -1,0 +1,41 @@
+"""Memory of the model's states on a GPU, in GB (1e9 bytes): weights, gradients, optimiser.
+
+S. Rajbhandari et al., ZeRO (2020), section 3: 16-bit weights and gradients, and K bytes of optimiser state per
+parameter. Adam's two 32-bit moments are 8 bytes; with a 32-bit master copy of the weights it is 12.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ADAM_BYTES = 8.0
+ADAM_WITH_MASTER_BYTES = 12.0
+
+
+@dataclass(frozen=True, slots=True)
+class States:
+    """GB per GPU."""
+
+    weights: float
+    gradients: float
+    optimiser: float
+
+    @property
+    def total(self) -> float:
+        return self.weights + self.gradients + self.optimiser
+
+
+def states(
+    parameters: float, ranks: int = 1, stage: int = 0, *, bytes_each: float = 2.0, optimiser_bytes: float = ADAM_BYTES
+) -> States:
+    """The states of `parameters` on one of `ranks` GPUs under ZeRO `stage`: 0 none, 1 shards the optimiser, 2 gradients
+    too, 3 weights too. Raises ValueError for another stage or fewer than one rank."""
+    if stage not in (0, 1, 2, 3) or ranks < 1:
+        raise ValueError(f"ZeRO has stages 0 to 3 over at least one rank, not {stage} over {ranks}")
+    each = parameters * bytes_each / 1e9
+    optimiser = parameters * optimiser_bytes / 1e9
+    return States(
+        each / (ranks if stage >= 3 else 1),
+        each / (ranks if stage >= 2 else 1),
+        optimiser / (ranks if stage >= 1 else 1),
+    )

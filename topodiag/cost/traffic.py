@@ -1,0 +1,128 @@
+"""What the dimensions of parallel training send, in bytes, and the pipeline's idle share.
+
+Per GPU and per step unless said otherwise. Symbols: s sequence, b micro-batch, h hidden size, L layers, m micro-batches
+in a step. Sources: D. Narayanan et al., Efficient large-scale language model training on GPU clusters using Megatron-LM
+(2021); V. Korthikanti et al., Reducing activation recomputation in large transformer models (2022); S. Rajbhandari et
+al., ZeRO: memory optimizations toward training trillion parameter models (2020); H. Liu et al., Ring attention with
+blockwise transformers (2023); S. Jacobs et al., DeepSpeed Ulysses (2023); D. Lepikhin et al., GShard (2020).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Calls of one collective: how many in a step, of how many bytes each, and why so."""
+
+    collective: str
+    calls: float
+    size: float
+    """Bytes as nccl-tests counts the collective's first column."""
+    formula: str
+
+    @property
+    def bytes(self) -> float:
+        return self.calls * self.size
+
+
+def activation_bytes(micro_batch: int, sequence: int, hidden: int, bytes_each: float) -> float:
+    """b x s x h x bytes: what passes between two layers or pipeline stages, or through a tensor-parallel all-reduce."""
+    return float(micro_batch) * sequence * hidden * bytes_each
+
+
+def tensor(
+    layers: float, micro_batches: int, activation: float, *, sequence_parallel: bool = False
+) -> tuple[Traffic, ...]:
+    """Two all-reduces per layer forward (after attention and after the MLP) and as many backward, of an activation
+    each; with sequence parallelism each becomes a reduce-scatter and an all-gather of the same bytes (Megatron-LM)."""
+    calls = 4.0 * layers * micro_batches
+    if sequence_parallel:
+        why = "4 per layer and micro-batch, of b x s x h"
+        return (Traffic("all_gather", calls, activation, why), Traffic("reduce_scatter", calls, activation, why))
+    return (
+        Traffic("all_reduce", calls, activation, "2 forward and 2 backward per layer and micro-batch, of b x s x h"),
+    )
+
+
+def context(
+    layers: float, micro_batches: int, key_value: float, ranks: int, *, ulysses: bool = False, activation: float = 0.0
+) -> tuple[Traffic, ...]:
+    """Ring attention: n-1 exchanges of this rank's keys and values per layer forward, twice as many backward (keys,
+    values and their gradients). Ulysses: four all-to-alls per layer forward and as many backward, of an activation."""
+    if ulysses:
+        return (Traffic("all_to_all", 8.0 * layers * micro_batches, activation, "q, k, v and the output, both ways"),)
+    calls = 3.0 * layers * micro_batches * max(ranks - 1, 0)
+    return (Traffic("send_recv", calls, key_value, "(n-1) exchanges of keys and values, forward, and twice backward"),)
+
+
+def expert(
+    layers: float,
+    micro_batches: int,
+    tokens: float,
+    hidden: int,
+    bytes_each: float,
+    *,
+    top_k: int,
+    capacity: float = 1.0,
+) -> tuple[Traffic, ...]:
+    """Dispatch and combine per expert layer, forward and backward: four all-to-alls of tokens x top-k x capacity x
+    h."""
+    size = tokens * top_k * capacity * hidden * bytes_each
+    return (
+        Traffic(
+            "all_to_all",
+            4.0 * layers * micro_batches,
+            size,
+            "dispatch and combine, both ways, of tokens x top-k x capacity x h",
+        ),
+    )
+
+
+def pipeline(micro_batches: int, activation: float, *, chunks: int = 1) -> tuple[Traffic, ...]:
+    """An activation forward and its gradient backward over each boundary, per micro-batch and model chunk."""
+    return (
+        Traffic(
+            "send_recv", 2.0 * micro_batches * chunks, activation, "activation and gradient per micro-batch and chunk"
+        ),
+    )
+
+
+def data(parameters: float, bytes_each: float) -> tuple[Traffic, ...]:
+    """One all-reduce of this rank's gradients per step."""
+    return (Traffic("all_reduce", 1.0, parameters * bytes_each, "gradients once per step"),)
+
+
+def zero(stage: int, parameters: float, bytes_each: float, micro_batches: int = 1) -> tuple[Traffic, ...]:
+    """ZeRO 1 and 2: reduce-scatter of gradients and all-gather of parameters, as much as an all-reduce. ZeRO 3 (FSDP):
+    all-gather of parameters forward and again backward, reduce-scatter of gradients, once per micro-batch unless
+    gradients are accumulated locally; 1.5 times the traffic (Rajbhandari et al., section 7)."""
+    size = parameters * bytes_each
+    if stage not in (1, 2, 3):
+        raise ValueError(f"ZeRO has stages 1, 2 and 3, not {stage}")
+    gathers = 1.0 if stage < 3 else 2.0 * micro_batches
+    return (
+        Traffic(
+            "all_gather", gathers, size, "parameters" + (" forward and backward" if stage == 3 else " after the step")
+        ),
+        Traffic("reduce_scatter", 1.0, size, "gradients"),
+    )
+
+
+def bubble(stages: int, micro_batches: int, chunks: int = 1) -> float:
+    """Idle share of the pipeline, 0 to 1: (p-1)/(m+p-1) for GPipe and 1F1B; interleaved with v chunks per GPU
+    (p-1)/(v m+p-1) (Narayanan et al., section 2.2)."""
+    return (stages - 1) / (chunks * micro_batches + stages - 1) if stages > 1 else 0.0
+
+
+def ring_bytes(size: float, ranks: int) -> float:
+    """Bytes that each rank sends in a ring all-reduce: 2 S (n-1)/n; half of it in reduce-scatter or all-gather."""
+    return 2 * size * (ranks - 1) / ranks if ranks else 0.0
+
+
+def efficiency(compute_s: float, communication_s: float, overlap: float = 0.0) -> float:
+    """Scaling efficiency of data parallelism, 0 to 1: compute over compute plus what of the communication is not hidden
+    behind it (`overlap`: the share that can be)."""
+    exposed = max(communication_s * (1 - overlap), communication_s - compute_s, 0.0)
+    return compute_s / (compute_s + exposed) if compute_s > 0 else 0.0
