@@ -85,7 +85,7 @@ def joined_tree(hosts: Sequence[HostTree], minor: int) -> Branch:
     views: list[tuple[int, Branch]] = []
     for host in hosts:
         root = _readable(host.tree, host.host, minor)
-        ranks = _ranks(root, host.ranks, first_rank)
+        ranks = _ranks(root, host.ranks, first_rank, minor)
         first_rank = max([first_rank, *(rank + 1 for rank in ranks.values())])
         if host.ranks is None:
             first_rank = max(first_rank, sum(1 for _ in _gpus(root)))
@@ -154,19 +154,20 @@ def _gpus(root: Branch) -> Iterator[tuple[str | None, Branch]]:
                     yield branch.attributes.get("busid"), child
 
 
-def _ranks(root: Branch, given: Mapping[str, int] | None, first_rank: int) -> dict[Branch, int]:
-    """Ranks by gpu element. NCCL looks a GPU up by its bus id and finds the first of that id: a second one is lost."""
-    seen: set[str] = set()
+def _ranks(root: Branch, given: Mapping[str, int] | None, first_rank: int, minor: int) -> dict[Branch, int]:
+    """Ranks by gpu element. NCCL looks a GPU up by its bus id and finds the first of that id: a second one is lost,
+    unless it is another partition of the GPU (2.30 on)."""
+    seen: set[tuple[str, int]] = set()
     ranks: dict[Branch, int] = {}
     wanted = None if given is None else {busid.lower(): rank for busid, rank in given.items()}
     for position, (busid, gpu) in enumerate(_gpus(root)):
-        key = None if busid is None else busid.lower()
-        if key in seen:
-            continue
-        if key is not None:
-            seen.add(key)
-        rank = first_rank + position if wanted is None else wanted.get(key or "")
         gpu.attributes.pop("rank", None)
+        if busid is not None:
+            key = (busid.lower(), gpu.number_or("mlopart", -1) if minor >= 30 else -1)
+            if key in seen:
+                continue
+            seen.add(key)
+        rank = first_rank + position if wanted is None else wanted.get((busid or "").lower())
         if rank is not None and gpu.number_or("dev", rank) != -1:
             ranks[gpu] = rank
     return ranks

@@ -51,8 +51,9 @@ class Vertex:
     kind: str
     id: int
     index: int = 0
-    links: list[Link] = field(default_factory=list)
-    paths: dict[str, list[Path]] = field(default_factory=dict)
+    # not shown: the graph goes in circles
+    links: list[Link] = field(default_factory=list, repr=False)
+    paths: dict[str, list[Path]] = field(default_factory=dict, repr=False)
     # GPU (and DEV from 2.30 on)
     dev: int = -1
     rank: int = -1

@@ -62,7 +62,8 @@ def _start(system: System, base: Vertex, slot: int) -> None:
     if base.kind not in base.paths:
         base.paths[base.kind] = _blank(system, base.kind, True)
     own = base.paths[base.kind][slot]
-    own.count, own.bw, own.type = 0, BASE_BW, path_types(system.minor).loc
+    # the slot may be taken already: by a base of the same id
+    own.links, own.count, own.bw, own.type = [], 0, BASE_BW, path_types(system.minor).loc
 
 
 def _way_back(
