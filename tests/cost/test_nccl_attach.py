@@ -71,6 +71,12 @@ def test_the_second_gpu_of_one_bus_id_is_lost_but_counted() -> None:
     assert count_gpus(tree) == 3
 
 
+def test_only_gpus_where_nccl_looks_for_them_count() -> None:
+    stray = host(cpu(0, gpu("10"), element("gpu")), element("what", gpu("11")))
+    assert count_gpus(stray) == 1
+    assert count_gpus(element("other")) == 0
+
+
 def test_a_gpu_that_is_switched_off_is_skipped() -> None:
     assert buses(joined(host(cpu(0, gpu("10", dev=-1), gpu("11"))))) == ["11"]
 

@@ -84,6 +84,14 @@ def test_an_nvlink_that_only_one_gpu_tells_of_has_no_way_back(minor: int, words:
         built(host(cpu(0, gpu("10"), gpu("11", to_gpu("10", 2)))), minor=minor)
 
 
+def test_the_gpu_that_does_not_tell_of_the_way_back_is_named_with_its_line() -> None:
+    silent = gpu("10")
+    silent = Element("pci", silent.attributes, silent.children, line=12)
+    with pytest.raises(RejectedError) as rejected:
+        built(host(cpu(0, silent, gpu("11", to_gpu("10", 2)))))
+    assert rejected.value.line == 12
+
+
 def test_a_gpu_out_of_nvlink_has_no_entry_for_the_nvswitch() -> None:
     tree = host(cpu(0, gpu("10", nvlink("0000:05:00.0", 18)), gpu("11", nvlink("0000:05:00.0", 18))), cpu(1, gpu("20")))
     table = path_table(built(tree))

@@ -100,7 +100,14 @@ def joined_tree(hosts: Sequence[HostTree], minor: int) -> Branch:
 
 def count_gpus(tree: Element) -> int:
     """GPUs of a file, which all take part where no ranks are named; two with one bus id count as two."""
-    return sum(1 for element in tree.walk() if element.tag == "gpu")
+    stack = [element for element in tree.walk() if element.tag == "system"][:1]
+    count = 0
+    while stack:
+        element = stack.pop()
+        known = _NESTING.get(element.tag, frozenset())
+        stack += (child for child in element.children if child.tag in known)
+        count += element.tag == "gpu"
+    return count
 
 
 def _readable(tree: Element, host: int, minor: int) -> Branch:
@@ -131,6 +138,7 @@ def _readable(tree: Element, host: int, minor: int) -> Branch:
             copy = Branch(child.tag, dict(reversed(child.attributes)), line=child.line)
             copy.attributes.pop("keep", None)
             if child.tag == "cpu" and minor >= 21:
+                # 2.27 on overwrites what the file says; all CPUs of a file are taken for one host in every version
                 copy.attributes["host_hash"] = f"{host + 1:#x}"
             branch.children.append(copy)
             stack.append((child, copy, depth + 1))

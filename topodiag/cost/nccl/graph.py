@@ -106,6 +106,8 @@ class System:
     inter: bool = False
     max_bw: float = 0.0
     total_bw: float = 0.0
+    lines: dict[Vertex, int] = field(default_factory=dict, repr=False)
+    """Where a vertex comes from: the line of its element in the file, 0 where it is not known."""
 
     def __iter__(self) -> Iterator[Vertex]:
         for vertices in self.nodes.values():

@@ -80,7 +80,8 @@ def _way_back(
     links = len(remote.links) + (remote.kind == "GPU" and system.minor <= 21)
     raise RejectedError(
         f"Failed to find reverse path from remNode {_NUMBERS[remote.kind]}/{remote.id:x} nlinks {links} "
-        f"to node {_NUMBERS[node.kind]}/{node.id:x}"
+        f"to node {_NUMBERS[node.kind]}/{node.id:x}",
+        system.lines.get(remote, 0),
     )
 
 

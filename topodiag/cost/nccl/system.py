@@ -71,6 +71,7 @@ class _Builder:
         vertex = Vertex(kind, id, len(vertices))
         vertices.append(vertex)
         self.by_id.setdefault((kind, id), vertex)
+        self.system.lines[vertex] = self.line
         return vertex
 
     def connect(self, one: Vertex, other: Vertex, type: int, bw: float) -> None:  # noqa: A002 - as the field of a link
