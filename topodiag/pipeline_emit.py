@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 
-from topodiag.cost.nccl.clean import UnfitError, clean
+from topodiag.cost.nccl.clean import UnfitError, clean, one_host
 from topodiag.cost.nccl.detect import masks_of
 from topodiag.cost.nccl.prediction import Choice, Prediction
 from topodiag.cost.nccl.repair import Repair, repair
@@ -29,9 +29,11 @@ from topodiag.pipeline import resolve
 from topodiag.pipeline_topo import Topology, predict_topology
 
 WORSE = {64 << 10: 0.1, 1 << 30: 0.01}
-"""Sizes in bytes at which the file is compared with the present, and from which share on more time is worse. The large
-one is bound by bandwidth, which NCCL reckons from the topology. The small one is bound by latency, where NCCL's estimate
-is a sum of constants over the steps and channels that it happens to choose."""
+"""Bytes at which the file is compared with the present, and from which share on more time is worse. The large one is
+bound by bandwidth, which NCCL reckons from the topology. The small one is bound by latency, where NCCL's estimate is a
+sum of constants over the steps and channels that it happens to choose."""
+
+_SIZES = {64 << 10: "64 KiB", 1 << 30: "1 GiB"}
 
 MAX_SMALL_FILE = 2_000_000
 """Bytes that are read of a map or a matrix; their readers refuse less."""
@@ -88,6 +90,7 @@ def make_topo_file(
     done: list[str] = list(topology.assumed)
     repairs: tuple[Repair, ...] = ()
     try:
+        present = _present(topology, host)
         cleaned = clean(topology.tree, minor_of(version), host)
         tree = cleaned.tree
         done.extend(cleaned.done)
@@ -100,10 +103,12 @@ def make_topo_file(
             tree, repairs = result.tree, result.repairs
         again = clean(tree, minor_of(version))  # switches that were put in count against the limits, too
         done.extend(again.done)
-        text = to_text(again.tree)
+        text = to_text(again.tree, minor_of(version))
     except (UnfitError, UnwritableError, VirtualError) as error:
         raise InputError(topology.name, f"cannot be made a topology file: {error}") from None
     back = _read_back(text, topology.name, version)
+    if back.tree != again.tree:
+        raise InputError(topology.name, f"makes a file that NCCL {version} reads otherwise than it is meant")
     has_nics = any(element.tag == "net" for element in back.tree.walk())
     counts = (nodes,) if nodes is not None else (1, 2) if has_nics else (1,)
     emitted = replace(topology, tree=back.tree, node=replace(topology.node, nccl_file=back))
@@ -111,13 +116,19 @@ def make_topo_file(
     for count in counts:
         before, after = (
             predict_topology(each, nodes=count, version=version, env=env, sizes=tuple(WORSE))
-            for each in (topology, emitted)
+            for each in (present, emitted)
         )
         if not after.accepted:
             raise InputError(topology.name, f"makes a file that NCCL {version} refuses: {after.why}")
         comparisons.append(Comparison(count, before, after))
     worse = tuple(sentence for each in comparisons for sentence in _worse(each))
     return TopoFile(text, version, tuple(dict.fromkeys(done)), repairs, tuple(comparisons), worse)
+
+
+def _present(topology: Topology, host: str | None) -> Topology:
+    """What the file is compared with: of a dump of several hosts, the one that it is made for."""
+    part = one_host(topology.tree, host).tree
+    return topology if part == topology.tree else replace(topology, tree=part)
 
 
 def _read_back(text: str, name: str, version: str) -> NcclFile:
@@ -139,7 +150,7 @@ def _worse(compared: Comparison) -> Iterator[str]:
     for old in before.choices:
         new = next((c for c in after.choices if (c.collective, c.bytes) == (old.collective, old.bytes)), None)
         if new is not None and new.time_us > old.time_us * (1 + WORSE[old.bytes]):
-            yield f"{old.collective} of {old.bytes} bytes takes {_slower(old, new)} longer{where}"
+            yield f"{old.collective} of {_SIZES[old.bytes]} takes {_slower(old, new)} longer{where}"
 
 
 def _slower(old: Choice, new: Choice) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import click
 
@@ -98,7 +99,9 @@ def nccl_topo(  # noqa: PLR0917 - one parameter per option
     made = make_topo_file(topology, version=version, nodes=nodes, host=host, repaired=repair, complete=steps, env=env)
     page = Page(style_for(sys.stderr))
     refused = bool(made.worse) and not force
-    draw_topo_file(page, made, None if output in {None, "-"} else output, refused=refused)
+    draw_topo_file(
+        page, made, None if output is None or output == "-" else str(Path(output).absolute()), refused=refused
+    )
     print_page(page, sys.stderr)
     if refused:
         reached.code = FOUND

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from topodiag.model.nccl_tree import Element
 
-MAX_TEXT = 254
-"""Characters of a name or value (MAX_STR_LEN, src/graph/xml.h)."""
+MAX_TEXT = 253
+"""Bytes of a name or value: MAX_STR_LEN, 255, less the end of the string and the character that ends the text
+(src/graph/xml.h, xml.cc v2.27; older versions overflow at the same place)."""
+SINGLE_QUOTES = 27
+"""The minor version from which on a value ends at the quote that opened it; before, any value ends at a double one."""
 _NAME_STOPS = frozenset(" \t\r\n=/>\"'<\0")
 
 
@@ -18,32 +21,33 @@ class UnwritableError(ValueError):
     """A tree that no file of NCCL's can hold; the message says which name or value, and why."""
 
 
-def to_text(tree: Element) -> str:
-    """The file of a `<system>`. Raises UnwritableError."""
+def to_text(tree: Element, minor: int = 30) -> str:
+    """The file of a `<system>`, as NCCL 2.`minor` reads it and all later versions do. Raises UnwritableError."""
     lines: list[str] = []
-    _write(tree, 0, lines)
+    _write(tree, 0, lines, minor)
     return "".join(lines)
 
 
-def _write(element: Element, depth: int, lines: list[str]) -> None:
-    words = [_name(element.tag), *(f"{_name(name)}={_quoted(name, value)}" for name, value in element.attributes)]
+def _write(element: Element, depth: int, lines: list[str], minor: int) -> None:
+    values = (f"{_name(name)}={_quoted(name, value, minor)}" for name, value in element.attributes)
+    words = [_name(element.tag), *values]
     head = "  " * depth + "<" + " ".join(words)
     if not element.children:
         lines.append(head + "/>\n")
         return
     lines.append(head + ">\n")
     for child in element.children:
-        _write(child, depth + 1, lines)
+        _write(child, depth + 1, lines, minor)
     lines.append("  " * depth + f"</{element.tag}>\n")
 
 
 def _name(name: str) -> str:
-    if not name or len(name) > MAX_TEXT or not _NAME_STOPS.isdisjoint(name):
+    if not name or len(name.encode("utf-8", "surrogateescape")) > MAX_TEXT or not _NAME_STOPS.isdisjoint(name):
         raise UnwritableError(f"{name[:40]!r} cannot be a name in a topology file")
     return name
 
 
-def _quoted(name: str, value: str) -> str:
+def _quoted(name: str, value: str, minor: int) -> str:
     if len(value.encode("utf-8", "surrogateescape")) > MAX_TEXT:
         raise UnwritableError(f"the value of {name} is longer than the {MAX_TEXT} characters that NCCL takes")
     if "\0" in value:
@@ -51,4 +55,6 @@ def _quoted(name: str, value: str) -> str:
     quote = "'" if '"' in value else '"'
     if quote in value:
         raise UnwritableError(f"the value of {name} holds both kinds of quotes: NCCL knows no escape")
+    if quote == "'" and minor < SINGLE_QUOTES:
+        raise UnwritableError(f"the value of {name} holds a double quote, which ends it before 2.{SINGLE_QUOTES}")
     return f"{quote}{value}{quote}"

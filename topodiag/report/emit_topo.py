@@ -51,8 +51,9 @@ def draw_topo_file(page: Page, made: Emitted, output: str | None, *, refused: bo
             page.text(("✖", "error"), " ", (name, "strong"), "  "), ("not written: it would make things worse", "error")
         )
     else:
-        words = f"NCCL {made.version} loads it" + (f"; use it with NCCL_TOPO_FILE={output}" if output else "")
-        page.add(page.text(("✔", "ok"), " ", (name, "strong"), "  "), words)
+        page.add(page.text(("✔", "ok"), " ", (name, "strong"), "  "), f"NCCL {made.version} loads it")
+        if output:
+            page.add("  ", f"NCCL_TOPO_FILE={output}")
     for sentence in made.done:
         page.add("  ", (sentence, "dim"))
     for each in made.repairs:

@@ -63,19 +63,25 @@ def hosts_of(tree: Element) -> list[str]:
     return list(dict.fromkeys(cpu.get("host_hash") or "" for cpu in tree.having("cpu"))) or [""]
 
 
+def one_host(tree: Element, host: str | None = None) -> Cleaned:
+    """The part of one host; `host` is a host_hash, None takes the first. Raises UnfitError where it is not there."""
+    hosts = hosts_of(tree)
+    if host is not None and host not in hosts:
+        raise UnfitError(f"no host {host} in this file; there are {', '.join(each or '(no hash)' for each in hosts)}")
+    if len(hosts) == 1:
+        return Cleaned(tree)
+    wanted = host if host is not None else hosts[0]
+    part = replace(tree, children=tuple(c for c in tree.children if (c.get("host_hash") or "") == wanted))
+    return Cleaned(part, (f"cut host {wanted or 'without hash'} out of a dump of {len(hosts)} hosts",))
+
+
 def clean(tree: Element, minor: int, host: str | None = None) -> Cleaned:
     """The tree of one node fit for NCCL 2.`minor`. `host` is a host_hash; None takes the first.
 
     Raises UnfitError when it stays beyond the limits of that version, or has no GPU.
     """
-    done: list[str] = []
-    hosts = hosts_of(tree)
-    if len(hosts) > 1:
-        if host is not None and host not in hosts:
-            raise UnfitError(f"no host {host} in this file; there are {', '.join(hosts)}")
-        wanted = host if host is not None else hosts[0]
-        tree = replace(tree, children=tuple(c for c in tree.children if (c.get("host_hash") or "") == wanted))
-        done.append(f"cut host {wanted or 'without hash'} out of a dump of {len(hosts)} hosts")
+    alone = one_host(tree, host)
+    tree, done = alone.tree, list(alone.done)
     made = _bare(tree, minor)
     if not any(element.tag == "gpu" for element in made.walk()):
         raise UnfitError("there is no GPU in it")

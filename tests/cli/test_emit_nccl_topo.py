@@ -1,0 +1,229 @@
+"""`topodiag emit nccl-topo` as users run it."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from topodiag.emit.nccl_xml import to_text
+from topodiag.evidence.nccl_xml import read_file
+from topodiag.model.nccl_tree import Element
+
+GUEST = "fixture:vm-flat-pci"
+HOST = "fixture:dgx-h100-healthy"
+COMPUTE = (0, 3, 4, 5, 6, 9, 10, 11)
+PAIRS = ",".join([*(f"GPU{at}=GPU{at}" for at in range(8)), *(f"mlx5_ib{a}=mlx5_{b}" for a, b in enumerate(COMPUTE))])
+
+
+@pytest.fixture
+def topodiag():
+    """The real program: what it makes is what is tested."""
+
+    def run(*args, **kwargs):
+        argv = [sys.executable, "-m", "topodiag", *args]
+        env = {**os.environ, "LANG": "C.UTF-8", "COLUMNS": "120"}
+        return subprocess.run(
+            argv, env=env, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False, **kwargs
+        )
+
+    return run
+
+
+def element(tag: str, *children: Element, **attributes: object) -> Element:
+    return Element(tag, tuple((name.rstrip("_"), str(value)) for name, value in attributes.items()), children)
+
+
+def gpu(bus: str, dev: int, links: int = 18, **more: object) -> Element:
+    nvlinks = [element("nvlink", target="fffffff:ffff:ff", count=links, tclass="0x068000")] if links else []
+    function = {"class_": "0x030200", "link_speed": "32.0 GT/s PCIe", "link_width": 16}
+    return element("pci", element("gpu", *nvlinks, dev=dev, sm=90, gdr=1, **more), busid=bus, **function)
+
+
+def cpu(*below: Element, **more: object) -> Element:
+    x86 = {"arch": "x86_64", "vendor": "GenuineIntel", "familyid": 6, "modelid": 143}
+    return element("cpu", *below, numaid=0, affinity="ffff", **x86, **more)
+
+
+def written(path: Path, *cpus: Element) -> str:
+    path.write_text(to_text(element("system", *cpus, version=1)))
+    return str(path)
+
+
+def no_nvlink_on_gpu3(path: Path) -> str:
+    return written(path, cpu(*(gpu(f"0000:{at + 1:02x}:00.0", at, 0 if at == 3 else 18) for at in range(8))))
+
+
+def one_line(run) -> str:
+    """The one line of an error, without its hint."""
+    assert run.returncode == 2, run.stderr
+    assert run.stdout == ""
+    assert "Traceback" not in run.stderr
+    lines = [line for line in run.stderr.splitlines() if not line.startswith("  hint: ")]
+    assert len(lines) == 1, run.stderr
+    return lines[0].removeprefix("topodiag: error: ")
+
+
+def test_the_file_goes_to_standard_output_and_the_account_to_standard_error(topodiag) -> None:
+    run = topodiag("emit", "nccl-topo", HOST)
+    assert run.returncode == 0
+    assert run.stdout.startswith('<system version="1">\n')
+    assert read_file(run.stdout.encode(), "out").refusals == ()
+    assert "NCCL 2.28 loads it" in run.stderr
+    assert "1 node, 8 GPUs" in run.stderr
+    assert "2 nodes, 16 GPUs" in run.stderr
+
+
+def test_what_it_writes_it_takes_as_its_input_and_changes_no_more(topodiag, tmp_path) -> None:
+    first = topodiag("emit", "nccl-topo", HOST, "-o", "a.xml", "--nodes", "1", cwd=tmp_path)
+    assert first.returncode == 0
+    assert f"  NCCL_TOPO_FILE={tmp_path / 'a.xml'}\n" in first.stderr, "jobs start elsewhere: the whole path"
+    assert first.stdout == ""
+    again = topodiag("emit", "nccl-topo", str(tmp_path / "a.xml"), "--nodes", "1")
+    assert again.stdout == (tmp_path / "a.xml").read_text()
+    assert "left out" not in again.stderr
+
+
+def test_a_repair_is_told_with_its_gain_and_what_still_wants_attention(topodiag, tmp_path) -> None:
+    sick = no_nvlink_on_gpu3(tmp_path / "sick.xml")
+    run = topodiag("emit", "nccl-topo", sick, "--repair", "--nodes", "1")
+    assert run.returncode == 0
+    assert "GPU3: 0 NVLinks to NVSwitches restored to 18" in run.stderr
+    assert "times as fast)" in run.stderr
+    assert "the hardware still wants attention: NVLinks of GPU3 are down" in run.stderr
+    assert run.stdout.count("<nvlink ") == 8
+    assert topodiag("emit", "nccl-topo", sick).stdout.count("<nvlink ") == 7, "without --repair nothing is mended"
+
+
+def test_a_file_that_would_make_things_worse_is_refused_unless_forced(topodiag, tmp_path) -> None:
+    out = tmp_path / "g5.xml"
+    args = ("emit", "nccl-topo", HOST, "--instance", "g5.48xlarge", "--nodes", "2", "-o", str(out))
+    run = topodiag(*args)
+    assert run.returncode == 1
+    assert "not written: it would make things worse" in run.stderr
+    assert " of 1 GiB takes " in run.stderr
+    assert "--force writes it all the same" in run.stderr
+    assert not out.exists()
+    assert topodiag(*args, "--force").returncode == 0
+    assert out.exists()
+
+
+def clique(path: Path) -> str:
+    """The dump of two hosts of one NVLink domain, four GPUs each."""
+    hosts = [
+        cpu(*(gpu(f"0000:{at + 1:02x}:00.0", at, rank=host * 4 + at) for at in range(4)), host_hash=hex(0xA0 + host))
+        for host in range(2)
+    ]
+    return written(path, *hosts)
+
+
+def test_one_host_is_cut_out_of_a_dump_of_several_and_compared_with_itself(topodiag, tmp_path) -> None:
+    dump = clique(tmp_path / "clique.xml")
+    run = topodiag("emit", "nccl-topo", dump)
+    assert run.returncode == 0
+    assert "cut host 0xa0 out of a dump of 2 hosts" in run.stderr
+    assert "1 node, 4 GPUs" in run.stderr
+    assert (run.stdout.count("<gpu "), "host_hash" in run.stdout, "rank=" in run.stdout) == (4, False, False)
+    other = topodiag("emit", "nccl-topo", dump, "--host", "0xa1")
+    assert other.stdout == run.stdout
+    wrong = topodiag("emit", "nccl-topo", dump, "--host", "0xff")
+    assert "no host 0xff in this file; there are 0xa0, 0xa1" in one_line(wrong)
+
+
+@pytest.mark.parametrize("version", ["2.18", "2.21.5", "2.26", "2.30"])
+def test_the_file_is_made_for_the_version_that_is_asked_for(topodiag, tmp_path, version) -> None:
+    sick = no_nvlink_on_gpu3(tmp_path / "sick.xml")
+    run = topodiag("emit", "nccl-topo", sick, "--repair", "--nccl", version, "--nodes", "1")
+    assert run.returncode == 0, run.stderr
+    assert f"NCCL {version} loads it" in run.stderr
+
+
+def test_a_guest_gets_the_switches_of_its_instance_type(topodiag) -> None:
+    run = topodiag("emit", "nccl-topo", GUEST, "--instance", "Standard_ND96isr_H100_v5", "--nodes", "2")
+    assert run.returncode == 0
+    assert "took the places of ND96isr_H100_v5" in run.stderr
+    assert "put in 8 switches with bus ids that the guest does not have" in run.stderr
+    assert run.stdout.count('busid="ffff:ff:') == 8
+    assert "times as fast)" in run.stderr
+
+
+@pytest.mark.parametrize("as_file", [False, True])
+def test_a_guest_gets_the_switches_of_its_host(topodiag, tmp_path, as_file) -> None:
+    pairs = PAIRS
+    if as_file:
+        (tmp_path / "map.csv").write_text(PAIRS.replace(",", "\n").replace("=", ","))
+        pairs = str(tmp_path / "map.csv")
+    run = topodiag("emit", "nccl-topo", GUEST, "--host-capture", HOST, "--map", pairs, "--nodes", "2")
+    assert run.returncode == 0, run.stderr
+    assert "took the places of 16 devices from the host's capture (as mapped)" in run.stderr
+    assert '<net name="mlx5_ib7"' in run.stdout
+    assert 'busid="0000:' not in run.stdout, "no bus id of the host is left in the guest's file"
+
+
+def test_a_guest_s_dump_does_as_well_as_its_bundle(topodiag, tmp_path) -> None:
+    bundle = topodiag("emit", "nccl-topo", GUEST, "--instance", "ND96isr_H100_v5", "--nodes", "1").stdout
+    (tmp_path / "dump.xml").write_text(topodiag("emit", "nccl-topo", GUEST, "--nodes", "1").stdout)
+    dump = topodiag(
+        "emit", "nccl-topo", str(tmp_path / "dump.xml"), "--instance", "ND96isr_H100_v5", "--nodes", "1"
+    ).stdout
+    assert dump.count("<pci ") == bundle.count("<pci ")
+
+
+def test_a_guest_s_devices_are_grouped_by_what_was_measured(topodiag, tmp_path) -> None:
+    rows = ["GB/s," + ",".join(f"mlx5_ib{nic}" for nic in range(8))]
+    rows += [f"GPU{gpu}," + ",".join("48" if gpu == nic else "20" for nic in range(8)) for gpu in range(8)]
+    (tmp_path / "m.csv").write_text("\n".join(rows))
+    run = topodiag("emit", "nccl-topo", GUEST, "--affinity", str(tmp_path / "m.csv"), "--nodes", "2")
+    assert run.returncode == 0, run.stderr
+    assert "made 8 groups of GPUs and NICs by what was measured" in run.stderr
+
+
+BAD = {
+    "no source": ([], "Missing argument 'SOURCE'."),
+    "no such file": (["nowhere.xml"], "nowhere.xml: no such file"),
+    "two ways": ([GUEST, "--instance", "x", "--affinity", "y"], "--instance and --affinity cannot go together"),
+    "a map alone": ([GUEST, "--map", "a=b"], "--map pairs devices with those of --host-capture."),
+    "unknown type": ([GUEST, "--instance", "ND96isr_H100_v6"], "--instance ND96isr_H100_v6: is no instance type"),
+    "another type": ([GUEST, "--instance", "p4d.24xlarge"], "p4d.24xlarge has 8 GPUs and 4 compute NICs, and this"),
+    "no such capture": ([GUEST, "--host-capture", "nowhere"], "nowhere: no such file"),
+    "no such map": ([GUEST, "--host-capture", HOST, "--map", "nowhere"], "nowhere: cannot be read: No such file"),
+    "half a map": ([GUEST, "--host-capture", HOST, "--map", "GPU0=GPU0"], "GPU1, GPU2, GPU3, GPU4 and 3 more of the"),
+    "no pair": ([GUEST, "--host-capture", HOST, "--map", "GPU0=a=b"], "--map: 'GPU0=a=b' is no pair"),
+    "no marks": ([GUEST, "--host-capture", HOST], "no UUID or GUID says which device of the host is GPU0"),
+    "no such matrix": ([GUEST, "--affinity", "nowhere"], "nowhere: cannot be read: No such file"),
+    "a folder as matrix": ([GUEST, "--affinity", "."], ".: cannot be read: Is a directory"),
+    "a version to come": ([HOST, "--nccl", "2.99"], "Invalid value for '--nccl'"),
+    "no node": ([HOST, "--nodes", "0"], "Invalid value for '--nodes'"),
+    "no GPU": (["fixture:no-gpu"], "fixture:no-gpu: is not enough for NCCL's topology"),
+    "a folder as output": ([HOST, "-o", "."], ".: is a folder, not a file to write to"),
+    "no folder": ([HOST, "-o", "nowhere/topo.xml"], "nowhere/topo.xml: cannot be written: its folder does not exist"),
+}
+
+
+@pytest.mark.parametrize(("args", "message"), BAD.values(), ids=BAD)
+def test_each_bad_input_is_told_in_one_line(topodiag, tmp_path, args, message) -> None:
+    assert message in one_line(topodiag("emit", "nccl-topo", *args, cwd=tmp_path))
+
+
+def test_a_near_name_of_an_instance_type_is_suggested(topodiag) -> None:
+    run = topodiag("emit", "nccl-topo", GUEST, "--instance", "ND96isr_H100_v6")
+    assert "hint: did you mean ND96isr_H100_v5" in run.stderr
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_without_the_right_to_write_is_told_before_the_work(topodiag, tmp_path) -> None:
+    tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    assert "permission denied" in one_line(topodiag("emit", "nccl-topo", HOST, "-o", str(tmp_path / "t.xml")))
+
+
+def test_an_existing_file_is_replaced_only_by_a_whole_one(topodiag, tmp_path) -> None:
+    out = tmp_path / "topo.xml"
+    out.write_text("kept")
+    assert topodiag("emit", "nccl-topo", "fixture:no-gpu", "-o", str(out)).returncode == 2
+    assert out.read_text() == "kept"
+    assert topodiag("emit", "nccl-topo", HOST, "-o", str(out), "--nodes", "1").returncode == 0
+    assert out.read_text().startswith("<system ")
