@@ -61,6 +61,14 @@ def test_gpus_outside_the_communicator_go_but_all_nics_stay() -> None:
     assert "01" not in [each.attributes["busid"][5:7] for each in found(tree, "pci")]
 
 
+def test_a_gpu_without_a_number_of_the_driver_gets_its_place_in_the_file_whatever_its_rank() -> None:
+    tree = joined(two_sockets(), {"0000:20:00.0": 5, "0000:11:00.0": 9})
+    assert [(each.attributes["dev"], each.attributes.get("rank")) for each in found(tree, "gpu")] == [
+        ("1", "9"),
+        ("2", "5"),
+    ]
+
+
 def test_bus_ids_are_found_whatever_their_case() -> None:
     assert buses(joined(host(cpu(0, gpu("c3"))), {"0000:C3:00.0": 0})) == ["c3"]
 

@@ -175,8 +175,10 @@ def _ranks(root: Branch, given: Mapping[str, int] | None, first_rank: int, minor
             if key in seen:
                 continue
             seen.add(key)
+        # the driver numbers the GPUs of a host in the order of their bus ids, as files list them
+        gpu.attributes.setdefault("dev", str(position))
         rank = first_rank + position if wanted is None else wanted.get((busid or "").lower())
-        if rank is not None and gpu.number_or("dev", rank) != -1:
+        if rank is not None and gpu.number("dev") != -1:
             ranks[gpu] = rank
     return ranks
 
@@ -243,7 +245,6 @@ def _trimmed(branch: Branch, ranks: Mapping[Branch, int], minor: int) -> tuple[B
 
 def _filled_gpu(gpu: Branch, rank: int) -> Branch:
     attributes = {**gpu.attributes, "rank": str(rank)}
-    attributes.setdefault("dev", str(rank))
     attributes.setdefault("gdr", "1")
     children = []
     for child in gpu.children:
