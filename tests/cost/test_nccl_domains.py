@@ -100,6 +100,11 @@ def test_all_versions_build_a_plain_machine() -> None:
         assert path_table(system)["GPU/0-10000"]["NET/0-1"][2] == "PXN"
 
 
+def test_gpus_below_what_is_no_switch_are_no_part_of_the_system() -> None:
+    with pytest.raises(RejectedError, match="no GPU of the communicator in the topology"):
+        built(host(cpu(0, pci("30", gpu("10"), class_="0x068000"))))
+
+
 # --- any tree -----------------------------------------------------------------------------------------------
 
 NAMES = ("busid", "class", "link_speed", "link_width", "numaid", "arch", "vendor", "familyid", "modelid", "sm", "dev")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from small_trees import BROADCOM5, built, cpu, gpu, host, nic, pci
+from small_trees import BROADCOM5, built, cpu, element, gpu, host, nic, pci
 
 from topodiag.cost.nccl.flatten import generation
+from topodiag.cost.nccl.graph import RejectedError
 from topodiag.model.nccl_tree import Element
 
 GEN4_SWITCH = {"vendor": "0x1000", "device": "0xc010", "subsystem_vendor": "0x1000", "subsystem_device": "0xa096"}
@@ -67,3 +68,17 @@ def test_2_18_wants_the_same_id_on_both_levels() -> None:
 
 def test_switches_of_other_makers_stay() -> None:
     assert len(switches(two_level({"vendor": "0x15b3"}, {"vendor": "0x15b3"}))) == 3
+
+
+def test_a_link_from_elsewhere_to_a_switch_that_went_is_gone() -> None:
+    lower = pci("02", gpu("10"), element("pcilink", target="0000:04:00.0"), **gen5(1))
+    peer = pci("04", gpu("11"), element("pcilink", target="0000:02:00.0"))
+    system = built(host(cpu(0, pci("01", lower, **gen5(0)), peer)))
+    upper, other = system.nodes["PCI"]
+    assert [link.remote.label for link in other.links] == ["PCI/0-1000", "GPU/0-11000", "CPU/0-0"]
+    assert ("PCI/0-4000", 5000.0) in [(link.remote.label, link.bw) for link in upper.links]
+
+
+def test_two_levels_with_one_bus_id_are_rejected_as_nccl_would_take_out_the_wrong_one() -> None:
+    with pytest.raises(RejectedError, match="two PCI switches PCI/0-1000 below each other"):
+        built(host(cpu(0, pci("01", pci("01", gpu("10"), **gen5(1)), **gen5(0)))))

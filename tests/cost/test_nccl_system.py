@@ -243,3 +243,34 @@ def test_a_system_with_more_vertices_than_the_version_holds_is_rejected() -> Non
     many = host(cpu(0, gpu("10"), arch="arm64"), *(cpu(numa, virtual, arch="arm64") for numa in range(1, 257)))
     with pytest.raises(RejectedError, match="tried to create too many nodes of type 3"):
         built(many, minor=26)
+
+
+def test_a_partition_that_no_gpu_has_is_rejected() -> None:
+    odd = pci("10", element("gpu", sm=100, mlopart=2), class_="0x03")
+    with pytest.raises(RejectedError, match=r"MLOPart index 2 out of range \(max 1\)"):
+        built(host(cpu(0, odd)), minor=30)
+    assert built(host(cpu(0, odd)), minor=29).gpus
+
+
+@pytest.mark.parametrize(
+    ("minor", "words"), [(28, "could not find GPU 11000"), (30, "could not find DEV for GPU 0000:11")]
+)
+def test_nvlinks_of_a_gpu_outside_the_communicator_are_rejected_where_a_nic_keeps_it_in_the_tree(
+    minor: int, words: str
+) -> None:
+    both = nic("11")
+    both = Element("pci", both.attributes, (element("gpu", nvlink("0000:05:00.0", 4), sm=90), *both.children))
+    with pytest.raises(RejectedError, match=f"Add NVLink error : {words}"):
+        built(host(cpu(0, gpu("10", sm=90), both)), minor=minor, ranks=[{"0000:10:00.0": 0}])
+
+
+def test_a_link_between_switches_at_what_is_no_switch_is_rejected() -> None:
+    with pytest.raises(RejectedError, match="Add PCI Link error : could not find PCI SW 10000"):
+        built(host(cpu(0, pci("10", element("gpu", sm=80), element("pcilink", target="0000:02:00.0"), class_="0x03"))))
+
+
+def test_in_2_30_a_gpu_below_a_function_of_the_class_of_a_switch_is_read_as_a_function() -> None:
+    odd = pci("10", element("gpu", sm=80))
+    assert built(host(cpu(0, odd)), minor=28).gpus
+    with pytest.raises(RejectedError, match="Attribute class of node gpu not found"):
+        built(host(cpu(0, odd)), minor=30)
