@@ -51,3 +51,38 @@ def test_a_version_from_rank_0_alone_leaves_it_unknown() -> None:
         return made if number == 0 else replace(made, versions={})
 
     assert VersionsDiffer().judge(jobs.job(process=hook)).status is Status.UNKNOWN
+
+
+def worded(*texts: tuple[str, str]) -> Job:
+    """Lines of the first node and of the second; rank 0 alone prints its version, 2.23.4."""
+
+    def hook(number: int, host: int, made: Process) -> Process:
+        kind, text = texts[host]
+        versions = made.versions if number == 0 else {}
+        return replace(made, versions=versions, messages=(*made.messages, jobs.message(kind, text)))
+
+    return jobs.job(process=hook)
+
+
+OLD = ("net plugin missing", "NET/Plugin : dlerror=.. No plugin found (libnccl-net.so), using internal implementation")
+NEW = ("net plugin missing", "NET/Plugin: Could not find: libnccl-net.so. Using internal network plugin.")
+
+
+def test_words_that_no_one_release_prints_tell_two_versions() -> None:
+    [finding] = VersionsDiffer().judge(worded(NEW, OLD)).findings
+    assert (finding.severity, finding.where.nodes) == (Severity.WARNING, ("n1",))
+    assert "2.20 or earlier on ranks 8-15 (n1)" in finding.message
+    assert "2.23 or later" in finding.message
+
+
+def test_words_of_one_release_or_of_one_process_alone_tell_none() -> None:
+    assert not VersionsDiffer().judge(worded(NEW, NEW)).findings
+    assert not VersionsDiffer().judge(worded(NEW, ("affinity", "Setting affinity for GPU 0 to ffff"))).findings
+    both = jobs.job(messages=[jobs.message(*OLD), jobs.message(*NEW)])  # two libraries in a process
+    assert not VersionsDiffer().judge(both).findings
+
+
+def test_rccl_has_words_of_its_own() -> None:
+    job = worded(NEW, OLD)
+    rccl = tuple(replace(each, versions={"rccl": "2.20.5"}) for each in job.processes)
+    assert not VersionsDiffer().judge(replace(job, processes=rccl)).findings

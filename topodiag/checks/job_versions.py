@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job_text import ask_for, few, hosts_word, rank_word
-from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
-from topodiag.model.job import Job
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Job, Process
+from topodiag.model.provenance import Origin
 
 COMPONENTS = {
     "nccl": ("NCCL", Severity.ERROR),
@@ -21,6 +22,24 @@ COMPONENTS = {
 }
 """What each key of Process.versions is called, and how bad a difference is."""
 
+Release = tuple[int, int]
+_FIRST, _LAST = (2, 0), (2, 99)
+
+WORDINGS: tuple[tuple[str, str, Release, Release], ...] = (
+    ("bootstrap", "Bootstrap : Using", _FIRST, (2, 23)),
+    ("bootstrap", "Bootstrap: Using", (2, 24), _LAST),
+    ("affinity", "Setting affinity for GPU", _FIRST, (2, 27)),
+    ("affinity", "ncclTopoGetCpuAffinity: Affinity for GPU", (2, 28), _LAST),
+    ("net plugin missing", "using internal implementation", _FIRST, (2, 20)),
+    ("net plugin missing", "Using internal network plugin.", (2, 21), (2, 25)),
+    ("net plugin missing", "Using internal net plugin.", (2, 26), (2, 26)),
+    ("net plugin", "Initialized NET plugin", (2, 27), _LAST),
+    ("assigned", "Assigned NET plugin", (2, 27), _LAST),
+)
+"""Words by kind of line, and the first and last release whose source has them (src/bootstrap.cc, src/graph/topo.cc,
+src/net.cc, src/plugin/, tags v2.4.2 to v2.30.7)."""
+
+_RELEASE = re.compile(r"(\d{1,3})\.(\d{1,3})\b")
 _NUMBERED = re.compile(r"(.*?)\s*\(?v?([0-9][0-9.]{0,30})\)?\s*")
 
 
@@ -37,7 +56,8 @@ class VersionsDiffer(JobCheck):
         switch features (cuMem, NVLink SHARP, DMA-BUF) on for some ranks only.
 
     Evidence it reads
-        `NCCL version`, `cudaDriverVersion` and the plug-ins' lines, per process.
+        `NCCL version`, `cudaDriverVersion` and the plug-ins' lines, per process. Lines whose wording changed between
+        releases (`Bootstrap : Using` to 2.23, `Bootstrap: Using` from 2.24 on): most processes print no version.
 
     When it stays silent
         Only one process printed its version, as NCCL does by default on rank 0 before 2.29: unknown where there
@@ -70,6 +90,8 @@ class VersionsDiffer(JobCheck):
             said = max(said, sum(map(len, by_value.values())))
             if len(by_value) > 1 and (worst := _severity(key, list(by_value), severity)) is not None:
                 found.append(self._report(job, word, by_value, worst))
+        if not found or found[0].severity is not Severity.ERROR:  # NCCL is the first component
+            found += self._by_wording(job)
         told = [event for event in job.events if event.kind == "version"]
         if told and not any(finding.severity is Severity.ERROR for finding in found):
             ranks = sorted({event.rank for event in told if event.rank >= 0})
@@ -93,6 +115,34 @@ class VersionsDiffer(JobCheck):
             return self.unknown(job, f"fewer than two processes told a version: {ask_for(job)} on all ranks")
         return self.clean(job, coverage=coverage) if said else self.unknown(job, f"no version: {ask_for(job)}")
 
+    def _by_wording(self, job: Job) -> list[Finding]:
+        """Processes that cannot be of one release."""
+        ranges = {number: found for number, each in enumerate(job.processes) if (found := releases(each)) is not None}
+        newest = max((low for low, _ in ranges.values()), default=_FIRST)
+        oldest = min((high for _, high in ranges.values()), default=_LAST)
+        if newest <= oldest:
+            return []
+        new = [number for number, (low, _) in ranges.items() if low > oldest]
+        old = [number for number, (_, high) in ranges.items() if high < newest]
+        ranks = {rank.process: rank.rank for rank in job.ranks}
+        odd = min((old, new), key=len)  # the first, where they are equally many
+        return [
+            self.finding(
+                Severity.WARNING,
+                f"NCCL differs between ranks by its own words: {_spell(oldest)} or earlier on"
+                f" {_place(job, old, ranks)}, {_spell(newest)} or later on {_place(job, new, ranks)}",
+                observed="lines that no one release prints in both wordings",
+                expected="one NCCL on all ranks",
+                fix=("start the same image on all nodes; `NCCL_DEBUG=VERSION` on each shows which libnccl it loads",),
+                nodes=list(dict.fromkeys(job.processes[number].host for number in odd)),
+                ranks=sorted({ranks[number] for number in odd if number in ranks}),
+                cost=Cost(text="ranks disagree on messages or choices: init fails, or a collective hangs"),
+                evidence=[_wording(job.processes[number]) for number in (old[0], new[0])],
+                coverage=Coverage(len(new) + len(old), len(job.processes), "processes"),
+                confidence=Confidence.MEDIUM,
+            )
+        ]
+
     def _report(self, job: Job, word: str, by_value: dict[str, list[int]], severity: Severity) -> Finding:
         groups = sorted(by_value.items(), key=lambda item: (-len(item[1]), item[0]))
         odd = [number for _, numbers in groups[1:] for number in numbers]
@@ -113,6 +163,19 @@ class VersionsDiffer(JobCheck):
         )  # fmt: skip
 
 
+def releases(process: Process) -> tuple[Release, Release] | None:
+    """The first and last release that a process can be of, by its version and its words; None where they disagree."""
+    low, high = _FIRST, _LAST
+    if process.versions.get("rccl"):
+        return low, high
+    if match := _RELEASE.match(process.versions.get("nccl", "")):
+        low = high = (int(match[1]), int(match[2]))
+    for kind, words, first, last in WORDINGS:
+        if any(words in message.text for message in process.said(kind)):
+            low, high = max(low, first), min(high, last)
+    return (low, high) if low <= high else None
+
+
 def _place(job: Job, numbers: Sequence[int], ranks: dict[int, int]) -> str:
     world = sorted({ranks[number] for number in numbers if number in ranks})
     hosts = hosts_word(list(dict.fromkeys(job.processes[number].host for number in numbers)))
@@ -129,3 +192,14 @@ def _severity(key: str, values: Sequence[str], severity: Severity) -> Severity |
     if any(part is None for part in parts) or len({part[1].lower() for part in parts if part}) > 1:
         return None  # one plug-in here and another there is NET007's
     return severity
+
+
+def _spell(release: Release) -> str:
+    return f"{release[0]}.{release[1]}"
+
+
+def _wording(process: Process) -> Origin | None:
+    """The line that tells most of the release of a process."""
+    told = [(last[1] - first[1], message.origin) for kind, words, first, last in WORDINGS
+            for message in process.said(kind) if words in message.text]  # fmt: skip
+    return min(told, key=lambda each: each[0])[1] if told else process.origin
