@@ -126,3 +126,11 @@ def test_ranks_with_other_channel_counts_are_named() -> None:
 def test_silent_nodes_are_not_compared() -> None:
     made = jobs.job(process=lambda rank, host, process: replace(process, network="", hcas=()))
     assert NodesDiffer().judge(made).status is Status.UNKNOWN
+
+
+def test_a_device_that_one_node_cannot_open_is_told() -> None:
+    told = jobs.event("other", "NET/IB : Unable to open device mlx5_1", "n1")
+    [finding] = NodesDiffer().judge(jobs.job(events=[told])).findings
+    assert (finding.severity, finding.where.nodes, finding.where.nics) == (Severity.WARNING, ("n1",), ("mlx5_1",))
+    everywhere = [told, replace(told, host="n0")]
+    assert NodesDiffer().judge(jobs.job(events=everywhere)).status is Status.CLEAN

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,11 +24,14 @@ from topodiag.checks.job_evidence import (
 )
 from topodiag.checks.job_text import NET, ask_for, hosts_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
-from topodiag.model.job import Job
+from topodiag.model.job import Event, Job
 from topodiag.model.nccl_view import Graph, NcclSystem
 from topodiag.model.provenance import Origin
 
 RING = 4
+
+UNOPENED = re.compile(r"NET/IB ?: Unable to open device ([\w.\-]{1,64})")
+"""ncclIbInitDevices, src/transport/net_ib.cc v2.4 to v2.28 (net_ib/init.cc from v2.29 on)."""
 
 FAR_BELOW = 0.45
 """Part of the bound below which a search has collapsed. A sound search comes to 0.9 and more on NVSwitch machines;
@@ -194,7 +198,7 @@ class NodesDiffer(JobCheck):
 
     What it finds
         Nodes whose network (IB, Socket, plugin), rates of RDMA devices, link layer, GPUDirect state or number of
-        channels is not that of the others.
+        channels is not that of the others, or that cannot open an RDMA device.
 
     Why it matters
         Collectives wait for the slowest member: one node at 100 Gb/s, or on sockets, makes the whole job run at its
@@ -259,6 +263,7 @@ class NodesDiffer(JobCheck):
         if not any("fastest" in finding.message for finding in found):
             found += self._compare(job, "slowest RDMA device", slowest, Severity.WARNING, _rate)
         found += self._channels(job)
+        found += self._unopened(job)
         seen = set(networks) | set(listed)
         if found:
             return self.found(job, found, Coverage(len(seen), len(job.hosts), "nodes"))
@@ -303,6 +308,37 @@ class NodesDiffer(JobCheck):
                 coverage=Coverage(len(odd), len(values), "nodes"),
             )
         ]
+
+    def _unopened(self, job: Job) -> list[Finding]:
+        """RDMA devices that some nodes cannot open: NCCL goes on without them, on those nodes alone."""
+        events: dict[str, list[Event]] = defaultdict(list)
+        for event in job.events:
+            if event.host and (match := UNOPENED.search(event.text)):
+                events[match[1]].append(event)
+        made = []
+        for device, told in events.items():
+            hosts = list(dict.fromkeys(event.host for event in told))
+            if set(hosts) == set(job.hosts):
+                continue  # as it may be meant for a device that no job is to use
+            made.append(
+                self.finding(
+                    Severity.WARNING,
+                    f"{hosts_word(hosts)}: RDMA device {device} cannot be opened there, and NCCL goes without it",
+                    observed=told[0].text.strip()[:160],
+                    expected="the same devices on every node, each of which the job may open",
+                    fix=(
+                        "in the job's container or cgroup: is its /dev/infiniband/uverbs device there, and allowed?",
+                        "leave the device out on all nodes (NCCL_IB_HCA) until it can be opened on all",
+                    ),
+                    nodes=hosts,
+                    ranks=ranks_on(job, hosts),
+                    nics=[device],
+                    cost=Cost(text="other nodes use a NIC that has no peer here: less bandwidth, or a hang"),
+                    evidence=[event.origin for event in told],
+                    coverage=Coverage(len(hosts), len(job.hosts), "nodes"),
+                )
+            )
+        return made
 
     def _channels(self, job: Job) -> list[Finding]:
         world = job.world
