@@ -113,19 +113,22 @@ class _Scan:
         message, end = self.message[records], self.end[records]
         rest = np.ones(len(records), dtype=np.bool_)
         found = scan_forms.candidates(block, message, end)
-        for event, lines, form in (
-            ("", found.operations, scan_forms.OPERATION),
-            ("start", found.starts, scan_forms.START),
-            ("complete", found.completes, scan_forms.COMPLETE),
-            ("member", found.members, scan_forms.MEMBER),
+        for lines, form in (
+            (found.operations, scan_forms.OPERATION),
+            (found.inits, scan_forms.INIT),
+            (found.members, scan_forms.MEMBER),
         ):
             read = scan_forms.read(block, message[lines], end[lines], form, shard.names)
             rest[lines[read.lines]] = False
             chosen = records[lines[read.lines]]
-            if event:
-                shard.add_inits(event, read, self.line[chosen], self.thread[chosen], self._stamps(chosen))
-            else:
-                shard.add_operations(read, self.line[chosen], self.thread[chosen])
+            line, thread = self.line[chosen], self.thread[chosen]
+            if form is scan_forms.OPERATION:
+                shard.add_operations(read, line, thread)
+                continue
+            events = ("member", "member") if form is scan_forms.MEMBER else ("complete", "start")
+            codes = np.array([shard.texts.code(event) for event in events])
+            which = found.starts[read.lines] if form is scan_forms.INIT else np.zeros(len(line), dtype=np.bool_)
+            shard.add_inits(read, codes[which.astype(np.int64)], line, thread, self._stamps(chosen))
         return records[rest]
 
     def _stamps(self, records: Positions) -> npt.NDArray[np.int64]:

@@ -208,6 +208,18 @@ def sorted_order(keys: Words, bits: int) -> Positions:
     return packed.view(np.int64)
 
 
+def firsts(hashes: Words) -> Positions:
+    """The first place of each hash; of hashes that differ in a few bits only, of one of them."""
+    if not len(hashes):
+        return np.zeros(0, dtype=np.int64)
+    room = len(hashes).bit_length()
+    packed = (hashes & ~_U((1 << room) - 1)) | np.arange(len(hashes), dtype=np.uint64)
+    packed.sort()
+    new = (packed[1:] ^ packed[:-1]) >> _U(room) != 0
+    first: Words = packed[np.append(True, new)] & _U((1 << room) - 1)
+    return first.view(np.int64)
+
+
 def group(rows: Words | Sequence[Words]) -> tuple[Positions, Positions]:
     """Equal columns of `rows` together: an order of the columns that keeps equal ones as they came, and its starts."""
     size = len(rows[0]) if len(rows) else 0
@@ -236,8 +248,8 @@ def _differs(rows: Words | Sequence[Words], order: Positions) -> Flags:
 class Dictionary:
     """Codes for short texts, 0, 1, ... in the order in which they were met.
 
-    A hash leads to a slot; the slot's text is then compared with the text in question, so that two texts with one hash
-    are still two. Texts that find their slot taken go through an ordinary dictionary.
+    A hash leads to two slots; their texts are then compared with the text in question, so that two texts with one hash
+    are still two. Texts that find both slots taken go through an ordinary dictionary.
     """
 
     _SLOT_BITS = 16
@@ -258,8 +270,7 @@ class Dictionary:
         codes = self._known(rows, hashes)
         places = np.flatnonzero(codes < 0)
         if len(places):
-            _, first = np.unique(hashes[places], return_index=True)
-            self._settle(rows, hashes, codes, places[first])
+            self._settle(rows, hashes, codes, places[firsts(hashes[places])])
             some = np.ascontiguousarray(rows[:, places])
             codes[places] = self._known(some, hashes[places])
             self._settle(rows, hashes, codes, places[codes[places] < 0])
@@ -270,12 +281,20 @@ class Dictionary:
         return self._known(rows, mix(rows))
 
     def _known(self, rows: Words, hashes: Words) -> npt.NDArray[np.int64]:
-        """Codes of the texts that stand in their slot, -1 of others."""
-        codes = self._slots[(hashes >> _U(64 - self._SLOT_BITS)).view(np.int64)]
+        """Codes of the texts that stand in one of their slots, -1 of others."""
+        codes = self._in_slot(rows, hashes >> _U(64 - self._SLOT_BITS))
+        places = np.flatnonzero(codes < 0)
+        if len(places):
+            second = hashes[places] & _U((1 << self._SLOT_BITS) - 1)
+            codes[places] = self._in_slot([row[places] for row in rows], second)
+        return codes
+
+    def _in_slot(self, rows: Words | Sequence[Words], slots: Words) -> npt.NDArray[np.int64]:
+        codes = self._slots[slots.view(np.int64)]
         wrong = codes < 0
         codes[wrong] = 0
-        for index in range(len(rows)):
-            wrong |= self._rows[index][codes] != rows[index]
+        for known, row in zip(self._rows, rows, strict=False):
+            wrong |= known[codes] != row
         codes[wrong] = -1
         return codes
 
@@ -283,6 +302,7 @@ class Dictionary:
         """Codes of the columns at these places, one by one."""
         texts = np.ascontiguousarray(rows[:, places].T).tobytes()
         slots = (hashes[places] >> _U(64 - self._SLOT_BITS)).tolist()
+        others = (hashes[places] & _U((1 << self._SLOT_BITS) - 1)).tolist()
         size = 8 * len(rows)
         known = self._codes
         for index, place in enumerate(places.tolist()):
@@ -294,6 +314,8 @@ class Dictionary:
                 if code >= self._rows.shape[1]:
                     self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)], axis=1)
                 self._rows[: len(rows), code] = rows[:, place]
-                if self._slots[slots[index]] < 0:
-                    self._slots[slots[index]] = code
+                for slot in (slots[index], others[index]):
+                    if self._slots[slot] < 0:
+                        self._slots[slot] = code
+                        break
             codes[place] = code

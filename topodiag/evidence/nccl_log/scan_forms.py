@@ -14,6 +14,7 @@ import numpy as np
 from topodiag.evidence.nccl_log.scan_bytes import (
     MASKS,
     Block,
+    Flags,
     Positions,
     Words,
     first_of,
@@ -26,7 +27,6 @@ from topodiag.evidence.nccl_log.scan_bytes import (
     word,
 )
 
-_U = np.uint64
 NAME_WORDS = 4
 """Words that hold the name at the beginning of a line, with a zero byte behind it."""
 _MOST_NAME = 31
@@ -103,14 +103,11 @@ OPERATION = Form(
     Token(b"", "decimal", "elements", high=_LONG), *_decimals("dtype", "redop", "root"), _POINTER,
     Token(b"[nranks=", "decimal", "nranks", b"]", low=1), Token(b"", "any"),
 )  # fmt: skip
-_NAMED = (
+INIT = Form(
+    "? comm ? rank ? nranks ? cudaDev ? nvmlDev ? busId ? commId ? - Init ?",
     Token(b"", "name"), _POINTER, *_decimals("rank"), _NRANKS, *_decimals("cuda_dev", "nvml_dev"),
-    Token(b"", "hex", "bus_id", high=_LONG), Token(b"0x", "hex", "comm_id", high=_ALL),
+    Token(b"", "hex", "bus_id", high=_LONG), Token(b"0x", "hex", "comm_id", high=_ALL), Token(b"", "any"),
 )  # fmt: skip
-START, COMPLETE = (
-    Form(f"? comm ? rank ? nranks ? cudaDev ? nvmlDev ? busId ? commId ? - Init {end}", *_NAMED)
-    for end in ("START", "COMPLETE")
-)
 MEMBER = Form(
     "comm ? rank ? nRanks ? nNodes ? localRanks ? localRank ? MNNVL ?",
     _POINTER, *_decimals("rank"), _NRANKS, *_decimals("nodes", "local_ranks", "local_rank"),
@@ -129,11 +126,12 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Lines that may be of a form, by their first bytes: index into the messages asked for."""
+    """Lines that may be of a form, by how they begin and end: index into the messages asked for. `starts` tells Init
+    START from Init COMPLETE among the inits."""
 
     operations: Positions
-    starts: Positions
-    completes: Positions
+    inits: Positions
+    starts: Flags
     members: Positions
 
 
@@ -143,12 +141,15 @@ def candidates(block: Block, message: Positions, end: Positions) -> Candidates:
     colon += first_of(begin[1], ord(":")) * (colon == 8)
     short = end - message <= _MOST
     operations = short & (colon < 16) & is_text(block, message + colon, b": opCoun")
-    inits = np.flatnonzero(short & (begin[0] == word(b"ncclComm")))
-    last = block.words[end[inits] - 8]
+    inits = np.flatnonzero(short & (begin[0] == word(b"ncclComm")) & (end - message > 24))
+    last = end[inits]
+    starts = (block.words[last - 8] == word(b"it START")) & (block.words[last - 13] == word(b" - Init "))
+    completes = (block.words[last - 8] == word(b"COMPLETE")) & (block.words[last - 16] == word(b" - Init "))
+    kept = np.flatnonzero(starts | completes)
     return Candidates(
         operations=np.flatnonzero(operations),
-        starts=inits[last == word(b"it START")],
-        completes=inits[last == word(b"COMPLETE")],
+        inits=inits[kept],
+        starts=starts[kept],
         members=np.flatnonzero(short & ((begin[0] & MASKS[7]) == word(b"comm 0x"))),
     )
 
@@ -199,15 +200,21 @@ def _split(block: Block, start: Positions, end: Positions, tokens: int) -> tuple
 
 def _numbers(block: Block, where: Positions, *, hexadecimal: bool) -> tuple[Positions, Positions]:
     """The number at each position and its digits, of up to 16: more show in what follows."""
-    rows = block.rows(where, 2)
     count, value_of = (leading_hex, hex_numbers) if hexadecimal else (leading_digits, numbers)
-    digits = count(rows.reshape(-1)).reshape(2, -1)
-    high, low = digits[0], digits[1] * (digits[0] == 8)
-    first, second = value_of(rows.reshape(-1), np.concatenate([high, low])).reshape(2, -1)
-    if hexadecimal:
-        value = (first.view(np.uint64) << (_U(4) * low.view(np.uint64))) | second.view(np.uint64)
-        return value.view(np.int64), high + low
-    return first * _POWERS[low] + second, high + low
+    words = block.words[where]
+    digits = count(words)
+    value = value_of(words, digits)
+    more = np.flatnonzero(digits == 8)
+    if len(more):
+        words = block.words[where[more] + 8]
+        low = count(words)
+        if hexadecimal:
+            value[more] <<= 4 * low
+        else:
+            value[more] *= _POWERS[low]
+        value[more] += value_of(words, low)
+        digits[more] += low
+    return value, digits
 
 
 _POWERS: Positions = np.array([10**power for power in range(9)], dtype=np.int64)

@@ -15,29 +15,34 @@ from topodiag.evidence.nccl_log.scan_bytes import (
     Positions,
     Words,
     bytes_behind_last,
+    firsts,
     keep_last,
     mix,
 )
 
 _NEAR, _FAR = 4, 12
-"""Words looked at in front of the anchor: at first, and at most."""
-_AGAIN = 4
+"""Words looked at in front of the anchor, at least and at most."""
+_SAMPLE, _SOME = 64, 2048
+_AGAIN = 2
 """Lines that must share a front for it to be kept."""
 _SPACE, _OPEN, _CLOSE = ord(" "), ord("["), ord("]")
+_UNKNOWN = -2
 _U = np.uint64
 
 
 class Heads:
-    """`thread_of` reads a head that was not met before; it gives -1 for a text that is no plain head."""
+    """Finds threads by whole fronts of lines, a label and a head, where those come again, else by heads.
+
+    `thread_of` reads a head that was not met before; it gives -1 for a text that is no plain head.
+    """
 
     def __init__(self, thread_of: Callable[[bytes], int]) -> None:
         self._thread_of = thread_of
         self._heads = Dictionary(_FAR)
         self._threads: list[int] = []
         self._fronts = Dictionary(_FAR)
-        self._front_threads: Positions = np.full(1, -1, dtype=np.int64)
-        self._front_heads: Positions = np.zeros(1, dtype=np.int64)
-        self._count = _NEAR
+        self._of_fronts: list[tuple[int, int]] = []
+        self._known: Positions = np.array([[_UNKNOWN], [0]], dtype=np.int64)
 
     def find(self, block: Block, begin: Positions, anchor: Positions) -> tuple[Positions, Positions]:
         """Index of the thread of each record, -1 where its line must be read, and the bytes of its head.
@@ -45,46 +50,49 @@ class Heads:
         `begin` are the starts of lines, `anchor` the places of ` NCCL INFO `.
         """
         room = anchor - begin
-        rows = block.rows(anchor - 8 * self._count, self._count)
-        thread, length = self._by_front(rows, room)
-        open_ = np.flatnonzero(thread < 0)
-        if len(open_):
-            rows = np.ascontiguousarray(rows[:, open_])
-            thread[open_], length[open_], far = self._by_head(rows, room[open_])
-            if len(far):
-                far = open_[far]
-                rows = block.rows(anchor[far] - 8 * _FAR, _FAR)
-                thread[far], length[far], _ = self._by_head(rows, room[far])
-            self._learn(block, begin[open_], anchor[open_], thread[open_], length[open_])
-        return thread, length
+        count = min(max(int(room[::_SAMPLE].max(initial=0)) // 8 + 1, _NEAR), _FAR)
+        rows = block.rows(anchor - 8 * count, count)
+        keep_last(rows, np.minimum(room, 8 * count))
+        fronts = rows[::-1]
+        found = self._by_front(fronts, room)
+        open_ = np.flatnonzero(found[0] == _UNKNOWN)
+        while len(open_):
+            # Some of them first: what is learned from those may be all that the others need.
+            some, open_ = open_[:_SOME], open_[_SOME:]
+            if self._learn(np.ascontiguousarray(fronts[:, some]), room[some]):
+                open_ = np.append(some, open_)
+                found[:, open_] = self._by_front(np.ascontiguousarray(fronts[:, open_]), room[open_])
+                open_ = open_[found[0, open_] == _UNKNOWN]
+            else:
+                found[:, some] = self._by_heads(block, np.ascontiguousarray(rows[:, some]), anchor[some], room[some])
+        return found[0], found[1]
 
-    def _by_front(self, rows: Words, room: Positions) -> tuple[Positions, Positions]:
-        """Thread and head of those lines whose front, a label and a head, is known as it is; thread -1 for others."""
-        short = room < 8 * len(rows)
-        words = rows.copy()
-        keep_last(words, np.minimum(room, 8 * len(rows)))
-        codes = self._fronts.known(words[::-1])
-        found = short & (codes >= 0)
-        return np.where(found, self._front_threads[codes], -1), self._front_heads[codes]
+    def _by_front(self, fronts: Words, room: Positions) -> Positions:
+        """Thread and length of the head by the words in front of the anchor, the last one first."""
+        codes = self._fronts.known(fronts)
+        codes[room >= 8 * len(fronts)] = -1
+        return self._known[:, codes]
 
-    def _learn(self, block: Block, begin: Positions, anchor: Positions, thread: Positions, length: Positions) -> None:
+    def _learn(self, fronts: Words, room: Positions) -> bool:
         """Keep fronts that come again: not those with a time in them, of which each is another one."""
-        room = anchor - begin
-        kept = np.flatnonzero((thread >= 0) & (room < 8 * _FAR))
-        if not len(kept):
-            return
-        rows = block.rows(anchor[kept] - 8 * _FAR, _FAR)
-        keep_last(rows, room[kept])
-        rows = np.ascontiguousarray(rows[::-1])
-        _, first = np.unique(mix(rows), return_index=True)
-        if len(first) * _AGAIN > len(kept):
-            return
-        codes = self._fronts.encode(np.ascontiguousarray(rows[:, first]))
-        more = (0, len(self._fronts.texts) + 1 - len(self._front_heads))
-        self._front_threads = np.pad(self._front_threads, more, constant_values=-1)
-        self._front_heads = np.pad(self._front_heads, more)
-        self._front_threads[codes], self._front_heads[codes] = thread[kept[first]], length[kept[first]]
-        self._count = min(max(self._count, int(room[kept].max()) // 8 + 1), _FAR)
+        kept = np.flatnonzero(room < 8 * len(fronts))
+        first = kept[firsts(mix(np.ascontiguousarray(fronts[:, kept])))]
+        if not len(first) or len(first) * _AGAIN > len(room):
+            return False
+        self._fronts.encode(np.ascontiguousarray(fronts[:, first]))
+        new = [_turned(text) for text in self._fronts.texts[len(self._of_fronts) :]]
+        for front in new:
+            head = front[front.rfind(b" ", 0, max(front.rfind(b" ["), 0)) + 1 :]
+            self._of_fronts.append((self._thread_of(head), len(head)))
+        # Behind the last one, where the code -1 leads to, stands what is not known.
+        self._known = np.array([*self._of_fronts, (_UNKNOWN, 0)], dtype=np.int64).T.copy()
+        return bool(new)
+
+    def _by_heads(self, block: Block, rows: Words, anchor: Positions, room: Positions) -> tuple[Positions, Positions]:
+        thread, length, far = self._by_head(rows, room)
+        if len(far):
+            thread[far], length[far], _ = self._by_head(block.rows(anchor[far] - 8 * _FAR, _FAR), room[far])
+        return thread, length
 
     def _by_head(self, rows: Words, room: Positions) -> tuple[Positions, Positions, Positions]:
         """Thread of each head, its length, and which of them begin further in front."""

@@ -25,6 +25,7 @@ _BY_LINE = frozenset({"init", "op", "event"})
 """Tables whose rows hold a label or time of their line, or change the context: never by message."""
 _NAMES = (b"ncclComm", b"comm 0x", b"[Rank ")
 """How messages begin that name a communicator."""
+_LARGE = 1 << 63
 _NUMBERS = {name: number for number, name in enumerate(COLUMNS)}
 _TEXT = _NUMBERS["text"]
 _NOTHING, _UNDECIDED, _UNKNOWN = -1, -2, -3
@@ -101,7 +102,8 @@ class Messages:
     def value(self, name: str, columns: dict[str, Any]) -> int:
         """Code of what a row of this table says."""
         defaults, texts, known = collect.DEFAULTS[name], self._texts, self._values[name]
-        key = tuple(bits(columns.get(each, defaults[each]), texts) for each in COLUMNS[name])
+        cells = [columns.get(each, defaults[each]) for each in COLUMNS[name]]
+        key = tuple([cell if type(cell) is int and cell < _LARGE else bits(cell, texts) for cell in cells])
         return known.setdefault(key, len(known))
 
     def columns(self, name: str, codes: Ints) -> Columns:

@@ -131,13 +131,12 @@ class Shard:
         self._named.append(("op", said))
         self._count(len(line), len(line))
 
-    def add_inits(self, event: str, read: Read, line: Positions, thread: Positions, ts: Ints) -> None:
+    def add_inits(self, read: Read, event: Ints, line: Positions, thread: Positions, ts: Ints) -> None:
         columns = {
             each: np.full(len(line), bits(collect.DEFAULTS["init"][each], self.texts)) for each in COLUMNS["init"]
         }
-        columns |= {"event": np.full(len(line), self.texts.code(event)), "ts": ts}
-        if event != "member":
-            columns["func"] = read.name
+        columns |= {"event": event, "ts": ts}
+        columns["func"] = np.where(read.name < 0, columns["func"], read.name)
         self._named.append(("init", {**columns, **read.columns, "line": line, "thread": thread}))
         self._count(len(line), len(line))
 
