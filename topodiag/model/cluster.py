@@ -1,0 +1,132 @@
+"""A cluster as arrays: nodes with their GPU slots, and the levels of the network above them.
+
+Nothing here is an object per GPU: 100,000 GPUs are a few arrays. A node is an index into `names`; a slot is
+`node * slots + gpu`, where `slots` is the most GPUs that any node has. A level is a partition of the nodes: two nodes of
+one group meet there. Levels go from the innermost (an NVLink domain) to the outermost (the whole fabric), and each one
+is coarser than the one before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One level of the network. `group[node]` is the number of the group that a node belongs to.
+
+    `alpha_us` is the latency of a message that has to go up to this level, `gbs` what one GPU can send through it at once
+    while all GPUs below send (GB/s, one direction, oversubscription taken off). `kind`: `nvlink`, `leaf`, `rack`,
+    `spine`, `group` (dragonfly), `fabric`.
+    """
+
+    kind: str
+    group: Ints
+    alpha_us: float
+    gbs: float
+    names: tuple[str, ...] = ()
+    """Names of the groups by number, () where they have none."""
+    oversubscription: float = 1.0
+    source: str = ""
+    """Where the figures come from, for the reader."""
+
+    @property
+    def groups(self) -> int:
+        return int(self.group.max()) + 1 if self.group.size else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The machines at hand. `usable[node, gpu]` is False for a slot that is taken, broken, or that the node lacks.
+
+    `rails` is the number of rails of the fabric (GPU i of every node on rail i modulo rails), 0 where it has none.
+    `inside_alpha_us` and `inside_gbs` are two GPUs of one node (NVLink or PCIe). `nvlink_domain[node]` numbers the NVLink
+    domain of each node; racks of NVL72 share one number.
+    """
+
+    names: tuple[str, ...]
+    usable: Bools
+    nvlink_domain: Ints
+    levels: tuple[Level, ...]
+    inside_alpha_us: float
+    inside_gbs: float
+    rails: int = 0
+    gpu: str = ""
+    system: str = ""
+    sources: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def nodes(self) -> int:
+        return len(self.names)
+
+    @property
+    def slots(self) -> int:
+        """Slots per node."""
+        return int(self.usable.shape[1]) if self.usable.ndim == 2 else 0
+
+    @property
+    def free(self) -> int:
+        """Usable GPUs in all."""
+        return int(self.usable.sum())
+
+    def free_slots(self) -> Ints:
+        """The usable slots, node by node."""
+        return np.flatnonzero(self.usable.ravel())
+
+    def node_of(self, slots: Ints) -> Ints:
+        return slots // max(self.slots, 1)
+
+    def gpu_of(self, slots: Ints) -> Ints:
+        return slots % max(self.slots, 1)
+
+    def level_between(self, a: Ints, b: Ints) -> Ints:
+        """How far apart two nodes are: 0 the same node, k the k-th level (from 1) at which they meet first, and one more
+        than the last where they never do. Arrays of node indices of any equal shape."""
+        far = np.full(np.broadcast_shapes(a.shape, b.shape), len(self.levels) + 1, np.int64)
+        for number in range(len(self.levels), 0, -1):
+            group = self.levels[number - 1].group
+            far[group[a] == group[b]] = number
+        far[a == b] = 0
+        return far
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Which rank sits on which slot: `slot[rank]`, -1 for a rank without one. Always with the cluster it is of."""
+
+    slot: Ints
+
+    @property
+    def ranks(self) -> int:
+        return int(self.slot.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """The groups of one dimension and what each rank of a group sends in a step.
+
+    `groups` has one row of world ranks per group; all rows are of one length (families of unequal groups are several
+    demands). `collective` is one of the cost model's (`all_reduce`, `all_to_all`, `send_recv`, ...), `bytes` the size of
+    one call as nccl-tests counts it, `calls` how many in a step. `exposed` is the share that is not hidden behind compute.
+    `keep_together` says that the group belongs inside one NVLink domain where it fits.
+    """
+
+    dimension: str
+    groups: Ints
+    collective: str = "all_reduce"
+    bytes: float = 0.0
+    calls: float = 1.0
+    exposed: float = 1.0
+    keep_together: bool = False
+    why: str = ""
+
+    @property
+    def size(self) -> int:
+        return int(self.groups.shape[1]) if self.groups.ndim == 2 else 0
