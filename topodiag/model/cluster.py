@@ -1,9 +1,9 @@
 """A cluster as arrays: nodes with their GPU slots, and the levels of the network above them.
 
 Nothing here is an object per GPU: 100,000 GPUs are a few arrays. A node is an index into `names`; a slot is
-`node * slots + gpu`, where `slots` is the most GPUs that any node has. A level is a partition of the nodes: two nodes of
-one group meet there. Levels go from the innermost (an NVLink domain) to the outermost (the whole fabric), and each one
-is coarser than the one before.
+`node * slots + gpu`, where `slots` is the most GPUs that any node has. A level is a partition of the nodes: two nodes
+of one group meet there. Levels go from the innermost (an NVLink domain) to the outermost (the whole fabric), and each
+one is coarser than the one before.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Bools = npt.NDArray[np.bool_]
 class Level:
     """One level of the network. `group[node]` is the number of the group that a node belongs to.
 
-    `alpha_us` is the latency of a message that has to go up to this level, `gbs` what one GPU can send through it at once
+    `alpha_us` is the latency of a message that has to go up to this level, `gbs` what one GPU can send through it
     while all GPUs below send (GB/s, one direction, oversubscription taken off). `kind`: `nvlink`, `leaf`, `rack`,
     `spine`, `group` (dragonfly), `fabric`.
     """
@@ -46,8 +46,8 @@ class Cluster:
     """The machines at hand. `usable[node, gpu]` is False for a slot that is taken, broken, or that the node lacks.
 
     `rails` is the number of rails of the fabric (GPU i of every node on rail i modulo rails), 0 where it has none.
-    `inside_alpha_us` and `inside_gbs` are two GPUs of one node (NVLink or PCIe). `nvlink_domain[node]` numbers the NVLink
-    domain of each node; racks of NVL72 share one number.
+    `inside_alpha_us` and `inside_gbs` are two GPUs of one node (NVLink or PCIe). `nvlink_domain[node]` numbers the
+    NVLink domain of each node; racks of NVL72 share one number.
     """
 
     names: tuple[str, ...]
@@ -87,8 +87,8 @@ class Cluster:
         return slots % max(self.slots, 1)
 
     def level_between(self, a: Ints, b: Ints) -> Ints:
-        """How far apart two nodes are: 0 the same node, k the k-th level (from 1) at which they meet first, and one more
-        than the last where they never do. Arrays of node indices of any equal shape."""
+        """How far apart two nodes are: 0 the same node, k the k-th level (from 1) at which they meet first, and one
+        more than the last where they never do. Arrays of node indices of any equal shape."""
         far = np.full(np.broadcast_shapes(a.shape, b.shape), len(self.levels) + 1, np.int64)
         for number in range(len(self.levels), 0, -1):
             group = self.levels[number - 1].group
@@ -113,9 +113,9 @@ class Demand:
     """The groups of one dimension and what each rank of a group sends in a step.
 
     `groups` has one row of world ranks per group; all rows are of one length (families of unequal groups are several
-    demands). `collective` is one of the cost model's (`all_reduce`, `all_to_all`, `send_recv`, ...), `bytes` the size of
-    one call as nccl-tests counts it, `calls` how many in a step. `exposed` is the share that is not hidden behind compute.
-    `keep_together` says that the group belongs inside one NVLink domain where it fits.
+    demands). `collective` is one of the cost model's (`all_reduce`, `all_to_all`, `send_recv`, ...), `bytes` the size
+    of one call as nccl-tests counts it, `calls` how many in a step. `exposed` is the share that is not hidden behind
+    compute. `keep_together` says that the group belongs inside one NVLink domain where it fits.
     """
 
     dimension: str
