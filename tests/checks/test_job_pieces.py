@@ -110,8 +110,13 @@ def test_settings_of_unknown_machines_are_information() -> None:
 def test_notes_of_the_topology_alone_are_information() -> None:
     for text in ("Topology detection : could not read /sys/devices/pci0000:03/max_link_speed, ignoring",
                  "Could not find real path of /sys/class/pci_bus/0000:4f/../../0000:4f:00.0"):  # fmt: skip
-        [finding] = found(GuessedTopology(), piece(said("n0", ("topo note", text))))
+        noted = said("n0", ("topo note", text))
+        [finding] = found(GuessedTopology(), piece(noted))
         assert finding.severity is Severity.INFO
+        bare = jobs.system(gpus=1, nics=1)
+        without = replace(bare, devices={name: each for name, each in bare.devices.items() if each.kind != "PCI"})
+        assert found(GuessedTopology(), piece(replace(noted, system=without))) == [finding]
+        assert not found(GuessedTopology(), piece(replace(noted, system=bare)))
 
 
 def test_a_sender_with_gdr_and_a_receiver_without_is_one_node_without_gdr() -> None:

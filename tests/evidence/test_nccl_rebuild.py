@@ -220,3 +220,10 @@ def test_a_print_without_a_communicator_belongs_to_its_process() -> None:
     [process] = job.processes
     assert process.system is not None
     assert process.system.max_gbs == 240.0
+
+
+def test_records_without_a_host_are_a_job_of_which_the_version_is_known() -> None:
+    (job,) = jobs("NCCL INFO cudaDriverVersion 12040\nNCCL version 2.20.3+cuda12.4\n")
+    assert job.nccl_versions == ("2.20.3+cuda12.4",)
+    assert job.processes == ()
+    assert job.hosts == ()

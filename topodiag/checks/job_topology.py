@@ -126,7 +126,7 @@ class GuessedTopology(JobCheck):
         flat = [(each.host, each.system) for each in seen if _is_flat(each.system)]
         if not seen and not notes:
             return self.unknown(job, f"no line says how NCCL saw the machine; {ask_for(job, *NET)}")
-        if not seen:
+        if notes and not flat and not any(each.system.of_kind("PCI") for each in seen):
             return self.found(job, [self._unread(job, notes)])
         if not flat:
             return self.clean(job, "", Coverage(len(seen), len(job.hosts), "nodes"))
@@ -150,7 +150,7 @@ class GuessedTopology(JobCheck):
         return self.found(job, [finding])
 
     def _unread(self, job: Job, notes: Sequence[tuple[int, str, Origin | None]]) -> Finding:
-        """By the notes alone, where no print shows what became of it."""
+        """By the notes, where no print shows a PCI tree that came of it."""
         hosts = list(dict.fromkeys(job.processes[number].host for number, _, _ in notes if number >= 0))
         return self.finding(
             Severity.INFO,

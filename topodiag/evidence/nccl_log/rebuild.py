@@ -76,7 +76,8 @@ class _Builder:
 
     @property
     def jobs_count(self) -> int:
-        return len(self.groups) or (1 if self.processes.host or self.frame["event"].size else 0)
+        said = self.processes.host or self.frame["event"].size or self.frame["text"].size
+        return len(self.groups) or (1 if said else 0)
 
     def _first_place(self, number: int) -> tuple[int, int, int]:
         places = [
