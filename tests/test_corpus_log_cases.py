@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from topodiag.checks.job_nics import nics_of_plugin
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Severity
 from topodiag.model.job import Hca, Job
@@ -100,7 +101,7 @@ FACTS: dict[str, Callable[[Result, Any], bool]] = {
     "nccl": lambda r, v: v in _versions(r),
     "net": lambda r, v: any(v == process.network for job in _jobs(r) for process in job.processes),
     "nics": lambda r, v: (
-        len(_hcas(r)) == v
+        (len(_hcas(r)) or max((count for job in _jobs(r) for count, _ in nics_of_plugin(job).values()), default=0)) == v
         if isinstance(v, int)
         else {nic["name"] for nic in v} <= {hca.name for hca in _hcas(r)}
         and {nic["link"] for nic in v if "link" in nic} <= {hca.link_layer.split("/")[0] for hca in _hcas(r)}

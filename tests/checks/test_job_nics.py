@@ -101,3 +101,21 @@ def test_a_node_that_says_no_device_has_none() -> None:
 
     (finding,) = FewerNicsThanSiblings().judge(jobs.job(process=hook)).findings
     assert "0 RDMA devices" in finding.message
+
+
+def test_nodes_are_compared_by_the_plugins_own_count_where_it_names_no_device() -> None:
+    def efa(counts: tuple[int, int]) -> Callable[[int, int, Process], Process]:
+        text = "NET/OFI Selected provider is efa, fabric is efa (found {} nics)"
+        return lambda _, host, made: replace(
+            made,
+            hcas=(),
+            network="AWS Libfabric",
+            messages=(
+                jobs.message("no hca", "NET/IB : No device found."),
+                jobs.message("ofi", text.format(counts[host])),
+            ),
+        )
+
+    (finding,) = FewerNicsThanSiblings().judge(jobs.job(process=efa((32, 31)))).findings
+    assert "n1: the network plugin finds 31 NICs, where n0 has 32" in finding.message
+    assert FewerNicsThanSiblings().judge(jobs.job(process=efa((32, 32)))).status is Status.CLEAN

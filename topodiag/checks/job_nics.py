@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 
 from topodiag.checks.common import plural, spell
@@ -18,11 +19,13 @@ from topodiag.checks.job_evidence import (
     only_sockets,
     prints,
     ranks_on,
+    said_by,
     settings_of,
 )
 from topodiag.checks.job_text import NET, ask_for, hosts_word, unconnected
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Hca, Job
+from topodiag.model.provenance import Origin
 
 FEW = 4
 """GPUs on one NIC at which a node with NVSwitches is short of NICs: NVIDIA's and the clouds' have one for each GPU or
@@ -30,6 +33,10 @@ for two."""
 
 FAST_NVLINK_GBS = 200.0
 """NVLink of a GPU, A100 and later, that several NICs are built for."""
+
+
+PLUGIN_NICS = re.compile(r"\(found (\d{1,4}) nics\)")
+"""`NET/OFI Selected provider is efa, fabric is efa (found 32 nics)` of aws-ofi-nccl."""
 
 
 class FewerNicsUsed(JobCheck):
@@ -207,6 +214,8 @@ class FewerNicsThanSiblings(JobCheck):
         listed = hcas_by_host(job)
         if len(job.hosts) < 2:
             return self.not_applicable(job, "one node: nothing to compare with")
+        if not any(listed.values()) and len(counts := nics_of_plugin(job)) > 1:
+            return self._by_plugin(job, counts)
         if len(listed) < 2:
             return self.unknown(job, f"fewer than two nodes list their RDMA devices; {ask_for(job, *NET)}")
         coverage = Coverage(len(listed), len(job.hosts), "nodes")
@@ -218,6 +227,35 @@ class FewerNicsThanSiblings(JobCheck):
         if not groups:
             return self.clean(job, "", coverage)
         return self.found(job, [self._report(job, *item, usual, listed) for item in groups.items()], coverage)
+
+    def _by_plugin(self, job: Job, counts: dict[str, tuple[int, Origin | None]]) -> Outcome:
+        """By the plugin's own count, where it lists no devices by name."""
+        coverage = Coverage(len(counts), len(job.hosts), "nodes")
+        usual = most(count for count, _ in counts.values())
+        groups: dict[int, list[str]] = defaultdict(list)
+        for host, (count, _) in counts.items():
+            if count < usual:
+                groups[count].append(host)
+        model = next((host for host, (count, _) in counts.items() if count == usual), "")
+        found = [
+            self.finding(
+                Severity.WARNING,
+                f"{hosts_word(hosts)}: the network plugin finds {plural(count, 'NIC')}, where {model} has {usual}",
+                observed=f"found {count} nics",
+                expected=f"{usual}, as on {plural(sum(n == usual for n, _ in counts.values()), 'other node')}",
+                fix=(
+                    "`fi_info -p efa` and `ls /dev/infiniband` on the node, and again in the container",
+                    "compare the instance's interfaces and the container's device requests with another node's",
+                ),
+                nodes=hosts,
+                ranks=ranks_on(job, hosts),
+                cost=Cost(share=1 - count / usual, text="of the node's network bandwidth; the other nodes wait for it"),
+                evidence=[counts[host][1] for host in (*hosts[:3], model)],
+                coverage=Coverage(len(hosts), len(counts), "nodes"),
+            )
+            for count, hosts in groups.items()
+        ]
+        return self.found(job, found, coverage) if found else self.clean(job, "", coverage)
 
     def _report(self, job: Job, count: int, hosts: list[str], usual: int, listed: dict[str, dict[int, Hca]]) -> Finding:
         model = next(host for host, hcas in listed.items() if len(hcas) == usual)
@@ -245,3 +283,15 @@ class FewerNicsThanSiblings(JobCheck):
             evidence=[hca.origin for hca in (*list(listed[hosts[0]].values())[:3], *lacking[:3])],
             coverage=Coverage(len(hosts), len(listed), "nodes"),
         )
+
+
+def nics_of_plugin(job: Job) -> dict[str, tuple[int, Origin | None]]:
+    """NICs that the plugin counts, by host, with the line; of several processes the one that sees most."""
+    made: dict[str, tuple[int, Origin | None]] = {}
+    for number, text, where in said_by(job, "ofi"):
+        match = PLUGIN_NICS.search(text)
+        if match and number >= 0:
+            host, count = job.processes[number].host, int(match[1])
+            if host not in made or made[host][0] < count:
+                made[host] = (count, where)
+    return made
