@@ -63,6 +63,7 @@ class NodeCheck(Check):
         evidence: Iterable[Origin | Fact[Any] | None] = (),
         coverage: Coverage | None = None,
         confidence: Confidence = Confidence.HIGH,
+        settings: Sequence[tuple[str, str | None]] = (),
     ) -> Finding:
         """A finding on this node. `evidence` takes origins or the facts themselves; empty ones are dropped."""
         return Finding(
@@ -77,6 +78,7 @@ class NodeCheck(Check):
             evidence=_origins(evidence),
             coverage=coverage,
             confidence=confidence,
+            settings=tuple(settings),
         )
 
 
@@ -105,6 +107,7 @@ class JobCheck(Check):
         evidence: Iterable[Origin | Fact[Any] | None] = (),
         coverage: Coverage | None = None,
         confidence: Confidence = Confidence.HIGH,
+        settings: Sequence[tuple[str, str | None]] = (),
     ) -> Finding:
         """A finding of a job, folded over the nodes and world ranks it holds for."""
         return Finding(
@@ -119,6 +122,7 @@ class JobCheck(Check):
             evidence=_origins(evidence),
             coverage=coverage,
             confidence=confidence,
+            settings=tuple(settings),
         )
 
 

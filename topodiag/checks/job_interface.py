@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Iterable
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job_evidence import piece, settings_of, world_ranks
@@ -230,9 +231,16 @@ class WrongInterface(JobCheck):
                     else Cost(text="ranks of other nodes cannot be reached over it: init hangs or fails"),
                     evidence=[_place(process) for _, process in group],
                     coverage=Coverage(len(group), len(job.processes), "processes"),
+                    settings=(("NCCL_SOCKET_IFNAME", _all_but(used)),),
                 )
             )
         return made
+
+
+def _all_but(used: Iterable[str]) -> str:
+    """NCCL's own list of what it passes over, with those of these interfaces that are not for jobs."""
+    own = ("docker", "lo", "virbr")
+    return f"^{','.join([*own, *(name for name in used if NOT_FOR_JOBS.match(name) and not name.startswith(own))])}"
 
 
 def _interfaces(process: Process) -> set[str]:

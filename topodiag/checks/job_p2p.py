@@ -310,6 +310,7 @@ class P2pSwitchedOff(JobCheck):
             cost=_cost(job, hosts),
             evidence=[given.origin, *(conns.origin(at) for at in other[:2])],
             coverage=Coverage(len(off), len(job.processes), "processes"),
+            settings=((given.name, None),),
         )
 
 

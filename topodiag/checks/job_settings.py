@@ -162,6 +162,7 @@ class SettingsDiffer(JobCheck):
             evidence=evidence,
             coverage=Coverage(sum(map(len, groups.values())), len(job.processes), "processes"),
             confidence=Confidence.HIGH if "not set" not in groups else Confidence.MEDIUM if told else Confidence.LOW,
+            settings=((name, None),),
         )  # fmt: skip
 
 
@@ -241,7 +242,8 @@ class SettingsInLog(JobCheck):
     """What the checks of single settings share: unknown without settings, one finding per value."""
 
     def report(self, job: Job, each: InForce, severity: Severity, words: tuple[str, str, str, str],
-               sure: Confidence = Confidence.HIGH) -> Finding:  # fmt: skip
+               sure: Confidence = Confidence.HIGH, *, meant: str | None = None) -> Finding:  # fmt: skip
+        """`meant`: the value that the setting should have, None where it should not be there."""
         message, expected, fix, cost = words
         hosts, ranks = each.where(job)
         return self.finding(
@@ -256,6 +258,7 @@ class SettingsInLog(JobCheck):
             evidence=[each.given.origin],
             coverage=Coverage(len(each.processes), len(job.processes), "processes"),
             confidence=sure,
+            settings=((each.name, meant),),
         )
 
     def answer(self, job: Job, found: Sequence[Finding]) -> Outcome:
@@ -314,7 +317,8 @@ class MisreadSettingInLog(SettingsInLog):
                 fix,
                 "the setting that was meant is not in force",
             )
-            found.append(self.report(job, each, Severity.WARNING, words))
+            value_meant = meant if meant and each.given.how != "invalid" else None
+            found.append(self.report(job, each, Severity.WARNING, words, meant=value_meant))
         return self.answer(job, found)
 
 

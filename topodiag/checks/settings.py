@@ -136,6 +136,7 @@ class CostlySetting(NodeCheck):
             fix=(rule.fix,),
             cost=Cost(text=rule.what),
             evidence=each.origins,
+            settings=((each.name, None),),
         )
 
     def _few_nics(self, node: Node, each: Given, left: tuple[str, ...]) -> Finding:
@@ -153,6 +154,7 @@ class CostlySetting(NodeCheck):
             cost=Cost(rate or None, len(lost) / len(all_nics), f"{len(lost)} NICs carry nothing"),
             evidence=each.origins,
             confidence=Confidence.MEDIUM,
+            settings=((each.name, None),),
         )
 
 
@@ -231,19 +233,25 @@ class UnknownSetting(NodeCheck):
             )  # PyTorch takes the old names too
             severity = Severity.INFO if still else Severity.WARNING
             fix = f"use {old.now}" if old.now else f"remove {name}"
-            return self._report(node, each, severity, (f"{name} is {old.what}", old.now or "no such setting", fix))
+            words = (f"{name} is {old.what}", old.now or "no such setting", fix)
+            return self._report(node, each, severity, words)
         if name in nccl_variables.known():
             return None
         near = nccl_variables.nearest(name)
         if near is not None:
             message = f"{name} is not a variable of NCCL: misspelt {near}?"
-            return self._report(node, each, Severity.WARNING, (message, near, f"write {near}={each.value[:60]}"))
+            words = (message, near, f"write {near}={each.value[:60]}")
+            return self._report(node, each, Severity.WARNING, words, near)
         message = f"{name} is read by no NCCL from 2.4 to 2.30"
         fix = f"remove {name} unless a plug-in reads it"
         return self._report(node, each, Severity.INFO, (message, "a variable of NCCL", fix))
 
-    def _report(self, node: Node, each: Given, severity: Severity, words: tuple[str, str, str]) -> Finding:
+    def _report(
+        self, node: Node, each: Given, severity: Severity, words: tuple[str, str, str], instead: str = ""
+    ) -> Finding:
+        """`instead`: the name that is meant and takes the same value, "" without one."""
         message, expected, fix = words
+        meant = ((instead, each.value),) if instead else ()
         return self.finding(
             node,
             severity,
@@ -253,4 +261,5 @@ class UnknownSetting(NodeCheck):
             fix=(fix,),
             cost=Cost(text="a setting that NCCL does not read is not in force"),
             evidence=each.origins,
+            settings=((each.name, None), *meant),
         )

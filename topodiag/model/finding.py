@@ -83,6 +83,8 @@ class Finding:
     evidence: tuple[Origin, ...] = ()
     coverage: Coverage | None = None
     confidence: Confidence = Confidence.HIGH
+    settings: tuple[tuple[str, str | None], ...] = ()
+    """What the fix means for NCCL's settings: a name with the value to give it, None to take it out."""
 
 
 class Status(Enum):

@@ -1,0 +1,42 @@
+"""`topodiag emit nccl-conf`: an nccl.conf with the settings that follow from findings."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from topodiag.cli.params import PLACE
+
+
+@click.command("nccl-conf")
+@click.argument("sources", metavar="[SOURCE]...", nargs=-1, type=PLACE)
+@click.option(
+    "--logs", metavar="PATH", type=PLACE, multiple=True, help="NCCL logs of a job (files, folders); repeat it."
+)
+@click.option("--output", "-o", metavar="FILE", type=PLACE, help="Write to a file instead of standard output.")
+def nccl_conf(sources: tuple[str, ...], logs: tuple[str, ...], output: str | None) -> None:
+    """Write the nccl.conf that follows from findings: of bundles or fixture:NAME, of a job's logs, or of this node.
+
+    The compute NICs where NCCL would use others too, the interface to meet over, lines corrected that NCCL does not
+    read as meant, and harmful settings taken out, each with its reason. What is in the environment no file takes back:
+    it is told. Where nothing follows nothing is written.
+    """
+    from topodiag.cli.output import opened  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.terminal import style_for  # noqa: PLC0415
+    from topodiag.pipeline_conf import make_conf_file  # noqa: PLC0415
+    from topodiag.report.emit_conf import draw_conf  # noqa: PLC0415
+    from topodiag.report.page import print_page  # noqa: PLC0415
+    from topodiag.report.text import Page  # noqa: PLC0415
+    from topodiag.writing import check_writable  # noqa: PLC0415
+
+    if output not in {None, "-"}:
+        check_writable(str(output))
+    made = make_conf_file(sources, logs)
+    page = Page(style_for(sys.stderr))
+    draw_conf(page, made.advice, None if output == "-" else output)
+    print_page(page, sys.stderr)
+    if made.text:
+        with opened(output) as stream:
+            stream.write(made.text)
+            stream.flush()

@@ -1,0 +1,63 @@
+"""The wiring of `topodiag emit nccl-conf`: from nodes or logs over their findings to the file, which is read back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from topodiag.checks.conf_advice import ConfAdvice, advise
+from topodiag.checks.conf_file import misread
+from topodiag.emit.nccl_conf import UnwritableError, to_text
+from topodiag.model.errors import InputError
+from topodiag.model.result import Result
+from topodiag.pipeline import diagnose, diagnose_logs, live
+
+
+@dataclass(frozen=True, slots=True)
+class ConfFile:
+    """An nccl.conf ready to be written, and what was decided for it. `text` is "" where nothing follows."""
+
+    text: str
+    advice: ConfAdvice
+
+
+def make_conf_file(sources: Sequence[str] = (), logs: Sequence[str] = ()) -> ConfFile:
+    """The nccl.conf that follows from bundles (`fixture:NAME`, folders, files) and from the logs of a job; from this
+    machine without either. Raises InputError."""
+    results: list[Result] = []
+    if sources:
+        results.append(diagnose(list(sources)))
+    if logs:
+        results.append(diagnose_logs(list(logs)))
+    if not results:
+        results.append(live())
+    nodes = [node for result in results for node in result.nodes]
+    jobs = [job.name for result in results for job in result.jobs]
+    name = next(iter((*sources, *logs)), "this machine")
+    if not nodes and not jobs:
+        raise InputError(name, "holds no node and no job")
+    findings = [finding for result in results for finding in result.findings]
+    hosts = [node.host for node in nodes] or jobs
+    subject = ", ".join(hosts[:3]) + (f" and {len(hosts) - 3} more" if len(hosts) > 3 else "")
+    advice = advise(nodes, findings, subject)
+    if not advice.follows:
+        return ConfFile("", advice)
+    try:
+        text = to_text(advice.entries, advice.elsewhere, subject)
+    except UnwritableError as error:
+        raise InputError(name, f"cannot be made an nccl.conf: {error}") from None
+    _read_back(text, advice, name)
+    return ConfFile(text, advice)
+
+
+def _read_back(text: str, advice: ConfAdvice, name: str) -> None:
+    """What NCCL would read has to be what was decided: each setting once, to the letter."""
+    read: dict[str, str] = {}
+    for line in text.splitlines():
+        if line and not line.startswith("#"):
+            key, _, value = line.partition("=")
+            if misread(line) is not None or key in read:
+                raise InputError(name, f"makes an nccl.conf that NCCL reads otherwise than meant: {line[:80]}")
+            read[key] = value
+    if read != {entry.name: entry.value for entry in advice.entries if entry.value is not None}:
+        raise InputError(name, "makes an nccl.conf that NCCL reads otherwise than meant")

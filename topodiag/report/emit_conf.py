@@ -1,0 +1,56 @@
+"""What is said beside an emitted nccl.conf: what is set, corrected and taken out, why, and what no file can do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from topodiag.report.text import Page
+
+
+class Entry(Protocol):
+    """The advice's ConfEntry."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def value(self) -> str | None: ...
+    @property
+    def why(self) -> Sequence[str]: ...
+    @property
+    def was(self) -> str: ...
+    @property
+    def kept(self) -> bool: ...
+
+
+class Advice(Protocol):
+    """The check layer's ConfAdvice."""
+
+    @property
+    def subject(self) -> str: ...
+    @property
+    def entries(self) -> Sequence[Entry]: ...
+    @property
+    def elsewhere(self) -> Sequence[str]: ...
+    @property
+    def follows(self) -> bool: ...
+
+
+def draw_conf(page: Page, advice: Advice, output: str | None) -> None:
+    """The account of one file, for standard error."""
+    if not advice.follows:
+        page.add(page.text(("✔", "ok"), " ", (advice.subject, "strong"), "  "), "nothing follows for nccl.conf")
+    else:
+        kept = sum(entry.kept for entry in advice.entries)
+        gone = sum(entry.value is None for entry in advice.entries)
+        counts = (len(advice.entries) - kept - gone, "set"), (gone, "taken out"), (kept, "kept")
+        words = ", ".join(f"{count} {what}" for count, what in counts if count)
+        page.add(page.text(("✔", "ok"), " ", (output or "nccl.conf", "strong"), "  "), words)
+    for entry in advice.entries:
+        if not entry.kept:
+            said = f"{entry.name}={entry.value}" if entry.value is not None else f"no {entry.was or entry.name}"
+            page.add("  ", (said, "strong"))
+            for sentence in entry.why:
+                page.add("    ", (sentence, "dim"))
+    for sentence in advice.elsewhere:
+        page.add("  ", ("not by a file  ", "doubtful"), sentence)
