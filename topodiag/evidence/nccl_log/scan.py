@@ -19,7 +19,7 @@ from topodiag.evidence.nccl_log.scan_bytes import MASKS, PAD, Block, Flags, Posi
 from topodiag.evidence.nccl_log.scan_heads import Heads
 from topodiag.evidence.nccl_log.scan_shard import Shard
 
-BLOCK = 2 << 20
+BLOCK = 4 << 20
 """Bytes looked at together: small enough for a core's caches, large enough that numpy's calls cost nothing."""
 
 _NCCL, _INFO = word(b" NCCL IN"), word(b"FO \0\0\0\0\0")
@@ -86,13 +86,14 @@ class _Scan:
         fine = thread >= 0
         if (label >= _OLD_RECORD).any():
             fine &= ~self._with_old_record(line)
-        self.odd[line[~fine]] = True
-        kept = np.flatnonzero(fine)
-        self.line, self.thread, self.label = line[kept], thread[kept], label[kept]
-        self.message, self.end = anchor[kept] + _ANCHOR_BYTES, self.ends[self.line]
+        if not fine.all():
+            self.odd[line[~fine]] = True
+            line, anchor, thread, label = (each[fine] for each in (line, anchor, thread, label))
+        self.line, self.thread, self.label = line, thread, label
+        self.message, self.end = anchor + _ANCHOR_BYTES, self.ends[line]
 
         channels = scan_conn.find(block, self.message, self.end)
-        rest = np.ones(len(kept), dtype=np.bool_)
+        rest = np.ones(len(line), dtype=np.bool_)
         rest[channels.lines] = False
         others = self._named(np.flatnonzero(rest))
         codes = self._codes(others)

@@ -74,9 +74,10 @@ def find(block: Block, message: Positions, end: Positions) -> Lines:
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Equal lines by their first one: `first` line, all channels, how many, and the `group` of each line."""
+    """Equal lines by their first one (`first`): whether it connects, all channels, how many. `group`: of each line."""
 
     first: Positions
+    connects: Flags
     channels: Positions
     count: Positions
     group: Positions
@@ -86,7 +87,7 @@ def grouped(rows: Words, identity: Words, channels: Positions) -> Groups:
     """Lines with equal bytes and identity together; identities are below 2**63."""
     order, starts = group([(identity << _U(1)) | rows[0], *rows[1:]])
     if not len(order):
-        return Groups(order, order, order, order)
+        return Groups(order, order > 0, order, order, order)
     count = np.diff(np.append(starts, len(order)))
     first = order[starts]
     turn = sorted_order(first.view(np.uint64), len(order).bit_length())
@@ -95,7 +96,8 @@ def grouped(rows: Words, identity: Words, channels: Positions) -> Groups:
     of = np.empty_like(order)
     of[order] = np.repeat(number, count)
     united = np.bitwise_or.reduceat(channels[order], starts)
-    return Groups(first[turn], united[turn], count[turn], of)
+    first = first[turn]
+    return Groups(first, rows[0][first] != 0, united[turn], count[turn], of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +119,8 @@ class Connections:
 
 
 def read(block: Block, message: Positions, end: Positions) -> Connections:
-    """The connections among these messages; the channel has two digits."""
-    lines = np.flatnonzero(block.words[message] == _CHANNEL)
-    here, stop = message[lines] + 10, end[lines]
+    """The connections among these messages, which begin so and whose channel has two digits."""
+    here, stop = message + 10, end
     text = block.rows(here, 2)
     slash = (text[0] & _U(0xFF)) == ord("/")
     conn = ((text[0] >> _U(8)) & _U(0xFF)).view(np.int64) - ord("0")
@@ -134,20 +135,15 @@ def read(block: Block, message: Positions, end: Positions) -> Connections:
     peer, here, peer_dev, fine = _end(block, here + 4)
     length = stop - here
     good &= fine & (length > 5)
-    kept = np.flatnonzero(good)
-    net_dev, proxy, tail, fine = _tails(block, here[kept], stop[kept])
-    kept = kept[fine]
-    return Connections(
-        lines=lines[kept],
-        conn=conn[kept],
-        rank=rank[kept],
-        peer=peer[kept],
-        dev=dev[kept],
-        peer_dev=peer_dev[kept],
-        net_dev=net_dev[fine],
-        proxy=proxy[fine],
-        tail=np.ascontiguousarray(tail[:, fine]),
-    )
+    if not good.all():
+        here, stop = np.where(good, here, message), np.where(good, stop, message)  # no place that leads nowhere
+    net_dev, proxy, tail, fine = _tails(block, here, stop)
+    lines = np.flatnonzero(good & fine)
+    if len(lines) < len(good):
+        conn, rank, peer, net_dev, proxy = (each[lines] for each in (conn, rank, peer, net_dev, proxy))
+        dev, peer_dev = dev[lines], peer_dev[lines]
+        tail = np.ascontiguousarray(tail[:, lines])
+    return Connections(lines, conn, rank, peer, dev, peer_dev, net_dev, proxy, tail)
 
 
 def _end(block: Block, where: Positions) -> tuple[Positions, Positions, Words, Flags]:
@@ -208,10 +204,9 @@ class Rings:
 
 
 def read_rings(block: Block, message: Positions, end: Positions) -> Rings:
-    """The rings among these messages; the channel has two digits."""
-    lines = np.flatnonzero(is_text(block, message, b"Ring "))
-    here, stop = message[lines] + 7, end[lines]
-    good = np.ones(len(lines), dtype=np.bool_)
+    """The rings among these messages, which begin so and whose channel has two digits."""
+    here, stop = message + 7, end
+    good = np.ones(len(message), dtype=np.bool_)
     ranks = []
     for before in (b" : ", b" -> ", b" -> "):
         good &= is_text(block, here, before)
@@ -221,4 +216,4 @@ def read_rings(block: Block, message: Positions, end: Positions) -> Rings:
         here = here + digits
         ranks.append(rank)
     kept = np.flatnonzero(good & (here == stop))
-    return Rings(lines[kept], (ranks[0][kept], ranks[1][kept], ranks[2][kept]))
+    return Rings(kept, (ranks[0][kept], ranks[1][kept], ranks[2][kept]))

@@ -70,8 +70,9 @@ class Heads:
     def _by_front(self, fronts: Words, room: Positions) -> Positions:
         """Thread and length of the head by the words in front of the anchor, the last one first."""
         codes = self._fronts.known(fronts)
-        codes[room >= 8 * len(fronts)] = -1
-        return self._known[:, codes]
+        if (room >= 8 * len(fronts)).any():
+            codes[room >= 8 * len(fronts)] = -1
+        return np.stack([known[codes] for known in self._known])
 
     def _learn(self, fronts: Words, room: Positions) -> bool:
         """Keep fronts that come again: not those with a time in them, of which each is another one."""

@@ -75,6 +75,7 @@ class Shard:
         self._name_codes: list[int] = []
         self._tails = Dictionary(scan_conn.TAIL_WORDS)
         self._tail_values: list[tuple[int, ...] | None] = []
+        self._tail_columns: Ints = np.full((len(_TAIL), 1), -1, dtype=np.int64)
         self._devices = Dictionary(1)
         self._processes: dict[tuple[str, int], int] = {}
         self._process: list[int] = []
@@ -198,23 +199,28 @@ class Shard:
             "thread": thread[first], "ctx": ctx[first], "offset": self._offsets[line[first]],
             "line": line[first] + (self._lines + 1), "count": groups.count, "channels": groups.channels,
         }  # fmt: skip
-        read = scan_conn.read(block, found.message[first], found.end[first])
+        connects = np.flatnonzero(groups.connects)
+        at = first[connects]
+        read = scan_conn.read(block, found.message[at], found.end[at])
         tail = self._tail_codes(read.tail)
         kept = np.flatnonzero(tail >= 0)
-        chosen, tail = read.lines[kept], tail[kept]
-        values = np.array([each or (0, 0) for each in self._tail_values] or [(0, 0)], dtype=np.int64)
+        tail = tail[kept]
+        chosen = connects[read.lines[kept]]
         said = {
             "rank": read.rank[kept], "peer": read.peer[kept], "conn": read.conn[kept],
             "dev": self._device(read.dev[kept]), "peer_dev": self._device(read.peer_dev[kept]),
             "net_dev": read.net_dev[kept], "proxy": read.proxy[kept],
-            "direction": values[tail, 0], "via": values[tail, 1],
+            "direction": self._tail_columns[0][tail], "via": self._tail_columns[1][tail],
         }  # fmt: skip
         self._channels["conn"].append({**{name: each[chosen] for name, each in own.items()}, **said})
-        rings = scan_conn.read_rings(block, found.message[first], found.end[first])
+        others = np.flatnonzero(~groups.connects)
+        at = first[others]
+        rings = scan_conn.read_rings(block, found.message[at], found.end[at])
+        turns = others[rings.lines]
         ranks = dict(zip(("prev", "rank", "next"), rings.ranks, strict=True))
-        self._channels["ring"].append({**{name: each[rings.lines] for name, each in own.items()}, **ranks})
+        self._channels["ring"].append({**{name: each[turns] for name, each in own.items()}, **ranks})
         left = np.ones(len(first), dtype=np.bool_)
-        left[chosen] = left[rings.lines] = False
+        left[chosen] = left[turns] = False
         taken = int(groups.count[~left].sum())
         self._count(taken, taken)
         return np.flatnonzero(left[groups.group])
@@ -222,9 +228,11 @@ class Shard:
     def _tail_codes(self, tails: Words) -> Ints:
         """Code of what follows the second bracket of a connection, -1 for what is none."""
         codes = self._tails.encode(tails)
-        self._tail_values += [self._tail(text) for text in self._tails.texts[len(self._tail_values) :]]
-        wrong = np.array([each is None for each in self._tail_values] or [True])
-        codes[wrong[codes]] = -1
+        new = self._tails.texts[len(self._tail_values) :]
+        if new:
+            self._tail_values += [self._tail(text) for text in new]
+            self._tail_columns = np.array([each or (-1, 0) for each in self._tail_values], dtype=np.int64).T.copy()
+        codes[self._tail_columns[0][codes] < 0] = -1
         return codes
 
     def _tail(self, text: bytes) -> tuple[int, ...] | None:
