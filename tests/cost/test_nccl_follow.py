@@ -33,8 +33,9 @@ def test_a_link_has_room_in_thousandths_exactly_if_it_has_in_single_precision(sp
         assert single((amount - 1) / 1000) < needed
 
 
-@given(st.integers(0, 6_000_000), st.sampled_from(SPEEDS), st.booleans())
+@given(st.integers(0, 2_000_000), st.sampled_from(SPEEDS), st.booleans())
 def test_taking_in_thousandths_is_taking_in_single_precision(free: int, speed: float, over_cpu: bool) -> None:
+    """Up to 2000 GB/s: wider are only links inside a GPU and from a CPU to its own NIC, which never run out."""
     exact = single(single(single(speed) * 6) / 5) if over_cpu else speed
     amount = amounts(speed)[1 if over_cpu else 0]
 

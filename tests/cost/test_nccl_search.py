@@ -316,3 +316,13 @@ def test_channels_of_a_search_rise_with_the_nics() -> None:
     counts = [found(switched(4, nics=nics), nodes=2)[RING_ID].channels for nics in (1, 2, 4)]
 
     assert all(fewer < more for fewer, more in pairwise(counts))
+
+
+def test_a_policy_of_one_nic_per_gpu_keeps_rings_from_going_elsewhere() -> None:
+    """NCCL_NETDEVS_POLICY=MAX:1 (2.28 on): a GPU leaves by its own NIC or not at all."""
+    limited = found(switched(4, nics=4), nodes=2, NCCL_NETDEVS_POLICY="MAX:1", NCCL_PXN_DISABLE="1")[RING_ID]
+
+    own = {"g0": "n0", "g1": "n1", "g2": "n2", "g3": "n3"}
+    for order in orders(limited):
+        *_, last, net = order.split()
+        assert own[last] == net

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topodiag.cost.nccl.follow import Roads
-from topodiag.cost.nccl.graph import BALANCED_TREE, RING, SPLIT_TREE, TREE, RejectedError, SearchGraph, System
+from topodiag.cost.nccl.graph import BALANCED_TREE, RING, SPLIT_TREE, TREE, SearchGraph, System
 from topodiag.cost.nccl.nearest import local_nets, nearest
 from topodiag.cost.nccl.versions import max_channels, path_types
 
 ANY = -1
 _KEPT = 20_000
 """Orders of GPUs that are remembered."""
+_DIGITS = 8
 
 
 class Guide:
@@ -34,26 +35,21 @@ class Guide:
             [other.index for other in system.nets if other.asic == net.asic and other.port == net.port]
             for net in system.nets
         ]
-        self.near_gpus = [nearest(system, net, "GPU")[0] for net in system.nets]
-        self.lost = [nearest(system, net, "GPU")[1] == path_types(system.minor).dis for net in system.nets]
+        near = [nearest(system, net, "GPU") for net in system.nets]
+        self.near_gpus = [gpus for gpus, _ in near]
+        self.lost = [kind == path_types(system.minor).dis for _, kind in near]
         """Whether no GPU reaches a NET: then NCCL forgets to give its bandwidth back (2.27 on)."""
         self.neighbours = len(system.nvs) > 0 and self.minor >= 19
-        self._nets: dict[tuple[int, int], list[int] | None] = {}
+        self._nets: dict[tuple[int, int], list[int]] = {}
         self._next: dict[tuple[int, int, int, int, int], list[int]] = {}
         self._free: dict[int, list[int]] = {}
         self._plain = [self._by_path(gpu) for gpu in range(len(system.gpus))]
 
     def nets(self, limit: int, gpu: int = ANY) -> list[int]:
         """NETs to try for all GPUs or one, up to a path type: the preferred ones first. Raises RejectedError."""
-        key = limit, gpu
-        if key not in self._nets:
-            try:
-                self._nets[key] = self._select(limit, gpu)
-            except RejectedError:
-                self._nets[key] = None
-        chosen = self._nets[key]
+        chosen = self._nets.get((limit, gpu))
         if chosen is None:
-            chosen = self._select(limit, gpu)
+            chosen = self._nets[limit, gpu] = self._select(limit, gpu)
         return chosen
 
     def _select(self, limit: int, gpu: int) -> list[int]:
@@ -76,10 +72,11 @@ class Guide:
 
     def _most(self, gpus: int) -> int:
         """NCCL_NETDEVS_POLICY=MAX:n (2.28 on) allows n NETs per GPU and no others."""
-        digits = self.policy.strip().upper().removeprefix("MAX:")[:8]
-        if self.minor < 28 or digits == self.policy.strip().upper()[:8] or not digits.isdecimal() or int(digits) < 1:
-            return len(self.ids)
-        return int(digits) * gpus
+        policy = self.policy.strip().upper()
+        digits = policy.removeprefix("MAX:")[:_DIGITS]
+        if self.minor >= 28 and policy.startswith("MAX:") and digits.isdecimal() and int(digits) > 0:
+            return int(digits) * gpus
+        return len(self.ids)
 
     def _preferred(self, gpus: Sequence[int]) -> list[int]:
         """The NETs that each GPU would use for its first channels; on MNNVL one of every GPU at a time."""

@@ -35,7 +35,7 @@ from topodiag.cost.nccl.versions import max_channels, path_types
 _X86, _AMD = 1, 2
 _NVLS_ARITY, _DIRECT_ARITY = 32, 8
 """Most heads of an NVLS and of a CollNet direct graph (src/include/device.h)."""
-_FRAMES_PER_CHANNEL = 4
+_FRAMES_PER_CHANNEL = 8
 _SPARE_FRAMES = 2000
 
 
