@@ -74,6 +74,15 @@ def test_paths_that_are_no_files_are_refused_without_waiting(tmp_path):
     assert "folder/notes.txt: holds no NCCL record" in refusal("folder", cwd=tmp_path)
 
 
+def test_several_wrong_files_are_named_for_what_the_first_is(tmp_path):
+    for name in ("a.json", "b.json"):
+        (tmp_path / name).write_text('{"paths": {}}\n')
+    assert "a.json and 1 more: hold no NCCL record: the first looks like JSON" in refusal(
+        "a.json", "b.json", cwd=tmp_path
+    )
+    assert "a.json and 1 more: hold no NCCL record" in refusal(".", cwd=tmp_path)
+
+
 def test_a_bundle_is_named_whole_and_nothing_in_it_is_read(tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()

@@ -18,6 +18,7 @@ from topodiag.evidence.nccl_log.sources import (
     Plan,
     Source,
     complaint,
+    complaint_of_several,
     make_plan,
     make_tasks,
 )
@@ -255,11 +256,7 @@ def _judge(plan: Plan, source: _Stdin | None, measures: dict[int, Measure]) -> I
         if first is not None and not more:
             raise first
         if first is not None:
-            raise InputError(
-                f"{first.path} and {more} more",
-                "hold no NCCL record",
-                hint="run the job with NCCL_DEBUG=INFO and give its output",
-            )
+            raise complaint_of_several(first, more)
         raise InputError(", ".join(plan.saved[:3]), "holds no NCCL record", hint="save it again from the logs")
     yield from (str(error) for error in wrong)
     others = [each.path for each in barren if not each.named]

@@ -266,3 +266,13 @@ def complaint(path: str, coding: tuple[str, ...] = (), head: bytes | None = None
     if what:
         return InputError(path, f"holds no NCCL record: it looks like {what}", hint="give the log of the job")
     return InputError(path, "holds no NCCL record", hint="run the job with NCCL_DEBUG=INFO and give its output")
+
+
+def complaint_of_several(first: InputError, more: int) -> InputError:
+    """The same of several files, by the first of them."""
+    what = first.message.partition("it looks like ")[2]
+    return InputError(
+        f"{first.path} and {more} more",
+        "hold no NCCL record" + (f": the first looks like {what}" if what else ""),
+        hint=first.hint if what else "run the job with NCCL_DEBUG=INFO and give its output",
+    )
