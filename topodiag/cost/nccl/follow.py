@@ -1,10 +1,12 @@
 """Room on links as one integer: every path that a search may take, compiled to one subtraction and one test.
 
 NCCL's search walks a path link by link, takes bandwidth off each and puts it back. Here every link has a field in one
-long integer, holding its free bandwidth in thousandths of GB/s (NCCL rounds to these after each step, SUB_ROUND in
-src/graph/search.cc; below 2000 GB/s that is the same in single precision) below a guard bit that is set. What a path takes is such an integer too, so following it is one
-subtraction: it had room everywhere exactly if all guard bits are still set. Nothing needs to be undone, and equal
-integers are equal states.
+long integer, holding its free bandwidth in thousandths of GB/s below a guard bit that is set. What a path takes is such
+an integer too, so following it is one subtraction: it had room everywhere exactly if all guard bits are still set.
+Nothing needs to be undone, and equal integers are equal states.
+
+NCCL rounds to thousandths after each step (SUB_ROUND in src/graph/search.cc); below 2000 GB/s its single precision and
+whole thousandths give the same.
 """
 
 from __future__ import annotations
