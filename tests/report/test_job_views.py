@@ -14,6 +14,7 @@ import pytest
 
 from topodiag.cli.logs import TABLES as NAMED
 from topodiag.cli.logs import VIEWS as SHOWN
+from topodiag.model.finding import Finding, Severity, Where
 from topodiag.model.job import Event
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Result
@@ -205,3 +206,25 @@ def test_words_for_ranks_times_and_drivers():
     assert spell_ranks([0, 8, 16]) == "0-16:8"
     assert clock(None) == clock(1e300) == clock(float("nan")) == ""
     assert (spell_driver("12040"), spell_driver("x")) == ("12.4", "x")
+
+
+def test_findings_of_several_jobs_name_theirs_in_every_format():
+    where = Where(nodes=("n0",), ranks=(3,), jobs=("job 0", "job 1", "job 4"))
+    found = Finding("JOB003", Severity.WARNING, "differs", "seen", "wanted", ("mend it",), where)
+    several = tuple(replace(jobs.job(1, 8), name=f"job {number}") for number in (0, 1, 4))
+    result = Result(jobs=several, findings=(found,))
+    made = {}
+    for name, render in (
+        ("table", lambda stream: JobTable().render(result, stream, Style())),
+        ("json", lambda stream: report("json").render(result, stream, Style())),
+        ("csv", lambda stream: write_csv("findings", result, stream)),
+    ):
+        made[name] = io.StringIO()
+        render(made[name])
+    assert "job 0-1,4 · n0 · rank 3" in made["table"].getvalue()
+    assert json.loads(made["json"].getvalue())["findings"][0]["where"]["jobs"] == ["job 0", "job 1", "job 4"]
+    assert made["csv"].getvalue().splitlines()[1].endswith('"job 0, job 1, job 4"')
+
+
+def test_one_rank_on_each_node_is_counted_as_one():
+    assert "1 rank each" in drawn(jobs.job(2, 1))
