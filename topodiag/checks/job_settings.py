@@ -119,7 +119,7 @@ class SettingsDiffer(JobCheck):
 
     def _would_have_said(self, job: Job, name: str, having: set[int]) -> list[int]:
         """Processes that did not print a setting and would have, were it set: whole nodes that came up."""
-        if job.world is None or not having:
+        if job.world is None or not having or len(having) == len(job.processes):
             return []
         if name not in READ_BY_ALL | READ_BEFORE_INIT and not _alike(job, having):
             return []
