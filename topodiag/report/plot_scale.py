@@ -16,6 +16,7 @@ MAX_POINTS = 4096
 
 _MOST = 1e300
 """Beyond it the distance of two values is no number any more."""
+_MOST_POWER = {2: 1000.0, 10: 300.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Axis:
         return log2(value) if self.base == 2 else log10(value) if self.base else value
 
     def value(self, place: float) -> float:
-        return float(self.base) ** place if self.base else place
+        return float(self.base) ** min(place, _MOST_POWER[self.base]) if self.base else place
 
 
 SIZE = Axis("size", lambda value: spell_bytes(round(value)), 2)
