@@ -11,6 +11,7 @@ the fields that `extract` keeps; it runs on a part of the file when that is larg
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import resource
@@ -40,47 +41,50 @@ def loop(path: Path, size: int) -> Found:
 
 def one_core(path: Path, size: int) -> Found:
     """The same through `extract`, in pieces of 32 MiB as the program hands them out."""
-    from topodiag.evidence.nccl_log.scan import extract  # noqa: PLC0415 - each way pays for its own
+    from topodiag.evidence.nccl_log.scan import extract  # noqa: PLC0415
+    from topodiag.evidence.nccl_log.streams import Reading, pieces, text_of  # noqa: PLC0415
 
-    records = connections = base = 0
-    rest = b""
+    records = connections = 0
     with path.open("rb") as stream:
-        while base < size and (piece := rest + stream.read(min(32 << 20, size - base - len(rest)))):
-            whole = piece[: piece.rfind(b"\n") + 1] or piece
-            found = _found(extract(whole, 0, base))
+        for piece in pieces(text_of(stream, (), Reading()), 32 << 20, 0, size):
+            found = _found(extract(piece.data, 0, piece.base))
             records, connections = records + found[0], connections + found[1]
-            base, rest = base + len(whole), piece[len(whole) :]
     return records, connections
 
 
 def _found(facts: Facts) -> Found:
-    import pyarrow.compute as pc  # noqa: PLC0415 - each way pays for its own
+    import pyarrow.compute as pc  # noqa: PLC0415
 
-    return tuple(
-        pc.sum(facts[name].column(column)).as_py() or 0 for name, column in (("shards", "records"), ("conn", "count"))
-    )
+    records = pc.sum(facts["shards"].column("records")).as_py()
+    return records or 0, pc.sum(facts["conn"].column("count")).as_py() or 0
 
 
 def ingested(path: Path, workers: int) -> Found:
-    from topodiag.fleet.ingest import ingest  # noqa: PLC0415 - each way pays for its own
+    from topodiag.fleet.ingest import ingest  # noqa: PLC0415
 
     return _found(ingest([str(path)], workers=workers).facts)
 
 
 def work(way: str, path: Path, size: int) -> None:
-    """Run one way in this process; print what it found and cost."""
-    before = time.perf_counter()
+    """Run one way in this process; print what it found and cost, start and imports aside."""
+    if way != "loop":  # whose memory is printed, too
+        importlib.import_module("topodiag.fleet.ingest")
+    before = time.perf_counter(), _cpu()
     if way == "loop":
         found = loop(path, size)
     elif way == "extract":
         found = one_core(path, size)
     else:
         found = ingested(path, int(way))
-    wall = time.perf_counter() - before
-    own, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    cpu = sum(each.ru_utime + each.ru_stime for each in (own, children))
-    peak = max(own.ru_maxrss, children.ru_maxrss) / 1024
+    wall, cpu = time.perf_counter() - before[0], _cpu() - before[1]
+    peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) / 1024
     print(json.dumps({"found": found, "wall": wall, "cpu": cpu, "peak": peak}))
+
+
+def _cpu() -> float:
+    """Seconds of this process and of the children that have ended."""
+    each = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(used.ru_utime + used.ru_stime for used in each)
 
 
 def tool(argv: list[str]) -> tuple[float, str]:
