@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 
 from tests.cost.small_machines import machines
 from tests.cost.small_trees import GEN5, built, cpu, gpu, host, nic, nvlink, pci, to_gpu
+from topodiag.cost.nccl import search
+from topodiag.cost.nccl.attempt import attempt
+from topodiag.cost.nccl.candidates import Guide
 from topodiag.cost.nccl.graph import BALANCED_TREE, NVLS, RING, TREE, RejectedError, SearchGraph, System
 from topodiag.cost.nccl.prediction import PredictedGraph
 from topodiag.cost.nccl.search import describe, search_graphs
@@ -301,6 +304,25 @@ def test_any_small_machine_in_any_order_of_ranks_is_searched_or_rejected(
     for graph in graphs:
         _well_formed(system, graph)
         assert describe(system, graph).channels == graph.channels
+
+
+def test_no_attempt_takes_more_steps_than_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    """256 with equal channels, 16384 without; -1 is left where all channels asked for are found."""
+    clocks: list[tuple[int, int]] = []
+
+    def watched(guide: Guide, trial: SearchGraph, best: SearchGraph, time: int, repeatable: bool) -> int:
+        left = attempt(guide, trial, best, time, repeatable)
+        clocks.append((time, left))
+        return left
+
+    monkeypatch.setattr(search, "attempt", watched)
+    found(sockets(), 21)
+    found(switched(4, nics=4), nodes=2)
+
+    assert {time for time, _ in clocks} == {256, 16384}
+    assert all(-1 <= left <= time for time, left in clocks)
+    assert any(left == -1 for _, left in clocks)
+    assert any(left == 0 for _, left in clocks)
 
 
 def test_the_search_leaves_the_system_as_it_was() -> None:
