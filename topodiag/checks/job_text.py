@@ -35,7 +35,7 @@ def few(words: Sequence[str], most: int = MAX_NAMED) -> str:
 
 def hosts_word(hosts: Sequence[str]) -> str:
     """`n0, n1, n2 and 61 more nodes`."""
-    return few(hosts, 3) + (" nodes" if len(hosts) > 3 else "")
+    return few(hosts, 3) + ("" if len(hosts) <= 3 else " node" if len(hosts) == 4 else " nodes")
 
 
 def rank_word(ranks: Sequence[int]) -> str:
