@@ -7,7 +7,7 @@ An outer loop relaxes types, patterns and speed until an attempt succeeds, then 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -48,7 +48,7 @@ def search_graphs(
     NCCL would give up.
     """
     with _deep(len(system.gpus), max_channels(system.minor)):
-        return tuple(_in_one_piece(lambda: list(_graphs(system, settings, nvls, collnet))))
+        return tuple(_graphs(system, settings, nvls, collnet))
 
 
 def _graphs(system: System, settings: Settings, nvls: bool, collnet: bool) -> Iterator[SearchGraph]:
@@ -99,19 +99,6 @@ def _deep(gpus: int, channels: int) -> Iterator[None]:
         yield
     finally:
         sys.setrecursionlimit(before)
-
-
-def _in_one_piece(work: Callable[[], list[SearchGraph]]) -> list[SearchGraph]:
-    """Calls `work` with room for its frames in one piece of memory.
-
-    CPython keeps frames in pieces of 16 KB and gives each back at once; a search that goes up and down at the edge of
-    a piece spent half its time on that. A function that claims a large stack gets a large piece, whose rest is left
-    to what it calls. Only pages that are touched cost memory.
-    """
-    return work()
-
-
-_in_one_piece.__code__ = _in_one_piece.__code__.replace(co_stacksize=270_000)
 
 
 @dataclass(slots=True)
