@@ -6,7 +6,8 @@ import pytest
 
 from topodiag.cost import collectives, memory, traffic
 from topodiag.cost.alpha_beta import Link
-from topodiag.cost.collectives import leaders, shape, time_us, total_us
+from topodiag.cost.collectives import shape, time_us
+from topodiag.cost.hierarchy import leaders, total_us
 
 MIB, GIB = float(1 << 20), float(1 << 30)
 NVLINK, NETWORK = Link(1.0, 300.0, "NVLink"), Link(5.0, 12.5, "network")

@@ -1,25 +1,41 @@
-"""Collectives priced by the alpha-beta model: time in us, messages and bytes per rank, and each term by name.
+"""Collectives priced by the alpha-beta model over links of one kind: time in us, messages and bytes per rank.
 
-n ranks, B bytes per rank as nccl-tests counts its first column: the buffer of all_reduce, broadcast and reduce; the
-whole gathered or scattered buffer of all_gather and reduce_scatter; all that one rank sends in all_to_all. Formulas:
-R. Thakur, R. Rabenseifner, W. Gropp, Optimization of collective communication operations in MPICH (2005); ring:
-P. Patarasuk, X. Yuan, Bandwidth optimal all-reduce algorithms (2009); double trees: P. Sanders et al., Two-tree
-algorithms for full bandwidth broadcast, reduction and scan (2009). Bus bandwidth: nccl-tests doc/PERFORMANCE.md.
+n ranks, B bytes as nccl-tests counts its first column: the buffer of all_reduce, broadcast and reduce; the whole
+gathered or scattered buffer of all_gather and reduce_scatter; all that one rank sends in all_to_all and send_recv.
+
+Sources of the formulas: R. Thakur, R. Rabenseifner, W. Gropp, Optimization of collective communication operations in
+MPICH (2005), for rings, halving and doubling; P. Patarasuk, X. Yuan, Bandwidth optimal all-reduce algorithms for
+clusters of workstations (2009), for the ring's 2(n-1)/n; P. Sanders, J. Speck, J. Traff, Two-tree algorithms for full
+bandwidth broadcast, reduction and scan (2009), for pipelined trees and their chunks; NCCL v2.28 src/graph/tuning.cc
+for what an in-network reduction reaches. Bus bandwidth: nccl-tests doc/PERFORMANCE.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, log2
+from typing import TYPE_CHECKING
 
 from topodiag.cost.alpha_beta import BYTES_PER_US, Link, S
+from topodiag.cost.terms import Term
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "send_recv")
 ALGORITHMS = ("ring", "tree", "halving_doubling", "nvls", "direct", "unchunked_ring")
+IN_NCCL = ("ring", "tree", "nvls", "direct")
+"""What NCCL can choose; the others are there to compare with."""
 
-TREE_CHUNKS = 64
-"""Pieces into which a tree's buffer is cut: enough that filling the pipeline is small, as NCCL's steps do."""
+MAX_CHUNKS = 1024
+"""Most pieces that a pipelined buffer is cut into: below it no gain is left that matters."""
+
+NVLS_EFFICIENCY = 0.85
+"""What a reduction in the NVSwitch reaches of the links (NCCL v2.28 src/graph/tuning.cc, nvlsEfficiency of Hopper)."""
+
+_LARGEST_RANKS = 1 << 24
 
 
 class NotModelledError(ValueError):
@@ -28,12 +44,36 @@ class NotModelledError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What an algorithm does for one collective: messages in a row, and the bytes per rank that pass its link, as a
-    share of B."""
+    """What an algorithm does: `messages` one after the other, and the bytes that pass a rank's busier direction, as a
+    share of B. `depth` above 0 is a pipeline of so many hops, whose chunks are as many as pay (`chunks`)."""
 
     messages: float
     share: float
     formula: str
+    depth: int = 0
+
+    def chunks(self, size: S, link: Link) -> S:
+        """Pieces that make a pipeline fastest: sqrt((d-1) share B / (alpha beta)), from 1 to MAX_CHUNKS."""
+        if self.depth < 2:
+            return size * 0 + 1
+        if link.alpha_us <= 0:
+            return size * 0 + MAX_CHUNKS
+        best: S = ((self.depth - 1) * self.share * size / link.crossover) ** 0.5
+        return _between(best, 1.0, float(MAX_CHUNKS))
+
+    def time_us(self, size: S, link: Link) -> S:
+        """messages x alpha + share x B / beta; a pipeline of c chunks: (d + c - 1)(alpha + share x B / (c beta))."""
+        moved = self.share * size / (link.gbs * BYTES_PER_US)
+        if not self.depth:
+            return self.messages * link.alpha_us + moved
+        chunks = self.chunks(size, link)
+        return (self.depth + chunks - 1) * (link.alpha_us + moved / chunks)
+
+
+def _between(value: S, low: float, high: float) -> S:
+    if isinstance(value, (int, float)):
+        return min(max(value, low), high)
+    return value.clip(low, high)
 
 
 def busbw_factor(collective: str, ranks: int) -> float:
@@ -48,135 +88,152 @@ def busbw_factor(collective: str, ranks: int) -> float:
     return 1.0
 
 
-def shape(collective: str, algorithm: str, ranks: int) -> Shape:
-    """Messages and traffic of a collective by an algorithm over `ranks` ranks. Raises NotModelledError."""
+def algorithms(collective: str) -> tuple[str, ...]:
+    """The algorithms that a collective has. Raises NotModelledError for a collective that is none."""
     if collective not in COLLECTIVES:
         raise NotModelledError(f"no collective {collective!r}; there are {', '.join(COLLECTIVES)}")
-    if ranks < 1:
-        raise NotModelledError(f"{ranks} ranks: at least 1")
-    maker = _SHAPES.get(algorithm, {}).get(collective)
-    if maker is None:
-        have = [name for name, makers in _SHAPES.items() if collective in makers]
+    return tuple(name for name in ALGORITHMS if collective in _SHAPES[name])
+
+
+def shape(collective: str, algorithm: str, ranks: int) -> Shape:
+    """Messages and traffic of a collective by an algorithm over `ranks` ranks. Raises NotModelledError."""
+    have = algorithms(collective)
+    if not 1 <= ranks <= _LARGEST_RANKS:
+        raise NotModelledError(f"{ranks} ranks: it takes 1 to {_LARGEST_RANKS}")
+    if algorithm not in have:
         raise NotModelledError(f"{collective} has no algorithm {algorithm!r}; it has {', '.join(have)}")
     if ranks == 1:
         return Shape(0, 0.0, "one rank sends nothing")
-    return maker(ranks)
+    if algorithm == "halving_doubling" and ranks & (ranks - 1):
+        raise NotModelledError(f"halving and doubling takes a power of two of ranks, not {ranks}")
+    return _SHAPES[algorithm][collective](ranks)
 
 
-def _ring(steps: Callable[[int], int], share: Callable[[int], float], formula: str) -> Callable[[int], Shape]:
-    return lambda n: Shape(steps(n), share(n), formula)
+Maker = Callable[[int], Shape]
 
 
-def _log(n: int) -> int:
+def _rounds(n: int) -> int:
     return ceil(log2(n))
 
 
-def _tree_chunked(rounds: Callable[[int], int], factor: float, formula: str) -> Callable[[int], Shape]:
-    """A pipelined tree: the depth and the chunks in a row; each chunk is B / TREE_CHUNKS."""
-
-    def made(n: int) -> Shape:
-        steps = rounds(n) + TREE_CHUNKS - 1
-        return Shape(steps, factor * steps / TREE_CHUNKS, formula)
-
-    return made
+def _chain(n: int) -> Shape:
+    return Shape(n - 1, 1.0, "(n-1 + c-1)(alpha + B/(c beta)), a chain of c chunks", depth=n - 1)
 
 
-_SHAPES: Mapping[str, Mapping[str, Callable[[int], Shape]]] = {
+def _tree(n: int) -> Shape:
+    depth = _rounds(n)
+    return Shape(depth, 1.0, "(log2 n + c-1)(alpha + B/(c beta)), two trees with half of B each, c chunks", depth)
+
+
+def _tree_both_ways(n: int) -> Shape:
+    # A rank is a leaf of one tree and inside the other: it sends B/2 up, B/2 up and 2 x B/2 down, 2 B in all.
+    depth, share = 2 * _rounds(n), 2.0 if n > 2 else 1.0
+    return Shape(depth, share, f"(2 log2 n + c-1)(alpha + {share:g} B/(c beta)), two trees up and down", depth)
+
+
+def _switch(messages: int, share: Callable[[int], float], formula: str) -> Maker:
+    return lambda n: Shape(messages, share(n) / NVLS_EFFICIENCY, f"{formula}, over {NVLS_EFFICIENCY:g} of the links")
+
+
+def _part(n: int) -> float:
+    return (n - 1) / n
+
+
+def _once(_: int) -> float:
+    return 1.0
+
+
+_SHAPES: Mapping[str, Mapping[str, Maker]] = {
     "ring": {
-        "all_reduce": _ring(lambda n: 2 * (n - 1), lambda n: 2 * (n - 1) / n, "2(n-1)(alpha + (B/n)/beta)"),
-        "all_gather": _ring(lambda n: n - 1, lambda n: (n - 1) / n, "(n-1)(alpha + (B/n)/beta)"),
-        "reduce_scatter": _ring(lambda n: n - 1, lambda n: (n - 1) / n, "(n-1)(alpha + (B/n)/beta)"),
-        "broadcast": _ring(lambda n: n - 1 + n - 1, lambda n: (2 * n - 2) / n, "(2n-2)(alpha + (B/n)/beta), n chunks"),
-        "reduce": _ring(lambda n: n - 1 + n - 1, lambda n: (2 * n - 2) / n, "(2n-2)(alpha + (B/n)/beta), n chunks"),
+        "all_reduce": lambda n: Shape(2 * (n - 1), 2 * _part(n), "2(n-1)(alpha + (B/n)/beta)"),
+        "all_gather": lambda n: Shape(n - 1, _part(n), "(n-1)(alpha + (B/n)/beta)"),
+        "reduce_scatter": lambda n: Shape(n - 1, _part(n), "(n-1)(alpha + (B/n)/beta)"),
+        "broadcast": _chain,
+        "reduce": _chain,
     },
-    "tree": {
-        "all_reduce": _tree_chunked(lambda n: 2 * _log(n), 2.0, "2 x binary tree up and down, 64 chunks in a row"),
-        "broadcast": _tree_chunked(_log, 1.0, "depth + 63 chunks of B/64 in a row"),
-        "reduce": _tree_chunked(_log, 1.0, "depth + 63 chunks of B/64 in a row"),
-    },
+    "tree": {"all_reduce": _tree_both_ways, "broadcast": _tree, "reduce": _tree},
     "halving_doubling": {
-        "all_reduce": lambda n: Shape(2 * _log(n), 2 * (n - 1) / n, "2 log2(n) alpha + 2(n-1)/n B/beta"),
-        "all_gather": lambda n: Shape(_log(n), (n - 1) / n, "log2(n) alpha + (n-1)/n B/beta"),
-        "reduce_scatter": lambda n: Shape(_log(n), (n - 1) / n, "log2(n) alpha + (n-1)/n B/beta"),
+        "all_reduce": lambda n: Shape(2 * _rounds(n), 2 * _part(n), "2 log2(n) alpha + 2(n-1)/n B/beta"),
+        "all_gather": lambda n: Shape(_rounds(n), _part(n), "log2(n) alpha + (n-1)/n B/beta"),
+        "reduce_scatter": lambda n: Shape(_rounds(n), _part(n), "log2(n) alpha + (n-1)/n B/beta"),
     },
     "nvls": {
-        # Each GPU sends its share once and the switch reduces: B in, B out, both directions at once.
-        "all_reduce": lambda n: Shape(2, 1.0, "2 alpha + B/beta: the switch reduces and multicasts"),
-        "all_gather": lambda n: Shape(1, (n - 1) / n, "alpha + (n-1)/n B/beta: received shares"),
-        "reduce_scatter": lambda n: Shape(1, (n - 1) / n, "alpha + (n-1)/n B/beta: sent shares"),
-        "broadcast": lambda n: Shape(1, 1.0, "alpha + B/beta: the switch multicasts"),
+        # Every rank's buffer leaves it once for the switch to reduce, and the result comes in once, the other way.
+        "all_reduce": _switch(2, _once, "2 alpha + B/beta: the switch reduces and multicasts"),
+        "all_gather": _switch(1, _part, "alpha + (n-1)/n B/beta: what comes in"),
+        "reduce_scatter": _switch(1, _part, "alpha + (n-1)/n B/beta: what goes out"),
+        "broadcast": _switch(1, _once, "alpha + B/beta: the switch multicasts"),
+        "reduce": _switch(1, _once, "alpha + B/beta: the switch reduces"),
     },
     "direct": {
-        "all_to_all": lambda n: Shape(n - 1, (n - 1) / n, "(n-1)(alpha + (B/n)/beta)"),
-        "all_gather": lambda n: Shape(n - 1, (n - 1) / n, "(n-1)(alpha + (B/n)/beta)"),
-        "reduce_scatter": lambda n: Shape(n - 1, (n - 1) / n, "(n-1)(alpha + (B/n)/beta)"),
+        "all_reduce": lambda n: Shape(2, 2 * _part(n), "2 alpha + 2(n-1)/n B/beta: all peers at once, twice"),
+        "all_gather": lambda n: Shape(1, _part(n), "alpha + (n-1)/n B/beta: all peers at once"),
+        "reduce_scatter": lambda n: Shape(1, _part(n), "alpha + (n-1)/n B/beta: all peers at once"),
+        "broadcast": lambda n: Shape(1, 1.0, "alpha + B/beta: all receivers read at once"),
+        "all_to_all": lambda n: Shape(n - 1, _part(n), "(n-1)(alpha + (B/n)/beta)"),
         "send_recv": lambda n: Shape(1, 1.0, "alpha + B/beta"),
-        "broadcast": lambda n: Shape(
-            1, 1.0, "alpha + B/beta, all receivers at once over one multicast or shared memory"
-        ),
     },
     "unchunked_ring": {
         "all_reduce": lambda n: Shape(2 * (n - 1), 2.0 * (n - 1), "2(n-1)(alpha + B/beta): every hop carries all of B"),
     },
-}
+}  # fmt: skip
+"""Direct all_reduce, all_gather and broadcast need links that reach every peer at full rate: a switch, shared
+memory. NCCL uses them below its rings (symmetric memory); here they show the least that latency can be."""
 
 
 def time_us(collective: str, algorithm: str, ranks: int, size: S, link: Link) -> S:
     """Time of a collective of `size` bytes (one or many) whose ranks all use links of one kind."""
-    made = shape(collective, algorithm, ranks)
-    return made.messages * link.alpha_us + made.share * size / (link.gbs * BYTES_PER_US)
+    return shape(collective, algorithm, ranks).time_us(size, link)
+
+
+def sweep_us(
+    collective: str, algorithm: str, ranks: Sequence[int], sizes: Sequence[float] | npt.NDArray[np.float64], link: Link
+) -> npt.NDArray[np.float64]:
+    """Times of every number of ranks (rows) at every size (columns). Raises NotModelledError."""
+    import numpy as np  # noqa: PLC0415 - numbers need none
+
+    wide = np.asarray(sizes, dtype=np.float64)
+    return np.stack([time_us(collective, algorithm, n, wide, link) for n in ranks])
 
 
 def bytes_per_rank(collective: str, algorithm: str, ranks: int, size: S) -> S:
     """Bytes that a rank's link carries in its busier direction."""
-    return shape(collective, algorithm, ranks).share * size
+    moved = shape(collective, algorithm, ranks).share * size
+    return moved * NVLS_EFFICIENCY if algorithm == "nvls" else moved
+
+
+def messages(collective: str, algorithm: str, ranks: int, size: float, link: Link) -> float:
+    """Messages that pass one after the other until the last rank is done."""
+    made = shape(collective, algorithm, ranks)
+    return made.depth + made.chunks(size, link) - 1 if made.depth else made.messages
 
 
 def busbw_gbs(collective: str, ranks: int, size: float, took_us: float) -> float:
     """What nccl-tests would print, GB/s; 0 for no time."""
-    return size / (took_us * BYTES_PER_US) * busbw_factor(collective, ranks) if took_us > 0 else 0.0
+    return algbw_gbs(size, took_us) * busbw_factor(collective, ranks)
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """One phase of a hierarchical collective: its name, the ranks in each group, and the bytes and link of each."""
-
-    name: str
-    collective: str
-    algorithm: str
-    ranks: int
-    share: float
-    """Bytes of this phase as a share of B."""
-    link: Link
-
-    def time_us(self, size: S) -> S:
-        return time_us(self.collective, self.algorithm, self.ranks, size * self.share, self.link)
+def algbw_gbs(size: float, took_us: float) -> float:
+    """Bytes over time, GB/s; 0 for no time."""
+    return size / (took_us * BYTES_PER_US) if took_us > 0 else 0.0
 
 
-def leaders(nodes: int, per_node: int, inside: Link, outside: Link) -> tuple[Stage, ...]:
-    """All-reduce by leaders: a ring in every node, a ring of one leader per node over the network with the whole
-    buffer, then a broadcast in the node (alpha + B/beta)."""
+def terms(collective: str, algorithm: str, ranks: int, size: float, link: Link) -> tuple[Term, ...]:
+    """The derivation of one time."""
+    made = shape(collective, algorithm, ranks)
+    count = messages(collective, algorithm, ranks, size, link)
+    moved = bytes_per_rank(collective, algorithm, ranks, size)
+    took = made.time_us(size, link)
     return (
-        Stage("all-reduce in the node", "all_reduce", "ring", per_node, 1.0, inside),
-        Stage("all-reduce of the leaders", "all_reduce", "ring", nodes, 1.0, outside),
-        *((Stage("broadcast in the node", "broadcast", "direct", per_node, 1.0, inside),) if per_node > 1 else ()),
+        Term("alpha", link.alpha_us, "us", f"latency of one message{_on(link)}"),
+        Term("beta", link.gbs, "GB/s", f"bandwidth of one rank, one direction{_on(link)}"),
+        Term("messages", count, "messages", "one after the other"),
+        Term("bytes per rank", moved, "bytes", "in the busier direction"),
+        Term("latency", count * link.alpha_us, "us", "messages x alpha"),
+        Term("transfer", took - count * link.alpha_us, "us", "what the bytes take"),
+        Term("time", took, "us", made.formula),
     )
 
 
-def two_level(nodes: int, per_node: int, inside: Link, outside: Link) -> tuple[Stage, ...]:
-    """All-reduce in shares: reduce-scatter in the node, all-reduce of each share among equal local ranks (one per
-    rail), all-gather in the node. `outside` is one rank's own way to the network."""
-    return (
-        Stage("reduce-scatter in the node", "reduce_scatter", "ring", per_node, 1.0, inside),
-        Stage("all-reduce on the rails", "all_reduce", "ring", nodes, 1.0 / per_node, outside),
-        Stage("all-gather in the node", "all_gather", "ring", per_node, 1.0, inside),
-    )
-
-
-def total_us(stages: tuple[Stage, ...], size: S) -> S:
-    """The phases one after the other."""
-    first, *rest = stages
-    took = first.time_us(size)
-    for stage in rest:
-        took = took + stage.time_us(size)
-    return took
+def _on(link: Link) -> str:
+    return f", {link.name}" if link.name else ""
