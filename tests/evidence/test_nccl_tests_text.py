@@ -1,0 +1,345 @@
+"""Text output of nccl-tests: every version's columns, launchers' labels, rows in pieces, several runs, failures."""
+
+# ruff: noqa: E501 - rows as wide as nccl-tests prints them
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topodiag.evidence.nccl_tests import read_file, read_runs
+from topodiag.evidence.nccl_tests.read import NO_MPI, ONE_RANK
+from topodiag.model.bench import BenchRun
+
+HEAD = "# nThread 1 nGpus 1 minBytes 8 maxBytes 64 step: 2(factor) warmup iters: 1 iters: 20 agg iters: 1 validation: 1 graph: 0\n"
+USING = "#\n# Using devices\n"
+TITLE = (
+    "#                                                              out-of-place                       in-place          \n"
+    "#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong \n"
+    "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s)  (GB/s)         \n"
+)
+FOOT = "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 252.041 \n#\n"
+
+
+def device(rank: int, host: str = "gpu-a01", at: int | None = None) -> str:
+    local = rank % 8 if at is None else at
+    return (
+        f"#  Rank {rank:2d} Group  0 Pid {120311 + rank} on {host:>10s} device {local:2d}"
+        f" [0000:{0x18 + 4 * local:02x}:00] NVIDIA H100 80GB HBM3\n"
+    )
+
+
+def row(size: int, time: float, ranks: int = 8, wrong: str = "0", end: str = "\n") -> str:
+    alg = size / time / 1e3
+    block = f"  {time:7.2f}  {alg:6.2f}  {alg * 2 * (ranks - 1) / ranks:6.2f}  {wrong:>6s}"
+    return f"{size:12d}  {size // 4:12d}  {'float':>8s}  {'sum':>6s}  {-1:6d}{block}{block}{end}"
+
+
+DEVICES = "".join(device(rank) for rank in range(8))
+WHOLE = HEAD + USING + DEVICES + "#\n" + TITLE + row(1 << 20, 52.41) + row(1 << 30, 4520.1) + FOOT
+
+
+def only(text: str, name: str = "out.log") -> BenchRun:
+    runs, _ = read_runs(text.encode(), name)
+    assert len(runs) == 1
+    return runs[0]
+
+
+def test_a_run_is_read_with_its_devices_parameters_and_rows() -> None:
+    run = only(
+        "# nccl-tests version 2.17.8 nccl-headers=22809 nccl-library=22809\n# Collective test starting: all_reduce_perf\n"
+        + WHOLE
+    )
+    assert (run.collective, run.version, run.nccl, run.nranks) == ("all_reduce", "2.17.8", "2.28.9", 8)
+    assert [r.size for r in run.rows] == [1 << 20, 1 << 30]
+    assert run.rows[1].out_of_place.time_us == 4520.1
+    assert run.rows[1].in_place.busbw_gbs == 415.71
+    assert run.rows[1].origin is not None
+    assert run.rows[1].origin.line == 19
+    assert run.devices[1].bus_id == "0000:1c:00.0"
+    assert run.hosts == ("gpu-a01",)
+    assert run.parameters["nGpus"] == "1"
+    assert run.parameters["warmup iters"] == "1"
+    assert (run.average_gbs, run.out_of_bounds, run.complete) == (252.041, 0, True)
+
+
+def test_nothing_of_a_whole_run_is_left_unread() -> None:
+    assert read_file(WHOLE.encode(), "out.log").unread == ()
+
+
+def test_v2_before_2_13_has_an_error_column_which_is_no_count_of_wrong_elements() -> None:
+    run = only(
+        "#       size         count    type   redop     time   algbw   busbw  error     time   algbw   busbw  error\n"
+        "   536870912     134217728   float     sum   5601.4   95.85  179.71  5e-07   5620.3   95.52  179.11  0e+00\n"
+        + FOOT
+    )
+    assert run.collective == "all_reduce"
+    assert run.nranks == 16
+    assert run.rows[0].out_of_place.wrong is None
+    assert run.rows[0].in_place.busbw_gbs == 179.11
+
+
+def test_v2_broadcast_has_a_root_and_no_operation() -> None:
+    run = only(
+        "#       size         count    type    root     time   algbw   busbw  error     time   algbw   busbw  error\n"
+        "     8388608       2097152   float       3    71.20  117.82  117.82  0e+00    70.91  118.30  118.30  0e+00\n"
+        + FOOT
+    )
+    assert (run.collective, run.rows[0].root) == ("broadcast", 3)
+
+
+def test_v1_counts_milliseconds() -> None:
+    run = only(
+        "nThread 1 nGpus 2 minBytes 8 maxBytes 64 step: 2(factor) warmup iters: 5 iters: 20 validation: 1 \n"
+        "# Using devices\n#   Rank  0 uses device  0 [0x02] Tesla P100-PCIE-16GB\n#   Rank  1 uses device  1 [0x03] Tesla P100-PCIE-16GB\n"
+        "#                                                 out-of-place                    in-place\n"
+        "#      bytes             N    type      op     time  algbw  busbw      res     time  algbw  busbw      res\n"
+        "    10000000       2500000   float     sum    1.250   8.00   8.00    0e+00    1.300   7.69   7.69    0e+00\n"
+        " Out of bounds values : 0 OK\n"
+    )
+    assert run.rows[0].out_of_place.time_us == 1250.0
+    assert run.nranks == 2
+    assert run.devices[0].bus_id == ""
+
+
+def test_nccl_1_had_a_table_with_one_count() -> None:
+    run = only("       N    type      op     time  algbw  busbw\n10000000    char     sum    5.650   1.77   1.77\n")
+    assert (run.rows[0].size, run.rows[0].out_of_place.time_us, run.rows[0].out_of_place.busbw_gbs) == (
+        10000000,
+        5650.0,
+        1.77,
+    )
+
+
+def test_the_in_place_block_may_be_missing() -> None:
+    run = only(
+        "#       size         count      type   redop    root     time   algbw   busbw  #wrong\n"
+        "  1073741824     268435456     float     sum      -1   9299.1  115.47  216.50       0\n" + FOOT
+    )
+    assert run.rows[0].in_place.time_us is None
+    assert not run.rows[0].cut
+    assert run.rows[0].best.busbw_gbs == 216.50
+
+
+def test_columns_about_iterations_and_a_time_stamp_do_not_shift_the_others() -> None:
+    run = only(
+        "#       size         count      type   redop    root     time   algbw   busbw  #wrong    i_min    i_max    i_p99    i_cv%"
+        "     time   algbw   busbw  #wrong    i_min    i_max    i_p99    i_cv%                timestamp\n"
+        "     1048576        262144     float     sum      -1    52.41   20.01   35.01       0    50.00    60.00    59.00     2.10"
+        "    51.90   20.20   35.36       3    50.10    61.00    60.00     2.20  2026-03-01 12:00:01\n" + FOOT
+    )
+    assert (run.rows[0].out_of_place.busbw_gbs, run.rows[0].in_place.time_us, run.rows[0].in_place.wrong) == (
+        35.01,
+        51.9,
+        3,
+    )
+
+
+def test_wrong_elements_are_counted_also_in_scientific_notation() -> None:
+    run = only(TITLE + row(1 << 20, 50.0, wrong="1.04858e+06"))
+    assert run.rows[0].out_of_place.wrong == 1048580
+
+
+def test_not_available_is_no_number_and_placeholders_are_none_either() -> None:
+    run = only(
+        TITLE
+        + "   268435456       4194304     float    none      -1    XXXXX  XXX.XX  XXX.XX    N/A   XXXXXX  XXX.XX  XXX.XX      0\n"
+    )
+    assert run.rows[0].out_of_place.time_us is None
+    assert run.rows[0].out_of_place.wrong is None
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        "[1,0]<stdout>:", "Tue Nov 21 16:45:58 2026[1,0]<stdout>:", "0: ", " 0: ", "[0] ", "gpu-a01: ", "> ",
+        "2025-05-16T16:39:55.215Z stdout F ", "[pod/nccl-launcher-x7/main] ", "(Worker pid=593, ip=10.0.0.1) ",
+        "\x1b[32m", "run(), common.cu:967, ", "[2025-05-10 23:09:41] ", "  | ",
+    ],
+)  # fmt: skip
+def test_what_launchers_put_in_front_of_lines_is_taken_off(label: str) -> None:
+    run = only("".join(label + line + "\n" for line in WHOLE.splitlines()))
+    assert (len(run.rows), run.nranks, run.collective, run.average_gbs) == (2, 8, "all_reduce", 252.041)
+
+
+def test_the_hash_may_have_been_stripped() -> None:
+    run = only(WHOLE.replace("#", ""))
+    assert (len(run.rows), run.nranks, run.average_gbs) == (2, 8, 252.041)
+
+
+def test_a_row_broken_by_records_of_nccl_is_joined() -> None:
+    log = "gpu-a01:4242:4250 [0] NCCL INFO Connected all rings\n"
+    first = row(1 << 20, 52.41, end="")
+    broken = first[:56] + log + "gpu-a02:17:18 [3] NCCL INFO comm 0x1 rank 3\n" + first[56:88] + log + first[88:] + "\n"
+    run = only(HEAD + USING + DEVICES + TITLE + broken + row(1 << 30, 4520.1) + FOOT)
+    assert [(r.size, r.cut, r.out_of_place.time_us, r.in_place.time_us) for r in run.rows] == [
+        (1 << 20, False, 52.41, 52.41),
+        (1 << 30, False, 4520.1, 4520.1),
+    ]
+
+
+def test_labels_inside_a_row_are_taken_out() -> None:
+    run = only(
+        "[0]      8388608       2097152     float     sum      -1[0]     992.7    8.45   16.20      0[0]     992.7    8.45   16.20      0\n"
+        "[0]    536870912     134217728     float     sum      -1[0]  193819.5    2.77    5.31      0[0]  193819.5    2.77    5.31      0\n"
+    )
+    assert [r.out_of_place.busbw_gbs for r in run.rows] == [16.20, 5.31]
+    assert [r.in_place.busbw_gbs for r in run.rows] == [16.20, 5.31]
+
+
+def test_an_aborted_run_keeps_its_rows_and_the_last_one_is_cut() -> None:
+    broken = (
+        row(1 << 30, 4520.1)[:90]
+        + "\ngpu-a01: Test NCCL failure common.cu:1023 'remote process exited or there was a network error / '\n .. gpu-a01 pid 120311: Test failure common.cu:401\n"
+    )
+    run = only(HEAD + USING + DEVICES + TITLE + row(1 << 20, 52.41) + broken)
+    assert [r.cut for r in run.rows] == [False, True]
+    assert not run.complete
+    assert len(run.errors) == 2
+
+
+def test_a_failure_without_a_table_is_a_run_without_rows() -> None:
+    run = only("hostA: Test CUDA failure common.cu:941 'system not yet initialized'\n")
+    assert run.rows == ()
+    assert "system not yet initialized" in run.errors[0]
+
+
+def test_several_runs_in_one_file_stay_apart_also_when_one_was_killed() -> None:
+    killed = HEAD + USING + DEVICES + TITLE + row(1 << 20, 52.41)
+    runs, _ = read_runs((WHOLE + killed + WHOLE).encode(), "sweep.log")
+    assert [(len(run.rows), run.complete) for run in runs] == [(2, True), (1, False), (2, True)]
+
+
+def test_the_command_above_a_table_names_its_collective() -> None:
+    text = (
+        "+ mpirun -np 8 ./build/reduce_scatter_perf -b 8\n"
+        + WHOLE
+        + "+ mpirun -np 8 ./build/all_reduce_perf -b 8\n"
+        + WHOLE
+    )
+    runs, _ = read_runs(text.encode(), "x")
+    assert [run.collective for run in runs] == ["reduce_scatter", "all_reduce"]
+
+
+def test_runs_of_several_processes_with_labels_are_told_apart() -> None:
+    lines = [f"[1,{rank}]<stdout>:{line}\n" for line in WHOLE.splitlines() for rank in range(2)]
+    runs, _ = read_runs("".join(lines).encode(), "x")
+    assert [len(run.rows) for run in runs] == [2, 2]
+
+
+def test_a_build_without_mpi_prints_one_rank_tables_and_measures_nothing() -> None:
+    one = [HEAD, "# Using devices\n", TITLE, row(8, 5.0, 1), row(16, 5.0, 1), row(1 << 20, 5.0, 1), FOOT]
+    own = [device(0), device(0, "gpu-a02")]
+    mixed = (
+        one[0] * 2
+        + one[1] * 2
+        + own[0]
+        + own[1]
+        + one[2] * 2
+        + one[3]
+        + one[4]
+        + one[3]
+        + one[5]
+        + one[4]
+        + one[5]
+        + FOOT * 2
+    )
+    runs, _ = read_runs(mixed.encode(), "x")
+    assert [[r.size for r in run.rows] for run in runs] == [[8, 16, 1 << 20]] * 2
+    assert all(run.nranks == 1 and NO_MPI.format(count=2) in run.notes for run in runs)
+
+
+def test_interleaved_one_rank_tables_without_headers_are_untangled() -> None:
+    sizes = [8, 16, 8, 32, 16, 1 << 20, 32, 1 << 20]
+    runs, _ = read_runs((TITLE + "".join(row(size, 5.0, 1) for size in sizes)).encode(), "x")
+    assert [[r.size for r in run.rows] for run in runs] == [[8, 16, 32, 1 << 20]] * 2
+    assert NO_MPI.format(count=2) in runs[0].notes
+
+
+def test_one_gpu_alone_is_no_mistake_of_the_build() -> None:
+    run = only(HEAD + USING + device(0) + TITLE + row(1 << 20, 5.0, 1) + FOOT)
+    assert ONE_RANK in run.notes
+
+
+def test_ranks_come_from_the_bandwidths_where_the_device_list_is_missing() -> None:
+    run = only(TITLE + row(1 << 20, 50.0, 24) + row(1 << 30, 9000.0, 24))
+    assert (run.nranks, run.nranks_why) == (24, "busbw / algbw")
+
+
+def test_ranks_come_from_size_and_count_where_each_rank_has_a_part() -> None:
+    run = only(
+        TITLE
+        + " 17179869184     268435456     float    none      -1   453656   37.87   35.50       0   410021   41.90   39.28       0\n"
+    )
+    assert (run.collective, run.nranks, run.nranks_why) == ("all_gather", 16, "size against count")
+
+
+def test_a_device_list_of_another_run_is_noticed() -> None:
+    run = only(HEAD + USING + DEVICES + TITLE.replace("#", "# all_reduce_perf\n#", 1) + row(1 << 30, 4520.1, 16) + FOOT)
+    assert run.nranks == 8
+    assert any("says 16 ranks, the device list 8" in note for note in run.notes)
+
+
+def test_a_shortened_device_list_still_counts_the_ranks() -> None:
+    run = only(HEAD + USING + device(0) + device(15, "gpu-a02", 7) + TITLE + row(1 << 30, 9000.0, 16) + FOOT)
+    assert (run.nranks, len(run.devices)) == (16, 2)
+
+
+def test_all_to_all_and_send_receive_are_known_by_what_cannot_be_checked_in_place() -> None:
+    shared = "  1073741824      33554432     float    none      -1   3000.0  357.91  313.17       0   3000.0  357.91  313.17     N/A\n"
+    ring = "  1073741824     268435456     float     sum      -1  20000.0   53.69   53.69       0  20000.0   53.69   53.69     N/A\n"
+    assert only(TITLE + shared).collective == "alltoall"
+    assert only(HEAD + USING + DEVICES + TITLE + ring).collective == "sendrecv"
+
+
+def test_nccls_version_and_settings_come_from_the_log_in_the_same_file() -> None:
+    log = "gpu-a01:1:2 [0] NCCL INFO NCCL_IB_DISABLE set by environment to 1.\nNCCL version 2.27.5+cuda12.9\n"
+    run = only(HEAD + USING + DEVICES + log + TITLE + row(1 << 20, 52.41) + FOOT)
+    assert (run.nccl, dict(run.env)) == ("2.27.5", {"NCCL_IB_DISABLE": "1"})
+
+
+def test_lines_of_other_programs_are_told_by_shape() -> None:
+    _, unread = read_runs((WHOLE + "fabric 1 is odd\nfabric 2 is odd\nfabric 3 is odd\n").encode(), "x")
+    assert [(line.text, line.why) for line in unread] == [
+        ("fabric 1 is odd", "no line of nccl-tests, with 2 more like it")
+    ]
+
+
+def test_a_type_that_nobody_knows_yet_is_read_all_the_same() -> None:
+    run = only(TITLE + row(1 << 20, 52.41).replace("   float", "  f4e2m1"))
+    assert run.rows[0].dtype == "f4e2m1"
+
+
+PIECES = st.sampled_from(
+    [
+        *WHOLE.splitlines(keepends=True),
+        "gpu-a01:1:2 [0] NCCL INFO x\n",
+        "[1,0]<stdout>:",
+        "\r",
+        "1" * 30,
+        " -1 ",
+        "\x00",
+    ]
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.binary(max_size=400))
+def test_any_bytes_are_read_without_a_complaint(data: bytes) -> None:
+    read_runs(data, "x")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(PIECES, max_size=40))
+def test_any_mixture_of_its_lines_is_read_without_a_complaint(pieces: list[str]) -> None:
+    runs, _ = read_runs("".join(pieces).encode(), "x")
+    assert all(row.size >= 0 for run in runs for row in run.rows)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, len(WHOLE)))
+def test_a_text_cut_anywhere_loses_nothing_before_the_cut(at: int) -> None:
+    runs, _ = read_runs(WHOLE[:at].encode(), "x")
+    whole = [line for line in WHOLE[:at].splitlines(keepends=True) if line.endswith("0\n") and "float" in line]
+    assert sum(not r.cut and r.in_place.wrong == 0 for run in runs for r in run.rows) >= len(whole)

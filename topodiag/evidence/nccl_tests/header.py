@@ -1,0 +1,67 @@
+"""Lines above and below the table: parameters, devices, versions, averages, failures."""
+
+from __future__ import annotations
+
+import re
+
+from topodiag.evidence.nccl_tests.words import version_of_code
+from topodiag.model.bench import BenchDevice
+from topodiag.model.busid import normalise_bus_id
+
+PARAMETERS = re.compile(r"nThreads?:? *(\d{1,9}) +nGpus:? *(\d{1,9})(.*)")
+_PAIR = re.compile(r"([A-Za-z_]{1,20}(?: (?:iters|value))?):? ?(-?\d[\w().]{0,30}|\w{1,30})(?=\s|$)")
+DEVICE = re.compile(
+    r"\bRank +(\d{1,9}) +(?:Group +(\d{1,9}) +)?(?:Pid +(\d{1,10}) +)?(?:on +(\S{1,255}) +)?(?:uses +)?"
+    r"device +(\d{1,9}) +\[([\w:.]{1,40})\] ?(.*)"
+)
+TESTS_VERSION = re.compile(r"nccl-tests version (\d[\w.+-]{0,30})(?:.*?nccl-library=(\d{1,8}))?")
+RCCL_VERSION = re.compile(r"rcc+l-tests: Version (\S{1,60})")
+COMPILED_WITH = re.compile(r"NCCL Tests compiled with NCCL (\d+\.\d+(?:\.\d+)?)")
+NCCL_VERSION = re.compile(r"N?R?CCL version ?:? ?(\d{1,3}\.\d{1,3}(?:\.\d{1,3})?)")
+STARTING = re.compile(r"Collective test (starting|concluded): (\S{1,100})")
+BOUNDS = re.compile(r"Out of bounds values *: *(\d{1,18})(?: +(OK|FAILED))?")
+AVERAGE = re.compile(r"Avg bus bandwidth *: *(\S{1,30})(?: +(OK|FAILED))?")
+ENVIRONMENT = re.compile(r"\b((?:NCCL|RCCL)_[A-Z0-9_]{1,80}) set by environment to (\S.{0,300})")
+FAILURE = re.compile(
+    r"Test (?:CUDA|NCCL|HIP) failure|: Test failure |Test timeout \(|Invalid number of GPUs:|invalid size specified for"
+    r"|^\s*# error: \S|invalid option '|: error while loading shared libraries|returned non-zero exit code"
+    r"|^srun: error: |Primary job +terminated|exited on signal \d|command not found$|No such file or directory$"
+)
+KNOWN = re.compile(
+    r"Using devices|out-of-place|in-place|\(elements\)|Blocking Enabled|Parallel Init Enabled|Reducing maxBytes"
+    r"|Per-Iteration Report|GPU memory usage|Writing JSON output|skipping json output|# +rank=\d+ send_bytes="
+    r"|Please check the number of processes and GPUs|asterisks indicate errors"
+)
+"""Lines of nccl-tests that say nothing which is kept."""
+
+
+def parameters_of(text: str) -> dict[str, str] | None:
+    """`nThread 1 nGpus 8 minBytes 8 ... graph: 0` by name; None for any other line."""
+    found = PARAMETERS.search(text)
+    if found is None:
+        return None
+    made = {"nThread": found[1], "nGpus": found[2]}
+    for name, value in _PAIR.findall(found[3][:2000]):
+        made.setdefault(name, value)
+    return made
+
+
+def device_of(text: str) -> BenchDevice | None:
+    """A row of `Using devices`. Until v2.14.0 it has only the bus number, which is no bus id."""
+    found = DEVICE.search(text)
+    if found is None:
+        return None
+    bus_id = normalise_bus_id(found[6]) if ":" in found[6] else None
+    return BenchDevice(
+        rank=int(found[1]),
+        host=found[4] or "",
+        device=int(found[5]),
+        name=found[7].strip()[:100],
+        bus_id=bus_id or "",
+        group=int(found[2] or 0),
+        pid=int(found[3] or 0),
+    )
+
+
+def library_of(code: str | None) -> str:
+    return version_of_code(int(code)) if code else ""

@@ -1,0 +1,158 @@
+"""The JSON that `-J FILE` writes (nccl-tests v2.17.3 and later), of any of its versions, whole or cut off.
+
+Only settings of the job's communication are kept of the environment that it dumps: the rest may hold secrets.
+SOURCE: NVIDIA/nccl-tests src/util.cu v2.17.4 to v2.19.6.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from topodiag.evidence.json_values import integer, objects, text
+from topodiag.evidence.nccl_tests.json_text import load
+from topodiag.evidence.nccl_tests.text import MAX_DEVICES, MAX_ERRORS, MAX_ROWS, Draft, TextRead
+from topodiag.evidence.nccl_tests.words import collective_of_binary, version_of_code
+from topodiag.model.bench import BenchDevice, BenchRow, Timing
+from topodiag.model.busid import normalise_bus_id
+from topodiag.model.provenance import Origin
+from topodiag.model.result import UnreadLine
+
+_CONFIG = {
+    "nthreads": "nThread", "ngpus": "nGpus", "minimum_bytes": "minBytes", "maximum_bytes": "maxBytes",
+    "step_factor": "step", "step_bytes": "step", "warmup_iters": "warmup iters", "iterations": "iters",
+    "aggregated_iterations": "agg iters", "validation": "validation", "graph": "graph",
+    "blocking_collectives": "blocking", "parallel_init": "parallel_init", "unalign": "unalign",
+}  # fmt: skip
+"""Keys of `config` by the names that the text output gives them."""
+_SETTING = re.compile(r"((?:NCCL|RCCL|UCX|FI)_[A-Z0-9_]{1,80}|CUDA_VISIBLE_DEVICES)=(.{0,300})")
+_KEYS = ("results", "config", "out_of_bounds")
+
+
+def looks_like_json(data: bytes) -> bool:
+    head = data[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
+    return head.startswith(b"{") and b'"' in head[:200]
+
+
+def read_json(data: bytes, source: str) -> TextRead | None:
+    """The one run of a JSON file; None where it is JSON of something else, or none."""
+    decoded = data.decode("utf-8", "replace")
+    document, closed, why = load(decoded)
+    made = TextRead(lines=decoded.count("\n") + 1)
+    if not isinstance(document, dict) or not any(key in document for key in _KEYS):
+        if why and '"results"' in decoded and '"bus_bw"' in decoded:
+            made.unread.append(UnreadLine(source, None, decoded[:100], why))
+            made.left = 1
+            return made
+        return None
+    run = Draft("", Origin(source), from_json=True)
+    made.drafts.append(run)
+    _config(run, document)
+    for place, each in objects(document.get("results"), MAX_ROWS):
+        row = _row(each, source)
+        if row is None:
+            made.left += 1
+            made.unread.append(UnreadLine(source, None, f"results[{place}]", "has no size"))
+        else:
+            run.rows.append(row)
+            run.widths.append(8)
+            out, inside = (timing.wrong is not None for timing in (row.out_of_place, row.in_place))
+            run.checked = (run.checked[0] or out, run.checked[1] or inside)
+    bounds = document.get("out_of_bounds")
+    run.bounds = integer(bounds.get("count")) if isinstance(bounds, dict) else None
+    average = document.get("average_bus_bandwidth", document.get("average_bus_bandwidith"))
+    if isinstance(average, dict):
+        value = _number(average.get("bandwidth", average.get("bandwidith")))
+        run.average = -1 if value is None else value
+    errors = document.get("errors")
+    if isinstance(errors, list):
+        run.errors += [said for each in errors[:MAX_ERRORS] if (said := text(each))]
+    if closed:
+        run.notes.append("the JSON file was cut off and has been closed: the run was aborted")
+        run.aborted = True
+    return made
+
+
+def _config(run: Draft, document: dict[str, Any]) -> None:
+    args = document.get("args")
+    for arg in args[:200] if isinstance(args, list) else ():
+        named = collective_of_binary(arg[:1000]) if isinstance(arg, str) else ""
+        if named:
+            run.collective, run.why_collective = named, "its command"
+            break
+    code = integer(document.get("nccl_version"))
+    run.nccl = version_of_code(code) if code is not None else ""
+    env = document.get("env")
+    for each in env[:20_000] if isinstance(env, list) else ():
+        found = _SETTING.fullmatch(each) if isinstance(each, str) else None
+        if found:
+            run.env[found[1]] = found[2]
+    config = document.get("config")
+    if not isinstance(config, dict):
+        return
+    for key, name in _CONFIG.items():
+        if isinstance(config.get(key), int | float | str):
+            run.parameters[name] = str(config[key])[:100]
+    run.has_parameters = bool(run.parameters)
+    _devices(run, config)
+
+
+def _devices(run: Draft, config: dict[str, Any]) -> None:
+    """Only the first device of each process is listed; the others follow from ranks per process, without a bus id."""
+    per = (integer(config.get("nthreads"), 1, 4096) or 1) * (integer(config.get("ngpus"), 1, 4096) or 1)
+    for _, each in objects(config.get("devices"), MAX_DEVICES):
+        rank = integer(each.get("rank"), 0, MAX_DEVICES)
+        if rank is None:
+            continue
+        first = BenchDevice(
+            rank=rank,
+            host=text(each.get("hostname")) or "",
+            device=integer(each.get("device"), 0, 4096) or 0,
+            name=text(each.get("device_info")) or "",
+            bus_id=normalise_bus_id(text(each.get("device_hex")) or "") or "",
+            group=integer(each.get("group"), 0, MAX_DEVICES) or 0,
+            pid=integer(each.get("pid")) or 0,
+        )
+        run.devices[rank] = first
+        for number in range(1, min(per, MAX_DEVICES - len(run.devices))):
+            other = BenchDevice(
+                rank + number, first.host, first.device + number, first.name, "", first.group, first.pid
+            )
+            run.devices.setdefault(rank + number, other)
+
+
+def _row(each: dict[str, Any], source: str) -> BenchRow | None:
+    size = integer(each.get("size"), 0, 1 << 62)
+    if size is None:
+        return None
+    root = text(each.get("root"))
+    number = int(root) if root is not None and re.fullmatch(r"-?\d{1,9}", root) else integer(each.get("root"))
+    return BenchRow(
+        size,
+        integer(each.get("count"), 0, 1 << 62) or 0,
+        text(each.get("type")) or "",
+        text(each.get("redop")) or "",
+        -1 if number is None else number,
+        _timing(each.get("out_of_place")),
+        _timing(each.get("in_place")),
+        origin=Origin(source),
+    )
+
+
+def _timing(block: object) -> Timing:
+    if not isinstance(block, dict):
+        return Timing()
+    return Timing(
+        _number(block.get("time", block.get("cpu_time"))),
+        _number(block.get("alg_bw")),
+        _number(block.get("bus_bw")),
+        _number(block.get("nwrong")),
+    )
+
+
+def _number(value: object) -> float | None:
+    """NaN is the text "nan"; negative numbers have no meaning in any of these fields."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e30:
+        return None
+    return float(value) if math.isfinite(value) else None

@@ -1,0 +1,208 @@
+"""From the bytes of one file to runs: the text or the JSON is read, then what a run leaves unsaid is inferred."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from topodiag.evidence.nccl_tests.infer import collective_of, no_traffic, ranks_of, ratio_fits
+from topodiag.evidence.nccl_tests.json_output import looks_like_json, read_json
+from topodiag.evidence.nccl_tests.text import Draft, TextReader
+from topodiag.evidence.nccl_tests.words import collective_of_name
+from topodiag.model.bench import BenchRow, BenchRun
+from topodiag.model.result import UnreadLine
+
+NO_MPI = (
+    "{count} tables of one rank each: the program was built without MPI, so every process measured itself alone; "
+    "nothing here is a measurement (build with MPI=1)"
+)
+ADJACENT = 8
+"""Lines between the heads of two runs without rows of which the first one did not end before the second began."""
+ONE_RANK = "one rank: nothing is communicated, so no bandwidth was measured"
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What one file held. `left` counts lines that were not understood, `records` those of NCCL's own log."""
+
+    runs: tuple[BenchRun, ...]
+    unread: tuple[UnreadLine, ...]
+    left: int = 0
+    lines: int = 0
+    records: int = 0
+
+
+def read_runs(data: bytes, name: str) -> tuple[tuple[BenchRun, ...], tuple[UnreadLine, ...]]:
+    """The runs in a file's bytes, in the order in which they begin, and what was not understood, by shape. Reads the
+    text of every version of nccl-tests and of its forks, and the JSON of `-J`. Never raises for content."""
+    made = read_file(data, name)
+    return made.runs, made.unread
+
+
+def read_file(data: bytes, name: str) -> Read:
+    """The same with counts."""
+    found = read_json(data, name) if looks_like_json(data) else None
+    if found is None:
+        found = TextReader(name).read(data)
+    drafts = [draft for each in found.drafts for draft in _untangled(each)]
+    alone = _one_rank_tables(drafts)
+    only = found.named[0] if len(found.named) == 1 else ""
+    hint = collective_of_name(name)
+    runs = tuple(_run(draft, name, only, hint, alone.get(id(draft), 0)) for draft in drafts)
+    return Read(runs, tuple(found.unread), found.left, found.lines, found.records)
+
+
+def _run(draft: Draft, name: str, only: str, hint: str, alone: int) -> BenchRun:
+    notes = list(draft.notes)
+    listed, _ = _listed(draft)
+    seen = collective_of(draft.rows, draft.checked, listed)
+    collective, why = draft.collective, draft.why_collective
+    if not collective:
+        collective, why = next(
+            (
+                (found, said)
+                for found, said in (
+                    (only, "the only one that the file names"),
+                    (_fitting(hint, seen, draft.rows), "the file's name"),
+                    (seen, "the columns and the ratio of its bandwidths"),
+                )
+                if found
+            ),
+            ("", ""),
+        )
+        if why:
+            notes.append(f"{collective}: known from {why}")
+    nranks, ranks_why = _ranks(draft, collective, notes)
+    if alone:
+        notes.append(NO_MPI.format(count=alone))
+    elif nranks == 1 and draft.rows:
+        notes.append(ONE_RANK)
+    if draft.title is not None and draft.title.cpu_time:
+        notes.append("-C 1: the time is that of the CPU's calls, the bandwidths are of the GPU's time")
+    ended = draft.average is not None or (draft.bounds is not None and not draft.errors)
+    complete = ended and not draft.aborted
+    if not complete and draft.rows and not draft.from_json:
+        notes.append("no line ends it: the run was aborted, or this is an excerpt")
+    devices = tuple(draft.devices[rank] for rank in sorted(draft.devices))
+    return BenchRun(
+        collective=collective,
+        rows=_rows(draft),
+        devices=devices,
+        nranks=nranks,
+        nranks_why=ranks_why,
+        version=draft.version,
+        nccl=draft.nccl,
+        parameters=draft.parameters,
+        env=draft.env,
+        errors=tuple(draft.errors),
+        notes=tuple(notes),
+        average_gbs=draft.average if draft.average is not None and draft.average >= 0 else None,
+        out_of_bounds=draft.bounds,
+        complete=complete,
+        source=name,
+        origin=draft.origin,
+    )
+
+
+def _fitting(hint: str, seen: str, rows: Sequence[BenchRow]) -> str:
+    """The collective of the file's name, unless the columns say that it is another or that it cannot be this one."""
+    if not hint or not rows or seen == hint:
+        return hint
+    if seen:
+        return ""
+    return hint if (rows[-1].redop not in {"", "none"}) in _REDUCING.get(hint, (False,)) or not rows[-1].redop else ""
+
+
+_REDUCING = {"all_reduce": (True,), "reduce": (True,), "reduce_scatter": (True,), "sendrecv": (True, False)}
+"""Whether the operation's column is filled in; where the column is missing (before v2.13) nothing is said."""
+
+
+def _rows(draft: Draft) -> tuple[BenchRow, ...]:
+    """A row is cut where it has fewer numbers than most: then the run was aborted in it."""
+    most = max(draft.widths, default=0)
+    return tuple(
+        replace(row, cut=True) if width < most else row for row, width in zip(draft.rows, draft.widths, strict=True)
+    )
+
+
+def _ranks(draft: Draft, collective: str, notes: list[str]) -> tuple[int | None, str]:
+    listed, why = _listed(draft)
+    told, how = ranks_of(draft.rows, collective, exact=draft.from_json)
+    if listed is None:
+        if no_traffic(draft.rows) and (collective in {"", "all_reduce"} or told in {None, 1}):
+            return 1, "every bus bandwidth is 0"
+        if "nRanks" in draft.parameters and draft.parameters["nRanks"].isdigit():
+            return int(draft.parameters["nRanks"][:9]), "the header"
+        return told, how
+    if no_traffic(draft.rows) and listed > 1:
+        notes.append(f"every bus bandwidth is 0, as of one rank, but the device list has {listed}")
+    elif told is not None and told != listed and not ratio_fits(draft.rows, collective, listed):
+        notes.append(f"{how} says {told} ranks, the device list {listed}: one of them is not of this {collective} run")
+    return listed, why
+
+
+def _listed(draft: Draft) -> tuple[int | None, str]:
+    """Ranks by the device list. With NCCL_TESTS_SPLIT the table is that of the first rank's group."""
+    if not draft.devices:
+        return None, ""
+    first = draft.devices[min(draft.devices)]
+    groups = {device.group for device in draft.devices.values()}
+    if len(groups) > 1:
+        own = sum(device.group == first.group for device in draft.devices.values())
+        return own, f"the device list, group {first.group} of {len(groups)}"
+    last = max(draft.devices)
+    if last + 1 != len(draft.devices):
+        return last + 1, f"the device list, of which {len(draft.devices)} lines are there"
+    if draft.devices_cut:
+        return None, ""
+    return len(draft.devices), "the device list"
+
+
+def _one_rank_tables(drafts: Sequence[Draft]) -> dict[int, int]:
+    """How many one-rank tables there are, for each of them: two or more of one program are a build without MPI."""
+    alone = [draft for draft in drafts if (not draft.devices and no_traffic(draft.rows)) or set(draft.devices) == {0}]
+    if len(alone) < 2:
+        return {}
+    pids = [draft.devices[0].pid for draft in alone if draft.devices]
+    mingled = any(_mingled(draft, alone[number + 1]) for number, draft in enumerate(alone[:-1]))
+    if not mingled and len(pids) == len(alone) and len({draft.key for draft in alone}) == 1:
+        return {}  # one after the other: somebody ran several with one GPU each
+    return {id(draft): len(alone) for draft in alone}
+
+
+def _mingled(first: Draft, second: Draft) -> bool:
+    """Whether the second run began before the first one ended."""
+    if first.key != second.key:
+        return True
+    began, ended = second.origin.line or 0, first.rows[-1].origin if first.rows else None
+    return began < (ended.line or 0) if ended is not None else began - (first.origin.line or 0) < ADJACENT
+
+
+def _untangled(draft: Draft) -> list[Draft]:
+    """Tables of one rank each that were written through one another, without headers, one draft each: a size that
+    comes again before the sizes have ended begins another table. Only where no bus bandwidth tells of ranks."""
+    if len(draft.rows) < 3 or draft.devices or not no_traffic(draft.rows):
+        return [draft]
+    tables: list[list[int]] = []
+    ends: dict[int, list[int]] = {}
+    for number, row in enumerate(draft.rows):
+        lower = [size for size in (row.size // 2, row.size // 4) if ends.get(size)] or [
+            size for size in sorted(ends, reverse=True) if size < row.size and ends[size]
+        ][:1]
+        if lower:
+            table = ends[lower[0]].pop(0)
+            tables[table].append(number)
+        else:
+            table = len(tables)
+            tables.append([number])
+        ends.setdefault(row.size, []).append(table)
+    if len(tables) < 2:
+        return [draft]
+    return [
+        replace(
+            draft,
+            rows=[draft.rows[number] for number in numbers],
+            widths=[draft.widths[number] for number in numbers],
+        )
+        for numbers in tables
+    ]

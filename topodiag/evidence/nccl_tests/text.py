@@ -1,0 +1,370 @@
+"""Runs in the text output: one state machine per stream of lines, and a few things that hold for the whole file.
+
+Streams are told apart by the labels that launchers put in front of lines. Several runs can be open in one stream: a
+program built without MPI prints as many tables as there are processes, through one another.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from topodiag.evidence.nccl_tests import header
+from topodiag.evidence.nccl_tests.lines import TAG, Line, labelled, physical, without_records
+from topodiag.evidence.nccl_tests.table import OpenRow, Title, begin_row, close_row, only_cells, take_cells, title_of
+from topodiag.evidence.nccl_tests.words import OP, TYPE, collective_of_binary
+from topodiag.model.bench import BenchDevice, BenchRow
+from topodiag.model.provenance import MAX_QUOTE, Origin
+from topodiag.model.result import UnreadLine
+
+MAX_ROWS = 200_000
+"""Rows kept of one file; a sweep has some thirty, `-o all -d all` a few thousand."""
+MAX_RUNS = 5_000
+MAX_DEVICES = 100_000
+MAX_ERRORS = 20
+MAX_SHAPES = 200
+"""Shapes of unread lines kept with a text; the rest is only counted."""
+MAX_HOSTS = 64
+"""Host names tried against what a row's last cell is glued to."""
+MAX_OPEN = 512
+
+_WORDS = re.compile(rf"(?:{TYPE}|{OP})(?=[A-Za-z0-9])")
+_DIGITS = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
+_FENCE = re.compile(r"[\s#`.=*_-]*|.{0,200}\s#\s*")
+
+
+@dataclass(slots=True)
+class Draft:
+    """A run under construction. `widths` are the numbers that each row had; `seen` the kinds of lines so far."""
+
+    key: str
+    origin: Origin
+    collective: str = ""
+    why_collective: str = ""
+    title: Title | None = None
+    rows: list[BenchRow] = field(default_factory=list)
+    widths: list[int] = field(default_factory=list)
+    checked: tuple[bool, bool] = (False, False)
+    devices: dict[int, BenchDevice] = field(default_factory=dict)
+    version: str = ""
+    nccl: str = ""
+    parameters: dict[str, str] = field(default_factory=dict)
+    env: dict[str, str] = field(default_factory=dict)
+    errors: list[str] = field(default_factory=list)
+    average: float | None = None
+    bounds: int | None = None
+    devices_cut: bool = False
+    has_parameters: bool = False
+    from_json: bool = False
+    aborted: bool = False
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def closed(self) -> bool:
+        return self.average is not None
+
+    @property
+    def single_process(self) -> bool:
+        """Whether one process alone could have printed this header: what a build without MPI looks like."""
+        per = int(self.parameters.get("nThread", "1")) * int(self.parameters.get("nGpus", "1"))
+        return self.has_parameters and len(self.devices) <= per
+
+    @property
+    def last_size(self) -> int:
+        return self.rows[-1].size if self.rows else -1
+
+
+@dataclass(slots=True)
+class _Stream:
+    runs: list[Draft] = field(default_factory=list)
+    row: OpenRow | None = None
+    target: Draft | None = None
+
+
+@dataclass(slots=True)
+class TextRead:
+    """What the text of one file held, before inference. `left` counts the lines that were not understood."""
+
+    drafts: list[Draft] = field(default_factory=list)
+    unread: list[UnreadLine] = field(default_factory=list)
+    left: int = 0
+    lines: int = 0
+    records: int = 0
+    named: list[str] = field(default_factory=list)
+    """Collectives whose programs the text names anywhere."""
+
+
+class TextReader:
+    """Reads one file's lines in order; `finish` gives all of it."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.made = TextRead()
+        self._streams: dict[str, _Stream] = {}
+        self._hosts: frozenset[str] = frozenset()
+        self._named = ""
+        self._nccl = ""
+        self._env: dict[str, str] = {}
+        self._shapes: dict[str, list[int]] = {}
+        self._first: dict[str, tuple[int, str]] = {}
+        self._rows = 0
+
+    def read(self, data: bytes) -> TextRead:
+        for number, text, cut in physical(data):
+            self.made.lines = number
+            if cut:
+                self._leave(number, text[:MAX_QUOTE], "longer than any line of nccl-tests, cut")
+            if text and not text.isspace():
+                self._line(labelled(number, text))
+        for stream in self._streams.values():
+            self._end_row(stream)
+        for shape, (count, *_) in self._shapes.items():
+            number, text = self._first[shape]
+            more = f", with {count - 1} more like it" if count > 1 else ""
+            self.made.unread.append(UnreadLine(self.source, number, text, f"no line of nccl-tests{more}"))
+        return self.made
+
+    def _line(self, line: Line) -> None:
+        stream = self._streams.get(line.key)
+        if stream is None:
+            stream = _Stream()
+            if len(self._streams) < MAX_OPEN * 8:
+                self._streams[line.key] = stream
+        text, record = without_records(line.text, self._hosts, _WORDS, in_row=stream.row is not None)
+        if record:
+            self.made.records += 1
+            self._record(record)
+            if not text.strip():
+                return
+        if self._row(line, text, stream) or self._header(line, text, stream) or self._footer(line, text, stream):
+            return
+        if not (_FENCE.fullmatch(text) or header.KNOWN.search(text) or self._said(text)):
+            self._leave(line.number, line.raw.strip()[:MAX_QUOTE], "")
+
+    def _record(self, text: str) -> None:
+        """What NCCL's own log adds: its version, and the settings that it found."""
+        if " set by environment to " in text:
+            found = header.ENVIRONMENT.search(text)
+            if found and len(self._env) < 200:
+                value = found[2].strip().removesuffix(".")
+                self._env.setdefault(found[1], value)
+                if self.made.drafts and not self.made.drafts[-1].closed:
+                    self.made.drafts[-1].env.setdefault(found[1], value)
+        elif "CCL version" in text:
+            self._library(text)
+
+    def _library(self, text: str) -> bool:
+        found = header.NCCL_VERSION.search(text)
+        if found is None:
+            return False
+        newest = self.made.drafts[-1] if self.made.drafts else None
+        if newest is not None and not newest.closed:
+            newest.nccl = newest.nccl or found[1]
+        else:
+            self._nccl = found[1]
+        return True
+
+    def _said(self, text: str) -> bool:
+        """Lines outside of a run's own: the command that starts it, NCCL's version without a head."""
+        named = collective_of_binary(text)
+        if named:
+            self._named = named
+            self.made.named.append(named) if named not in self.made.named else None
+            newest = self.made.drafts[-1] if self.made.drafts else None
+            if newest is not None and not (newest.rows or newest.closed or newest.collective):
+                newest.collective, newest.why_collective = named, "its command"
+            return True
+        return "CCL version" in text and self._library(text)
+
+    # -- rows --
+
+    def _row(self, line: Line, text: str, stream: _Stream) -> bool:
+        bare = TAG.sub(" ", text) if "[" in text else text
+        head = bare.lstrip()
+        if not head or not (head[0].isdigit() or head[0] in "-NnX[(>" or any(c.isdigit() for c in head[:200])):
+            return False
+        begun = None if head[0] == "#" else begin_row(bare, self.source, line.number, self._title(stream))
+        if begun is not None:
+            self._end_row(stream)
+            row, rest = begun
+            stream.target = self._target(stream, row, line)
+            stream.row = row
+            left = take_cells(row, rest)
+        elif stream.row is not None and only_cells(bare):
+            left = take_cells(stream.row, bare)
+        else:
+            return False
+        if left:
+            self._leave(line.number, left[:MAX_QUOTE], "")
+        expected = stream.target.title.cells if stream.target is not None and stream.target.title is not None else 0
+        if expected and stream.row is not None and len(stream.row.cells) >= expected:
+            self._end_row(stream)
+        return True
+
+    def _title(self, stream: _Stream) -> Title | None:
+        return next((run.title for run in reversed(stream.runs) if run.title is not None), None)
+
+    def _target(self, stream: _Stream, row: OpenRow, line: Line) -> Draft:
+        """The run that a row belongs to: the newest, or among several open tables the one whose sizes it goes on."""
+        able = [run for run in stream.runs if not run.closed]
+        if not able:
+            return self._begin(stream, line)
+        newest = able[-1]
+        if len(able) == 1 or not newest.single_process:
+            return newest
+        low = [run for run in able if run.title is not None]
+        waiting = [run for run in low if not run.rows and row.size <= _number(run.parameters.get("minBytes"))]
+        going = [run for run in low if run.rows and run.last_size < row.size]
+        if waiting:
+            return waiting[-1]
+        return max(going, key=lambda run: run.last_size) if going else newest
+
+    def _end_row(self, stream: _Stream) -> None:
+        row, target = stream.row, stream.target
+        stream.row = stream.target = None
+        if row is None or target is None:
+            return
+        self._rows += 1
+        if self._rows > MAX_ROWS:
+            self._leave(row.origin.line or 0, row.origin.text, "more rows than are kept")
+            return
+        made = close_row(row, target.title)
+        target.rows.append(made.row)
+        target.widths.append(made.width)
+        target.checked = (target.checked[0] or made.checked[0], target.checked[1] or made.checked[1])
+
+    # -- what stands above a table --
+
+    def _begin(self, stream: _Stream, line: Line) -> Draft:
+        self._end_row(stream)
+        made = Draft(line.key, Origin(self.source, line.number, line.text.strip()[:MAX_QUOTE]))
+        made.env.update(self._env)
+        made.nccl, self._nccl = self._nccl, ""
+        if self._named:
+            made.collective, made.why_collective, self._named = self._named, "the command above it", ""
+        if len(self.made.drafts) < MAX_RUNS:
+            self.made.drafts.append(made)
+        stream.runs.append(made)
+        if len(stream.runs) > MAX_OPEN:
+            del stream.runs[0]
+        return made
+
+    def _next(self, stream: _Stream, line: Line, *, filled: bool, lone: bool = False) -> Draft:
+        """The run that a header's line belongs to: the newest, or a new one where the newest has this line already.
+        `lone`: the line may also belong to an older run that waits for it."""
+        runs = [run for run in stream.runs if not run.closed]
+        if runs and not filled and not (runs[-1].rows and not lone):
+            return runs[-1]
+        stream.runs = [run for run in runs if run.single_process]  # any other was aborted: its rows have ended
+        return self._begin(stream, line)
+
+    def _header(self, line: Line, text: str, stream: _Stream) -> bool:
+        newest = stream.runs[-1] if stream.runs else None
+        if "nThread" in text and (found := header.parameters_of(text)) is not None:
+            run = self._next(stream, line, filled=newest is not None and newest.has_parameters)
+            run.parameters, run.has_parameters = found, True
+            return True
+        if "Rank" in text and (device := header.device_of(text)) is not None:
+            self._device(stream, line, device, text)
+            return True
+        if "type" in text and "busbw" in text and (title := title_of(text)) is not None:
+            run = next((run for run in reversed(stream.runs) if not run.closed and run.title is None), None) or (
+                self._next(stream, line, filled=newest is not None and newest.title is not None)
+            )
+            self._end_row(stream)
+            run.title = title
+            return True
+        return self._versions(line, text, stream, newest)
+
+    def _versions(self, line: Line, text: str, stream: _Stream, newest: Draft | None) -> bool:
+        found = header.TESTS_VERSION.search(text) if "nccl-tests" in text else None
+        if found is not None:
+            run = self._next(stream, line, filled=newest is not None and bool(newest.version or newest.has_parameters))
+            run.version, run.nccl = found[1], header.library_of(found[2]) or run.nccl
+            return True
+        if "Collective test" in text and (found := header.STARTING.search(text)) is not None:
+            named = collective_of_binary(found[2]) or collective_of_binary(found[2] + "_perf")
+            if found[1] == "concluded":
+                if newest is not None:
+                    newest.collective = newest.collective or named
+                return True
+            again = newest is not None and (newest.has_parameters or newest.why_collective == "its header")
+            run = self._next(stream, line, filled=again)
+            run.collective, run.why_collective = named or run.collective, "its header"
+            return True
+        found = header.RCCL_VERSION.search(text) if "ccl-tests" in text else None
+        if found is not None and newest is not None:
+            newest.version = found[1]
+            return True
+        found = header.COMPILED_WITH.search(text) if "compiled with" in text else None
+        if found is not None:
+            self._nccl = found[1]
+            return True
+        return False
+
+    def _device(self, stream: _Stream, line: Line, device: BenchDevice, text: str) -> None:
+        fitting = [
+            run
+            for run in stream.runs
+            if not run.closed and not run.rows and run.title is None and device.rank not in run.devices
+        ]
+        run = fitting[-1] if fitting else self._next(stream, line, filled=True)
+        if len(run.devices) >= MAX_DEVICES:
+            return
+        run.devices[device.rank] = device
+        if device.host and device.host not in self._hosts and len(self._hosts) < MAX_HOSTS:
+            self._hosts |= {device.host}
+        run.devices_cut = run.devices_cut or text.rstrip().endswith("...")
+
+    # -- what stands below a table, and failures --
+
+    def _footer(self, line: Line, text: str, stream: _Stream) -> bool:
+        if "Out of bounds" in text and (found := header.BOUNDS.search(text)) is not None:
+            run = self._ending(stream, line, lambda run: run.bounds is None)
+            run.bounds = int(found[1])
+            return True
+        if "Avg bus" in text and (found := header.AVERAGE.search(text)) is not None:
+            run = self._ending(stream, line, lambda _: True)
+            value = found[1].replace("nan", "").lstrip("-")
+            run.average = (
+                float(value) if re.fullmatch(r"\d[\d.]*(?:e[+-]?\d+)?", value) and value.count(".") < 2 else -1
+            )
+            self._end_row(stream)
+            return True
+        if header.FAILURE.search(text):
+            self._failure(line)
+            return True
+        return False
+
+    def _ending(self, stream: _Stream, line: Line, lacks: object) -> Draft:
+        self._end_row(stream)
+        able = [run for run in stream.runs if not run.closed and callable(lacks) and lacks(run)]
+        return able[-1] if able else self._begin(stream, line)
+
+    def _failure(self, line: Line) -> None:
+        """A failure belongs to the newest run, whichever process says it; without one it is a run that never began."""
+        newest = self.made.drafts[-1] if self.made.drafts else None
+        if newest is None or newest.closed:
+            newest = self._begin(self._streams.setdefault(line.key, _Stream()), line)
+        said = line.text.strip()[:MAX_QUOTE]
+        if len(newest.errors) < MAX_ERRORS and said not in newest.errors:
+            newest.errors.append(said)
+
+    def _leave(self, number: int, text: str, why: str) -> None:
+        """Count a line that was not understood under its shape: what is left when numbers are taken out."""
+        self.made.left += 1
+        if why:
+            if len(self.made.unread) < MAX_SHAPES:
+                self.made.unread.append(UnreadLine(self.source, number, text, why))
+            return
+        shape = _DIGITS.sub("0", text)[:120]
+        counted = self._shapes.get(shape)
+        if counted is not None:
+            counted[0] += 1
+        elif len(self._shapes) < MAX_SHAPES:
+            self._shapes[shape] = [1]
+            self._first[shape] = (number, text)
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text is not None and text.isdigit() and len(text) < 20 else -1
