@@ -40,13 +40,14 @@ def loop(path: Path, size: int) -> Found:
 
 
 def one_core(path: Path, size: int) -> Found:
-    """The same through `extract`, in pieces of 32 MiB as the program hands them out."""
+    """The same through `extract`, in pieces as the program hands them out."""
     from topodiag.evidence.nccl_log.scan import extract  # noqa: PLC0415
+    from topodiag.evidence.nccl_log.sources import CHUNK_BYTES  # noqa: PLC0415
     from topodiag.evidence.nccl_log.streams import Reading, pieces, text_of  # noqa: PLC0415
 
     records = connections = 0
     with path.open("rb") as stream:
-        for piece in pieces(text_of(stream, (), Reading()), 32 << 20, 0, size):
+        for piece in pieces(text_of(stream, (), Reading()), CHUNK_BYTES, 0, size):
             found = _found(extract(piece.data, 0, piece.base))
             records, connections = records + found[0], connections + found[1]
     return records, connections
