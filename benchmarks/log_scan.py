@@ -69,7 +69,8 @@ def ingested(path: Path, workers: int) -> Found:
 def work(way: str, path: Path, size: int) -> None:
     """Run one way in this process; print what it found and cost, start and imports aside."""
     if way != "loop":  # whose memory is printed, too
-        importlib.import_module("topodiag.fleet.ingest")
+        for module in ("topodiag.fleet.ingest", "pyarrow.compute"):
+            importlib.import_module(module)
     before = time.perf_counter(), _cpu()
     if way == "loop":
         found = loop(path, size)

@@ -189,11 +189,14 @@ def _split(block: Block, start: Positions, end: Positions, tokens: int) -> tuple
     """Lines of this many tokens, where each token begins behind the line's start, and its length."""
     size = end - start
     wide = 8 * (int(size.max(initial=0)) // 8 + 1)
-    text = block.bytes(start, wide)
-    blank = (text == ord(" ")) & (np.arange(wide) < size[:, np.newaxis])
-    lines = np.flatnonzero(np.count_nonzero(blank, axis=1) == tokens - 1)
+    inside = np.arange(wide, dtype=np.uint8) < size.astype(np.uint8)[:, np.newaxis]
+    blank = (block.bytes(start, wide) == ord(" ")) & inside
+    lines = np.flatnonzero(np.add.reduce(blank.view(np.uint8), axis=1, dtype=np.uint8) == tokens - 1)
+    if len(lines) < len(start):
+        blank = blank[lines]
+    at = np.flatnonzero(blank.reshape(-1)).reshape(len(lines), tokens - 1)
     begin = np.zeros((len(lines), tokens), dtype=np.int64)
-    begin[:, 1:] = np.nonzero(blank[lines])[1].reshape(len(lines), tokens - 1) + 1
+    begin[:, 1:] = at - (wide * np.arange(len(lines)) - 1)[:, np.newaxis]
     stop = np.append(begin[:, 1:] - 1, size[lines][:, np.newaxis], axis=1)
     return lines, begin, stop - begin
 

@@ -9,6 +9,7 @@ import numpy as np
 from topodiag.evidence.nccl_log import collect, facts
 from topodiag.evidence.nccl_log.collect import Collector, ThreadKey
 from topodiag.evidence.nccl_log.grammar import START, Rows, kind_by_start, parse
+from topodiag.evidence.nccl_log.grammar_paths import trees
 from topodiag.evidence.nccl_log.grammar_texts import NOISE
 from topodiag.evidence.nccl_log.plain import read_record
 from topodiag.evidence.nccl_log.prefix import Record
@@ -64,7 +65,7 @@ class Messages:
 
     def _read(self, message: bytes) -> int:
         text = message.decode("utf-8", "replace").rstrip()
-        if "] INFO " in text or "] WARN " in text or text.endswith(">:"):
+        if ("] " in text and ("] INFO " in text or "] WARN " in text)) or text[-2:] == ">:":
             return -1  # may be two records, or hold another one's label
         start = message[:START]
         kind = self._kinds.get(start, _UNKNOWN)
@@ -75,10 +76,14 @@ class Messages:
                 return self._add([], understood=True)
             # Its text is new, so that it needs no looking up whether the row is.
             self._kept_texts.append((kind, self._texts.code(text)))
-            return self._add([(_TEXT, -len(self._kept_texts))], understood=True)
+            self._tables.append(_TEXT)
+            self._rows.append(-len(self._kept_texts))
+            self._fans.append(1)
+            self._understood.append(True)
+            return len(self._fans) - 1
         if message.startswith(_NAMES):
             return -1
-        said = parse("INFO", text)
+        said = trees(text) if message.startswith(b"Trees ") else parse("INFO", text)
         understood = said is not None
         if said is None:
             said = unread(text)

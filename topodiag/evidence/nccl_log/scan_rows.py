@@ -66,23 +66,45 @@ def matrix(columns: Columns, names: list[str]) -> npt.NDArray[np.uint64]:
     return np.stack([columns[name] for name in names]).view(np.uint64)
 
 
-def _packed(columns: list[Ints]) -> npt.NDArray[np.uint64]:
-    """Rows of words that are equal where all columns are: small numbers share a word, as few words group faster."""
-    words: list[npt.NDArray[np.uint64]] = []
-    room = 0
-    for values in columns:
-        low, high = int(values.min()), int(values.max())
-        width = (high - low).bit_length()
-        if not width:
-            continue
-        rest = values.view(np.uint64) - np.uint64(low & ((1 << 64) - 1))
-        if width <= room:
-            words[-1] = (words[-1] << np.uint64(width)) | rest
-            room -= width
-        else:
-            words.append(rest)
-            room = 64 - width
-    return np.stack(words) if words else np.zeros((1, len(columns[0])), dtype=np.uint64)
+class _Packed:
+    """Columns as few words that are equal where all columns are: small numbers share a word. Few words are grouped and
+    moved faster than many columns."""
+
+    def __init__(self, columns: Columns) -> None:
+        self.words: list[npt.NDArray[np.uint64]] = []
+        self._layout: list[tuple[str, int, int, int]] = []  # name, width, least value, word
+        size = len(next(iter(columns.values())))
+        room = 0
+        for name, values in columns.items():
+            low, high = int(values.min()), int(values.max())
+            width = (high - low).bit_length()
+            if width:
+                rest = values.view(np.uint64) - np.uint64(low & ((1 << 64) - 1))
+                if width <= room:
+                    self.words[-1] = (self.words[-1] << np.uint64(width)) | rest
+                    room -= width
+                else:
+                    self.words.append(rest)
+                    room = 64 - width
+            self._layout.append((name, width, low, len(self.words) - 1))
+        if not self.words:
+            self.words.append(np.zeros(size, dtype=np.uint64))
+
+    def columns(self, rows: Ints) -> Columns:
+        """The columns of these rows."""
+        words = [word[rows] for word in self.words]
+        made = {}
+        for name, width, low, number in reversed(self._layout):
+            if not width:
+                made[name] = np.full(len(rows), low, dtype=np.int64)
+                continue
+            word = words[number]
+            if width < 64:
+                made[name] = (word & np.uint64((1 << width) - 1)).view(np.int64) + low
+                words[number] = word >> np.uint64(width)
+            else:
+                made[name] = (word + np.uint64(low & ((1 << 64) - 1))).view(np.int64)
+        return made
 
 
 def sorted_by_place(columns: Columns) -> Columns:
@@ -116,11 +138,12 @@ def merged(name: str, columns: Columns) -> Columns:
         return columns
     columns = in_order(columns)
     apart = {"offset", "line", "count", "ts"} | ({"channels"} if name in _MASKED else set())
-    order, starts = group(_packed([values for each, values in columns.items() if each not in apart]))
+    packed = _Packed({each: values for each, values in columns.items() if each not in apart})
+    order, starts = group(packed.words)
     first = order[starts]
     turn = by_place(columns["thread"][first], columns["offset"][first])
     first = first[turn]
-    made = {each: values[first] for each, values in columns.items()}
+    made = packed.columns(first) | {each: columns[each][first] for each in apart if each in columns}
     made["count"] = np.add.reduceat(columns["count"][order], starts)[turn]
     if name in _MASKED:
         made["channels"] = np.bitwise_or.reduceat(columns["channels"][order], starts)[turn]
