@@ -1,0 +1,222 @@
+"""The tiers of a machine, from its datasheet: what two GPUs have between them in a domain, a node, a leaf, the fabric.
+
+Rates are of one GPU and one direction. `gbs` is what transfers sustain: NVLink and PCIe as NCCL reckons them (they
+have its packet overheads taken off), a NIC at its line rate or what its GPU's PCIe link carries, whichever is less.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+
+from topodiag.cost.alpha_beta import Link
+from topodiag.cost.spread import Spread
+from topodiag.hardware import catalog
+from topodiag.hardware.specs import GpuSpec, SystemSpec
+
+DOMAIN_72 = 72
+"""GPUs in the NVLink domain of an NVL72 rack, four to a compute tray (NVIDIA GB200 and GB300 NVL72 datasheets)."""
+_RACK_GPUS = ("GB200", "GB300")
+_TRAY = 4
+SWITCH_US = 0.3
+"""Two further switches up to a spine and down, 130 ns each (NVIDIA QM8700 datasheet), and their cables."""
+_MAX_NAME = 100
+
+
+class UnknownSystemError(ValueError):
+    """A name that no system has, or that several have; `near` are those that it may mean."""
+
+    def __init__(self, name: str, near: tuple[str, ...], *, several: bool = False) -> None:
+        super().__init__(f"{'several systems are' if several else 'no system is'} called {name[:_MAX_NAME]!r}")
+        self.near = near
+
+
+class LackingError(ValueError):
+    """What the datasheet leaves to the integrator and the model needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """`kind`: `nvlink`, `pcie`, `network` or `spine`. `gpus` meet here; `line_gbs` is the wire's rate, 0 unknown."""
+
+    kind: str
+    link: Link
+    gpus: int
+    line_gbs: float
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Equal nodes on a fabric. `domain` GPUs reach each other by `inside`, the others by `network`, and beyond
+    `leaf` GPUs by `spine`. `assumed` are sentences on what no evidence gave."""
+
+    name: str
+    nodes: int
+    gpus_per_node: int
+    domain: int
+    inside: Tier
+    network: Tier | None = None
+    spine: Tier | None = None
+    leaf: int = 0
+    switch: bool = False
+    gpu: GpuSpec | None = None
+    tiers: tuple[Tier, ...] = ()
+    assumed: tuple[str, ...] = ()
+
+    @property
+    def gpus(self) -> int:
+        return self.nodes * self.gpus_per_node
+
+    def outside(self, span: int) -> Link:
+        """One GPU's way to GPUs of other domains in a group that spans so many GPUs of the job. Raises LackingError."""
+        if self.spine is not None and self.leaf and span > self.leaf:
+            return self.spine.link
+        if self.network is None:
+            raise LackingError(f"{self.name}: its datasheet names no NIC for the job; give --nics COUNTxGBPS")
+        return self.network.link
+
+    def spread(self, size: int, stride: int = 1, *, split: int = 1) -> Spread:
+        """A group of `size` ranks, `stride` apart, GPUs numbered through the nodes. `split` above 1 puts its members
+        into so many times as many domains as that needs (a misplacement). Raises LackingError."""
+        domain = max(self.domain // stride, 1)
+        per_node = min(size, domain)
+        while size % per_node:  # an uneven group is as slow as its smallest part
+            per_node -= 1
+        per_node = max(per_node // split, 1)
+        nodes = size // per_node
+        inside = self.inside.link
+        outside = self.outside(size * stride) if nodes > 1 else inside
+        return Spread(nodes, per_node, inside, outside, self.switch)
+
+
+def key(name: str) -> str:
+    """The name as one types it: `DGX H100` as `dgx-h100`."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def known() -> tuple[str, ...]:
+    """The names of all systems, easy to type."""
+    return tuple(key(spec.name) for spec in catalog.systems())
+
+
+def find_system(name: str) -> SystemSpec:
+    """The system of a name, by its full name, a product name, or words of which one system alone has all. Raises
+    UnknownSystemError with near names."""
+    asked = key(name[:_MAX_NAME])
+    for spec in catalog.systems():
+        if asked in (key(spec.name), *map(key, spec.product_names)):
+            return spec
+    words = set(asked.split("-")) - {""}
+    found = [spec for spec in catalog.systems() if words and words <= _words(spec)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UnknownSystemError(name, tuple(key(spec.name) for spec in found), several=True)
+    raise UnknownSystemError(name, tuple(get_close_matches(asked, known(), n=3, cutoff=0.5)))
+
+
+def _words(spec: SystemSpec) -> set[str]:
+    return {word for name in (spec.name, *spec.product_names) for word in key(name).split("-")}
+
+
+def machine(
+    spec: SystemSpec,
+    nodes: int,
+    *,
+    gpu: str = "",
+    nics: tuple[int, float] | None = None,
+    nodes_per_leaf: int = 0,
+    oversubscription: float = 1.0,
+) -> Machine:
+    """The tiers of `nodes` such systems. `gpu` chooses where a system is sold with several, `nics` are (count, Gb/s
+    each) where the datasheet leaves them open. `nodes_per_leaf` 0: one switch for all. Raises LackingError."""
+    product = _gpu(spec, gpu)
+    assumed: list[str] = []
+    pcie = _pcie(product, spec.gpus)
+    nvlink = _nvlink(spec, product)
+    inside = nvlink if nvlink is not None and nvlink.gpus >= spec.gpus else pcie
+    if inside is None:
+        raise LackingError(f"{spec.name}: no data on the links of its GPUs")
+    domain = inside.gpus
+    count, gbps = nics or (spec.compute_nics, spec.compute_nic_gbps)
+    network = None
+    if count and gbps:
+        network = _network(spec, count, gbps, pcie, nodes * spec.gpus)
+        if nics is None:
+            assumed.append(f"all {count} NICs of {gbps:g} Gb/s carry the job, shared evenly by the GPUs of a node")
+    if nvlink is not None and spec.nvlink in ("mesh", "hybrid-mesh"):
+        assumed.append("rings use all NVLinks of a GPU; one pair of GPUs alone has fewer")
+    if inside.kind == "pcie" and spec.gpus > 1:
+        assumed.append("GPUs of a node reach each other peer to peer over PCIe, and not through a slower processor link")
+    spine, leaf = None, 0
+    if network is not None and nodes_per_leaf and nodes > nodes_per_leaf:
+        leaf = nodes_per_leaf * spec.gpus
+        link = Link(network.link.alpha_us + SWITCH_US, network.link.gbs / oversubscription, "spine")
+        source = f"the network over {oversubscription:g}, and {SWITCH_US:g} us for two more switches"
+        spine = Tier("spine", link, nodes * spec.gpus, network.line_gbs / oversubscription, source)
+        network = replace(network, gpus=leaf)
+    elif nodes > 1:
+        assumed.append("the fabric carries all nodes at once (no oversubscription)")
+    tiers = tuple(tier for tier in (nvlink, pcie, network, spine) if tier is not None)
+    return Machine(
+        name=spec.name,
+        nodes=nodes,
+        gpus_per_node=spec.gpus,
+        domain=domain,
+        inside=inside,
+        network=network,
+        spine=spine,
+        leaf=leaf,
+        switch=spec.nvlink == "nvswitch" and product.sm >= 90,
+        gpu=product,
+        tiers=tiers,
+        assumed=tuple(assumed),
+    )
+
+
+def _gpu(spec: SystemSpec, asked: str) -> GpuSpec:
+    names = (spec.gpu, *spec.other_gpus)
+    chosen = names[0]
+    if asked:
+        words = set(key(asked).split("-"))
+        fitting = [name for name in names if words <= set(key(name).split("-"))]
+        if not fitting:
+            raise LackingError(f"{spec.name} is not sold with {asked[:_MAX_NAME]!r}; it has {', '.join(names)}")
+        chosen = min(fitting, key=len)
+    return next(product for product in catalog.gpus() if product.name == chosen)
+
+
+def _nvlink(spec: SystemSpec, gpu: GpuSpec) -> Tier | None:
+    links = gpu.nvlinks if spec.nvlinks_per_gpu is None else spec.nvlinks_per_gpu
+    if spec.nvlink == "none" or not links:
+        return None
+    gpus = {"pairs": 2}.get(spec.nvlink, spec.gpus)
+    if spec.nvlink == "nvswitch" and gpu.name in _RACK_GPUS and spec.gpus == _TRAY:
+        gpus = DOMAIN_72
+    link = Link(catalog.latency_us("nvlink") or 0.0, links * gpu.nvlink_nccl_gbs, "NVLink")
+    source = f"{links} NVLinks x {gpu.nvlink_nccl_gbs:g} GB/s as NCCL reckons them; {gpu.source}"
+    return Tier("nvlink", link, gpus, links * gpu.nvlink_line_gbs, source)
+
+
+def _pcie(gpu: GpuSpec, gpus: int) -> Tier | None:
+    rate = catalog.pcie_nccl_gbs(gpu.pcie_gen, gpu.pcie_width)
+    line = catalog.pcie_line_gbs(gpu.pcie_gen, gpu.pcie_width)
+    if rate is None:
+        return None
+    link = Link(catalog.latency_us("pcie") or 0.0, rate, "PCIe")
+    return Tier(
+        "pcie", link, gpus, line or 0.0, f"Gen{gpu.pcie_gen} x{gpu.pcie_width} as NCCL reckons it; {gpu.source}"
+    )
+
+
+def _network(spec: SystemSpec, count: int, gbps: float, pcie: Tier | None, gpus: int) -> Tier:
+    line = count * gbps / 8 / spec.gpus
+    capped = pcie is not None and pcie.link.gbs < line
+    rate = pcie.link.gbs if pcie is not None and capped else line
+    words = f"{count} NICs x {gbps:g} Gb/s / 8 / {spec.gpus} GPUs"
+    if capped:
+        words += f", held to {rate:g} GB/s by the GPU's PCIe link"
+    link = Link(catalog.latency_us("network") or 0.0, rate, "network")
+    return Tier("network", link, gpus, line, f"{words}; {spec.source}")

@@ -1,0 +1,35 @@
+"""Looks up what a GPU computes at most (compute.toml), dense and without sparsity, each figure with its source."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from topodiag.hardware.specs import GpuSpec
+
+PRECISIONS = ("bf16", "fp16", "fp8")
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """`tflops` in 1e12 operations per second, a multiplication and an addition counted as two."""
+
+    tflops: float
+    source: str
+
+
+@cache
+def _rows() -> tuple[dict[str, object], ...]:
+    text = Path(__file__).with_name("compute.toml").read_text(encoding="utf-8")
+    return tuple(tomllib.loads(text)["gpu"])
+
+
+def peak(gpu: GpuSpec, precision: str) -> Peak | None:
+    """The peak of a product in a precision; None where the data has none."""
+    for row in _rows():
+        names, rate = row["names"], row.get(precision)
+        if isinstance(names, list) and (gpu.name in names or gpu.family in names):
+            return Peak(float(rate), str(row["source"])) if isinstance(rate, (int, float)) else None
+    return None
