@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from topodiag.checks.common import plural, spell
 from topodiag.checks.interface import NodeCheck
+from topodiag.checks.topo_evidence import ASKED, ask, without_file
 from topodiag.cost.nccl.changes import gpus_of
-from topodiag.cost.nccl.predict import predict_tree
 from topodiag.cost.nccl.prediction import Prediction
 from topodiag.cost.nccl.repair import nvlink_totals, repair
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
@@ -16,9 +16,6 @@ from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 
-ASKED = 28
-PRICED_BYTES = 1 << 30
-"""The all-reduce whose loss is told."""
 COLLAPSED = 0.5
 """A search that loses more than this share of the bandwidth has collapsed."""
 
@@ -32,7 +29,7 @@ class GpuShortInFile(NodeCheck):
     def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
         file = node.nccl_file
         if file is None:
-            return self.not_applicable(node, "no topology file in the evidence")
+            return without_file(self, node)
         gpus = gpus_of(file.tree)
         totals = nvlink_totals(file.tree)
         if not any(totals.values()):
@@ -76,8 +73,8 @@ class GpuShortInFile(NodeCheck):
 
 
 def _ask(tree: Element, minor: int) -> Prediction | None:
-    made = predict_tree(tree, version=f"2.{minor}", sizes=(PRICED_BYTES,))
-    return made if made.accepted else None
+    made = ask(tree, minor)
+    return made if made is not None and made.accepted else None
 
 
 def _ring(made: Prediction) -> str:
@@ -110,7 +107,7 @@ class DeviceTwiceInFile(NodeCheck):
     def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
         file = node.nccl_file
         if file is None:
-            return self.not_applicable(node, "no topology file in the evidence")
+            return without_file(self, node)
         twice = _twice(file.tree)
         if not twice:
             return self.clean(node, "each device stands there once")
@@ -118,7 +115,7 @@ class DeviceTwiceInFile(NodeCheck):
         finding = self.finding(
             node,
             Severity.WARNING,
-            f"{file.name} holds {plural(len(twice), 'device')} twice: {words[0]}",
+            f"{file.name.rpartition('/')[2]} holds {plural(len(twice), 'device')} twice: {words[0]}",
             observed="; ".join(words[:4]),
             expected="each function of the PCI bus and each port of a NIC once",
             fix=(

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 
 from topodiag.checks.common import plural
 from topodiag.checks.interface import NodeCheck
+from topodiag.checks.topo_evidence import (
+    ASKED,
+    ask,
+    devices_of,
+    has_gpus,
+    machine_of,
+    refusal_of,
+    spell_some,
+    spell_versions,
+    without_file,
+)
 from topodiag.cost.nccl.clean import hosts_of
 from topodiag.cost.nccl.detect import LackingError, tree_of
 from topodiag.cost.nccl.merge import loaded
-from topodiag.cost.nccl.predict import predict_tree
 from topodiag.cost.nccl.prediction import Prediction
 from topodiag.cost.nccl.versions import NEWEST, OLDEST
+from topodiag.model.devices import NicRole
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.nccl_tree import Element, NcclFile, Refusal
 from topodiag.model.node import Node
@@ -23,8 +34,11 @@ SLOWER = 0.05
 MAX_WORDS = 120
 """Characters of NCCL's complaint that are repeated."""
 
-ASKED = 28
-"""The version whose search is asked where nobody named one: the reference of all rules here."""
+OLD_SEARCH = 20
+"""Up to this version the search of NVLS fails on a GPU without a path to the NVSwitches (src/graph/search.cc)."""
+
+SHOWN = 6
+"""Differences that are told one by one."""
 
 
 class FileRefused(NodeCheck):
@@ -70,37 +84,86 @@ class FileRefused(NodeCheck):
     def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
         file = node.nccl_file
         if file is None:
-            return self.not_applicable(node, "no topology file in the evidence")
+            return without_file(self, node)
+        tree = _completed(node, file)
         asked = file.asked or tuple(range(OLDEST, NEWEST + 1))
-        refusing = [minor for minor in asked if file.refusal(minor) is not None]
-        if refusing:
-            refusal = file.refusal(refusing[-1])
-            assert refusal is not None  # noqa: S101 - chosen by that
-            return self.found(node, [self._report(node, file, refusal, refusing, len(asked))])
-        minor = file.asked[0] if file.asked else ASKED
-        built = _ask(file.tree, minor)
-        if built is not None and not built.accepted:
-            refusal = Refusal("structure", built.why, built.line, 0, "", minor, minor)
-            return self.found(node, [self._report(node, file, refusal, [minor], 1)])
-        return self.clean(node, f"NCCL {_versions(asked)} load it")
+        refusals = {minor: refusal for minor in asked if (refusal := refusal_of(file, tree, minor)) is not None}
+        if refusals:
+            return self.found(node, [self._report(node, file, refusals, len(asked))])
+        if not has_gpus(tree):
+            why = "NCCL's reader takes it, but it names no GPU: the rest is up to the machine (--against BUNDLE)"
+            return self.unknown(node, why)
+        searched = _search_refusals(tree, file)
+        if searched:
+            return self.found(node, [self._report(node, file, searched, len(asked))])
+        return self.clean(node, f"NCCL {spell_versions(asked)} {'loads' if len(asked) == 1 else 'load'} it")
 
-    def _report(self, node: Node, file: NcclFile, refusal: Refusal, refusing: Sequence[int], asked: int) -> Finding:
-        where = Origin(file.name, refusal.line or None, refusal.text)
+    def _report(self, node: Node, file: NcclFile, refusals: dict[int, Refusal], asked: int) -> Finding:
+        refusing = list(refusals)
+        # The newest version's words: those that a reader is likely to meet.
+        refusal = refusals[refusing[-1]]
         words = _short(refusal.words)
         every = len(refusing) == asked
         return self.finding(
             node,
             Severity.ERROR if every or ASKED in refusing else Severity.WARNING,
-            f"NCCL {_versions(refusing)} refuses {file.name}: {words}",
-            observed=f"line {refusal.line}: {words}" if refusal.line else words,
+            f"NCCL {spell_versions(refusing)} {'refuses' if len(refusing) == 1 else 'refuse'} {_base(file.name)}:"
+            f" {words}",
+            observed="; ".join(_said(refusals)),
             expected=_RULES.get(refusal.rule, "what NCCL's reader takes (src/graph/xml.cc)"),
             fix=(
                 f"`topodiag emit nccl-topo {file.name} --nccl 2.{refusing[-1]} -o fixed.xml` writes it by NCCL's rules",
                 "or unset NCCL_TOPO_FILE, so that NCCL looks at the machine itself",
             ),
             cost=Cost(share=1.0, text="no communicator is made: the job does not start"),
-            evidence=[where],
+            evidence=[Origin(file.name, refusal.line or None, refusal.text)],
         )
+
+
+def _search_refusals(tree: Element, file: NcclFile) -> dict[int, Refusal]:
+    """What only the search refuses, by version. Where none was named the reference and the last one of the old search
+    are asked, and its elders where that one refuses."""
+    minors = list(file.asked or (OLD_SEARCH, ASKED))
+    refusals: dict[int, Refusal] = {}
+    for minor in minors:
+        made = ask(tree, minor)
+        if made is not None and not made.accepted:
+            refusals[minor] = Refusal("structure", made.why, made.line, 0, "", minor, minor)
+            if minor == OLD_SEARCH and not file.asked:
+                minors.extend(range(OLDEST, OLD_SEARCH))
+    return dict(sorted(refusals.items()))
+
+
+def _reference(file: NcclFile) -> int:
+    return file.asked[0] if file.asked else ASKED
+
+
+def _completed(node: Node, file: NcclFile) -> Element:
+    """What NCCL works on: the file, completed by the machine that it is for where that is known and is its own."""
+    machine = machine_of(node)
+    there = {gpu.bus_id.lower() for gpu in machine.gpus if gpu.bus_id} if machine is not None else set()
+    # A file of another machine is judged as it stands: what becomes of it here is TOP002's.
+    if machine is None or not there or not set(devices_of(file.tree).gpus) <= there:
+        return file.tree
+    try:
+        return loaded(file.tree, tree_of(machine).tree)
+    except LackingError:
+        return file.tree
+
+
+def _said(refusals: dict[int, Refusal]) -> Iterator[str]:
+    """Each complaint with its line, and the versions that utter it where they do not agree."""
+    versions: dict[str, list[int]] = {}
+    for minor, refusal in refusals.items():
+        words = f"line {refusal.line}: {_short(refusal.words)}" if refusal.line else _short(refusal.words)
+        versions.setdefault(words, []).append(minor)
+    for words, minors in versions.items():
+        yield words if len(versions) == 1 else f"{words} ({spell_versions(minors)})"
+
+
+def _base(name: str) -> str:
+    """The last part of a path: messages are headlines."""
+    return name.rstrip("/").rpartition("/")[2] or name
 
 
 _RULES = {
@@ -123,24 +186,6 @@ _RULES = {
 def _short(words: str) -> str:
     """NCCL's words without the middle of a value that it repeats at length."""
     return words if len(words) <= MAX_WORDS else f"{words[: MAX_WORDS - 30]} … {words[-24:]}"
-
-
-def _versions(minors: Iterable[int]) -> str:
-    """`2.18 to 2.30`, `2.28`, `2.18 to 2.20 and 2.29`."""
-    runs: list[list[int]] = []
-    for minor in sorted(minors):
-        if runs and minor == runs[-1][1] + 1:
-            runs[-1][1] = minor
-        else:
-            runs.append([minor, minor])
-    return " and ".join(f"2.{low}" if low == high else f"2.{low} to 2.{high}" for low, high in runs)
-
-
-def _ask(tree: Element, minor: int, nodes: int = 1) -> Prediction | None:
-    """NCCL's decisions; None where there is no GPU to decide about, which NCCL fills in from the machine."""
-    if not any(element.tag == "gpu" for element in tree.walk()):
-        return None
-    return predict_tree(tree, nodes=nodes, version=f"2.{minor}", sizes=(1 << 30,))
 
 
 class FileOfAnotherMachine(NodeCheck):
@@ -182,8 +227,8 @@ class FileOfAnotherMachine(NodeCheck):
     def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
         file = node.nccl_file
         if file is None:
-            return self.not_applicable(node, "no topology file in the evidence")
-        other = file.against
+            return without_file(self, node)
+        other = machine_of(node)
         if other is None:
             return self.not_applicable(node, "nothing to compare the file with: --against a bundle, a log or a file")
         if not other.gpus and not other.nics:
@@ -192,32 +237,34 @@ class FileOfAnotherMachine(NodeCheck):
         return self.found(node, found) if found else self.clean(node, f"its devices are those of {other.host}")
 
     def _devices(self, node: Node, file: NcclFile, other: Node) -> Finding | None:
-        mine = {gpu.bus_id.lower(): gpu for gpu in node.gpus if gpu.bus_id}
+        mine = devices_of(file.tree)
         theirs = {gpu.bus_id.lower(): gpu for gpu in other.gpus if gpu.bus_id}
-        words: list[str] = []
-        if theirs:
-            words += [f"GPU {bus} is not on {other.host}" for bus in mine if bus not in theirs]
-            words += [f"GPU {bus} of {other.host} is not in the file" for bus in theirs if bus not in mine]
-            words += [
-                f"GPU {bus} has sm {gpu.sm.value} in the file and {theirs[bus].sm.value} on {other.host}"
-                for bus, gpu in mine.items()
-                if bus in theirs and gpu.sm.value and theirs[bus].sm.value and gpu.sm.value != theirs[bus].sm.value
+        gpus: list[str] = []
+        if mine.gpus and theirs:
+            gpus += [f"GPU {bus} is not on {other.host}" for bus in mine.gpus if bus not in theirs]
+            gpus += [f"GPU {bus} of {other.host} is not in the file" for bus in theirs if bus not in mine.gpus]
+            gpus += [
+                f"GPU {bus} has sm {sm} in the file and {theirs[bus].sm.value} on {other.host}"
+                for bus, sm in mine.gpus.items()
+                if bus in theirs and sm and theirs[bus].sm.value and sm != str(theirs[bus].sm.value)
             ]
-        names = {nic.rdma_name or nic.name for nic in node.nics}
+        nics: list[str] = []
         there = {nic.rdma_name or nic.name for nic in other.nics if nic.rdma_name or other.nccl_file}
-        if names and there:
-            words += [f"NIC {name} is not on {other.host}" for name in sorted(names - there)]
-            used = _in_use(other)
-            words += [f"NIC {name} of {other.host} is not in the file" for name in sorted((there & used) - names)]
+        if mine.nics and there:
+            nics += [f"NIC {name} is not on {other.host}" for name in mine.nics if name not in there]
+            missing = sorted((there & _in_use(other)) - set(mine.nics) - _aside(other))
+            nics += [f"NIC {name} of {other.host} is not in the file" for name in missing]
+        words = [*gpus, *nics]
         if not words:
             return None
-        gone = [word for word in words if word.startswith("GPU")]
+        strange = not (set(mine.gpus) & set(theirs)) if mine.gpus and theirs else False
+        headline = f"none of its GPUs is on {other.host}" if strange else words[0]
+        more = f", and {plural(len(words) - 1, 'more difference')}" if len(words) > 1 and not strange else ""
         return self.finding(
             node,
-            Severity.ERROR if gone else Severity.WARNING,
-            f"{file.name} is not of {other.host}: {words[0]}"
-            + (f", and {plural(len(words) - 1, 'more difference')}" if len(words) > 1 else ""),
-            observed="; ".join(words[:6]),
+            Severity.ERROR if gpus else Severity.WARNING,
+            f"{_base(file.name)} is not of {other.host}: {headline}{more}",
+            observed=spell_some(words, SHOWN),
             expected=f"the GPUs and NICs of {other.host}, by bus id and name",
             fix=(
                 "write the file on this machine: NCCL_TOPO_DUMP_FILE, or `topodiag emit nccl-topo BUNDLE -o topo.xml`",
@@ -232,9 +279,9 @@ class FileOfAnotherMachine(NodeCheck):
             tree = tree_of(other).tree
         except LackingError:
             return None
-        minor = file.asked[0] if file.asked else ASKED
+        minor = _reference(file)
         nodes = 2 if any(element.tag == "net" for element in tree.walk()) else 1
-        ours, plain = _ask(loaded(file.tree, tree), minor, nodes), _ask(tree, minor, nodes)
+        ours, plain = ask(loaded(file.tree, tree), minor, nodes), ask(tree, minor, nodes)
         if ours is None or plain is None or not (ours.accepted and plain.accepted):
             return None
         with_file, without = _ring_gbs(ours), _ring_gbs(plain)
@@ -243,7 +290,8 @@ class FileOfAnotherMachine(NodeCheck):
         return self.finding(
             node,
             Severity.ERROR,
-            f"{file.name} makes NCCL slower than no file would: rings of {with_file:g} GB/s instead of {without:g}",
+            f"{_base(file.name)} makes NCCL slower than no file would: rings of {with_file:g} GB/s"
+            f" instead of {without:g}",
             observed=_spell_ring(ours),
             expected=f"{_spell_ring(plain)}, which NCCL 2.{minor} finds on {other.host} by itself",
             fix=("unset NCCL_TOPO_FILE", "or write the file anew: `topodiag emit nccl-topo BUNDLE -o topo.xml`"),
@@ -262,6 +310,11 @@ def _in_use(node: Node) -> set[str]:
     except LackingError:
         return {nic.rdma_name or nic.name for nic in node.nics}
     return {element.get("name") or "" for element in tree.walk() if element.tag == "net"}
+
+
+def _aside(node: Node) -> set[str]:
+    """NICs of storage and management: whoever wrote the file may well have left them out (NCCL_IB_HCA)."""
+    return {nic.rdma_name or nic.name for nic in node.nics if nic.role in (NicRole.STORAGE, NicRole.MANAGEMENT)}
 
 
 def _ring_gbs(made: Prediction) -> float:
@@ -308,7 +361,7 @@ class FileOfARack(NodeCheck):
     def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
         file = node.nccl_file
         if file is None:
-            return self.not_applicable(node, "no topology file in the evidence")
+            return without_file(self, node)
         hosts = hosts_of(file.tree)
         if len(hosts) < 2:
             return self.clean(node, "it is of one host")
@@ -319,7 +372,8 @@ class FileOfARack(NodeCheck):
                 self.finding(
                     node,
                     Severity.WARNING,
-                    f"{file.name} is a dump of {len(hosts)} nodes: as a topology file it gives a node others' GPUs",
+                    f"{_base(file.name)} is a dump of {len(hosts)} nodes: as a topology file it gives a node the GPUs"
+                    " of others",
                     observed=f"{len(hosts)} host hashes: {', '.join(hosts[:4])}",
                     expected="one host: NCCL gives all processors of a file the hash of the host that reads it",
                     fix=(f"`topodiag emit nccl-topo {file.name} --host {hosts[0]} -o node.xml` cuts one node out",),

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from topodiag.checks.common import compute_nics, distance, gpu_spec, is_efa, numa_of, pcie_gbs, plural
 from topodiag.checks.interface import NodeCheck
+from topodiag.checks.topo_evidence import alone
+from topodiag.checks.topo_guesses import judge_guesses
 from topodiag.hardware.catalog import pcie_nccl_gbs
 from topodiag.model.devices import Gpu, Nic, PciDevice
 from topodiag.model.finding import Confidence, Cost, Coverage, Outcome, Severity
@@ -79,6 +81,8 @@ class VirtualPciTree(NodeCheck):
     def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
         if not node.gpus:
             return self.not_applicable(node, "no GPU in the evidence")
+        if alone(node):
+            return judge_guesses(self, node)
         if node.is_vm is False:
             return self.not_applicable(node, "bare metal")
         nics = compute_nics(node)

@@ -1,0 +1,126 @@
+"""What the checks of topology files share: the file or why there is none, the machine it is for, NCCL's own verdict.
+
+Decides nothing itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from topodiag.checks.interface import NodeCheck
+from topodiag.cost.nccl.attach import HostTree, count_gpus
+from topodiag.cost.nccl.domains import build_system
+from topodiag.cost.nccl.graph import RejectedError
+from topodiag.cost.nccl.predict import predict_tree
+from topodiag.cost.nccl.prediction import Prediction
+from topodiag.cost.nccl.settings import read_settings
+from topodiag.model.busid import normalise_bus_id
+from topodiag.model.finding import Outcome
+from topodiag.model.nccl_tree import Element, NcclFile, Refusal
+from topodiag.model.node import Node
+
+ASKED = 28
+"""The version whose search is asked where nobody named one: the reference of all rules here."""
+
+PRICED_BYTES = 1 << 30
+"""The all-reduce whose time is told."""
+
+FILE_KIND = "nccl-xml"
+
+
+def without_file(check: NodeCheck, node: Node) -> Outcome:
+    """The answer for a node of which no topology file was read: one that NCCL is told to read may say anything."""
+    named = next((s.value.strip() for s in node.settings if s.name == "NCCL_TOPO_FILE" and s.value.strip()), "")
+    if not named:
+        for process in node.processes:
+            named = named or (process.nccl_env.get({}).get("NCCL_TOPO_FILE") or "").strip()
+    if named:
+        return check.unknown(node, f"NCCL_TOPO_FILE names {named}, which is not in the evidence")
+    return check.not_applicable(node, "no topology file in the evidence")
+
+
+def alone(node: Node) -> bool:
+    """Whether the file is all that is known of the machine, so that the node is what the file says."""
+    return node.nccl_file is not None and node.read <= {FILE_KIND}
+
+
+def machine_of(node: Node) -> Node | None:
+    """The machine that the file is for: the one it is held against, else the node that it was captured on."""
+    file = node.nccl_file
+    if file is None or file.against is not None:
+        return file.against if file is not None else None
+    return None if alone(node) else replace(node, nccl_file=None)
+
+
+@dataclass(frozen=True, slots=True)
+class FileDevices:
+    """GPUs of a file by bus id with their compute capability ("" where it gives none), and the names of its NICs."""
+
+    gpus: dict[str, str]
+    nics: tuple[str, ...]
+
+
+def devices_of(tree: Element) -> FileDevices:
+    """The devices of the first host of a file; a display function without `<gpu>` is a place that NCCL fills in."""
+    gpus: dict[str, str] = {}
+    nics: dict[str, None] = {}
+    for cpu in first_host(tree):
+        for element in cpu.walk():
+            if element.tag == "pci":
+                inside = element.having("gpu")
+                bare = (element.get("class") or "").startswith("0x03") and element.get("vendor") in (None, "0x10de")
+                bus_id = normalise_bus_id(element.get("busid") or "")
+                if bus_id is not None and (inside or bare):
+                    gpus.setdefault(bus_id, (inside[0].get("sm") or "") if inside else "")
+            elif element.tag == "net" and element.get("name"):
+                for part in (element.get("name") or "").split("+"):
+                    nics.setdefault(part)
+    return FileDevices(gpus, tuple(nics))
+
+
+def first_host(tree: Element) -> tuple[Element, ...]:
+    """The processors of the first host: a dump of a multi-node NVLink clique holds several."""
+    cpus = tree.having("cpu")
+    return tuple(cpu for cpu in cpus if cpu.get("host_hash") == cpus[0].get("host_hash"))
+
+
+def refusal_of(file: NcclFile, tree: Element, minor: int) -> Refusal | None:
+    """Why NCCL 2.`minor` does not take the file on one node: its reader's words, else those by which it does not build
+    the system of `tree`. None where it takes it, and where the tree names no GPU."""
+    refusal = file.refusal(minor)
+    if refusal is not None or not has_gpus(tree):
+        return refusal
+    try:
+        build_system([HostTree(tree)], minor=minor, settings=read_settings({}, minor), nranks=count_gpus(tree), me=0)
+    except RejectedError as rejected:
+        return Refusal("structure", rejected.words, rejected.line, 0, "", minor, minor)
+    return None
+
+
+def has_gpus(tree: Element) -> bool:
+    return any(element.tag == "gpu" for element in tree.walk())
+
+
+def ask(tree: Element, minor: int, nodes: int = 1) -> Prediction | None:
+    """NCCL's decisions; None where there is no GPU to decide about, which NCCL fills in from the machine."""
+    if not has_gpus(tree):
+        return None
+    return predict_tree(tree, nodes=nodes, version=f"2.{minor}", sizes=(PRICED_BYTES,))
+
+
+def spell_versions(minors: Iterable[int]) -> str:
+    """`2.18 to 2.30`, `2.28`, `2.18 to 2.20 and 2.29`."""
+    runs: list[list[int]] = []
+    for minor in sorted(minors):
+        if runs and minor == runs[-1][1] + 1:
+            runs[-1][1] = minor
+        else:
+            runs.append([minor, minor])
+    return " and ".join(f"2.{low}" if low == high else f"2.{low} to 2.{high}" for low, high in runs)
+
+
+def spell_some(words: Sequence[str], most: int) -> str:
+    """The first few, and how many more there are."""
+    more = len(words) - most
+    return "; ".join(words[:most]) + (f"; and {more} more" if more > 0 else "")
