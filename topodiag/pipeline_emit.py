@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 
+from topodiag.checks.run import run_checks
 from topodiag.cost.nccl.clean import UnfitError, clean, one_host
 from topodiag.cost.nccl.detect import masks_of
 from topodiag.cost.nccl.prediction import Choice, Prediction
@@ -24,6 +25,7 @@ from topodiag.evidence.nccl_xml import read_file
 from topodiag.evidence.reader import read_node
 from topodiag.hardware import catalog
 from topodiag.model.errors import InputError
+from topodiag.model.finding import Finding
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.pipeline import resolve
 from topodiag.pipeline_topo import Topology, predict_topology
@@ -31,9 +33,14 @@ from topodiag.pipeline_topo import Topology, predict_topology
 WORSE = {64 << 10: 0.1, 1 << 30: 0.01}
 """Bytes at which the file is compared with the present, and from which share on more time is worse. The large one is
 bound by bandwidth, which NCCL reckons from the topology. The small one is bound by latency, where NCCL's estimate is a
-sum of constants over the steps and channels that it happens to choose."""
+sum of constants, and only for AllReduce over the same steps: that of Broadcast and Reduce leaves most of them out where
+all channels have one order (ncclTopoTuneModel, src/graph/tuning.cc, v2.28)."""
+
+CHECKED = ("TOP004", "TOP005", "TOP006")
+"""Checks of the file that was made. TOP001 is the reading back itself."""
 
 _SIZES = {64 << 10: "64 KiB", 1 << 30: "1 GiB"}
+_LATENCY_BYTES = min(_SIZES)
 
 MAX_SMALL_FILE = 2_000_000
 """Bytes that are read of a map or a matrix; their readers refuse less."""
@@ -70,6 +77,8 @@ class TopoFile:
     comparisons: tuple[Comparison, ...]
     worse: tuple[str, ...]
     """In what the file would make things worse than they are; () is the only state in which it is written unforced."""
+    left: tuple[Finding, ...] = ()
+    """What the checks of topology files still find in it."""
 
 
 def make_topo_file(
@@ -122,7 +131,8 @@ def make_topo_file(
             raise InputError(topology.name, f"makes a file that NCCL {version} refuses: {after.why}")
         comparisons.append(Comparison(count, before, after))
     worse = tuple(sentence for each in comparisons for sentence in _worse(each))
-    return TopoFile(text, version, tuple(dict.fromkeys(done)), repairs, tuple(comparisons), worse)
+    left = tuple(finding for outcome in run_checks([emitted.node], CHECKED) for finding in outcome.findings)
+    return TopoFile(text, version, tuple(dict.fromkeys(done)), repairs, tuple(comparisons), worse, left)
 
 
 def _present(topology: Topology, host: str | None) -> Topology:
@@ -148,6 +158,8 @@ def _worse(compared: Comparison) -> Iterator[str]:
     if after.ranks < before.ranks:
         yield f"{before.ranks - after.ranks} fewer GPUs{where}"
     for old in before.choices:
+        if old.bytes == _LATENCY_BYTES and old.collective != "AllReduce":
+            continue
         new = next((c for c in after.choices if (c.collective, c.bytes) == (old.collective, old.bytes)), None)
         if new is not None and new.time_us > old.time_us * (1 + WORSE[old.bytes]):
             yield f"{old.collective} of {_SIZES[old.bytes]} takes {_slower(old, new)} longer{where}"

@@ -112,6 +112,22 @@ def test_a_file_that_would_make_things_worse_is_refused_unless_forced(topodiag, 
     assert out.exists()
 
 
+def test_what_the_checks_still_find_in_the_file_is_told(topodiag, tmp_path) -> None:
+    run = topodiag("emit", "nccl-topo", no_nvlink_on_gpu3(tmp_path / "sick.xml"), "--nodes", "1")
+    assert run.returncode == 0
+    assert "still in it  TOP004: GPU3 has 0 NVLinks" in run.stderr
+    assert "1 node, 8 GPUs: no difference" in run.stderr
+
+
+def test_what_nccl_refuses_is_compared_too(topodiag, tmp_path) -> None:
+    good = no_nvlink_on_gpu3(tmp_path / "good.xml")
+    (tmp_path / "bad.xml").write_text('<?xml version="1.0"?>\n' + Path(good).read_text())
+    run = topodiag("emit", "nccl-topo", str(tmp_path / "bad.xml"), "--nodes", "1")
+    assert run.returncode == 0
+    assert "as it is NCCL refuses it" in run.stderr
+    assert run.stdout == Path(good).read_text()
+
+
 def clique(path: Path) -> str:
     """The dump of two hosts of one NVLink domain, four GPUs each."""
     hosts = [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from topodiag.cost.nccl.clean import UnfitError, clean, hosts_of
@@ -50,6 +52,22 @@ def test_what_belongs_to_one_run_goes() -> None:
 def test_attributes_of_the_newest_version_stay_for_it() -> None:
     assert {"gin", "rma", "mlopart"} <= names(clean(system(host("0xa", 0)), 30).tree)
     assert "rma" not in names(clean(system(host("0xa", 0)), 29).tree)
+
+
+def test_attributes_that_no_nccl_reads_go_before_they_are_too_long_for_its_parser() -> None:
+    cpu = replace(host("0xa", 0), attributes=(*host("0xa", 0).attributes, ("note", "x" * 300)))
+    made = clean(system(cpu), 28)
+    assert "note" not in names(made.tree)
+    assert any("nobody" in sentence and "note" in sentence for sentence in made.done)
+
+
+@pytest.mark.parametrize(
+    ("child", "class_"), [(gpu(0, 0), "0x030200"), (net("mlx5_0", 0), "0x020000"), (pci("b", gpu(0, 0)), "0x060400")]
+)
+def test_a_class_that_is_not_said_is_that_of_what_is_on_the_function(child: Element, class_: str) -> None:
+    bare = Element("pci", (("busid", "0000:09:00.0"),), (child,))
+    made = clean(system(Element("cpu", (("numaid", "0"),), (bare, pci("0000:0a:00.0", gpu(1, 1))))), 28).tree
+    assert made.children[0].children[0].get("class") == class_
 
 
 def test_one_node_is_cut_out_of_a_dump_of_several_hosts() -> None:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from topodiag.cost.nccl.prediction import Prediction
 from topodiag.cost.nccl.repair import Repair
+from topodiag.model.finding import Finding
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
 from topodiag.report.topo_predict import GRAPHS
@@ -41,6 +42,8 @@ class Emitted(Protocol):
     def comparisons(self) -> Sequence[Compared]: ...
     @property
     def worse(self) -> Sequence[str]: ...
+    @property
+    def left(self) -> Sequence[Finding]: ...
 
 
 def draw_topo_file(page: Page, made: Emitted, output: str | None, *, refused: bool) -> None:
@@ -58,14 +61,16 @@ def draw_topo_file(page: Page, made: Emitted, output: str | None, *, refused: bo
         page.add("  ", (sentence, "dim"))
     for each in made.repairs:
         page.add("  ", ("repaired  ", "ok"), each.words)
-    for compared in made.comparisons:
-        rows: list[list[Part]] = [
-            [title, old, (new, "doubtful") if old != new else (new, "dim")] for title, old, new in _rows(compared)
-        ]
-        page.blank()
-        head = f"{plural(compared.nodes, 'node')}, {plural(compared.after.ranks, 'GPU')}"
-        draw_grid(page, (Field(head), Field("now", least=12), Field("with the file", least=12)), rows)
+    for found in made.left:
+        page.add("  ", ("still in it  ", "doubtful"), f"{found.id}: {found.message}")
+    if made.left and not made.repairs:
+        page.add("  ", ("--repair restores what siblings have, where they agree", "dim"))
+    first = next(iter(made.comparisons), None)
+    if first is not None and not first.before.accepted:
+        page.add("  ", ("as it is NCCL refuses it  ", "doubtful"), first.before.why)
     page.blank()
+    for compared in made.comparisons:
+        _draw_comparison(page, compared)
     for sentence in made.worse:
         page.add("  ", ("worse  ", "error"), sentence)
     if refused:
@@ -74,10 +79,24 @@ def draw_topo_file(page: Page, made: Emitted, output: str | None, *, refused: bo
         page.add("  ", ("the hardware still wants attention: ", "doubtful"), each.attention)
 
 
+def _draw_comparison(page: Page, compared: Compared) -> None:
+    head = f"{plural(compared.nodes, 'node')}, {plural(compared.after.ranks, 'GPU')}"
+    rows = list(_rows(compared))
+    if all(old == new for _, old, new in rows):
+        told = "; ".join(f"{title} {new}" for title, _, new in (*rows[:1], *rows[-1:]))
+        page.add("  ", f"{head}: no difference ", (f"({told})", "dim"))
+        return
+    cells: list[list[Part]] = [
+        [title, old, (new, "doubtful") if old != new else (new, "dim")] for title, old, new in rows
+    ]
+    draw_grid(page, (Field(head), Field("now", least=12), Field("with the file", least=12)), cells)
+    page.blank()
+
+
 def _rows(compared: Compared) -> Iterator[tuple[str, str, str]]:
     before, after = compared.before, compared.after
     if not before.accepted:
-        yield "NCCL", f"refuses it: {before.why}", "accepts it"
+        yield "NCCL", "refuses it", "accepts it"
     for number, title in GRAPHS.items():
         old, new = _graph(before, number), _graph(after, number)
         if old or new:

@@ -25,6 +25,18 @@ RUN_ONLY = {
 SINCE = {"gin": 29, "rma": 30, "net": 29, "rail": 30, "plane": 30, "mlopart": 30}
 """Attributes of newer versions: older ones keep and ignore them, but they count among the 16."""
 
+KNOWN = {
+    "system": "version name",
+    "cpu": "numaid affinity arch vendor familyid modelid host_hash",
+    "pci": "busid class link_speed link_width vendor device subsystem_vendor subsystem_device keep",
+    "gpu": "dev sm rank gdr mlopart keep",
+    "nvlink": "target count tclass",
+    "c2c": "bw count",
+    "net": "name dev speed port guid maxconn gdr coll latency keep net gin rma rail plane",
+    "pcilink": "target",
+}
+"""Attributes that some NCCL from 2.18 to 2.30 reads or writes; others are kept by it and mean nothing to it."""
+
 CHILDREN = {
     "system": {"cpu"},
     "cpu": {"pci", "nic"},
@@ -87,7 +99,8 @@ def clean(tree: Element, minor: int, host: str | None = None) -> Cleaned:
         raise UnfitError("there is no GPU in it")
     lost = sorted(_dropped(tree, made))
     if lost:
-        done.append(f"left out what belongs to one run or another version: {', '.join(lost)}")
+        shown = ", ".join(lost[:8]) + (f" and {len(lost) - 8} more" if len(lost) > 8 else "")
+        done.append(f"left out what belongs to one run, another version or nobody: {shown}")
     made = _numbered(made, done)
     if _count(made) > max_elements(minor):
         made = _merged_switches(made, done)
@@ -103,16 +116,23 @@ def clean(tree: Element, minor: int, host: str | None = None) -> Cleaned:
 
 def _bare(element: Element, minor: int, tag: str = "system") -> Element:
     """Only what NCCL knows, without what belongs to one run, and without branches that lead to no GPU and no NIC."""
-    gone = RUN_ONLY.get(tag, frozenset())
+    known = set(KNOWN.get(tag, "").split()) - RUN_ONLY.get(tag, frozenset())
     kept: dict[str, str] = {}
     for name, value in element.attributes:
-        if name and name not in gone and SINCE.get(name, 0) <= minor:
+        if name in known and SINCE.get(name, 0) <= minor:
             kept.setdefault(name, value)
+    if tag == "pci" and not kept.get("class"):
+        kept["class"] = _class_of(element)
     attributes = list(kept.items())[:MAX_ATTRIBUTES]
     if tag == "system" and element.get("version") != "1":
         attributes = [("version", "1"), *((n, v) for n, v in attributes if n != "version")]
     children = tuple(_bare(child, minor, child.tag) for child in element.children if child.tag in CHILDREN.get(tag, ()))
     return Element(tag, tuple(attributes), tuple(child for child in children if _leads(child)))
+
+
+def _class_of(pci: Element) -> str:
+    """The PCI class of a function that does not say it, by what is on it: NCCL refuses one without."""
+    return "0x030200" if pci.having("gpu") else "0x020000" if pci.having("nic") else "0x060400"
 
 
 def _leads(element: Element) -> bool:
