@@ -1,7 +1,8 @@
-"""Memory of the model's states on a GPU, in GB (1e9 bytes): weights, gradients, optimiser.
+"""Memory of training on a GPU, in GB (1e9 bytes): weights, gradients, optimiser, activations.
 
 S. Rajbhandari et al., ZeRO (2020), section 3: 16-bit weights and gradients, and K bytes of optimiser state per
-parameter. Adam's two 32-bit moments are 8 bytes; with a 32-bit master copy of the weights it is 12.
+parameter. Adam's two 32-bit moments are 8 bytes; with a 32-bit master copy of the weights it is 12. Activations: V.
+Korthikanti et al., Reducing activation recomputation in large transformer models (2022), section 4.
 """
 
 from __future__ import annotations
@@ -39,3 +40,30 @@ def states(
         each / (ranks if stage >= 2 else 1),
         optimiser / (ranks if stage >= 1 else 1),
     )
+
+
+RECOMPUTE = ("none", "selective", "full")
+
+
+def activations(
+    tokens: float,
+    hidden: int,
+    layers: float,
+    tensor: int = 1,
+    *,
+    sequence_parallel: bool = True,
+    recompute: str = "selective",
+) -> float:
+    """GB of 16-bit activations that `layers` layers keep for one micro-batch of `tokens` (b x s) on one GPU.
+
+    Per token and layer, with t tensor-parallel ranks: h x 34 / t with sequence parallelism, h x (10 + 24 / t) without;
+    full recomputation keeps the layer's input alone, 2 h. The attention matrix is not kept (`selective`, or attention
+    in blocks), so that `none` and `selective` are alike here. Raises ValueError for another word.
+    """
+    if recompute not in RECOMPUTE:
+        raise ValueError(f"recompute is one of {', '.join(RECOMPUTE)}, not {recompute!r}")
+    if recompute == "full":
+        each = 2.0 / (tensor if sequence_parallel else 1)
+    else:
+        each = 34.0 / tensor if sequence_parallel else 10.0 + 24.0 / tensor
+    return tokens * hidden * layers * each / 1e9

@@ -7,6 +7,8 @@ have its packet overheads taken off), a NIC at its line rate or what its GPU's P
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
@@ -69,26 +71,26 @@ class Machine:
     def gpus(self) -> int:
         return self.nodes * self.gpus_per_node
 
-    def outside(self, span: int) -> Link:
-        """One GPU's way to GPUs of other domains in a group that spans so many GPUs of the job. Raises LackingError."""
-        if self.spine is not None and self.leaf and span > self.leaf:
+    def outside(self, *, over_spine: bool = False) -> Link:
+        """One GPU's way to GPUs of other domains. Raises LackingError."""
+        if over_spine and self.spine is not None:
             return self.spine.link
         if self.network is None:
             raise LackingError(f"{self.name}: its datasheet names no NIC for the job; give --nics COUNTxGBPS")
         return self.network.link
 
-    def spread(self, size: int, stride: int = 1, *, split: int = 1) -> Spread:
-        """A group of `size` ranks, `stride` apart, GPUs numbered through the nodes. `split` above 1 puts its members
-        into so many times as many domains as that needs (a misplacement). Raises LackingError."""
-        domain = max(self.domain // stride, 1)
-        per_node = min(size, domain)
+    def spread(self, ranks: Sequence[int], *, split: int = 1) -> Spread:
+        """A group of ranks, rank r on GPU r of the nodes in their order. `split` above 1 puts its members into so many
+        times as many domains as they need (a misplacement). Raises LackingError."""
+        size = len(ranks)
+        counts = Counter(rank // self.domain for rank in ranks)
+        per_node = max(min(counts.values()) // split, 1)
         while size % per_node:  # an uneven group is as slow as its smallest part
             per_node -= 1
-        per_node = max(per_node // split, 1)
-        nodes = size // per_node
         inside = self.inside.link
-        outside = self.outside(size * stride) if nodes > 1 else inside
-        return Spread(nodes, per_node, inside, outside, self.switch)
+        over_spine = bool(self.leaf) and len({rank // self.leaf for rank in ranks}) > 1
+        outside = self.outside(over_spine=over_spine) if per_node < size else inside
+        return Spread(size // per_node, per_node, inside, outside, self.switch)
 
 
 def key(name: str) -> str:
@@ -149,7 +151,9 @@ def machine(
     if nvlink is not None and spec.nvlink in ("mesh", "hybrid-mesh"):
         assumed.append("rings use all NVLinks of a GPU; one pair of GPUs alone has fewer")
     if inside.kind == "pcie" and spec.gpus > 1:
-        assumed.append("GPUs of a node reach each other peer to peer over PCIe, and not through a slower processor link")
+        assumed.append(
+            "GPUs of a node reach each other peer to peer over PCIe, and not through a slower processor link"
+        )
     spine, leaf = None, 0
     if network is not None and nodes_per_leaf and nodes > nodes_per_leaf:
         leaf = nodes_per_leaf * spec.gpus

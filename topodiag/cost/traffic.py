@@ -1,10 +1,11 @@
 """What the dimensions of parallel training send, in bytes, and the pipeline's idle share.
 
-Per GPU and per step unless said otherwise. Symbols: s sequence, b micro-batch, h hidden size, L layers, m micro-batches
-in a step. Sources: D. Narayanan et al., Efficient large-scale language model training on GPU clusters using Megatron-LM
-(2021); V. Korthikanti et al., Reducing activation recomputation in large transformer models (2022); S. Rajbhandari et
-al., ZeRO: memory optimizations toward training trillion parameter models (2020); H. Liu et al., Ring attention with
-blockwise transformers (2023); S. Jacobs et al., DeepSpeed Ulysses (2023); D. Lepikhin et al., GShard (2020).
+Per GPU and per step unless said otherwise. Symbols: s sequence, b micro-batch, h hidden size, L layers on this GPU, m
+micro-batches in a step. Sources: D. Narayanan et al., Efficient large-scale language model training on GPU clusters
+using Megatron-LM (2021); V. Korthikanti et al., Reducing activation recomputation in large transformer models (2022);
+S. Rajbhandari et al., ZeRO: memory optimizations toward training trillion parameter models (2020); Y. Zhao et al.,
+PyTorch FSDP (2023); H. Liu et al., Ring attention with blockwise transformers (2023); S. Jacobs et al., DeepSpeed
+Ulysses (2023); D. Lepikhin et al., GShard (2020).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Traffic:
         return self.calls * self.size
 
 
-def activation_bytes(micro_batch: int, sequence: int, hidden: int, bytes_each: float) -> float:
+def activation_bytes(micro_batch: int, sequence: float, hidden: int, bytes_each: float) -> float:
     """b x s x h x bytes: what passes between two layers or pipeline stages, or through a tensor-parallel all-reduce."""
     return float(micro_batch) * sequence * hidden * bytes_each
 
@@ -39,7 +40,7 @@ def tensor(
     each; with sequence parallelism each becomes a reduce-scatter and an all-gather of the same bytes (Megatron-LM)."""
     calls = 4.0 * layers * micro_batches
     if sequence_parallel:
-        why = "4 per layer and micro-batch, of b x s x h"
+        why = "2 forward and 2 backward per layer and micro-batch, of b x s x h"
         return (Traffic("all_gather", calls, activation, why), Traffic("reduce_scatter", calls, activation, why))
     return (
         Traffic("all_reduce", calls, activation, "2 forward and 2 backward per layer and micro-batch, of b x s x h"),
@@ -50,10 +51,14 @@ def context(
     layers: float, micro_batches: int, key_value: float, ranks: int, *, ulysses: bool = False, activation: float = 0.0
 ) -> tuple[Traffic, ...]:
     """Ring attention: n-1 exchanges of this rank's keys and values per layer forward, twice as many backward (keys,
-    values and their gradients). Ulysses: four all-to-alls per layer forward and as many backward, of an activation."""
+    values and their gradients). Ulysses: four all-to-alls per layer forward (queries, keys, values, the output) and as
+    many backward, of this rank's `activation` each."""
+    if ranks < 2:
+        return ()
     if ulysses:
-        return (Traffic("all_to_all", 8.0 * layers * micro_batches, activation, "q, k, v and the output, both ways"),)
-    calls = 3.0 * layers * micro_batches * max(ranks - 1, 0)
+        why = "q, k, v and the output, both ways, of this rank's b x s x h"
+        return (Traffic("all_to_all", 8.0 * layers * micro_batches, activation, why),)
+    calls = 3.0 * layers * micro_batches * (ranks - 1)
     return (Traffic("send_recv", calls, key_value, "(n-1) exchanges of keys and values, forward, and twice backward"),)
 
 
@@ -67,26 +72,17 @@ def expert(
     top_k: int,
     capacity: float = 1.0,
 ) -> tuple[Traffic, ...]:
-    """Dispatch and combine per expert layer, forward and backward: four all-to-alls of tokens x top-k x capacity x
-    h."""
+    """Dispatch and combine per expert layer, forward and backward: four all-to-alls, each of tokens x top-k x capacity
+    x h. `tokens` are those of this rank, `capacity` the factor by which buffers are larger than an even share."""
     size = tokens * top_k * capacity * hidden * bytes_each
-    return (
-        Traffic(
-            "all_to_all",
-            4.0 * layers * micro_batches,
-            size,
-            "dispatch and combine, both ways, of tokens x top-k x capacity x h",
-        ),
-    )
+    why = "dispatch and combine, both ways, of tokens x top-k x capacity x h"
+    return (Traffic("all_to_all", 4.0 * layers * micro_batches, size, why),)
 
 
 def pipeline(micro_batches: int, activation: float, *, chunks: int = 1) -> tuple[Traffic, ...]:
     """An activation forward and its gradient backward over each boundary, per micro-batch and model chunk."""
-    return (
-        Traffic(
-            "send_recv", 2.0 * micro_batches * chunks, activation, "activation and gradient per micro-batch and chunk"
-        ),
-    )
+    why = "activation and gradient per micro-batch" + (" and chunk" if chunks > 1 else "")
+    return (Traffic("send_recv", 2.0 * micro_batches * chunks, activation, why),)
 
 
 def data(parameters: float, bytes_each: float) -> tuple[Traffic, ...]:
@@ -96,23 +92,35 @@ def data(parameters: float, bytes_each: float) -> tuple[Traffic, ...]:
 
 def zero(stage: int, parameters: float, bytes_each: float, micro_batches: int = 1) -> tuple[Traffic, ...]:
     """ZeRO 1 and 2: reduce-scatter of gradients and all-gather of parameters, as much as an all-reduce. ZeRO 3 (FSDP):
-    all-gather of parameters forward and again backward, reduce-scatter of gradients, once per micro-batch unless
-    gradients are accumulated locally; 1.5 times the traffic (Rajbhandari et al., section 7)."""
+    all-gather of parameters forward and again backward for every micro-batch, reduce-scatter of gradients once per
+    step; with one micro-batch 1.5 times the traffic (Rajbhandari et al., section 7). Raises ValueError."""
     size = parameters * bytes_each
     if stage not in (1, 2, 3):
         raise ValueError(f"ZeRO has stages 1, 2 and 3, not {stage}")
-    gathers = 1.0 if stage < 3 else 2.0 * micro_batches
+    gathers, why = (
+        (2.0 * micro_batches, "parameters, forward and backward of every micro-batch")
+        if stage == 3
+        else (1.0, "parameters after the step")
+    )
+    return (Traffic("all_gather", gathers, size, why), Traffic("reduce_scatter", 1.0, size, "gradients"))
+
+
+def hybrid(
+    parameters: float, bytes_each: float, shard: int, micro_batches: int = 1
+) -> tuple[tuple[Traffic, ...], tuple[Traffic, ...]]:
+    """HSDP: ZeRO 3 among `shard` ranks, and an all-reduce of a rank's shard of the gradients among the replicas.
+    (within a shard group, among replicas). Raises ValueError for fewer than one rank."""
+    if shard < 1:
+        raise ValueError(f"a shard group has at least one rank, not {shard}")
     return (
-        Traffic(
-            "all_gather", gathers, size, "parameters" + (" forward and backward" if stage == 3 else " after the step")
-        ),
-        Traffic("reduce_scatter", 1.0, size, "gradients"),
+        zero(3, parameters, bytes_each, micro_batches) if shard > 1 else (),
+        (Traffic("all_reduce", 1.0, parameters * bytes_each / shard, "a shard's gradients once per step"),),
     )
 
 
 def bubble(stages: int, micro_batches: int, chunks: int = 1) -> float:
-    """Idle share of the pipeline, 0 to 1: (p-1)/(m+p-1) for GPipe and 1F1B; interleaved with v chunks per GPU
-    (p-1)/(v m+p-1) (Narayanan et al., section 2.2)."""
+    """Idle share of the pipeline's time, 0 to 1: (p-1)/(m+p-1) for GPipe and 1F1B alike (1F1B saves memory, not time);
+    interleaved with v chunks per GPU (p-1)/(v m+p-1) (Narayanan et al., section 2.2)."""
     return (stages - 1) / (chunks * micro_batches + stages - 1) if stages > 1 else 0.0
 
 
@@ -121,8 +129,13 @@ def ring_bytes(size: float, ranks: int) -> float:
     return 2 * size * (ranks - 1) / ranks if ranks else 0.0
 
 
-def efficiency(compute_s: float, communication_s: float, overlap: float = 0.0) -> float:
+def exposed(communication: float, compute: float, overlap: float) -> float:
+    """What of the communication remains to be waited for: `overlap` of it (0 to 1) runs beside the compute that can
+    hide it, and never more than that compute lasts. Any unit of time."""
+    return communication - min(communication * overlap, compute)
+
+
+def efficiency(compute: float, communication: float, overlap: float = 0.0) -> float:
     """Scaling efficiency of data parallelism, 0 to 1: compute over compute plus what of the communication is not hidden
-    behind it (`overlap`: the share that can be)."""
-    exposed = max(communication_s * (1 - overlap), communication_s - compute_s, 0.0)
-    return compute_s / (compute_s + exposed) if compute_s > 0 else 0.0
+    behind it."""
+    return compute / (compute + exposed(communication, compute, overlap)) if compute > 0 else 0.0

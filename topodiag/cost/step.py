@@ -1,0 +1,307 @@
+"""A training step priced: compute, what each dimension of parallelism sends and over which tier, the pipeline's bubble,
+memory, and the one misplacement that would hurt most.
+
+The model is D. Narayanan et al. (2021): a transformer of L equal layers; 6 P + 12 L h s operations per token forward
+and backward, a third more with full recomputation; every micro-batch of a stage takes as long; tensor, context and
+expert traffic lie between the compute of a layer, gradients after the last micro-batch. It says what the wires and the
+arithmetic allow; kernels, data loading and stragglers are in the stated share of the peak.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from topodiag.cost import traffic
+from topodiag.cost.layout import Layout
+from topodiag.cost.memory import ADAM_WITH_MASTER_BYTES, States, activations, states
+from topodiag.cost.spread import Spread, price
+from topodiag.cost.terms import Term
+from topodiag.cost.tiers import Machine
+from topodiag.cost.traffic import Traffic
+
+MATTERS = 0.05
+"""Share of a step that the worst misplacement must cost before placement is worth a word."""
+FEW_NODES = 4
+"""Below it, under one switch, where groups sit between the nodes hardly matters."""
+MATTERS_MUCH = 0.10
+"""The same of so few nodes: what must stay inside a node is said all the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is trained, and how. Parameters and batches as counts, `peak_tflops` of a GPU in this precision, of which
+    computation reaches `reached` between communications. `overlap` is the share of a dimension's communication that
+    may run beside compute. `experts` 0 is a dense model. `kv_share`: key-value heads over heads."""
+
+    parameters: float
+    layers: int
+    hidden: int
+    sequence: int
+    micro_batch: int
+    global_batch: int
+    peak_tflops: float
+    reached: float = 0.5
+    bytes_each: float = 2.0
+    gradient_bytes: float = 2.0
+    active_parameters: float | None = None
+    experts: int = 0
+    top_k: int = 2
+    capacity: float = 1.0
+    kv_share: float = 1.0
+    chunks: int = 1
+    zero: int = 0
+    shard: int = 0
+    sequence_parallel: bool = False
+    ulysses: bool = False
+    recompute: str = "selective"
+    overlap: Mapping[str, float] = field(default_factory=lambda: {"dp": 1.0, "cp": 1.0})
+
+    @property
+    def expert_parameters(self) -> float:
+        """Of a mixture of experts: all but attention's 4 h^2 per layer."""
+        return max(self.parameters - 4.0 * self.layers * self.hidden**2, 0.0) if self.experts else 0.0
+
+    def flops_per_token(self) -> tuple[float, float]:
+        """(all, of attention's scores), forward and backward; a third more where layers are computed twice."""
+        scores = 12.0 * self.layers * self.hidden * self.sequence
+        again = 4 / 3 if self.recompute == "full" else 1.0
+        return again * (6.0 * (self.active_parameters or self.parameters) + scores), again * scores
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One collective of one dimension: how often in a step, how long each, what of it is waited for."""
+
+    dimension: str
+    traffic: Traffic
+    spread: Spread
+    algorithm: str
+    each_us: float
+    exposed_us: float
+    terms: tuple[Term, ...]
+    ranks: tuple[int, ...]
+
+    @property
+    def total_us(self) -> float:
+        return self.traffic.calls * self.each_us
+
+
+@dataclass(frozen=True, slots=True)
+class Misplaced:
+    """A dimension whose groups are split over twice the domains: the new time of its traffic and of the step."""
+
+    dimension: str
+    words: str
+    dimension_us: float
+    step_us: float
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A priced step. Times in us; `compute_us` is one GPU's own, `bubble_us` what it idles for the pipeline."""
+
+    work: Work
+    layout: Layout
+    machine: Machine
+    micro_batches: int
+    compute_us: float
+    bubble_us: float
+    pieces: tuple[Piece, ...]
+    memory: States
+    activations_gb: float
+    misplaced: tuple[Misplaced, ...] = ()
+    terms: tuple[Term, ...] = ()
+
+    @property
+    def time_us(self) -> float:
+        return self.compute_us + self.bubble_us + sum(piece.exposed_us for piece in self.pieces)
+
+    @property
+    def unhidden_us(self) -> float:
+        """The step if nothing ran beside compute."""
+        hidden = sum(piece.total_us - piece.exposed_us for piece in self.pieces)
+        return self.time_us + hidden
+
+    @property
+    def mfu(self) -> float:
+        """Model FLOPs over what the peak could do in the step, recomputation not counted."""
+        flops, _ = replace(self.work, recompute="none").flops_per_token()
+        tokens = self.work.global_batch * self.work.sequence
+        return tokens * flops / self.layout.world / (self.work.peak_tflops * 1e6) / self.time_us
+
+    @property
+    def tokens_per_s(self) -> float:
+        return self.work.global_batch * self.work.sequence / self.time_us * 1e6
+
+    def dimension_us(self, name: str) -> tuple[float, float]:
+        """(all, waited for) of a dimension."""
+        mine = [piece for piece in self.pieces if piece.dimension == name]
+        return sum(piece.total_us for piece in mine), sum(piece.exposed_us for piece in mine)
+
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(piece.dimension for piece in self.pieces))
+
+    @property
+    def hardly_matters(self) -> str:
+        """Why topology hardly matters to this job, "" where it does."""
+        worst = self.misplaced[0].step_us / self.time_us - 1 if self.misplaced else 0.0
+        if self.machine.gpus <= self.machine.domain:
+            return "all GPUs share one NVLink domain or node: there is no placement to get wrong"
+        if not self.misplaced:
+            return "no group would be split by another placement"
+        if worst < MATTERS:
+            return f"the worst single misplacement would cost {worst:.1%} of a step: compute carries it"
+        if self.machine.nodes < FEW_NODES and self.machine.spine is None and worst < MATTERS_MUCH:
+            return f"fewer than {FEW_NODES} nodes under one switch"
+        return ""
+
+
+def price_step(work: Work, layout: Layout, machine: Machine) -> Step:
+    """The step with its misplacements. The caller has checked that sizes multiply. Raises LackingError, LayoutError."""
+    made = _price(work, layout, machine, {})
+    tried = []
+    for name in made.dimensions:
+        mine = [piece for piece in made.pieces if piece.dimension == name]
+        domains = machine.gpus // machine.domain
+        able = any(piece.spread.per_node > 1 and 2 * piece.spread.nodes <= domains for piece in mine)
+        if not able or machine.network is None:
+            continue
+        other = _price(work, layout, machine, {name: 2})
+        fullest = max(piece.spread.per_node for piece in mine)
+        tried.append(Misplaced(name, _words(name, fullest), other.dimension_us(name)[0], other.time_us))
+    tried.sort(key=lambda each: -each.step_us)
+    return replace(made, misplaced=tuple(tried))
+
+
+def _words(name: str, per_node: int) -> str:
+    if name == "pp":
+        return "neighbouring stages in different domains"
+    return (
+        f"every {name} group split over twice the domains, {max(per_node // 2, 1)} ranks in each in place of {per_node}"
+    )
+
+
+def _price(work: Work, layout: Layout, machine: Machine, split: Mapping[str, int]) -> Step:
+    micro_batches = work.global_batch // (layout.dp * work.micro_batch)
+    tokens = work.global_batch * work.sequence / layout.world
+    flops, scores = work.flops_per_token()
+    compute = tokens * flops / (work.peak_tflops * work.reached * 1e6)
+    # What each dimension's traffic can run beside: gradients beside the last micro-batch (with ZeRO 3 weights beside
+    # all), keys and values beside attention.
+    beside = {"dp": compute if work.zero == 3 else compute / micro_batches, "cp": compute * scores / flops}
+    pieces: list[Piece] = []
+    for name, ranks, sent in _traffic(work, layout, machine, micro_batches):
+        spread = machine.spread(ranks, split=split.get(name, 1))
+        for each in sent:
+            priced = price(each.collective, spread, each.size)
+            total = each.calls * priced.time_us
+            spent = sum(piece.total_us - piece.exposed_us for piece in pieces if piece.dimension == name)
+            room = max(beside.get(name, compute) - spent, 0.0)
+            waited = traffic.exposed(total, room, work.overlap.get(name, 0.0))
+            pieces.append(
+                Piece(name, each, spread, priced.algorithm, priced.time_us, waited, priced.terms, tuple(ranks))
+            )
+    stage = compute + sum(piece.exposed_us for piece in pieces if piece.dimension in ("tp", "cp", "ep"))
+    idle = traffic.bubble(layout.pp, micro_batches, work.chunks)
+    local = _local(work, layout)
+    kept = states(
+        sum(local),
+        _sharing(work, layout),
+        work.zero,
+        bytes_each=work.bytes_each,
+        optimiser_bytes=ADAM_WITH_MASTER_BYTES,
+    )
+    held = _activations(work, layout, micro_batches)
+    made = Step(work, layout, machine, micro_batches, compute, stage * idle / (1 - idle), tuple(pieces), kept, held)
+    return replace(made, terms=_terms(made, tokens, flops, idle))
+
+
+def _local(work: Work, layout: Layout) -> tuple[float, float]:
+    """(dense, expert) parameters on one GPU."""
+    shared = layout.tp * layout.pp
+    return (work.parameters - work.expert_parameters) / shared, work.expert_parameters / shared / layout.ep
+
+
+def _sharing(work: Work, layout: Layout) -> int:
+    return work.shard or layout.cp * layout.dp
+
+
+def _activations(work: Work, layout: Layout, micro_batches: int) -> float:
+    """GB that the first stage keeps: as many micro-batches as there are stages ahead (1F1B)."""
+    tokens = work.micro_batch * work.sequence / layout.cp
+    each = activations(
+        tokens, work.hidden, work.layers / layout.pp, layout.tp,
+        sequence_parallel=work.sequence_parallel, recompute=work.recompute,
+    )  # fmt: skip
+    return each * min(micro_batches, layout.pp)
+
+
+def _traffic(
+    work: Work, layout: Layout, machine: Machine, micro_batches: int
+) -> list[tuple[str, Sequence[int], tuple[Traffic, ...]]]:
+    """(dimension, ranks of one group, what it sends) of every dimension with more than one rank."""
+    layers = work.layers / layout.pp
+    tokens = work.micro_batch * work.sequence / layout.cp
+    activation = tokens * work.hidden * work.bytes_each
+    sharded = layout.tp if work.sequence_parallel else 1
+    made: list[tuple[str, Sequence[int], tuple[Traffic, ...]]] = []
+    if layout.tp > 1:
+        sent = traffic.tensor(layers, micro_batches, activation, sequence_parallel=work.sequence_parallel)
+        made.append(("tp", layout.worst("tp", machine.domain), sent))
+    if layout.cp > 1:
+        own = activation / layout.tp
+        sent = traffic.context(
+            layers, micro_batches, 2 * own * work.kv_share, layout.cp, ulysses=work.ulysses, activation=own
+        )
+        made.append(("cp", layout.worst("cp", machine.domain), sent))
+    if layout.ep > 1:
+        sent = traffic.expert(
+            layers, micro_batches, tokens / sharded, work.hidden, work.bytes_each,
+            top_k=work.top_k, capacity=work.capacity,
+        )  # fmt: skip
+        made.append(("ep", layout.experts(), sent))
+    if layout.pp > 1:
+        sent = traffic.pipeline(micro_batches, activation / sharded, chunks=work.chunks)
+        made.append(("pp", layout.worst("pp", machine.domain), sent))
+    return made + _gradients(work, layout, micro_batches)
+
+
+def _gradients(work: Work, layout: Layout, micro_batches: int) -> list[tuple[str, Sequence[int], tuple[Traffic, ...]]]:
+    dense, experts = _local(work, layout)
+    made: list[tuple[str, Sequence[int], tuple[Traffic, ...]]] = []
+    for parameters, ranks in ((dense, layout.replicas()), (experts, layout.expert_replicas())):
+        if parameters <= 0 or len(ranks) < 2:
+            continue
+        if work.shard:
+            within, among = traffic.hybrid(parameters, work.gradient_bytes, work.shard, micro_batches)
+            made.append(("dp", layout.shards(work.shard), within))
+            if len(layout.shard_replicas(work.shard)) > 1:
+                made.append(("dp", layout.shard_replicas(work.shard), among))
+        elif work.zero:
+            made.append(("dp", ranks, traffic.zero(work.zero, parameters, work.gradient_bytes, micro_batches)))
+        else:
+            made.append(("dp", ranks, traffic.data(parameters, work.gradient_bytes)))
+    return made
+
+
+def _terms(step: Step, tokens: float, flops: float, idle: float) -> tuple[Term, ...]:
+    work, layout = step.work, step.layout
+    made = [
+        Term("micro-batches", step.micro_batches, "", "global batch / (dp x micro-batch)"),
+        Term("operations per token", flops, "FLOP", "6 P + 12 L h s, forward and backward"),
+        Term("tokens per GPU", tokens, "tokens", f"global batch x s / {layout.world} GPUs"),
+        Term("compute", step.compute_us, "us", f"tokens x operations / ({work.peak_tflops:g} TFLOPS x {work.reached})"),
+    ]
+    for name in step.dimensions:
+        total, waited = step.dimension_us(name)
+        sent = [piece.traffic for piece in step.pieces if piece.dimension == name]
+        words = "; ".join(f"{each.calls:g} x {each.collective} of {each.size:.4g} B ({each.formula})" for each in sent)
+        made.append(Term(f"{name} traffic", total, "us", words))
+        made.append(Term(f"{name} waited for", waited, "us", "what does not run beside compute"))
+    sizes = f"p = {layout.pp}, m = {step.micro_batches}, v = {work.chunks}"
+    words = f"(p-1)/(v m + p-1) = {idle:.1%} of the pipeline's time, {sizes}"
+    made.append(Term("bubble", step.bubble_us, "us", words))
+    made.append(Term("step", step.time_us, "us", "compute + waited for + bubble"))
+    return tuple(made)
