@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import pytest
@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import topodiag
+from tests.topologies import machines
+from topodiag.cost.nccl.clean import clean
 from topodiag.cost.nccl.detect import places_of, tree_of
 from topodiag.cost.nccl.predict import predict_tree
 from topodiag.cost.nccl.virtual import (
@@ -333,6 +335,57 @@ def test_pairs_that_do_not_fit_are_told_in_one_sentence(
 ) -> None:
     with pytest.raises(VirtualError, match=message):
         plan_by_host(guest, host, read_pairs(guest, host, words))
+
+
+def without_ids(element: Element) -> tuple[object, ...]:
+    """A tree whatever its bus ids and the order of siblings are: what NCCL builds its system from."""
+    gone = {"busid", "target"}
+    below = sorted(map(without_ids, element.children), key=repr)
+    return element.tag, tuple((n, v) for n, v in element.attributes if n not in gone), tuple(below)
+
+
+def mapped(tree: Element, change: Callable[[str, str], str]) -> Element:
+    """The tree with every attribute's value changed."""
+    attributes = tuple((name, change(name, value)) for name, value in tree.attributes)
+    return replace(tree, attributes=attributes, children=tuple(mapped(child, change) for child in tree.children))
+
+
+def flattened(host: Element) -> tuple[Element, dict[str, str]]:
+    """The devices of a host in a guest that shows neither switches nor links, and the host's bus ids by the guest's."""
+    devices = [each for each in host.walk() if each.having("gpu") or each.having("nic")]
+    pairs = {f"{at + 1:04x}:00:00.0": pci.get("busid") or "" for at, pci in enumerate(devices)}
+    ids = {theirs: mine for mine, theirs in pairs.items()}
+    hidden = {"link_speed": "", "link_width": "0"}
+    seen = [mapped(pci, lambda name, value: hidden.get(name, ids.get(value, value))) for pci in devices]
+    arch = tuple((name, value) for name, value in host.children[0].attributes if name not in ("numaid", "affinity"))
+    cpu = Element("cpu", (("numaid", "-1"), *arch), tuple(seen))
+    return element("system", cpu, version=1), pairs
+
+
+def whole_again(host: Element) -> Element:
+    guest, pairs = flattened(host)
+    node = Node("host", nccl_file=NcclFile("host.xml", host))
+    return complete(guest, plan_by_host(guest_of(guest), node, Pairs(pairs))).tree
+
+
+@settings(max_examples=60, deadline=None)
+@given(machines())
+def test_any_host_that_was_flattened_is_made_whole_again_by_its_capture(machine: Element) -> None:
+    readable = {("link_speed", ""): GEN5[0], ("link_width", "0"): GEN5[1]}
+    host = mapped(machine, lambda name, value: readable.get((name, value), value))
+    bare = replace(host, children=tuple(
+        replace(cpu, attributes=tuple((n, v) for n, v in cpu.attributes if n != "affinity")) for cpu in host.children
+    ))  # fmt: skip
+    assert without_ids(whole_again(host)) == without_ids(bare)
+
+
+@pytest.mark.parametrize("name", ["dgx-h100-healthy", "hgx-a100", "hgx-b200", "dgx1v-hybrid-mesh"])
+def test_nccl_decides_on_a_guest_made_whole_as_it_does_on_the_host(name: str) -> None:
+    host = clean(tree_of(node_of(name), {}).tree, 28).tree
+    want, have = predict_tree(host, nodes=2), predict_tree(whole_again(host), nodes=2)
+    assert [replace(graph, orders=()) for graph in have.graphs] == [replace(graph, orders=()) for graph in want.graphs]
+    assert have.choices == want.choices
+    assert have.channels == want.channels
 
 
 def test_functions_that_are_not_in_the_evidence_have_no_place(host: Node) -> None:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from topodiag.cost.nccl.clean import one_host
 from topodiag.cost.nccl.detect import places_of
 from topodiag.cost.nccl.virtual import (
     Guest,
@@ -45,7 +46,8 @@ def plan_by_host(guest: Guest, host: Node, pairs: Pairs) -> Plan:
     unpaired = [guest.label(bus_id) for bus_id in guest.gpus if bus_id not in pairs.host_of]
     if unpaired:
         raise VirtualError(f"{_and(unpaired)} of the guest has no pair on the host: add it to --map")
-    tree = host.nccl_file.tree if host.nccl_file is not None else places_of(host, _needed(host, pairs))
+    dump = host.nccl_file.tree if host.nccl_file is not None else None
+    tree = one_host(dump).tree if dump is not None else places_of(host, _needed(host, pairs))
     ways = {bus_of(way[-1]): way for way in _ways(tree, ())}
     places = {}
     for bus_id, wanted in pairs.host_of.items():
@@ -61,7 +63,7 @@ def plan_by_host(guest: Guest, host: Node, pairs: Pairs) -> Plan:
 
 def read_pairs(guest: Guest, host: Node, words: Mapping[str, str]) -> Pairs:
     """Pairs as the user names them: bus ids in any spelling, `GPU3`, NICs by name; guest first. Raises VirtualError."""
-    other = guest_of(host.nccl_file.tree) if host.nccl_file is not None else None
+    other = guest_of(one_host(host.nccl_file.tree).tree) if host.nccl_file is not None else None
     made: dict[str, str] = {}
     for mine, theirs in words.items():
         bus_id = guest.find(mine) or guest.find(normalise_bus_id(mine) or "")
