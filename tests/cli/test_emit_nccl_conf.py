@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from topodiag.cli.emit_nccl_conf import nccl_conf
+
 NODES = Path(__file__).parents[2] / "fixtures" / "nodes"
 JOBS = Path(__file__).parents[2] / "fixtures" / "jobs"
 HOST = "fixture:dgx-h100-healthy"
@@ -91,3 +93,10 @@ def test_each_bad_input_is_told_in_one_line(topodiag, tmp_path, args, message) -
     assert "Traceback" not in run.stderr
     assert message in run.stderr.splitlines()[0]
     assert len([line for line in run.stderr.splitlines() if not line.startswith("  hint: ")]) == 1
+
+
+def test_every_option_is_in_the_guide() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "emit.md").read_text()
+    assert [
+        each.opts for each in nccl_conf.params if not any(option.lower() in guide.lower() for option in each.opts)
+    ] == []

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from topodiag.cli.emit_nccl_topo import nccl_topo
 from topodiag.emit.nccl_xml import to_text
 from topodiag.evidence.nccl_xml import read_file
 from topodiag.model.nccl_tree import Element
@@ -243,3 +244,10 @@ def test_an_existing_file_is_replaced_only_by_a_whole_one(topodiag, tmp_path) ->
     assert out.read_text() == "kept"
     assert topodiag("emit", "nccl-topo", HOST, "-o", str(out), "--nodes", "1").returncode == 0
     assert out.read_text().startswith("<system ")
+
+
+def test_every_option_is_in_the_guide() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "emit.md").read_text()
+    assert [
+        each.opts for each in nccl_topo.params if not any(option.lower() in guide.lower() for option in each.opts)
+    ] == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from topodiag.hardware import catalog
@@ -45,6 +47,12 @@ def test_a_type_is_found_by_any_of_its_names_and_keeps_the_one_asked_for(text: s
     spec = catalog.instance_by_name(text)
     assert spec is not None
     assert spec.name == "ND96isr_H200_v5"
+
+
+def test_every_type_is_in_the_guide() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "emit.md").read_text()
+    names = [name for spec in INSTANCES for name in (spec.name, *spec.names) if " " not in name]
+    assert [name for name in names if name.split(".")[0] not in guide] == []
 
 
 def test_an_unknown_name_finds_nothing() -> None:
