@@ -21,10 +21,12 @@ MAX_POINTS = 160
 MAX_REGIMES = 5
 MIN_POINTS = 4
 """Sizes per regime: a line through three points always looks good."""
-PENALTY = 1.6
+PENALTY = 1.3
 """Times the criterion's weight per parameter: searching for the best cut is more tempting than one parameter more."""
 NOISE_FLOOR = 0.005
 """Relative error below which fits are equally good: times are printed with three to five digits."""
+SEARCH_FLOOR = 0.02
+"""Relative error below which the search does not tell lines apart: four sizes can lie on a line by chance."""
 HUBER = 1.345
 """Standard deviations from which a point counts less: 95 % efficient where all noise is normal (Huber 1964)."""
 OUTLIER = 0.25
@@ -122,7 +124,7 @@ def _segments(points: Sequence[Point]) -> list[tuple[float, float]]:
             row.append(min(options, default=(math.inf, 0)))
         best.append(row)
     scores = [
-        count * math.log(max(row[count][0] / count, NOISE_FLOOR**2)) + PENALTY * 3 * (number + 1) * math.log(count)
+        row[count][0] + PENALTY * 4 * number * math.log(count)
         for number, row in enumerate(best)
     ]
     number = min(range(len(scores)), key=lambda each: scores[each])
@@ -139,7 +141,7 @@ def _costs(points: Sequence[Point]) -> _Costs:
 
 
 class _Costs:
-    """Sum of squared relative errors of the best line through points [low, high), in constant time by prefix sums."""
+    """Minus twice the log-likelihood of the best line through points [low, high), in constant time by prefix sums."""
 
     def __init__(self, points: Sequence[Point]) -> None:
         scale = points[-1][0]
@@ -162,7 +164,9 @@ class _Costs:
             alpha, slope = 0.0, e / c
         elif slope < 0:
             alpha, slope = d / a, 0.0
-        return max(high - low - alpha * d - slope * e, 0.0)
+        total = max(high - low - alpha * d - slope * e, 0.0)
+        # Each regime has a noise of its own: small sizes scatter more than large ones. Two of its points are the line's.
+        return (high - low) * math.log(max(total / (high - low - 1), SEARCH_FLOOR**2))
 
 
 # -- one regime --
