@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topodiag.evidence.nccl_log.facts import SCHEMAS
-from topodiag.evidence.nccl_log.grammar import KINDS, parse
+from topodiag.evidence.nccl_log.grammar import KINDS, START, kind_by_start, parse
 from topodiag.evidence.nccl_log.grammar_texts import NOISE, PATTERNS, STARTS
 
 
@@ -271,3 +271,32 @@ def test_levels_decide_before_words() -> None:
 def test_any_message_gives_rows_of_known_columns(front: str, rest: str) -> None:
     for name, columns in parse("INFO", front + rest) or []:
         assert set(columns) <= {*SCHEMAS[name].names, "op_count"}
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from([start for start, _ in STARTS] + ["GPU/0-1b000 (3)", "NET/IB : ", "CPU/0", "Trees ", "12 coll "]),
+    st.text(alphabet="0123456789abc/->[]|: .GPUCommNETRail", max_size=60),
+)
+def test_a_kind_that_the_beginning_decides_is_the_kind_of_the_message(start: str, rest: str) -> None:
+    message = (start + rest).rstrip()
+    kind = kind_by_start(message[:START])
+    if kind is not None and len(message) >= START:
+        assert parse("INFO", message) == ([] if kind == NOISE else [("text", {"kind": kind, "text": message})])
+
+
+def test_the_beginning_decides_where_it_can() -> None:
+    assert kind_by_start("GPU Direct RDMA Enabled"[:START]) == "gdr pair"
+    assert kind_by_start("Connected to proxy"[:START]) is None  # `Connected ` has another kind
+    assert kind_by_start("Allocated 4194304"[:START]) == NOISE
+    assert kind_by_start("CPU/0-0 (1/1/3)") is None
+
+
+_SHAPE = st.sampled_from(["1/-1/-1->0->3", "-1/-1/-1->0->1", "2/3->0->-1", "1->0->3", "1->0->3|3->0->1", "x", "1/2"])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 70), _SHAPE), max_size=20))
+def test_trees_are_the_same_however_their_line_is_read(trees: list[tuple[int, str]]) -> None:
+    line = " ".join(["Trees", *(f"[{channel}] {shape}" for channel, shape in trees)])
+    assert parse("INFO", line) == parse("INFO", line + " ")  # a blank at the end is not written by NCCL

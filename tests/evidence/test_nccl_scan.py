@@ -42,6 +42,37 @@ _MESSAGES = (
     "transport/net.cc:412 -> 6",
     "what nobody has seen 0x1234 17",
     "",
+    # As written by hand or by others: nearly what is read for all lines together.
+    "ncclCommSplit comm 0x78 rank 1 nranks 2 cudaDev 1 nvmlDev 1 busId 2b000 parent 0x77 splitCount 1 color 3 key 1 "
+    "- Init START",
+    "ncclCommInitRank comm 0xffffffffffffffff rank 0 nranks 4 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x9f - Init START",
+    "ncclCommInitRank comm 0x0 rank 0 nranks 4 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x9f - Init COMPLETE",
+    "ncclCommInitRank comm 0x79 rank 0 nranks 0 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x9f - Init COMPLETE",
+    "ncclCommInitRank comm 0x79 rank 3 nranks 4294967297 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x9f - Init START",
+    "ncclCommInitRank comm 0x79 rank 0 nranks 4 cudaDev 0 nvmlDev -1 busId 1B000 commId 0x9f - Init COMPLETE",
+    "ncclCommInitRank comm 0x79 rank 0 nranks 4 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x9f - Init STARTED",
+    "ncclCommInitRank comm 0x79 rank 0  nranks 4 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x9f - Init START",
+    "comm 0x55aa rank 0 nRanks 4 nNodes 1 localRanks 4 localRank 0 MNNVL 2",
+    "comm 0x55aa rank 0 nRanks 4 nNodes 1 localRanks 4 localRank 0",
+    "Channel 02/1 : 0[0] -> 11[3] [send] via NET/IB/007(12)/GDRDMA",
+    "Channel 02/1 : 0[0] -> 11[3] [send] via NET/IB/-1/GDRDMA",
+    "Channel 02/1 : 0[0] -> 11[3] [send] via NET/IB/",
+    "Channel 02/1 : 0[0] -> 11[3] [send] via NET/IB/3(4",
+    "Channel 02/1 : 0[0] -> 11[3] [send] via NET/IB/3/4",
+    "Channel 02/1 : 0[0] -> 11[3] [send] via NET/A network with a very long name/3(4)/GDRDMA",
+    "Channel 02/1 : 11[3] -> 0[0] [receive] via NET/Socket/0",
+    "Channel 002/1 : 0[0] -> 1[1] via P2P/IPC",
+    "Channel 2 : 0[0] -> 1[1] via P2P/IPC",
+    "Channel 02/1 : 00[0] -> 1[1] via P2P/CUMEM/read",
+    "Ring 0 : 3 -> 0 -> 1",
+    "Ring 100 : 3 -> 0 -> 1",
+    "Ring 01 : 3 -> 0 -> 1 and more",
+    "Trees [0] 1->0->3|3->0->1 [64] 1/-1/-1->0->3 [1]  1/2->0->-1",
+    "GPU Direct RDMA Enabled for GPU 3 / HCA 1 (distance 4 <= 5), read 0 mode Default",
+    "GPU Direct RDMA  ",
+    "Connected to proxy localRank 3 -> connection 0x1",
+    "NET/IB: [0] mlx5_0:uverbs0:1/IB provider=mlx5 speed=400000 ü",
+    "AllReduce [Symmetric]: 1 Bytes -> Kernel x",
 )
 _HEADS = (
     "node01:311:352 [0] NCCL INFO ",
@@ -53,9 +84,13 @@ _HEADS = (
     "node01:311:352 [0] INFO ",
     "[2025-08-14 09:31:07] node01:311:352 [0] transport/net.cc:412 NCCL WARN ",
     "node01:311:352 [123456] NCCL INFO ",
+    "a-node-with-a-name-of-forty-bytes.example:311:352 [0] NCCL INFO ",
+    f"{'a-node-with-a-very-long-name.' * 4}example:311:352 [0] NCCL INFO ",
+    "node01:311:352 [0] NCCL INFO NCCL INFO ",
     "",
 )
-_LABELS = ("", "3: ", "[1,3]<stdout>:", "[rank3]: ", "2025-08-14T09:31:07.123Z ", "\x1b[32m", "(pid=7, ip=10.0.0.1) ")
+_LABELS = ("", "3: ", "[1,3]<stdout>:", "[rank3]: ", "2025-08-14T09:31:07.123Z ", "\x1b[32m", "(pid=7, ip=10.0.0.1) ",
+           "said by 3: ", "old:1:2 [0] INFO x ", "2025-08-14 09:31:07 ")  # fmt: skip
 _APPLICATION = (
     "step 3 | loss 2.1",
     "NCCL version 2.28.9+cuda13.0",
@@ -99,6 +134,62 @@ def test_the_size_of_blocks_does_not_show(monkeypatch: pytest.MonkeyPatch) -> No
     whole = plain_rows(scan.extract(data, 0, 0))
     monkeypatch.setattr(scan, "BLOCK", 700)
     assert plain_rows(scan.extract(data, 0, 0)) == whole == plain_rows(extract_plain(data, 0, 0))
+
+
+_NUMBERS = st.sampled_from(["0", "7", "-1", "00000012", "123456789", "99999999999999999999", "1f", "(nil)", "", "a b"])
+_DIGITS = st.integers(0, 1 << 66).map(str) | _NUMBERS
+_HEX = st.integers(0, 1 << 66).map(lambda value: f"0x{value:x}") | _NUMBERS
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from(["AllReduce", "Send", "a_b", "NCCL", "AllGatherOfMoreLettersThanAWordCanHold", "4"]),
+    st.tuples(*[_DIGITS] * 6, *[_HEX] * 3),
+)
+def test_operations_of_any_numbers_give_the_plain_result(func: str, said: tuple[str, ...]) -> None:
+    count, elements, dtype, redop, root, nranks, send, receive, comm = said
+    _same(
+        f"n:1:1 [0] NCCL INFO {func}: opCount {count} sendbuff {send} recvbuff {receive} count {elements} "
+        f"datatype {dtype} op {redop} root {root} comm {comm} [nranks={nranks}] stream 0x1".encode()
+    )
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from(["START", "COMPLETE"]), st.booleans(), st.tuples(*[_DIGITS] * 6, *[_HEX] * 2))
+def test_inits_of_any_numbers_give_the_plain_result(end: str, member: bool, said: tuple[str, ...]) -> None:
+    rank, nranks, cuda, nvml, bus, more, comm, job = said
+    start = (
+        f"comm {comm} rank {rank} nRanks {nranks} nNodes {cuda} localRanks {nvml} localRank {bus} MNNVL {more}"
+        if member
+        else f"ncclCommInitRank comm {comm} rank {rank} nranks {nranks} cudaDev {cuda} nvmlDev {nvml} busId {bus} "
+        f"commId {job} - Init {end}"
+    )
+    _same(f"2025-08-14 09:31:07 n:1:1 [0] NCCL INFO {start}\nn:1:1 [0] NCCL INFO cudaDriverVersion 13000".encode())
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(*[_DIGITS] * 4, st.sampled_from(["/", "/1", "/IB/", "/3(", ")", "[send] via NET/IB/"]))))
+def test_channels_of_any_numbers_give_the_plain_result(said: list[tuple[str, ...]]) -> None:
+    forms = (
+        "Channel {0}/{1} : {2}[{3}] -> {1}[{0}] [send] via NET/IB/{2}({3})/GDRDMA{4}",
+        "Channel 01/1 : 2[3] -> 1[7] [receive] via NET/IB/{0}/GDRDMA(PCI)/Shared{4}",
+        "Channel 01/1 : {2}[3] -> {1}[7] via P2P/{4}",
+        "Ring {0} : {1} -> {2} -> {3}",
+        "Ring 01 : {1} -> {2} -> {3}{4}",
+    )
+    lines = [f"n:1:1 [0] NCCL INFO {form.format(*each)}" for each in said for form in forms]
+    _same("\n".join(lines).encode())
+
+
+@pytest.mark.parametrize("label", ["", "{rank}: ", "2025-08-14 09:{minute:02d}:{second:02d}.{line:06d} "])
+def test_lines_of_many_threads_give_the_plain_result(label: str) -> None:
+    lines = []
+    for line in range(6000):
+        rank = (line // 3 * 7919) % 700
+        front = label.format(rank=rank, minute=line // 60 % 60, second=line % 60, line=line)
+        message = _MESSAGES[line % 5]
+        lines.append(f"{front}node{rank // 8}:{1000 + rank}:{2000 + rank} [{rank % 8}] NCCL INFO {message}")
+    _same("\n".join(lines).encode())
 
 
 def test_many_different_operations_are_rounded_as_the_plain_result() -> None:

@@ -19,7 +19,7 @@ from topodiag.evidence.nccl_log.scan_bytes import MASKS, PAD, Block, Flags, Posi
 from topodiag.evidence.nccl_log.scan_heads import Heads
 from topodiag.evidence.nccl_log.scan_shard import Shard
 
-BLOCK = 4 << 20
+BLOCK = 3 << 20
 """Bytes looked at together: small enough for a core's caches, large enough that numpy's calls cost nothing."""
 
 _NCCL, _INFO = word(b" NCCL IN"), word(b"FO \0\0\0\0\0")
