@@ -9,12 +9,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from topodiag.checks.run import fold, run_checks
+from topodiag.checks.topo_evidence import alone
 from topodiag.cost.nccl.changes import Change, ChangeError, apply
-from topodiag.cost.nccl.detect import LackingError, tree_of
+from topodiag.cost.nccl.detect import Detected, LackingError, tree_of
+from topodiag.cost.nccl.merge import loaded
 from topodiag.cost.nccl.prediction import Prediction
 from topodiag.cost.nccl.versions import minor_of
 from topodiag.evidence.bundle import open_evidence
@@ -25,6 +27,7 @@ from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.node import Node
 from topodiag.model.result import Result
 from topodiag.pipeline import diagnose_logs, resolve, stdin
+from topodiag.report.topo_names import device_names
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job
@@ -55,11 +58,22 @@ def open_topology(path: str, env: Mapping[str, str] | None = None) -> Topology:
     node = read.node
     settings = {setting.name: setting.value for setting in node.settings} | dict(env or {})
     try:
-        found = tree_of(node, settings)
+        found = _with_machine(node, settings) or tree_of(node, settings)
     except LackingError as lacking:
         hint = "it takes a topology file (NCCL_TOPO_DUMP_FILE), or a bundle: topodiag scan --save node.tar.gz"
         raise InputError(path, f"is not enough for NCCL's topology: {lacking}", hint=hint) from None
     return Topology(path, node, found.tree, found.assumed, read)
+
+
+def _with_machine(node: Node, env: Mapping[str, str]) -> Detected | None:
+    """For a capture that holds a topology file: the file as NCCL completes it by the machine. None without either."""
+    if node.nccl_file is None or alone(node):
+        return None
+    try:
+        machine = tree_of(replace(node, nccl_file=None), env)
+    except LackingError:
+        return None
+    return Detected(loaded(node.nccl_file.tree, machine.tree), machine.assumed)
 
 
 CHECKED = ("TOP001", "TOP002", "TOP003", "TOP004", "TOP005", "TOP006", "NVL001", "NVL004", "PCI001", "NIC005", "NUM001")
@@ -140,6 +154,8 @@ class WhatIf:
     changes: tuple[Change, ...]
     before: Prediction
     after: Prediction
+    names: Mapping[str, str] = field(default_factory=dict)
+    """The devices behind NCCL's labels."""
 
 
 def what_if(
@@ -157,13 +173,16 @@ def what_if(
     before = predict_topology(topology, nodes=nodes, version=version, env=settings, sizes=(size,))
     other = replace(topology, tree=changed.tree)
     after = predict_topology(other, nodes=nodes, version=version, env=changed.env, sizes=(size,))
-    return WhatIf(size, tuple(changes), before, after)
+    return WhatIf(size, tuple(changes), before, after, device_names(topology.tree))
 
 
 def _with_tree(node: Node, tree: Element, name: str) -> Node:
     """The node with this tree; the refusals of its file hold for the file alone, so they go with another tree."""
     if node.nccl_file is not None and node.nccl_file.tree is tree:
         return node
+    if node.nccl_file is not None and not alone(node):
+        # Completed by the machine that it was captured on: what its reader refuses it refuses there, too.
+        return replace(node, nccl_file=replace(node.nccl_file, tree=tree))
     return replace(node, nccl_file=NcclFile(name, tree))
 
 

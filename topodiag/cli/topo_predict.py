@@ -42,6 +42,7 @@ def predict(  # noqa: PLR0917 - one parameter per option
     from topodiag.pipeline_topo import open_topology, predict_topology  # noqa: PLC0415
     from topodiag.report.page import print_page  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
+    from topodiag.report.topo_names import device_names  # noqa: PLC0415
     from topodiag.report.topo_predict import draw_assumed, draw_prediction, prediction_json  # noqa: PLC0415
     from topodiag.writing import check_writable  # noqa: PLC0415
 
@@ -60,7 +61,7 @@ def predict(  # noqa: PLR0917 - one parameter per option
             page = Page(
                 style_for(stream, color=color, ascii_only=ascii_only, width=width, verbose=verbose, quiet=quiet)
             )
-            draw_prediction(page, made, file, explain=explain)
+            draw_prediction(page, made, file, names=device_names(topology.tree), explain=explain)
             draw_assumed(page, topology.assumed)
             print_page(page, stream)
         stream.flush()

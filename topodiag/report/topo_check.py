@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TextIO
 
+from topodiag.cost.nccl.versions import NEWEST, OLDEST
 from topodiag.model.finding import Status
+from topodiag.model.nccl_tree import Refusal
 from topodiag.model.node import Node
 from topodiag.model.result import Result
 from topodiag.report.findings import draw_findings
@@ -13,9 +15,12 @@ from topodiag.report.interface import Report, Style
 from topodiag.report.marks import more
 from topodiag.report.page import print_page
 from topodiag.report.text import Page
+from topodiag.report.topo_names import base_name
 from topodiag.report.words import findings_of, judged
 
 NOTES_SHOWN = 8
+"""Notes that differ in their words; those alike share one line."""
+LINES_SHOWN = 4
 
 
 class TopoCheck(Report):
@@ -27,7 +32,7 @@ class TopoCheck(Report):
         page = Page(style)
         for node in result.nodes:
             name = node.nccl_file.name if node.nccl_file is not None else node.host
-            draw_verdict(page, name, findings_of(result, node), judged(result, node.host), what="read")
+            draw_verdict(page, base_name(name), findings_of(result, node), judged(result, node.host), what="read")
             if not style.quiet:
                 draw_machine_line(page, node)
                 _draw_silence(page, result, node)
@@ -55,9 +60,25 @@ def _draw_notes(page: Page, node: Node) -> None:
         return
     page.blank()
     page.add("", ("NCCL passes over in silence", "strong"))
-    shown = notes if page.style.verbose else notes[:NOTES_SHOWN]
-    for note in shown:
-        versions = "" if (note.since, note.until) == (18, 30) else f" (2.{note.since} to 2.{note.until})"
-        page.add(page.text("  ", (f"line {note.line}", "close"), "  "), f"{note.words}{versions}")
-    if len(notes) > len(shown):
-        page.add("  ", (more(len(notes) - len(shown), "note"), "dim"))
+    alike: dict[str, list[int]] = {}
+    for note in notes:
+        alike.setdefault(note.words + _versions(note), []).append(note.line)
+    shown = list(alike.items()) if page.style.verbose else list(alike.items())[:NOTES_SHOWN]
+    for words, lines in shown:
+        page.add(page.text("  ", (_lines(lines, all_of_them=page.style.verbose > 0), "close"), "  "), words)
+    if len(alike) > len(shown):
+        page.add("  ", (more(len(alike) - len(shown), "note"), "dim"))
+
+
+def _versions(note: Refusal) -> str:
+    if (note.since, note.until) == (OLDEST, NEWEST):
+        return ""
+    return f" (2.{note.since})" if note.since == note.until else f" (2.{note.since} to 2.{note.until})"
+
+
+def _lines(lines: list[int], *, all_of_them: bool) -> str:
+    """`line 3`, `lines 3, 4, 5 … (32)`."""
+    word = "line" if len(lines) == 1 else "lines"
+    if all_of_them or len(lines) <= LINES_SHOWN:
+        return f"{word} {', '.join(map(str, lines))}"
+    return f"{word} {', '.join(map(str, lines[:LINES_SHOWN]))} … ({len(lines)})"

@@ -11,7 +11,7 @@ from topodiag.report.findings import fold_labels
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
 from topodiag.report.topo_predict import GRAPHS
-from topodiag.report.topo_what_if import spell_graph
+from topodiag.report.topo_what_if import NOT_FOUND, spell_graph
 from topodiag.report.words import plural
 
 
@@ -20,9 +20,12 @@ def draw_diff(
 ) -> None:
     """Differences folded over devices, then the channels that NCCL finds on either side."""
     if found:
-        page.add(page.text(("▲", "warning"), " "), f"{plural(len(found), 'difference')} that matter to communication")
+        verb = "matters" if len(found) == 1 else "matter"
+        page.add(page.text(("▲", "warning"), " "), f"{plural(len(found), 'difference')} that {verb} to communication")
     else:
         page.add(page.text(("✔", "ok"), " "), "no difference that matters to communication")
+    if page.style.quiet:
+        return
     page.add("  left   ", (names[0], "strong"))
     page.add("  right  ", (names[1], "strong"))
     if found:
@@ -32,7 +35,7 @@ def draw_diff(
     rows: list[list[Part]] = []
     for number, title in GRAPHS.items():
         texts = [spell_graph(each, number) for each in made]
-        if any(texts):
+        if any(text not in ("", NOT_FOUND) for text in texts):
             rows.append([title, *_sides(texts[0], texts[1])])
     for each, name in zip(made, names, strict=True):
         if not each.accepted:
@@ -69,8 +72,8 @@ def diff_json(
             for each in found
         ],
         "graphs": {
-            title: [spell_graph(each, number) or None for each in made]
+            title: [text if (text := spell_graph(each, number)) not in {"", NOT_FOUND} else None for each in made]
             for number, title in GRAPHS.items()
-            if any(spell_graph(each, number) for each in made)
+            if any(each.graph(number) is not None for each in made)
         },
     }

@@ -10,6 +10,7 @@ from typing import Any
 from topodiag.cost.nccl.prediction import Choice, PredictedGraph, Prediction
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
+from topodiag.report.topo_names import Names, base_name, spell_order
 from topodiag.report.units import spell_bytes, spell_gbs, spell_us
 from topodiag.report.words import plural
 
@@ -18,13 +19,16 @@ GRAPHS = {0: "ring", 1: "tree", 2: "CollNet chain", 3: "NVLS", 4: "CollNet direc
 BY_SIZE = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce")
 
 
-def draw_prediction(page: Page, made: Prediction, name: str, *, explain: bool = False) -> None:
-    """Verdict, system, graphs, channels, choices by size; with `explain` every term of the derivation."""
+def draw_prediction(
+    page: Page, made: Prediction, name: str, *, names: Names | None = None, explain: bool = False
+) -> None:
+    """Verdict, system, graphs, channels, choices by size; with `explain` every term of the derivation. `names` are the
+    devices behind NCCL's labels."""
     draw_verdict(page, made, name)
-    if not made.accepted:
+    if not made.accepted or page.style.quiet:
         return
     page.blank()
-    draw_graphs(page, made.graphs)
+    draw_graphs(page, made, names or {})
     page.blank()
     draw_paths(page, made)
     draw_choices(page, made)
@@ -38,13 +42,16 @@ def draw_verdict(page: Page, made: Prediction, name: str) -> None:
     """One line whether NCCL takes it, and what it then sees."""
     version = f"NCCL {made.version}"
     if not made.accepted:
+        name = base_name(name)
         place = f"{name}:{made.line}" if made.line else name
         page.add(page.text(("✖", "error"), " ", (place, "strong"), "  "), (f"{version} refuses it: ", ""), made.why)
         return
     hosts = plural(made.nodes, "node")
     seen = "" if made.nccl_nodes in (0, made.nodes) else f" ({made.nccl_nodes} nodes to NCCL)"
     words = f"{version} on {hosts}{seen}, {plural(made.ranks, 'rank')}"
-    page.add(page.text(("✔", "ok"), " ", (name, "strong"), "  "), words)
+    page.add(page.text(("✔", "ok"), " ", (base_name(name), "strong"), "  "), words)
+    if page.style.quiet:
+        return
     items: list[Part] = [f"best path {spell_gbs(made.max_bw)} GB/s", f"{spell_gbs(made.total_bw)} GB/s per GPU in all"]
     if made.channels is not None:
         counts = made.channels
@@ -54,33 +61,59 @@ def draw_verdict(page: Page, made: Prediction, name: str) -> None:
     page.add_items("  ", items)
 
 
-def draw_graphs(page: Page, graphs: Iterable[PredictedGraph]) -> None:
-    """What the searches found, and the first and last channel of each."""
+MAX_TERM, MAX_VALUE = 34, 16
+"""Columns of a term's name and value that the derivation is aligned to."""
+
+
+def over_network(made: Prediction) -> bool:
+    """Whether NCCL sees more than one node, so that there are ways to NICs at all."""
+    return (made.nccl_nodes or made.nodes) > 1
+
+
+NVLS = 3
+
+
+def each_gbs(made: Prediction, graph: PredictedGraph) -> float:
+    """What one channel of a graph carries: between nodes, or on the only one."""
+    return graph.bw_inter if over_network(made) else graph.bw_intra
+
+
+def total_gbs(made: Prediction, graph: PredictedGraph) -> float | None:
+    """What all channels carry. None for NVLS on one node: there a channel's figure is that of one head, and what comes
+    of it NCCL's tuning alone says."""
+    return None if graph.id == NVLS and not over_network(made) else graph.channels * each_gbs(made, graph)
+
+
+def draw_graphs(page: Page, made: Prediction, names: Names) -> None:
+    """What the searches found, and the first channel of each. On one node nothing goes to NICs."""
+    far = over_network(made)
     rows: list[list[Part]] = []
-    for graph in graphs:
-        bus = graph.channels * graph.bw_inter
+    for graph in made.graphs:
+        title: Part = (GRAPHS.get(graph.id, "?"), "name")
+        if not graph.channels:
+            rows.append([title, ("not found", "doubtful"), *[""] * 7])
+            continue
         rows.append([
-            (GRAPHS.get(graph.id, "?"), "name"),
+            title,
             PATTERNS.get(graph.pattern, str(graph.pattern)),
             str(graph.channels),
             spell_gbs(graph.bw_intra),
-            spell_gbs(graph.bw_inter),
-            (spell_gbs(bus), "strong"),
-            f"{graph.type_intra}, {graph.type_inter}",
-            str(graph.cross_nic or ""),
-            _order(graph),
+            spell_gbs(graph.bw_inter) if far else "",
+            (spell_gbs(total) if (total := total_gbs(made, graph)) is not None else "", "strong"),
+            f"{graph.type_intra}, {graph.type_inter}" if far else graph.type_intra,
+            ("yes" if graph.cross_nic else "no") if far else "",
+            spell_order(graph.orders[0], names) if graph.orders else "",
         ])  # fmt: skip
+    # Where a search found nothing its word must stay, so the pattern cannot go.
+    missing = any(not graph.channels for graph in made.graphs)
     fields = (
-        Field("graph"), Field("pattern", drop=3), Field("channels", right=True),
-        Field("GB/s inside", right=True, drop=1), Field("to NICs", right=True), Field("in all", right=True),
-        Field("types"), Field("crossNic", right=True, drop=4), Field("first channel", least=16, drop=2),
+        Field("graph"), Field("pattern", drop=0 if missing else 3), Field("channels", right=True),
+        Field("GB/s each" if not far else "GB/s inside", right=True, drop=1), Field("to NICs", right=True),
+        Field("in all", right=True), Field("path" if not far else "paths"), Field("crossNic", right=True, drop=4),
+        Field("first channel", least=16, drop=2),
     )  # fmt: skip
     if rows:
         draw_grid(page, fields, rows)
-
-
-def _order(graph: PredictedGraph) -> str:
-    return " ".join(label.removeprefix("GPU/") for label in graph.orders[0]) if graph.orders else ""
 
 
 def draw_paths(page: Page, made: Prediction) -> None:
@@ -150,10 +183,12 @@ def draw_terms(page: Page, made: Prediction) -> None:
         return
     page.blank()
     page.add("  ", ("how it follows", "strong"))
-    wide = max(len(term.name) for term in made.terms)
-    least = max(len(term.value) for term in made.terms)
+    wide = min(max(len(term.name) for term in made.terms), MAX_TERM, page.width // 2)
+    least = max((len(term.value) for term in made.terms if len(term.value) <= MAX_VALUE), default=0)
     for term in made.terms:
-        head = page.text("  ", (term.name.ljust(min(wide, 28)), "name"), "  ", term.value.rjust(min(least, 16)), "  ")
+        # A name or value beyond its column takes room from the other.
+        value = term.value.rjust(least - max(len(term.name) - wide, 0))
+        head = page.text("  ", (term.name.ljust(wide), "name"), "  ", value, "  ")
         page.add(head, (term.formula, "dim"))
 
 
