@@ -15,8 +15,10 @@ import numpy.typing as npt
 
 from topodiag.evidence.nccl_log import plain, scan_conn, scan_forms
 from topodiag.evidence.nccl_log.facts import Facts
+from topodiag.evidence.nccl_log.grammar import START
 from topodiag.evidence.nccl_log.scan_bytes import MASKS, PAD, Block, Flags, Positions, places, word
 from topodiag.evidence.nccl_log.scan_heads import Heads
+from topodiag.evidence.nccl_log.scan_messages import UNDECIDED
 from topodiag.evidence.nccl_log.scan_shard import Shard
 
 BLOCK = 3 << 20
@@ -27,6 +29,7 @@ _ANCHOR_BYTES = 11
 _ANCHOR = np.uint64(int.from_bytes(b" NCCL \xff\xff", "little") & ((1 << 48) - 1))
 _ANCHOR_MASK = np.uint64((1 << 48) - 1)
 _NEWLINE, _SPACE = 10, 32
+_MOST_TEXT = 240
 _OLD_RECORD = 15
 """Bytes of the shortest record without the word NCCL, `h:1:1 [0] INFO `."""
 _SPEAKS = (b"NCCL", b"INFO", b"nccl", b"CCL ", b" version ", b"|", b"atchdog", b"last enqueued", b"Duplicate")
@@ -95,10 +98,12 @@ class _Scan:
         channels = scan_conn.find(block, self.message, self.end)
         rest = np.ones(len(line), dtype=np.bool_)
         rest[channels.lines] = False
-        others = self._named(np.flatnonzero(rest))
+        others, kept, kind = self._decided(self._named(np.flatnonzero(rest)))
         codes = self._codes(others)
         self._plain_lines()
         shard.name_contexts()
+        spans = zip(self.message[kept].tolist(), self.end[kept].tolist(), strict=True)
+        shard.add_texts([block.raw[a:b] for a, b in spans], kind, self.line[kept], self.thread[kept])
         own = channels.lines
         left = shard.add_channels(block, channels, self.line[own], self.thread[own])
         if len(left):
@@ -131,6 +136,29 @@ class _Scan:
             which = found.starts[read.lines] if form is scan_forms.INIT else np.zeros(len(line), dtype=np.bool_)
             shard.add_inits(read, codes[which.astype(np.int64)], line, thread, self._stamps(chosen))
         return records[rest]
+
+    def _decided(self, records: Positions) -> tuple[Positions, Positions, npt.NDArray[np.int64]]:
+        """Take those of these records whose kind their beginning decides: the others, those that are kept as they are,
+        and the kinds of these."""
+        block = self.block
+        message = self.message[records]
+        length = self.end[records] - message
+        chosen = np.flatnonzero((length >= START) & (length < _MOST_TEXT))
+        kind = self.shard.messages.kinds(block.rows(message[chosen], START // 8))
+        decided = kind != UNDECIDED
+        chosen, kind = chosen[decided], kind[decided]
+        length = length[chosen]
+        wide = int(length.max(initial=START))
+        text = block.bytes(message[chosen], wide)
+        inside = np.arange(wide, dtype=np.uint8) < length.astype(np.uint8)[:, np.newaxis]
+        # Another record's head or label may follow; blanks at the end are not kept.
+        last = block.at[message[chosen] + length - 1]
+        fine = ~(((text == ord("]")) | (text > 126)) & inside).any(axis=1) & (last != _SPACE) & (last != ord(":"))
+        chosen, kind = chosen[fine], kind[fine]
+        rest = np.ones(len(records), dtype=np.bool_)
+        rest[chosen] = False
+        self.shard.count(len(chosen), len(chosen))
+        return records[rest], records[chosen[kind >= 0]], kind[kind >= 0]
 
     def _stamps(self, records: Positions) -> npt.NDArray[np.int64]:
         """Bits of the seconds that stand in front of each of these records."""

@@ -13,6 +13,7 @@ from topodiag.evidence.nccl_log.grammar_paths import trees
 from topodiag.evidence.nccl_log.grammar_texts import NOISE
 from topodiag.evidence.nccl_log.plain import read_record
 from topodiag.evidence.nccl_log.prefix import Record
+from topodiag.evidence.nccl_log.scan_bytes import Dictionary, Words
 from topodiag.evidence.nccl_log.scan_rows import Columns, Ints, Texts, bits
 
 PLACE = ("thread", "ctx", "offset", "line", "count")
@@ -29,7 +30,7 @@ _NAMES = (b"ncclComm", b"comm 0x", b"[Rank ")
 _LARGE = 1 << 63
 _NUMBERS = {name: number for number, name in enumerate(COLUMNS)}
 _TEXT = _NUMBERS["text"]
-_NOTHING, _UNDECIDED, _UNKNOWN = -1, -2, -3
+NOTHING, UNDECIDED, _UNKNOWN = -1, -2, -3
 
 
 class Messages:
@@ -37,6 +38,8 @@ class Messages:
         self._texts = texts
         self._codes: dict[bytes, int] = {}
         self._kinds: dict[bytes, int] = {}
+        self._starts = Dictionary(START // 8)
+        self._start_kinds: list[int] = []
         self._understood: list[bool] = []
         self._fans: list[int] = []
         self._tables: list[int] = []
@@ -56,6 +59,14 @@ class Messages:
                     codes[index] = self._new(message) if code is None else code
         return np.array(codes, dtype=np.int64)
 
+    def kinds(self, starts: Words) -> Ints:
+        """By the first START bytes of messages: the code of the kind of all that begin so, NOTHING for noise, or
+        UNDECIDED."""
+        codes = self._starts.encode(starts)
+        for text in self._starts.texts[len(self._start_kinds) :]:
+            self._start_kinds.append(self._kind(text))
+        return np.array(self._start_kinds or [UNDECIDED], dtype=np.int64)[codes]
+
     def understood(self, codes: Ints) -> int:
         return int(np.array(self._understood)[codes].sum()) if len(codes) else 0
 
@@ -71,8 +82,8 @@ class Messages:
         kind = self._kinds.get(start, _UNKNOWN)
         if kind == _UNKNOWN:
             kind = self._kinds[start] = self._kind(start)
-        if kind != _UNDECIDED and len(text) >= START:
-            if kind == _NOTHING:
+        if kind != UNDECIDED and len(text) >= START:
+            if kind == NOTHING:
                 return self._add([], understood=True)
             # Its text is new, so that it needs no looking up whether the row is.
             self._kept_texts.append((kind, self._texts.code(text)))
@@ -100,9 +111,9 @@ class Messages:
         return len(self._fans) - 1
 
     def _kind(self, start: bytes) -> int:
-        """Code of the kind that the beginning of a message decides, _NOTHING for noise, or _UNDECIDED."""
+        """Code of the kind that the beginning of a message decides, NOTHING for noise, or UNDECIDED."""
         kind = kind_by_start(start.decode("ascii", "replace")) if start.isascii() else None
-        return _UNDECIDED if kind is None else _NOTHING if kind == NOISE else self._texts.code(kind)
+        return UNDECIDED if kind is None else NOTHING if kind == NOISE else self._texts.code(kind)
 
     def value(self, name: str, columns: dict[str, Any]) -> int:
         """Code of what a row of this table says."""

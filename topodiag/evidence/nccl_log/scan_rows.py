@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,20 @@ class Texts:
 
     def words(self) -> list[str]:
         return list(self._codes)
+
+
+def codes_of(words: list[bytes], texts: Texts) -> Ints:
+    """Codes of many texts of ASCII, by a dictionary that is no Python."""
+    if not words:
+        return np.zeros(0, dtype=np.int64)
+    ends = np.cumsum([0, *map(len, words)], dtype=np.int64)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(words))]
+    encoded = pa.Array.from_buffers(pa.large_string(), len(words), buffers).dictionary_encode()
+    _, starts, data = encoded.dictionary.buffers()
+    text = data.to_pybytes().decode("ascii", "replace")
+    places = np.frombuffer(starts, dtype=np.int64)[: len(encoded.dictionary) + 1].tolist()
+    known = [texts.code(text[a:b]) for a, b in pairwise(places)]
+    return np.array(known, dtype=np.int64)[np.frombuffer(encoded.indices.buffers()[1], dtype=np.int32)[: len(words)]]
 
 
 def bits(value: Any, texts: Texts) -> int:

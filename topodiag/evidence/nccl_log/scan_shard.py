@@ -24,6 +24,7 @@ from topodiag.evidence.nccl_log.scan_rows import (
     Ints,
     Texts,
     bits,
+    codes_of,
     in_order,
     listed,
     matrix,
@@ -79,9 +80,10 @@ class Shard:
         self._devices = Dictionary(1)
         self._processes: dict[tuple[str, int], int] = {}
         self._process: list[int] = []
-        self._channels: dict[str, list[Columns]] = {"conn": [], "ring": []}
+        self._fast: dict[str, list[Columns]] = {"conn": [], "ring": [], "text": []}
         self._said: list[Columns] = []
         self._inits: list[Columns] = []
+        self._kept_texts: list[bytes] = []
         self._rows: dict[str, list[tuple[int, ...]]] = {name: [] for name in COLUMNS}
         self._ops: list[Columns] = []
         self._op_rows: list[tuple[int, ...]] = []
@@ -92,7 +94,7 @@ class Shard:
         self._named = []
         self.slow.said = []
 
-    def _count(self, records: int, understood: int) -> None:
+    def count(self, records: int, understood: int) -> None:
         self.slow.records += records
         self.slow.understood += understood
 
@@ -130,7 +132,7 @@ class Shard:
         said = {**read.columns, "func": read.name, "line": line, "thread": thread}
         said["op_count"][np.isin(read.name, [self.texts.code(name) for name in UNORDERED])] = -1
         self._named.append(("op", said))
-        self._count(len(line), len(line))
+        self.count(len(line), len(line))
 
     def add_inits(self, read: Read, event: Ints, line: Positions, thread: Positions, ts: Ints) -> None:
         columns = {
@@ -139,7 +141,7 @@ class Shard:
         columns |= {"event": event, "ts": ts}
         columns["func"] = np.where(read.name < 0, columns["func"], read.name)
         self._named.append(("init", {**columns, **read.columns, "line": line, "thread": thread}))
-        self._count(len(line), len(line))
+        self.count(len(line), len(line))
 
     def name_contexts(self) -> None:
         """The contexts of the block, once all its naming records were added or read."""
@@ -212,17 +214,17 @@ class Shard:
             "net_dev": read.net_dev[kept], "proxy": read.proxy[kept],
             "direction": self._tail_columns[0][tail], "via": self._tail_columns[1][tail],
         }  # fmt: skip
-        self._channels["conn"].append({**{name: each[chosen] for name, each in own.items()}, **said})
+        self._fast["conn"].append({**{name: each[chosen] for name, each in own.items()}, **said})
         others = np.flatnonzero(~groups.connects)
         at = first[others]
         rings = scan_conn.read_rings(block, found.message[at], found.end[at])
         turns = others[rings.lines]
         ranks = dict(zip(("prev", "rank", "next"), rings.ranks, strict=True))
-        self._channels["ring"].append({**{name: each[turns] for name, each in own.items()}, **ranks})
+        self._fast["ring"].append({**{name: each[turns] for name, each in own.items()}, **ranks})
         left = np.ones(len(first), dtype=np.bool_)
         left[chosen] = left[turns] = False
         taken = int(groups.count[~left].sum())
-        self._count(taken, taken)
+        self.count(taken, taken)
         return np.flatnonzero(left[groups.group])
 
     def _tail_codes(self, tails: Words) -> Ints:
@@ -259,12 +261,17 @@ class Shard:
 
     # All other records.
 
+    def add_texts(self, messages: list[bytes], kind: Ints, line: Positions, thread: Positions) -> None:
+        """Messages of ASCII that are kept as they are, each of its kind, once the contexts of the block are named."""
+        self._kept_texts += messages
+        self._fast["text"].append(self._placed({"kind": kind, "line": line, "thread": thread}))
+
     def add_messages(self, codes: Ints, line: Positions, thread: Positions) -> None:
         """Messages by their codes, once the contexts of the block are named."""
         kept = np.flatnonzero(codes >= 0)
         said = {"message": codes[kept], "line": line[kept], "thread": thread[kept]}
         self._said.append(self._placed(said))
-        self._count(len(kept), self.messages.understood(codes[kept]))
+        self.count(len(kept), self.messages.understood(codes[kept]))
 
     def end_block(self, lines: int) -> None:
         self._slow_rows()
@@ -311,6 +318,8 @@ class Shard:
 
     def _all(self) -> list[tuple[str, Columns]]:
         """Rows of all tables that are kept by messages."""
+        texts = together(self._fast["text"], (*PLACE, "kind"))
+        self._fast["text"] = [{**texts, "text": codes_of(self._kept_texts, self.texts)}]
         said = together(self._said, (*PLACE, "message"))
         expanded = self.messages.expand(said.pop("message"))
         made = []
@@ -321,7 +330,7 @@ class Shard:
             places["count"] = np.ones(len(slow), dtype=np.int64)
             columns = {each: np.append(values[source], places[each]) for each, values in said.items()}
             columns |= self.messages.columns(name, np.append(code, slow[:, 4]).astype(np.int64))
-            fast = self._inits if name == "init" else self._channels.get(name, [])
+            fast = self._inits if name == "init" else self._fast.get(name, [])
             made.append((name, together([columns, *fast], tuple(columns))))
         return made
 
