@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from topodiag.checks.run import run_checks
-from topodiag.cost.nccl.clean import UnfitError, clean, one_host
+from topodiag.cost.nccl.clean import UnfitError, bare, fitted, one_host
 from topodiag.cost.nccl.detect import masks_of
 from topodiag.cost.nccl.prediction import Choice, Prediction
 from topodiag.cost.nccl.repair import Repair, repair
@@ -100,7 +100,7 @@ def make_topo_file(
     repairs: tuple[Repair, ...] = ()
     try:
         present = _present(topology, host)
-        cleaned = clean(topology.tree, minor_of(version), host)
+        cleaned = bare(topology.tree, minor_of(version), host)
         tree = cleaned.tree
         done.extend(cleaned.done)
         for step in complete:
@@ -110,29 +110,33 @@ def make_topo_file(
         if repaired:
             result = repair(tree)
             tree, repairs = result.tree, result.repairs
-        again = clean(tree, minor_of(version))  # switches that were put in count against the limits, too
-        done.extend(again.done)
-        text = to_text(again.tree, minor_of(version))
+        made_fit = fitted(tree, minor_of(version))
+        done.extend(made_fit.done)
+        tree = made_fit.tree
+        text = to_text(tree, minor_of(version))
     except (UnfitError, UnwritableError, VirtualError) as error:
         raise InputError(topology.name, f"cannot be made a topology file: {error}") from None
     back = _read_back(text, topology.name, version)
-    if back.tree != again.tree:
+    if back.tree != tree:
         raise InputError(topology.name, f"makes a file that NCCL {version} reads otherwise than it is meant")
     has_nics = any(element.tag == "net" for element in back.tree.walk())
     counts = (nodes,) if nodes is not None else (1, 2) if has_nics else (1,)
     emitted = replace(topology, tree=back.tree, node=replace(topology.node, nccl_file=back))
-    comparisons = []
-    for count in counts:
-        before, after = (
-            predict_topology(each, nodes=count, version=version, env=env, sizes=tuple(WORSE))
-            for each in (present, emitted)
-        )
-        if not after.accepted:
-            raise InputError(topology.name, f"makes a file that NCCL {version} refuses: {after.why}")
-        comparisons.append(Comparison(count, before, after))
+    comparisons = tuple(_compared(present, emitted, count, version, env) for count in counts)
     worse = tuple(sentence for each in comparisons for sentence in _worse(each))
     left = tuple(finding for outcome in run_checks([emitted.node], CHECKED) for finding in outcome.findings)
-    return TopoFile(text, version, tuple(dict.fromkeys(done)), repairs, tuple(comparisons), worse, left)
+    return TopoFile(text, version, tuple(dict.fromkeys(done)), repairs, comparisons, worse, left)
+
+
+def _compared(
+    present: Topology, emitted: Topology, nodes: int, version: str, env: Mapping[str, str] | None
+) -> Comparison:
+    before, after = (
+        predict_topology(each, nodes=nodes, version=version, env=env, sizes=tuple(WORSE)) for each in (present, emitted)
+    )
+    if not after.accepted:
+        raise InputError(present.name, f"makes a file that NCCL {version} refuses: {after.why}")
+    return Comparison(nodes, before, after)
 
 
 def _present(topology: Topology, host: str | None) -> Topology:

@@ -221,6 +221,14 @@ def test_of_a_job_an_interface_that_leads_nowhere_is_passed_over() -> None:
     assert made.follows
 
 
+def test_what_the_environment_sets_already_wins_over_the_file_and_is_told(plain: Node) -> None:
+    wrong = finding(Severity.ERROR, ("NCCL_SOCKET_IFNAME", "^docker,lo,virbr,br-1"))
+    said = "NCCL_SOCKET_IFNAME is set in the environment already, which wins over any file: change it there"
+    assert advise((), [wrong], "job 7", ["NCCL_SOCKET_IFNAME"]).elsewhere == (said,)
+    assert advise([with_env(plain, NCCL_SOCKET_IFNAME="br-1")], [wrong]).elsewhere == (said,)
+    assert advise([with_conf(plain, "NCCL_SOCKET_IFNAME=br-1")], [wrong]).elsewhere == ()
+
+
 def test_information_changes_nothing() -> None:
     assert advise((), [finding(Severity.INFO, ("NCCL_ALGO", None))], "job 7").elsewhere == ()
 

@@ -199,6 +199,19 @@ def test_a_guest_s_devices_are_grouped_by_what_was_measured(topodiag, tmp_path) 
     assert "made 8 groups of GPUs and NICs by what was measured" in run.stderr
 
 
+def test_a_flat_guest_with_more_devices_than_an_old_parser_takes_below_one_processor(topodiag, tmp_path) -> None:
+    devices = [gpu(f"0001:{at + 1:02x}:00.0", at) for at in range(8)]
+    for at in range(32):
+        net = element("net", name=f"rdmap{at}s0", dev=at, speed=100000, port=1, guid=hex(0x100 + at), gdr=1)
+        function = {"busid": f"0002:{at + 1:02x}:00.0", "class_": "0x020000", "link_speed": "", "link_width": 0}
+        devices.append(element("pci", element("nic", net), **function))
+    flat = written(tmp_path / "p5.xml", cpu(*devices))
+    assert "has 40 children, and NCCL takes 32" in one_line(topodiag("emit", "nccl-topo", flat, "--nccl", "2.18"))
+    run = topodiag("emit", "nccl-topo", flat, "--nccl", "2.18", "--instance", "p5.48xlarge", "--nodes", "2")
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.count("<net ") == 32
+
+
 BAD = {
     "no source": ([], "Missing argument 'SOURCE'."),
     "no such file": (["nowhere.xml"], "nowhere.xml: no such file"),

@@ -7,7 +7,7 @@ what the environment sets: setenv without overwrite, src/misc/param.cc, v2.28) i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from topodiag.checks.common import is_up, spell
@@ -51,8 +51,11 @@ class ConfAdvice:
         return any(not entry.kept and (entry.value is not None or entry.was) for entry in self.entries)
 
 
-def advise(nodes: Sequence[Node], findings: Sequence[Finding], subject: str = "") -> ConfAdvice:
-    """The nccl.conf for these nodes, or with none of them for the job that the findings are of."""
+def advise(
+    nodes: Sequence[Node], findings: Sequence[Finding], subject: str = "", printed: Collection[str] = ()
+) -> ConfAdvice:
+    """The nccl.conf for these nodes, or with none of them for the job that the findings are of; `printed` are the names
+    that a job's log shows as set."""
     wanted, gone = _by_findings(findings)
     name = subject or ", ".join(node.host for node in nodes[:4])
     entries: list[ConfEntry] = []
@@ -63,7 +66,7 @@ def advise(nodes: Sequence[Node], findings: Sequence[Finding], subject: str = ""
         if entry is not None:
             entries.append(entry)
             placed.add(entry.name)
-    new = _new_entries(nodes, {**gone}, elsewhere)
+    new = _new_entries(nodes, gone, elsewhere)
     replaced = {entry.name for entry in new}
     entries = [entry for entry in entries if entry.name not in replaced or entry.value is None]
     for setting, why in gone.items():
@@ -72,7 +75,13 @@ def advise(nodes: Sequence[Node], findings: Sequence[Finding], subject: str = ""
             where = f" ({scopes})" if scopes else ""
             elsewhere.append(f"unset {setting} where it is given{where}: no conf file takes it back. {why}")
     entries += [ConfEntry(setting, value, (why,)) for setting, (value, why) in wanted.items() if setting not in placed]
-    return ConfAdvice(name, (*entries, *new), tuple(dict.fromkeys(elsewhere)))
+    made = (*entries, *new)
+    for entry in made:
+        if entry.value is not None and not entry.kept and _wins(nodes, printed, entry.name):
+            elsewhere.append(
+                f"{entry.name} is set in the environment already, which wins over any file: change it there"
+            )
+    return ConfAdvice(name, made, tuple(dict.fromkeys(elsewhere)))
 
 
 def _by_findings(findings: Sequence[Finding]) -> tuple[dict[str, tuple[str, str]], dict[str, str]]:
@@ -127,6 +136,13 @@ def _line(
         value, why = wanted[name]
         return ConfEntry(name, value, (why,), line.text)
     return ConfEntry(name, value, (f"as in {where}",), line.text, kept=True)
+
+
+def _wins(nodes: Sequence[Node], printed: Collection[str], name: str) -> bool:
+    """Whether something that a conf file cannot overwrite sets a name. A log does not say what did (`set by
+    environment` are conf files, too), so a name that was printed counts."""
+    scopes = {scope for node in nodes for each in given(node) if each.name == name for scope in each.scopes}
+    return name in printed or any(scope == ENVIRONMENT or scope.startswith("process ") for scope in scopes)
 
 
 def _scopes(nodes: Sequence[Node], name: str) -> str:
@@ -210,4 +226,4 @@ def _is_plain(name: str) -> bool:
     return re.fullmatch(r"[A-Za-z0-9_.\-]{1,63}(?::[0-9]{1,3})?", name) is not None
 
 
-__all__ = ["ENVIRONMENT", "ConfAdvice", "ConfEntry", "advise"]
+__all__ = ["ConfAdvice", "ConfEntry", "advise"]

@@ -92,6 +92,14 @@ def clean(tree: Element, minor: int, host: str | None = None) -> Cleaned:
 
     Raises UnfitError when it stays beyond the limits of that version, or has no GPU.
     """
+    made = bare(tree, minor, host)
+    fits = fitted(made.tree, minor)
+    return Cleaned(fits.tree, (*made.done, *fits.done))
+
+
+def bare(tree: Element, minor: int, host: str | None = None) -> Cleaned:
+    """The tree of one node without what belongs to one run; a further step may still bring it within the limits: the
+    flat tree of a guest has all devices below one processor. Raises UnfitError without a GPU."""
     alone = one_host(tree, host)
     tree, done = alone.tree, list(alone.done)
     made = _bare(tree, minor)
@@ -102,6 +110,14 @@ def clean(tree: Element, minor: int, host: str | None = None) -> Cleaned:
         shown = ", ".join(lost[:8]) + (f" and {len(lost) - 8} more" if len(lost) > 8 else "")
         done.append(f"left out what belongs to one run, another version or nobody: {shown}")
     made = _numbered(made, done)
+    return Cleaned(made, tuple(done))
+
+
+def fitted(tree: Element, minor: int) -> Cleaned:
+    """The tree within the limits of NCCL 2.`minor`, the links to NVSwitches joined where that helps. Raises UnfitError
+    where it stays beyond them."""
+    done: list[str] = []
+    made = tree
     if _count(made) > max_elements(minor):
         made = _merged_switches(made, done)
     if (count := _count(made)) > max_elements(minor):
