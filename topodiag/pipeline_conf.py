@@ -39,7 +39,12 @@ def make_conf_file(sources: Sequence[str] = (), logs: Sequence[str] = ()) -> Con
     findings = [finding for result in results for finding in result.findings]
     hosts = [node.host for node in nodes] or jobs
     subject = ", ".join(hosts[:3]) + (f" and {len(hosts) - 3} more" if len(hosts) > 3 else "")
-    printed = {name for result in results for job in result.jobs for name in job.settings()}
+    printed = {
+        name: next(iter(values), "")
+        for result in results
+        for job in result.jobs
+        for name, values in job.settings().items()
+    }
     advice = advise(nodes, findings, subject, printed)
     if not advice.follows:
         return ConfFile("", advice)

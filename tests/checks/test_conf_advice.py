@@ -215,6 +215,13 @@ def test_of_a_job_what_differs_between_ranks_is_told_to_be_taken_out() -> None:
     assert made.elsewhere == ("unset NCCL_PROTO where it is given: no conf file takes it back. JOB003: differs",)
 
 
+def test_what_a_log_shows_may_come_from_a_conf_file_and_is_taken_out_of_it() -> None:
+    made = advise((), [finding(Severity.ERROR, ("NCCL_PROTO", None))], "job 7", {"NCCL_PROTO": "LL"})
+    assert [(entry.value, entry.was) for entry in made.entries] == [(None, "NCCL_PROTO=LL")]
+    assert made.follows
+    assert made.elsewhere == ("unset NCCL_PROTO in the environment too, if it is given there: it wins over any file",)
+
+
 def test_of_a_job_an_interface_that_leads_nowhere_is_passed_over() -> None:
     made = advise((), [finding(Severity.ERROR, ("NCCL_SOCKET_IFNAME", "^docker,lo,virbr,br-1"))], "job 7")
     assert values(made) == {"NCCL_SOCKET_IFNAME": "^docker,lo,virbr,br-1"}
@@ -224,7 +231,7 @@ def test_of_a_job_an_interface_that_leads_nowhere_is_passed_over() -> None:
 def test_what_the_environment_sets_already_wins_over_the_file_and_is_told(plain: Node) -> None:
     wrong = finding(Severity.ERROR, ("NCCL_SOCKET_IFNAME", "^docker,lo,virbr,br-1"))
     said = "NCCL_SOCKET_IFNAME is set in the environment already, which wins over any file: change it there"
-    assert advise((), [wrong], "job 7", ["NCCL_SOCKET_IFNAME"]).elsewhere == (said,)
+    assert advise((), [wrong], "job 7", {"NCCL_SOCKET_IFNAME": "br-1"}).elsewhere == (said,)
     assert advise([with_env(plain, NCCL_SOCKET_IFNAME="br-1")], [wrong]).elsewhere == (said,)
     assert advise([with_conf(plain, "NCCL_SOCKET_IFNAME=br-1")], [wrong]).elsewhere == ()
 

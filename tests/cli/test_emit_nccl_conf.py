@@ -75,6 +75,9 @@ def test_a_job_s_logs_will_do(topodiag, tmp_path) -> None:
     assert healthy.stdout == ""
     sick = topodiag("--logs", str(JOBS / "socket-fallback" / "logs"))
     assert sick.returncode == 0, sick.stderr
+    assert "\n# ENV001: NCCL_IB_DISABLE=1: " in sick.stdout
+    assert "\n#NCCL_IB_DISABLE=1\n" in sick.stdout
+    assert "unset NCCL_IB_DISABLE in the environment too" in sick.stderr
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ what the environment sets: setenv without overwrite, src/misc/param.cc, v2.28) i
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from topodiag.checks.common import is_up, spell
@@ -52,10 +52,11 @@ class ConfAdvice:
 
 
 def advise(
-    nodes: Sequence[Node], findings: Sequence[Finding], subject: str = "", printed: Collection[str] = ()
+    nodes: Sequence[Node], findings: Sequence[Finding], subject: str = "", printed: Mapping[str, str] | None = None
 ) -> ConfAdvice:
-    """The nccl.conf for these nodes, or with none of them for the job that the findings are of; `printed` are the names
-    that a job's log shows as set."""
+    """The nccl.conf for these nodes, or with none of them for the job that the findings are of; `printed` are the
+    settings that a job's log shows, which may come from the environment or from a conf file."""
+    shown = printed or {}
     wanted, gone = _by_findings(findings)
     name = subject or ", ".join(node.host for node in nodes[:4])
     entries: list[ConfEntry] = []
@@ -70,14 +71,19 @@ def advise(
     replaced = {entry.name for entry in new}
     entries = [entry for entry in entries if entry.name not in replaced or entry.value is None]
     for setting, why in gone.items():
-        if setting not in {entry.name for entry in entries if entry.value is None}:
-            scopes = _scopes(nodes, setting)
+        if setting in {entry.name for entry in entries if entry.value is None}:
+            continue
+        scopes = _scopes(nodes, setting)
+        if not scopes and setting in shown:
+            entries.append(ConfEntry(setting, None, (why,), f"{setting}={shown[setting]}"))
+            elsewhere.append(f"unset {setting} in the environment too, if it is given there: it wins over any file")
+        else:
             where = f" ({scopes})" if scopes else ""
             elsewhere.append(f"unset {setting} where it is given{where}: no conf file takes it back. {why}")
     entries += [ConfEntry(setting, value, (why,)) for setting, (value, why) in wanted.items() if setting not in placed]
     made = (*entries, *new)
     for entry in made:
-        if entry.value is not None and not entry.kept and _wins(nodes, printed, entry.name):
+        if entry.value is not None and not entry.kept and _wins(nodes, shown, entry.name):
             elsewhere.append(
                 f"{entry.name} is set in the environment already, which wins over any file: change it there"
             )

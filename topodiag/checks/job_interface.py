@@ -110,6 +110,7 @@ class WrongInterface(JobCheck):
                 cost=Cost(share=1.0, text="the job does not start"),
                 evidence=[*(event.origin for event in events), *(given.origin for _, given in wanted[:2])],
                 coverage=Coverage(len({(e.host, e.pid) for e in events}), len(job.processes), "processes"),
+                settings=(("NCCL_SOCKET_IFNAME", None),) if wanted else (),
             )
         ]
 

@@ -39,7 +39,8 @@ class Advice(Protocol):
 def draw_conf(page: Page, advice: Advice, output: str | None) -> None:
     """The account of one file, for standard error."""
     if not advice.follows:
-        page.add(page.text(("✔", "ok"), " ", (advice.subject, "strong"), "  "), "nothing follows for nccl.conf")
+        mark, words = ("▲", "doubtful") if advice.elsewhere else ("✔", "ok"), "nothing follows for nccl.conf"
+        page.add(page.text(mark, " ", (advice.subject, "strong"), "  "), words)
     else:
         kept = sum(entry.kept for entry in advice.entries)
         gone = sum(entry.value is None for entry in advice.entries)
@@ -48,7 +49,7 @@ def draw_conf(page: Page, advice: Advice, output: str | None) -> None:
         page.add(page.text(("✔", "ok"), " ", (output or "nccl.conf", "strong"), "  "), words)
     for entry in advice.entries:
         if not entry.kept:
-            said = f"{entry.name}={entry.value}" if entry.value is not None else f"no {entry.was or entry.name}"
+            said = f"{entry.name}={entry.value}" if entry.value is not None else f"without {entry.was or entry.name}"
             page.add("  ", (said, "strong"))
             for sentence in entry.why:
                 page.add("    ", (sentence, "dim"))
