@@ -139,6 +139,7 @@ class GuessedTopology(JobCheck):
             expected="PCI switches and NUMA nodes as the machine has them, or a topology file",
             fix=(
                 "give the job the topology of the real machine: NCCL_TOPO_FILE, as the cloud publishes it per type",
+                "without such a file make one: topodiag emit nccl-topo, from a bundle or a dump of the guest",
                 "or pass the PCI tree and NUMA nodes through to the guest",
             ),
             nodes=hosts,
