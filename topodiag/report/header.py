@@ -36,6 +36,11 @@ def draw_machine_line(page: Page, node: Node) -> None:
     page.add_items(page.text((node.host or "this node", "strong"), "  "), _machine(node))
 
 
+def machine_words(node: Node) -> list[str]:
+    """The machine in plain words, as the terminal's head has it."""
+    return [word[0] if isinstance(word, tuple) else str(word) for word in _machine(node)]
+
+
 def draw_verdict(
     page: Page, name: str, findings: Iterable[Finding], tally: Judged, *, what: str, why_none: str = ""
 ) -> None:

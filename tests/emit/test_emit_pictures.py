@@ -1,0 +1,125 @@
+"""Pictures of nodes: every device is there once, what is sick is red, and no name can break the file."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topodiag.emit.dot import SICK, to_dot
+from topodiag.emit.picture import NVSWITCH, Picture, picture_of
+from topodiag.emit.svg import to_svg
+from topodiag.model.devices import Gpu, Nic, NicPort, NumaNode
+from topodiag.model.finding import Finding, Severity, Where
+from topodiag.model.links import Link, LinkKind
+from topodiag.model.node import Node
+from topodiag.model.provenance import Fact
+from topodiag.pipeline import fixtures
+from topodiag.pipeline_picture import picture
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def texts(svg: str) -> list[str]:
+    return [element.text or "" for element in ElementTree.fromstring(svg).iter(f"{SVG}text")]
+
+
+@pytest.mark.parametrize("name", [name for name in fixtures() if name != "no-gpu"])
+def test_each_device_of_a_captured_machine_is_there_once(name: str) -> None:
+    made = picture(f"fixture:{name}")
+    shown = texts(to_svg(made))
+    boxes = [box for socket in made.sockets for box in socket.leaves() if box.kind in ("gpu", "nic")]
+    assert boxes
+    for box in boxes:
+        assert shown.count(box.lines[0]) == 1, box.lines[0]
+        assert to_dot(made).count(f'  "{box.key}" [label=') == 1
+
+
+def test_two_runs_draw_the_same() -> None:
+    first, second = picture("fixture:hgx-a100"), picture("fixture:hgx-a100")
+    assert to_svg(first) == to_svg(second)
+    assert to_dot(first) == to_dot(second)
+
+
+def test_a_healthy_machine_has_no_red() -> None:
+    made = picture("fixture:dgx-h100-healthy")
+    assert 'class="gpu sick"' not in to_svg(made)
+    assert "found by a check" not in to_svg(made)
+    assert SICK not in to_dot(made)
+
+
+def test_links_that_are_down_are_red_and_carry_the_id() -> None:
+    svg = to_svg(picture("fixture:dgx-h100-gpu3-12of18-nvlink"))
+    assert "12 of 18 NVL001" in texts(svg)
+    assert svg.count('class="nvlink sick"') == 1
+    assert svg.count('class="gpu sick"') == 1
+
+
+def test_a_narrow_link_is_red_and_says_what_it_could_do() -> None:
+    svg = to_svg(picture("fixture:dgx-h100-gpu5-x4"))
+    assert "Gen5 x4 of 16" in texts(svg)
+    assert svg.count('class="pcie sick"') == 2, "the link, and its line in the legend"
+
+
+def test_a_mesh_is_drawn_link_by_link_and_a_switched_fabric_as_one_bar() -> None:
+    mesh = picture("fixture:dgx1v-hybrid-mesh")
+    assert not any(NVSWITCH in (line.a, line.b) for line in mesh.lines)
+    assert len([line for line in mesh.lines if line.kind == "nvlink"]) == 16
+    svg = to_svg(picture("fixture:hgx-b200"))
+    assert svg.count('class="nvswitch"') == 1
+
+
+def gpu_node(*, host: str = "h", gpu_name: str = "G", nic: str = "mlx5_0") -> Node:
+    gpus = tuple(Gpu(index, f"0000:0{index}:00.0", name=Fact(gpu_name), numa=Fact(0)) for index in range(2))
+    nics = (Nic(nic, numa=Fact(0), ports=(NicPort(1, state=Fact("DOWN")),)),)
+    links = (Link("gpu:0", NVSWITCH, LinkKind.NVLINK, 18),)
+    return Node(host, numa=(NumaNode(0, Fact("0-3")),), gpus=gpus, nics=nics, links=links)
+
+
+def test_a_gpu_that_lost_all_its_links_keeps_its_line_to_the_fabric() -> None:
+    finding = Finding("TOP004", Severity.ERROR, "m", "o", "e", ("f",), Where(gpus=("GPU1",)))
+    made = picture_of(gpu_node(), [finding], "t", "v")
+    (lost,) = [line for line in made.lines if line.sick]
+    assert (lost.a, lost.label, lost.sick) == ("gpu:1", "0", ("TOP004",))
+
+
+def test_a_port_that_is_down_says_so() -> None:
+    assert "DOWN" in texts(to_svg(picture_of(gpu_node(), [], "t", "v")))
+
+
+@settings(max_examples=60)
+@given(st.text(max_size=60), st.text(max_size=60), st.text(min_size=1, max_size=60))
+def test_no_name_breaks_the_file(host: str, gpu: str, nic: str) -> None:
+    made = picture_of(gpu_node(host=host, gpu_name=gpu, nic=nic), [], f"{host} {gpu}", nic)
+    assert ElementTree.fromstring(to_svg(made)).tag == f"{SVG}svg"
+    quotes = re.sub(r"\\.", "", to_dot(made)).count('"')
+    assert quotes % 2 == 0
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 20), st.integers(0, 20), st.integers(1, 8))
+def test_machines_of_any_size_are_drawn(gpus: int, nics: int, sockets: int) -> None:
+    node = replace(
+        gpu_node(),
+        numa=tuple(NumaNode(place, Fact(f"{place}")) for place in range(sockets)),
+        gpus=tuple(Gpu(index, None, numa=Fact(index % sockets)) for index in range(gpus)),
+        nics=tuple(Nic(f"n{index}", numa=Fact(index % sockets)) for index in range(nics)),
+        links=(),
+    )
+    shown = texts(to_svg(picture_of(node, [], "t", "v")))
+    assert sum(text.startswith("GPU") for text in shown) == gpus
+
+
+def test_graphviz_reads_it() -> None:
+    if shutil.which("dot") is None:
+        pytest.skip("graphviz is not installed: the DOT text is not tried with it")
+    made: Picture = picture("fixture:dgx-h100-gpu3-12of18-nvlink")
+    done = subprocess.run(["dot", "-Tsvg"], input=to_dot(made), capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "GPU3" in done.stdout

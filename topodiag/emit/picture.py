@@ -1,0 +1,210 @@
+"""What is in the picture of a node, before anything is laid out: boxes in a tree, and the links beside the tree.
+
+A translation of the node and of what the checks found: it decides nothing. `sick` holds the ids of findings that name a
+device or a link; what is sick is drawn red and says which check found it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from topodiag.model.devices import Gpu, Nic, NicRole, PciDevice
+from topodiag.model.finding import Finding
+from topodiag.model.links import Link, LinkKind
+from topodiag.model.node import Node
+from topodiag.report.marks import Marks
+from topodiag.report.nvlinks import active_links
+from topodiag.report.shape import Branch, Group, Leaf, shape_of
+from topodiag.report.text import clean
+from topodiag.report.words import number
+
+MAX_LABEL = 24
+"""Characters of a label; real names have fewer, hostile ones are of any length."""
+SICK_SHOWN = 3
+
+
+@dataclass(slots=True)
+class Box:
+    """One thing that is drawn. `kind`: cpu, switch, gpu, nic, nvswitch. `lines` are its texts, the name first; `link`
+    labels the PCIe link above it. `key` is unique in a picture."""
+
+    key: str
+    kind: str
+    lines: list[str]
+    link: str = ""
+    sick: tuple[str, ...] = ()
+    link_sick: tuple[str, ...] = ()
+    children: list[Box] = field(default_factory=list)
+    dim: bool = False
+    """Not for the job: storage and management NICs."""
+
+    def leaves(self) -> Iterable[Box]:
+        if not self.children:
+            yield self
+        for child in self.children:
+            yield from child.leaves()
+
+    def depth(self) -> int:
+        return 1 + max((child.depth() for child in self.children), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A link beside the tree, between the keys of two boxes. `kind`: nvlink, c2c, smp."""
+
+    a: str
+    b: str
+    kind: str
+    label: str = ""
+    sick: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The sockets from left to right, each with its tree; the NVLink fabric and other links; title and verdict."""
+
+    title: str
+    verdict: str
+    sockets: tuple[Box, ...]
+    lines: tuple[Line, ...]
+    nvswitches: int = 0
+    """NVSwitches seen on the bus; the fabric is drawn where GPUs have links to it, seen or not."""
+
+
+NVSWITCH = "nvs:0"
+_ENDS = ("gpu", "nic")
+
+
+def picture_of(node: Node, findings: Sequence[Finding], title: str, verdict: str) -> Picture:
+    """The picture of a node with what was found on it."""
+    marks = Marks(findings)
+    groups = shape_of(node, lambda bus_id: bool(marks.on(bus_id)))
+    sockets = tuple(_socket(node, marks, group, place) for place, group in enumerate(groups))
+    keys = {box.key for socket in sockets for box in _all(socket)} | {NVSWITCH}
+    lines = [line for link in node.links if (line := _line(node, marks, link)) and {line.a, line.b} <= keys]
+    linked = {line.a for line in lines if line.b == NVSWITCH} | {line.b for line in lines if line.a == NVSWITCH}
+    if linked:
+        # A GPU that lost all its links to the fabric is what the picture is for: its line is there, and red.
+        lost = [gpu for gpu in node.gpus if _gpu_key(gpu) not in linked]
+        lines += [Line(_gpu_key(gpu), NVSWITCH, "nvlink", _count(gpu, 0), _ids(marks.on(gpu.label))) for gpu in lost
+                  if marks.about("NVL", gpu.label) or marks.about("TOP004", gpu.label)]  # fmt: skip
+    return Picture(_cut(title, 200), _cut(verdict, 120), sockets, tuple(lines), len(node.nvswitches))
+
+
+def _all(box: Box) -> Iterable[Box]:
+    yield box
+    for child in box.children:
+        yield from _all(child)
+
+
+def _cut(text: object, limit: int = MAX_LABEL) -> str:
+    return clean(text, limit=limit)
+
+
+def _ids(findings: Iterable[Finding]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(finding.id for finding in findings))[:SICK_SHOWN]
+
+
+def _gpu_key(gpu: Gpu) -> str:
+    return f"gpu:{gpu.index}"
+
+
+def _socket(node: Node, marks: Marks, group: Group, place: int) -> Box:
+    numa = next((each for each in node.numa if each.id == group.numa), None)
+    words = [f"NUMA {group.numa}" if group.numa is not None else f"cpus {group.cpus}" if group.cpus else "NUMA unknown"]
+    if numa is not None and numa.socket.value is not None:
+        words.append(f"socket {numa.socket.value}")
+    if numa is not None and numa.cpus.value:
+        words.append(f"cpus {numa.cpus.value}")
+    key = f"cpu:{group.numa}" if group.numa is not None else f"cpu:?{place}"
+    return Box(key, "cpu", [_cut(word, 48) for word in words], children=_boxes(node, marks, group.children))
+
+
+def _boxes(node: Node, marks: Marks, children: Iterable[Branch | Leaf]) -> list[Box]:
+    made = [_branch(node, marks, each) if isinstance(each, Branch) else _leaf(marks, each) for each in children]
+    # NVSwitches without a finding are drawn once, as the fabric; a switch that held nothing else goes with them.
+    return [box for box in made if box.sick or box.link_sick or any(leaf.kind in _ENDS for leaf in box.leaves())]
+
+
+def _branch(node: Node, marks: Marks, branch: Branch) -> Box:
+    buses = [bridge.bus_id for bridge in branch.bridges]
+    top = branch.bridges[0]
+    sick = _ids(marks.on(*buses))
+    return Box(f"pci:{buses[-1]}", "switch", ["switch", _bus(buses[-1])], _pcie(top), sick, sick,
+               _boxes(node, marks, branch.children))  # fmt: skip
+
+
+def _bus(bus_id: str | None) -> str:
+    return (bus_id or "").removeprefix("0000:")
+
+
+def _pcie(device: PciDevice | None) -> str:
+    """`Gen5 x16`; what it can do follows where it runs at less lanes."""
+    if device is None or device.width.value is None:
+        return ""
+    best = device.slot_max_width.value or device.max_width.value
+    lanes = f"x{device.width.value}" + (f" of {best}" if best and best > device.width.value else "")
+    gen = device.gen.value if device.gen.value is not None else device.max_gen.value
+    return f"Gen{gen} {lanes}" if gen is not None else lanes
+
+
+def _leaf(marks: Marks, leaf: Leaf) -> Box:
+    device = leaf.device
+    above = [bridge.bus_id for bridge in leaf.bridges]
+    if isinstance(device, Gpu):
+        names: list[str | None] = [device.label, device.bus_id]
+        link = _ids(marks.about("PCI", *names, *above))
+        return Box(_gpu_key(device), "gpu", [device.label, _bus(device.bus_id)], _pcie(leaf.pci),
+                   _ids(marks.on(*names)), link)  # fmt: skip
+    if isinstance(device, Nic):
+        names = [device.name, device.rdma_name, device.smi_label, device.bus_id]
+        dim = device.role in (NicRole.STORAGE, NicRole.MANAGEMENT)
+        return Box(f"nic:{device.name}", "nic", [_cut(device.name), *_port_lines(device)], _pcie(leaf.pci),
+                   _ids(marks.on(*names)), _ids(marks.about("PCI", *names, *above)), dim=dim)  # fmt: skip
+    sick = _ids(marks.on(device.bus_id, *above))
+    return Box(f"pci:{device.bus_id}", "nvswitch", ["NVSwitch", _bus(device.bus_id)], _pcie(leaf.pci), sick, sick)
+
+
+def _port_lines(nic: Nic) -> list[str]:
+    """Rate or state of each port, then what the NIC is for when that is not the job."""
+    lines = []
+    for port in nic.ports[:2]:
+        state = port.state.value
+        up = state is None or state.upper() in {"ACTIVE", "UP"}
+        if not up:
+            lines.append(_cut(state))
+        elif port.rate_gbps.value:
+            lines.append(f"{number(port.rate_gbps.value)} Gb/s")
+    if nic.role in (NicRole.STORAGE, NicRole.MANAGEMENT):
+        lines.append(nic.role.value)
+    return lines
+
+
+def _line(node: Node, marks: Marks, link: Link) -> Line | None:
+    if link.kind is LinkKind.NVLINK:
+        ends = [gpu for gpu in node.gpus if _gpu_key(gpu) in (link.a, link.b)]
+        sick = [f for gpu in ends for family in ("NVL", "TOP004") for f in marks.about(family, gpu.label)]
+        to_switch = NVSWITCH in (link.a, link.b)
+        label = _count(ends[0], link.count) if to_switch and ends else f"{link.count}"
+        return Line(link.a, link.b, "nvlink", label, _ids(sick) if to_switch or _both(ends, sick) else ())
+    if link.kind is LinkKind.C2C:
+        gbs = link.negotiated_gbs.value or link.intended_gbs.value
+        return Line(link.a, link.b, "c2c", f"C2C {number(gbs)} GB/s" if gbs else "C2C")
+    if link.kind is LinkKind.SMP:
+        gbs = link.negotiated_gbs.value
+        return Line(link.a, link.b, "smp", f"{number(gbs)} GB/s" if gbs else "")
+    return None
+
+
+def _both(ends: Sequence[Gpu], findings: Iterable[Finding]) -> bool:
+    """Whether a finding names both ends of a direct link, so that it is about this link."""
+    return any({gpu.label for gpu in ends} <= set(finding.where.gpus) for finding in findings)
+
+
+def _count(gpu: Gpu, seen: int) -> str:
+    """`18`, or `12 of 18` where the GPU has more links than are active."""
+    active = active_links(gpu)
+    have = seen if active is None else active
+    total = len(gpu.nvlinks)
+    return f"{have} of {total}" if total > have else f"{have}"
