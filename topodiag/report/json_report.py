@@ -18,6 +18,7 @@ from topodiag.model.links import Link, Path
 from topodiag.model.node import Node
 from topodiag.model.provenance import Disagreement, Fact, NotObserved, Origin
 from topodiag.model.result import Result
+from topodiag.report.bench_json import benchmark_facts
 from topodiag.report.gaps import gaps_of, unread_count
 from topodiag.report.interface import Report, Style
 from topodiag.report.matrix import nic_labels, path_word
@@ -49,7 +50,11 @@ def document(result: Result) -> Json:
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "topodiag", "version": __version__},
         "inputs": [_input(piece) for piece in result.inputs],
-        "facts": {"nodes": [_node(node) for node in result.nodes], "jobs": _jobs(result)},
+        "facts": {
+            "nodes": [_node(node) for node in result.nodes],
+            "jobs": _jobs(result),
+            "benchmarks": [benchmark_facts(each) for each in result.benchmarks],
+        },
         "findings": [_finding(finding) for finding in result.findings],
         "outcomes": [_outcome(outcome) for outcome in result.outcomes],
         "not_observed": [_gap(gap) for gap in gaps_of(result)],

@@ -1,0 +1,38 @@
+"""`topodiag bench`: the commands on measured collectives. A path in place of a command is read and judged."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import ClassVar
+
+import click
+
+from topodiag.cli import LazyGroup
+
+READ = "show"
+
+
+class _Bench(LazyGroup):
+    places: ClassVar[Mapping[str, tuple[str, str]]] = {
+        READ: ("bench_show:show", "Judge nccl-tests output; `topodiag bench PATH...` is the same."),
+    }
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and self._is_input(args[0], ctx):
+            args = [READ, *args]
+        return super().parse_args(ctx, args)
+
+    def _is_input(self, word: str, ctx: click.Context) -> bool:
+        """A command's name is a command (`./plan` is a file of that name); of other words, those that can be files."""
+        if word in self.places or word in ctx.help_option_names:
+            return False
+        return word.startswith("-") or any(sign in word for sign in "./*?[:") or os.path.exists(word)
+
+
+@click.group(cls=_Bench, subcommand_metavar="PATH... | COMMAND [ARGS]...")
+def bench() -> None:
+    """Is this bandwidth normal? Measured collectives against what the machine that was found should reach.
+
+    PATH is output of nccl-tests (text or JSON, of any version), a folder of it, or - for standard input.
+    """

@@ -1,0 +1,115 @@
+"""`topodiag bench PATH...`: measured collectives against what the machine should reach."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from topodiag.cli.errors import Outcome
+from topodiag.cli.params import PLACE, Count, report_options
+from topodiag.cli.plotting import plot_option, write_plot
+from topodiag.cli.topo_options import MAX_NODES, any_nccl_option, env_option
+
+if TYPE_CHECKING:
+    from topodiag.model.result import Result
+
+
+@click.command()
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PLACE)
+@click.option("--machine", metavar="PATH", type=PLACE, help="The machine: a bundle, a topology file or NCCL's log.")
+@click.option("--system", metavar="NAME", help="The machine by name, as dgx-h100.")
+@click.option("--nodes", type=Count(1, MAX_NODES), metavar="N", help="Nodes of the run, where the output lacks them.")
+@any_nccl_option
+@env_option
+@click.option("--by-file", is_flag=True, help="Each file is another placement of the same job.")
+@click.option("--explain", is_flag=True, help="Show each term of the expectation.")
+@click.option("--format", "format_", type=click.Choice(("table", "json")), help="Output format (default table).")
+@click.option("--csv", "csv_", is_flag=True, help="The rows of all runs as CSV.")
+@plot_option
+@report_options
+@click.pass_obj
+def show(  # noqa: PLR0917 - one parameter per option
+    reached: Outcome,
+    paths: tuple[str, ...],
+    machine: str | None,
+    system: str | None,
+    nodes: int | None,
+    version: str,
+    env: dict[str, str],
+    by_file: bool,
+    explain: bool,
+    format_: str | None,
+    csv_: bool,
+    plot: str | None,
+    output: str | None,
+    fail_on: str,
+    color: str,
+    ascii_only: bool,
+    width: int | None,
+    quiet: bool,
+    verbose: int,
+) -> None:
+    """Judge measured bandwidth: is it normal, and if not, what would explain it?
+
+    PATH is output of nccl-tests (what *_perf printed, or its -J FILE), a folder, a pattern, or -; .gz and .zst are
+    unpacked. The machine is --machine, --system, NCCL's log in the same file, or what the output itself tells.
+    """
+    _refuse(paths, machine, system, format_, csv_)
+    from topodiag.cli.output import verdict  # noqa: PLC0415 - heavy from here on
+    from topodiag.pipeline_bench import BenchOptions, bench  # noqa: PLC0415
+    from topodiag.writing import check_writable  # noqa: PLC0415
+
+    if output not in {None, "-"}:
+        check_writable(str(output))
+    options = BenchOptions(machine=machine, system=system, nodes=nodes, nccl=version or None, env=env, by_file=by_file)
+    result = bench(paths, options=options)
+    reached.code = verdict(result, fail_on)
+    if plot is not None:
+        _write_plot(plot, result)
+    style = {"color": color, "ascii_only": ascii_only, "width": width, "verbose": verbose, "quiet": quiet}
+    _write(result, output, format_=format_ or "table", csv_=csv_, explain=explain, style=style)
+
+
+def _refuse(paths: tuple[str, ...], machine: str | None, system: str | None, format_: str | None, csv_: bool) -> None:
+    if csv_ and format_ is not None:
+        raise click.UsageError("--csv and --format exclude each other.")
+    if machine is not None and system is not None:
+        raise click.UsageError("--machine and --system exclude each other.")
+    if (*paths, machine).count("-") > 1:
+        raise click.UsageError("Standard input can be read only once.")
+
+
+def _write_plot(path: str, result: Result) -> None:
+    from topodiag.report.bench_plot import series_of, title_of  # noqa: PLC0415
+    from topodiag.report.plot import BANDWIDTH, SIZE, plot_svg  # noqa: PLC0415
+    from topodiag.report.plot_png import plot_png  # noqa: PLC0415
+
+    (series, marks), title = series_of(result.benchmarks), title_of(result.benchmarks)
+    write_plot(
+        path,
+        lambda: plot_svg(series, x=SIZE, y=BANDWIDTH, title=title, marks=marks),
+        lambda: plot_png(series, x=SIZE, y=BANDWIDTH, title=title, marks=marks),
+    )
+
+
+def _write(
+    result: Result, output: str | None, *, format_: str, csv_: bool, explain: bool, style: dict[str, object]
+) -> None:
+    from topodiag.cli.output import opened  # noqa: PLC0415
+    from topodiag.cli.terminal import style_for  # noqa: PLC0415
+
+    with opened(output) as stream:
+        if csv_:
+            from topodiag.report.bench_rows import write_bench_csv  # noqa: PLC0415
+
+            write_bench_csv(result, stream)
+        elif format_ == "json":
+            from topodiag.report.registry import report  # noqa: PLC0415
+
+            report("json").render(result, stream, style_for(stream, **style))  # type: ignore[arg-type]
+        else:
+            from topodiag.report.bench_table import BenchTable  # noqa: PLC0415
+
+            BenchTable(explain=explain).render(result, stream, style_for(stream, **style))  # type: ignore[arg-type]
+        stream.flush()

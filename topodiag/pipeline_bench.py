@@ -1,0 +1,218 @@
+"""The wiring of `topodiag bench`: from output of nccl-tests to runs, their fits, what was to be expected, and findings.
+
+>>> from topodiag.pipeline_bench import bench
+>>> result = bench(["out.log"])  # doctest: +SKIP
+>>> result.benchmarks[0].verdict  # doctest: +SKIP
+'normal'
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import PurePath
+from typing import TYPE_CHECKING, BinaryIO
+
+from topodiag.checks.run import fold
+from topodiag.cost.expect import expected
+from topodiag.cost.fit import fit_run
+from topodiag.evidence.nccl_log.looks import HEAD_BYTES, looks, wrong_file
+from topodiag.evidence.nccl_log.sources import STDIN_NAME, make_plan
+from topodiag.evidence.nccl_log.streams import Reading, text_of
+from topodiag.evidence.nccl_tests import Read, read_file
+from topodiag.model.bench import Benchmark, BenchRun
+from topodiag.model.errors import InputError
+from topodiag.model.finding import Input, Outcome, Status
+from topodiag.model.node import Node
+from topodiag.model.provenance import NotObserved
+from topodiag.model.result import Result
+from topodiag.pipeline import stdin
+
+if TYPE_CHECKING:
+    from topodiag.model.job import Job
+
+MAX_BYTES = 512 << 20
+"""Text of one file that is read, unpacked: a table has kilobytes, and NCCL's log of a large job beside it far less."""
+MIN_RECORDS = 3
+"""Records of NCCL in the same file from which it is worth rebuilding a job from them."""
+HINT = "it takes what *_perf of nccl-tests printed, or its -J FILE"
+
+
+@dataclass(frozen=True, slots=True)
+class BenchOptions:
+    """What is known besides the output. `machine` is a bundle, a topology file or an NCCL log, `system` a system's
+    name; `nccl` and `env` add to what the output says. `by_file`: each file is another placement of the same job."""
+
+    machine: str | None = None
+    system: str | None = None
+    nodes: int | None = None
+    nccl: str | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    by_file: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    path: str
+    read: Read
+    sha256: str
+    notes: tuple[str, ...]
+    jobs: tuple[Job, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
+
+
+def bench(paths: Sequence[str], *, options: BenchOptions | None = None) -> Result:
+    """Judge output of nccl-tests: files, folders, patterns, `-`; packed with gzip or zstd or not. Raises InputError,
+    also where none of them holds a run."""
+    chosen = options or BenchOptions()
+    machine = _machine(chosen.machine)
+    files: list[_File] = []
+    gaps: list[NotObserved] = []
+    for path, data, notes in _contents(paths, gaps):
+        read = read_file(data, path)
+        if not read.runs:
+            gaps.append(NotObserved(path, _no_run(data, read)))
+            continue
+        jobs, outcomes = _log(path, data) if read.records >= MIN_RECORDS else ((), ())
+        files.append(_File(path, read, hashlib.sha256(data).hexdigest(), notes, jobs, outcomes))
+    if not files:
+        first = gaps[0] if gaps else NotObserved(paths[0], "is empty")
+        raise InputError(first.what, first.why, hint=HINT)
+    made = [_judged(run, file, machine, chosen) for file in files for run in file.read.runs]
+    outcomes = tuple(outcome for file in files for outcome in file.outcomes)
+    return Result(
+        inputs=tuple(_input(file) for file in files),
+        nodes=(),
+        outcomes=outcomes,
+        findings=fold(outcomes),
+        not_observed=tuple(dict.fromkeys((*gaps, *_gaps(files, made)))),
+        unread=tuple(line for file in files for line in file.read.unread),
+        jobs=tuple(job for file in files for job in file.jobs),
+        benchmarks=tuple(made),
+    )
+
+
+def _judged(run: BenchRun, file: _File, machine: Node | None, chosen: BenchOptions) -> Benchmark:
+    """A run with its fit, its expectation and the verdict. What the user says beats what the output says."""
+    if chosen.by_file:
+        run = replace(run, placement=PurePath(file.path).stem)
+    env = {**run.env, **chosen.env}
+    fit = fit_run(run)
+    made = expected(
+        run, machine, system=chosen.system, nodes=chosen.nodes, version=chosen.nccl or run.nccl or None, env=env
+    )
+    return Benchmark(run, fit, made.expectation, why=made.why)
+
+
+# -- inputs --
+
+
+def _machine(path: str | None) -> Node | None:
+    """The node of a bundle, a topology file or NCCL's log."""
+    if path is None:
+        return None
+    from topodiag.pipeline_topo import machine_of  # noqa: PLC0415 - most runs come without
+
+    return machine_of(path)
+
+
+def _contents(paths: Sequence[str], gaps: list[NotObserved]) -> Iterator[tuple[str, bytes, tuple[str, ...]]]:
+    """Name, text and notes of each file. What cannot be read is told in `gaps`."""
+    try:
+        plan = make_plan(paths)
+    except InputError as error:
+        if "holds no log to read" not in error.message:
+            raise
+        raise InputError(error.path, "holds no file to read", hint=HINT) from None
+    gaps += [NotObserved("part of the input", note) for note in plan.notes]
+    gaps += [NotObserved(path, "not read: it holds no output of nccl-tests") for path in (*plan.saved, *plan.flight)]
+    if plan.stdin:
+        yield _content(STDIN_NAME, stdin(), None)
+    for source in plan.sources:
+        try:
+            with open(source.path, "rb") as stream:
+                made = _content(source.path, stream, source.coding)
+        except OSError as error:
+            gaps.append(NotObserved(source.path, f"cannot be read: {error.strerror or error}"))
+            continue
+        yield made
+
+
+def _content(name: str, stream: BinaryIO, coding: tuple[str, ...] | None) -> tuple[str, bytes, tuple[str, ...]]:
+    if coding is None:
+        head = stream.read(HEAD_BYTES)
+        coding = looks(head).coding
+        stream = io.BufferedReader(_Chained(head, stream))
+    reading = Reading()
+    text = bytearray()
+    for block in text_of(stream, coding, reading):
+        text += block
+        if len(text) > MAX_BYTES:
+            del text[MAX_BYTES:]
+            reading.notes.append(f"only the first {MAX_BYTES >> 20} MiB of text were read")
+            break
+    return name, bytes(text), tuple(reading.notes)
+
+
+class _Chained(io.RawIOBase):
+    """Standard input with its first bytes put back."""
+
+    def __init__(self, head: bytes, rest: BinaryIO) -> None:
+        super().__init__()
+        self._head, self._rest = head, rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(buffer)  # type: ignore[arg-type]
+        block = self._head[: len(view)] if self._head else self._rest.read(len(view))
+        self._head = self._head[len(block) :]
+        view[: len(block)] = block
+        return len(block)
+
+
+def _no_run(data: bytes, read: Read) -> str:
+    """Why a file holds no run, and what else it may be."""
+    what, command = wrong_file(data[:HEAD_BYTES])
+    if read.records:
+        return "holds no table of nccl-tests, only NCCL's log (topodiag logs reads it)"
+    if command:
+        return f"holds no table of nccl-tests: it looks like {what} (topodiag {command} reads it)"
+    if what == "blank" or not data:
+        return "is empty"
+    return f"holds no table of nccl-tests{f': it looks like {what}' if what and what != 'JSON' else ''}"
+
+
+def _log(path: str, data: bytes) -> tuple[tuple[Job, ...], tuple[Outcome, ...]]:
+    """The job that NCCL's log in the same file tells of, and what is wrong with it. Its silences do not matter here."""
+    from topodiag.pipeline import diagnose_logs  # noqa: PLC0415 - numpy and pyarrow, which a bare table does not need
+
+    if path == STDIN_NAME:
+        return (), ()
+    try:
+        result = diagnose_logs([path])
+    except InputError:
+        return (), ()
+    return result.jobs, result.with_status(Status.FINDING)
+
+
+def _input(file: _File) -> Input:
+    rows = sum(len(run.rows) for run in file.read.runs)
+    return Input(file.path, "nccl-tests", file.sha256, file.read.lines, rows, file.read.left)
+
+
+def _gaps(files: Sequence[_File], made: Sequence[Benchmark]) -> Iterator[NotObserved]:
+    for file in files:
+        for note in file.notes:
+            yield NotObserved(file.path, note)
+    if any(benchmark.expected is None and benchmark.run.rows for benchmark in made):
+        yield NotObserved(
+            "what some runs should reach",
+            "no machine is known for them: give --machine (a bundle, a topology file, NCCL's log) or --system",
+        )
+
+
+__all__ = ["BenchOptions", "bench"]

@@ -1,0 +1,58 @@
+"""Curves of measured runs beside what was expected: for the terminal, and as series for a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from topodiag.cost.fit import main_rows
+from topodiag.model.bench import Benchmark
+from topodiag.report.bench_words import collective_words
+from topodiag.report.plot import BANDWIDTH, SIZE, Mark, Series, draw_plot
+from topodiag.report.text import Page
+from topodiag.report.units import spell_bytes
+
+MOST_CURVES = 6
+"""Signs and hues that a terminal tells apart."""
+LEAST_POINTS = 3
+
+
+def draw_curves(page: Page, benchmarks: Sequence[Benchmark]) -> None:
+    """Bus bandwidth by size, measured and expected. Nothing where there are hardly any points."""
+    series, marks = series_of(benchmarks)
+    if not series or max(len(each.points) for each in series) < LEAST_POINTS:
+        return
+    page.blank()
+    page.add("  ", ("bus bandwidth by size", "strong"))
+    draw_plot(page, series, x=SIZE, y=BANDWIDTH, marks=marks)
+
+
+def series_of(benchmarks: Sequence[Benchmark]) -> tuple[list[Series], list[Mark]]:
+    """What is drawn of these runs, at most MOST_CURVES, and where the first becomes bound by bandwidth."""
+    several = len(benchmarks) > 1
+    made: list[Series] = []
+    seen: set[tuple[tuple[float, float], ...]] = set()
+    for number, benchmark in enumerate(benchmarks[:MOST_CURVES]):
+        run = benchmark.run
+        points = tuple(
+            (float(row.size), float(row.best.busbw_gbs)) for row in main_rows(run.rows) if row.best.busbw_gbs
+        )
+        if not points:
+            continue
+        name = f"{number + 1} {run.placement or collective_words(run)}" if several else "measured"
+        made.append(Series(name, points))
+        if benchmark.expected is not None and benchmark.expected.busbw:
+            low, high = points[0][0], points[-1][0]
+            curve = tuple((float(s), float(v)) for s, v in sorted(benchmark.expected.busbw.items()) if low <= s <= high)
+            if curve and curve not in seen:
+                seen.add(curve)
+                made.append(Series(f"expected of {number + 1}" if several else "expected", curve, dashed=True))
+    bound = benchmarks[0].fit.bound_from if len(benchmarks) == 1 else None
+    return made, [Mark(float(bound), f"bandwidth-bound from {spell_bytes(bound)}")] if bound else []
+
+
+def title_of(benchmarks: Sequence[Benchmark]) -> str:
+    """A title for a file: the collective and ranks of a single run, or how many there are."""
+    if len(benchmarks) != 1:
+        return f"{len(benchmarks)} runs"
+    run = benchmarks[0].run
+    return f"{collective_words(run)}, {run.nranks} ranks" if run.nranks is not None else collective_words(run)
