@@ -201,9 +201,10 @@ def draw_assumed(page: Page, assumed: Iterable[str]) -> None:
 
 
 def prediction_json(made: Prediction) -> dict[str, Any]:
-    """The published shape of `topo predict --format json`."""
+    """The published shape of `topo predict --format json`: schema/predict-1.0.schema.json."""
     counts = made.channels
     return {
+        "schema_version": "1.0",
         "nccl_version": made.version,
         "nodes": made.nodes,
         "ranks": made.ranks,

@@ -1,0 +1,282 @@
+"""`topodiag topo`: what each command prints, its exit codes, its formats, as users run it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+FOLDER = Path(__file__).resolve().parents[2] / "fixtures" / "topo"
+HEALTHY = str(FOLDER / "dgx-h100-healthy" / "topo.xml")
+SICK = str(FOLDER / "gpu-without-nvlink" / "topo.xml")
+FEWER = str(FOLDER / "gpu-12-of-18-nvlinks" / "topo.xml")
+PROLOG = str(FOLDER / "prolog" / "topo.xml")
+LARGE = str(FOLDER / "too-many-elements" / "topo.xml")
+
+
+def topo(*args, **kwargs):
+    clean = {k: v for k, v in os.environ.items() if k not in {"COLUMNS", "NO_COLOR", "FORCE_COLOR", "LC_ALL"}}
+    argv = [sys.executable, "-m", "topodiag", "topo", *args]
+    kwargs = {"stdin": subprocess.DEVNULL} | kwargs
+    env = clean | {"LANG": "C.UTF-8"}
+    return subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False, env=env, **kwargs)
+
+
+def refused(done, *words):
+    assert done.returncode == 2, done.stdout
+    assert not done.stdout
+    said = done.stderr.splitlines()
+    assert said[0].startswith("topodiag: error: ")
+    assert len(said) <= 2
+    assert "Traceback" not in done.stderr
+    for word in words:
+        assert word in done.stderr
+
+
+def test_a_sound_file_is_checked_in_silence_and_exits_0():
+    done = topo("check", HEALTHY)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "no faults found" in done.stdout
+    assert "NCCL 2.18 to 2.30 load it" in done.stdout
+
+
+def test_one_version_loads_it_in_the_singular():
+    assert "NCCL 2.27 loads it" in topo("check", HEALTHY, "--nccl", "2.27").stdout
+
+
+def test_a_refused_file_is_told_with_nccls_words_and_the_line_and_exits_1():
+    done = topo("check", PROLOG)
+    assert done.returncode == 1
+    assert "XML Parse : expected >, got '?'" in done.stdout
+    assert "topo.xml:1" in done.stdout
+
+
+def test_what_is_refused_depends_on_the_version():
+    assert topo("check", LARGE, "--nccl", "2.20").returncode == 0
+    done = topo("check", LARGE, "--nccl", "2.28")
+    assert done.returncode == 1
+    assert "limited to 256 nodes" in done.stdout
+
+
+def test_fail_on_never_exits_0():
+    assert topo("check", PROLOG, "--fail-on", "never").returncode == 0
+
+
+def test_a_file_is_held_against_a_bundle_and_against_another_file():
+    done = topo("check", str(FOLDER / "stale-bus-ids" / "topo.xml"), "--against", "fixture:dgx-h100-healthy")
+    assert done.returncode == 1
+    assert "is not of dgx-017" in done.stdout
+    assert topo("check", HEALTHY, "--against", HEALTHY).returncode == 0
+
+
+def test_a_file_is_held_against_a_log():
+    log = str(FOLDER.parent / "jobs" / "healthy" / "logs")
+    done = topo("check", HEALTHY, "--against", log, "--nccl", "2.28")
+    assert done.returncode in {0, 1}
+    assert "TOP002" in done.stdout
+
+
+def test_the_check_as_json_is_the_result_of_every_other_command():
+    result = json.loads(topo("check", SICK, "--format", "json").stdout)
+    assert result["schema_version"].startswith("1.")
+    assert {"TOP004", "TOP001"} == {finding["id"] for finding in result["findings"]}
+
+
+def test_predict_says_channels_paths_and_what_would_run():
+    done = topo("predict", HEALTHY)
+    assert (done.returncode, done.stderr) == (0, "")
+    for words in ("8 ranks", "24 coll", "ring", "NVL 370.8 GB/s", "AllReduce", "NVLS"):
+        assert words in done.stdout
+    assert "crossNic" not in done.stdout
+    assert "to NICs" not in done.stdout
+
+
+def test_predict_of_several_nodes_names_nics_by_their_names():
+    done = topo("predict", HEALTHY, "--nodes", "4", "--width", "160")
+    assert "32 ranks" in done.stdout
+    assert "crossNic" in done.stdout
+    assert "mlx5_0 GPU 0" in done.stdout
+
+
+def test_a_search_without_result_reads_not_found():
+    assert "NVLS   not found" in topo("predict", SICK).stdout
+
+
+def test_predict_of_a_refused_file_exits_1_and_says_why():
+    done = topo("predict", PROLOG)
+    assert done.returncode == 1
+    assert "topo.xml:1" in done.stdout
+    assert "refuses it" in done.stdout
+
+
+def test_settings_change_the_prediction():
+    done = topo("predict", HEALTHY, "--env", "NCCL_P2P_DISABLE=1", "--env", "NCCL_NVLS_ENABLE=0", "--format", "json")
+    assert json.loads(done.stdout)["paths"]["GPU/0-1b000"]["GPU/0-43000"][2] != "NVL"
+
+
+def test_explain_names_each_term_with_its_source():
+    done = topo("predict", HEALTHY, "--explain")
+    assert "how it follows" in done.stdout
+    assert "18 links x 20.6 GB/s" in done.stdout
+
+
+def test_what_if_folds_paths_and_ends_with_the_sentence():
+    done = topo("what-if", HEALTHY, "--down", "nvlink:GPU3:6")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "GPU3 to all other GPUs: NVL 370.8 -> 247.2 GB/s" in done.stdout
+    assert "With 6 NVLinks of GPU3 down, an all-reduce of 1 GiB over 8 GPUs takes" in done.stdout
+
+
+def test_what_if_quiet_is_the_sentence_alone():
+    done = topo("what-if", HEALTHY, "--down", "nvlink:GPU3:6", "-q", "--columns", "400")
+    assert done.stdout.startswith("With 6 NVLinks of GPU3 down")
+    assert len(done.stdout.splitlines()) == 1
+
+
+def test_what_if_without_effect_says_so():
+    done = topo("what-if", HEALTHY, "--off", "gdr", "-q", "--columns", "400")
+    assert "no loss to expect" in done.stdout
+
+
+def test_what_if_as_json_holds_both_predictions():
+    found = json.loads(topo("what-if", HEALTHY, "--remove", "GPU3", "--bytes", "64M", "--format", "json").stdout)
+    assert (found["before"]["ranks"], found["after"]["ranks"], found["bytes"]) == (8, 7, 64 << 20)
+    assert found["changes"] == ["GPU3 removed"]
+    assert found["sentence"].startswith("With GPU3 removed")
+
+
+def test_diff_tells_what_differs_and_exits_1():
+    done = topo("diff", HEALTHY, FEWER)
+    assert done.returncode == 1
+    assert "1 difference that matters" in done.stdout
+    assert "NVLinks to NVSwitch" in done.stdout
+
+
+def test_diff_of_equal_machines_exits_0_whatever_differs_by_nature(tmp_path):
+    other = tmp_path / "other.xml"
+    other.write_text(Path(HEALTHY).read_text().replace('guid="0x', 'guid="0x1'))
+    done = topo("diff", HEALTHY, str(other))
+    assert done.returncode == 0
+    assert "no difference that matters" in done.stdout
+
+
+def test_diff_as_json_lists_each_difference():
+    found = json.loads(topo("diff", HEALTHY, FEWER, "--format", "json").stdout)
+    assert found["differences"] == [{"device": "GPU3", "what": "NVLinks to NVSwitch", "left": "18", "right": "12"}]
+    assert set(found["graphs"]) >= {"ring", "tree", "NVLS"}
+
+
+def test_show_draws_tree_and_matrix():
+    done = topo("show", HEALTHY)
+    assert done.returncode == 0
+    for words in ("NUMA 0", "mlx5_0", "GPU7", "NVL"):
+        assert words in done.stdout
+
+
+def test_standard_input_is_a_file_like_any_other():
+    with open(HEALTHY) as file:
+        done = topo("check", "-", stdin=file)
+    assert done.returncode == 0
+    assert "no faults found" in done.stdout
+
+
+@pytest.mark.parametrize("width", [40, 80, 160])
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("check", SICK), ("predict", HEALTHY, "--nodes", "2", "--explain"), ("show", HEALTHY),
+        ("diff", HEALTHY, FEWER),
+    ],
+    ids=lambda args: args[0],
+)  # fmt: skip
+def test_no_line_is_wider_than_the_page(args, width):
+    done = topo(*args, "--width", str(width))
+    assert done.stdout
+    assert max(cell_len(line) for line in done.stdout.splitlines()) <= width
+
+
+@pytest.mark.parametrize("width", ["40", "80", "160"])
+def test_no_line_of_what_if_is_wider_than_the_page(width):
+    done = topo("what-if", HEALTHY, "--down", "nvlink:GPU3:6", "--remove", "nic:mlx5_4", "--columns", width)
+    assert max(cell_len(line) for line in done.stdout.splitlines()) <= int(width)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("check", SICK), ("predict", HEALTHY, "--nodes", "2"), ("show", HEALTHY), ("diff", HEALTHY, FEWER),
+        ("what-if", HEALTHY, "--down", "nvlink:GPU3:6"),
+    ],
+    ids=lambda args: args[0],
+)  # fmt: skip
+def test_ascii_is_ascii(args):
+    done = topo(*args, "--ascii")
+    assert done.stdout.isascii(), [c for c in done.stdout if not c.isascii()]
+
+
+def test_output_goes_to_a_file(tmp_path):
+    done = topo("predict", HEALTHY, "--format", "json", "--output", str(tmp_path / "made.json"))
+    assert (done.returncode, done.stdout) == (0, "")
+    assert json.loads((tmp_path / "made.json").read_text())["accepted"] is True
+
+
+@pytest.mark.parametrize("command", ["check", "predict", "show"])
+def test_a_reader_that_goes_away_is_no_error(command):
+    argv = [sys.executable, "-m", "topodiag", "topo", command, HEALTHY]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        child.stdout.close()
+        said = child.stderr.read()
+        code = child.wait(timeout=120)
+    assert (code, said) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("check", "/nonexistent.xml"), "no such file"),
+        (("check", "fixture:dgx-h100-healthy"), "holds no topology file"),
+        (("check", HEALTHY, "--nccl", "3.1"), "3.1"),
+        (("check", HEALTHY, "--against", "/nonexistent"), "/nonexistent"),
+        (("predict", HEALTHY, "--nodes", "0"), "--nodes"),
+        (("predict", HEALTHY, "--nccl", "2.5"), "2.5"),
+        (("predict", HEALTHY, "--env", "P2P=1"), "NCCL_P2P_LEVEL=PHB"),
+        (("predict", "fixture:no-gpu"), "is not enough"),
+        (("what-if", HEALTHY), "Nothing to change"),
+        (("what-if", HEALTHY, "--down", "GPU3"), "nvlink:GPU3:6"),
+        (("what-if", HEALTHY, "--down", "nvlink:GPU9:1"), "no GPU9"),
+        (("what-if", HEALTHY, "--down", "nvlink:GPU3:19"), "18 NVLinks"),
+        (("what-if", HEALTHY, "--remove", "nic:mlx5_99"), "no NIC mlx5_99"),
+        (("what-if", HEALTHY, "--width", "GPU5=5"), "lanes"),
+        (("what-if", HEALTHY, "--speed", "GPU5=gen9"), "gen1 to gen6"),
+        (("what-if", HEALTHY, "--rate", "mlx5_0=fast"), "Gb/s"),
+        (("what-if", HEALTHY, "--off", "nvlink"), "gdr"),
+        (("what-if", HEALTHY, "--off", "gdr", "--bytes", "many"), "is not a size"),
+        (("diff", "-", "-"), "only once"),
+        (("diff", HEALTHY, "/nonexistent.xml"), "no such file"),
+        (("predict", HEALTHY, "--output", "/nonexistent/made"), "/nonexistent"),
+        (("wat",), "No such command"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_meant_is_told_in_one_line(args, words):
+    refused(topo(*args), words)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('<system version="1"><cpu numaid="0">' + "<pci>" * 10_000, "nests deeper"),
+        ('<?xml version="1.0"?><!DOCTYPE system [<!ENTITY a "b">]><system version="1"><cpu numaid="0"/></system>', ""),
+        ('<system version="1"><cpu numaid="' + "x" * (9 << 20) + '"/></system>', "larger than 8 MiB"),
+        ("<html><body>404</body></html>", "no kind"),
+        ("", "is empty"),
+    ],
+    ids=["deep", "entities", "large", "html", "empty"],
+)
+def test_hostile_and_foreign_files_are_refused(tmp_path, text, words):
+    (tmp_path / "topo.xml").write_text(text)
+    refused(topo("check", str(tmp_path / "topo.xml")), words)
