@@ -16,6 +16,7 @@ _COMMANDS = {
     "topo": ("topo:topo", "See what NCCL sees: check, predict, change and draw topology files."),
     "emit": ("emit:emit", "Write what applies a fix: topology files, nccl.conf, pictures."),
     "logs": ("logs:logs", "Rebuild a job from its NCCL logs, and diagnose its communication."),
+    "model": ("model:model", "What the wires allow: links, collectives and training steps priced."),
     "bench": ("bench:bench", "Is a measured bandwidth normal? nccl-tests output judged."),
     "env": ("env:env", "Print the debug settings for the next run."),
     "explain": ("explain:explain", "Say what a check finds, why it matters and how to fix it."),

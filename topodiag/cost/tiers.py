@@ -129,11 +129,9 @@ def machine(
     *,
     gpu: str = "",
     nics: tuple[int, float] | None = None,
-    nodes_per_leaf: int = 0,
-    oversubscription: float = 1.0,
 ) -> Machine:
     """The tiers of `nodes` such systems. `gpu` chooses where a system is sold with several, `nics` are (count, Gb/s
-    each) where the datasheet leaves them open. `nodes_per_leaf` 0: one switch for all. Raises LackingError."""
+    each) where the datasheet leaves them open. Raises LackingError."""
     product = _gpu(spec, gpu)
     assumed: list[str] = []
     pcie = _pcie(product, spec.gpus)
@@ -154,16 +152,7 @@ def machine(
         assumed.append(
             "GPUs of a node reach each other peer to peer over PCIe, and not through a slower processor link"
         )
-    spine, leaf = None, 0
-    if network is not None and nodes_per_leaf and nodes > nodes_per_leaf:
-        leaf = nodes_per_leaf * spec.gpus
-        link = Link(network.link.alpha_us + SWITCH_US, network.link.gbs / oversubscription, "spine")
-        source = f"the network over {oversubscription:g}, and {SWITCH_US:g} us for two more switches"
-        spine = Tier("spine", link, nodes * spec.gpus, network.line_gbs / oversubscription, source)
-        network = replace(network, gpus=leaf)
-    elif nodes > 1:
-        assumed.append("the fabric carries all nodes at once (no oversubscription)")
-    tiers = tuple(tier for tier in (nvlink, pcie, network, spine) if tier is not None)
+    tiers = tuple(tier for tier in (nvlink, pcie, network) if tier is not None)
     return Machine(
         name=spec.name,
         nodes=nodes,
@@ -171,13 +160,32 @@ def machine(
         domain=domain,
         inside=inside,
         network=network,
-        spine=spine,
-        leaf=leaf,
         switch=spec.nvlink == "nvswitch" and product.sm >= 90,
         gpu=product,
         tiers=tiers,
         assumed=tuple(assumed),
     )
+
+
+def with_spine(made: Machine, nodes_per_leaf: int, oversubscription: float = 1.0) -> Machine:
+    """The machine on a fabric of leaves of so many nodes each, whose ways to the spine carry 1/oversubscription of what
+    goes into a leaf; 0 nodes, or no more than one leaf holds: one switch for all."""
+    network = made.network
+    if network is None or made.nodes < 2:
+        return made
+    if not nodes_per_leaf or made.nodes <= nodes_per_leaf:
+        return replace(made, assumed=(*made.assumed, "the fabric carries all nodes at once (no oversubscription)"))
+    link = Link(network.link.alpha_us + SWITCH_US, network.link.gbs / oversubscription, "spine")
+    source = f"the network over {oversubscription:g}, and {SWITCH_US:g} us for two more switches"
+    spine = Tier("spine", link, made.gpus, network.line_gbs / oversubscription, source)
+    near = replace(network, gpus=nodes_per_leaf * made.gpus_per_node)
+    tiers = (*(near if tier is network else tier for tier in made.tiers), spine)
+    return replace(made, network=near, spine=spine, leaf=near.gpus, tiers=tiers)
+
+
+def rack_domain(gpu: GpuSpec | None, gpus: int) -> int:
+    """GPUs in the NVLink domain of a node with so many: 72 for a tray of an NVL72 rack, else the node's own."""
+    return DOMAIN_72 if gpu is not None and gpu.name in _RACK_GPUS and gpus == _TRAY else gpus
 
 
 def _gpu(spec: SystemSpec, asked: str) -> GpuSpec:
@@ -196,9 +204,7 @@ def _nvlink(spec: SystemSpec, gpu: GpuSpec) -> Tier | None:
     links = gpu.nvlinks if spec.nvlinks_per_gpu is None else spec.nvlinks_per_gpu
     if spec.nvlink == "none" or not links:
         return None
-    gpus = {"pairs": 2}.get(spec.nvlink, spec.gpus)
-    if spec.nvlink == "nvswitch" and gpu.name in _RACK_GPUS and spec.gpus == _TRAY:
-        gpus = DOMAIN_72
+    gpus = rack_domain(gpu, spec.gpus) if spec.nvlink == "nvswitch" else 2 if spec.nvlink == "pairs" else spec.gpus
     link = Link(catalog.latency_us("nvlink") or 0.0, links * gpu.nvlink_nccl_gbs, "NVLink")
     source = f"{links} NVLinks x {gpu.nvlink_nccl_gbs:g} GB/s as NCCL reckons them; {gpu.source}"
     return Tier("nvlink", link, gpus, links * gpu.nvlink_line_gbs, source)

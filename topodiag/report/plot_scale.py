@@ -93,7 +93,8 @@ def span_of(axis: Axis, values: Iterable[float], ticks: int) -> Span | None:
         low, high = (low - 1, high + 1) if axis.base else (min(low, 0.0), max(high, 1.0))
     step = _step(axis, high - low, max(ticks, 2))
     if axis.base != 2:  # powers of two are taken as they are: a sweep starts and ends on one
-        low, high = floor(low / step + 1e-9) * step, ceil(high / step - 1e-9) * step
+        whole = min(step, 1.0) if axis.base else step
+        low, high = floor(low / whole + 1e-9) * whole, ceil(high / whole - 1e-9) * whole
     first = ceil(low / step - 1e-9)
     count = floor((high - low) / step + 1e-9) + 1
     places = [(first + number) * step for number in range(count) if (first + number) * step <= high + 1e-9]

@@ -1,0 +1,105 @@
+"""`topodiag model collective`: a collective under two placements."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from topodiag.cli.errors import Outcome
+from topodiag.cli.model_options import link_options, machine_from, options, system_options
+from topodiag.cli.model_params import Micros, Pair, Size, Sizes
+from topodiag.cli.plotting import plot_option
+from topodiag.cli.topo_options import style_options
+
+if TYPE_CHECKING:
+    from topodiag.cost.alpha_beta import Link
+
+COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "send_recv")
+ALGORITHMS = ("auto", "ring", "tree", "nvls", "direct", "two_level", "halving_doubling", "unchunked_ring")
+_PLACEMENT = Pair("a placement", "1x8 (nodes x ranks per node)", whole=True)
+
+
+@click.command()
+@click.argument("collective", type=click.Choice(COLLECTIVES), default="all_reduce")
+@click.option(
+    "--size", type=Size(), default="1GiB", show_default=True, metavar="SIZE", help="The first column of nccl-tests."
+)
+@click.option(
+    "--placement", type=_PLACEMENT, metavar="NODESxRANKS", help="Nodes and ranks on each (default: one full node)."
+)
+@click.option(
+    "--against", type=_PLACEMENT, metavar="NODESxRANKS", help="The other placement (default: one rank per node)."
+)
+@click.option(
+    "--algorithm",
+    type=click.Choice(ALGORITHMS),
+    default="auto",
+    show_default=True,
+    help="auto: the fastest that NCCL has.",
+)
+@click.option("--measured", type=Micros(), metavar="TIME", help="A measured time (150ms), to be read against both.")
+@options(system_options, link_options)
+@click.option(
+    "--sizes", type=Sizes(), default="4K:4G", show_default=True, metavar="FROM:TO", help="The sweep of the plot."
+)
+@plot_option
+@click.option("--explain", is_flag=True, help="Show each term of the derivation.")
+@click.option("--format", "format_", type=click.Choice(("table", "json")), default="table", show_default=True)
+@style_options
+@click.pass_obj
+def collective(  # noqa: PLR0917 - one parameter per option
+    reached: Outcome,
+    collective: str,
+    size: int,
+    placement: tuple[int, float] | None,
+    against: tuple[int, float] | None,
+    algorithm: str,
+    measured: float | None,
+    system: str,
+    gpu: str,
+    nics: tuple[int, float] | None,
+    leaf: int | None,
+    oversubscription: float,
+    inside: Link | None,
+    outside: Link | None,
+    per_node: int,
+    sizes: tuple[int, ...],
+    plot: str | None,
+    explain: bool,
+    format_: str,
+    output: str | None,
+    color: str,
+    ascii_only: bool,
+    width: int | None,
+    quiet: bool,
+    verbose: int,
+) -> None:
+    """A collective under two placements: its time, bandwidths and bound under each, and what the better one gains.
+
+    With --measured it says which placement a time speaks for.
+    """
+    from topodiag.cli.model_output import draw_or_dump  # noqa: PLC0415 - heavy from here on
+    from topodiag.cost.questions import price_placements, read_measured  # noqa: PLC0415
+    from topodiag.report.model_collective import draw_placements, placement_series, placements_json  # noqa: PLC0415
+    from topodiag.report.text import Page  # noqa: PLC0415
+
+    nodes = max(placement[0] if placement else 1, against[0] if against else 1)
+    how = {"gpu": gpu, "nics": nics, "oversubscription": oversubscription, "inside": inside, "outside": outside}
+    machine = machine_from(system, max(nodes, 2), leaf=leaf, per_node=per_node, **how)  # type: ignore[arg-type]
+    first = (placement[0], int(placement[1])) if placement else (1, machine.gpus_per_node)
+    other = (against[0], int(against[1])) if against else (first[0] * first[1], 1)
+    both = (first, other) if other != first else (first,)
+    made = price_placements(machine, collective, float(size), both, algorithm)
+    reading = read_measured(made, measured) if measured is not None else None
+    inputs = {"collective": collective, "size": size, "algorithm": algorithm, "measured_us": measured}
+
+    def draw(page: Page) -> None:
+        draw_placements(page, made, machine, sizes, reading, explain=explain)
+
+    draw_or_dump(
+        draw,
+        lambda: placements_json(made, machine, reading, inputs),
+        format_=format_, output=output, color=color, ascii_only=ascii_only, width=width, quiet=quiet, verbose=verbose,
+        plot=plot, series=lambda: placement_series(made, sizes), title=f"{collective} on {machine.name}",
+    )  # fmt: skip

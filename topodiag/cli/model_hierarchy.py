@@ -1,0 +1,82 @@
+"""`topodiag model hierarchy`: flat against hierarchical all-reduce."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from topodiag.cli.errors import Outcome
+from topodiag.cli.model_options import link_options, machine_from, options, system_options
+from topodiag.cli.model_params import Size, Sizes
+from topodiag.cli.params import Count
+from topodiag.cli.plotting import plot_option
+from topodiag.cli.topo_options import style_options
+
+if TYPE_CHECKING:
+    from topodiag.cost.alpha_beta import Link
+
+
+@click.command()
+@click.option("--nodes", type=Count(1, 100_000), default=4, show_default=True, metavar="N", help="Nodes of the job.")
+@click.option("--size", type=Size(), default="1GiB", show_default=True, metavar="SIZE", help="The size shown first.")
+@click.option(
+    "--sizes", type=Sizes(), default="256K:1G", show_default=True, metavar="FROM:TO",
+    help="The sweep: by default 2^16 to 2^28 parameters of 4 bytes.",
+)  # fmt: skip
+@options(system_options, link_options)
+@plot_option
+@click.option("--explain", is_flag=True, help="Show each term of the derivation.")
+@click.option("--format", "format_", type=click.Choice(("table", "json")), default="table", show_default=True)
+@style_options
+@click.pass_obj
+def hierarchy(  # noqa: PLR0917 - one parameter per option
+    reached: Outcome,
+    nodes: int,
+    size: int,
+    sizes: tuple[int, ...],
+    system: str,
+    gpu: str,
+    nics: tuple[int, float] | None,
+    leaf: int | None,
+    oversubscription: float,
+    inside: Link | None,
+    outside: Link | None,
+    per_node: int,
+    plot: str | None,
+    explain: bool,
+    format_: str,
+    output: str | None,
+    color: str,
+    ascii_only: bool,
+    width: int | None,
+    quiet: bool,
+    verbose: int,
+) -> None:
+    """Flat against hierarchical all-reduce by size: what each gains, and where latency or bandwidth binds."""
+    from topodiag.cli.model_output import draw_or_dump  # noqa: PLC0415 - heavy from here on
+    from topodiag.cost.questions import price_hierarchy  # noqa: PLC0415
+    from topodiag.report.model_hierarchy import (  # noqa: PLC0415
+        draw_hierarchy,
+        hierarchy_json,
+        hierarchy_marks,
+        hierarchy_series,
+    )
+    from topodiag.report.text import Page  # noqa: PLC0415
+
+    how = {"gpu": gpu, "nics": nics, "oversubscription": oversubscription, "inside": inside, "outside": outside}
+    machine = machine_from(system, nodes, leaf=leaf, per_node=per_node, **how)  # type: ignore[arg-type]
+    domains = max(machine.gpus // machine.domain, 1)
+    made = price_hierarchy(machine, domains, machine.gpus // domains)
+    inputs = {"nodes": nodes, "size": size}
+
+    def draw(page: Page) -> None:
+        draw_hierarchy(page, made, machine, size, sizes, explain=explain)
+
+    draw_or_dump(
+        draw,
+        lambda: hierarchy_json(made, machine, size, sizes, inputs),
+        format_=format_, output=output, color=color, ascii_only=ascii_only, width=width, quiet=quiet, verbose=verbose,
+        plot=plot, series=lambda: hierarchy_series(made, sizes), marks=lambda: hierarchy_marks(made),
+        title=f"all_reduce over {machine.gpus} GPUs, {machine.name}",
+    )  # fmt: skip

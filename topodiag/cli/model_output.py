@@ -1,0 +1,60 @@
+"""How every model command ends: the page or the JSON on its stream, and the plot in its file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from topodiag.cli.output import opened
+from topodiag.cli.plotting import write_plot
+from topodiag.cli.terminal import style_for
+from topodiag.report.page import print_page
+from topodiag.report.plot import SIZE, TIME, Axis, Mark, Series, plot_svg
+from topodiag.report.plot_png import plot_png
+from topodiag.report.text import Page
+from topodiag.writing import check_writable
+
+
+def no_marks() -> Sequence[Mark]:
+    return ()
+
+
+def draw_or_dump(
+    draw: Callable[[Page], None],
+    dump: Callable[[], dict[str, Any]],
+    *,
+    format_: str,
+    output: str | None,
+    color: str,
+    ascii_only: bool,
+    width: int | None,
+    quiet: bool,
+    verbose: int,
+    plot: str | None,
+    series: Callable[[], Sequence[Series]],
+    title: str,
+    marks: Callable[[], Sequence[Mark]] = no_marks,
+    y: Axis = TIME,
+    picture: tuple[Callable[[], str], Callable[[], bytes]] | None = None,
+) -> None:
+    """Write the page or the object; then the plot, by `picture` (SVG, PNG) where it is no plot over sizes."""
+    if output not in {None, "-"}:
+        check_writable(str(output))
+    with opened(output) as stream:
+        if format_ == "json":
+            json.dump(dump(), stream, indent=1, allow_nan=False)
+            stream.write("\n")
+        else:
+            page = Page(
+                style_for(stream, color=color, ascii_only=ascii_only, width=width, verbose=verbose, quiet=quiet)
+            )
+            draw(page)
+            print_page(page, stream)
+        stream.flush()
+    if plot is not None:
+        svg, png = picture or (
+            lambda: plot_svg(series(), x=SIZE, y=y, title=title, marks=marks()),
+            lambda: plot_png(series(), x=SIZE, y=y, title=title, marks=marks()),
+        )
+        write_plot(plot, svg, png)

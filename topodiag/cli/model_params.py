@@ -1,0 +1,130 @@
+"""Values of the model commands that click does not know: sizes, counts, times, links, NICs, placements."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from topodiag.cost.alpha_beta import Link
+
+    _Base = click.ParamType[Any]
+else:
+    _Base = click.ParamType  # generic only since click 8.5
+
+_NUMBER = r"([0-9]{1,15}(?:\.[0-9]{0,15})?(?:[eE]\+?[0-9]{1,2})?)"
+_BINARY = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_SIZE = re.compile(_NUMBER + r" ?([kmgt]?)(i?b)?", re.IGNORECASE | re.ASCII)
+_COUNT = re.compile(_NUMBER + r" ?([kmbt]?)", re.IGNORECASE | re.ASCII)
+_TIME = re.compile(_NUMBER + r" ?(us|ms|s)", re.ASCII)
+_LINK = re.compile(r"(?:([^=,]{1,40})=)?" + _NUMBER + "," + _NUMBER, re.ASCII)
+_PAIR = re.compile(r"([0-9]{1,7})[xX]([0-9]{1,7}(?:\.[0-9]{1,3})?)", re.ASCII)
+MAX_SIZE = 1 << 50
+MAX_COUNT = 1e16
+
+
+class Size(_Base):
+    """Bytes from `4K`, `256MiB`, `1G` (powers of two, as nccl-tests reads them) or `16MB` (powers of ten)."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        match = _SIZE.fullmatch(str(value).strip())
+        if match is None:
+            self.fail(f"{value!r} is not a size; write 4K, 256MiB or 1G (powers of two), or 16MB.", param, ctx)
+        unit, tail = match[2].lower(), (match[3] or "").lower()
+        decimal = tail == "b" and unit != ""
+        times = 1000 ** "kmgt".index(unit) * 1000 if decimal else _BINARY[unit]
+        made = round(float(match[1]) * times)
+        if not 1 <= made <= MAX_SIZE:
+            self.fail(f"{value!r} is not between 1 byte and 1 PiB.", param, ctx)
+        return made
+
+
+class Sizes(_Base):
+    """Powers of two from `4K:1G`, both ends among them."""
+
+    name = "range"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        if isinstance(value, tuple):
+            return value
+        first, colon, last = str(value).partition(":")
+        if not colon:
+            self.fail(f"{value!r} is not a range of sizes; write 4K:1G.", param, ctx)
+        low, high = Size().convert(first, param, ctx), Size().convert(last, param, ctx)
+        if low > high:
+            self.fail(f"{value!r}: the first size is the greater one.", param, ctx)
+        return tuple(low << power for power in range(51) if low << power <= high)
+
+
+class Number(_Base):
+    """A count from `70e9`, `70B`, `7.5M` or `4096`."""
+
+    name = "count"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, (int, float)):
+            return float(value)
+        match = _COUNT.fullmatch(str(value).strip())
+        if match is None:
+            self.fail(f"{value!r} is not a count; write 70e9 or 70B.", param, ctx)
+        made = float(match[1]) * {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}[match[2].lower()]
+        if not 1 <= made <= MAX_COUNT:
+            self.fail(f"{value!r} is not between 1 and {MAX_COUNT:g}.", param, ctx)
+        return made
+
+
+class Micros(_Base):
+    """Microseconds from `150ms`, `42us` or `1.2s`."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, (int, float)):
+            return float(value)
+        match = _TIME.fullmatch(str(value).strip())
+        if match is None or float(match[1]) <= 0:
+            self.fail(f"{value!r} is not a time; write 150ms, 42us or 1.2s.", param, ctx)
+        return float(match[1]) * {"us": 1.0, "ms": 1e3, "s": 1e6}[match[2]]
+
+
+class LinkParam(_Base):
+    """A link from `NVLink=1.0,300` or `1.0,300`: latency in us, bandwidth in GB/s."""
+
+    name = "link"
+
+    def __init__(self, called: str = "") -> None:
+        self.called = called
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Link:
+        from topodiag.cost.alpha_beta import Link as Made  # noqa: PLC0415 - not for the help
+
+        if isinstance(value, Made):
+            return value
+        match = _LINK.fullmatch(str(value).strip())
+        if match is None:
+            self.fail(f"{value!r} is not a link; write NAME=US,GBS like NVLink=1.0,300.", param, ctx)
+        alpha, gbs = float(match[2]), float(match[3])
+        if not 1e-6 <= gbs <= 1e9 or alpha > 1e9:
+            self.fail(f"{value!r}: a bandwidth is from 1e-6 to 1e9 GB/s and a latency below 1e9 us.", param, ctx)
+        return Made(alpha, gbs, (match[1] or self.called).strip())
+
+
+class Pair(_Base):
+    """`8x400` as (8, 400.0), both above 0."""
+
+    def __init__(self, what: str, example: str, *, whole: bool) -> None:
+        self.what, self.example, self.whole, self.name = what, example, whole, what
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, float]:
+        if isinstance(value, tuple):
+            return value
+        match = _PAIR.fullmatch(str(value).strip())
+        if match is None or int(match[1]) < 1 or float(match[2]) <= 0 or (self.whole and "." in match[2]):
+            self.fail(f"{value!r} is not {self.what}; write it like {self.example}.", param, ctx)
+        return int(match[1]), float(match[2])

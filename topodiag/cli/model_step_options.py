@@ -1,0 +1,132 @@
+"""The options of `topodiag model step`: what is trained, and how it is laid out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from topodiag.cli.model_options import MAX_NODES
+from topodiag.cli.model_params import Number
+from topodiag.cli.params import Count
+
+HIDDEN = {"dp": 1.0, "cp": 1.0}
+"""What frameworks run beside compute unless told otherwise: gradients beside the backward pass, keys and values
+beside attention."""
+
+
+def _overlap(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, float]:
+    made = dict(HIDDEN)
+    for value in values:
+        name, equals, text = value.partition("=")
+        try:
+            share = float(text)
+        except ValueError:
+            share = -1.0
+        if not equals or name not in ("tp", "cp", "ep", "pp", "dp") or not 0 <= share <= 1:
+            raise click.BadParameter(
+                f"{value!r}: write it like dp=0.5, with tp, cp, ep, pp or dp and 0 to 1.", ctx, param
+            )
+        made[name] = share
+    return made
+
+
+def _order(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str, ...]:
+    from topodiag.cost.layout import LayoutError, order_of  # noqa: PLC0415 - not for the help
+
+    try:
+        return order_of(value)
+    except LayoutError as error:
+        raise click.BadParameter(f"{error}.", ctx, param) from None
+
+
+_SIZE = Count(1, 1 << 20)
+MODEL_OPTIONS = (
+    click.option(
+        "--params", type=Number(), default="70e9", show_default=True, metavar="N", help="Parameters: 70e9 or 70B."
+    ),
+    click.option("--layers", type=Count(1, 10_000), default=80, show_default=True, metavar="N", help="Layers."),
+    click.option("--hidden", type=_SIZE, default=8192, show_default=True, metavar="N", help="Hidden size."),
+    click.option(
+        "--seq", type=Count(1, 1 << 24), default=4096, show_default=True, metavar="N", help="Sequence length."
+    ),
+    click.option(
+        "--micro-batch", type=_SIZE, default=1, show_default=True, metavar="N", help="Sequences per micro-batch."
+    ),
+    click.option(
+        "--global-batch", type=Count(1, 1 << 24), metavar="N", help="Sequences per step (default: 16 per replica)."
+    ),
+    click.option(
+        "--precision",
+        type=click.Choice(("bf16", "fp16", "fp8")),
+        default="bf16",
+        show_default=True,
+        help="Of the arithmetic; activations and gradients travel at 16 bit.",
+    ),
+    click.option(
+        "--experts", type=Count(0, 1 << 16), default=0, metavar="N", help="Experts per layer (0: a dense model)."
+    ),
+    click.option("--top-k", type=Count(1, 1024), default=2, show_default=True, metavar="N", help="Experts per token."),
+    click.option(
+        "--capacity", type=click.FloatRange(0.1, 100), default=1.0, metavar="X", help="Capacity factor of experts."
+    ),
+    click.option("--active-params", type=Number(), metavar="N", help="Parameters that one token passes."),
+    click.option(
+        "--kv-share", type=click.FloatRange(0.001, 1), default=1.0, metavar="X", help="Key-value heads over heads."
+    ),
+)
+LAYOUT_OPTIONS = (
+    click.option(
+        "--nodes", type=Count(1, MAX_NODES), default=8, show_default=True, metavar="N", help="Nodes of the job."
+    ),
+    click.option("--tp", type=_SIZE, default=8, show_default=True, metavar="N", help="Tensor-parallel ranks."),
+    click.option("--cp", type=_SIZE, default=1, show_default=True, metavar="N", help="Context-parallel ranks."),
+    click.option("--ep", type=_SIZE, default=1, show_default=True, metavar="N", help="Expert-parallel ranks."),
+    click.option("--pp", type=_SIZE, default=1, show_default=True, metavar="N", help="Pipeline stages."),
+    click.option("--dp", type=_SIZE, metavar="N", help="Data-parallel ranks (default: what is left)."),
+    click.option(
+        "--chunks", type=Count(1, 1024), default=1, metavar="N", help="Model chunks per GPU (interleaved pipeline)."
+    ),
+    click.option(
+        "--zero", type=Count(0, 3), default=1, show_default=True, metavar="STAGE", help="ZeRO stage 0 to 3; 3 is FSDP."
+    ),
+    click.option("--shard", type=_SIZE, metavar="N", help="HSDP: FSDP within N ranks, replicas across."),
+    click.option("--sequence-parallel", is_flag=True, help="Sequence parallelism with tp."),
+    click.option("--ulysses", is_flag=True, help="Context parallelism by all-to-all in place of a ring."),
+    click.option(
+        "--recompute",
+        type=click.Choice(("none", "selective", "full")),
+        default="selective",
+        show_default=True,
+        help="Activations computed again in the backward pass.",
+    ),
+    click.option(
+        "--order",
+        default="tp-cp-dp-pp",
+        show_default=True,
+        callback=_order,
+        metavar="ORDER",
+        help="Which dimension varies fastest over the ranks.",
+    ),
+    click.option(
+        "--overlap",
+        multiple=True,
+        metavar="DIM=SHARE",
+        callback=_overlap,
+        help="Share of a dimension's traffic that runs beside compute (default dp=1, cp=1); repeat it.",
+    ),
+    click.option(
+        "--efficiency",
+        type=click.FloatRange(0.01, 1),
+        default=0.5,
+        show_default=True,
+        metavar="X",
+        help="Share of the peak that computation reaches between communications.",
+    ),
+    click.option(
+        "--peak-tflops",
+        type=click.FloatRange(0.001, 1e6),
+        metavar="X",
+        help="Dense peak of one GPU, in place of the datasheet's.",
+    ),
+)

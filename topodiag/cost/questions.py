@@ -1,0 +1,211 @@
+"""The questions that the alpha-beta model answers: one buffer over tiers, a collective under placements, what a
+measured time says, flat against hierarchical. Each answer is a value that a report can show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log
+
+from topodiag.cost.alpha_beta import Link
+from topodiag.cost.collectives import NotModelledError, algbw_gbs, busbw_gbs
+from topodiag.cost.hierarchy import Regimes, Stage, Stages, leaders, regimes, total_us, two_level
+from topodiag.cost.spread import Priced, Spread, bound, price
+from topodiag.cost.terms import Term
+from topodiag.cost.tiers import LackingError, Machine, Tier
+from topodiag.model.errors import TopodiagError
+
+
+class ModelError(TopodiagError):
+    """A question that the model cannot answer as asked."""
+
+
+# --- one buffer over all tiers ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LinkPrice:
+    """One tier and one buffer: its time, how many times the fastest tier's, and where it turns bandwidth-bound."""
+
+    tier: Tier
+    time_us: float
+    ratio: float
+
+    @property
+    def link(self) -> Link:
+        return self.tier.link
+
+
+def price_links(tiers: Sequence[Tier], size: float) -> tuple[LinkPrice, ...]:
+    """One buffer over each tier, against the first of them."""
+    first = tiers[0].link.time_us(size)
+    return tuple(LinkPrice(tier, tier.link.time_us(size), tier.link.time_us(size) / first) for tier in tiers)
+
+
+def link_terms(made: LinkPrice, size: float) -> tuple[Term, ...]:
+    """The derivation of one tier's time."""
+    link = made.link
+    return (
+        Term(f"{link.name} alpha", link.alpha_us, "us", "latency of one message"),
+        Term(f"{link.name} beta", link.gbs, "GB/s", made.tier.source),
+        Term(f"{link.name} crossover", link.crossover, "bytes", "alpha x beta: bound by bandwidth above it"),
+        Term(f"{link.name} time", made.time_us, "us", "alpha + B/beta"),
+    )
+
+
+# --- a collective under two placements ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """One placement priced. `bound_us` is what no algorithm beats there."""
+
+    spread: Spread
+    priced: Priced
+    algbw_gbs: float
+    busbw_gbs: float
+    bound_us: float
+
+
+@dataclass(frozen=True, slots=True)
+class Placements:
+    """A collective under placements, the first the one that is meant. `fastest`: no algorithm was asked for."""
+
+    collective: str
+    size: float
+    placed: tuple[Placed, ...]
+    fastest: bool = True
+
+    @property
+    def gain(self) -> float:
+        """The last placement's time over the first one's; 1 where neither takes any."""
+        first, last = self.placed[0].priced.time_us, self.placed[-1].priced.time_us
+        return last / first if first > 0 else 1.0
+
+
+def spread_over(machine: Machine, nodes: int, per_node: int) -> Spread:
+    """`nodes` domains with `per_node` ranks each. Raises ModelError where a domain has not so many GPUs."""
+    if per_node > machine.domain:
+        raise ModelError(f"{per_node} ranks per node: {machine.name} has {machine.domain} GPUs in one domain")
+    try:
+        inside = machine.inside.link
+        return Spread(nodes, per_node, inside, machine.outside() if nodes > 1 else inside, machine.switch)
+    except LackingError as lacking:
+        raise ModelError(str(lacking)) from None
+
+
+def price_placements(
+    machine: Machine,
+    collective: str,
+    size: float,
+    placements: Sequence[tuple[int, int]],
+    algorithm: str = "auto",
+) -> Placements:
+    """A collective of `size` bytes under each placement of (nodes, ranks per node). Raises ModelError."""
+    made = []
+    for nodes, per_node in placements:
+        spread = spread_over(machine, nodes, per_node)
+        try:
+            priced = price(collective, spread, size, algorithm)
+        except NotModelledError as unknown:
+            raise ModelError(str(unknown)) from None
+        took = priced.time_us
+        made.append(
+            Placed(
+                spread,
+                priced,
+                algbw_gbs(size, took),
+                busbw_gbs(collective, spread.ranks, size, took),
+                bound(collective, spread, size),
+            )
+        )
+    return Placements(collective, size, tuple(made), algorithm == "auto")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A measured time read against the placements: the one it fits, or None, and what that means in words."""
+
+    measured_us: float
+    fits: Placed | None
+    words: str
+    confirm: str = ""
+    fix: str = ""
+
+
+FITS = 1.5
+"""A time within this factor of a placement's is read as that placement."""
+
+
+def read_measured(made: Placements, measured_us: float) -> Reading:
+    """Which placement a measured time speaks for."""
+    able = [each for each in made.placed if each.priced.time_us > 0]
+    if measured_us <= 0 or not able:
+        return Reading(measured_us, None, "nothing to compare with")
+    nearest = min(able, key=lambda each: abs(log(measured_us / each.priced.time_us)))
+    apart = measured_us / nearest.priced.time_us
+    first = made.placed[0]
+    if measured_us < min(each.bound_us for each in made.placed):
+        return Reading(
+            measured_us, None, "faster than the links allow: another size, rank count or machine than stated"
+        )
+    if not 1 / FITS <= apart <= FITS:
+        slow = (
+            f"{apart:.1f} times the nearest of them" if apart > 1 else f"{1 / apart:.1f} times faster than the nearest"
+        )
+        return Reading(measured_us, None, f"fits neither placement: {slow}", "topodiag bench on the run's output")
+    if nearest is first:
+        return Reading(measured_us, nearest, "as the placement that is meant predicts: nothing to gain by moving ranks")
+    far = "scattered over the network" if nearest.spread.per_node == 1 else "spread over more nodes than need be"
+    times = measured_us / first.priced.time_us
+    return Reading(
+        measured_us,
+        nearest,
+        f"the ranks are {far}: {times:.1f} times what the meant placement takes",
+        "the rank-to-node map: topodiag logs PATH --ranks",
+        "pack the ranks, as many to a node as it has GPUs",
+    )
+
+
+# --- flat against hierarchical ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way to do an all-reduce over nodes: its name and its phases. `regimes` are against the flat ring."""
+
+    name: str
+    stages: Stages
+    regimes: Regimes | None = None
+
+    def time_us(self, size: float) -> float:
+        return total_us(self.stages, size)
+
+
+@dataclass(frozen=True, slots=True)
+class Hierarchy:
+    """The ways, the flat ring first."""
+
+    nodes: int
+    per_node: int
+    ways: tuple[Way, ...]
+
+    def best(self, size: float) -> Way:
+        return min(self.ways, key=lambda way: way.time_us(size))
+
+
+def price_hierarchy(machine: Machine, nodes: int, per_node: int) -> Hierarchy:
+    """All-reduce over `nodes` x `per_node` ranks: a flat ring with every hop on the network, NCCL's ring that enters
+    each node once and leaves by all its ways, leaders, and shares on the rails. Raises ModelError."""
+    spread = spread_over(machine, nodes, per_node)
+    inside, outside, ranks = spread.inside, spread.outside, spread.ranks
+    flat = (Stage("ring over the network", "all_reduce", "ring", ranks, 1.0, outside),)
+    ways = [Way("flat ring", flat)]
+    if per_node > 1 and nodes > 1:
+        for name, stages in (
+            ("ring by node", (Stage("ring by node", "all_reduce", "ring", ranks, 1.0, spread.ring_link),)),
+            ("leaders", leaders(nodes, per_node, inside, outside)),
+            ("shares", two_level(nodes, per_node, inside, outside)),
+        ):
+            ways.append(Way(name, stages, regimes(flat, stages)))
+    return Hierarchy(nodes, per_node, tuple(ways))

@@ -1,0 +1,90 @@
+"""A training job as it is asked for: whether its sizes fit together, what its GPUs compute at most, what is assumed."""
+
+from __future__ import annotations
+
+from topodiag.cost.layout import Layout, LayoutError
+from topodiag.cost.questions import ModelError
+from topodiag.cost.step import Step, Work, price_step
+from topodiag.cost.tiers import LackingError, Machine
+from topodiag.hardware.compute import Peak, peak
+
+
+def fitted_layout(
+    machine: Machine, *, tp: int, cp: int, ep: int, pp: int, dp: int | None, order: tuple[str, ...]
+) -> Layout:
+    """The layout over all GPUs of the machine; `dp` None is what the others leave. Raises ModelError where sizes do
+    not multiply."""
+    fixed = tp * cp * pp
+    if dp is None:
+        if machine.gpus % fixed:
+            raise ModelError(
+                f"tp {tp} x cp {cp} x pp {pp} = {fixed} does not divide {machine.gpus} GPUs",
+                hint=f"{machine.nodes} nodes of {machine.gpus_per_node}: choose sizes whose product divides that",
+            )
+        dp = machine.gpus // fixed
+    elif fixed * dp != machine.gpus:
+        raise ModelError(
+            f"tp {tp} x cp {cp} x pp {pp} x dp {dp} = {fixed * dp}, not the {machine.gpus} GPUs of the job",
+            hint=f"{machine.nodes} nodes of {machine.gpus_per_node}; leave out --dp for what the others leave",
+        )
+    try:
+        return Layout(tp, cp, ep, pp, dp, order)
+    except LayoutError as error:
+        raise ModelError(str(error)) from None
+
+
+def peak_of(machine: Machine, precision: str, given: float | None) -> Peak:
+    """The dense peak of the machine's GPU, or the one given. Raises ModelError where neither is there."""
+    if given is not None:
+        return Peak(given, "as given")
+    found = peak(machine.gpu, precision) if machine.gpu is not None else None
+    if found is None:
+        name = machine.gpu.name if machine.gpu is not None else "the GPU"
+        raise ModelError(f"no data on the {precision} peak of {name}", hint="give --peak-tflops")
+    return found
+
+
+def price_training(work: Work, layout: Layout, machine: Machine) -> Step:
+    """A priced step. Raises ModelError where sizes do not divide, or the datasheet lacks what is needed."""
+    for what, whole, by, words in (
+        ("--global-batch", work.global_batch, layout.dp * work.micro_batch, "dp x micro-batch"),
+        ("--layers", work.layers, layout.pp * work.chunks, "pp x chunks"),
+        ("--hidden", work.hidden, layout.tp, "tp"),
+        ("--seq", work.sequence, layout.cp, "cp"),
+        ("--experts", work.experts, layout.ep, "ep"),
+    ):
+        if whole % by:
+            raise ModelError(f"{what} {whole} is no multiple of {words} = {by}")
+    if layout.ep > 1 and not work.experts:
+        raise ModelError(f"ep {layout.ep} without experts", hint="give --experts, of which each rank holds a part")
+    if work.experts and work.top_k > work.experts:
+        raise ModelError(f"--top-k {work.top_k} of {work.experts} experts")
+    if (work.active_parameters or 0) > work.parameters:
+        raise ModelError("--active-params are more than --params")
+    if work.chunks > 1 and layout.pp < 2:
+        raise ModelError(f"--chunks {work.chunks} without a pipeline", hint="give --pp")
+    try:
+        return price_step(work, layout, machine)
+    except (LackingError, LayoutError) as error:
+        raise ModelError(str(error)) from None
+
+
+def work_assumed(made: Step, used: Peak) -> tuple[str, ...]:
+    """What of the training itself was assumed, as sentences."""
+    work = made.work
+    beside = [name for name, share in work.overlap.items() if share > 0 and name in made.dimensions]
+    sentences = [
+        f"computation reaches {work.reached:.0%} of {used.tflops:g} TFLOPS between communications "
+        f"(--efficiency; {used.source})",
+        "6 P + 12 L h s operations per token"
+        + (", a third more for recomputation" if work.recompute == "full" else ""),
+        "activations and gradients travel at 16 bit; Adam keeps 12 bytes per parameter",
+    ]
+    if beside:
+        words = ", ".join(f"{work.overlap[name]:.0%} of {name}" for name in sorted(beside))
+        sentences.append(f"{words} runs beside the compute that can hide it, the rest is waited for (--overlap)")
+    if work.experts and work.active_parameters is None:
+        sentences.append("every token passes all parameters: --active-params was not given")
+    if work.experts:
+        sentences.append("all parameters but attention's 4 h^2 per layer are experts")
+    return tuple(sentences)
