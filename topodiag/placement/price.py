@@ -1,0 +1,157 @@
+"""What a placement costs: every group of every dimension priced by the nodes it spans and the level at which they meet.
+
+Vectorised over groups: a group's price depends only on how many nodes it spans, on the fewest of its ranks in one node,
+and on the level; of these there are few different ones however many groups there are. Times in us, one step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from topodiag.cost.alpha_beta import Link
+from topodiag.cost.spread import Spread, price
+from topodiag.model.cluster import Assignment, Cluster, Demand, Ints
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Where the groups of a demand lie, one entry per group: nodes spanned, fewest members in one of them, and the
+    level at which all meet (0 one node, k the k-th level of the cluster, one more where they meet nowhere)."""
+
+    nodes: Ints
+    least: Ints
+    level: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class DemandCost:
+    """The price of one demand: `each_us` of one call per group, `step_us` what the slowest group adds to a step, and
+    `bound_us` the same for the best place that any group of this size could have in the cluster."""
+
+    demand: Demand
+    spans: Spans
+    each_us: Floats
+    step_us: float
+    bound_us: float
+
+    @property
+    def slowest(self) -> int:
+        """The number of the group that the others wait for; the first of several."""
+        return int(self.each_us.argmax()) if self.each_us.size else -1
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementCost:
+    """All demands. `step_us` is communication that a step waits for, `bound_us` the least that it could be."""
+
+    demands: tuple[DemandCost, ...]
+
+    @property
+    def step_us(self) -> float:
+        return sum(each.step_us for each in self.demands)
+
+    @property
+    def bound_us(self) -> float:
+        return sum(each.bound_us for each in self.demands)
+
+
+def spans_of(cluster: Cluster, groups: Ints, assignment: Assignment) -> Spans:
+    """Where groups (one row of ranks each) lie under an assignment in which all their ranks have a slot."""
+    nodes = np.sort(cluster.node_of(assignment.slot[groups]), axis=1)
+    rows, size = nodes.shape
+    starts = np.ones((rows, size), bool)
+    starts[:, 1:] = nodes[:, 1:] != nodes[:, :-1]
+    first = np.flatnonzero(starts.ravel())
+    lengths = np.diff(np.append(first, rows * size))
+    owner = first // size
+    least = np.full(rows, size, np.int64)
+    np.minimum.at(least, owner, lengths)
+    count = np.bincount(owner, minlength=rows).astype(np.int64)
+    return Spans(count, least, _levels(cluster, nodes))
+
+
+def _levels(cluster: Cluster, nodes: Ints) -> Ints:
+    """The level at which all nodes of each (sorted) row meet."""
+    found = np.full(len(nodes), len(cluster.levels) + 1, np.int64)
+    for number in range(len(cluster.levels), 0, -1):
+        group = cluster.levels[number - 1].group[nodes]
+        found[(group == group[:, :1]).all(axis=1)] = number
+    found[nodes[:, 0] == nodes[:, -1]] = 0
+    return found
+
+
+def pairs_of(groups: Ints) -> Ints:
+    """Neighbours in each row, as rows of two: what a pipeline's stages send over."""
+    left, right = groups[:, :-1].ravel(), groups[:, 1:].ravel()
+    return np.stack([left, right], axis=1) if left.size else np.zeros((0, 2), np.int64)
+
+
+def price_demand(cluster: Cluster, demand: Demand, assignment: Assignment) -> DemandCost:
+    """One demand under an assignment. A `send_recv` demand is priced over neighbours in its rows (a pipeline)."""
+    if demand.size < 2 or not len(demand.groups):
+        empty = np.zeros(0, np.int64)
+        return DemandCost(demand, Spans(empty, empty, empty), np.zeros(0), 0.0, 0.0)
+    if demand.collective == "send_recv":
+        over_pairs = spans_of(cluster, pairs_of(demand.groups), assignment)
+        took = _each(cluster, demand, over_pairs, 2).reshape(len(demand.groups), demand.size - 1).max(axis=1)
+        spans = spans_of(cluster, demand.groups, assignment)
+    else:
+        spans = spans_of(cluster, demand.groups, assignment)
+        took = _each(cluster, demand, spans, demand.size)
+    factor = demand.calls * demand.exposed
+    return DemandCost(demand, spans, took, float(took.max()) * factor, bound_us(cluster, demand) * factor)
+
+
+def price_placement(cluster: Cluster, demands: Sequence[Demand], assignment: Assignment) -> PlacementCost:
+    """All demands under an assignment."""
+    return PlacementCost(tuple(price_demand(cluster, demand, assignment) for demand in demands))
+
+
+def _each(cluster: Cluster, demand: Demand, spans: Spans, size: int) -> Floats:
+    """One call's time per group, computed once for each kind of span."""
+    kinds, which = np.unique(np.stack([spans.nodes, spans.least, spans.level], axis=1), axis=0, return_inverse=True)
+    times = [_time_us(cluster, demand, size, *map(int, kind)) for kind in kinds.tolist()]
+    return np.asarray(times, np.float64)[which.ravel()]
+
+
+def _time_us(cluster: Cluster, demand: Demand, size: int, nodes: int, least: int, level: int) -> float:  # noqa: PLR0917 - one span, spelt out
+    """One call over a group of `size` that spans so many nodes, at least `least` ranks in each, meeting at `level`."""
+    inside = Link(cluster.inside_alpha_us, cluster.inside_gbs, "inside the node")
+    if nodes == 1:
+        spread = Spread(1, size, inside, inside)
+    else:
+        # Unequal shares: the node with the fewest members has the fewest NICs for the ring that passes all.
+        spread = Spread(-(-size // least), least, inside, level_link(cluster, level))
+    return price(demand.collective, spread, demand.bytes).time_us
+
+
+def level_link(cluster: Cluster, level: int) -> Link:
+    """What one GPU sees of the k-th level (from 1); past the last one, the last level stands for the way there."""
+    if not cluster.levels:
+        return Link(cluster.inside_alpha_us, cluster.inside_gbs, "inside the node")
+    made = cluster.levels[min(level, len(cluster.levels)) - 1]
+    return Link(made.alpha_us, made.gbs, made.kind)
+
+
+def bound_us(cluster: Cluster, demand: Demand) -> float:
+    """One call at the best place that a group of this size could have here, if it had the cluster to itself."""
+    size = 2 if demand.collective == "send_recv" else demand.size
+    per_node = int(cluster.usable.sum(axis=1).max(initial=0))
+    if size <= per_node:
+        return _time_us(cluster, demand, size, 1, size, 0)
+    best = float("inf")
+    for number, level in enumerate(cluster.levels, start=1):
+        room = np.bincount(level.group, weights=cluster.usable.sum(axis=1), minlength=level.groups)
+        if room.max(initial=0) >= size:
+            nodes = -(-size // max(per_node, 1))
+            best = min(best, _time_us(cluster, demand, size, nodes, max(size // nodes, 1), number))
+    if best == float("inf"):
+        nodes = -(-size // max(per_node, 1))
+        best = _time_us(cluster, demand, size, nodes, max(size // nodes, 1), len(cluster.levels) + 1)
+    return best
