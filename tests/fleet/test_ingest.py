@@ -20,7 +20,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topodiag.evidence.nccl_log import resolve, stored
-from topodiag.evidence.nccl_log.facts import SCHEMAS, save
+from topodiag.evidence.nccl_log.facts import SCHEMAS, empty, save
+from topodiag.evidence.nccl_log.sources import Span
+from topodiag.evidence.nccl_log.streams import Piece
 from topodiag.fleet import dask_engine, pool, work
 from topodiag.fleet.dask_engine import reduce_on, run_dask
 from topodiag.fleet.ingest import Ingested, ingest
@@ -118,14 +120,14 @@ def test_any_order_and_any_grouping_give_the_same_facts(
     parts = [ingest_part(files, number) for number in order]
     whole = merge(parts)
     for number in sorted(once_more):
-        whole = merge([whole, work.Part(work.empty(), (work.Measure(number),))])
+        whole = merge([whole, work.Part(empty(), (work.Measure(number),))])
     for name in SCHEMAS:
         assert repr(whole.facts[name].to_pylist()) == repr(expected.facts[name].to_pylist()), name
 
 
 def ingest_part(files: list[str], number: int) -> work.Part:
     coding = {".gz": ("gzip",), ".zst": ("zstd",)}.get(Path(files[number]).suffix, ())
-    return work.run_task([work.Span(number, files[number], 0, os.path.getsize(files[number]), coding)], 1000)
+    return work.run_task([Span(number, files[number], 0, os.path.getsize(files[number]), coding)], 1000)
 
 
 def test_a_pool_gives_the_same_facts(job: Path, expected: Ingested) -> None:
@@ -272,10 +274,10 @@ def test_a_file_that_goes_away_costs_that_file(tmp_path: Path, monkeypatch: pyte
 
 def test_the_tree_holds_few_parts_however_many_come(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "YOUNG_BYTES", 100_000)
-    one = work.extract_piece(0, work.Piece(0, rank_log(0), rank_log(0).count(b"\n")))
+    one = work.extract_piece(0, Piece(0, rank_log(0), rank_log(0).count(b"\n")))
     tree = Tree()
     for number in range(500):
-        tree.add(work.Part(work.empty(), (work.Measure(number % 3, records=1),)))
+        tree.add(work.Part(empty(), (work.Measure(number % 3, records=1),)))
         tree.add(replace(one, measures=()))
         assert len(tree.young) < work.GROUP
         assert not tree.old  # the same facts again take no more room

@@ -6,6 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from topodiag.checks.interface import MAX_EVIDENCE
 from topodiag.checks.job_text import hosts_word
 from topodiag.model.finding import Coverage, Finding, Severity
@@ -118,10 +120,9 @@ def uses_gdr(conns: Connections, at: int) -> bool:
 def between_nodes(job: Job) -> Iterator[int]:
     """Entries over the network between two hosts."""
     conns = job.connections
-    over = [via.startswith("NET/") for via in conns.vias]
-    for at in range(len(conns)):
-        if over[int(conns.via[at])] and (conns.host[at] < 0 or conns.host[at] != conns.peer_host[at]):
-            yield at
+    over = np.array([via.startswith("NET/") for via in conns.vias], bool)
+    if len(conns):
+        yield from conns.select(over[conns.via] & ((conns.host < 0) | (conns.host != conns.peer_host)))
 
 
 def inside_nodes(job: Job) -> Iterator[int]:

@@ -21,9 +21,9 @@ HASHED_BYTES = 64 << 20
 GONE = "cannot be opened"
 GROUP = 64
 """Facts joined at once: enough that joining is cheap, few enough that they fit beside each other."""
-YOUNG_BYTES = 64 << 20
-"""Facts that are joined before there are GROUP of them: those of half a gigabyte of connections."""
-MOST_BYTES = 128 << 20
+YOUNG_BYTES = 48 << 20
+"""Facts that are joined before there are GROUP of them: those of 400 MB of connections."""
+MOST_BYTES = 96 << 20
 """Facts that stay in memory while logs are read; more of them wait on disk."""
 
 

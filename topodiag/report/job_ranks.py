@@ -13,6 +13,8 @@ from topodiag.report.text import Page, Part
 
 RANKS_SHOWN = 64
 COMMS_SHOWN = 40
+_HALF = 32
+"""Bits of the second of two numbers in one."""
 
 
 def nics_by_rank(job: Job) -> dict[int, tuple[str, ...]]:
@@ -20,8 +22,8 @@ def nics_by_rank(job: Job) -> dict[int, tuple[str, ...]]:
     conns = job.connections
     found: dict[int, set[int]] = {}
     used = np.flatnonzero((conns.net_dev >= 0) & (conns.printed_by >= 0) & (conns.proxy < 0))
-    for pair in np.unique(np.stack([conns.printed_by[used], conns.net_dev[used]]), axis=1).T.tolist():
-        found.setdefault(pair[0], set()).add(pair[1])
+    for pair in np.unique((conns.printed_by[used].astype(np.int64) << _HALF) + conns.net_dev[used]).tolist():
+        found.setdefault(pair >> _HALF, set()).add(pair & ((1 << _HALF) - 1))
     made = {}
     for rank in job.ranks:
         process = job.process_of(rank)

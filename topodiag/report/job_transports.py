@@ -15,6 +15,8 @@ from topodiag.report.words import plural
 
 HOSTS_DRAWN = 12
 MIXES_SHOWN = 12
+_AT_ONCE = 1 << 20
+"""Connections that are counted together."""
 
 Mix = dict[str, int]
 
@@ -25,27 +27,33 @@ def mixes(job: Job) -> dict[tuple[str, str], Mix]:
     if not len(conns):
         return {}
     # What a receiver prints, the sender printed too; it counts only where the sender left no line.
-    columns = np.stack([conns.host, conns.peer_host, conns.via, conns.net_dev, (conns.direction == 2).astype(np.int64)])
-    keys, index = np.unique(columns, axis=1, return_inverse=True)
-    counts = np.bincount(np.asarray(index).reshape(-1), weights=conns.count.astype(np.float64))
+    hosts, vias = len(conns.hosts) + 1, max(len(conns.vias), 1)
+    counted: Counter[int] = Counter()
+    for first in range(0, len(conns), _AT_ONCE):
+        own = slice(first, first + _AT_ONCE)
+        keys = (conns.host[own].astype(np.int64) + 1) * hosts + conns.peer_host[own] + 1
+        keys = (keys * vias + conns.via[own]) * 2 + (conns.direction[own] == 2)
+        found, place = np.unique(keys, return_inverse=True)
+        counts = np.bincount(place, weights=conns.count[own].astype(np.float64))
+        counted.update(dict(zip(found.tolist(), counts.astype(np.int64).tolist(), strict=True)))
     sent: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     received: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-    for (a, b, via, _, receiver), count in zip(keys.T.tolist(), counts.tolist(), strict=True):
-        pair = (_host(conns.hosts, a), _host(conns.hosts, b))
-        (received if receiver else sent)[pair][short_transport(conns.vias[via])] += int(count)
+    for key, count in sorted(counted.items()):
+        rest, receiver = divmod(key, 2)
+        rest, via = divmod(rest, vias)
+        a, b = divmod(rest, hosts)
+        pair = (_host(conns.hosts, a - 1), _host(conns.hosts, b - 1))
+        (received if receiver else sent)[pair][short_transport(conns.vias[via])] += count
     pairs = sent | {pair: mix for pair, mix in received.items() if pair not in sent}
+    places = {host: place for place, host in enumerate(job.hosts)}
     return {
         pair: dict(sorted(pairs[pair].items(), key=lambda item: (-item[1], item[0])))
-        for pair in sorted(pairs, key=lambda pair: (_place(job, pair[0]), _place(job, pair[1])))
+        for pair in sorted(pairs, key=lambda pair: tuple(places.get(host, len(places)) for host in pair))
     }
 
 
 def _host(hosts: tuple[str, ...], number: int) -> str:
     return hosts[number] if 0 <= number < len(hosts) else "?"
-
-
-def _place(job: Job, host: str) -> int:
-    return job.hosts.index(host) if host in job.hosts else len(job.hosts)
 
 
 def draw_transports(page: Page, job: Job) -> None:

@@ -116,7 +116,8 @@ class _Builder:
         return hearing.said
 
     def _texts(self) -> dict[int, list[Text]]:
-        """Texts by process, in the order printed; lines without a head go to the one process of their file."""
+        """Different texts by process, as they were first printed; lines without a head go to the one process of their
+        file."""
         rows = self.frame["text"]
         process = self.processes.of(self.frame, rows["thread"], rows["offset"])
         alone = self._only_process_of_file()
@@ -125,18 +126,22 @@ class _Builder:
         for row in nobody.tolist():
             process[row] = alone.get(int(files[rows["thread"][row]]), -1)
         kinds, texts = rows.words["kind"], rows.words["text"]
-        made: dict[int, list[Text]] = {}
+        made: dict[int, dict[tuple[int, int], Text]] = {}
         order = np.lexsort((rows["offset"], files[rows["thread"]])) if rows.size else np.zeros(0, np.int64)
         for row, owner, kind, text, count in zip(
             order.tolist(), process[order].tolist(), rows["kind"][order].tolist(), rows["text"][order].tolist(),
             rows["count"][order].tolist(), strict=True,
         ):  # fmt: skip
-            if owner >= 0:
-                quoted = texts[text][:MAX_QUOTE]
-                made.setdefault(owner, []).append(
-                    (kinds[kind], texts[text], self.frame.origin("text", row, quoted), count)
-                )
-        return made
+            if owner < 0:
+                continue
+            own = made.setdefault(owner, {})
+            first = own.get((kind, text))
+            if first is not None:  # said again, for another communicator
+                own[kind, text] = (*first[:3], first[3] + count)
+                continue
+            origin = self.frame.origin("text", row, texts[text][:MAX_QUOTE])
+            own[kind, text] = (kinds[kind], texts[text], origin, count)
+        return {owner: list(own.values()) for owner, own in made.items()}
 
     def _lone_prints(self) -> dict[int, Print]:
         """By process, its first print of which the log does not say the communicator."""

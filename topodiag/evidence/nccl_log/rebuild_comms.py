@@ -16,6 +16,9 @@ from topodiag.evidence.nccl_log.system_print import Print, read_print
 from topodiag.model.job import PHASES, Channels, Choice, Message, Operations
 from topodiag.model.nccl_view import Graph, NcclSystem, Tuning
 
+_HALF, _LOW = 32, (1 << 32) - 1
+"""Two ranks in one number: the upper is shifted, the lower not negative."""
+
 _TYPE_BYTES = (1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1)
 """By NCCL's number of a datatype (nccl.h): int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16,
 fp8e4m3, fp8e5m2."""
@@ -108,11 +111,12 @@ class Hearing:
         for number, own in groups(usable):
             masks = rows["channels"][own]
             made: dict[int, tuple[tuple[int, int], ...]] = {}
-            for channel in range(64):
-                there = own[(masks >> np.uint64(channel)) & np.uint64(1) == 1]
-                if there.size:
-                    pairs = np.unique(np.stack([rows["rank"][there], rows["up"][there]], axis=1), axis=0)
-                    made[channel] = tuple((rank, up) for rank, up in pairs.tolist())
+            pairs = (rows["rank"][own] << _HALF) + rows["up"][own]
+            used = int(np.bitwise_or.reduce(masks))
+            for channel in range(used.bit_length()):
+                if used >> channel & 1:
+                    there = np.unique(pairs[(masks >> np.uint64(channel)) & np.uint64(1) == 1]).tolist()
+                    made[channel] = tuple((pair >> _HALF, pair & _LOW) for pair in there)
             self.said[number].trees = made
 
     def prints(self, member: Ints) -> None:
@@ -155,16 +159,18 @@ class Hearing:
     def operations(self, member: Ints, tail_member: Ints) -> None:
         rows, tails = self.frame["op"], self.frame["tail"]
         files = self.frame["threads"]["file"]
-        ends: dict[int, list[tuple[int, str, int, int, int, int]]] = {}
+        ends: dict[int, tuple[tuple[int, str, int, int, int, int], ...]] = {}
+        names = ("op_count", "func", "elements", "dtype", "redop", "root")
+        funcs = tails.words["func"]
         for owner, own in groups(tail_member):
-            if len(set(files[tails["thread"][own]].tolist())) > 1:
+            file = files[tails["thread"][own]]
+            if (file != file[0]).any():
                 continue  # which of the files came last is not told
             # One tail per thread and context that printed for the member: only their last ones leave no gap.
-            ends[owner] = [
-                (int(tails["op_count"][row]), tails.word("func", row), int(tails["elements"][row]),
-                 int(tails["dtype"][row]), int(tails["redop"][row]), int(tails["root"][row]))
-                for row in own[np.argsort(tails["offset"][own], kind="stable")][-TAIL:].tolist()
-            ]  # fmt: skip
+            last = own[np.argsort(tails["offset"][own], kind="stable")][-TAIL:]
+            columns = [tails[name][last].tolist() for name in names]
+            columns[1] = [funcs[code] for code in columns[1]]
+            ends[owner] = tuple(zip(*columns, strict=True))
         for owner, own in groups(member):
             volume: dict[str, int] = {}
             calls: dict[str, int] = {}
@@ -179,7 +185,7 @@ class Hearing:
             made = Operations(
                 last=int(rows["last"][own].max()), calls=int(rows["count"][own].sum()),
                 digest=int(np.add.reduce(rows["digest"][own])), bytes_by_collective=volume,
-                calls_by_collective=calls, tail=tuple(ends.get(owner, ())), origin=self.frame.origin("op", int(first)),
+                calls_by_collective=calls, tail=ends.get(owner, ()), origin=self.frame.origin("op", int(first)),
             )  # fmt: skip
             self.said[int(self.comm_of[owner])].operations[int(self.rank_of[owner])] = made
 

@@ -51,6 +51,8 @@ class Frame:
     files: tuple[str, ...]
     hosts: tuple[str, ...]
     """Of each thread."""
+    sources: tuple[str, ...]
+    """The path of each thread's file."""
     vias: tuple[str, ...]
     """Words of the column `via` of connections."""
     facts: Facts
@@ -59,12 +61,11 @@ class Frame:
         return self.tables[name]
 
     def file_of(self, thread: int) -> str:
-        number = int(self.tables["threads"]["file"][thread])
-        return self.files[number] if 0 <= number < len(self.files) else ""
+        return self.sources[thread]
 
     def origin(self, table: str, row: int, text: str = "") -> Origin:
         rows = self.tables[table]
-        return Origin(self.file_of(int(rows["thread"][row])), int(rows["line"][row]), text)
+        return Origin(self.sources[rows["thread"][row]], int(rows["line"][row]), text)
 
     def connections(self) -> Iterator[Rows]:
         """The connections in order of thread and offset; columns keep the width of their table."""
@@ -81,7 +82,9 @@ def open_frame(facts: Facts, files: Sequence[SourceFile]) -> Frame:
     facts.rest()
     threads = tables["threads"]
     hosts = tuple(threads.word("host", i) for i in range(threads.size))
-    return Frame(tables, tuple(each.path for each in files), hosts, _words(_alike(facts["conn"]).column("via")), facts)
+    paths = tuple(each.path for each in files)
+    sources = tuple(paths[file] if 0 <= file < len(paths) else "" for file in threads["file"].tolist())
+    return Frame(tables, paths, hosts, sources, _words(_alike(facts["conn"]).column("via")), facts)
 
 
 def _alike(rows: pa.Table) -> pa.Table:

@@ -37,7 +37,7 @@ from topodiag.evidence.nccl_log.resolve_rows import (
     unique,
 )
 
-RANGE_ROWS = 1 << 19
+RANGE_ROWS = 1 << 17
 """Rows of one table that are worked on at once, where more than one thread has them."""
 _MOST_LINES = (1 << 31) - 1
 

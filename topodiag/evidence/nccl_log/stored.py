@@ -17,7 +17,7 @@ import pyarrow as pa
 from topodiag.evidence.nccl_log.facts import SCHEMAS, Facts
 from topodiag.model.errors import TopodiagError
 
-SMALL_BYTES = 4 << 20
+SMALL_BYTES = 1 << 18
 """A table up to this size stays in memory."""
 
 

@@ -1,0 +1,121 @@
+"""Prints the memory that reading logs takes: the peak of each process, and of all together, on logs that it makes.
+
+    python benchmarks/log_memory.py [--size 1GB] [--size 10GB] [--workers 2] [--job] [--path LOG] [--folder /tmp]
+
+For each size, a log of `make_log.py` is read into facts by `topodiag.fleet.ingest`, with --job also rebuilt and judged,
+as `topodiag logs` does. The process and its workers are watched from outside: `own` is memory that only this process
+has, `mapped` are pages of files, facts on disk above all, which the system takes back when it needs them. Target: less
+than 700 MiB for each process whatever the size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import make_log
+import psutil
+
+TARGET_MIB = 700
+STEP_S = 0.05
+
+
+def work(path: str, workers: int, *, job: bool) -> None:
+    """Read in this process; print what it took and gave."""
+    from topodiag.fleet.ingest import ingest  # noqa: PLC0415 - what is imported counts as memory too
+    from topodiag.pipeline import LogOptions, diagnose_logs  # noqa: PLC0415
+
+    begun = time.perf_counter()
+    said: dict[str, float] = {}
+    if job:
+        result = diagnose_logs([path], options=LogOptions(workers=workers))
+        said["connections"] = sum(len(each.connections) for each in result.jobs)
+    else:
+        read = ingest([path], workers=workers)
+        said["rows"] = sum(table.num_rows for table in read.facts.tables.values())
+    said["seconds"] = time.perf_counter() - begun
+    said["peak_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps(said))
+
+
+class Watch:
+    """Peaks of a process and its children, in MiB."""
+
+    def __init__(self, pid: int) -> None:
+        self._root = psutil.Process(pid)
+        self.own: dict[int, float] = {}
+        self.mapped: dict[int, float] = {}
+        self.together = 0.0
+
+    def look(self) -> None:
+        together = 0.0
+        try:
+            family = [self._root, *self._root.children(recursive=True)]
+        except psutil.Error:
+            return
+        for each in family:
+            try:
+                seen = each.memory_info()
+            except psutil.Error:
+                continue
+            own, mapped = (seen.rss - seen.shared) / 2**20, seen.shared / 2**20
+            self.own[each.pid] = max(self.own.get(each.pid, 0.0), own)
+            self.mapped[each.pid] = max(self.mapped.get(each.pid, 0.0), mapped)
+            together += own
+        self.together = max(self.together, together)
+
+
+def watch(path: Path, workers: int, *, job: bool) -> None:
+    argv = [sys.executable, __file__, "--inner", str(path), "--workers", str(workers), *(["--job"] if job else [])]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env={**os.environ}) as child:
+        seen = Watch(child.pid)
+        while child.poll() is None:
+            seen.look()
+            time.sleep(STEP_S)
+        out = child.stdout.read() if child.stdout is not None else ""
+    if child.returncode:
+        print(f"failed with {child.returncode}")
+        return
+    said = json.loads(out)
+    size = path.stat().st_size
+    what = ", ".join(f"{count:,.0f} {name}" for name, count in said.items() if name in {"rows", "connections"})
+    print(f"{size / 1e9:.1f} GB in {said['seconds']:.0f} s, {size / said['seconds'] / 1e6:.0f} MB/s: {what}")
+    for number, (pid, own) in enumerate(sorted(seen.own.items(), key=lambda item: item[0] != child.pid)):
+        name = "this process" if not number else f"child {number}"
+        mapped = seen.mapped[pid]
+        more = f"   peak of both at once {said['peak_mib']:5.0f} MiB" if not number else ""
+        verdict = "" if own <= TARGET_MIB else f"   MORE than the {TARGET_MIB} MiB aimed at"
+        print(f"  {name:14} own {own:6.0f} MiB   mapped {mapped:6.0f} MiB{more}{verdict}")
+    print(f"  {'all together':14} own {seen.together:6.0f} MiB")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", type=make_log.number_of_bytes, action="append")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--job", action="store_true", help="rebuild and judge the job too")
+    parser.add_argument("--path", type=Path, help="read this log instead of making one")
+    parser.add_argument("--folder", type=Path, help="where logs are made")
+    parser.add_argument("--inner", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.inner:
+        work(given.inner, given.workers, job=given.job)
+    elif given.path:
+        watch(given.path, given.workers, job=given.job)
+    else:
+        for size in given.size or [10**9]:
+            with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+                path = Path(folder, "job.log")
+                make_log.write(path, size)
+                watch(path, given.workers, job=given.job)
+
+
+if __name__ == "__main__":
+    main()

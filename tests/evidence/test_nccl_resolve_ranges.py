@@ -1,0 +1,155 @@
+"""Tables are merged in ranges, kept on disk and rebuilt in batches: how large those are changes nothing."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topodiag.evidence.nccl_log import facts, rebuild_frame, resolve, resolve_rows, stored
+from topodiag.evidence.nccl_log.facts import SCHEMAS, Facts, SourceFile, concat, load, numbers, save, table
+from topodiag.evidence.nccl_log.plain import extract_plain
+from topodiag.evidence.nccl_log.rebuild import rebuild
+from topodiag.evidence.nccl_log.resolve import merge_facts
+
+RANKS = 4
+FILES = (SourceFile("job.log"),)
+
+
+def log() -> bytes:
+    """Four ranks of two hosts that print in turns, twice over, with one address for both communicators of a rank."""
+    lines = []
+    for turn in range(2):
+        heads = [f"n{rank // 2}:{10 + rank}:{20 + rank} [{rank % 2}] NCCL INFO " for rank in range(RANKS)]
+        inits = [
+            f"ncclCommInitRank comm 0x7f{rank}000 rank {rank} nranks 4 cudaDev {rank % 2} nvmlDev {rank % 2} busId "
+            f"{rank % 2 + 1}000 commId 0xab{turn} - Init "
+            for rank in range(RANKS)
+        ]
+        lines += [head + init + "START" for head, init in zip(heads, inits, strict=True)]
+        for channel in range(4):
+            for rank, head in enumerate(heads):
+                after = (rank + 1) % RANKS
+                ends = f"Channel {channel:02d}/0 : {rank}[{rank % 2}] -> {after}[{after % 2}]"
+                via = "P2P/CUMEM" if after // 2 == rank // 2 else f"NET/IB/{channel % 2}/GDRDMA"
+                lines.append(f"{head}{ends} {'[send] ' if 'NET' in via else ''}via {via}")
+                lines.append(f"{head}Ring {channel:02d} : {(rank - 1) % RANKS} -> {rank} -> {after}")
+        lines += [head + init + "COMPLETE" for head, init in zip(heads, inits, strict=True)]
+        for count in range(70):
+            lines += [
+                f"{head}AllReduce: opCount {count:x} sendbuff 0x1 recvbuff 0x2 count {1000 + count} datatype 7 op 0 "
+                f"root 0 comm 0x7f{rank}000 [nranks=4] stream 0x3"
+                for rank, head in enumerate(heads)
+            ]
+    return ("\n".join(lines) + "\n").encode()
+
+
+LOG = log()
+ENDS = [i + 1 for i, byte in enumerate(LOG) if byte == 10]
+WHOLE = merge_facts([extract_plain(LOG, 0, 0)])
+
+
+def shards(cuts: list[int]) -> list[Facts]:
+    return [extract_plain(LOG[a:b], 0, a) for a, b in pairwise(sorted({0, len(LOG), *cuts}))]
+
+
+def same(left: Facts, right: Facts) -> bool:
+    for name in SCHEMAS:  # as text: NaN equals NaN
+        assert repr(left[name].to_pylist()) == repr(right[name].to_pylist()), name
+    return True
+
+
+@contextmanager
+def small(module: Any, name: str, value: int) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, name, value)
+        yield
+
+
+CUTS = st.lists(st.sampled_from(ENDS), max_size=5)
+
+
+@settings(max_examples=40, deadline=None)
+@given(CUTS, st.integers(1, 60))
+def test_any_range_of_threads_gives_the_same_facts(cuts: list[int], rows: int) -> None:
+    with small(resolve, "RANGE_ROWS", rows):
+        merged = merge_facts(shards(cuts))
+        assert same(merged, WHOLE)
+        assert same(merge_facts([merged]), WHOLE)
+
+
+@settings(max_examples=15, deadline=None)
+@given(CUTS, st.integers(1, 200))
+def test_tables_on_disk_are_merged_as_those_in_memory(cuts: list[int], rows: int) -> None:
+    with small(resolve, "RANGE_ROWS", rows), small(stored, "SMALL_BYTES", 0):
+        parts = [stored.stored(merge_facts([part])) for part in shards(cuts)]
+        assert all(part.maps for part in parts)
+        store = stored.Store()
+        merged = merge_facts(parts, store.keep)
+        assert store.maps
+        assert same(merged, WHOLE)
+        Facts(merged.tables, store.maps).rest()
+        assert same(merged, WHOLE)
+
+
+def test_merging_can_let_go_of_its_parts() -> None:
+    parts = shards(ENDS[::50])
+    assert same(merge_facts(parts, consume=True), WHOLE)
+    assert not parts
+
+
+def test_merging_is_resolving_what_was_put_together() -> None:
+    parts = shards(ENDS[::40])
+    assert same(merge_facts(parts), resolve.resolve(concat(parts)))
+    assert same(merge_facts([]), facts.empty())
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(1, 300))
+def test_any_batch_of_connections_gives_the_same_job(rows: int) -> None:
+    (job,) = rebuild(WHOLE, FILES)
+    assert len(job.connections) == 2 * (2 + 2 * 2)  # twice: two inside hosts; two between, over two devices each
+    with small(rebuild_frame, "BATCH_ROWS", rows):
+        (again,) = rebuild(WHOLE, FILES)
+    for name in type(job.connections).__slots__:
+        left, right = getattr(job.connections, name), getattr(again.connections, name)
+        assert left.tolist() == right.tolist() if isinstance(left, np.ndarray) else left == right, name
+    assert [each.transports for each in job.communicators] == [each.transports for each in again.communicators]
+
+
+def test_facts_saved_in_several_batches_come_back(tmp_path: Path) -> None:
+    stream = io.BytesIO()
+    with small(facts, "_BATCH_ROWS", 7):
+        save(stream, WHOLE, FILES)
+    (tmp_path / "job.parquet").write_bytes(stream.getvalue())
+    again, files = load(str(tmp_path / "job.parquet"))
+    assert files == FILES
+    assert same(again, WHOLE)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(-(1 << 63), (1 << 63) - 1), st.integers(0, (1 << 64) - 1))))
+def test_packed_words_are_ordered_and_equal_as_the_columns_are(rows: list[tuple[int, int, int]]) -> None:
+    columns = [np.array([row[i] for row in rows], kind) for i, kind in enumerate((np.int32, np.int64, np.uint64))]
+    first, inverse = resolve_rows.unique(columns, len(rows))
+    assert [rows[i] for i in first.tolist()] == sorted(set(rows))
+    assert [sorted(set(rows))[i] for i in inverse.tolist()] == rows
+
+
+def test_columns_are_read_whatever_their_chunks_and_offsets() -> None:
+    rows = table("order", {
+        **{name: list(range(9)) for name in ("thread", "ctx", "gen", "offset", "line", "count", "channel")},
+        "nchannels": [9] * 9, "ranks": list("abcabcabc"), "cut": [i % 2 == 0 for i in range(9)],
+    })  # fmt: skip
+    for part in (rows, rows.slice(3, 4), rows.slice(9)):
+        assert numbers(part.column("cut")).tolist() == part.column("cut").to_pylist()
+        assert numbers(part.column("line")).tolist() == part.column("line").to_pylist()
+        words = part.column("ranks").chunk(0).dictionary if part.num_rows else []
+        assert [words[code].as_py() for code in numbers(part.column("ranks"))] == part.column("ranks").to_pylist()
