@@ -16,19 +16,22 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, BinaryIO
 
 from topodiag.checks.run import fold
-from topodiag.cost.expect import expected
+from topodiag.cost.expect import Expected, expected
 from topodiag.cost.fit import fit_run
+from topodiag.cost.nccl.changes import nets_of
+from topodiag.evidence.bundle import open_evidence
 from topodiag.evidence.nccl_log.looks import HEAD_BYTES, looks, wrong_file
 from topodiag.evidence.nccl_log.sources import STDIN_NAME, make_plan
 from topodiag.evidence.nccl_log.streams import Reading, text_of
 from topodiag.evidence.nccl_tests import Read, read_file
+from topodiag.evidence.reader import read_node
 from topodiag.model.bench import Benchmark, BenchRun
 from topodiag.model.errors import InputError
-from topodiag.model.finding import Input, Outcome, Status
+from topodiag.model.finding import Confidence, Input, Outcome, Status
 from topodiag.model.node import Node
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
-from topodiag.pipeline import stdin
+from topodiag.pipeline import resolve, stdin
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job
@@ -54,6 +57,15 @@ class BenchOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class Machine:
+    """What is known of the nodes: a node, or of NCCL's log its NICs (count, Gb/s each) and the kind of its network."""
+
+    node: Node | None = None
+    nics: tuple[int, float] | None = None
+    network: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class _File:
     path: str
     read: Read
@@ -67,7 +79,7 @@ def bench(paths: Sequence[str], *, options: BenchOptions | None = None) -> Resul
     """Judge output of nccl-tests: files, folders, patterns, `-`; packed with gzip or zstd or not. Raises InputError,
     also where none of them holds a run."""
     chosen = options or BenchOptions()
-    machine = _machine(chosen.machine)
+    machine = _machine(chosen.machine) if chosen.machine is not None else Machine()
     files: list[_File] = []
     gaps: list[NotObserved] = []
     for path, data, notes in _contents(paths, gaps):
@@ -94,28 +106,82 @@ def bench(paths: Sequence[str], *, options: BenchOptions | None = None) -> Resul
     )
 
 
-def _judged(run: BenchRun, file: _File, machine: Node | None, chosen: BenchOptions) -> Benchmark:
+def _judged(run: BenchRun, file: _File, machine: Machine, chosen: BenchOptions) -> Benchmark:
     """A run with its fit, its expectation and the verdict. What the user says beats what the output says."""
     if chosen.by_file:
         run = replace(run, placement=PurePath(file.path).stem)
-    env = {**run.env, **chosen.env}
     fit = fit_run(run)
-    made = expected(
-        run, machine, system=chosen.system, nodes=chosen.nodes, version=chosen.nccl or run.nccl or None, env=env
-    )
+    logged = machine_of_jobs(file.jobs)
+    made = _expected(run, machine if machine != Machine() else logged, chosen)
     return Benchmark(run, fit, made.expectation, why=made.why)
+
+
+def _expected(run: BenchRun, machine: Machine, chosen: BenchOptions) -> Expected:
+    """The expectation of the machine as it should be. The NICs of a log stand in where the machine is only guessed, but
+    fewer of them than it is built with are no reason to expect less."""
+
+    def reckon(nics: tuple[int, float] | None) -> Expected:
+        return expected(
+            run,
+            machine.node,
+            system=chosen.system,
+            nics=nics,
+            nodes=chosen.nodes,
+            version=chosen.nccl or run.nccl or None,
+            env={**run.env, **chosen.env},
+            network=machine.network,
+        )
+
+    made = reckon(None)
+    guessed = made.expectation is None or made.expectation.confidence is Confidence.LOW
+    if machine.nics is None or not guessed:
+        return made
+    built = len(nets_of(made.setup.tree)) if made.setup is not None else 0
+    if machine.nics[0] < built:
+        return made
+    other = reckon(machine.nics)
+    return made if other.expectation is None else other
 
 
 # -- inputs --
 
 
-def _machine(path: str | None) -> Node | None:
-    """The node of a bundle, a topology file or NCCL's log."""
-    if path is None:
-        return None
-    from topodiag.pipeline_topo import machine_of  # noqa: PLC0415 - most runs come without
+def _machine(path: str) -> Machine:
+    """A bundle, a topology file, or NCCL's log. Raises InputError."""
+    try:
+        node = read_node(open_evidence(resolve(path), stdin() if path == "-" else None)).node
+    except InputError as error:
+        from topodiag.pipeline import diagnose_logs  # noqa: PLC0415 - numpy and pyarrow, which only a log needs
 
-    return machine_of(path)
+        if path == "-":
+            raise
+        try:
+            jobs = diagnose_logs([path]).jobs
+        except InputError:
+            raise error from None
+        return machine_of_jobs(jobs)
+    return Machine(node)
+
+
+_NETWORKS = (("socket", "sockets"), ("cxi", "slingshot"), ("libfabric", "cloud"), ("ofi", "cloud"), ("ib", "rdma"))
+"""Words in the names of NCCL's networks, and what they are to the expectation."""
+
+
+def machine_of_jobs(jobs: Sequence[Job]) -> Machine:
+    """What NCCL's log tells of its nodes: the NICs of the process that lists most of them, and the network in use."""
+    processes = [process for job in jobs for process in job.processes]
+    if not processes:
+        return Machine()
+    most = max(processes, key=lambda process: len(process.hcas))
+    speeds = {hca.speed_mbps for hca in most.hcas}
+    speed = speeds.pop() if len(speeds) == 1 else None
+    network = next((process.network for process in processes if process.network), "").lower()
+    if any(hca.name.startswith("cxi") for hca in most.hcas):
+        network = "cxi"
+    return Machine(
+        nics=(len(most.hcas), speed / 1000) if speed else None,
+        network=next((kind for word, kind in _NETWORKS if word in network), None),
+    )
 
 
 def _contents(paths: Sequence[str], gaps: list[NotObserved]) -> Iterator[tuple[str, bytes, tuple[str, ...]]]:
