@@ -25,7 +25,9 @@ PRINT_ROW = compiled(
     r"|\s*Latency/AlgBw \||\s*Max NThreads \||\s*Algorithm   ?\s*\||\s*Protocol    ?\s*\||\s*Max NThreads\s+\|"
     r"|\s*(?:Broadcast|Reduce|AllGather|ReduceScatter|AllReduce)\s*\|"
 )
-_MAYBE_PRINT = compiled(r"[\s=\d]|\w{3}/[0-9A-Fa-f]|Pattern|Latency|Max |Algor|Protoc|Broadcast|Reduce|AllGather|AllReduce")
+_MAYBE_PRINT = compiled(
+    r"[\s=\d]|\w{3}/[0-9A-Fa-f]|Pattern|Latency|Max |Algor|Protoc|Broadcast|Reduce|AllGather|AllReduce"
+)
 _PRINT_STARTS = frozenset(" =GNCPRD+0123456789LBAM")
 _OF_FILE = compiled(
     r"([\w./+-]{1,200}\.(?:cc|cu|h|hpp|cpp|c):\d{1,7})(?: \([^)]{0,200}\))? "

@@ -81,9 +81,13 @@ class Contexts:
         """The context of each thread at a place of the block: named by that record or before."""
         now = self._now[thread]
         if len(self._keys):
-            found = np.searchsorted(self._keys, (thread << 40) | where, side="right") - 1
-            known = (found >= 0) & (self._keys[found] >> 40 == thread)
-            now[known] = self._filled[found[known]]
+            named = np.zeros(len(self._now), dtype=np.bool_)
+            named[self._keys >> 40] = True
+            asked = np.flatnonzero(named[thread])
+            wanted = (thread[asked] << 40) | where[asked]
+            found = np.searchsorted(self._keys, wanted, side="right") - 1
+            known = (found >= 0) & (self._keys[found] >> 40 == thread[asked])
+            now[asked[known]] = self._filled[found[known]]
         return now
 
     def end_block(self) -> None:

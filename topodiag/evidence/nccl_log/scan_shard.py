@@ -255,9 +255,14 @@ class Shard:
         return tuple(bits(said[name], self.texts) for name in _TAIL)
 
     def _device(self, words: Words) -> Ints:
-        codes = self._devices.encode(words[np.newaxis, :])
-        values = [device(text.decode("ascii", "replace")) for text in self._devices.texts]
-        return np.array(values or [-1], dtype=np.int64)[codes]
+        """What stands in brackets, most often one digit."""
+        values: Ints = (words - np.uint64(ord("0"))).view(np.int64)
+        longer = np.flatnonzero((values < 0) | (values > 9))
+        if len(longer):
+            codes = self._devices.encode(words[np.newaxis, longer])
+            read = [device(text.decode("ascii", "replace")) for text in self._devices.texts]
+            values[longer] = np.array(read, dtype=np.int64)[codes]
+        return values
 
     # All other records.
 
