@@ -9,6 +9,7 @@ from pathlib import Path
 
 from topodiag.checks.run import run_checks
 from topodiag.cost.nccl.clean import UnfitError, bare, fitted, one_host
+from topodiag.cost.nccl.clean import undescribed as without_devices
 from topodiag.cost.nccl.detect import masks_of
 from topodiag.cost.nccl.prediction import Choice, Prediction
 from topodiag.cost.nccl.repair import Repair, repair
@@ -26,6 +27,7 @@ from topodiag.evidence.reader import read_node
 from topodiag.hardware import catalog
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Finding
+from topodiag.model.gpudirect import rdma_possible
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.pipeline import resolve
 from topodiag.pipeline_topo import Topology, predict_topology
@@ -88,13 +90,14 @@ def make_topo_file(
     nodes: int | None = None,
     host: str | None = None,
     repaired: bool = False,
+    undescribed: bool = False,
     complete: Sequence[Complete] = (),
     env: Mapping[str, str] | None = None,
 ) -> TopoFile:
     """The NCCL_TOPO_FILE of a topology: cleaned for this version, completed, repaired where asked, read back, judged.
 
-    It is compared on one node and, where there are NICs, on two; or on `nodes` alone. Raises InputError where no file
-    for this version can be made of it.
+    It is compared on one node and, where there are NICs, on two; or on `nodes` alone. `undescribed` leaves GPUs and
+    NICs out of the file, for NCCL to look up. Raises InputError where no file for this version can be made of it.
     """
     done: list[str] = list(topology.assumed)
     repairs: tuple[Repair, ...] = ()
@@ -113,15 +116,19 @@ def make_topo_file(
         made_fit = fitted(tree, minor_of(version))
         done.extend(made_fit.done)
         tree = made_fit.tree
-        text = to_text(tree, minor_of(version))
+        done.extend(_pinned(tree, topology) if not undescribed else ())
+        written = without_devices(tree) if undescribed else tree
+        text = to_text(written, minor_of(version))
     except (UnfitError, UnwritableError, VirtualError) as error:
         raise InputError(topology.name, f"cannot be made a topology file: {error}") from None
     back = _read_back(text, topology.name, version)
-    if back.tree != tree:
+    if back.tree != written:
         raise InputError(topology.name, f"makes a file that NCCL {version} reads otherwise than it is meant")
-    has_nics = any(element.tag == "net" for element in back.tree.walk())
+    # What NCCL looks up by itself it finds as it is: the decisions are those on the whole tree.
+    back = replace(back, tree=tree)
+    has_nics = any(element.tag == "net" for element in tree.walk())
     counts = (nodes,) if nodes is not None else (1, 2) if has_nics else (1,)
-    emitted = replace(topology, tree=back.tree, node=replace(topology.node, nccl_file=back))
+    emitted = replace(topology, tree=tree, node=replace(topology.node, nccl_file=back))
     comparisons = tuple(_compared(present, emitted, count, version, env) for count in counts)
     worse = tuple(sentence for each in comparisons for sentence in _worse(each))
     left = tuple(finding for outcome in run_checks([emitted.node], CHECKED) for finding in outcome.findings)
@@ -137,6 +144,16 @@ def _compared(
     if not after.accepted:
         raise InputError(present.name, f"makes a file that NCCL {version} refuses: {after.why}")
     return Comparison(nodes, before, after)
+
+
+def _pinned(tree: Element, topology: Topology) -> Iterator[str]:
+    """NCCL believes what a file says of GPUDirect RDMA, whatever the modules of the machine are by then."""
+    gpus = [element.get("gdr") for element in tree.walk() if element.tag == "gpu"]
+    nets = [element.get("gdr") for element in tree.walk() if element.tag == "net"]
+    if topology.node.nccl_file is None and rdma_possible(topology.node) is None and "1" in nets:
+        yield "GPUDirect RDMA stands in it as on (gdr), unseen: NCCL will not look; --bare leaves it to NCCL"
+    elif nets and "1" not in gpus and "1" not in nets:
+        yield "GPUDirect RDMA stands in it as off (gdr): it stays off with this file; --bare leaves it to NCCL"
 
 
 def _present(topology: Topology, host: str | None) -> Topology:

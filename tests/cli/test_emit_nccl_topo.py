@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from topodiag.cli import cli
 from topodiag.cli.emit_nccl_topo import nccl_topo
+from topodiag.cli.errors import run as run_inside
 from topodiag.emit.nccl_xml import to_text
 from topodiag.evidence.nccl_xml import read_file
 from topodiag.model.nccl_tree import Element
@@ -168,6 +170,25 @@ def test_a_guest_gets_the_switches_of_its_instance_type(topodiag) -> None:
     assert "times as fast)" in run.stderr
 
 
+def test_a_bare_file_holds_the_places_and_leaves_the_devices_to_nccl(topodiag) -> None:
+    run = topodiag("emit", "nccl-topo", GUEST, "--instance", "ND96isr_H100_v5", "--nodes", "2", "--bare")
+    assert run.returncode == 0, run.stderr
+    tree = read_file(run.stdout.encode(), "bare.xml").tree
+    assert {each.tag for each in tree.walk()} == {"system", "cpu", "pci"}
+    groups = [{pci.get("busid") for pci in switch.children} for numa in tree.children for switch in numa.children]
+    assert groups == [{f"{at:04x}:00:00.0", f"{at + 0x100:04x}:00:00.0"} for at in range(1, 9)], "as Azure pairs them"
+    assert "times as fast)" in run.stderr, "judged with the devices that NCCL will find"
+    assert "leaves NVLinks to NCCL" in one_line(topodiag("emit", "nccl-topo", GUEST, "--bare", "--repair"))
+
+
+def test_gpudirect_that_stands_in_the_file_as_off_is_told(topodiag, tmp_path) -> None:
+    good = topodiag("emit", "nccl-topo", HOST, "--nodes", "1")
+    assert "GPUDirect" not in good.stderr
+    (tmp_path / "off.xml").write_text(good.stdout.replace('gdr="1"', 'gdr="0"'))
+    run = topodiag("emit", "nccl-topo", str(tmp_path / "off.xml"), "--nodes", "1")
+    assert "GPUDirect RDMA stands in it as off (gdr)" in run.stderr
+
+
 @pytest.mark.parametrize("as_file", [False, True])
 def test_a_guest_gets_the_switches_of_its_host(topodiag, tmp_path, as_file) -> None:
     pairs = PAIRS
@@ -235,8 +256,11 @@ BAD = {
 
 
 @pytest.mark.parametrize(("args", "message"), BAD.values(), ids=BAD)
-def test_each_bad_input_is_told_in_one_line(topodiag, tmp_path, args, message) -> None:
-    assert message in one_line(topodiag("emit", "nccl-topo", *args, cwd=tmp_path))
+def test_each_bad_input_is_told_in_one_line(capsys, monkeypatch, tmp_path, args, message) -> None:
+    monkeypatch.chdir(tmp_path)
+    code = run_inside(cli, ["emit", "nccl-topo", *args])  # in this process: twenty starts would take their time
+    said = capsys.readouterr()
+    assert message in one_line(subprocess.CompletedProcess(args, code, said.out, said.err))
 
 
 def test_a_near_name_of_an_instance_type_is_suggested(topodiag) -> None:

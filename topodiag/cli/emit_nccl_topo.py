@@ -17,6 +17,12 @@ from topodiag.cli.topo_options import MAX_NODES, env_option, nccl_option
 @click.option("--output", "-o", metavar="FILE", type=PLACE, help="Write to a file instead of standard output.")
 @click.option("--repair", is_flag=True, help="Restore missing NVLinks, low link widths and misplaced NICs.")
 @click.option(
+    "--bare",
+    is_flag=True,
+    help="Only processors and PCI functions, as clouds ship theirs: NCCL looks up GPUs, NVLinks and"
+    " NICs itself. For a file that many nodes share.",
+)
+@click.option(
     "--host-capture",
     metavar="FILE",
     type=PLACE,
@@ -53,6 +59,7 @@ def nccl_topo(  # noqa: PLR0917 - one parameter per option
     source: str,
     output: str | None,
     repair: bool,
+    bare: bool,
     host_capture: str | None,
     pairs: str | None,
     instance: str | None,
@@ -84,6 +91,8 @@ def nccl_topo(  # noqa: PLR0917 - one parameter per option
     chosen = [name for name, value in given.items() if value is not None]
     if len(chosen) > 1:
         raise click.UsageError(f"{' and '.join(chosen)} cannot go together: each says where the devices belong.")
+    if bare and repair:
+        raise click.UsageError("--bare leaves NVLinks to NCCL, so --repair could not restore them.")
     if pairs is not None and host_capture is None:
         raise click.UsageError("--map pairs devices with those of --host-capture.")
     if output not in {None, "-"}:
@@ -96,7 +105,9 @@ def nccl_topo(  # noqa: PLR0917 - one parameter per option
         steps.append(by_instance(topology, instance))
     if affinity is not None:
         steps.append(by_affinity(topology, affinity))
-    made = make_topo_file(topology, version=version, nodes=nodes, host=host, repaired=repair, complete=steps, env=env)
+    made = make_topo_file(
+        topology, version=version, nodes=nodes, host=host, repaired=repair, undescribed=bare, complete=steps, env=env
+    )
     page = Page(style_for(sys.stderr))
     refused = bool(made.worse) and not force
     draw_topo_file(

@@ -113,6 +113,13 @@ def bare(tree: Element, minor: int, host: str | None = None) -> Cleaned:
     return Cleaned(made, tuple(done))
 
 
+def undescribed(tree: Element) -> Element:
+    """Processors and PCI functions alone, as clouds ship their files: NCCL looks up GPUs, NVLinks and NICs by itself,
+    and finds their places here by bus id (src/graph/xml.cc, ncclTopoFillGpu and ncclTopoFillNet, v2.28)."""
+    below = tuple(undescribed(child) for child in tree.children if child.tag in ("cpu", "pci", "pcilink"))
+    return replace(tree, children=below)
+
+
 def fitted(tree: Element, minor: int) -> Cleaned:
     """The tree within the limits of NCCL 2.`minor`, the links to NVSwitches joined where that helps. Raises UnfitError
     where it stays beyond them."""
