@@ -136,16 +136,19 @@ def machine(
     assumed: list[str] = []
     pcie = _pcie(product, spec.gpus)
     nvlink = _nvlink(spec, product)
-    inside = nvlink if nvlink is not None and nvlink.gpus >= spec.gpus else pcie
-    if inside is None:
-        raise LackingError(f"{spec.name}: no data on the links of its GPUs")
-    domain = inside.gpus
     count, gbps = nics or (spec.compute_nics, spec.compute_nic_gbps)
     network = None
     if count and gbps:
         network = _network(spec, count, gbps, pcie, nodes * spec.gpus)
         if nics is None:
             assumed.append(f"all {count} NICs of {gbps:g} Gb/s carry the job, shared evenly by the GPUs of a node")
+    inside = nvlink if nvlink is not None and nvlink.gpus >= spec.gpus else pcie
+    if inside is None and spec.gpus == 1 and network is not None:
+        inside = replace(network, gpus=1)  # one GPU has nobody inside: what is never asked for
+    if inside is None:
+        what = "has one GPU per node, and its datasheet names no NIC: give --nics COUNTxGBPS"
+        raise LackingError(f"{spec.name}: " + (what if spec.gpus == 1 else "no data on the links of its GPUs"))
+    domain = inside.gpus
     if nvlink is not None and spec.nvlink in ("mesh", "hybrid-mesh"):
         assumed.append("rings use all NVLinks of a GPU; one pair of GPUs alone has fewer")
     if inside.kind == "pcie" and spec.gpus > 1:

@@ -94,7 +94,10 @@ def _regimes(page: Page, way: Way, wide: int) -> None:
     low, high = spell_size(found.latency_to), spell_size(found.bandwidth_from)
     page.add(
         " " * (wide + 4),
-        (f"gains {found.gain_small:.2f}× below {low}, where latency binds, and {found.gain_large:.2f}× above ", "dim"),
+        (
+            f"gains up to {found.gain_small:.2f}× below {low}, where latency binds, and {found.gain_large:.2f}× above ",
+            "dim",
+        ),
         (f"{high}, where bandwidth binds", "dim"),
     )
 

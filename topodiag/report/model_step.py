@@ -90,10 +90,18 @@ def _pieces(page: Page, made: Step) -> None:
         for piece in made.pieces
     ]
     fields = (
-        Field("dimension"), Field("calls", right=True, drop=4), Field("collective", drop=1),
-        Field("bytes", right=True, drop=3), Field("ranks", drop=2), Field("over"), Field("each", right=True, drop=5), Field("in all", right=True),
-        Field("waited for", right=True), Field("of step", right=True), Field("algorithm", drop=6),
-    )  # fmt: skip
+        Field("dimension"),
+        Field("calls", right=True, drop=4),
+        Field("collective", drop=1),
+        Field("bytes", right=True, drop=3),
+        Field("ranks", drop=2),
+        Field("over"),
+        Field("each", right=True, drop=5),
+        Field("in all", right=True),
+        Field("waited for", right=True),
+        Field("of step", right=True),
+        Field("algorithm", drop=6),
+    )
     draw_grid(page, fields, rows)
 
 

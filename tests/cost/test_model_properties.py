@@ -1,0 +1,169 @@
+"""What holds of every price: it grows with bytes and ranks, and nothing is faster than its links."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from topodiag.cost.alpha_beta import BYTES_PER_US, Link
+from topodiag.cost.collectives import (
+    ALGORITHMS,
+    COLLECTIVES,
+    NotModelledError,
+    algorithms,
+    busbw_gbs,
+    bytes_per_rank,
+    messages,
+    shape,
+    sweep_us,
+    terms,
+    time_us,
+)
+from topodiag.cost.hierarchy import bound_us, leaders, total_us, two_level
+from topodiag.cost.spread import Spread, available, bound, derivation, price
+from topodiag.cost.spread import time_us as spread_us
+
+links = st.builds(Link, st.floats(0, 100), st.floats(0.1, 1000))
+sizes = st.floats(1, 1e12)
+KINDS = [(collective, algorithm) for collective in COLLECTIVES for algorithm in algorithms(collective)]
+kinds = st.sampled_from(KINDS)
+spreads = st.builds(Spread, st.integers(1, 64), st.integers(1, 16), links, links)
+switched = st.builds(Spread, st.integers(1, 32), st.integers(1, 16), links, links, st.just(True))
+PHASED = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all")
+few = settings(max_examples=80, deadline=None)
+NEAR = 1 + 1e-9
+
+
+@few
+@given(kinds, st.integers(1, 10).map(lambda power: 1 << power), sizes, sizes, links)
+def test_time_grows_with_bytes(kind: tuple[str, str], ranks: int, one: float, other: float, link: Link) -> None:
+    small, large = sorted((one, other))
+    assert time_us(*kind, ranks, small, link) <= time_us(*kind, ranks, large, link) * NEAR
+
+
+@few
+@given(kinds, st.integers(1, 4096), st.integers(1, 4096), sizes, links)
+def test_time_never_falls_with_more_ranks(kind: tuple[str, str], one: int, other: int, size: float, link: Link) -> None:
+    fewer, more = sorted((one, other))
+    if kind[1] == "halving_doubling":
+        fewer, more = 1 << (fewer.bit_length() - 1), 1 << (more.bit_length() - 1)
+    assert time_us(*kind, fewer, size, link) <= time_us(*kind, more, size, link) * NEAR
+
+
+@few
+@given(kinds, st.integers(1, 9).map(lambda power: 1 << power), sizes, links)
+def test_no_rank_sends_faster_than_its_link(kind: tuple[str, str], ranks: int, size: float, link: Link) -> None:
+    sent = bytes_per_rank(*kind, ranks, size)
+    assert sent / time_us(*kind, ranks, size, link) <= link.gbs * BYTES_PER_US * NEAR
+
+
+@few
+@given(st.sampled_from(PHASED), spreads, sizes)
+def test_no_hierarchy_beats_the_physical_bound(collective: str, spread: Spread, size: float) -> None:
+    nodes, per_node, inside, outside = spread.nodes, spread.per_node, spread.inside, spread.outside
+    least = bound_us(collective, size, nodes, per_node, inside=inside, outside=outside)
+    assert total_us(two_level(nodes, per_node, inside, outside, collective), size) * NEAR >= least
+    if collective == "all_reduce":
+        assert total_us(leaders(nodes, per_node, inside, outside), size) * NEAR >= least
+
+
+@few
+@given(st.sampled_from(PHASED), st.one_of(spreads, switched), sizes)
+def test_no_algorithm_over_two_tiers_beats_the_physical_bound(collective: str, spread: Spread, size: float) -> None:
+    assume(spread.ranks > 1)
+    assert price(collective, spread, size).time_us * NEAR >= bound(collective, spread, size)
+
+
+@few
+@given(st.sampled_from(PHASED), spreads, sizes)
+def test_a_prediction_never_exceeds_the_sum_of_its_links(collective: str, spread: Spread, size: float) -> None:
+    """Bus bandwidth is what a rank's links carry: its way inside and its node's ways out."""
+    made = price(collective, spread, size)
+    most = (spread.inside.gbs if spread.per_node > 1 else 0) + (spread.outside.gbs * spread.per_node)
+    assert busbw_gbs(collective, spread.ranks, size, made.time_us) <= most * NEAR
+
+
+@few
+@given(st.sampled_from(PHASED), switched, sizes)
+def test_the_fastest_is_no_slower_than_any_it_chose_from(collective: str, spread: Spread, size: float) -> None:
+    assume(spread.ranks > 1)
+    took = price(collective, spread, size).time_us
+    assert all(took <= spread_us(collective, name, spread, size) for name in available(collective, spread))
+
+
+@few
+@given(kinds, st.integers(1, 9).map(lambda power: 1 << power), sizes, links)
+def test_latency_and_transfer_are_the_time(kind: tuple[str, str], ranks: int, size: float, link: Link) -> None:
+    named = {term.name: term.value for term in terms(*kind, ranks, size, link)}
+    assert named["latency"] + named["transfer"] == pytest.approx(named["time"])
+    assert named["transfer"] >= -1e-6 * named["time"]
+
+
+@pytest.mark.parametrize(("collective", "algorithm"), KINDS)
+def test_many_sizes_at_once_give_what_each_gives_alone(collective: str, algorithm: str) -> None:
+    link, many, ranks = Link(2.5, 48.0), [1.0, 4096.0, 1e6, 1e9], [2, 8, 64]
+    table = sweep_us(collective, algorithm, ranks, many, link)
+    alone = [[time_us(collective, algorithm, n, size, link) for size in many] for n in ranks]
+    assert np.allclose(table, alone)
+
+
+@pytest.mark.parametrize("collective", PHASED)
+def test_many_sizes_over_two_tiers_give_what_each_gives_alone(collective: str) -> None:
+    spread = Spread(4, 8, Link(1.0, 300.0), Link(5.0, 50.0))
+    many = np.array([1.0, 4096.0, 1e6, 1e9])
+    for name in available(collective, spread):
+        alone = [spread_us(collective, name, spread, float(size)) for size in many]
+        assert np.allclose(spread_us(collective, name, spread, many), alone)
+
+
+@pytest.mark.parametrize("collective", PHASED)
+def test_every_derivation_ends_with_its_time(collective: str) -> None:
+    for spread in (Spread(1, 8, Link(1, 300), Link(5, 50)), Spread(4, 8, Link(1, 300), Link(5, 50))):
+        for name in available(collective, spread):
+            last = derivation(collective, name, spread, 1e8)[-1]
+            assert (last.name, last.value) == ("time", spread_us(collective, name, spread, 1e8))
+
+
+def test_pipelines_take_as_many_chunks_as_pay() -> None:
+    chain = shape("broadcast", "ring", 16)
+    link = Link(5.0, 50.0)
+    assert chain.chunks(1.0, link) == 1, "a byte is not cut"
+    best = chain.chunks(1e9, link)
+
+    def at(chunks: float) -> float:
+        return (chain.depth + chunks - 1) * (link.alpha_us + 1e9 / (chunks * link.gbs * BYTES_PER_US))
+
+    assert at(best) <= min(at(best / 2), at(best * 2))
+    assert chain.time_us(1e9, link) == pytest.approx(at(best))
+    assert messages("broadcast", "ring", 16, 1.0, link) == 15
+
+
+def test_one_rank_takes_no_time() -> None:
+    assert all(time_us(*kind, 1, 1e9, Link(1, 1)) == 0 for kind in KINDS)
+    assert price("all_reduce", Spread(1, 1, Link(1, 1), Link(1, 1)), 1e9).time_us == 0
+
+
+@pytest.mark.parametrize(
+    ("collective", "algorithm", "ranks", "why"),
+    [
+        ("all_reduc", "ring", 8, "there are all_reduce"),
+        ("all_to_all", "ring", 8, "it has direct"),
+        ("all_reduce", "halving_doubling", 6, "power of two"),
+        ("all_reduce", "ring", 0, "it takes 1 to"),
+    ],
+)
+def test_what_is_not_modelled_says_what_is(collective: str, algorithm: str, ranks: int, why: str) -> None:
+    with pytest.raises(NotModelledError, match=why):
+        shape(collective, algorithm, ranks)
+
+
+@pytest.mark.parametrize(("alpha", "gbs"), [(-1.0, 1.0), (1.0, 0.0), (float("nan"), 1.0), (1.0, float("inf"))])
+def test_a_link_that_cannot_be_is_refused(alpha: float, gbs: float) -> None:
+    with pytest.raises(ValueError, match="a link has"):
+        Link(alpha, gbs)
+
+
+def test_every_algorithm_is_one_of_the_known() -> None:
+    assert {algorithm for _, algorithm in KINDS} == set(ALGORITHMS)
