@@ -41,12 +41,12 @@ class Layout:
 def layout_of(spec: SystemSpec, gpu: GpuSpec | None = None, nics: tuple[int, float] | None = None) -> Layout | None:
     """How a catalogued machine is laid out, with the GPU it was found with; None for a GPU without a datasheet.
 
-    `nics` (count, Gb/s) stands in for a machine whose network is the integrator's choice.
+    `nics` (count, Gb/s) are the node's own, where they are known: the network is often the integrator's choice.
     """
     found = gpu or catalog.gpu_by_name(spec.gpu)
     if found is None:
         return None
-    count, gbps = (spec.compute_nics, spec.compute_nic_gbps) if spec.compute_nics else nics or (0, 0.0)
+    count, gbps = nics or (spec.compute_nics, spec.compute_nic_gbps)
     links = found.nvlinks if spec.nvlinks_per_gpu is None else spec.nvlinks_per_gpu
     return Layout(found, spec.gpus, spec.nvlink, links, count, gbps, spec.name)
 

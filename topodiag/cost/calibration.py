@@ -1,0 +1,168 @@
+"""How much of NCCL's model healthy machines reach: residual factors by GPU generation, transport and collective.
+
+The factors are data (calibration.toml beside this module) with their spread and the systems they were fitted on; the
+fit itself is here so that it can be repeated without one of the systems. Each system counts once per cell; a cell is
+drawn towards the wider one around it (the generation's transport, then the transport of any generation, then the wire
+of any network) as if that were one more system, so that a single published number does not become a law.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from math import exp, log
+from pathlib import Path
+from typing import Any
+
+GENERATIONS = ((100, "blackwell"), (90, "hopper"), (80, "ampere"), (70, "volta"), (0, "pascal"))
+_LEAST, _MOST = 0.2, 1.3
+"""A factor outside is no residual: the model is of another machine."""
+
+
+def generation_of(sm: int) -> str:
+    return next(name for least, name in GENERATIONS if sm >= least)
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One healthy measurement over the raw model."""
+
+    generation: str
+    transport: str
+    collective: str
+    system: str
+    ratio: float
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """`generation` and `collective` are "" for the wider cells. `low` and `high` are the least and the greatest ratio
+    of a row in the cell, `systems` whose rows they are."""
+
+    transport: str
+    factor: float
+    generation: str = ""
+    collective: str = ""
+    low: float = 1.0
+    high: float = 1.0
+    rows: int = 0
+    systems: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How far below its expectation a healthy run of a transport may fall, as a share."""
+
+    transport: str
+    below: float
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    factors: Mapping[tuple[str, str, str], Factor] = field(default_factory=dict)
+    tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
+
+    def of(self, generation: str, transport: str, collective: str) -> Factor:
+        """The narrowest factor that there is; 1 without any."""
+        for key in ((generation, transport, collective), (generation, transport, ""), ("", transport, "")):
+            if key in self.factors:
+                return self.factors[key]
+        wire = _wire(transport)
+        return self.factors.get(("", wire, ""), Factor(transport, 1.0))
+
+    def tolerance(self, transport: str) -> Tolerance:
+        found = self.tolerances.get(transport) or self.tolerances.get(_wire(transport))
+        return found or self.tolerances.get("", Tolerance("", 0.25))
+
+
+POINT_TO_POINT = ("p2p", "flow")
+"""Kinds of transport that say nothing of how well a network carries NCCL's own collectives: alltoall, single flows."""
+
+
+def _wire(transport: str) -> str:
+    """What a transport is a kind of: `cloud` of `cloud-ring`; itself inside a node and for point-to-point patterns."""
+    wire, _, kind = transport.partition("-")
+    return transport if kind in POINT_TO_POINT else wire
+
+
+def fit(observations: Iterable[Observation], tolerances: Mapping[str, Tolerance] | None = None) -> Calibration:
+    """Factors of every cell that has an observation."""
+    rows = [each for each in observations if _LEAST <= each.ratio <= _MOST]
+    made: dict[tuple[str, str, str], Factor] = {}
+    for level in (_of_wire, _of_transport, _of_generation, _of_cell):
+        for key in dict.fromkeys(level(row) for row in rows):
+            mine = [row for row in rows if level(row) == key]
+            made[key] = _factor(key, mine, _around(made, key))
+    return Calibration(made, tolerances or {})
+
+
+def _of_wire(row: Observation) -> tuple[str, str, str]:
+    return "", _wire(row.transport), ""
+
+
+def _of_transport(row: Observation) -> tuple[str, str, str]:
+    return "", row.transport, ""
+
+
+def _of_generation(row: Observation) -> tuple[str, str, str]:
+    return row.generation, row.transport, ""
+
+
+def _of_cell(row: Observation) -> tuple[str, str, str]:
+    return row.generation, row.transport, row.collective
+
+
+def _around(made: Mapping[tuple[str, str, str], Factor], key: tuple[str, str, str]) -> float:
+    generation, transport, _ = key
+    for wider in ((generation, transport, ""), ("", transport, ""), ("", _wire(transport), "")):
+        if wider != key and wider in made:
+            return made[wider].factor
+    return 1.0
+
+
+def _factor(key: tuple[str, str, str], rows: list[Observation], prior: float) -> Factor:
+    systems = tuple(dict.fromkeys(row.system for row in rows))
+    votes = []
+    for system in systems:
+        logs = [log(row.ratio) for row in rows if row.system == system]
+        votes.append(sum(logs) / len(logs))
+    value = exp((sum(votes) + log(prior)) / (len(votes) + 1))
+    ratios = [row.ratio for row in rows]
+    sources = tuple(dict.fromkeys(row.source for row in rows if row.source))
+    return Factor(key[1], value, key[0], key[2], min(ratios), max(ratios), len(rows), systems, sources)
+
+
+@cache
+def calibration() -> Calibration:
+    """The factors that ship with the package."""
+    return read(Path(__file__).with_name("calibration.toml").read_text(encoding="utf-8"))
+
+
+def read(text: str) -> Calibration:
+    """A calibration file. Raises KeyError or TOMLDecodeError for one that is none: it is the package's own data."""
+    table = tomllib.loads(text)
+    factors = [_read_factor(row) for row in table.get("factor", [])]
+    tolerances = [Tolerance(row["transport"], row["below"], row["why"]) for row in table.get("tolerance", [])]
+    return Calibration(
+        {(each.generation, each.transport, each.collective): each for each in factors},
+        {each.transport: each for each in tolerances},
+    )
+
+
+def _read_factor(row: Mapping[str, Any]) -> Factor:
+    return Factor(
+        transport=row["transport"],
+        factor=row["factor"],
+        generation=row.get("generation", ""),
+        collective=row.get("collective", ""),
+        low=row["low"],
+        high=row["high"],
+        rows=row["rows"],
+        systems=tuple(row["systems"]),
+        sources=tuple(row.get("sources", ())),
+    )

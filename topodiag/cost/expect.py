@@ -1,0 +1,126 @@
+"""What a benchmark should reach: NCCL's model of the machine, times what healthy machines of its kind make of it.
+
+With a topology (a node, a file, a log) the expectation is NCCL's own prediction for it; without one, the same model on
+the catalogued machine that the system's name or the GPU names and ranks per host stand for, with lower confidence and
+with the least of all machines that fit as the bound of what is normal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from topodiag.cost.calibration import Calibration, Factor, calibration, generation_of
+from topodiag.cost.expect_rates import Rates, rates_of
+from topodiag.cost.expect_setup import NoSetupError, Setup, setup_of
+from topodiag.model.bench import BenchRun, Expectation
+from topodiag.model.finding import Confidence
+from topodiag.model.node import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """An expectation with what it was made of, or why there is none."""
+
+    expectation: Expectation | None = None
+    why: str = ""
+    setup: Setup | None = None
+    rates: Rates | None = None
+    factor: Factor | None = None
+
+
+def expect(
+    run: BenchRun,
+    machine: Node | None = None,
+    *,
+    system: str | None = None,
+    nodes: int | None = None,
+    version: str | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Expectation | None:
+    """The expectation of a run, or None where the run does not say enough (expected() tells why).
+
+    `machine` is the node that it ran on (all nodes alike), `system` a name of the catalogue, `nodes` how many nodes the
+    ranks were on; `version` and `env` of NCCL win over what the run says.
+    """
+    return expected(run, machine, system=system, nodes=nodes, version=version, env=env).expectation
+
+
+def expected(
+    run: BenchRun,
+    machine: Node | None = None,
+    *,
+    system: str | None = None,
+    nics: tuple[int, float] | None = None,
+    nodes: int | None = None,
+    version: str | None = None,
+    env: Mapping[str, str] | None = None,
+    network: str | None = None,
+    fitted: Calibration | None = None,
+) -> Expected:
+    """`expect` with its parts. `nics` (count, Gb/s) and `network` (rdma, cloud, tcpx, slingshot, sockets) say what a system's
+    name leaves open; `fitted` stands in for the shipped calibration. Never raises for the content of a run."""
+    try:
+        setup = setup_of(run, machine, system=system, nics=nics, nodes=nodes, version=version, env=env, network=network)
+        return _expected(run, setup, fitted or calibration())
+    except NoSetupError as lacking:
+        return Expected(why=str(lacking))
+
+
+def _expected(run: BenchRun, setup: Setup, fitted: Calibration) -> Expected:
+    sizes = tuple(dict.fromkeys(row.size for row in run.rows))
+    rates, setup, versions = _middle(run, setup, sizes)
+    factor = fitted.of(generation_of(setup.sm), rates.transport, run.collective)
+    tolerance = fitted.tolerance(rates.transport)
+    peak = min(rates.peak * factor.factor, rates.limit)
+    low, limit = peak * (1 - tolerance.below), rates.limit
+    terms = list(rates.terms)
+    said = f"{factor.rows} published rows of {len(factor.systems)} systems, {factor.low:.2f} to {factor.high:.2f}"
+    terms.insert(
+        -1, ("reached by healthy machines", f"x {factor.factor:.3f}", said if factor.rows else "none published")
+    )
+    terms.append(("normal from", f"{low:.1f} GB/s", f"-{tolerance.below:.0%}: {tolerance.why}"))
+    for name, other in [*versions, *_variants(run, setup)]:
+        scale = fitted.of(generation_of(setup.sm), other.transport, run.collective).factor
+        below = other.peak * scale * (1 - fitted.tolerance(other.transport).below)
+        if below < low:
+            low = below
+            terms.append(("normal from", f"{low:.1f} GB/s", f"as {name} would reach, which fits as well"))
+        limit = max(limit, other.limit)
+    terms += [("assumed", "", each) for each in setup.assumed]
+    # A size is expected at its own share of the peak: latency is NCCL's, bandwidth what healthy machines make of it.
+    made = Expectation(
+        machine=setup.machine,
+        busbw_gbs=peak,
+        low_gbs=low,
+        limit_gbs=limit,
+        confidence=setup.confidence if factor.rows else min(setup.confidence, Confidence.MEDIUM),
+        busbw={size: gbs * factor.factor for size, gbs in rates.busbw.items()},
+        time_us={size: time / factor.factor for size, time in rates.time_us.items()},
+        latency_us=rates.latency_us,
+        terms=tuple(terms),
+    )
+    return Expected(made, "", setup, rates, factor)
+
+
+def _middle(run: BenchRun, setup: Setup, sizes: tuple[int, ...]) -> tuple[Rates, Setup, list[tuple[str, Rates]]]:
+    """The rates by NCCL's version, or of the middle one of those that it could be, and the others."""
+    made = [(rates_of(setup, run.collective, sizes), setup)]
+    for version in setup.versions:
+        other = replace(setup, version=version)
+        try:
+            made.append((rates_of(other, run.collective, sizes), other))
+        except NoSetupError:
+            continue
+    ranked = sorted(made, key=lambda each: each[0].peak)
+    # Of equal ones the default version speaks.
+    chosen = next(each for each in made if each[0].peak == ranked[len(ranked) // 2][0].peak)
+    return (*chosen, [(f"NCCL {each.version}", rates) for rates, each in made if rates is not chosen[0]])
+
+
+def _variants(run: BenchRun, setup: Setup) -> Iterator[tuple[str, Rates]]:
+    for variant in setup.others:
+        try:
+            yield variant.name, rates_of(replace(setup, tree=variant.tree, others=()), run.collective, ())
+        except NoSetupError:
+            continue

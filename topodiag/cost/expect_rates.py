@@ -1,0 +1,234 @@
+"""What NCCL's model reaches on a machine for a collective, before calibration, and what the wires allow at most.
+
+Collectives that NCCL tunes (all_reduce, all_gather, reduce_scatter, broadcast, reduce) are priced by its own choice for
+each size. Two corrections, each a term of the derivation: NCCL's figure for NVLSTree and for one node's share of a rack
+only ranks algorithms and is not meant as a prediction, so those are priced by their slowest stage. Point-to-point
+patterns (alltoall, sendrecv, gather, scatter) are priced by the links that they cross.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from topodiag.cost.expect_limit import limit_of
+from topodiag.cost.expect_setup import NoSetupError, Setup
+from topodiag.cost.nccl.changes import gpus_of, nets_of
+from topodiag.cost.nccl.choice import LARGE_BYTES, busbw_factor
+from topodiag.cost.nccl.predict import predict_tree
+from topodiag.cost.nccl.prediction import Choice, Prediction
+from topodiag.model.nccl_tree import Element
+
+NCCL_NAMES: Mapping[str, str] = {
+    "all_reduce": "AllReduce",
+    "all_gather": "AllGather",
+    "reduce_scatter": "ReduceScatter",
+    "broadcast": "Broadcast",
+    "reduce": "Reduce",
+}
+POINT_TO_POINT = ("alltoall", "sendrecv", "gather", "scatter")
+"""nccl-tests' collectives that are made of ncclSend and ncclRecv."""
+
+BULK_BYTES = 64 << 20
+"""From here on a point-to-point pattern is taken as bound by its links: NCCL has no latency model of it."""
+
+Terms = tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """`busbw` and `time_us` by size in bytes, raw; `peak` the bus bandwidth of a large operation. `transport` names
+    what bounds it, for the calibration. `latency_us`: NCCL's estimate of the smallest operation."""
+
+    peak: float
+    limit: float
+    transport: str
+    algorithm: str = ""
+    busbw: Mapping[int, float] = field(default_factory=dict)
+    time_us: Mapping[int, float] = field(default_factory=dict)
+    latency_us: float | None = None
+    terms: Terms = ()
+
+
+def rates_of(setup: Setup, collective: str, sizes: Sequence[int]) -> Rates:
+    """Raises NoSetupError where NCCL has nothing to run or the collective has no model."""
+    if collective not in NCCL_NAMES and collective not in POINT_TO_POINT:
+        raise NoSetupError(f"no model of {collective or 'an unknown collective'}")
+    asked = tuple(sorted({size for size in sizes if size > 0} | {LARGE_BYTES}))
+    predicted = _predict(setup, setup.tree, setup.nodes, asked)
+    if collective in POINT_TO_POINT:
+        return _by_links(setup, predicted, collective, asked)
+    name = NCCL_NAMES[collective]
+    choices = {each.bytes: each for each in predicted.choices if each.collective == name}
+    if LARGE_BYTES not in choices or choices[LARGE_BYTES].busbw_gbs <= 0:
+        raise NoSetupError("NCCL's settings leave no algorithm for it")
+    large = choices[LARGE_BYTES]
+    terms: list[tuple[str, str, str]] = [_choice_term(predicted, large)]
+    scale, more = _stages(setup, predicted, large)
+    terms += more
+    limit, limit_term = limit_of(setup, collective)
+    return Rates(
+        peak=large.busbw_gbs * scale,
+        limit=limit,
+        transport=_transport(setup, predicted, large.algorithm),
+        algorithm=f"{large.algorithm}/{large.protocol}",
+        busbw={size: each.busbw_gbs * (scale if each.algorithm == large.algorithm else 1.0)
+               for size, each in choices.items() if size in sizes},
+        time_us={size: each.time_us / (scale if each.algorithm == large.algorithm else 1.0)
+                 for size, each in choices.items() if size in sizes},
+        latency_us=_latency(predicted, name),
+        terms=(*terms, limit_term),
+    )  # fmt: skip
+
+
+def _predict(setup: Setup, tree: Element, nodes: int, sizes: Sequence[int]) -> Prediction:
+    """NCCL's decisions. Of racks that the network joins, one is searched: its nodes share NVLink."""
+    within = min(nodes, setup.domain) if setup.domain > 1 else nodes
+    made = predict_tree(tree, nodes=within, version=setup.version, env=setup.env, sizes=sizes)
+    if not made.accepted:
+        raise NoSetupError(f"NCCL refuses the topology: {made.why}")
+    return made
+
+
+def _choice_term(predicted: Prediction, choice: Choice) -> tuple[str, str, str]:
+    graph = predicted.graph({"Tree": 1, "NVLS": 3, "NVLSTree": 3}.get(choice.algorithm, 0))
+    how = (
+        f"{graph.channels} channels x {graph.bw_inter:g} GB/s between nodes, {graph.bw_intra:g} inside" if graph else ""
+    )
+    name = f"NCCL {predicted.version} {choice.algorithm}/{choice.protocol}"
+    return name, f"{choice.busbw_gbs:.1f} GB/s", f"{how} ({predicted.ranks} ranks, {predicted.nccl_nodes} nodes)"
+
+
+def _stages(setup: Setup, predicted: Prediction, choice: Choice) -> tuple[float, list[tuple[str, str, str]]]:
+    """What to multiply NCCL's figure by where its slowest stage is known better."""
+    racks = -(-setup.nodes // setup.domain) if setup.domain > 1 else 1
+    if choice.algorithm != "NVLSTree" and racks == 1:
+        return 1.0, []
+    nodes = racks if setup.domain > 1 else setup.nodes
+    network = network_gbs(predicted) if setup.domain == 1 else _rack_network(setup)
+    factor = busbw_factor(choice.collective, setup.ranks)
+    if choice.collective == "AllReduce":
+        across = network * factor * nodes / (2 * (nodes - 1))
+        formula = f"{network:g} GB/s of NICs per domain x {factor:.3f} x {nodes}/(2 x {nodes - 1})"
+        inside = _inside(setup) if setup.domain == 1 else choice.busbw_gbs
+    else:
+        across = network * factor * nodes / (nodes - 1)
+        formula = f"{network:g} GB/s of NICs per domain x {factor:.3f} x {nodes}/{nodes - 1}"
+        inside = choice.busbw_gbs
+    least = min(inside, across)
+    terms = [
+        ("stage inside a node or rack", f"{inside:.1f} GB/s", "the same collective in one NVLink domain"),
+        ("stage across", f"{across:.1f} GB/s", formula),
+    ]
+    return least / choice.busbw_gbs, terms
+
+
+def _inside(setup: Setup) -> float:
+    """The all_reduce of one node alone: NVLS where NVLSTree runs."""
+    alone = predict_tree(setup.tree, nodes=1, version=setup.version, env=_without_algo(setup.env), sizes=(LARGE_BYTES,))
+    return next((c.busbw_gbs for c in alone.choices if c.collective == "AllReduce"), 0.0) or float("inf")
+
+
+def _without_algo(env: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in env.items() if name != "NCCL_ALGO"}
+
+
+def network_gbs(predicted: Prediction) -> float:
+    """What the ring search found for all NICs of a node together, GB/s in one direction."""
+    ring = predicted.graph(0)
+    return ring.channels * ring.bw_inter if ring is not None else 0.0
+
+
+def _rack_network(setup: Setup) -> float:
+    return setup.domain * sum(net_speeds(setup.tree)) / 8
+
+
+def net_speeds(tree: Element) -> list[float]:
+    """Gb/s of every NIC of the tree."""
+    texts = [element.get("speed") or "" for element in tree.walk() if element.tag == "net"]
+    return [int(text) / 1000 for text in texts if text.isdecimal() and len(text) < 9]
+
+
+def _transport(setup: Setup, predicted: Prediction, algorithm: str) -> str:
+    """The calibration's word for what bounds the operation."""
+    if setup.nodes > setup.domain:
+        return (
+            f"{setup.network}-{'nvls' if algorithm.startswith('NVLS') else 'tree' if algorithm == 'Tree' else 'ring'}"
+        )
+    return "nvls" if algorithm.startswith("NVLS") else inside_transport(predicted)
+
+
+def inside_transport(predicted: Prediction) -> str:
+    ring = predicted.graph(0)
+    return "nvlink" if ring is not None and ring.type_intra in ("NVL", "NVB") else "pcie"
+
+
+def _latency(predicted: Prediction, name: str) -> float | None:
+    """The least latency of the table for the collective."""
+    rows = predicted.tuning.get(name, {})
+    found = [latency for row in rows.values() for latency, gbs in row.values() if gbs > 0]
+    return min(found, default=None)
+
+
+def _by_links(setup: Setup, predicted: Prediction, collective: str, sizes: Sequence[int]) -> Rates:
+    n, per = setup.ranks, setup.per_node
+    pair = _pair_gbs(setup, predicted)
+    inside_gpu = min(predicted.total_bw, pair * (per - 1)) if per > 1 else float("inf")
+    across = setup.nodes > setup.domain
+    network = network_gbs(predicted)
+    nics = max(len(nets_of(setup.tree)), 1)
+    group = per * setup.domain
+    terms: list[tuple[str, str, str]] = []
+    if collective == "alltoall":
+        inside = inside_gpu
+        wide = network * setup.domain * (n - 1) / (group * max(n - group, 1)) if across else float("inf")
+        formula = f"{network:g} GB/s of NICs x {n - 1} / ({group} x {n - group}): what leaves a domain per GPU"
+    elif collective == "sendrecv":
+        inside = pair if per > 1 else float("inf")
+        wide = network / min(nics, max(per, 1)) if across else float("inf")
+        formula = f"{network:g} GB/s over {nics} NICs: one flow each way leaves a node, over the NIC of its GPU"
+    else:
+        inside = inside_gpu
+        wide = network / nics * (n - 1) / (n - group) if across else float("inf")
+        formula = "the root's own NIC carries what comes from other nodes"
+    if inside < float("inf"):
+        terms.append(("links inside a node", f"{inside:.1f} GB/s", "NVLink or PCIe of one GPU as NCCL reckons it"))
+    if across:
+        terms.append(("network", f"{wide:.1f} GB/s", formula))
+    peak = min(inside, wide)
+    if not 0 < peak < float("inf"):
+        raise NoSetupError("no link that the ranks would use is known")
+    kind = "flow" if collective != "alltoall" else "p2p"
+    transport = f"{setup.network}-{kind}" if wide <= inside else inside_transport(predicted)
+    limit, limit_term = limit_of(setup, collective)
+    bulk = {size: peak for size in sizes if size >= BULK_BYTES}
+    return Rates(peak, limit, transport, "p2p", bulk, {}, None, (*terms, limit_term))
+
+
+def _pair_gbs(setup: Setup, predicted: Prediction) -> float:
+    """The least bandwidth between two GPUs of a node that are neighbours in rank order, or any two."""
+    gpus = [f"GPU/0-{_packed(pci)}" for _, pci in sorted(gpus_of(setup.tree).items())]
+    found = [
+        path[1]
+        for label in predicted.paths
+        if label.startswith("GPU/")
+        for far, path in predicted.paths[label].items()
+        if far.startswith("GPU/") and far != label
+    ]
+    neighbours = [
+        predicted.paths[a][b][1]
+        for a, b in zip(gpus, gpus[1:] + gpus[:1], strict=True)
+        if a != b and b in predicted.paths.get(a, {})
+    ]
+    return min(neighbours or found, default=0.0)
+
+
+def _packed(pci: Element) -> str:
+    """A bus id as NCCL packs and prints it: 0001:10:00.0 is 110000."""
+    digits = "".join(c for c in (pci.get("busid") or "") if c.isalnum())
+    return f"{int(digits, 16):x}" if digits and all(c in "0123456789abcdefABCDEF" for c in digits) else ""
+
+
+def with_tree(setup: Setup, tree: Element, env: Mapping[str, str] | None = None, **changes: object) -> Setup:
+    """The same run on a changed machine."""
+    return replace(setup, tree=tree, env=dict(setup.env if env is None else env), **changes)  # type: ignore[arg-type]

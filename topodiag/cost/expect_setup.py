@@ -1,0 +1,285 @@
+"""Which machine a benchmark ran on, and how it was placed there: from a topology, a named system, or the run itself.
+
+The less is known, the more machines fit: all that could be meant are kept, so that what one of them reaches is not
+called low on another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from topodiag.cost.expect_tree import Layout, layout_of, tree_of_layout
+from topodiag.cost.nccl.changes import gpus_of, nets_of, remove
+from topodiag.cost.nccl.detect import LackingError, tree_of
+from topodiag.cost.nccl.versions import DEFAULT, NEWEST, OLDEST, UnknownVersionError, minor_of
+from topodiag.hardware import catalog
+from topodiag.hardware.specs import GpuSpec, SystemSpec
+from topodiag.model.bench import BenchRun
+from topodiag.model.finding import Confidence
+from topodiag.model.nccl_tree import Element
+from topodiag.model.node import Node
+
+RACK_NODES = 18
+"""Compute trays of four GPUs in one NVLink domain of 72 (NVIDIA GB200 NVL72 datasheet)."""
+MOST_RANKS = 1 << 17
+OTHER_VERSIONS = ("2.22", "2.30")
+"""What else an unknown version is reckoned as: before the models of NVLS changed (2.23, 2.28), and the newest."""
+_MNNVL_SINCE = 21
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One machine that it could be: its tree as used (GPUs without a rank left out), and its name."""
+
+    name: str
+    tree: Element
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """A run on its machine. `network`: `rdma` (InfiniBand, RoCE), `cloud` (virtual functions, EFA), `tcpx`
+    (GPUDirect over TCP), `slingshot`, `sockets`; "" for one node. `others` are further machines that fit as well."""
+
+    machine: str
+    tree: Element
+    nodes: int
+    ranks: int
+    version: str
+    env: Mapping[str, str]
+    sm: int
+    network: str
+    confidence: Confidence
+    assumed: tuple[str, ...] = ()
+    others: tuple[Variant, ...] = ()
+    gpu: GpuSpec | None = None
+    domain: int = 1
+    """Nodes that share one NVLink domain (MNNVL)."""
+    versions: tuple[str, ...] = ()
+    """Further NCCL versions that it could be, where the run does not say."""
+
+    @property
+    def per_node(self) -> int:
+        return self.ranks // self.nodes
+
+
+class NoSetupError(ValueError):
+    """The run does not say enough about its machine; the message says what lacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    name: str
+    tree: Element
+    gpu: GpuSpec | None
+    confidence: Confidence
+    assumed: tuple[str, ...] = ()
+    others: tuple[Layout, ...] = ()
+    virtual: bool = False
+
+
+def setup_of(
+    run: BenchRun,
+    machine: Node | None = None,
+    *,
+    system: str | None = None,
+    nics: tuple[int, float] | None = None,
+    nodes: int | None = None,
+    version: str | None = None,
+    env: Mapping[str, str] | None = None,
+    network: str | None = None,
+) -> Setup:
+    """The set-up of a run. `system` is a name of the catalogue, `nics` (count, Gb/s) of a machine whose network the
+    catalogue leaves open. Raises NoSetupError."""
+    if not run.nranks or not 1 < run.nranks <= MOST_RANKS:
+        raise NoSetupError("the number of ranks is not known" if not run.nranks else "one rank communicates nothing")
+    settings = {**run.env, **(env or {})}
+    found = _machine(run, machine, system, nics, settings)
+    gpus = len(gpus_of(found.tree))
+    hosts, per_node, how = _placed(run, nodes, gpus)
+    assumed = [*found.assumed, *([how] if how else [])]
+    if gpus < per_node:
+        raise NoSetupError(f"{per_node} ranks per node, and {found.name} has {gpus} GPUs")
+    minor, said = _version(version or run.nccl)
+    assumed += [said] if said else []
+    tree = _used(found.tree, run, per_node)
+    domain = _domain(found, hosts, minor, settings)
+    if domain > 1:
+        settings.setdefault("NCCL_MNNVL_ENABLE", "1")
+        assumed.append(f"{domain} nodes in one NVLink domain")
+    if found.gpu is not None and not found.gpu.p2p_pcie and not found.gpu.nvlinks:
+        settings.setdefault("NCCL_P2P_DISABLE", "1")
+        assumed.append(f"{found.gpu.name}: its driver offers no peer-to-peer over PCIe")
+    if hosts > domain and not nets_of(tree):
+        raise NoSetupError(f"{hosts} nodes, and no NIC of {found.name} is known: name the system or give a topology")
+    others = tuple(
+        Variant(layout.instance, _used(tree_of_layout(layout), run, per_node))
+        for layout in found.others
+        if layout.gpus >= per_node and (layout.nics or hosts <= domain)
+    )
+    return Setup(
+        machine=found.name,
+        tree=tree,
+        nodes=hosts,
+        ranks=run.nranks,
+        version=f"2.{minor}",
+        env=settings,
+        sm=_sm(tree),
+        network=(network or _network(found, settings)) if hosts > domain else "",
+        confidence=found.confidence,
+        assumed=tuple(assumed),
+        others=others,
+        gpu=found.gpu,
+        domain=domain,
+        versions=() if version or run.nccl else OTHER_VERSIONS,
+    )
+
+
+def _machine(
+    run: BenchRun, node: Node | None, system: str | None, nics: tuple[int, float] | None, env: Mapping[str, str]
+) -> _Machine:
+    if node is not None and system is None:
+        try:
+            detected = tree_of(node, {**{each.name: each.value for each in node.settings}, **env})
+        except LackingError:
+            pass
+        else:
+            gpu = next((catalog.gpu_by_name(each.name.value) for each in node.gpus if each.name.value), None)
+            product = catalog.system_by_product(node.system.value) if node.system.value else None
+            virtual = node.is_vm is True or bool(product is not None and product.virtual)
+            return _Machine(
+                node.host or "the node", detected.tree, gpu, Confidence.HIGH, detected.assumed, virtual=virtual
+            )
+    if system is not None:
+        spec = catalog.system_by_product(system) or _named(system)
+        layout = layout_of(spec, nics=nics) if spec is not None else None
+        if spec is None or layout is None:
+            raise NoSetupError(f"no system {system!r} in the catalogue")
+        said = (f"laid out as {spec.name} is built ({spec.source})",)
+        return _Machine(spec.name, tree_of_layout(layout), layout.gpu, Confidence.MEDIUM, said, virtual=spec.virtual)
+    return _recognised(run, nics)
+
+
+def _named(text: str) -> SystemSpec | None:
+    wanted = "".join(c for c in text.lower() if c.isalnum())
+    for spec in catalog.systems():
+        if wanted and wanted == "".join(c for c in spec.name.lower() if c.isalnum()):
+            return spec
+    return None
+
+
+def _recognised(run: BenchRun, nics: tuple[int, float] | None) -> _Machine:
+    """From the GPU names and the ranks per host alone."""
+    names = {device.name for device in run.devices if device.name}
+    specs = {spec for name in names if (spec := catalog.gpu_by_name(name)) is not None}
+    if len(specs) != 1 or len(names) != 1:
+        what = "several GPU products" if len(names) > 1 else "a GPU that is not in the catalogue" if names else "no GPU"
+        raise NoSetupError(f"the output names {what}: give a topology, a bundle or --system")
+    gpu = specs.pop()
+    least = _most_per_host(run)
+    fitting = [spec for spec in catalog.systems() if spec.gpus >= least and gpu.name in (spec.gpu, *spec.other_gpus)]
+    fitting.sort(key=lambda spec: (spec.gpus != least, spec.virtual, not spec.compute_nics))
+    layouts = [made for spec in fitting if (made := layout_of(spec, gpu, nics)) is not None]
+    layouts = [made for made in layouts if made.gpus == layouts[0].gpus or made.gpus >= 8 > least]
+    distinct: dict[tuple[object, ...], Layout] = {}
+    for layout in layouts:
+        distinct.setdefault((layout.gpus, layout.nvlink, layout.nvlinks, layout.nics * layout.gbps), layout)
+    if distinct:
+        first, *rest = distinct.values()
+        said = f"taken for {first.instance} by its GPUs alone; {len(rest)} other machines fit as well"
+        return _Machine(
+            f"{first.instance} (by GPU names)", tree_of_layout(first), gpu, Confidence.LOW, (said,), tuple(rest)
+        )
+    nvlink = "nvswitch" if gpu.nvswitch else "none"
+    layout = Layout(gpu, least, nvlink, gpu.nvlinks if nvlink != "none" else 0, *(nics or (0, 0.0)))
+    wiring = "its NVLinks through switches" if nvlink != "none" else "no NVLink"
+    said = f"{least} x {gpu.name} with {wiring}: no such machine is in the catalogue"
+    others: tuple[Layout, ...] = ()
+    if gpu.bridged and least > 1:
+        others = (replace(layout, nvlink="pairs", nvlinks=gpu.nvlinks, instance="with NVLink bridges"),)
+    return _Machine(f"{least} x {gpu.name}", tree_of_layout(layout), gpu, Confidence.LOW, (said,), others)
+
+
+def _most_per_host(run: BenchRun) -> int:
+    listed = max((sum(device.host == host for device in run.devices) for host in run.hosts), default=0)
+    ranks = run.nranks or 0
+    if listed and len(run.devices) != ranks and run.hosts and ranks % len(run.hosts) == 0 and len(run.hosts) > 1:
+        return max(listed, ranks // len(run.hosts))
+    return listed
+
+
+def _placed(run: BenchRun, nodes: int | None, gpus: int) -> tuple[int, int, str]:
+    """Nodes, ranks on each, and what had to be assumed. A device list may be cut short."""
+    ranks = run.nranks or 0
+    if nodes is not None:
+        if nodes < 1 or ranks % nodes:
+            raise NoSetupError(f"{ranks} ranks do not spread evenly over {nodes} nodes")
+        return nodes, ranks // nodes, ""
+    hosts = len(run.hosts)
+    if hosts and len(run.devices) == ranks:
+        if run.ranks_per_host is None:
+            raise NoSetupError("the hosts do not have the same number of ranks")
+        return hosts, ranks // hosts, ""
+    if hosts > 1 and ranks % hosts == 0 and ranks // hosts <= gpus:
+        return hosts, ranks // hosts, f"{ranks // hosts} ranks on each of {hosts} hosts: the device list is cut short"
+    if ranks <= gpus:
+        return 1, ranks, "all ranks on one node: the output does not list them"
+    if gpus and ranks % gpus == 0:
+        return ranks // gpus, gpus, f"{gpus} ranks per node, as many as it has GPUs: the output does not list them"
+    raise NoSetupError("the placement is not known: the output lists no devices (give --nodes)")
+
+
+def _version(text: str) -> tuple[int, str]:
+    """The minor version to reckon with, and what to say where it is not the run's own."""
+    if not text:
+        return DEFAULT, f"NCCL 2.{DEFAULT}: the output does not say which"
+    try:
+        return minor_of(text), ""
+    except UnknownVersionError:
+        part = text.removeprefix("v").split(".")[1:2]
+        number = int(part[0]) if part and part[0].isdecimal() and len(part[0]) < 4 else NEWEST
+        near = min(max(number, OLDEST), NEWEST)
+        return near, f"reckoned as NCCL 2.{near}: {text[:40]} is outside 2.{OLDEST} to 2.{NEWEST}"
+
+
+def _used(tree: Element, run: BenchRun, per_node: int) -> Element:
+    """The tree with the GPUs that ranks run on: by bus id, else by device number, else the first ones."""
+    gpus = gpus_of(tree)
+    if len(gpus) <= per_node:
+        return tree
+    first = run.hosts[0] if run.hosts else ""
+    mine = [device for device in run.devices if device.host == first]
+    buses = {device.bus_id for device in mine if device.bus_id}
+    wanted = {number for number, pci in gpus.items() if (pci.get("busid") or "").lower() in buses}
+    if len(wanted) != per_node:
+        wanted = {device.device for device in mine} & set(gpus)
+    if len(wanted) != per_node:
+        wanted = set(sorted(gpus)[:per_node])
+    for number in sorted(set(gpus) - wanted):
+        tree = remove(f"GPU{number}").edit(tree)
+    return tree
+
+
+def _sm(tree: Element) -> int:
+    texts = [gpu.get("sm") or "" for pci in gpus_of(tree).values() for gpu in pci.having("gpu")]
+    return min((int(text) for text in texts if text.isdecimal() and len(text) < 5), default=0)
+
+
+def _domain(found: _Machine, nodes: int, minor: int, env: Mapping[str, str]) -> int:
+    """Nodes of one NVLink domain: racks of GB200 and GB300, unless a setting keeps NCCL from using it."""
+    gpu = found.gpu
+    racked = gpu is not None and gpu.name.startswith(("GB200", "GB300")) and "NVL4" not in found.name
+    off = env.get("NCCL_MNNVL_ENABLE") == "0" or env.get("NCCL_CUMEM_ENABLE") == "0"
+    if nodes == 1 or not racked or off or minor < _MNNVL_SINCE:
+        return 1
+    return min(nodes, RACK_NODES)
+
+
+def _network(found: _Machine, env: Mapping[str, str]) -> str:
+    if env.get("FI_PROVIDER") == "cxi":
+        return "slingshot"
+    if env.get("NCCL_NET", "").lower() == "socket":
+        return "sockets"
+    if "a3-highgpu" in found.name:
+        return "tcpx"
+    return "cloud" if found.virtual else "rdma"

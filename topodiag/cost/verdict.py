@@ -1,0 +1,75 @@
+"""Whether a measured bandwidth is normal, low or impossible, against an expectation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from topodiag.model.bench import BenchRow, BenchRun, Expectation
+from topodiag.model.finding import Confidence
+
+NORMAL, LOW, IMPOSSIBLE, UNKNOWN = "normal", "low", "impossible", "unknown"
+
+OVER = 1.03
+"""Beyond the physical limit by more than clocks and rounding explain."""
+
+BULK_SHARE = 0.5
+"""A size at which less than this share of the peak is expected is bound by latency: it says nothing of bandwidth."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`measured_gbs` at `size` bytes against `expected_gbs` there; `ratio` of the two. `why` in one sentence."""
+
+    word: str
+    why: str
+    size: int = 0
+    measured_gbs: float | None = None
+    expected_gbs: float | None = None
+
+    @property
+    def ratio(self) -> float | None:
+        if not self.measured_gbs or not self.expected_gbs:
+            return None
+        return self.measured_gbs / self.expected_gbs
+
+
+def busbw_of(row: BenchRow) -> float | None:
+    """The better of both blocks: in-place or out-of-place, whichever the machine did better."""
+    found = [each.busbw_gbs for each in (row.out_of_place, row.in_place) if each.busbw_gbs is not None]
+    return max(found, default=None)
+
+
+def measured(run: BenchRun) -> tuple[int, float] | None:
+    """Size and bus bandwidth of the greatest size that was measured."""
+    rows = [(row.size, gbs) for row in run.rows if (gbs := busbw_of(row)) is not None and row.size > 0]
+    return max(rows, default=None)
+
+
+def verdict_of(run: BenchRun, expectation: Expectation | None, why_none: str = "") -> Verdict:
+    """The verdict on the greatest size; `impossible` for a bandwidth at any size that the wires cannot carry."""
+    top = measured(run)
+    if top is None:
+        return Verdict(UNKNOWN, "no row has a bandwidth")
+    size, gbs = top
+    if run.nranks == 1:
+        return Verdict(UNKNOWN, "one rank: nothing was communicated", size, gbs)
+    if expectation is None:
+        return Verdict(UNKNOWN, why_none or "nothing is known of the machine", size, gbs)
+    over = max(((busbw_of(row) or 0.0), row.size) for row in run.rows)
+    limit = expectation.limit_gbs
+    if over[0] > limit * OVER:
+        why = f"{over[0]:.1f} GB/s is more than the wires of {expectation.machine} carry ({limit:.1f} GB/s)"
+        return Verdict(IMPOSSIBLE, why, over[1], over[0], expectation.busbw_gbs)
+    at = expectation.busbw.get(size, expectation.busbw_gbs)
+    if at < expectation.busbw_gbs * BULK_SHARE or (not expectation.busbw and size < _LEAST_BULK):
+        return Verdict(UNKNOWN, "the greatest size is bound by latency: measure larger ones", size, gbs, at)
+    least = at * expectation.low_gbs / expectation.busbw_gbs
+    sure = "" if expectation.confidence is not Confidence.LOW else " (the machine is a guess by its GPUs)"
+    if gbs < least:
+        short = 1 - gbs / at
+        why = f"{gbs:.1f} GB/s of {at:.1f} expected, {short:.0%} short; normal from {least:.1f}{sure}"
+        return Verdict(LOW, why, size, gbs, at)
+    return Verdict(NORMAL, f"{gbs:.1f} GB/s of {at:.1f} expected, normal from {least:.1f}{sure}", size, gbs, at)
+
+
+_LEAST_BULK = 64 << 20
