@@ -73,6 +73,12 @@ def test_of_latencies_the_lowest_is_the_nearest(unit: str) -> None:
     assert groups(plan_by_affinity(guest(), latency)) == groups(plan_by_affinity(guest(), measured(hgx)))
 
 
+def test_a_matrix_with_nics_as_its_rows_is_turned() -> None:
+    upright = measured(hgx)
+    turned = Affinity(upright.nics, upright.gpus, tuple(zip(*upright.values, strict=True)))
+    assert groups(plan_by_affinity(guest(), turned)) == groups(plan_by_affinity(guest(), upright))
+
+
 def test_several_gpus_and_nics_share_a_switch() -> None:
     plan = plan_by_affinity(guest(8, 4), measured(lambda gpu, nic: NEAR if gpu // 2 == nic else FAR, nics=4))
     assert len(groups(plan)) == 4

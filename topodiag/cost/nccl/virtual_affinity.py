@@ -28,10 +28,11 @@ class Group:
 
 
 def plan_by_affinity(guest: Guest, measured: Affinity, numa_of: Mapping[str, int] | None = None) -> Plan:
-    """One switch for each group of the matrix. `numa_of`: NUMA nodes by bus id, as far as the guest knows them.
+    """One switch for each group of the matrix, whose rows may be GPUs or NICs. `numa_of`: NUMA nodes by bus id, as far as the guest knows them.
 
     Raises VirtualError where a name is of no device of the guest, a GPU was not measured, or the values make no groups.
     """
+    measured = _upright(guest, measured)
     gpus = [_find(guest, name, guest.gpus, "GPU") for name in measured.gpus]
     nics = [_find(guest, name, guest.nics, "NIC") for name in measured.nics]
     missing = [guest.label(bus_id) for bus_id in guest.gpus if bus_id not in gpus]
@@ -53,6 +54,15 @@ def plan_by_affinity(guest: Guest, measured: Affinity, numa_of: Mapping[str, int
     if len(groups) > 1 and len(set(sockets)) == 1:
         done.append("the measurements do not tell sockets apart: NUMA nodes are those of the guest, else 0")
     return Plan(places, tuple(done))
+
+
+def _upright(guest: Guest, measured: Affinity) -> Affinity:
+    """The matrix with GPUs as its rows."""
+    rows = [guest.find(name) for name in measured.gpus]
+    if not all(row in guest.nics for row in rows):
+        return measured
+    columns = tuple(zip(*measured.values, strict=True))
+    return Affinity(measured.nics, measured.gpus, columns, measured.unit)
 
 
 def _find(guest: Guest, name: str, devices: Mapping[str, object], kind: str) -> str:
