@@ -28,7 +28,8 @@ class Group:
 
 
 def plan_by_affinity(guest: Guest, measured: Affinity, numa_of: Mapping[str, int] | None = None) -> Plan:
-    """One switch for each group of the matrix, whose rows may be GPUs or NICs. `numa_of`: NUMA nodes by bus id, as far as the guest knows them.
+    """One switch for each group of the matrix, whose rows may be GPUs or NICs. `numa_of`: NUMA nodes by bus id, as far
+    as the guest knows them.
 
     Raises VirtualError where a name is of no device of the guest, a GPU was not measured, or the values make no groups.
     """
