@@ -35,9 +35,8 @@ class UnwritableError(ValueError):
 
 def to_text(entries: Iterable[Entry], elsewhere: Iterable[str] = (), subject: str = "") -> str:
     """The file. Raises UnwritableError for a name or value that NCCL would read otherwise."""
-    lines = _comment(
-        f"nccl.conf{' for ' + subject if subject else ''}, by topodiag emit nccl-conf, to be /etc/nccl.conf on every node"
-    )
+    whose = f" for {subject}" if subject else ""
+    lines = _comment(f"nccl.conf{whose}, by topodiag emit nccl-conf, to be /etc/nccl.conf on every node")
     lines += _comment(
         "NCCL reads NAME=value to the letter: no blanks, no quotes, no comment behind a value. What is set first stays:"
         " the environment, then ~/.nccl.conf (or NCCL_CONF_FILE), then /etc/nccl.conf"
