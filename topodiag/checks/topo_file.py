@@ -112,12 +112,20 @@ class FileRefused(NodeCheck):
             observed="; ".join(_said(refusals)),
             expected=_RULES.get(refusal.rule, "what NCCL's reader takes (src/graph/xml.cc)"),
             fix=(
-                f"`topodiag emit nccl-topo {file.name} --nccl 2.{refusing[-1]} -o fixed.xml` writes it by NCCL's rules",
+                _mended(refusal.rule, file.name, refusing[-1]),
                 "or unset NCCL_TOPO_FILE, so that NCCL looks at the machine itself",
             ),
             cost=Cost(share=1.0, text="no communicator is made: the job does not start"),
             evidence=[Origin(file.name, refusal.line or None, refusal.text)],
         )
+
+
+def _mended(rule: str, name: str, minor: int) -> str:
+    if rule == "search":
+        return f"`topodiag emit nccl-topo {name} --repair -o repaired.xml` gives it the links that its siblings have"
+    if rule == "structure":
+        return "write it again on a healthy node of this type (NCCL_TOPO_DUMP_FILE), or mend what the line lacks"
+    return f"`topodiag emit nccl-topo {name} --nccl 2.{minor} -o fixed.xml` writes it by NCCL's rules"
 
 
 def _search_refusals(tree: Element, file: NcclFile) -> dict[int, Refusal]:
@@ -128,7 +136,7 @@ def _search_refusals(tree: Element, file: NcclFile) -> dict[int, Refusal]:
     for minor in minors:
         made = ask(tree, minor)
         if made is not None and not made.accepted:
-            refusals[minor] = Refusal("structure", made.why, made.line, 0, "", minor, minor)
+            refusals[minor] = Refusal("search", made.why, made.line, 0, "", minor, minor)
             if minor == OLD_SEARCH and not file.asked:
                 minors.extend(range(OLDEST, OLD_SEARCH))
     return dict(sorted(refusals.items()))
@@ -180,6 +188,7 @@ _RULES = {
     "version": '<system version="1">',
     "no-system": "a <system> element",
     "structure": "every attribute that NCCL needs to build its system graph",
+    "search": "links over which NCCL's search finds its channels",
 }
 
 

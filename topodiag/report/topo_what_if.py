@@ -23,6 +23,9 @@ NOT_FOUND = "not found"
 GRAPH_OF = {"Ring": 0, "Tree": 1, "NVLS": 3, "NVLSTree": 3, "CollnetChain": 2, "CollnetDirect": 4}
 """The graph that an algorithm runs on."""
 
+FEW = 2
+"""Up to so many pairs each has a line of its own."""
+
 NOTICEABLE = 0.01
 """A change of time below this share is no change: the model's own figures are not better."""
 
@@ -158,9 +161,13 @@ def _step(old_type: str, old: float, new_type: str, new: float) -> str:
 
 
 def _folded(pairs: list[tuple[str, str]], gpus: set[str], names: Names) -> Iterator[str]:
-    """Pairs round the device that most of them share, until none is left."""
+    """Pairs round the device that most of them share, until none is left; many that share none in one phrase."""
     left = list(pairs)
     while left:
+        if len(left) > FEW and len({label for pair in left for label in pair}) == 2 * len(left):
+            # Sorted, the GPU of a pair comes before its NIC.
+            yield " to ".join(fold_labels([spell(pair[at], names) for pair in left]) for at in (0, 1)) + ", one each"
+            return
         tally = Counter(label for pair in left for label in pair)
         hub = max(tally, key=lambda label: (tally[label], label.startswith("GPU/")))
         others = [b if a == hub else a for a, b in left if hub in (a, b)]
