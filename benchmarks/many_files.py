@@ -95,6 +95,12 @@ def peak_mib(who: int) -> float:
     return resource.getrusage(who).ru_maxrss / 1024
 
 
+def cpu_s() -> float:
+    """Of this process and of its workers that have ended."""
+    both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in both)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=2048)
@@ -108,15 +114,19 @@ def main() -> None:
             (folder / f"node{node:04}.log").write_text("\n".join(node_log(node, given.nodes)) + "\n")
         size = sum(each.stat().st_size for each in os.scandir(folder)) / 1e6
         print(f"{given.nodes * GPUS} ranks in {given.nodes} files, {size:.0f} MB")
-        begun = time.perf_counter()
+        begun, busy = time.perf_counter(), cpu_s()
         read = ingest([str(folder)], workers=given.workers)
-        seen = time.perf_counter()
+        seen, read_cpu = time.perf_counter(), cpu_s() - busy
         jobs = rebuild(read.facts, read.files)
-        done = time.perf_counter()
+        done, rebuild_cpu = time.perf_counter(), cpu_s() - busy - read_cpu
     records = sum(each.records for each in read.inputs)
-    print(f"read     {seen - begun:6.1f} s   {records} records, {size / (seen - begun):.0f} MB/s")
+    print(
+        f"read     {seen - begun:6.1f} s   {read_cpu:6.1f} CPU s   {records} records, {size / (seen - begun):.0f} MB/s"
+    )
     communicators = sum(len(job.communicators) for job in jobs)
-    print(f"rebuild  {done - seen:6.1f} s   {len(jobs)} job(s), {communicators} communicators")
+    print(
+        f"rebuild  {done - seen:6.1f} s   {rebuild_cpu:6.1f} CPU s   {len(jobs)} job(s), {communicators} communicators"
+    )
     for who, name in ((resource.RUSAGE_SELF, "this process"), (resource.RUSAGE_CHILDREN, "largest worker")):
         peak = peak_mib(who)
         verdict = "" if peak <= TARGET_MIB else f"   MORE than the {TARGET_MIB} MiB aimed at"
