@@ -190,7 +190,7 @@ def test_a_gpu_without_a_known_peak_asks_for_one() -> None:
 
 def test_nodes_without_a_network_cannot_be_spanned() -> None:
     bare = machine_of_links(Link(1.0, 300.0, "inside"), None, 8, 2)
-    with pytest.raises(ModelError, match="names no NIC"):
+    with pytest.raises(ModelError, match="no NIC for the job is known"):
         price_training(WORK, Layout(tp=8, dp=2), bare)
 
 

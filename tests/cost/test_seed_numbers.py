@@ -148,7 +148,8 @@ def test_data_parallel_traffic_of_70b_on_8_gpus() -> None:
 
 
 def test_the_shorthand_divides_the_buffer_by_the_rate_once() -> None:
-    assert (f"{140e9 / 600e9:.2f}", f"{140e9 / 50e9:.1f}") == ("0.23", "2.8")
+    once = [Link(0.0, gbs).time_us(140e9) / 1e6 for gbs in (600.0, 50.0)]
+    assert (f"{once[0]:.2f}", f"{once[1]:.1f}") == ("0.23", "2.8"), "s; a ring moves 2(n-1)/n of it, see above"
 
 
 def test_a_pipeline_boundary_of_batch_32_carries_a_gibibyte() -> None:

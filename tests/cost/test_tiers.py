@@ -7,7 +7,6 @@ import pytest
 from topodiag.cost.tiers import LackingError, UnknownSystemError, find_system, known, machine, with_spine
 from topodiag.hardware import catalog
 
-
 ALONE = ("gh200-single-superchip",)
 """One GPU per node, and no NIC in the datasheet: nothing joins it to anything."""
 
@@ -86,7 +85,7 @@ def test_an_oversubscribed_spine_carries_less() -> None:
 
 @pytest.mark.parametrize("name", ALONE)
 def test_one_gpu_without_a_nic_asks_for_one(name: str) -> None:
-    with pytest.raises(LackingError, match="one GPU per node.*--nics"):
+    with pytest.raises(LackingError, match=r"one GPU per node.*--nics"):
         machine(find_system(name), 2)
     made = machine(find_system(name), 2, nics=(1, 400.0))
     assert (made.domain, made.spread(range(2)).nodes) == (1, 2)

@@ -21,7 +21,7 @@ _PLACEMENT = Pair("a placement", "1x8 (nodes x ranks per node)", whole=True)
 
 
 @click.command()
-@click.argument("collective", type=click.Choice(COLLECTIVES), default="all_reduce")
+@click.argument("collective", type=click.Choice(COLLECTIVES), default="all_reduce", metavar="COLLECTIVE")
 @click.option(
     "--size", type=Size(), default="1GiB", show_default=True, metavar="SIZE", help="The first column of nccl-tests."
 )
@@ -89,7 +89,8 @@ def collective(  # noqa: PLR0917 - one parameter per option
     machine = machine_from(system, max(nodes, 2), leaf=leaf, per_node=per_node, **how)  # type: ignore[arg-type]
     first = (placement[0], int(placement[1])) if placement else (1, machine.gpus_per_node)
     other = (against[0], int(against[1])) if against else (first[0] * first[1], 1)
-    both = (first, other) if other != first else (first,)
+    alone = other == first or (against is None and algorithm == "nvls")  # its switch ends at the domain
+    both = (first,) if alone else (first, other)
     made = price_placements(machine, collective, float(size), both, algorithm)
     reading = read_measured(made, measured) if measured is not None else None
     inputs = {"collective": collective, "size": size, "algorithm": algorithm, "measured_us": measured}

@@ -114,5 +114,5 @@ def step(  # noqa: PLR0917 - one parameter per option
         lambda: step_json(made, assumed, inputs),
         format_=format_, output=output, color=color, ascii_only=ascii_only, width=width, quiet=quiet, verbose=verbose,
         plot=plot, series=tuple, title=title,
-        picture=(lambda: bars_svg(bars, title=title, unit="ms"), lambda: bars_png(bars, title=title, unit="ms")),
+        picture=(lambda: bars_svg(bars, title=title), lambda: bars_png(bars, title=title, unit="ms")),
     )  # fmt: skip

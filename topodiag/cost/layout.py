@@ -87,4 +87,6 @@ class Layout:
 def order_of(text: str) -> tuple[str, ...]:
     """`tp-cp-ep-dp-pp` and the like; the place of `ep` follows from the others. Raises LayoutError."""
     names = tuple(name for name in text.lower().split("-") if name != "ep")
-    return Layout(order=(*names, *(name for name in DIMENSIONS if name not in names))).order
+    if not set(names) <= set(DIMENSIONS) or len(set(names)) < len(names):
+        raise LayoutError(f"an order names each of tp, cp, dp and pp at most once, not {text[:40]!r}")
+    return (*names, *(name for name in DIMENSIONS if name not in names))

@@ -76,7 +76,9 @@ class Machine:
         if over_spine and self.spine is not None:
             return self.spine.link
         if self.network is None:
-            raise LackingError(f"{self.name}: its datasheet names no NIC for the job; give --nics COUNTxGBPS")
+            raise LackingError(
+                f"{self.name}: no NIC for the job is known; give --nics COUNTxGBPS, or --outside with --inside"
+            )
         return self.network.link
 
     def spread(self, ranks: Sequence[int], *, split: int = 1) -> Spread:

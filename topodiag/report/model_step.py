@@ -75,7 +75,7 @@ def where(piece: Piece) -> str:
 def _pieces(page: Page, made: Step) -> None:
     rows: list[list[Part]] = [
         [
-            (NAMES[piece.dimension], "name"),
+            (_label(piece, made), "name"),
             f"{piece.traffic.calls:g}×",
             piece.traffic.collective,
             spell_size(piece.traffic.size),
@@ -103,6 +103,13 @@ def _pieces(page: Page, made: Step) -> None:
         Field("algorithm", drop=6),
     )
     draw_grid(page, fields, rows)
+
+
+def _label(piece: Piece, made: Step) -> str:
+    """The dimension; gradients of experts, which fewer ranks share, apart from those of all other weights."""
+    fewer = piece.spread.ranks < made.layout.cp * made.layout.dp
+    apart = piece.dimension == "dp" and made.work.experts and not made.work.shard and fewer
+    return NAMES[piece.dimension] + (" (experts)" if apart else "")
 
 
 def _memory(page: Page, made: Step) -> None:

@@ -47,10 +47,10 @@ def plot_svg(
     return _document(body, high, title)
 
 
-def bars_svg(bars: Sequence[tuple[str, float, str]], *, title: str = "", unit: str = "") -> str:
+def bars_svg(bars: Sequence[tuple[str, float, str]], *, title: str = "") -> str:
     """Horizontal bars of (name, value, words behind it), the first on top; values of at least 0."""
     row, left = 34, 150
-    high = _TOP + row * len(bars) + 40
+    high = _TOP + row * len(bars) + 16
     most = max((value for _, value, _ in bars), default=0.0) or 1.0
     body = [f'<rect width="{WIDE}" height="{high}" fill="#fff"/>', _text(WIDE / 2, 28, title, "middle", "title")]
     for number, (name, value, words) in enumerate(bars):
@@ -60,7 +60,6 @@ def bars_svg(bars: Sequence[tuple[str, float, str]], *, title: str = "", unit: s
         body.append(_text(left - 10, y + 17, name, "end"))
         body.append(f'<rect x="{left}" y="{y}" width="{wide:.1f}" height="{row - 10}" fill="{color}"/>')
         body.append(_text(left + wide + 8, y + 17, words, "start", "tick"))
-    body.append(_text(left, high - 16, unit, "start", "tick"))
     return _document(body, high, title)
 
 

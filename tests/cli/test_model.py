@@ -1,0 +1,167 @@
+"""`topodiag model` as users run it: the figures that it prints, its JSON, its pictures, its refusals."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+LINKS = ("--inside", "1.0,300", "--outside", "5.0,12.5")
+
+
+@pytest.fixture
+def model() -> Run:
+    """The real program."""
+
+    def run(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
+        argv = [sys.executable, "-m", "topodiag", "model", *args]
+        whole = {**os.environ, "LANG": "C.UTF-8", "COLUMNS": "100", **env}
+        return subprocess.run(
+            argv, env=whole, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False
+        )
+
+    return run
+
+
+def loaded(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    assert done.returncode == 0, done.stderr
+    made = json.loads(done.stdout)
+    assert {"inputs", "terms", "time_us", "algbw_gbs", "busbw_gbs"} <= set(made)
+    assert all(set(term) == {"name", "value", "unit", "formula"} for term in made["terms"])
+    assert isinstance(made, dict)
+    return made
+
+
+def row(text: str, name: str) -> list[str]:
+    line = next(line for line in text.splitlines() if line.strip().startswith(name))
+    return re.split(r"\s{2,}", line.strip())
+
+
+def test_one_buffer_over_the_tiers_of_the_worked_example(model: Run) -> None:
+    tiers = {"NVLink": "1.0,300", "PCIe": "2.0,25", "InfiniBand NDR": "3.0,50", "Ethernet 25G": "30.0,3.1"}
+    done = model("link", *(word for name, link in tiers.items() for word in ("--link", f"{name}={link}")))
+    assert done.returncode == 0, done.stderr
+    found = {name: row(done.stdout, name)[3:5] for name in tiers}
+    assert found == {
+        "NVLink": ["0.90 ms", "1.0×"],
+        "PCIe": ["10.74 ms", "12.0×"],
+        "InfiniBand NDR": ["5.37 ms", "6.0×"],
+        "Ethernet 25G": ["86.62 ms", "96.7×"],
+    }
+
+
+def test_a_collective_under_two_placements_and_a_measured_time_read_against_them(model: Run) -> None:
+    done = model("collective", "all_reduce", *LINKS, "--measured", "150ms")
+    assert done.returncode == 0, done.stderr
+    assert row(done.stdout, "8 on 1 node ")[3] == "6.28 ms"
+    assert row(done.stdout, "8 on 8 nodes")[3] == "150.39 ms"
+    assert "24.0× faster" in done.stdout
+    assert "scattered over the network" in done.stdout
+    assert "rank-to-node map" in done.stdout
+    assert "pack the ranks" in done.stdout
+
+
+def test_flat_against_hierarchical_and_where_each_regime_ends(model: Run) -> None:
+    done = model("hierarchy", *LINKS, "--nodes", "4")
+    assert done.returncode == 0, done.stderr
+    assert row(done.stdout, "flat ring")[:2] == ["flat ring", "166.74 ms"]
+    assert row(done.stdout, "leaders")[:3] == ["leaders", "138.74 ms", "1.20×"]
+    assert "where latency binds" in done.stdout
+    assert "where bandwidth binds" in done.stdout
+    made = loaded(model("hierarchy", *LINKS, "--nodes", "4", "--format", "json"))
+    assert [each["bytes"] for each in made["ways"][0]["sizes"]] == [4 << power for power in range(16, 29)]
+
+
+def test_a_step_names_the_tier_of_each_dimension_and_the_worst_misplacement(model: Run) -> None:
+    made = loaded(model("step", "--pp", "2", "--dp", "4", "--system", "dgx-h100", "--nodes", "8", "--format", "json"))
+    assert {each["dimension"]: each["tier"] for each in made["dimensions"]} == {
+        "tp": "NVLink", "pp": "network", "dp": "network",
+    }  # fmt: skip
+    assert made["misplacements"][0]["dimension"] == "tp"
+    assert made["misplacements"][0]["cost"] > 0.1
+    waited = sum(each["exposed_us"] for each in made["dimensions"])
+    assert made["time_us"] == pytest.approx(made["compute_us"] + made["bubble_us"] + waited)
+    assert made["inputs"]["assumed"]
+
+
+def test_it_says_so_where_topology_hardly_matters(model: Run) -> None:
+    done = model("step", "--nodes", "1")
+    assert "topology hardly matters here" in done.stdout
+    assert "worst misplacement" not in done.stdout
+
+
+def test_a_captured_machine_stands_for_its_like_and_its_faults_cost(model: Run) -> None:
+    healthy, sick = (
+        loaded(model("collective", "--system", f"fixture:{name}", "--placement", "2x8", "--format", "json"))
+        for name in ("dgx-h100-healthy", "dgx-h100-nic-down-and-half-rate")
+    )
+    assert sick["time_us"] > healthy["time_us"]
+    tier = next(each for each in healthy["inputs"]["system"]["tiers"] if each["kind"] == "network")
+    assert tier["gbs"] == 48.0
+
+
+@pytest.mark.parametrize("width", ["80", "160"])
+@pytest.mark.parametrize(
+    "args",
+    [("link",), ("collective", "--explain", "--measured", "1s"), ("hierarchy", "--explain"), ("step", "--explain")],
+)
+def test_no_line_is_wider_than_asked_and_ascii_is_ascii(model: Run, args: tuple[str, ...], width: str) -> None:
+    done = model(*args, "--width", width, "--ascii")
+    assert done.returncode == 0, done.stderr
+    assert max(map(len, done.stdout.splitlines())) <= int(width)
+    assert done.stdout.isascii()
+
+
+@pytest.mark.parametrize("command", ["link", "collective", "hierarchy", "step"])
+def test_plots_are_written_as_svg_and_png(model: Run, command: str, tmp_path: Path) -> None:
+    for name in ("plot.svg", "plot.png"):
+        done = model(command, "--plot", str(tmp_path / name), "--quiet")
+        assert done.returncode == 0, done.stderr
+    assert ET.parse(tmp_path / "plot.svg").getroot().tag.endswith("svg")
+    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("link", "--system", "dgx-h1000"), "did you mean dgx-h100"),
+        (("link", "--system", "dgx"), "several systems are called"),
+        (("link", "--size", "0"), "not between 1 byte and 1 PiB"),
+        (("link", "--link", "fast"), "is not a link"),
+        (("link", "--plot", "plot.jpg"), "neither .svg nor .png"),
+        (("link", "--plot", "/nowhere/plot.svg"), "its folder does not exist"),
+        (("link", "--sizes", "1G:1K"), "the first size is the greater one"),
+        (("collective", "all_to_all", "--algorithm", "ring"), "it has direct"),
+        (("collective", "--placement", "1x9"), "8 GPUs in one domain"),
+        (("collective", "--inside", "1,300"), "no NIC for the job is known"),
+        (("collective", "--outside", "1,300"), "--outside goes with --inside"),
+        (("step", "--tp", "3"), "does not divide 64 GPUs"),
+        (("step", "--tp", "8", "--dp", "4"), "not the 64 GPUs"),
+        (("step", "--global-batch", "7"), "no multiple of dp x micro-batch"),
+        (("step", "--order", "tp-xx"), "at most once"),
+        (("step", "--overlap", "dp"), "write it like dp=0.5"),
+        (("step", "--precision", "fp8", "--system", "dgx-a100"), "give --peak-tflops"),
+        (("steps",), "Did you mean step"),
+    ],
+)
+def test_a_question_that_cannot_be_answered_says_why_and_exits_2(model: Run, args: tuple[str, ...], said: str) -> None:
+    done = model(*args)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not done.stdout
+
+
+def test_a_closed_pipe_is_quiet() -> None:
+    head = f"{sys.executable} -m topodiag model hierarchy | head -1"
+    done = subprocess.run(["sh", "-c", head], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stderr == ""
