@@ -42,37 +42,57 @@ def mesh(at: int, buses: list[str], cabling: str, count: int) -> list[Element]:
     return [element("nvlink", target=buses[p], count=count, tclass="0x030200") for p in dict.fromkeys(peers) if p != at]
 
 
+def port(draw: st.DrawFn, dev: int) -> Element:
+    attributes = {"name": f"mlx5_{dev}", "dev": dev, "speed": draw(st.sampled_from([100000, 400000])), "port": 1}
+    more = draw(st.sampled_from([{}, {"latency": "0.000000"}, {"net": 1, "gin": 1, "rail": -1, "plane": -1}]))
+    return element("net", **attributes, guid=hex(0x1000 + dev), maxconn=131072, gdr=draw(st.integers(0, 1)), **more)
+
+
+def switched(draw: st.DrawFn, bus: _Bus, devices: list[Element], levels: int) -> list[Element]:
+    """The devices in groups, each below a switch, or a switch of switches, or right where they are."""
+    made: list[Element] = []
+    while devices:
+        size = draw(st.integers(1, len(devices)))
+        group, devices = devices[:size], devices[size:]
+        if levels and draw(st.booleans()):
+            below = switched(draw, bus, group, levels - 1)
+            if draw(st.integers(0, 5)) == 0:
+                below.append(element("pcilink", target=bus.next()))
+            made.append(function(draw, bus.next(), "0x060400", *below))
+        else:
+            made += group
+    return made
+
+
 @st.composite
-def machines(draw: st.DrawFn) -> Element:
-    """1 to 16 GPUs, cabled in any way, and up to 12 NICs, below 1 to 4 sockets and up to 3 levels of switches."""
+def machines(draw: st.DrawFn, virtual_nic: bool = False) -> Element:
+    """1 to 16 GPUs, cabled in any way, and up to 12 NICs of one or two ports, below 1 to 4 sockets and up to 3 levels
+    of switches; with `virtual_nic` perhaps a NIC without a PCI function."""
     bus = _Bus()
     gpus, nics = draw(st.integers(1, 16)), draw(st.integers(0, 12))
     cabling, count = draw(st.sampled_from(["switch", "all", "ring", "none"])), draw(st.integers(1, 18))
     sm = draw(st.sampled_from([70, 80, 86, 90, 100]))
+    c2c = [element("c2c", bw=44712, count=10)] if sm == 100 and draw(st.booleans()) else []
     buses = [bus.next() for _ in range(gpus)]
-    devices = [
-        function(
-            draw,
-            buses[at],
-            "0x030200",
-            element("gpu", *mesh(at, buses, cabling, count), dev=at, sm=sm, gdr=draw(st.integers(0, 1))),
-        )
-        for at in range(gpus)
-    ]
-    for dev in range(nics):
-        net = element("net", name=f"mlx5_{dev}", dev=dev, speed=draw(st.sampled_from([100000, 400000])), port=1,
-                      guid=hex(0x1000 + dev), maxconn=131072, gdr=draw(st.integers(0, 1)))  # fmt: skip
-        devices.append(function(draw, bus.next(), "0x020000", element("nic", net)))
+    devices = []
+    for at in range(gpus):
+        gpu = element("gpu", *mesh(at, buses, cabling, count), *c2c, dev=at, sm=sm, gdr=draw(st.integers(0, 1)))
+        devices.append(function(draw, buses[at], "0x030200", gpu))
+    dev = 0
+    for _ in range(nics):
+        ports = [port(draw, dev + at) for at in range(draw(st.integers(1, 2)))]
+        dev += len(ports)
+        devices.append(function(draw, bus.next(), "0x020000", element("nic", *ports)))
     sockets: list[list[Element]] = [[] for _ in range(draw(st.integers(1, 4)))]
     for device in draw(st.permutations(devices)):
-        way = draw(st.integers(0, 3))
-        for _ in range(way):
-            device = function(draw, bus.next(), "0x060400", device)
         sockets[draw(st.integers(0, len(sockets) - 1))].append(device)
-    arch = draw(
-        st.sampled_from(
-            [{"arch": "x86_64", "vendor": "GenuineIntel", "familyid": 6, "modelid": 143}, {"arch": "arm64"}]
-        )
-    )
-    cpus = [element("cpu", *below, numaid=numa, affinity="ffff", **arch) for numa, below in enumerate(sockets) if below]
+    x86 = {"arch": "x86_64", "vendor": "GenuineIntel", "familyid": 6, "modelid": 143}
+    arch = draw(st.sampled_from([x86, {"arch": "arm64"}]))
+    cpus = []
+    for numa, below in enumerate(sockets):
+        if below:
+            inside = switched(draw, bus, below, 3)
+            if virtual_nic and not cpus and draw(st.booleans()):
+                inside.append(element("nic", element("net", name="eth0", dev=dev, speed=10000, guid="0x0")))
+            cpus.append(element("cpu", *inside, numaid=numa, affinity="ffff", **arch))
     return element("system", *cpus, version=1)

@@ -338,9 +338,9 @@ def test_pairs_that_do_not_fit_are_told_in_one_sentence(
 
 
 def without_ids(element: Element) -> tuple[object, ...]:
-    """A tree whatever its bus ids and the order of siblings are: what NCCL builds its system from."""
+    """A tree whatever its bus ids and the order of siblings are, without links to switches that are not there."""
     gone = {"busid", "target"}
-    below = sorted(map(without_ids, element.children), key=repr)
+    below = sorted((without_ids(child) for child in element.children if child.tag != "pcilink"), key=repr)
     return element.tag, tuple((n, v) for n, v in element.attributes if n not in gone), tuple(below)
 
 
@@ -377,6 +377,22 @@ def test_any_host_that_was_flattened_is_made_whole_again_by_its_capture(machine:
         replace(cpu, attributes=tuple((n, v) for n, v in cpu.attributes if n != "affinity")) for cpu in host.children
     ))  # fmt: skip
     assert without_ids(whole_again(host)) == without_ids(bare)
+
+
+def test_switches_that_are_joined_on_the_host_are_joined_by_their_new_bus_ids() -> None:
+    """Broadcom's links between switches (pcilink) name the other one, on both ends."""
+    first, second = (
+        {"busid": bus, "class_": "0x060400", "link_speed": GEN5[0], "link_width": 16} for bus in ("a", "b")
+    )
+    host = flat(
+        element("pci", gpu(0, "0000:01:00.0", *GEN5), element("pcilink", target="b"), **first),
+        element("pci", gpu(1, "0000:02:00.0", *GEN5), element("pcilink", target="a"), **second),
+        numa=0,
+    )
+    made = whole_again(host)
+    switches = {each.get("busid"): [link.get("target") for link in each.having("pcilink")] for each in made.walk()
+                if each.having("pcilink")}  # fmt: skip
+    assert switches == {"ffff:ff:01.0": ["ffff:ff:02.0"], "ffff:ff:02.0": ["ffff:ff:01.0"]}
 
 
 @pytest.mark.parametrize("name", ["dgx-h100-healthy", "hgx-a100", "hgx-b200", "dgx1v-hybrid-mesh"])
