@@ -3,7 +3,7 @@
 >>> from topodiag.pipeline_topo import open_topology, predict_topology
 >>> made = predict_topology(open_topology("fixture:dgx-h100-healthy"), nodes=2)
 >>> made.graphs[0].channels, made.graphs[0].bw_inter
-(10, 24.0)
+(8, 48.0)
 """
 
 from __future__ import annotations

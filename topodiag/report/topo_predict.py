@@ -63,6 +63,8 @@ def draw_verdict(page: Page, made: Prediction, name: str) -> None:
 
 MAX_TERM, MAX_VALUE = 34, 16
 """Columns of a term's name and value that the derivation is aligned to."""
+FORMULA = 44
+"""Columns that the formula must have beside them; with less it has a line of its own."""
 
 
 def over_network(made: Prediction) -> bool:
@@ -189,7 +191,11 @@ def draw_terms(page: Page, made: Prediction) -> None:
         # A name or value beyond its column takes room from the other.
         value = term.value.rjust(least - max(len(term.name) - wide, 0))
         head = page.text("  ", (term.name.ljust(wide), "name"), "  ", value, "  ")
-        page.add(head, (term.formula, "dim"))
+        if page.width - head.cell_len >= FORMULA:
+            page.add(head, (term.formula, "dim"))
+            continue
+        page.add("  ", (term.name, "name"), f"  {term.value}")
+        page.add("      ", (term.formula, "dim"))
 
 
 def draw_assumed(page: Page, assumed: Iterable[str]) -> None:

@@ -1,0 +1,51 @@
+"""docs/topo.md shows what the program prints, and names every option."""
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+
+from topodiag import pipeline_topo
+from topodiag.cli.topo_check import check
+from topodiag.cli.topo_diff import diff
+from topodiag.cli.topo_predict import predict
+from topodiag.cli.topo_show import show
+from topodiag.cli.topo_what_if import what_if
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "topo.md"
+SHOWN = re.findall(r"```console\n\$ topodiag ([^\n]+)\n(.*?)```", PAGE.read_text(), re.DOTALL)
+
+
+def test_the_page_shows_each_command_that_answers() -> None:
+    assert {shown.split()[1] for shown, _ in SHOWN} == {"check", "predict", "what-if", "diff"}
+
+
+@pytest.mark.parametrize(("command", "output"), SHOWN, ids=[shown[:60] for shown, _ in SHOWN])
+def test_what_the_page_shows_is_what_the_program_prints(command: str, output: str) -> None:
+    clean = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LC_ALL", "FORCE_COLOR"}}
+    argv = [sys.executable, "-m", "topodiag", *command.split()]
+    done = subprocess.run(
+        argv, capture_output=True, text=True, cwd=ROOT, env=clean | {"LANG": "C.UTF-8"}, timeout=120, check=False
+    )
+    assert done.stderr == ""
+    # A line of three dots stands for any number of lines.
+    pattern = "\n".join("*" if line == "..." else re.sub(r"([*?[])", r"[\1]", line) for line in output.splitlines())
+    assert fnmatchcase(done.stdout.rstrip("\n"), pattern), done.stdout
+
+
+@pytest.mark.parametrize("command", [check, predict, what_if, diff, show], ids=lambda each: each.name)
+def test_every_option_is_on_the_page(command) -> None:
+    text = PAGE.read_text()
+    options = [each for each in command.params if each.opts[0].startswith("-")]
+    assert [each.opts for each in options if not any(f"`{option}" in text for option in each.opts)] == []
+
+
+def test_the_examples_for_python_users_work() -> None:
+    assert doctest.testfile(str(PAGE), module_relative=False)[:2] == (0, 3)
+    assert doctest.testmod(pipeline_topo)[:2] == (0, 3)
