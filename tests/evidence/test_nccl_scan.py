@@ -53,6 +53,8 @@ _MESSAGES = (
     "ncclCommInitRank comm 0x79 rank 0 nranks 4 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x9f - Init STARTED",
     "ncclCommInitRank comm 0x79 rank 0  nranks 4 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x9f - Init START",
     "comm 0x55aa rank 0 nRanks 4 nNodes 1 localRanks 4 localRank 0 MNNVL 2",
+    "AllReduce: opCount 1f sendbuff  recvbuff 0x7 count 8 datatype 7 op 0 root 0 comm 0x55aa [nranks=4] stream 0x1",
+    "AllReduce: opCount 1f sendbuff 0x7 recvbuff 0x7 count 8 datatype 7 op 0 root 0 comm 0x55aa [nranks=4] stream ",
     "comm 0x55aa rank 0 nRanks 4 nNodes 1 localRanks 4 localRank 0",
     "Channel 02/1 : 0[0] -> 11[3] [send] via NET/IB/007(12)/GDRDMA",
     "Channel 02/1 : 0[0] -> 11[3] [send] via NET/IB/-1/GDRDMA",
@@ -190,6 +192,14 @@ def test_lines_of_many_threads_give_the_plain_result(label: str) -> None:
         message = _MESSAGES[line % 5]
         lines.append(f"{front}node{rank // 8}:{1000 + rank}:{2000 + rank} [{rank % 8}] NCCL INFO {message}")
     _same("\n".join(lines).encode())
+
+
+@pytest.mark.parametrize("odd", ["\r", "\0", "\t", "\x1b[0m", "\x0b"])
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_a_control_character_in_a_line_gives_the_plain_result(odd: str, end: str) -> None:
+    for message in _MESSAGES:
+        for at in (0, 3, len(message) // 2, len(message)):
+            _same((_HEADS[0] + message[:at] + odd + message[at:] + end).encode())
 
 
 def test_many_different_operations_are_rounded_as_the_plain_result() -> None:

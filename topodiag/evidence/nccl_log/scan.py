@@ -1,9 +1,10 @@
 """The fast extractor: what `plain.extract_plain` gives, from blocks of bytes with vector operations.
 
-Nine lines of ten are connections, printed by records whose heads repeat. Heads and tails of those meet the grammar once
-per text; their numbers are read for all lines of a block together. Other messages are looked up by their bytes, and
-meet the grammar once per text too. Whatever is not exactly one INFO record on its line (warnings, applications, torn or
-glued records, carriage returns, colours), and whatever needs its line's label or time, goes through `plain.read_line`.
+Nine lines of ten are connections, printed by records whose heads repeat. Fronts of lines are looked up by their bytes.
+Connections that differ in the channel only are put together, and one of each is read, by arithmetic on its bytes; so
+are rings, operations and inits. Other messages are looked up by their bytes, and meet the grammar once per text.
+Whatever is not exactly one INFO record on its line (warnings, applications, torn or glued records, carriage returns,
+colours), and whatever is written otherwise than the forms that are known here, goes through `plain.read_line`.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class _Scan:
         self.starts[:1] = PAD
         self.starts[1:] = self.ends[:-1] + 1
         self.odd: Flags = np.zeros(len(self.ends), dtype=np.bool_)
-        if len(control) > len(self.ends):
+        if not newline.all():
             self.odd[self._lines_of(control[~newline])] = True
 
     def run(self) -> None:

@@ -38,8 +38,8 @@ _MOST = 240
 class Token:
     """What stands between two blanks: `before`, then letters or digits by `kind`, then `after` (at most one byte).
 
-    Kinds: "" nothing, `name`, `any`, `decimal`, `hex`. Numbers are from low to high, so that the grammar makes the same
-    of their digits; where `high` is _ALL they are any of 64 bits.
+    Kinds: "" nothing, `name`, `any` (at least one byte), `decimal`, `hex`. Numbers are from low to high, so that the
+    grammar makes the same of their digits; where `high` is _ALL they are any of 64 bits.
     """
 
     before: bytes = b""
@@ -68,7 +68,7 @@ class Form:
         )
         self.words: Words = np.array([[word(each[half : half + 8]) for each in before] for half in (0, 8)])
         self.around = np.array([len(each.before) + len(each.after) for each in self.tokens], dtype=np.int64)
-        self.literal = self._columns("")
+        self.literal, self.any = self._columns(""), self._columns("any")
         self.after = [(column, each.after[0]) for column, each in enumerate(self.tokens) if each.after]
         self.numbers = [_Numbers(self, self._columns(kind), kind == "hex") for kind in ("decimal", "hex")]
 
@@ -159,7 +159,7 @@ def read(block: Block, start: Positions, end: Positions, form: Form, names: Call
     lines, begin, length = _split(block, start, end, len(form.tokens))
     at = start[lines][:, np.newaxis] + begin
     inner = length - form.around
-    good = (inner >= 0).all(axis=1) & (inner[:, form.literal] == 0).all(axis=1)
+    good = (inner >= 0).all(axis=1) & (inner[:, form.literal] == 0).all(axis=1) & (inner[:, form.any] > 0).all(axis=1)
     text = block.rows(at.reshape(-1), 2).reshape(2, *at.shape)
     for half in (0, 1):
         good &= ((text[half] & form.masks[half]) == form.words[half]).all(axis=1)
