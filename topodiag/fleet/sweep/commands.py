@@ -1,0 +1,85 @@
+"""A run as the argument lists that start it: srun, mpirun, or this machine alone. No shell ever reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from topodiag.model.sweep import SweepPlan, SweepRun
+
+LAUNCHERS = ("srun", "mpirun", "none")
+IB_WRITE_BW = "ib_write_bw"
+ITERATIONS, WARM_UP = 20, 5
+"""nccl-tests' own number of iterations; five warm-up iterations, because versions differ (1 since 2.16.8)."""
+IB_BYTES = 1 << 20
+"""Large enough for the wire's rate, small enough for any NIC's memory (perftest's own default is 64 KiB)."""
+IB_SECONDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """`argv` starts the run. `server` is started before it and ended after it (ib_write_bw listens on one node)."""
+
+    argv: tuple[str, ...]
+    server: tuple[str, ...] = ()
+
+
+def command(plan: SweepPlan, run: SweepRun) -> Command:
+    """The command of a run; the benchmark is called by its name, as it stands in the plan."""
+    if run.program == IB_WRITE_BW:
+        return _write_bw(plan, run)
+    env = _env(plan, run)
+    arguments = [
+        "-b", str(run.low), "-e", str(run.high), "-f", "2", "-g", "1", "-n", str(ITERATIONS), "-w", str(WARM_UP),
+        "-c", "1",
+    ]  # fmt: skip
+    if plan.launch.launcher == "none":
+        arguments[arguments.index("-g") + 1] = str(len(run.gpus))  # one process with all GPUs
+    program = (*_with_env(env), run.program, *arguments)
+    return Command((*_launcher(plan, run.nodes, len(run.gpus)), *program))
+
+
+def _launcher(plan: SweepPlan, nodes: tuple[str, ...], per_node: int) -> tuple[str, ...]:
+    ranks, extra = len(nodes) * per_node, plan.launch.arguments
+    match plan.launch.launcher:
+        case "srun":
+            return (
+                "srun", f"--nodes={len(nodes)}", f"--ntasks={ranks}", f"--ntasks-per-node={per_node}",
+                f"--nodelist={','.join(nodes)}", "--kill-on-bad-exit=1", *extra,
+            )  # fmt: skip
+        case "mpirun":
+            hosts = ",".join(f"{node}:{per_node}" for node in nodes)
+            return ("mpirun", "-np", str(ranks), "--host", hosts, *extra)
+        case _:
+            return ()
+
+
+def _env(plan: SweepPlan, run: SweepRun) -> dict[str, str]:
+    made = dict(plan.launch.env)
+    if len(run.gpus) < plan.fabric.gpus:
+        made["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, run.gpus))
+    if run.rail is not None and plan.fabric.nic(run.rail):
+        made["NCCL_IB_HCA"] = f"={plan.fabric.nic(run.rail)}"  # "=": this very name, not all that begin with it
+    if run.algorithm:
+        made["NCCL_ALGO"] = run.algorithm
+    if run.protocol:
+        made["NCCL_PROTO"] = run.protocol
+    return made
+
+
+def _with_env(env: Mapping[str, str]) -> tuple[str, ...]:
+    """By env(1): both launchers pass it on alike, and srun's --export would split values at their commas."""
+    return ("env", *(f"{name}={value}" for name, value in sorted(env.items()))) if env else ()
+
+
+def _write_bw(plan: SweepPlan, run: SweepRun) -> Command:
+    """perftest: a server on the first node, a client on the second, both directions at once."""
+    nic = plan.fabric.nic(run.rail or 0)
+    device = ("-d", nic) if nic else ()
+    options = (*device, "-b", "-F", "--report_gbits", "-s", str(IB_BYTES), "-D", str(IB_SECONDS))
+    server, client = run.nodes
+    env = _with_env(plan.launch.env)
+    return Command(
+        (*_launcher(plan, (client,), 1), *env, run.program, *options, server),
+        (*_launcher(plan, (server,), 1), *env, run.program, *options),
+    )

@@ -1,0 +1,226 @@
+"""What the results say of the fabric's parts: runs beside their like, then the fewest parts that explain the slow ones.
+
+A run is compared with the runs of its own shape (collective, ranks, GPUs per node, inside a rack or across), in all
+rounds. A part with one normal run is acquitted. Of the rest, the part that explains most slow runs is taken first;
+parts with exactly the same slow runs cannot be told apart and are named together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from topodiag.fleet.sweep.parts import acquits, crosses, parts_of
+from topodiag.model.sweep import (
+    Fabric,
+    Fault,
+    Gap,
+    JudgedRun,
+    Part,
+    Standing,
+    State,
+    SweepJudgement,
+    SweepPlan,
+    SweepResult,
+    SweepRun,
+)
+
+LOW_SHARE = 0.85
+"""Below this share of what is normal a run is slow. Healthy repeats of large messages scatter by a few per cent; the
+faults that are looked for (a NIC at half width, a lane down, a throttled GPU) cost a quarter or more."""
+SPREADS = 4.0
+"""And below the reference by this many robust standard deviations of the runs that are alike."""
+LEAST_ALIKE = 3
+"""Fewer runs of a shape have no normal: which of two is the odd one cannot be said."""
+LEAST_SLOW = 3
+"""Slow runs of its own that a part needs before it is named: two that are slow by chance are no rarity in a sweep."""
+LEAST_ALONE = 3
+"""Rounds in which something without other partners must have been slow."""
+GAP_SHARE = 0.30
+"""BEN005: one placement this much slower than another."""
+TWO_KINDS_SHARE = 0.4
+"""So many slow runs of a shape may be another kind of machine rather than faults."""
+_LAYERS = ("leaf", "uplink", "board", "gpu", "link", "pcie", "host", "path")
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    run: SweepRun
+    round: int
+    result: SweepResult | None
+
+
+def judge(plans: Sequence[SweepPlan], results: Iterable[SweepResult]) -> SweepJudgement:
+    """All rounds of one sweep together. Of several attempts at a run the last counts."""
+    if not plans:
+        return SweepJudgement()
+    fabric = plans[0].fabric
+    last = {(result.round, result.run): result for result in results if result.state is not State.INTERRUPTED}
+    seen = [_Seen(run, plan.round, last.get((plan.round, run.id))) for plan in plans for run in plan.runs]
+    judged = _standings([each for each in seen if each.result is not None], fabric)
+    parts = {(each.round, each.run.id): parts_of(each.run, fabric) for each in judged}
+    passed: set[Part] = set()
+    for each in judged:
+        if each.standing is Standing.NORMAL:
+            passed |= acquits(each.run, fabric)
+    slow = [each for each in judged if each.standing in {Standing.LOW, Standing.FAILED}]
+    return SweepJudgement(
+        runs=tuple(judged),
+        faults=tuple(_explain(slow, parts, passed)),
+        gaps=tuple(_gaps(judged)),
+        passed=frozenset(passed),
+        missing=sum(each.result is None for each in seen),
+        notes=tuple(_notes(judged, fabric)),
+    )
+
+
+def shape(run: SweepRun, fabric: Fabric) -> tuple[object, ...]:
+    """Runs that should be equally fast. Which rail it is makes no difference; which two GPUs does not on NVLink."""
+    return (
+        run.program, run.collective, run.algorithm, run.protocol, run.high, len(run.nodes), len(run.gpus),
+        crosses(run, fabric), run.rail is None,
+    )  # fmt: skip
+
+
+def _standings(seen: Sequence[_Seen], fabric: Fabric) -> list[JudgedRun]:
+    groups: dict[tuple[object, ...], list[_Seen]] = {}
+    for each in seen:
+        groups.setdefault(shape(each.run, fabric), []).append(each)
+    made: dict[tuple[int, str], JudgedRun] = {}
+    for group in groups.values():
+        values = sorted(value for each in group if (value := _value(each)) is not None)
+        reference = _reference(values)
+        floor = _floor(values, reference)
+        failed = len(group) - len(values)
+        for each in group:
+            made[each.round, each.run.id] = _judged(each, reference, floor, failed, len(values))
+    return [made[each.round, each.run.id] for each in seen]
+
+
+def _value(each: _Seen) -> float | None:
+    result = each.result
+    return result.gbs if result is not None and result.state is State.OK and result.gbs else None
+
+
+def _reference(values: Sequence[float]) -> float | None:
+    """The upper quartile: right as long as a quarter of the runs are healthy. None for too few runs. Values ascend."""
+    return values[(3 * len(values)) // 4] if len(values) >= LEAST_ALIKE else None
+
+
+def _floor(values: Sequence[float], reference: float | None) -> float:
+    """The least that is normal. The spread is that of the upper half around the reference, so that slow runs, however
+    many, do not hide one another."""
+    if reference is None:
+        return 0.0
+    upper = [value for value in values[len(values) // 2 :] if value > 0]
+    middle = median(upper)
+    sigma = 1.4826 * median(abs(value - middle) for value in upper)
+    return min(LOW_SHARE * reference, reference - SPREADS * sigma)
+
+
+def _judged(each: _Seen, reference: float | None, floor: float, failed: int, measured: int) -> JudgedRun:
+    value = _value(each)
+    result = each.result
+    if value is None:
+        words = result.why or result.state.value if result is not None else ""
+        # Where most fail alike, it is the program or its options, not this run's machines.
+        standing = Standing.FAILED if measured >= LEAST_ALIKE and failed < measured else Standing.UNKNOWN
+        return JudgedRun(each.run, each.round, standing, None, reference, words)
+    if reference is None:
+        return JudgedRun(
+            each.run, each.round, Standing.UNKNOWN, value, None, f"fewer than {LEAST_ALIKE} runs are alike"
+        )
+    return JudgedRun(each.run, each.round, Standing.LOW if value < floor else Standing.NORMAL, value, reference)
+
+
+def _explain(
+    slow: Sequence[JudgedRun], parts: Mapping[tuple[int, str], frozenset[Part]], passed: set[Part]
+) -> list[Fault]:
+    """The fewest parts that explain all slow runs, greedily: a run is slow because of one part, rarely of two."""
+    keys = [(each.round, each.run.id) for each in slow]
+    uses: dict[Part, set[int]] = {}
+    for number, key in enumerate(keys):
+        for part in parts[key] - passed:
+            uses.setdefault(part, set()).add(number)
+    open_runs = {number for numbers in uses.values() for number in numbers}
+    made: list[Fault] = []
+    while open_runs:
+        left = {part: numbers & open_runs for part, numbers in uses.items()}
+        most = max(len(numbers) for numbers in left.values())
+        # Of parts that explain as many, one layer's first, so that the choice does not hang on the order of a set.
+        first = min((part for part, numbers in left.items() if len(numbers) == most), key=_order)
+        group = sorted((part for part, numbers in left.items() if numbers == left[first]), key=_order)
+        explained = [slow[number] for number in sorted(uses[first])]
+        made.append(_fault(tuple(group), explained, own=len(left[first])))
+        open_runs -= left[first]
+    return made
+
+
+def _order(part: Part) -> tuple[int, str, int]:
+    return _LAYERS.index(part.kind), part.place, part.rail
+
+
+def _fault(group: tuple[Part, ...], runs: Sequence[JudgedRun], own: int) -> Fault:
+    """`own` of its slow runs are explained by no fault before it."""
+    shares = [each.share for each in runs if each.share is not None]
+    rounds = tuple(sorted({each.round for each in runs}))
+    return Fault(
+        parts=group,
+        runs=tuple(each.run.id for each in runs),
+        rounds=rounds,
+        share=median(shares) if shares else None,
+        confirmed=own >= LEAST_SLOW and len(places(group)) == 1 and len(rounds) > 1 and _partners(group[0], runs),
+    )
+
+
+def places(parts: Iterable[Part]) -> set[tuple[str, str, int]]:
+    """What a group of parts comes to in the world: a NIC's link and the GPU's way to it are one place to go to."""
+    return {("port" if part.kind in {"link", "pcie"} else part.kind, part.place, part.rail) for part in parts}
+
+
+def _partners(part: Part, runs: Sequence[JudgedRun]) -> bool:
+    """Whether the slow runs had different partners. What has but itself to be measured with (a path, the NVLink of a
+    node as a whole) must be slow once more instead: by chance a run is slow twice in one sweep of a hundred."""
+    if part.kind in {"path", "board"}:
+        return len({each.round for each in runs}) >= LEAST_ALONE
+    return len({(each.run.nodes, each.run.gpus) for each in runs}) > 1
+
+
+def _gaps(judged: Sequence[JudgedRun]) -> list[Gap]:
+    """The best against the worst placement of each collective on as many ranks over the same GPUs of a node. One
+    settings' sweep is no placement."""
+    groups: dict[tuple[object, ...], list[JudgedRun]] = {}
+    for each in judged:
+        if each.gbs and each.run.kind != "settings":
+            ranks = len(each.run.nodes) * len(each.run.gpus)
+            key = (each.run.program, ranks, len(each.run.gpus), each.run.high)
+            groups.setdefault(key, []).append(each)
+    made: list[Gap] = []
+    for group in groups.values():
+        best = max(group, key=lambda each: each.gbs or 0.0)
+        worst = min(group, key=lambda each: each.gbs or 0.0)
+        gap = Gap(best.run.collective, len(best.run.nodes) * len(best.run.gpus), best, worst)
+        if gap.lost > GAP_SHARE:
+            made.append(gap)
+    return made
+
+
+def _notes(judged: Sequence[JudgedRun], fabric: Fabric) -> list[str]:
+    groups: dict[tuple[object, ...], list[JudgedRun]] = {}
+    for each in judged:
+        groups.setdefault(shape(each.run, fabric), []).append(each)
+    made: list[str] = []
+    for group in groups.values():
+        low = sum(each.standing is Standing.LOW for each in group)
+        kind = group[0].run.kind
+        if group[0].round == 1 and low >= LEAST_ALIKE and low > TWO_KINDS_SHARE * len(group):
+            made.append(
+                f"{low} of {len(group)} {kind} runs are slow beside the best: unequal machines look so too; sweep "
+                "each kind by itself"
+            )
+        unknown = sum(each.standing is Standing.UNKNOWN for each in group)
+        if unknown and kind != "settings":
+            why = next(each.why for each in group if each.standing is Standing.UNKNOWN)
+            made.append(f"{unknown} {kind} run{'s' if unknown > 1 else ''} cannot be judged: {why}")
+    return list(dict.fromkeys(made))

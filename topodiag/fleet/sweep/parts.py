@@ -1,0 +1,52 @@
+"""Which parts of the fabric a run uses: what its result acquits or accuses."""
+
+from __future__ import annotations
+
+from topodiag.model.sweep import Fabric, Part, SweepRun
+
+NAMED_PATHS = 8
+"""Nodes up to which a run's own path is a part: what else could explain a run of many nodes is no path."""
+
+
+def parts_of(run: SweepRun, fabric: Fabric) -> frozenset[Part]:
+    """The parts whose fault would make this run slow. Runs of `settings` and `bisection` have none: they compare
+    settings, and what crosses the middle with what does not, which may differ by design."""
+    if run.kind in {"settings", "bisection"}:
+        return frozenset()
+    if len(run.nodes) == 1:
+        node = run.nodes[0]
+        gpus = {Part("gpu", node, gpu) for gpu in run.gpus}
+        whole = Part("board", node) if len(run.gpus) == fabric.gpus else Part("path", _path(run))
+        return frozenset(gpus | {whole})
+    rails = range(fabric.rails) if run.rail is None else (run.rail,)
+    made = {Part("link", node, rail) for node in run.nodes for rail in rails}
+    if run.kind != "fabric":  # ib_write_bw moves host memory: the GPU's way to the NIC takes no part
+        made |= {Part("pcie", node, rail) for node in run.nodes for rail in rails}
+    if run.rail is None:
+        made |= {Part("host", node) for node in run.nodes}
+    racks = {fabric.racks.get(node, "") for node in run.nodes}
+    made |= {Part("leaf", rack, rail if fabric.leaf_per_rail else -1) for rack in racks - {""} for rail in rails}
+    if len(racks) > 1 and run.kind == "racks":
+        # One pair's flow takes one uplink of many, so that it says nothing of the others.
+        made |= {Part("uplink", rack, rail if fabric.leaf_per_rail else -1) for rack in racks - {""} for rail in rails}
+    if len(run.nodes) <= NAMED_PATHS:
+        made.add(Part("path", _path(run), -1 if run.rail is None else run.rail))
+    return frozenset(made)
+
+
+def acquits(run: SweepRun, fabric: Fabric) -> frozenset[Part]:
+    """The parts that a normal run shows to be good. Runs of whole racks share so many parts that a few faults make
+    most of them slow, and what is normal among them is no proof: they speak of uplinks alone."""
+    parts = parts_of(run, fabric)
+    return parts if len(run.nodes) <= 2 else frozenset(part for part in parts if part.kind == "uplink")
+
+
+def _path(run: SweepRun) -> str:
+    if len(run.nodes) == 1:
+        return f"{run.nodes[0]} GPU {' and '.join(map(str, run.gpus))}"
+    return " and ".join(sorted(run.nodes))
+
+
+def crosses(run: SweepRun, fabric: Fabric) -> bool:
+    """Whether its nodes are in more than one rack."""
+    return len({fabric.racks.get(node, "") for node in run.nodes}) > 1

@@ -1,0 +1,121 @@
+"""Node sets and racks: from the command line, a CSV or Slurm's topology.conf, in bounds whatever is written there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from topodiag.model.errors import InputError, TopodiagError
+
+MAX_NODES = 20_000
+"""More would be a slip of the keyboard: the largest systems have about 10,000 GPU nodes."""
+MAX_BYTES = 16 << 20
+_RANGE = re.compile(r"(\d{1,12})-(\d{1,12})")
+_BRACKET = re.compile(r"\[([^\[\]]{0,100000})\]")
+_SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}", re.ASCII)
+_SWITCH = re.compile(r"(\w{1,40})=(\S{1,100000})")
+
+
+def expand(text: str) -> tuple[str, ...]:
+    """The nodes of a ClusterShell node set in its order: `gpu[001-064]`, `a,b`, and `@group` where the site has such
+    groups. Raises TopodiagError for anything that is no set of host names, or too large a one."""
+    from ClusterShell.NodeSet import NodeSet, NodeSetException  # noqa: PLC0415 - slow to load
+    from ClusterShell.NodeUtils import GroupError  # noqa: PLC0415
+
+    if len(text) > 1 << 20 or _count(text) > MAX_NODES:
+        raise TopodiagError(f"{_short(text)!r} is more than {MAX_NODES} nodes")
+    try:
+        nodes = tuple(NodeSet(text))
+    except (NodeSetException, GroupError) as error:
+        raise TopodiagError(f"{_short(text)!r} is no node set: {error}", hint="write gpu[001-064] or a,b,c") from None
+    if len(nodes) > MAX_NODES:
+        raise TopodiagError(f"{_short(text)!r} is more than {MAX_NODES} nodes")
+    for node in nodes:
+        check_name(node)
+    return nodes
+
+
+def check_name(node: str) -> str:
+    """A name that a launcher takes for a host and never for an option. Raises TopodiagError."""
+    if not _SAFE.fullmatch(node) or node.isdigit():
+        raise TopodiagError(f"{_short(node)!r} is no host name", hint="write gpu[001-064] or a,b,c")
+    return node
+
+
+def fold(nodes: Sequence[str]) -> str:
+    """The nodes as one set, folded: `gpu[001-064]`."""
+    from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet  # noqa: PLC0415
+
+    return str(NodeSet.fromlist(list(nodes), resolver=RESOLVER_NOGROUP))
+
+
+def _count(text: str) -> int:
+    """How many nodes at most, before anything is expanded: the product of the brackets of each part, summed."""
+    total = 0
+    depth, start = 0, 0
+    for at, sign in enumerate(text + ","):
+        depth += (sign == "[") - (sign == "]")
+        if sign == "," and depth <= 0:
+            product = 1
+            for bracket in _BRACKET.findall(text[start:at]):
+                product = min(product * max(sum(map(_width, bracket.split(","))), 1), 1 << 40)
+            total, start = total + product, at + 1
+    return total
+
+
+def _width(piece: str) -> int:
+    match = _RANGE.match(piece.strip())
+    if match is None:
+        return 1 << 40 if len(piece) > 30 else 1
+    return max(int(match[2]) - int(match[1]) + 1, 1)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def read_racks(data: bytes, name: str) -> dict[str, str]:
+    """The rack by node: from CSV lines `NODES,RACK` (or node sets; a first line that names the columns is
+    skipped), or from `SwitchName= Nodes=` lines of Slurm's topology.conf. Raises InputError."""
+    if len(data) > MAX_BYTES:
+        raise InputError(name, f"is larger than {MAX_BYTES >> 20} MiB")
+    lines = data.decode("utf-8", "replace").splitlines()
+    slurm = any(line.lstrip().lower().startswith(("switchname", "blockname")) for line in lines)
+    made: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        bare = line.split("#", 1)[0].strip()
+        if not bare:
+            continue
+        nodes, rack = _slurm(bare) if slurm else _csv(bare)
+        if slurm and not nodes:
+            continue  # a switch of switches
+        if not nodes or not rack:
+            raise InputError(
+                name, f"{_short(bare)!r} is not NODE,RACK", line=number, hint="one node and its rack a line"
+            )
+        if number == 1 and nodes.lower() in {"node", "nodes", "host", "hosts", "hostname", "name"}:
+            continue
+        try:
+            found = expand(nodes)
+        except TopodiagError as error:
+            raise InputError(name, error.message, line=number, hint=error.hint) from None
+        for node in found:
+            if made.setdefault(node, rack) != rack:
+                raise InputError(name, f"{node} is in {_short(made[node])} and in {_short(rack)}", line=number)
+    if not made:
+        raise InputError(name, "names no rack", hint="lines of NODE,RACK, or Slurm's topology.conf")
+    return made
+
+
+def _csv(line: str) -> tuple[str, str]:
+    import csv  # noqa: PLC0415
+
+    row = next(csv.reader([line]), [])
+    if len(row) > 2 and "[" in row[0]:  # a node set whose commas nobody quoted: the rack is the last
+        row = [",".join(row[:-1]), row[-1]]
+    return (row[0].strip(), row[1].strip()[:100]) if len(row) >= 2 else ("", "")
+
+
+def _slurm(line: str) -> tuple[str, str]:
+    fields = {key.lower(): value for key, value in _SWITCH.findall(line)}
+    return fields.get("nodes", ""), fields.get("switchname", fields.get("blockname", ""))[:100]

@@ -1,0 +1,213 @@
+"""A plan as JSON, as docs/sweeps.md describes it: written for readers and for `bench run`, read back with every bound."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from topodiag.fleet.sweep.commands import LAUNCHERS, command
+from topodiag.fleet.sweep.places import check_name, expand, fold
+from topodiag.fleet.sweep.plan import KINDS, MAX_RUNS
+from topodiag.model.errors import InputError, TopodiagError
+from topodiag.model.sweep import Fabric, Launch, SweepPlan, SweepRun
+
+FORMAT, VERSION = "topodiag-sweep", 1
+MAX_BYTES = 256 << 20
+MAX_GPUS = 256
+_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,600}", re.ASCII)
+_PROGRAM = re.compile(r"[a-z][a-z0-9_]{0,40}_(?:perf|bw)", re.ASCII)
+_WORD = re.compile(r"[A-Za-z0-9_]{0,40}", re.ASCII)
+_NIC = re.compile(r"[A-Za-z0-9_.:-]{1,64}", re.ASCII)
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,100}", re.ASCII)
+
+
+def plan_json(plan: SweepPlan) -> dict[str, Any]:
+    """The plan as an object. `argv` and `server` of each run are what `bench run` starts, for readers to see."""
+    fabric = plan.fabric
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "round": plan.round,
+        "fabric": {
+            "nodes": fold(fabric.nodes),
+            "gpus": fabric.gpus,
+            "rails": fabric.rails,
+            "nics": list(fabric.nics),
+            "racks": {rack: fold(nodes) for rack, nodes in fabric.by_rack().items()},
+            "leaf_per_rail": fabric.leaf_per_rail,
+        },
+        "launch": {
+            "launcher": plan.launch.launcher,
+            "arguments": list(plan.launch.arguments),
+            "env": dict(plan.launch.env),
+            "timeout_s": plan.launch.timeout_s,
+        },
+        "ib_write_bw": plan.write_bw,
+        "runs": [_run_json(plan, run) for run in plan.runs],
+    }
+
+
+def _run_json(plan: SweepPlan, run: SweepRun) -> dict[str, Any]:
+    made = command(plan, run)
+    return {
+        "id": run.id,
+        "kind": run.kind,
+        "wave": run.wave,
+        "nodes": fold(run.nodes) if len(run.nodes) > 2 else ",".join(run.nodes),
+        "gpus": list(run.gpus),
+        "rail": run.rail,
+        "collective": run.collective,
+        "program": run.program,
+        "algorithm": run.algorithm,
+        "protocol": run.protocol,
+        "min_bytes": run.low,
+        "max_bytes": run.high,
+        **({"why": run.why} if run.why else {}),
+        "argv": list(made.argv),
+        **({"server": list(made.server)} if made.server else {}),
+    }
+
+
+def read_plan(path: str) -> SweepPlan:
+    """The plan in a file. Raises InputError. `argv` is not believed but made anew from the run's other fields, so that
+    a plan starts nothing but launchers and benchmarks."""
+    try:
+        with Path(path).open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise InputError(path, f"cannot be read: {error.strerror or error}") from None
+    if len(data) > MAX_BYTES:
+        raise InputError(path, f"is larger than {MAX_BYTES >> 20} MiB: no plan")
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise InputError(path, f"is no plan: not JSON ({error})", hint=_HINT) from None
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise InputError(path, 'is no plan: it has no "format": "topodiag-sweep"', hint=_HINT)
+    if found.get("version") != VERSION:
+        raise InputError(path, f"is a plan of version {str(found.get('version'))[:20]}; this program reads {VERSION}")
+    try:
+        return _plan(found)
+    except _WrongError as wrong:
+        raise InputError(path, f"is no plan that can be run: {wrong}", hint=_HINT) from None
+    except TopodiagError as error:
+        raise InputError(path, f"is no plan that can be run: {error.message}", hint=_HINT) from None
+
+
+_HINT = "topodiag bench plan writes one; docs/sweeps.md describes it"
+
+
+class _WrongError(Exception):
+    """A field that is not what it should be."""
+
+
+def _plan(found: Mapping[str, Any]) -> SweepPlan:
+    fabric = _fabric(_of(found, "fabric", dict))
+    launch = _of(found, "launch", dict)
+    launcher = _of(launch, "launcher", str)
+    if launcher not in LAUNCHERS:
+        raise _WrongError(f"launcher {launcher[:20]!r} is none of {', '.join(LAUNCHERS)}")
+    env = _of(launch, "env", dict)
+    if not all(_NAME.fullmatch(name) and isinstance(value, str) and "\0" not in value for name, value in env.items()):
+        raise _WrongError("env is not of names and strings")
+    listed = _of(found, "runs", list)
+    if len(listed) > MAX_RUNS:
+        raise _WrongError(f"it has more than {MAX_RUNS} runs")
+    known = frozenset(fabric.nodes)
+    runs = tuple(_run(each, fabric, known) for each in listed)
+    if len({run.id for run in runs}) != len(runs):
+        raise _WrongError("two of its runs have one id")
+    return SweepPlan(
+        fabric,
+        runs,
+        _number(found, "round", 1, 1000),
+        Launch(launcher, _strings(launch, "arguments"), env, _number(launch, "timeout_s", 1, 86_400)),
+        _of(found, "ib_write_bw", bool),
+    )
+
+
+def _fabric(found: Mapping[str, Any]) -> Fabric:
+    nodes = expand(_plain(_of(found, "nodes", str)))
+    racks: dict[str, str] = {}
+    for rack, members in _of(found, "racks", dict).items():
+        if not isinstance(members, str):
+            raise _WrongError("racks are not node sets by name")
+        racks.update(dict.fromkeys(expand(_plain(members)), rack))
+    nics = _strings(found, "nics")
+    if not all(_NIC.fullmatch(nic) for nic in nics):
+        raise _WrongError("nics are no device names")
+    rails = _number(found, "rails", 1, MAX_GPUS)
+    return Fabric(nodes, _number(found, "gpus", 1, MAX_GPUS), rails, nics, racks, _of(found, "leaf_per_rail", bool))
+
+
+def _run(found: object, fabric: Fabric, known: frozenset[str]) -> SweepRun:
+    if not isinstance(found, dict):
+        raise _WrongError("a run is no object")
+    name = _of(found, "id", str)
+    if not _ID.fullmatch(name):
+        raise _WrongError(f"id {name[:40]!r}: letters, digits, dots and dashes only")
+    program, kind = _of(found, "program", str), _of(found, "kind", str)
+    if not _PROGRAM.fullmatch(program):
+        raise _WrongError(f"{name[:60]}: {program[:40]!r} is no benchmark (*_perf or ib_write_bw)")
+    if kind not in {*KINDS, "gpus"}:
+        raise _WrongError(f"{name[:60]}: kind {kind[:20]!r}")
+    nodes = expand(_plain(_of(found, "nodes", str)))
+    if "[" not in found["nodes"]:
+        nodes = tuple(map(check_name, found["nodes"].split(",")))  # a pair keeps its order: the first one listens
+    if not nodes or not known.issuperset(nodes):
+        raise _WrongError(f"{name[:60]}: nodes that are not of the fabric")
+    if program == "ib_write_bw" and len(nodes) != 2:
+        raise _WrongError(f"{name[:60]}: ib_write_bw is of two nodes")
+    gpus = _of(found, "gpus", list)
+    if not gpus or not all(type(gpu) is int and 0 <= gpu < fabric.gpus for gpu in gpus):
+        raise _WrongError(f"{name[:60]}: gpus are not of the fabric")
+    rail = found.get("rail")
+    if rail is not None and not (type(rail) is int and 0 <= rail < fabric.rails):
+        raise _WrongError(f"{name[:60]}: rail is not of the fabric")
+    words = [_of(found, key, str) for key in ("collective", "algorithm", "protocol")]
+    if not all(_WORD.fullmatch(word) for word in words):
+        raise _WrongError(f"{name[:60]}: collective, algorithm and protocol are words")
+    low, high = _number(found, "min_bytes", 1, 1 << 50), _number(found, "max_bytes", 1, 1 << 50)
+    wave = _number(found, "wave", 1, MAX_RUNS)
+    why = found.get("why", "")
+    return SweepRun(
+        name, kind, wave, nodes, tuple(gpus), words[0], program, rail, words[1], words[2], low, high,
+        why if isinstance(why, str) else "",
+    )  # fmt: skip
+
+
+def _plain(text: str) -> str:
+    """A node set without groups: what a group is may be asked of a program, and a file starts none."""
+    if "@" in text:
+        raise _WrongError("node groups are not allowed in a plan")
+    return text
+
+
+T = TypeVar("T")
+
+
+def _of(found: Mapping[str, Any], key: str, kind: type[T]) -> T:
+    value = found.get(key)
+    if not isinstance(value, kind):
+        raise _WrongError(f"{key!r} is missing or is no {_SPELT[kind]}")
+    return value
+
+
+_SPELT: dict[type, str] = {dict: "object", list: "list", str: "string", bool: "true or false"}
+
+
+def _strings(found: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    values = _of(found, key, list)
+    if not all(isinstance(value, str) and "\0" not in value for value in values):
+        raise _WrongError(f"{key!r} is no list of strings")
+    return tuple(values)
+
+
+def _number(found: Mapping[str, Any], key: str, least: int, most: int) -> int:
+    value = found.get(key)
+    if type(value) is not int or not least <= value <= most:
+        raise _WrongError(f"{key!r} is no whole number from {least} to {most}")
+    return value
