@@ -20,13 +20,13 @@ def expand(text: str) -> tuple[str, ...]:
     """The nodes of a ClusterShell node set in its order: `gpu[001-064]`, `a,b`, and `@group` where the site has such
     groups. Raises TopodiagError for anything that is no set of host names, or too large a one."""
     from ClusterShell.NodeSet import NodeSet, NodeSetException  # noqa: PLC0415 - slow to load
-    from ClusterShell.NodeUtils import GroupError  # noqa: PLC0415
+    from ClusterShell.NodeUtils import GroupResolverError, GroupSourceError  # noqa: PLC0415
 
     if len(text) > 1 << 20 or _count(text) > MAX_NODES:
         raise TopodiagError(f"{_short(text)!r} is more than {MAX_NODES} nodes")
     try:
         nodes = tuple(NodeSet(text))
-    except (NodeSetException, GroupError) as error:
+    except (NodeSetException, GroupResolverError, GroupSourceError) as error:
         raise TopodiagError(f"{_short(text)!r} is no node set: {error}", hint="write gpu[001-064] or a,b,c") from None
     if len(nodes) > MAX_NODES:
         raise TopodiagError(f"{_short(text)!r} is more than {MAX_NODES} nodes")

@@ -103,10 +103,16 @@ def racks_run(fabric: Fabric, a: str, b: str, wave: int, *, rail: int | None = N
     """All nodes of two racks, so that the leaves' uplinks are loaded."""
     by_rack = fabric.by_rack()
     size = min(len(by_rack[a]), len(by_rack[b]))
-    nodes = by_rack[a][:size] + by_rack[b][:size]
+    nodes = _sorted(fabric, by_rack[a][:size] + by_rack[b][:size])
     gpus = all_gpus(fabric) if rail is None else (fabric.gpu_of(rail),)
     name = f"{number}-racks-{slug(a)}-{slug(b)}" + ("" if rail is None else f"-rail{rail}")
     return SweepRun(name, "racks", wave, nodes, gpus, "alltoall", "alltoall_perf", rail)
+
+
+def _sorted(fabric: Fabric, nodes: Sequence[str]) -> tuple[str, ...]:
+    """In the order of the fabric, which is that of node sets."""
+    wanted = frozenset(nodes)
+    return tuple(node for node in fabric.nodes if node in wanted)
 
 
 def slug(text: str) -> str:
@@ -164,7 +170,7 @@ def _bisection(fabric: Fabric) -> list[SweepRun]:
             f"1-bisection-{number}",
             "bisection",
             1 if number < 3 else 2,
-            part,
+            _sorted(fabric, part),
             all_gpus(fabric),
             "alltoall",
             "alltoall_perf",

@@ -1,4 +1,4 @@
-"""A plan as JSON, as docs/sweeps.md describes it: written for readers and for `bench run`, read back with every bound."""
+"""A plan as JSON, as docs/sweeps.md describes it: written for readers and `bench run`, read back with every bound."""
 
 from __future__ import annotations
 
@@ -135,7 +135,8 @@ def _fabric(found: Mapping[str, Any]) -> Fabric:
     for rack, members in _of(found, "racks", dict).items():
         if not isinstance(members, str):
             raise _WrongError("racks are not node sets by name")
-        racks.update(dict.fromkeys(expand(_plain(members)), rack))
+        for node in expand(_plain(members)):
+            racks[node] = rack
     nics = _strings(found, "nics")
     if not all(_NIC.fullmatch(nic) for nic in nics):
         raise _WrongError("nics are no device names")
