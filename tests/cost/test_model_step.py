@@ -14,7 +14,7 @@ from topodiag.cost.layout import Layout, LayoutError, order_of
 from topodiag.cost.questions import ModelError
 from topodiag.cost.step import Step, Work, price_step
 from topodiag.cost.tiers import Machine, find_system, machine
-from topodiag.cost.training import fitted_layout, peak_of, price_training
+from topodiag.cost.training import fitted_layout, peak_of, price_training, weak_scaling
 from topodiag.pipeline_model import machine_of_links
 
 WORK = Work(70e9, 80, 8192, 4096, 1, 64, 989.4)
@@ -192,6 +192,14 @@ def test_nodes_without_a_network_cannot_be_spanned() -> None:
     bare = machine_of_links(Link(1.0, 300.0, "inside"), None, 8, 2)
     with pytest.raises(ModelError, match="no NIC for the job is known"):
         price_training(WORK, Layout(tp=8, dp=2), bare)
+
+
+def test_scaling_starts_at_the_fewest_nodes_and_never_gains_from_more() -> None:
+    found = weak_scaling(priced(Layout(tp=8, dp=8), overlap={}))
+    assert [each.nodes for each in found] == [1, 2, 4, 8]
+    assert found[0].efficiency == 1.0
+    assert [each.efficiency for each in found] == sorted((each.efficiency for each in found), reverse=True)
+    assert [each.nodes for each in weak_scaling(priced(Layout(tp=8, pp=8), overlap={}))] == [8]
 
 
 @settings(max_examples=40, deadline=None)

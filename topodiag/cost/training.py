@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 from topodiag.cost.layout import Layout, LayoutError
 from topodiag.cost.questions import ModelError
 from topodiag.cost.step import Step, Work, price_step
@@ -67,6 +69,37 @@ def price_training(work: Work, layout: Layout, machine: Machine) -> Step:
         return price_step(work, layout, machine)
     except (LackingError, LayoutError) as error:
         raise ModelError(str(error)) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """The job on fewer nodes with as much work per replica. `efficiency`: tokens per GPU against the fewest nodes."""
+
+    nodes: int
+    gpus: int
+    time_us: float
+    efficiency: float
+
+
+def weak_scaling(made: Step) -> tuple[Scaled, ...]:
+    """The step on a half, a quarter, ... of the nodes, data parallelism and the batch shrinking alike, as far as sizes
+    allow; the fewest nodes first. What is lost is what more replicas must tell each other."""
+    tried: list[tuple[int, Step]] = []
+    step = made
+    while True:
+        layout, nodes = step.layout, step.machine.nodes
+        tried.append((nodes, step))
+        halves = layout.dp // 2
+        shared = layout.cp * halves
+        if nodes % 2 or layout.dp % 2 or shared % layout.ep or shared % (step.work.shard or 1):
+            break
+        work = replace(step.work, global_batch=step.work.global_batch // 2)
+        fewer = replace(step.machine, nodes=nodes // 2)
+        step = price_step(work, replace(layout, dp=halves), fewer)
+    _, least = tried[-1]
+    return tuple(
+        Scaled(nodes, each.layout.world, each.time_us, least.time_us / each.time_us) for nodes, each in reversed(tried)
+    )
 
 
 def work_assumed(made: Step, used: Peak) -> tuple[str, ...]:

@@ -24,6 +24,9 @@ from topodiag.report.text import Page, Part
 from topodiag.report.units import spell_gbs
 from topodiag.report.words import plural
 
+NO_GAIN = 0.05
+"""Placements whose times are as near are told as equal."""
+
 
 def spell_spread(spread: Spread) -> str:
     """`8 on 1 node`, `8 on 8 nodes`."""
@@ -71,6 +74,9 @@ def draw_placements(
 
 def _gain(page: Page, made: Placements) -> None:
     first, last = made.placed[0], made.placed[-1]
+    if abs(made.gain - 1) < NO_GAIN:
+        page.add("  ", ("placement makes no difference", "ok"), " to this collective at this size")
+        return
     if made.gain >= 1:
         words = f"{made.gain:.1f}× faster than {spell_spread(last.spread)}"
         page.add("  ", (spell_spread(first.spread), "name"), " is ", (words, "strong"))

@@ -36,7 +36,8 @@ def draw_hierarchy(
 ) -> None:
     """Each way at `size`, the table by size with the gain over the flat ring, the regimes, the plot."""
     ranks = made.nodes * made.per_node
-    where = f"{plural(ranks, 'rank')} on {plural(made.nodes, 'node')} of {made.per_node}"
+    kind = "node" if machine.domain == machine.gpus_per_node else "NVLink domain"
+    where = f"{plural(ranks, 'rank')} on {plural(made.nodes, kind)} of {made.per_node}"
     page.add("", (f"all_reduce, {where}", "strong"), f"  on {machine.name}")
     if len(made.ways) == 1:
         page.add("  ", "One rank per node, or one node alone: there is no hierarchy to use.")
@@ -91,15 +92,13 @@ def _regimes(page: Page, way: Way, wide: int) -> None:
     found = way.regimes
     if found is None:
         return
+    if found.bandwidth_from < 1:
+        page.add(" " * (wide + 4), (f"gains {found.gain_large:.2f}× at every size: no link has a latency", "dim"))
+        return
     low, high = spell_size(found.latency_to), spell_size(found.bandwidth_from)
-    page.add(
-        " " * (wide + 4),
-        (
-            f"gains up to {found.gain_small:.2f}× below {low}, where latency binds, and {found.gain_large:.2f}× above ",
-            "dim",
-        ),
-        (f"{high}, where bandwidth binds", "dim"),
-    )
+    small, large = f"{found.gain_small:.2f}×", f"{found.gain_large:.2f}×"
+    words = f"gains up to {small} below {low}, where latency binds, and {large} above {high}, where bandwidth binds"
+    page.add(" " * (wide + 4), (words, "dim"))
 
 
 def hierarchy_series(made: Hierarchy, sizes: Sequence[int]) -> list[Series]:

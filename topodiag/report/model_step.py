@@ -6,6 +6,7 @@ from typing import Any
 
 from topodiag.cost.collectives import algbw_gbs, busbw_gbs
 from topodiag.cost.step import FEW_NODES, Piece, Step
+from topodiag.cost.training import weak_scaling
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.model_words import (
     draw_assumed,
@@ -48,6 +49,11 @@ def draw_step(page: Page, made: Step, assumed: tuple[str, ...], *, explain: bool
     _memory(page, made)
     page.blank()
     draw_misplaced(page, made)
+    scaled = weak_scaling(made)
+    if len(scaled) > 1:
+        page.blank()
+        words = [f"{plural(each.nodes, 'node')} {each.efficiency:.1%}" for each in scaled]
+        page.add_items(page.text(("scaling", "strong"), "  tokens per GPU  "), words)
     if explain:
         page.blank()
         draw_tiers(page, made.machine)
@@ -188,6 +194,10 @@ def step_json(made: Step, assumed: tuple[str, ...], inputs: dict[str, Any]) -> d
             for each in made.misplaced
         ],
         "hardly_matters": made.hardly_matters,
+        "scaling": [
+            {"nodes": each.nodes, "gpus": each.gpus, "time_us": each.time_us, "efficiency": each.efficiency}
+            for each in weak_scaling(made)
+        ],
     }
 
 

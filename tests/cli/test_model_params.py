@@ -1,0 +1,61 @@
+"""Sizes, counts, times, links and placements as people type them."""
+
+from __future__ import annotations
+
+import click
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topodiag.cli.model_params import LinkParam, Micros, Number, Pair, Size, Sizes
+from topodiag.cost.alpha_beta import Link
+
+ALL = (Size(), Sizes(), Number(), Micros(), LinkParam(), Pair("NICs", "8x400", whole=False))
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("4K", 4096),
+        ("256MiB", 256 << 20),
+        ("1G", 1 << 30),
+        ("1.5 GiB", 3 << 29),
+        ("16MB", 16_000_000),
+        ("140GB", 140_000_000_000),
+        ("1e6", 1_000_000),
+        ("512B", 512),
+    ],
+)
+def test_a_letter_is_a_power_of_two_as_in_nccl_tests_and_mb_one_of_ten(text: str, size: int) -> None:
+    assert Size().convert(text, None, None) == size
+
+
+def test_a_range_holds_both_ends() -> None:
+    assert Sizes().convert("1K:8K", None, None) == (1024, 2048, 4096, 8192)
+
+
+@pytest.mark.parametrize(("text", "count"), [("70e9", 70e9), ("70B", 70e9), ("7.5M", 7.5e6), ("1.8T", 1.8e12)])
+def test_counts_of_parameters(text: str, count: float) -> None:
+    assert Number().convert(text, None, None) == count
+
+
+@pytest.mark.parametrize(("text", "us"), [("150ms", 150_000.0), ("42us", 42.0), ("1.2 s", 1.2e6)])
+def test_times(text: str, us: float) -> None:
+    assert Micros().convert(text, None, None) == us
+
+
+def test_a_link_with_and_without_a_name() -> None:
+    assert LinkParam().convert("InfiniBand NDR=3.0,50", None, None) == Link(3.0, 50.0, "InfiniBand NDR")
+    assert LinkParam("inside").convert("1,300", None, None) == Link(1.0, 300.0, "inside")
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from(ALL),
+    st.one_of(st.text(max_size=30), st.from_regex(r"[0-9.eE+xKMGTiB:,=mus]{1,20}", fullmatch=True)),
+)
+def test_any_text_is_a_value_or_a_usage_error(kind: click.ParamType, text: str) -> None:
+    try:
+        assert kind.convert(text, None, None) is not None
+    except click.BadParameter as refused:
+        assert repr(text)[:20] in refused.message or "size" in refused.message
