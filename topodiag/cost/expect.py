@@ -58,8 +58,8 @@ def expected(
     network: str | None = None,
     fitted: Calibration | None = None,
 ) -> Expected:
-    """`expect` with its parts. `nics` (count, Gb/s) and `network` (rdma, cloud, tcpx, slingshot, sockets) say what a system's
-    name leaves open; `fitted` stands in for the shipped calibration. Never raises for the content of a run."""
+    """`expect` with its parts. `nics` (count, Gb/s) and `network` (rdma, cloud, tcpx, slingshot, sockets) say what a
+    system's name leaves open; `fitted` stands in for the shipped calibration. Never raises for a run's content."""
     try:
         setup = setup_of(run, machine, system=system, nics=nics, nodes=nodes, version=version, env=env, network=network)
         return _expected(run, setup, fitted or calibration())

@@ -102,7 +102,7 @@ def _choice_term(predicted: Prediction, choice: Choice) -> tuple[str, str, str]:
 def _stages(setup: Setup, predicted: Prediction, choice: Choice) -> tuple[float, list[tuple[str, str, str]]]:
     """What to multiply NCCL's figure by where its slowest stage is known better."""
     racks = -(-setup.nodes // setup.domain) if setup.domain > 1 else 1
-    if choice.algorithm != "NVLSTree" and racks == 1:
+    if (choice.algorithm != "NVLSTree" or setup.nodes == 1) and racks == 1:
         return 1.0, []
     nodes = racks if setup.domain > 1 else setup.nodes
     network = network_gbs(predicted) if setup.domain == 1 else _rack_network(setup)
@@ -151,6 +151,8 @@ def net_speeds(tree: Element) -> list[float]:
 
 def _transport(setup: Setup, predicted: Prediction, algorithm: str) -> str:
     """The calibration's word for what bounds the operation."""
+    if setup.nodes > setup.domain > 1:
+        return "racks"
     if setup.nodes > setup.domain:
         return (
             f"{setup.network}-{'nvls' if algorithm.startswith('NVLS') else 'tree' if algorithm == 'Tree' else 'ring'}"

@@ -7,7 +7,7 @@ called low on another.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from topodiag.cost.expect_tree import Layout, layout_of, tree_of_layout
 from topodiag.cost.nccl.changes import gpus_of, nets_of, remove
@@ -57,10 +57,28 @@ class Setup:
     """Nodes that share one NVLink domain (MNNVL)."""
     versions: tuple[str, ...] = ()
     """Further NCCL versions that it could be, where the run does not say."""
+    costly: Mapping[str, str] = field(default_factory=dict)
+    """Settings in force that switch a transport off: the expectation is without them, and each is a hypothesis."""
 
     @property
     def per_node(self) -> int:
         return self.ranks // self.nodes
+
+
+_COSTLY: Mapping[str, frozenset[str]] = {
+    "NCCL_P2P_DISABLE": frozenset({"1"}),
+    "NCCL_P2P_LEVEL": frozenset({"0", "loc"}),
+    "NCCL_SHM_DISABLE": frozenset({"1"}),
+    "NCCL_NET_GDR_LEVEL": frozenset({"0", "1", "loc"}),
+    "NCCL_IB_DISABLE": frozenset({"1"}),
+    "NCCL_NET": frozenset({"socket"}),
+}
+"""Settings that take a transport away. Choices among NCCL's own ways (NCCL_ALGO, NCCL_NVLS_ENABLE) are the user's, and
+the expectation keeps them."""
+
+
+def is_costly(name: str, value: str) -> bool:
+    return value.strip().lower() in _COSTLY.get(name, frozenset())
 
 
 class NoSetupError(ValueError):
@@ -93,13 +111,15 @@ def setup_of(
     catalogue leaves open. Raises NoSetupError."""
     if not run.nranks or not 1 < run.nranks <= MOST_RANKS:
         raise NoSetupError("the number of ranks is not known" if not run.nranks else "one rank communicates nothing")
-    settings = {**run.env, **(env or {})}
+    given = {**run.env, **(env or {})}
+    settings = {name: value for name, value in given.items() if not is_costly(name, value)}
     found = _machine(run, machine, system, nics, settings)
     gpus = len(gpus_of(found.tree))
     hosts, per_node, how = _placed(run, nodes, gpus)
     assumed = [*found.assumed, *([how] if how else [])]
     if gpus < per_node:
         raise NoSetupError(f"{per_node} ranks per node, and {found.name} has {gpus} GPUs")
+    assumed += [f"reckoned without {name}={value}" for name, value in given.items() if name not in settings]
     minor, said = _version(version or run.nccl)
     assumed += [said] if said else []
     tree = _used(found.tree, run, per_node)
@@ -132,6 +152,7 @@ def setup_of(
         gpu=found.gpu,
         domain=domain,
         versions=() if version or run.nccl else OTHER_VERSIONS,
+        costly={name: value for name, value in given.items() if is_costly(name, value)},
     )
 
 

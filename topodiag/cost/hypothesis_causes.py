@@ -1,0 +1,245 @@
+"""The causes of a low bandwidth that can be priced: changes of the machine, of NCCL's settings, of the placement.
+
+Changes are those of `topodiag topo what-if` (cost/nccl/changes.py), applied to every node alike: a collective runs at
+the speed of its worst node, so one bad node and all bad nodes look the same here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from topodiag.cost.expect_rates import net_speeds
+from topodiag.cost.expect_setup import Setup
+from topodiag.cost.nccl.changes import Change, apply, down, gpus_of, nets_of, off, rate, remove, width
+from topodiag.model.nccl_tree import Element
+
+SOCKET_GBS = (0.05, 10.0)
+"""What NCCL's sockets bring between two nodes, GB/s: from 1 Gb/s Ethernet to 100 Gb/s with several threads and sockets
+(NCCL user guide, NCCL_SOCKET_NTHREADS; nccl issues 229, 489)."""
+
+
+def _same(setup: Setup) -> Setup:
+    return setup
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """`change` makes the changed machine; `gbs` and `span` a known figure
+    or range instead. `prior`: how common, 1 for the most common. `checks` find it on a node or in a log; `settings`
+    cause it; `networks` imply it; `slow_start`: whether it also raises the latency of small sizes."""
+
+    words: str
+    change: Callable[[Setup], Setup] = _same
+    prior: float = 0.5
+    checks: tuple[str, ...] = ()
+    confirm: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    networks: tuple[str, ...] = ()
+    gbs: float | None = None
+    span: tuple[float, float] | None = None
+    slow_start: bool | None = None
+
+
+def causes_of(setup: Setup, collective: str) -> Iterator[Cause]:
+    """Those that could be of this machine and run."""
+    if setup.nodes > setup.domain:
+        yield from _network(setup)
+    if setup.per_node > 1:
+        yield from _inside(setup, collective)
+    if setup.domain > 1:
+        yield Cause(
+            "multi-node NVLink is not used: nodes of the rack talk over the network",
+            lambda s: replace(s, domain=1, network=s.network or "rdma", env={**s.env, "NCCL_MNNVL_ENABLE": "0"}),
+            0.6,
+            ("NVL005",),
+            ("NCCL_DEBUG=INFO: `MNNVL 1 cliqueId`", "nvidia-smi -q | grep -A6 Fabric; systemctl status nvidia-imex"),
+        )
+
+
+def _with(*changes: Change) -> Callable[[Setup], Setup]:
+    def made(setup: Setup) -> Setup:
+        changed = apply(setup.tree, changes, setup.env)
+        return replace(setup, tree=changed.tree, env=dict(changed.env))
+
+    return made
+
+
+def _network(setup: Setup) -> Iterator[Cause]:
+    names = nets_of(setup.tree)
+    count = len(names)
+    speeds = {name: speed for name, speed in zip(names, net_speeds(setup.tree), strict=False) if speed >= 2}
+    nics_confirm = ("NCCL_DEBUG=INFO: the list behind `NET/IB : Using` on every node", "ibstat; rdma link")
+    for lost in _counts(count):
+        left = count - lost
+        words = (
+            f"{lost} of {count} NICs not used" if left > 1 else f"one NIC of {count} carries all (wrong NIC chosen?)"
+        )
+        prior = 1.0 if lost == 1 else 0.5 if left == 1 or lost == count // 2 else 0.25
+        gone = tuple(remove(name) for name in names[-lost:])
+        yield Cause(words, _with(*gone), prior, ("NET003", "NIC005", "NIC001"), nics_confirm, ("NCCL_IB_HCA",))
+    yield Cause(
+        "GPUDirect RDMA off: traffic goes through host memory",
+        _with(off("gdr")),
+        1.0,
+        ("GDR001", "GDR002"),
+        ("lsmod | grep nvidia_peermem", "NCCL_DEBUG=INFO: `via NET/IB/0/GDRDMA` in the connections"),
+        ("NCCL_NET_GDR_LEVEL",),
+    )
+    yield Cause(
+        "sockets instead of RDMA",
+        prior=0.9,
+        checks=("NET001", "NET005"),
+        confirm=("NCCL_DEBUG=INFO: `Using network Socket`, `via NET/Socket`", "ibv_devinfo inside the container"),
+        settings=("NCCL_IB_DISABLE", "NCCL_NET"),
+        networks=("sockets",),
+        gbs=SOCKET_GBS[1],
+        span=_socket_span(setup),
+        slow_start=True,
+    )
+    if speeds:
+        first, speed = next(iter(speeds.items()))
+        half = int(speed / 2)
+        yield Cause(
+            f"one NIC port at half its rate ({half} Gb/s)",
+            _with(rate(f"{first}={half}")),
+            0.7,
+            ("NIC002",),
+            ("ibstat | grep Rate on every node", "mlxlink -d DEVICE: speed, raw and effective BER"),
+        )
+        yield Cause(
+            f"all NIC ports at half their rate ({half} Gb/s)",
+            _with(*(rate(f"{name}={int(each / 2)}") for name, each in speeds.items())),
+            0.4,
+            ("NIC002",),
+            ("ibstat | grep Rate on every node", "ib_write_bw between two nodes"),
+        )
+        yield Cause(
+            "one direction at a time: NICs or PCIe do not carry both ways at full rate",
+            _halved_network,
+            0.3,
+            (),
+            ("ib_write_bw --bidirectional against one way", "relaxed ordering: NCCL_IB_PCI_RELAXED_ORDERING, ACS"),
+        )
+        yield Cause(
+            "PCIe link of one NIC at half its width",
+            lambda s: _narrow_nic(s, first),
+            0.6,
+            ("PCI001", "PCI002"),
+            ("lspci -vv: LnkSta of the NIC against LnkCap",),
+        )
+    yield Cause(
+        "lossy or congested fabric: retransmissions, hash collisions of flows",
+        prior=0.25,
+        checks=("NIC003", "NET008"),
+        confirm=("ethtool -S / perfquery: discards, out of sequence, retransmissions", "topodiag bench plan: pairs"),
+        gbs=1.0,
+        span=(0.0, float("inf")),
+    )
+
+
+def _counts(nics: int) -> list[int]:
+    """How many NICs may be lost, of those worth a search each."""
+    return sorted({lost for lost in (1, 2, nics // 2, nics - 1) if 0 < lost < nics})
+
+
+def _socket_span(setup: Setup) -> tuple[float, float]:
+    fastest = max(net_speeds(setup.tree), default=80.0) / 8
+    return SOCKET_GBS[0], min(SOCKET_GBS[1], max(fastest / 2, 1.0))
+
+
+def _halved_network(setup: Setup) -> Setup:
+    speeds = zip(nets_of(setup.tree), net_speeds(setup.tree), strict=False)
+    return _with(*(rate(f"{name}={int(speed / 2)}") for name, speed in speeds if speed >= 2))(setup)
+
+
+def _narrow_nic(setup: Setup, name: str) -> Setup:
+    return _with(width(f"{name}={max(_lanes(setup.tree, name) // 2, 1)}"))(setup)
+
+
+def _lanes(tree: Element, net: str) -> int:
+    for element in tree.walk():
+        if element.tag == "pci" and any(
+            each.get("name") == net for nic in element.having("nic") for each in nic.children
+        ):
+            text = element.get("link_width") or ""
+            return int(text) if text in ("2", "4", "8", "16") else 16
+    return 16
+
+
+def _inside(setup: Setup, collective: str) -> Iterator[Cause]:
+    links = _nvlinks(setup.tree)
+    most = max(links.values(), default=0)
+    p2p_confirm = (
+        "NCCL_DEBUG=INFO: `via SHM` where P2P was to be",
+        "nvidia-smi topo -p2p r",
+        "lspci -vv | grep ACSCtl",
+    )
+    if most:
+        first = min(links)
+        nvlink_confirm = ("nvidia-smi nvlink -s: every GPU has the same active links", "nvidia-smi topo -m: NV counts")
+        for lost in sorted({1, most // 3, most // 2} - {0}):
+            words = f"{lost} of {most} NVLinks of one GPU down"
+            prior = 0.7 if lost == 1 else 0.5
+            yield Cause(words, _with(down(f"nvlink:GPU{first}:{lost}")), prior, ("NVL001", "TOP004"), nvlink_confirm)
+        if setup.per_node > 2:
+            yield Cause(
+                "one GPU without any NVLink",
+                _with(down(f"nvlink:GPU{first}")),
+                0.5,
+                ("NVL001", "NVL005", "TOP004"),
+                nvlink_confirm,
+            )
+        if setup.sm >= 90 and collective == "all_reduce" and setup.env.get("NCCL_NVLS_ENABLE") != "0":
+            yield Cause(
+                "NVLS off: no reduction in the NVSwitches",
+                _with(off("nvls")),
+                0.9,
+                ("NVL005",),
+                (
+                    "NCCL_DEBUG=INFO: `NVLS multicast support is`, `nvls channels`",
+                    "systemctl status nvidia-fabricmanager",
+                ),
+                ("NCCL_NVLS_ENABLE",),
+            )
+    yield Cause(
+        "P2P off between GPUs: traffic inside a node goes through host memory" if most else
+        "P2P off between GPUs: traffic goes through host memory",
+        _with(off("p2p"), off("nvls")),
+        0.7,
+        ("P2P001", "P2P002", "PCI004"),
+        p2p_confirm,
+        ("NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL"),
+        slow_start=True,
+    )  # fmt: skip
+    gpus = gpus_of(setup.tree)
+    if gpus and not most:
+        number, pci = next(iter(gpus.items()))
+        lanes = pci.get("link_width") or ""
+        if lanes in ("4", "8", "16"):
+            yield Cause(
+                f"PCIe link of one GPU at half its width (x{int(lanes) // 2})",
+                _with(width(f"GPU{number}={int(lanes) // 2}")),
+                0.7,
+                ("PCI001", "PCI002"),
+                ("nvidia-smi -q -d PERFORMANCE,PCIE under load; lspci -vv: LnkSta against LnkCap",),
+            )
+    if setup.nodes == 1 and nets_of(setup.tree) and setup.per_node % 2 == 0:
+        yield Cause(
+            "the ranks are on two nodes: a group meant for one NVLink domain crosses the network",
+            lambda s: replace(s, nodes=2, network=s.network or "rdma"),
+            0.4,
+            ("PLC001",),
+            ("hostname of every rank (srun -l hostname)", "the `Using devices` list of nccl-tests"),
+        )
+
+
+def _nvlinks(tree: Element) -> Mapping[int, int]:
+    """Links of every GPU that has some."""
+    found = {}
+    for number, pci in gpus_of(tree).items():
+        texts = [link.get("count") or "" for gpu in pci.having("gpu") for link in gpu.having("nvlink")]
+        total = sum(int(text) for text in texts if text.isdecimal() and len(text) < 4)
+        if total:
+            found[number] = total
+    return found
