@@ -140,6 +140,13 @@ def test_nodes_that_ask_for_different_values_get_none_and_are_told(dgx: Node) ->
     )
 
 
+def test_what_one_node_needs_and_the_others_can_bear_is_for_all_of_them(dgx: Node) -> None:
+    """On one node the storage NICs are up, on another they are down: the same list serves both."""
+    quiet = replace(dgx, host="other", nics=tuple(nic for nic in dgx.nics if nic.role is not NicRole.STORAGE))
+    assert values(advice(dgx, quiet)) == values(advice(quiet, dgx)) == values(advice(dgx))
+    assert not advice(quiet, quiet).follows
+
+
 # --- lines that are there, and findings ---------------------------------------------------------------------
 
 

@@ -163,26 +163,33 @@ def _new_entries(nodes: Sequence[Node], gone: dict[str, str], elsewhere: list[st
     """NCCL_IB_HCA and NCCL_SOCKET_IFNAME where NCCL's own choice would be another one, the same on all nodes."""
     made = []
     for name, choose in ((HCA, _hcas), (IFNAME, _bootstrap)):
-        chosen = [entry for node in nodes if (entry := choose(node, name in gone)) is not None]
-        if not chosen:
+        chosen = [choose(node, name in gone) for node in nodes]
+        needed = next((entry for entry in chosen if entry is not None and entry.why), None)
+        if needed is None:
             continue
-        if len({entry.value for entry in chosen}) > 1 or len(chosen) < len(nodes):
-            values = " and ".join(list(dict.fromkeys(str(entry.value) for entry in chosen))[:2])
-            elsewhere.append(f"{name} is not the same on all nodes ({values}): make a file for each kind of node")
+        values = dict.fromkeys(entry.value if entry is not None else "none" for entry in chosen)
+        if len(values) > 1:
+            told = " and ".join(map(str, list(values)[:2]))
+            elsewhere.append(f"{name} is not the same on all nodes ({told}): make a file for each kind of node")
             continue
-        made.append(chosen[0])
+        made.append(needed)
     return made
 
 
-def _is_given(node: Node, name: str) -> bool:
-    return any(each.name == name and each.value.strip() for each in given(node))
+def _given(node: Node, name: str) -> ConfEntry | None:
+    """What the node has already, where it has it."""
+    value = next((each.value for each in given(node) if each.name == name and each.value.strip()), None)
+    return ConfEntry(name, value, ()) if value is not None else None
 
 
 def _hcas(node: Node, faulty: bool) -> ConfEntry | None:
-    """The ports of the compute NICs, where NCCL would take others too. A role that is unknown decides nothing."""
+    """The ports of the compute NICs, with a reason where NCCL would take others too. A role that is unknown decides
+    nothing, and a choice with which nothing is wrong stands."""
     compute = [nic for nic in internal_ib_nics(node) if nic.rdma_name]
     others = [nic for nic in node.nics if nic.rdma_name and nic.role is not NicRole.COMPUTE and is_up(nic)]
-    if not compute or not others or not uses_internal_ib(node) or (_is_given(node, HCA) and not faulty):
+    if not faulty and (own := _given(node, HCA)) is not None:
+        return own
+    if not compute or not uses_internal_ib(node):
         return None
     if any(nic.role is NicRole.UNKNOWN for nic in others):
         return None
@@ -190,6 +197,8 @@ def _hcas(node: Node, faulty: bool) -> ConfEntry | None:
     value = "=" + ",".join(ports)
     if len(ports) > MOST_HCAS or len(value) > MAX_VALUE_BYTES or any(not _is_plain(port) for port in ports):
         return None
+    if not others:
+        return ConfEntry(HCA, value, ())
     role = "/".join(sorted({nic.role.value for nic in others}))
     names = spell([nic.rdma_name or "" for nic in others])
     why = f"{names} {'is' if len(others) == 1 else 'are'} {role}, and NCCL takes every RDMA port that is up"
@@ -200,15 +209,16 @@ def _hcas(node: Node, faulty: bool) -> ConfEntry | None:
 
 def _ports(nic: Nic) -> list[int]:
     """Its active ports; of a NIC without one the first, which is meant to be up."""
-    active = [port.number for port in nic.ports if (port.state.value or "").strip().upper().endswith("ACTIVE")]
+    active = [port.number for port in nic.ports if (port.state.value or "").strip().upper() == "ACTIVE"]
     return active or [port.number for port in nic.ports[:1]] or [1]
 
 
 def _bootstrap(node: Node, faulty: bool) -> ConfEntry | None:
-    """The interface of the default route, where NCCL would take the first of several that are not meant for it: rails
-    of compute NICs, bridges, overlays. IPoIB, which NCCL prefers, is left alone (src/misc/socket.cc, v2.28)."""
-    if _is_given(node, IFNAME) and not faulty:
-        return None
+    """The interface of the default route, with a reason where NCCL would take the first of several that are not meant
+    for it: rails of compute NICs, bridges, overlays. IPoIB is left alone: NCCL prefers it (src/misc/socket.cc, v2.28).
+    """
+    if not faulty and (own := _given(node, IFNAME)) is not None:
+        return own
     up = [each for each in node.netdevs if each.operstate.value == "up" and each.master.value is None]
     if any(each.name.startswith("ib") for each in up):
         return None
@@ -216,8 +226,10 @@ def _bootstrap(node: Node, faulty: bool) -> ConfEntry | None:
     rails = {name for nic in internal_ib_nics(node) for name in (*nic.netdevs, *(p.netdev.value for p in nic.ports))}
     astray = [each.name for each in up if each not in default and (each.name in rails or NOT_FOR_JOBS.match(each.name))]
     astray = [name for name in astray if not name.startswith(("docker", "lo"))]
-    if len(default) != 1 or not astray or not _is_plain(default[0].name) or not _may_lead(default[0]):
+    if len(default) != 1 or not _is_plain(default[0].name) or not _may_lead(default[0]):
         return None
+    if not astray:
+        return ConfEntry(IFNAME, f"={default[0].name}", ())
     few = ", ".join(astray[:4]) + (f" and {len(astray) - 4} more" if len(astray) > 4 else "")
     why = f"{default[0].name} has the default route; without this NCCL takes the first interface, perhaps one of {few}"
     return ConfEntry(IFNAME, f"={default[0].name}", (why,))
