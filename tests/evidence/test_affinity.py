@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,6 +56,13 @@ def test_what_spreadsheets_write_is_read(text: str) -> None:
 def test_what_is_wrong_is_told_with_its_line(text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_affinity(text.encode(), "m.csv")
+
+
+def test_the_example_of_the_guide_is_read() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "emit.md").read_text()
+    block = guide.partition("```text\n")[2].partition("```")[0]
+    made = read_affinity("\n".join(line.strip() for line in block.splitlines()).encode(), "guide")
+    assert (len(made.gpus), len(made.nics), made.unit) == (4, 4, "GB/s")
 
 
 @given(st.binary(max_size=200))
