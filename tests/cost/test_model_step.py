@@ -110,6 +110,16 @@ def test_memory_counts_states_and_the_micro_batches_in_flight() -> None:
     assert priced(Layout(tp=8, dp=8), recompute="full").activations_gb < less.activations_gb
 
 
+def test_zero_shards_experts_among_their_own_replicas_only() -> None:
+    work = replace(WORK, experts=64, active_parameters=13e9)
+    layout = Layout(ep=8, dp=64)
+    experts = work.expert_parameters
+    made = price_step(work, layout, NODES)
+    dense = 70e9 - experts
+    assert made.memory.optimiser == pytest.approx(12 * (dense / 64 + experts / 8 / 8) / 1e9)
+    assert made.memory.weights == pytest.approx(2 * (dense + experts / 8) / 1e9)
+
+
 def test_groups_that_straddle_domains_are_priced_by_the_worst() -> None:
     layout = Layout(tp=6, dp=32)
     assert len({rank // 8 for rank in layout.worst("tp", 8)}) == 2
@@ -174,6 +184,7 @@ def test_sizes_that_do_not_multiply_are_refused(sizes: dict[str, int], why: str)
         ({"chunks": 2}, Layout(tp=8, dp=8), "without a pipeline"),
         ({"active_parameters": 71e9}, Layout(tp=8, dp=8), "more than --params"),
         ({"shard": 3}, Layout(tp=8, dp=8), "a shard group of 3"),
+        ({"shard": 8, "experts": 8}, Layout(ep=8, dp=64), "not modelled"),
     ],
 )
 def test_what_does_not_divide_is_refused(changes: dict[str, object], layout: Layout, why: str) -> None:

@@ -205,14 +205,7 @@ def _price(work: Work, layout: Layout, machine: Machine, split: Mapping[str, int
             )
     stage = compute + sum(piece.exposed_us for piece in pieces if piece.dimension in ("tp", "cp", "ep"))
     idle = traffic.bubble(layout.pp, micro_batches, work.chunks)
-    local = _local(work, layout)
-    kept = states(
-        sum(local),
-        _sharing(work, layout),
-        work.zero,
-        bytes_each=work.bytes_each,
-        optimiser_bytes=ADAM_WITH_MASTER_BYTES,
-    )
+    kept = _states(work, layout)
     held = _activations(work, layout, micro_batches)
     made = Step(work, layout, machine, micro_batches, compute, stage * idle / (1 - idle), tuple(pieces), kept, held)
     return replace(made, terms=_terms(made, tokens, flops, idle))
@@ -224,8 +217,21 @@ def _local(work: Work, layout: Layout) -> tuple[float, float]:
     return (work.parameters - work.expert_parameters) / shared, work.expert_parameters / shared / layout.ep
 
 
-def _sharing(work: Work, layout: Layout) -> int:
-    return work.shard or layout.cp * layout.dp
+def _states(work: Work, layout: Layout) -> States:
+    """Weights, gradients and optimiser on one GPU: those of experts are shared by fewer ranks than all others."""
+    dense, experts = _local(work, layout)
+    parts = [
+        states(parameters, ranks, work.zero, bytes_each=work.bytes_each, optimiser_bytes=ADAM_WITH_MASTER_BYTES)
+        for parameters, ranks in (
+            (dense, work.shard or layout.cp * layout.dp),
+            (experts, work.shard or layout.cp * layout.dp // layout.ep),
+        )
+    ]
+    return States(
+        sum(part.weights for part in parts),
+        sum(part.gradients for part in parts),
+        sum(part.optimiser for part in parts),
+    )
 
 
 def _activations(work: Work, layout: Layout, micro_batches: int) -> float:
