@@ -111,7 +111,7 @@ def test_memory_counts_states_and_the_micro_batches_in_flight() -> None:
 
 
 def test_zero_shards_experts_among_their_own_replicas_only() -> None:
-    work = replace(WORK, experts=64, active_parameters=13e9)
+    work = replace(WORK, experts=64, active_parameters=13e9, zero=1)
     layout = Layout(ep=8, dp=64)
     experts = work.expert_parameters
     made = price_step(work, layout, NODES)
