@@ -15,10 +15,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, BinaryIO
 
-from topodiag.checks.run import fold
+from topodiag.checks.run import fold, run_checks, run_job_checks
 from topodiag.cost.expect import Expected, expected
 from topodiag.cost.fit import fit_run
+from topodiag.cost.hypotheses import hypotheses
 from topodiag.cost.nccl.changes import nets_of
+from topodiag.cost.verdict import verdict_of
 from topodiag.evidence.bundle import open_evidence
 from topodiag.evidence.nccl_log.looks import HEAD_BYTES, looks, wrong_file
 from topodiag.evidence.nccl_log.sources import STDIN_NAME, make_plan
@@ -27,11 +29,12 @@ from topodiag.evidence.nccl_tests import Read, read_file
 from topodiag.evidence.reader import read_node
 from topodiag.model.bench import Benchmark, BenchRun
 from topodiag.model.errors import InputError
-from topodiag.model.finding import Confidence, Input, Outcome, Status
+from topodiag.model.finding import Confidence, Input, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
 from topodiag.pipeline import resolve, stdin
+from topodiag.pipeline_bench_log import network_of, node_of_print
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job
@@ -58,11 +61,11 @@ class BenchOptions:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What is known of the nodes: a node, or of NCCL's log its NICs (count, Gb/s each) and the kind of its network."""
+    """What is known of the nodes besides a run's own words: a node, or what NCCL's log tells of them."""
 
+    jobs: tuple[Job, ...] = ()
     node: Node | None = None
-    nics: tuple[int, float] | None = None
-    network: str | None = None
+    outcomes: tuple[Outcome, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,7 @@ def bench(paths: Sequence[str], *, options: BenchOptions | None = None) -> Resul
         first = gaps[0] if gaps else NotObserved(paths[0], "is empty")
         raise InputError(first.what, first.why, hint=HINT)
     made = [_judged(run, file, machine, chosen) for file in files for run in file.read.runs]
-    outcomes = tuple(outcome for file in files for outcome in file.outcomes)
+    outcomes = tuple(outcome for file in files for outcome in file.outcomes if _is_sick(outcome))
     return Result(
         inputs=tuple(_input(file) for file in files),
         nodes=(),
@@ -111,35 +114,40 @@ def _judged(run: BenchRun, file: _File, machine: Machine, chosen: BenchOptions) 
     if chosen.by_file:
         run = replace(run, placement=PurePath(file.path).stem)
     fit = fit_run(run)
-    logged = machine_of_jobs(file.jobs)
-    made = _expected(run, machine if machine != Machine() else logged, chosen)
-    return Benchmark(run, fit, made.expectation, why=made.why)
+    own = machine if chosen.machine is not None else Machine(file.jobs)
+    made = _expected(run, own, chosen)
+    found = verdict_of(run, made.expectation, made.why)
+    causes = hypotheses(run, made, found, fit=fit, outcomes=(*machine.outcomes, *file.outcomes))
+    return Benchmark(run, fit, made.expectation, found.word, found.why, causes)
 
 
 def _expected(run: BenchRun, machine: Machine, chosen: BenchOptions) -> Expected:
     """The expectation of the machine as it should be. The NICs of a log stand in where the machine is only guessed, but
     fewer of them than it is built with are no reason to expect less."""
 
+    node = machine.node or node_of_print(machine.jobs, run)
+    logged, network = network_of(machine.jobs)
+
     def reckon(nics: tuple[int, float] | None) -> Expected:
         return expected(
             run,
-            machine.node,
+            node,
             system=chosen.system,
             nics=nics,
             nodes=chosen.nodes,
             version=chosen.nccl or run.nccl or None,
             env={**run.env, **chosen.env},
-            network=machine.network,
+            network=network,
         )
 
     made = reckon(None)
     guessed = made.expectation is None or made.expectation.confidence is Confidence.LOW
-    if machine.nics is None or not guessed:
+    if logged is None or not guessed:
         return made
     built = len(nets_of(made.setup.tree)) if made.setup is not None else 0
-    if machine.nics[0] < built:
+    if logged[0] < built:
         return made
-    other = reckon(machine.nics)
+    other = reckon(logged)
     return made if other.expectation is None else other
 
 
@@ -159,29 +167,8 @@ def _machine(path: str) -> Machine:
             jobs = diagnose_logs([path]).jobs
         except InputError:
             raise error from None
-        return machine_of_jobs(jobs)
-    return Machine(node)
-
-
-_NETWORKS = (("socket", "sockets"), ("cxi", "slingshot"), ("libfabric", "cloud"), ("ofi", "cloud"), ("ib", "rdma"))
-"""Words in the names of NCCL's networks, and what they are to the expectation."""
-
-
-def machine_of_jobs(jobs: Sequence[Job]) -> Machine:
-    """What NCCL's log tells of its nodes: the NICs of the process that lists most of them, and the network in use."""
-    processes = [process for job in jobs for process in job.processes]
-    if not processes:
-        return Machine()
-    most = max(processes, key=lambda process: len(process.hcas))
-    speeds = {hca.speed_mbps for hca in most.hcas}
-    speed = speeds.pop() if len(speeds) == 1 else None
-    network = next((process.network for process in processes if process.network), "").lower()
-    if any(hca.name.startswith("cxi") for hca in most.hcas):
-        network = "cxi"
-    return Machine(
-        nics=(len(most.hcas), speed / 1000) if speed else None,
-        network=next((kind for word, kind in _NETWORKS if word in network), None),
-    )
+        return Machine(jobs, outcomes=run_job_checks(jobs))
+    return Machine(node=node, outcomes=run_checks([node]))
 
 
 def _contents(paths: Sequence[str], gaps: list[NotObserved]) -> Iterator[tuple[str, bytes, tuple[str, ...]]]:
@@ -253,7 +240,7 @@ def _no_run(data: bytes, read: Read) -> str:
 
 
 def _log(path: str, data: bytes) -> tuple[tuple[Job, ...], tuple[Outcome, ...]]:
-    """The job that NCCL's log in the same file tells of, and what is wrong with it. Its silences do not matter here."""
+    """The job that NCCL's log in the same file tells of, with what its checks say."""
     from topodiag.pipeline import diagnose_logs  # noqa: PLC0415 - numpy and pyarrow, which a bare table does not need
 
     if path == STDIN_NAME:
@@ -262,7 +249,12 @@ def _log(path: str, data: bytes) -> tuple[tuple[Job, ...], tuple[Outcome, ...]]:
         result = diagnose_logs([path])
     except InputError:
         return (), ()
-    return result.jobs, result.with_status(Status.FINDING)
+    return result.jobs, result.outcomes
+
+
+def _is_sick(outcome: Outcome) -> bool:
+    """Whether a check of the log in the same file found more than a remark; its silences do not matter here."""
+    return any(finding.severity > Severity.INFO for finding in outcome.findings)
 
 
 def _input(file: _File) -> Input:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topodiag.model.bench import Benchmark, BenchRow
+from topodiag.model.finding import Confidence
 from topodiag.report.bench_plot import draw_curves
 from topodiag.report.bench_words import (
     SIGNS,
@@ -71,24 +72,20 @@ def draw_run_head(page: Page, benchmark: Benchmark) -> None:
 
 
 def _draw_verdict(page: Page, benchmark: Benchmark) -> None:
-    words: list[Part] = [(benchmark.verdict, HUES.get(benchmark.verdict, "unknown"))]
-    top = top_of(benchmark)
-    if top is not None:
-        words.append(page.text((f"{spell_gbs(top[1])} GB/s", "strong"), f" bus bandwidth at {spell_bytes(top[0])}"))
-    expected = benchmark.expected
+    expected, top = benchmark.expected, top_of(benchmark)
+    words = page.text((benchmark.verdict, HUES.get(benchmark.verdict, "unknown")), "  ")
+    if benchmark.verdict == "unknown" and top is not None:
+        at = f" bus bandwidth at {spell_bytes(top[0])}"
+        page.add("  ", words, page.text((f"{spell_gbs(top[1])} GB/s", "strong"), at))
+        if benchmark.why:
+            page.add("  ", (benchmark.why, "doubtful"))
+    else:
+        at = f" at {spell_bytes(top[0])}" if top is not None and benchmark.verdict in {"normal", "low"} else ""
+        page.add("  ", words, (benchmark.why, "strong"), at)
     if expected is not None:
-        words.append(
-            page.text(
-                f"expected {spell_gbs(expected.busbw_gbs)}, normal from {spell_gbs(expected.low_gbs)},"
-                f" at most {spell_gbs(expected.limit_gbs)}",
-            )
-        )
-    page.add_items("  ", words)
-    if expected is not None:
-        sure = "" if str(expected.confidence) == "high" else f" [{expected.confidence} confidence]"
-        page.add("  ", ("expected of  ", "dim"), expected.machine, (sure, "doubtful"))
-    if benchmark.why:
-        page.add("  ", benchmark.why)
+        sure = "" if expected.confidence is Confidence.HIGH else f"  [{expected.confidence} confidence]"
+        limit = f"  up to {spell_gbs(expected.limit_gbs)} GB/s by its wires"
+        page.add("  ", ("expected of  ", "dim"), expected.machine, (limit, "dim"), (sure, "doubtful"))
 
 
 def _draw_errors(page: Page, benchmark: Benchmark) -> None:
