@@ -116,12 +116,13 @@ def price_placement(cluster: Cluster, demands: Sequence[Demand], assignment: Ass
 def _each(cluster: Cluster, demand: Demand, spans: Spans, size: int) -> Floats:
     """One call's time per group, computed once for each kind of span."""
     kinds, which = np.unique(np.stack([spans.nodes, spans.least, spans.level], axis=1), axis=0, return_inverse=True)
-    times = [_time_us(cluster, demand, size, *map(int, kind)) for kind in kinds.tolist()]
+    times = [span_time_us(cluster, demand, size, *map(int, kind)) for kind in kinds.tolist()]
     return np.asarray(times, np.float64)[which.ravel()]
 
 
-def _time_us(cluster: Cluster, demand: Demand, size: int, nodes: int, least: int, level: int) -> float:  # noqa: PLR0917 - one span, spelt out
-    """One call over a group of `size` that spans so many nodes, at least `least` ranks in each, meeting at `level`."""
+def span_time_us(cluster: Cluster, demand: Demand, size: int, nodes: int, least: int, level: int) -> float:  # noqa: PLR0917 - one span, spelt out
+    """One call, in us, over a group of `size` that spans `nodes`, with at least `least` ranks in each, meeting at
+    `level`."""
     inside = Link(cluster.inside_alpha_us, cluster.inside_gbs, "inside the node")
     if nodes == 1:
         spread = Spread(1, size, inside, inside)
@@ -144,14 +145,14 @@ def bound_us(cluster: Cluster, demand: Demand) -> float:
     size = 2 if demand.collective == "send_recv" else demand.size
     per_node = int(cluster.usable.sum(axis=1).max(initial=0))
     if size <= per_node:
-        return _time_us(cluster, demand, size, 1, size, 0)
+        return span_time_us(cluster, demand, size, 1, size, 0)
     best = float("inf")
     for number, level in enumerate(cluster.levels, start=1):
         room = np.bincount(level.group, weights=cluster.usable.sum(axis=1), minlength=level.groups)
         if room.max(initial=0) >= size:
             nodes = -(-size // max(per_node, 1))
-            best = min(best, _time_us(cluster, demand, size, nodes, max(size // nodes, 1), number))
+            best = min(best, span_time_us(cluster, demand, size, nodes, max(size // nodes, 1), number))
     if best == float("inf"):
         nodes = -(-size // max(per_node, 1))
-        best = _time_us(cluster, demand, size, nodes, max(size // nodes, 1), len(cluster.levels) + 1)
+        best = span_time_us(cluster, demand, size, nodes, max(size // nodes, 1), len(cluster.levels) + 1)
     return best

@@ -1,0 +1,134 @@
+"""Maps from ranks to slots."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topodiag.model.cluster import Assignment, Cluster, Demand, Level
+from topodiag.placement.price import price_placement, spans_of
+from topodiag.placement.solve import NoRoomError, pack, solve
+
+
+def cluster(free: list[int], leaf: list[int], slots: int = 8) -> Cluster:
+    usable = np.zeros((len(free), slots), bool)
+    for node, count in enumerate(free):
+        usable[node, :count] = True
+    numbers = np.arange(len(free))
+    levels = (Level("leaf", np.asarray(leaf), 5.0, 45.0), Level("spine", np.zeros(len(free), np.int64), 7.0, 20.0))
+    return Cluster(tuple(f"n{n}" for n in numbers), usable, numbers, levels, 1.0, 400.0)
+
+
+def grid(tp: int, pp: int, dp: int) -> list[Demand]:
+    """Ranks numbered with dp fastest: as wrong as a launcher can have it."""
+    ranks = np.arange(tp * pp * dp).reshape(tp, pp, dp)
+    tensor = ranks.transpose(1, 2, 0).reshape(-1, tp)
+    stages = ranks.transpose(0, 2, 1).reshape(-1, pp)
+    replicas = ranks.reshape(-1, dp)
+    return [
+        Demand("tp", tensor, "all_reduce", 64e6, calls=160, keep_together=True),
+        Demand("pp", stages, "send_recv", 32e6, calls=16),
+        Demand("dp", replicas, "all_reduce", 1e9, calls=1, exposed=0.5),
+    ]
+
+
+def test_every_tensor_group_gets_a_node_of_its_own() -> None:
+    machines = cluster([8] * 8, [0, 0, 0, 0, 1, 1, 1, 1])
+    made = solve(machines, grid(8, 2, 4), 64)
+    assert spans_of(machines, grid(8, 2, 4)[0].groups, made.assignment).nodes.max() == 1
+    assert made.splits == ()
+
+
+def test_small_groups_share_a_node_without_straddling() -> None:
+    machines = cluster([6, 6, 6, 6], [0, 0, 0, 0], slots=8)
+    made = solve(machines, grid(4, 1, 4), 16)
+    assert spans_of(machines, grid(4, 1, 4)[0].groups, made.assignment).nodes.max() == 1
+
+
+def test_fragments_that_cannot_hold_a_group_are_named() -> None:
+    """Two nodes with two free GPUs each, and a job that wants four with tensor parallelism."""
+    machines = cluster([2, 2], [0, 0])
+    made = solve(machines, grid(4, 1, 1), 4)
+    (split,) = made.splits
+    assert (split.dimension, split.groups, split.of) == ("tp", 1, 1)
+    assert "leave room for 0" in split.why
+    assert split.nodes == ("n0", "n1")
+
+
+def test_a_job_that_fits_one_leaf_stays_in_it() -> None:
+    machines = cluster([8] * 6, [0, 0, 0, 0, 1, 1])
+    made = solve(machines, grid(8, 1, 2), 16)
+    assert set(machines.node_of(made.assignment.slot).tolist()) == {4, 5}
+
+
+def test_stages_of_a_pipeline_stand_in_physical_order() -> None:
+    machines = cluster([8] * 8, [0, 0, 0, 0, 1, 1, 1, 1])
+    demands = grid(8, 4, 2)
+    made = solve(machines, demands, 64)
+    assert spans_of(machines, demands[1].groups, made.assignment).level.max() == 1
+
+
+def test_more_ranks_than_gpus_are_refused_in_one_line() -> None:
+    with pytest.raises(NoRoomError, match="9 ranks do not fit on 8 usable GPUs of 1 nodes"):
+        solve(cluster([8], [0]), [], 9)
+
+
+def test_a_seed_gives_the_same_map() -> None:
+    machines = cluster([5, 7, 8, 3, 8, 8, 8, 8, 8, 8], [0, 0, 0, 1, 1, 1, 1, 2, 2, 2])
+    one, other = (solve(machines, grid(4, 2, 8), 64, seed=3).assignment.slot for _ in range(2))
+    assert one.tolist() == other.tolist()
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(0, 8), min_size=1, max_size=8), st.integers(0, 3), st.randoms(use_true_random=False))
+def test_a_map_gives_each_rank_a_usable_slot_of_its_own(free: list[int], leaves: int, random: object) -> None:
+    machines = cluster(free, [n % (leaves + 1) for n in range(len(free))])
+    world = machines.free // 2 * 2
+    if not world:
+        return
+    demands = [Demand("tp", np.arange(world).reshape(-1, 2), bytes=1e6, keep_together=True)]
+    made = solve(machines, demands, world, tries=1).assignment.slot
+    assert len(set(made.tolist())) == world
+    assert machines.usable.ravel()[made].all()
+
+
+def exact(machines: Cluster, demands: list[Demand], world: int) -> float:
+    """The best by trying every way to share the ranks out over the nodes."""
+    slots = machines.free_slots()
+    nodes = machines.node_of(slots)
+    best = float("inf")
+    for chosen in set(permutations(nodes.tolist(), world)):
+        count: dict[int, int] = {}
+        slot = []
+        for node in chosen:
+            place = count.get(node, 0)
+            count[node] = place + 1
+            slot.append(int(slots[nodes == node][place]))
+        made = Assignment(np.asarray(slot, np.int64))
+        best = min(best, price_placement(machines, demands, made).step_us)
+    return best
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_small_clusters_are_solved_as_well_as_by_trying_everything(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    free = random.integers(1, 4, size=3).tolist()
+    machines = cluster(free, random.integers(0, 2, size=3).tolist(), slots=4)
+    world = min(machines.free // 2 * 2, 6)
+    ranks = random.permutation(world)
+    demands = [
+        Demand("tp", ranks.reshape(-1, 2), bytes=64e6, calls=8, keep_together=True),
+        Demand("dp", ranks.reshape(2, -1), bytes=256e6),
+    ]
+    found = solve(machines, demands, world).cost.step_us
+    assert found <= exact(machines, demands, world) * 1.01
+
+
+def test_packing_alone_is_linear_and_complete() -> None:
+    machines = cluster([8] * 512, [n // 16 for n in range(512)])
+    slot = pack(machines, grid(8, 8, 64), 4096).slot
+    assert sorted(slot.tolist()) == list(range(4096))

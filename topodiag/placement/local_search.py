@@ -1,0 +1,167 @@
+"""Local search on the cost model: ranks change places, one pair at a time, as long as a step becomes shorter.
+
+What is minimised is the time that a step waits for, and of equal times the sum over all groups, so that a move that
+mends one of several slowest groups counts. A move is priced by the groups that it touches. Deterministic under a seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from topodiag.model.cluster import Assignment, Cluster, Demand, Ints
+from topodiag.placement.price import Floats, pairs_of, span_time_us, spans_of
+
+SMALL = 16
+"""Ranks up to which all exchanges are tried, from several starts."""
+STARTS = 12
+TRIES_PER_RANK = 8
+MOST_TRIES = 20_000
+_MEAN = 1e-3
+"""Weight of the mean over groups beside the slowest: it only decides between equals."""
+
+
+class _Priced:
+    """The price of an assignment, kept up to date move by move."""
+
+    def __init__(self, cluster: Cluster, demands: Sequence[Demand], slot: Ints) -> None:
+        self.cluster = cluster
+        self.slot = slot.copy()
+        self.known: dict[tuple[int, int, int, int], float] = {}
+        self.rows = [pairs_of(d.groups) if d.collective == "send_recv" else d.groups for d in demands]
+        self.demands = list(demands)
+        self.factors = [demand.calls * demand.exposed for demand in demands]
+        self.owners = [_owners(rows, slot.size) for rows in self.rows]
+        self.times = [self._times(number, np.arange(len(rows))) for number, rows in enumerate(self.rows)]
+
+    def _times(self, number: int, which: Ints) -> Floats:
+        rows = self.rows[number][which]
+        if not rows.size:
+            return np.zeros(len(which))
+        spans = spans_of(self.cluster, rows, Assignment(self.slot))
+        made = np.empty(len(which))
+        for place, (nodes, least, level) in enumerate(
+            zip(spans.nodes.tolist(), spans.least.tolist(), spans.level.tolist(), strict=True)
+        ):
+            key = (number, nodes, least, level)
+            if key not in self.known:
+                kind = (rows.shape[1], nodes, least, level)
+                self.known[key] = span_time_us(self.cluster, self.demands[number], *kind)
+            made[place] = self.known[key]
+        return made
+
+    def value(self) -> float:
+        pairs = zip(self.factors, self.times, strict=True)
+        return float(sum(factor * (times.max() + _MEAN * times.mean()) for factor, times in pairs if times.size))
+
+    def exchange(self, one: int, other: int) -> list[tuple[int, Ints, Floats]]:
+        """Ranks change places; what is needed to take it back."""
+        self.slot[one], self.slot[other] = self.slot[other], self.slot[one]
+        return self._retime((one, other))
+
+    def move(self, rank: int, slot: int) -> list[tuple[int, Ints, Floats]]:
+        self.slot[rank] = slot
+        return self._retime((rank,))
+
+    def _retime(self, ranks: Sequence[int]) -> list[tuple[int, Ints, Floats]]:
+        undo = []
+        for number, owners in enumerate(self.owners):
+            which = np.unique(np.concatenate([owners[rank] for rank in ranks]))
+            if which.size:
+                undo.append((number, which, self.times[number][which].copy()))
+                self.times[number][which] = self._times(number, which)
+        return undo
+
+    def undo(self, kept: list[tuple[int, Ints, Floats]]) -> None:
+        for number, which, times in kept:
+            self.times[number][which] = times
+
+
+def _owners(rows: Ints, world: int) -> list[Ints]:
+    """The rows that hold each rank."""
+    flat = rows.ravel()
+    order = np.argsort(flat, kind="stable")
+    cuts = np.searchsorted(flat[order], np.arange(world + 1))
+    numbers = order // rows.shape[1] if rows.ndim == 2 and rows.shape[1] else order
+    return [numbers[cuts[rank] : cuts[rank + 1]] for rank in range(world)]
+
+
+def improve(
+    cluster: Cluster, demands: Sequence[Demand], start: Assignment, *, seed: int = 0, tries: int | None = None
+) -> tuple[Assignment, int]:
+    """The best assignment found, and how many moves led to it from `start`."""
+    if not demands:
+        return start, 0
+    generator = np.random.default_rng(seed)
+    if start.ranks > SMALL:
+        limit = min(TRIES_PER_RANK * start.ranks, MOST_TRIES) if tries is None else tries
+        return _wander(cluster, demands, start, generator, limit)
+    best, moves = _descend(cluster, demands, start)
+    value = _Priced(cluster, demands, best.slot).value()
+    for _ in range(STARTS if tries is None else tries):
+        slots = generator.permutation(cluster.free_slots())[: start.ranks]
+        other, made = _descend(cluster, demands, Assignment(slots.astype(np.int64)))
+        other_value = _Priced(cluster, demands, other.slot).value()
+        if other_value < value * (1 - 1e-12):
+            best, value, moves = other, other_value, made
+    return best, moves
+
+
+def _descend(cluster: Cluster, demands: Sequence[Demand], start: Assignment) -> tuple[Assignment, int]:
+    """Every exchange of two ranks, and every move to a free slot, until none helps."""
+    state = _Priced(cluster, demands, start.slot)
+    value, moves = state.value(), 0
+    helped = True
+    while helped:
+        helped = False
+        free = np.setdiff1d(cluster.free_slots(), state.slot)
+        for one in range(start.ranks):
+            for other in range(one + 1, start.ranks):
+                if cluster.node_of(state.slot[one]) == cluster.node_of(state.slot[other]):
+                    continue
+                kept = state.exchange(one, other)
+                new = state.value()
+                if new < value * (1 - 1e-12):
+                    value, moves, helped = new, moves + 1, True
+                else:
+                    state.slot[one], state.slot[other] = state.slot[other], state.slot[one]
+                    state.undo(kept)
+            for place, slot in enumerate(free.tolist()):
+                before = int(state.slot[one])
+                kept = state.move(one, slot)
+                new = state.value()
+                if new < value * (1 - 1e-12):
+                    value, moves, helped = new, moves + 1, True
+                    free[place] = before
+                else:
+                    state.slot[one] = before
+                    state.undo(kept)
+    return Assignment(state.slot), moves
+
+
+def _wander(
+    cluster: Cluster, demands: Sequence[Demand], start: Assignment, generator: np.random.Generator, tries: int
+) -> tuple[Assignment, int]:
+    """Exchanges of ranks of the slowest groups with others, drawn at random."""
+    state = _Priced(cluster, demands, start.slot)
+    value, moves = state.value(), 0
+    for _ in range(tries):
+        number = int(generator.integers(len(state.rows)))
+        times = state.times[number]
+        if not times.size or times.max() == times.min():
+            continue
+        slow = np.flatnonzero(times == times.max())
+        row = state.rows[number][slow[int(generator.integers(slow.size))]]
+        one = int(row[int(generator.integers(row.size))])
+        other = int(generator.integers(start.ranks))
+        if cluster.node_of(state.slot[one]) == cluster.node_of(state.slot[other]):
+            continue
+        kept = state.exchange(one, other)
+        new = state.value()
+        if new < value * (1 - 1e-12):
+            value, moves = new, moves + 1
+        else:
+            state.slot[one], state.slot[other] = state.slot[other], state.slot[one]
+            state.undo(kept)
+    return Assignment(state.slot), moves
