@@ -22,6 +22,7 @@ from topodiag.checks.job_evidence import (
     said_by,
     settings_of,
 )
+from topodiag.checks.job_narrow_file import judge_narrow
 from topodiag.checks.job_text import NET, ask_for, hosts_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
@@ -63,7 +64,8 @@ class SearchCollapsed(JobCheck):
 
     What it finds
         A ring search that ends far below what the NVLinks, or between nodes the NICs, of the same print allow: few
-        channels, a low bandwidth, a path over PCIe on a node with NVSwitches, or `falling back to simple order`.
+        channels, a low bandwidth, a path over PCIe on a node with NVSwitches, or `falling back to simple order`. And a
+        topology file by which the PCIe links of H100 and later are Gen3: a sound search on a wrong machine.
 
     Why it matters
         Collectives run at channels x bandwidth. NCCL gives no warning when one odd device makes its search fall back;
@@ -114,6 +116,8 @@ class SearchCollapsed(JobCheck):
             judged += 1
             finding = self._look(job, search, bound, what)
             found += [finding] if finding else []
+        for search in searches if across and not found else ():
+            found += judge_narrow(self, job, search.host, search.system, search.ring)
         if simple and not found:
             found.append(self._simple(job, simple[0][0], [where for _, where in simple]))
         coverage = Coverage(judged, len(job.hosts), "nodes")
