@@ -58,15 +58,20 @@ def draw_tiers(page: Page, machine: Machine) -> None:
             spell_gbs(tier.link.gbs),
             spell_gbs(tier.line_gbs) if tier.line_gbs else "",
             str(tier.gpus),
-            (tier.source, "dim"),
         ]
         for tier in machine.tiers
     ]
     fields = (
-        Field("tier"), Field("alpha us", right=True), Field("GB/s", right=True), Field("line", right=True, drop=1),
-        Field("GPUs", right=True), Field("source", least=12, drop=2),
-    )  # fmt: skip
+        Field("tier", least=8),
+        Field("alpha us", right=True),
+        Field("GB/s", right=True),
+        Field("on the wire", right=True, drop=1),
+        Field("GPUs that meet", right=True, drop=2),
+    )
     draw_grid(page, fields, rows)
+    wide = max(len(tier.link.name) for tier in machine.tiers)
+    for tier in machine.tiers:
+        page.add(page.text("  ", (tier.link.name.ljust(wide), "name"), "  "), (tier.source, "dim"))
 
 
 def draw_assumed(page: Page, sentences: Iterable[str]) -> None:
