@@ -60,7 +60,7 @@ def test_links_as_built_and_networks_that_need_no_more_are_silent(seen: NcclSyst
 
 def narrowed(job: Job) -> Outcome:
     """The job with such links in every system that it printed, and rings that fit them."""
-    slow = {"channels": 8, "bw_intra": 12.0, "bw_inter": 12.0}
+    slow: dict[str, Any] = {"channels": 8, "bw_intra": 12.0, "bw_inter": 12.0}
     comms = tuple(
         replace(
             comm,
