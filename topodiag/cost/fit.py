@@ -123,10 +123,7 @@ def _segments(points: Sequence[Point]) -> list[tuple[float, float]]:
             ]
             row.append(min(options, default=(math.inf, 0)))
         best.append(row)
-    scores = [
-        row[count][0] + PENALTY * 4 * number * math.log(count)
-        for number, row in enumerate(best)
-    ]
+    scores = [row[count][0] + PENALTY * 4 * number * math.log(count) for number, row in enumerate(best)]
     number = min(range(len(scores)), key=lambda each: scores[each])
     ends = [count]
     for level in range(number, 0, -1):
