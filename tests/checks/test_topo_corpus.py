@@ -14,9 +14,10 @@ import pytest
 from topodiag.checks.topo_devices import DeviceTwiceInFile, GpuShortInFile
 from topodiag.checks.topo_file import FileOfARack, FileRefused
 from topodiag.cost.nccl.versions import minor_of
-from topodiag.model.finding import Status
+from topodiag.model.finding import Severity, Status
 from topodiag.model.node import Node
 from topodiag.pipeline import diagnose
+from topodiag.pipeline_topo import check_topology
 
 TOPO = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "topo"
 NAMES = sorted(path.stem for path in TOPO.glob("*.xml"))
@@ -27,11 +28,15 @@ if not NAMES:
 NO_GPU = {name for name in NAMES if "<gpu" not in (TOPO / f"{name}.xml").read_text()}
 """NCCL takes these and fills them from the machine; the emulated one had nothing else, so that it ended for want of
 GPUs, without a word on the file."""
-BASE = "dgx_h100"
 SICK = ("nonvl", "12nvl", "gen014", "gen021", "gen024", "gen025", "gen035", "gen040")
 """Files in which some GPU has fewer links to the NVSwitches than others."""
 TWICE = ("x_duplicate_busid", "dgx1v")
 """dgx1v's NIC has the bus id of a GPU."""
+
+
+JOBS = TOPO.parent / "jobs"
+FILES = sorted({path.name: path for path in JOBS.glob("*/*.xml") if path.name != "graph.xml"}.items())
+FEWER_NICS = ("dgx_h100_7nics.xml",)
 
 
 @cache
@@ -70,3 +75,10 @@ def test_only_files_made_sick_are_called_sick(name: str) -> None:
     assert (short in {Status.FINDING, Status.UNKNOWN}) == any(part in name for part in SICK)
     assert (DeviceTwiceInFile().judge(node(name), ()).status is Status.FINDING) == (name in TWICE)
     assert FileOfARack().judge(node(name), ()).status is not Status.FINDING
+
+
+@pytest.mark.parametrize(("name", "path"), FILES, ids=[name for name, _ in FILES])
+def test_files_of_jobs_raise_no_error_but_what_was_done_to_them(name: str, path: Path) -> None:
+    found = {f.id for f in check_topology(str(path)).findings if f.severity is Severity.ERROR}
+    sick = {"TOP004", "NVL001"} if "12nvl" in name else {"NIC005"} if name in FEWER_NICS else set()
+    assert found == sick

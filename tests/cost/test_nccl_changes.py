@@ -60,8 +60,8 @@ def test_links_that_go_down_are_taken_from_the_fullest_target_in_turn() -> None:
     assert links(done(changes.down("nvlink:GPU0:6")), 1) == [("sw:1", "9"), ("sw:2", "9")]
 
 
-def test_a_gpu_without_any_link_keeps_an_empty_one_so_that_nccl_does_not_ask_the_driver() -> None:
-    assert links(done(changes.down("nvlink:GPU0")), 0) == [("sw:1", "0")]
+def test_a_gpu_without_any_link_has_no_element_of_one_as_where_the_driver_reports_none() -> None:
+    assert links(done(changes.down("nvlink:GPU0")), 0) == []
 
 
 def test_a_direct_link_goes_down_at_both_ends() -> None:
@@ -104,6 +104,7 @@ def test_a_feature_is_off_by_its_setting_and_the_tree_stays() -> None:
     ("make", "text", "words"),
     [
         (changes.down, "nvlink:3", "write nvlink:GPU3:6"),
+        (changes.down, "nvlink:GPU3:0", "write nvlink:GPU3:6"),
         (changes.down, "nvlink:GPU9:1", "no GPU9 in this topology; there is GPU0, GPU1, GPU2, GPU3"),
         (changes.down, "nvlink:GPU2:9", "GPU2 has 4 NVLinks, not 9"),
         (changes.down, "nvlink:GPU0-GPU1", "GPU0 has no NVLink to GPU1"),

@@ -65,7 +65,7 @@ def apply(tree: Element, changes: Sequence[Change], env: Mapping[str, str] | Non
 def down(text: str) -> Change:
     """`nvlink:GPU3:6` (6 links of GPU3), `nvlink:GPU3` (all of them), `nvlink:GPU3-GPU5:2` (2 between two GPUs)."""
     match = _NVLINK.fullmatch(text.strip())
-    if match is None:
+    if match is None or (match[3] or "all").strip("0") == "":
         raise ChangeError(f"{text!r}: write nvlink:GPU3:6, nvlink:GPU3 or nvlink:GPU3-GPU5:2")
     gpu, peer = int(match[1]), int(match[2]) if match[2] else None
     count = None if match[3] in (None, "all") else int(match[3])
@@ -210,7 +210,7 @@ def _lower(tree: Element, number: int, peer: int | None, count: int | None) -> E
 
 
 def _links(pci: Element, left: Mapping[str, int]) -> Element:
-    """The GPU with these many links per target; targets without any are left out."""
+    """The GPU with these many links per target; targets without any are left out, as NVML leaves out what is down."""
     open_counts = dict(left)
 
     def gpu_of(gpu: Element) -> Element:
@@ -224,9 +224,6 @@ def _links(pci: Element, left: Mapping[str, int]) -> Element:
                     kept.append(_with(child, {"count": str(count)}))
             else:
                 kept.append(child)
-        if gpu.having("nvlink") and not any(child.tag == "nvlink" for child in kept):
-            # A GPU without any <nvlink> would be asked for its links anew when NCCL loads the file.
-            kept.insert(0, _with(gpu.having("nvlink")[0], {"count": "0"}))
         return replace(gpu, children=tuple(kept))
 
     return replace(pci, children=tuple(gpu_of(c) if c.tag == "gpu" else c for c in pci.children))
