@@ -141,11 +141,16 @@ def level_link(cluster: Cluster, level: int) -> Link:
 
 
 def bound_us(cluster: Cluster, demand: Demand) -> float:
-    """One call at the best place that a group of this size could have here, if it had the cluster to itself."""
+    """One call of the group that the others wait for, at best: in one node where all groups find room so, else over the
+    fewest nodes of the innermost level that has the room, in equal shares."""
     size = 2 if demand.collective == "send_recv" else demand.size
-    per_node = int(cluster.usable.sum(axis=1).max(initial=0))
-    if size <= per_node:
+    free = cluster.usable.sum(axis=1)
+    per_node = int(free.max(initial=0))
+    # Every group in a node of its own part: only where the free GPUs of the nodes leave room for so many.
+    whole = demand.collective == "send_recv" or int((free // size).sum()) >= len(demand.groups)
+    if size <= per_node and whole:
         return span_time_us(cluster, demand, size, 1, size, 0)
+    per_node = min(per_node, -(-size // 2)) if size <= per_node else per_node
     best = float("inf")
     for number, level in enumerate(cluster.levels, start=1):
         room = np.bincount(level.group, weights=cluster.usable.sum(axis=1), minlength=level.groups)

@@ -82,10 +82,54 @@ def pack(cluster: Cluster, demands: Sequence[Demand], world: int) -> Assignment:
             continue
         for rank in unit.tolist():
             slot[rank] = home * cluster.slots + free[home].pop(0)
-    for rank in (rank for unit in left for rank in unit.tolist()):
-        home = next(node for node in open_nodes if free[node])
-        slot[rank] = home * cluster.slots + free[home].pop(0)
+    _fill(cluster, left, free, slot)
     return Assignment(slot)
+
+
+def _fill(cluster: Cluster, left: Sequence[Ints], free: dict[int, list[int]], slot: Ints) -> None:
+    """Units that no node can hold, into what is left: each within one group of the innermost level where that has room,
+    over as few nodes and in as equal shares as there are, because the smallest share is the way for all."""
+    level = cluster.levels[0].group if cluster.levels else np.zeros(cluster.nodes, np.int64)
+    for unit in left:
+        shares = max((_shares(nodes, len(unit)) for nodes in _fragments(level, free)), key=_worth, default=[])
+        if sum(count for _, count in shares) < len(unit):
+            every = [(node, len(slots)) for node, slots in free.items() if slots]
+            shares = _shares(every, len(unit))
+        ranks = iter(unit.tolist())
+        for node, count in shares:
+            for _ in range(count):
+                slot[next(ranks)] = node * cluster.slots + free[node].pop(0)
+
+
+def _fragments(level: Ints, free: dict[int, list[int]]) -> list[list[tuple[int, int]]]:
+    """(node, free GPUs) of each group of the innermost level."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for node, slots in free.items():
+        if slots:
+            found.setdefault(int(level[node]), []).append((node, len(slots)))
+    return list(found.values())
+
+
+def _shares(nodes: Sequence[tuple[int, int]], size: int) -> list[tuple[int, int]]:
+    """How many ranks of a unit each of the fewest nodes takes, as equal as they can; less than `size` in all where
+    there is no room."""
+    largest = sorted(nodes, key=lambda each: -each[1])
+    count, room = 0, 0
+    while count < len(largest) and room < size:
+        room += largest[count][1]
+        count += 1
+    chosen = sorted(largest[:count], key=lambda each: each[1])
+    made, rest = [], min(size, room)
+    for place, (node, have) in enumerate(chosen):
+        take = min(have, rest // (len(chosen) - place))
+        made.append((node, take))
+        rest -= take
+    return made
+
+
+def _worth(shares: Sequence[tuple[int, int]]) -> tuple[int, int, int]:
+    """Whole units first, then few nodes, then equal shares."""
+    return sum(n for _, n in shares), -len(shares), min((n for _, n in shares), default=0)
 
 
 _LOOK = 64
