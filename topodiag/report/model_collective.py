@@ -10,6 +10,7 @@ from topodiag.cost.spread import Spread, available, time_us
 from topodiag.cost.tiers import Machine
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.model_words import (
+    SCHEMA_VERSION,
     draw_assumed,
     draw_terms,
     draw_tiers,
@@ -109,9 +110,10 @@ def _points(made: Placements, each: Placed, sizes: Sequence[int]) -> list[tuple[
 def placements_json(
     made: Placements, machine: Machine, reading: Reading | None, inputs: dict[str, Any]
 ) -> dict[str, Any]:
-    """The published shape; time and bandwidths at the top are the first placement's."""
+    """The published shape (schema/model-1.0.schema.json); time and bandwidths at the top are the first placement's."""
     first = made.placed[0]
     return {
+        "schema_version": SCHEMA_VERSION,
         "inputs": {**inputs, "system": machine_json(machine)},
         "terms": terms_json(first.priced.terms),
         "time_us": first.priced.time_us,

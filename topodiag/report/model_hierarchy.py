@@ -11,6 +11,7 @@ from topodiag.cost.terms import Term
 from topodiag.cost.tiers import Machine
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.model_words import (
+    SCHEMA_VERSION,
     draw_assumed,
     draw_terms,
     draw_tiers,
@@ -134,9 +135,13 @@ def way_terms(ways: Sequence[Way], size: float) -> list[Term]:
 def hierarchy_json(
     made: Hierarchy, machine: Machine, size: int, sizes: Sequence[int], inputs: dict[str, Any]
 ) -> dict[str, Any]:
-    """The published shape; time and bandwidths at the top are those of the fastest way at `size`."""
+    """The published shape (schema/model-1.0.schema.json).
+
+    Time and bandwidths at the top are those of the fastest way at `size`.
+    """
     took = made.best(size).time_us(size)
     return {
+        "schema_version": SCHEMA_VERSION,
         "inputs": {**inputs, "system": machine_json(machine)},
         "terms": terms_json(way_terms(made.ways, size)),
         "time_us": took,

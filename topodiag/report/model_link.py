@@ -8,7 +8,7 @@ from typing import Any
 from topodiag.cost.collectives import algbw_gbs
 from topodiag.cost.questions import LinkPrice, link_terms
 from topodiag.report.grid import Field, draw_grid
-from topodiag.report.model_words import draw_terms, link_json, spell_size, spell_time, terms_json
+from topodiag.report.model_words import SCHEMA_VERSION, draw_terms, link_json, spell_size, spell_time, terms_json
 from topodiag.report.plot import Mark, Series, draw_plot
 from topodiag.report.text import Page, Part
 from topodiag.report.units import spell_gbs
@@ -56,9 +56,13 @@ def link_marks(made: Sequence[LinkPrice]) -> list[Mark]:
 
 
 def links_json(made: Sequence[LinkPrice], size: int, sizes: Sequence[int], inputs: dict[str, Any]) -> dict[str, Any]:
-    """The published shape; the times at the top are the first tier's, all tiers stand in `tiers`."""
+    """The published shape (schema/model-1.0.schema.json).
+
+    The times at the top are the first tier's, all tiers stand in `tiers`.
+    """
     first = made[0].time_us
     return {
+        "schema_version": SCHEMA_VERSION,
         "inputs": inputs,
         "terms": terms_json(term for each in made for term in link_terms(each, size)),
         "time_us": first,

@@ -9,6 +9,7 @@ from topodiag.cost.step import FEW_NODES, Piece, Step
 from topodiag.cost.training import weak_scaling
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.model_words import (
+    SCHEMA_VERSION,
     draw_assumed,
     draw_terms,
     draw_tiers,
@@ -158,7 +159,10 @@ def draw_misplaced(page: Page, made: Step) -> None:
 
 
 def step_json(made: Step, assumed: tuple[str, ...], inputs: dict[str, Any]) -> dict[str, Any]:
-    """The published shape; the bandwidths at the top are those of the collective that is waited for longest."""
+    """The published shape (schema/model-1.0.schema.json).
+
+    The bandwidths at the top are those of the collective that is waited for longest.
+    """
     longest = max(made.pieces, key=lambda piece: piece.exposed_us, default=None)
     algbw = busbw = None
     if longest is not None:
@@ -166,6 +170,7 @@ def step_json(made: Step, assumed: tuple[str, ...], inputs: dict[str, Any]) -> d
         algbw = algbw_gbs(size, longest.each_us)
         busbw = busbw_gbs(longest.traffic.collective, longest.spread.ranks, size, longest.each_us)
     return {
+        "schema_version": SCHEMA_VERSION,
         "inputs": {**inputs, "system": machine_json(made.machine), "assumed": list(assumed)},
         "terms": terms_json(made.terms),
         "time_us": made.time_us,

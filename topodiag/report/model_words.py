@@ -12,6 +12,9 @@ from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
 from topodiag.report.units import spell_bytes, spell_gbs
 
+SCHEMA_VERSION = "1.0"
+"""Of schema/model-1.0.schema.json."""
+
 
 def spell_time(us: float) -> str:
     """`12.34 us`, `6.28 ms`, `1.32 s`: two decimals, so that figures of one table line up."""
