@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status, Where
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Origin
 
 if TYPE_CHECKING:
+    from topodiag.model.bench import Benchmark
     from topodiag.model.job import Job
+
+Subject: TypeAlias = "Node | Job | Benchmark"
 
 MAX_EVIDENCE = 8
 """Evidence lines kept per finding: enough to convince, few enough to read."""
@@ -27,16 +30,16 @@ class Check(ABC):
     id: ClassVar[str]
     title: ClassVar[str]
 
-    def found(self, subject: Node | Job, findings: Iterable[Finding], coverage: Coverage | None = None) -> Outcome:
+    def found(self, subject: Subject, findings: Iterable[Finding], coverage: Coverage | None = None) -> Outcome:
         return Outcome(self.id, Status.FINDING, _name(subject), tuple(findings), coverage=coverage)
 
-    def clean(self, subject: Node | Job, why: str = "", coverage: Coverage | None = None) -> Outcome:
+    def clean(self, subject: Subject, why: str = "", coverage: Coverage | None = None) -> Outcome:
         return Outcome(self.id, Status.CLEAN, _name(subject), why=why, coverage=coverage)
 
-    def not_applicable(self, subject: Node | Job, why: str) -> Outcome:
+    def not_applicable(self, subject: Subject, why: str) -> Outcome:
         return Outcome(self.id, Status.NOT_APPLICABLE, _name(subject), why=why)
 
-    def unknown(self, subject: Node | Job, why: str) -> Outcome:
+    def unknown(self, subject: Subject, why: str) -> Outcome:
         return Outcome(self.id, Status.UNKNOWN, _name(subject), why=why)
 
 
@@ -126,8 +129,50 @@ class JobCheck(Check):
         )
 
 
-def _name(subject: Node | Job) -> str:
-    return subject.host if isinstance(subject, Node) else subject.name
+class BenchCheck(Check):
+    """A check that judges one measured run of a collective."""
+
+    @abstractmethod
+    def judge(self, benchmark: Benchmark, others: Sequence[Benchmark]) -> Outcome:
+        """Findings, clean, not applicable, or unknown with why. `others` are the other runs in evidence. Never raises
+        for the content of a run."""
+
+    def finding(
+        self,
+        benchmark: Benchmark,
+        severity: Severity,
+        message: str,
+        *,
+        observed: str,
+        expected: str,
+        fix: Sequence[str],
+        cost: Cost | None = None,
+        evidence: Iterable[Origin | Fact[Any] | None] = (),
+        confidence: Confidence = Confidence.HIGH,
+    ) -> Finding:
+        """A finding of a run, on the hosts that it ran on."""
+        return Finding(
+            id=self.id,
+            severity=severity,
+            message=message,
+            observed=observed,
+            expected=expected,
+            fix=tuple(fix),
+            where=Where(nodes=benchmark.run.hosts),
+            cost=cost or Cost(),
+            evidence=_origins(evidence),
+            confidence=confidence,
+        )
+
+
+def _name(subject: Subject) -> str:
+    if isinstance(subject, Node):
+        return subject.host
+    # Neither module is imported here: a job needs numpy, and a scan knows nodes alone.
+    run = getattr(subject, "run", None)
+    if run is None:
+        return str(getattr(subject, "name", ""))
+    return " ".join(part for part in (run.placement or run.source, run.collective) if part)
 
 
 def _origins(evidence: Iterable[Origin | Fact[Any] | None]) -> tuple[Origin, ...]:

@@ -56,6 +56,11 @@ _CHECKS = {
     "ENV001": "settings:CostlySetting job_settings:CostlySettingInLog",
     "ENV002": "conf_file:ConfLineNotRead job_settings:MisreadSettingInLog",
     "ENV003": "settings:UnknownSetting job_settings:UnknownSettingInLog",
+    "BEN001": "bench_low:BandwidthLow",
+    "BEN002": "bench_latency:LatencyFloorHigh",
+    "BEN003": "bench_dip:SweepDips",
+    "BEN004": "bench_wrong:WrongResults",
+    "BEN005": "bench_placement:PlacementsApart",
 }
 
 

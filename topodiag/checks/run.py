@@ -8,11 +8,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from topodiag.checks import registry
-from topodiag.checks.interface import MAX_EVIDENCE, Check, JobCheck, NodeCheck
+from topodiag.checks.interface import MAX_EVIDENCE, BenchCheck, Check, JobCheck, NodeCheck
 from topodiag.model.finding import Finding, Outcome, Status
 from topodiag.model.node import Node
 
 if TYPE_CHECKING:
+    from topodiag.model.bench import Benchmark
     from topodiag.model.job import Job
 
 
@@ -42,6 +43,21 @@ def run_job_checks(jobs: Sequence[Job]) -> tuple[Outcome, ...]:
                 check = cls()
                 made.extend(_guarded(check, job.name, partial(check.judge, job)) for job in jobs)
     return tuple(_named(outcome) for outcome in made) if len(jobs) > 1 else tuple(made)
+
+
+def run_bench_checks(benchmarks: Sequence[Benchmark]) -> tuple[Outcome, ...]:
+    """One outcome per check of benchmarks and run, in the order of the catalogue."""
+    made: list[Outcome] = []
+    for check_id in registry.ids():
+        for cls in registry.check_classes(check_id):
+            if not issubclass(cls, BenchCheck):
+                continue
+            check = cls()
+            for benchmark in benchmarks:
+                others = tuple(other for other in benchmarks if other is not benchmark)
+                place = benchmark.run.placement or benchmark.run.source
+                made.append(_guarded(check, place, partial(check.judge, benchmark, others)))
+    return tuple(made)
 
 
 def _named(outcome: Outcome) -> Outcome:

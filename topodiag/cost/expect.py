@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from topodiag.cost.calibration import Calibration, Factor, calibration, generation_of
+from topodiag.cost.calibration import Calibration, Factor, Tolerance, calibration, generation_of
 from topodiag.cost.expect_rates import Rates, rates_of
 from topodiag.cost.expect_setup import NoSetupError, Setup, setup_of
 from topodiag.model.bench import BenchRun, Expectation
@@ -73,18 +73,19 @@ def _expected(run: BenchRun, setup: Setup, fitted: Calibration) -> Expected:
     factor = fitted.of(generation_of(setup.sm), rates.transport, run.collective)
     tolerance = fitted.tolerance(rates.transport)
     peak = min(rates.peak * factor.factor, rates.limit)
-    low, limit = peak * (1 - tolerance.below), rates.limit
+    below = max(tolerance.below, setup.guessed)
+    low, limit = peak * (1 - below), rates.limit
     terms = list(rates.terms)
     said = f"{factor.rows} published rows of {len(factor.systems)} systems, {factor.low:.2f} to {factor.high:.2f}"
     terms.insert(
         -1, ("reached by healthy machines", f"x {factor.factor:.3f}", said if factor.rows else "none published")
     )
-    terms.append(("normal from", f"{low:.1f} GB/s", f"-{tolerance.below:.0%}: {tolerance.why}"))
+    terms.append(("normal from", f"{low:.1f} GB/s", f"-{below:.0%}: {_reason(setup, tolerance)}"))
     for name, other in [*versions, *_variants(run, setup)]:
         scale = fitted.of(generation_of(setup.sm), other.transport, run.collective).factor
-        below = other.peak * scale * (1 - fitted.tolerance(other.transport).below)
-        if below < low:
-            low = below
+        other_low = other.peak * scale * (1 - max(fitted.tolerance(other.transport).below, setup.guessed))
+        if other_low < low:
+            low = other_low
             terms.append(("normal from", f"{low:.1f} GB/s", f"as {name} would reach, which fits as well"))
         limit = max(limit, other.limit)
     terms += [("assumed", "", each) for each in setup.assumed]
@@ -101,6 +102,10 @@ def _expected(run: BenchRun, setup: Setup, fitted: Calibration) -> Expected:
         terms=tuple(terms),
     )
     return Expected(made, "", setup, rates, factor)
+
+
+def _reason(setup: Setup, tolerance: Tolerance) -> str:
+    return "the machine is a guess" if setup.guessed > tolerance.below else tolerance.why
 
 
 def _middle(run: BenchRun, setup: Setup, sizes: tuple[int, ...]) -> tuple[Rates, Setup, list[tuple[str, Rates]]]:

@@ -32,6 +32,9 @@ POINT_TO_POINT = ("alltoall", "sendrecv", "gather", "scatter")
 BULK_BYTES = 64 << 20
 """From here on a point-to-point pattern is taken as bound by its links: NCCL has no latency model of it."""
 
+NCCL_RUNS = "NCCL runs"
+"""Name of the terms that say from which size NCCL takes which algorithm."""
+
 Terms = tuple[tuple[str, str, str], ...]
 
 
@@ -66,6 +69,7 @@ def rates_of(setup: Setup, collective: str, sizes: Sequence[int]) -> Rates:
     terms: list[tuple[str, str, str]] = [_choice_term(predicted, large)]
     scale, more = _stages(setup, predicted, large)
     terms += more
+    terms += _switches([choices[size] for size in asked if size in choices and size in sizes])
     limit, limit_term = limit_of(setup, collective)
     return Rates(
         peak=large.busbw_gbs * scale,
@@ -97,6 +101,16 @@ def _choice_term(predicted: Prediction, choice: Choice) -> tuple[str, str, str]:
     )
     name = f"NCCL {predicted.version} {choice.algorithm}/{choice.protocol}"
     return name, f"{choice.busbw_gbs:.1f} GB/s", f"{how} ({predicted.ranks} ranks, {predicted.nccl_nodes} nodes)"
+
+
+def _switches(choices: Sequence[Choice]) -> list[tuple[str, str, str]]:
+    """From which of the run's sizes NCCL takes which algorithm and protocol."""
+    made: list[tuple[str, str, str]] = []
+    for choice in choices:
+        kind = f"{choice.algorithm}/{choice.protocol}"
+        if not made or made[-1][1] != kind:
+            made.append((NCCL_RUNS, kind, f"from {choice.bytes} B"))
+    return made
 
 
 def _stages(setup: Setup, predicted: Prediction, choice: Choice) -> tuple[float, list[tuple[str, str, str]]]:

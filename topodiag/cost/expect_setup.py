@@ -27,6 +27,10 @@ OTHER_VERSIONS = ("2.22", "2.30")
 """What else an unknown version is reckoned as: before the models of NVLS changed (2.23, 2.28), and the newest."""
 _MNNVL_SINCE = 21
 
+GUESSED_NODE, GUESSED_NETWORK = 0.2, 0.5
+"""What is normal below the expectation of a machine that is only guessed: few of its GPUs may be in use, and which NICs
+a node has is the integrator's choice."""
+
 
 @dataclass(frozen=True, slots=True)
 class Variant:
@@ -55,6 +59,8 @@ class Setup:
     gpu: GpuSpec | None = None
     domain: int = 1
     """Nodes that share one NVLink domain (MNNVL)."""
+    guessed: float = 0.0
+    """How far below the expectation a run may fall at least because the machine is a guess, as a share."""
     versions: tuple[str, ...] = ()
     """Further NCCL versions that it could be, where the run does not say."""
     costly: Mapping[str, str] = field(default_factory=dict)
@@ -151,6 +157,7 @@ def setup_of(
         others=others,
         gpu=found.gpu,
         domain=domain,
+        guessed=_doubt(found, hosts > domain, nics),
         versions=() if version or run.nccl else OTHER_VERSIONS,
         costly={name: value for name, value in given.items() if is_costly(name, value)},
     )
@@ -199,7 +206,10 @@ def _recognised(run: BenchRun, nics: tuple[int, float] | None) -> _Machine:
     gpu = specs.pop()
     least = _most_per_host(run)
     fitting = [spec for spec in catalog.systems() if spec.gpus >= least and gpu.name in (spec.gpu, *spec.other_gpus)]
-    fitting.sort(key=lambda spec: (spec.gpus != least, spec.virtual, not spec.compute_nics))
+    across = len(run.hosts) > 1
+    fitting.sort(
+        key=lambda s: (across and not (s.compute_nics or nics), s.gpus != least, s.virtual, not s.compute_nics)
+    )
     layouts = [made for spec in fitting if (made := layout_of(spec, gpu, nics)) is not None]
     layouts = [made for made in layouts if made.gpus == layouts[0].gpus or made.gpus >= 8 > least]
     distinct: dict[tuple[object, ...], Layout] = {}
@@ -294,6 +304,12 @@ def _domain(found: _Machine, nodes: int, minor: int, env: Mapping[str, str]) -> 
     if nodes == 1 or not racked or off or minor < _MNNVL_SINCE:
         return 1
     return min(nodes, RACK_NODES)
+
+
+def _doubt(found: _Machine, across: bool, nics: tuple[int, float] | None) -> float:
+    if found.confidence is not Confidence.LOW:
+        return 0.0
+    return GUESSED_NETWORK if across and nics is None else GUESSED_NODE
 
 
 def _network(found: _Machine, env: Mapping[str, str]) -> str:
