@@ -105,11 +105,11 @@ def diagnose_logs(
     from topodiag.checks.run import run_job_checks  # noqa: PLC0415 - numpy and pyarrow from here on
     from topodiag.evidence.flight_recorder import read_flight  # noqa: PLC0415
     from topodiag.evidence.nccl_log.facts import empty, save  # noqa: PLC0415
-    from topodiag.evidence.nccl_log.layout import Layout  # noqa: PLC0415
     from topodiag.evidence.nccl_log.rebuild import rebuild  # noqa: PLC0415
     from topodiag.evidence.nccl_log.roles import descriptions  # noqa: PLC0415
     from topodiag.evidence.nccl_log.sources import CHUNK_BYTES  # noqa: PLC0415
     from topodiag.fleet.ingest import ingest  # noqa: PLC0415
+    from topodiag.model.layout import Layout  # noqa: PLC0415
 
     chosen = options or LogOptions()
     if chosen.save is not None:

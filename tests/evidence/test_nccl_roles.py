@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topodiag.evidence.nccl_log.layout import Layout, LayoutError
 from topodiag.evidence.nccl_log.roles import RolesOfJobs, assign_roles, descriptions, role_of_name
 from topodiag.model.finding import Confidence
 from topodiag.model.job import Communicator, FlightRecord, Operations, Role
+from topodiag.model.layout import Layout, LayoutError
 
 LOW, MEDIUM, HIGH = Confidence.LOW, Confidence.MEDIUM, Confidence.HIGH
 

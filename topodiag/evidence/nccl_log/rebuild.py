@@ -10,7 +10,6 @@ from dataclasses import replace
 import numpy as np
 
 from topodiag.evidence.nccl_log.facts import Facts, SourceFile
-from topodiag.evidence.nccl_log.layout import Layout
 from topodiag.evidence.nccl_log.rebuild_comms import Hearing, Said, phases
 from topodiag.evidence.nccl_log.rebuild_connections import Gathered, connections, seats, transports
 from topodiag.evidence.nccl_log.rebuild_events import bus_id_of, classify, rank_of
@@ -23,6 +22,7 @@ from topodiag.evidence.nccl_log.roles import RolesOfJobs
 from topodiag.evidence.nccl_log.system_print import Print, read_print
 from topodiag.evidence.nccl_log.torn_hosts import whole_hosts
 from topodiag.model.job import PHASES, Communicator, Connections, Event, Job, Process, Rank
+from topodiag.model.layout import Layout
 from topodiag.model.provenance import MAX_QUOTE, Origin
 
 _SUBSYSTEMS = {

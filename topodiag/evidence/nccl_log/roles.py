@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from topodiag.evidence.nccl_log.layout import Layout, LayoutError, LayoutGroups
 from topodiag.model.finding import Confidence
 from topodiag.model.job import Communicator, FlightRecord, Role
+from topodiag.model.layout import Layout, LayoutError, LayoutGroups
 
 _MOST_TENSOR = 8
 """Tensor groups larger than this are taken for such only when they are one whole host."""
