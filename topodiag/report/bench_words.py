@@ -97,6 +97,15 @@ def share_words(measured: float | None, expected: float | None) -> str:
     return "" if measured is None or not expected else f"{100 * measured / expected:.0f} %"
 
 
+def share_of(benchmark: Benchmark, row: BenchRow) -> float | None:
+    """The part of the expectation that a row reached: by times, since small bandwidths are printed as 0.00."""
+    expected, time = benchmark.expected, row.best.time_us
+    if expected is None or not time or row.size not in expected.time_us:
+        at, bus = expected_at(benchmark, row.size), row.best.busbw_gbs
+        return bus / at if at and bus is not None else None
+    return expected.time_us[row.size] / time
+
+
 def place_words(run: BenchRun, folder: str = "") -> str:
     """File and line; without the folder that all runs share."""
     place = str(run.origin) if run.origin is not None else run.source

@@ -1,0 +1,151 @@
+"""From output of nccl-tests to verdicts: what is known of the machine, and what lies beside the table in the same file."""
+
+# ruff: noqa: E501 - lines as NCCL and nccl-tests print them
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from topodiag.model.errors import InputError
+from topodiag.model.finding import Confidence
+from topodiag.pipeline_bench import BenchOptions, bench
+
+CORPUS = Path(__file__).resolve().parents[1].parent / "shared" / "corpus"
+SIZES = [1 << step for step in range(20, 34)]
+
+
+def table(
+    beta: float, *, alpha: float = 40.0, ranks: int = 8, hosts: int = 1, gpu: str = "NVIDIA H100 80GB HBM3"
+) -> str:
+    lines = [
+        "# nccl-tests version 2.17.8 nccl-headers=22809 nccl-library=22809",
+        "# Collective test starting: all_reduce_perf",
+        "# nThread 1 nGpus 1 minBytes 1048576 maxBytes 8589934592 step: 2(factor) warmup iters: 1 iters: 20 agg iters: 1 validation: 1 graph: 0",
+    ]
+    for rank in range(ranks):
+        host, local = divmod(rank, ranks // hosts)
+        lines.append(
+            f"#  Rank {rank:2d} Group  0 Pid {100 + rank} on node0{host} device {local} [0000:{0x1B + local:02x}:00] {gpu}"
+        )
+    lines.append("#       size         count      type   redop    root     time   algbw   busbw  #wrong")
+    for size in SIZES:
+        time = alpha + size / beta / 1e3
+        alg = size / time / 1e3
+        lines.append(
+            f"{size:12d} {size // 4:12d} float sum -1 {time:10.2f} {alg:8.2f} {alg * 2 * (ranks - 1) / ranks:8.2f} 0"
+        )
+    return "\n".join([*lines, "# Out of bounds values : 0 OK", "# Avg bus bandwidth    : 99.9", ""])
+
+
+def judged(tmp_path: Path, text: str, options: BenchOptions | None = None):  # type: ignore[no-untyped-def]
+    place = tmp_path / "out.log"
+    place.write_text(text)
+    return bench([str(place)], options=options)
+
+
+def test_a_healthy_machine_is_normal_by_its_gpu_names_alone_with_little_confidence(tmp_path: Path) -> None:
+    (made,) = judged(tmp_path, table(270)).benchmarks
+    assert made.verdict == "normal"
+    assert made.expected is not None
+    assert made.expected.confidence is Confidence.LOW
+
+
+def test_naming_the_system_raises_the_confidence(tmp_path: Path) -> None:
+    (made,) = judged(tmp_path, table(270), BenchOptions(system="dgx-h100")).benchmarks
+    assert made.expected is not None
+    assert made.expected.confidence > Confidence.LOW
+
+
+def test_a_bundle_is_the_machine_itself(tmp_path: Path) -> None:
+    (made,) = judged(tmp_path, table(270), BenchOptions(machine="fixture:dgx-h100-healthy")).benchmarks
+    assert made.verdict == "normal"
+    assert made.expected is not None
+    assert made.expected.confidence is Confidence.HIGH
+
+
+def test_a_slow_run_is_low_and_has_causes(tmp_path: Path) -> None:
+    (made,) = judged(tmp_path, table(120), BenchOptions(machine="fixture:dgx-h100-healthy")).benchmarks
+    assert made.verdict == "low"
+    assert made.hypotheses
+    assert sum(each.likelihood for each in made.hypotheses) <= 1
+
+
+def test_more_than_the_wires_carry_is_impossible(tmp_path: Path) -> None:
+    (made,) = judged(tmp_path, table(900), BenchOptions(machine="fixture:dgx-h100-healthy")).benchmarks
+    assert made.verdict == "impossible"
+
+
+def test_a_gpu_that_nobody_knows_leaves_the_verdict_open_and_says_why(tmp_path: Path) -> None:
+    result = judged(tmp_path, table(270, gpu="Contoso Accelerator 9"))
+    (made,) = result.benchmarks
+    assert (made.verdict, made.expected) == ("unknown", None)
+    assert made.why
+    assert any("--machine" in gap.why for gap in result.not_observed)
+
+
+def test_one_rank_alone_is_no_measurement(tmp_path: Path) -> None:
+    (made,) = judged(tmp_path, table(2000, ranks=1)).benchmarks
+    assert made.verdict == "unknown"
+
+
+def test_packed_files_and_folders_are_read(tmp_path: Path) -> None:
+    (tmp_path / "a.log.gz").write_bytes(gzip.compress(table(270).encode()))
+    (tmp_path / "b.log").write_text(table(271))
+    result = bench([str(tmp_path)])
+    assert [Path(piece.path).name for piece in result.inputs] == ["a.log.gz", "b.log"]
+    assert all(piece.kind == "nccl-tests" and piece.records == len(SIZES) for piece in result.inputs)
+
+
+def test_files_can_be_placements_of_one_job(tmp_path: Path) -> None:
+    for name in ("packed", "spread"):
+        (tmp_path / f"{name}.log").write_text(table(270))
+    made = bench([str(tmp_path)], options=BenchOptions(by_file=True)).benchmarks
+    assert [each.run.placement for each in made] == ["packed", "spread"]
+
+
+def test_a_file_without_a_run_among_others_is_a_gap_and_alone_an_error(tmp_path: Path) -> None:
+    other = tmp_path / "notes.txt"
+    other.write_text("nothing\n")
+    with pytest.raises(InputError, match="holds no table"):
+        bench([str(other)])
+    (tmp_path / "b.log").write_text(table(271))
+    assert any(gap.what == str(other) for gap in bench([str(tmp_path)]).not_observed)
+
+
+def test_settings_of_the_run_count(tmp_path: Path) -> None:
+    log = "node00:1:2 [0] NCCL INFO NCCL_P2P_DISABLE set by environment to 1.\n"
+    (made,) = judged(tmp_path, log + table(270), BenchOptions(system="dgx-h100")).benchmarks
+    assert made.run.env["NCCL_P2P_DISABLE"] == "1"
+    assert made.expected is not None
+    assert any("NCCL_P2P_DISABLE" in "".join(term) for term in made.expected.terms)
+
+
+@pytest.mark.skipif(not (CORPUS / "jobs").is_dir(), reason=f"the corpus is not here: {CORPUS / 'jobs'}")
+class TestWithALogInTheSameFile:
+    def text(self, name: str, beta: float) -> str:
+        log = gzip.decompress((CORPUS / "jobs" / name / "logs" / "rank000.log.gz").read_bytes()).decode()
+        return log + table(beta, ranks=16, hosts=2)
+
+    def test_the_machine_is_what_nccl_printed(self, tmp_path: Path) -> None:
+        result = judged(tmp_path, self.text("b_h100_2node", 180))
+        (made,) = result.benchmarks
+        assert made.expected is not None
+        assert made.expected.machine == "node00, as NCCL printed it"
+        assert made.expected.confidence is Confidence.HIGH
+        assert len(result.jobs) == 1
+
+    def test_a_node_with_one_nic_of_eight_is_expected_to_be_slower(self, tmp_path: Path) -> None:
+        (whole,) = judged(tmp_path, self.text("b_h100_2node", 180)).benchmarks
+        (single,) = judged(tmp_path, self.text("f_h100_2node_1nic", 20)).benchmarks
+        assert whole.expected is not None
+        assert single.expected is not None
+        assert single.expected.busbw_gbs < whole.expected.busbw_gbs / 3
+
+    def test_a_log_can_be_given_beside_the_table(self, tmp_path: Path) -> None:
+        logs = str(CORPUS / "jobs" / "b_h100_2node" / "logs")
+        (made,) = judged(tmp_path, table(180, ranks=16, hosts=2), BenchOptions(machine=logs)).benchmarks
+        assert made.expected is not None
+        assert made.expected.machine == "node00, as NCCL printed it"
