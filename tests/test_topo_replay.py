@@ -116,6 +116,11 @@ def test_a_file_that_slows_the_node_down_is_told_with_what_no_file_would_give() 
     assert finding.cost.gbs_lost > 100
 
 
+def test_a_nic_at_a_wrong_place_is_named_beside_the_gpu_that_lacks_it() -> None:
+    (finding,) = checked("misplaced-nic").findings
+    assert finding.fix[0].startswith("in the file mlx5_0 stands below no GPU's switch")
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_fixture_folder_is_complete(name: str) -> None:
     assert (FOLDER / name / "about.txt").read_text().strip()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from topodiag.checks.common import compute_nics, distance, majority, plural, spell, word
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.nic_ports import GBPS_PER_GBS, is_near, ports_of, product
+from topodiag.checks.topo_evidence import alone
 from topodiag.checks.virtual_pci import is_flat
 from topodiag.hardware.catalog import system_by_product, systems
 from topodiag.hardware.specs import SystemSpec
@@ -117,7 +118,7 @@ class MissingComputeNic(NodeCheck):
             f"{len(present)} of {plural(total, 'compute NIC')} present{rail}{seen}",
             observed=f"{plural(len(present), 'compute NIC')}{rail}{seen}",
             expected=gap.expected,
-            fix=_fix(gap, idle),
+            fix=(*_misplaced(node, sides), *_fix(gap, idle)),
             gpus=sides,
             nics=[nic.name for nic in idle[: gap.missing]],
             cost=Cost(
@@ -224,6 +225,16 @@ def _idle(node: Node) -> tuple[Nic, ...]:
         if product(nic) in kinds or infiniband:
             found.append(nic)
     return tuple(found)
+
+
+def _misplaced(node: Node, sides: Sequence[str]) -> tuple[str, ...]:
+    """In a topology file a NIC of no GPU's switch may be the missing one at a wrong place."""
+    aside = [nic.name for nic in node.nics if nic.role is NicRole.STORAGE and nic.rdma_name]
+    if not (alone(node) and sides and aside):
+        return ()
+    return (
+        f"in the file {spell(aside)} stands below no GPU's switch: if it is the one, put it below that of {sides[0]}",
+    )
 
 
 def _fix(gap: Gap, idle: Sequence[Nic]) -> tuple[str, ...]:
