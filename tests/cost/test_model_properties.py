@@ -140,6 +140,11 @@ def test_pipelines_take_as_many_chunks_as_pay() -> None:
     assert messages("broadcast", "ring", 16, 1.0, link) == 15
 
 
+def test_a_reducing_switch_gives_eight_h100_the_480_gb_s_that_is_published() -> None:
+    took = time_us("all_reduce", "nvls", 8, 8e9, Link(0.6, 370.8))
+    assert busbw_gbs("all_reduce", 8, 8e9, took) == pytest.approx(480, rel=0.02)
+
+
 def test_one_rank_takes_no_time() -> None:
     assert all(time_us(*kind, 1, 1e9, Link(1, 1)) == 0 for kind in KINDS)
     assert price("all_reduce", Spread(1, 1, Link(1, 1), Link(1, 1)), 1e9).time_us == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from topodiag.cost.questions import spread_over
 from topodiag.cost.tiers import LackingError, UnknownSystemError, find_system, known, machine, with_spine
 from topodiag.hardware import catalog
 
@@ -71,6 +72,12 @@ def test_pairs_with_bridges_meet_over_pcie() -> None:
     made = machine(find_system("NC96ads_A100_v4"), 1)
     assert (made.inside.kind, made.domain) == ("pcie", 4)
     assert [tier.gpus for tier in made.tiers if tier.kind == "nvlink"] == [2]
+
+
+def test_a_placement_over_more_nodes_than_a_leaf_holds_is_carried_by_the_spine() -> None:
+    fabric = with_spine(machine(find_system("dgx-h100"), 16), 4, 2.0)
+    assert spread_over(fabric, 4, 8).level == "network"
+    assert spread_over(fabric, 5, 8).level == "spine"
 
 
 def test_an_oversubscribed_spine_carries_less() -> None:

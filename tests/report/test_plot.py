@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -20,7 +21,7 @@ from topodiag.report.plot import (
     draw_plot,
     plot_svg,
 )
-from topodiag.report.plot_png import bars_png, plot_png
+from topodiag.report.plot_png import NoPlotLibraryError, bars_png, plot_png
 from topodiag.report.plot_scale import span_of
 from topodiag.report.plot_svg import bars_svg
 from topodiag.report.text import Page
@@ -82,6 +83,12 @@ def test_a_plot_of_nothing_says_so() -> None:
 def test_a_png_is_a_png() -> None:
     assert plot_png([SLOW, FAST], title="$x$", marks=[Mark(1 << 20, "a_b")]).startswith(PNG)
     assert bars_png([("compute", 3.0, "3 ms"), ("tp", 1.0, "1 ms")], title="step", unit="ms").startswith(PNG)
+
+
+def test_without_its_library_a_png_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(NoPlotLibraryError, match="matplotlib"):
+        plot_png([SLOW])
 
 
 def test_bars_are_drawn_to_the_greatest() -> None:

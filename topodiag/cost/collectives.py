@@ -32,8 +32,10 @@ IN_NCCL = ("ring", "tree", "nvls", "direct")
 MAX_CHUNKS = 1024
 """Most pieces that a pipelined buffer is cut into: below it no gain is left that matters."""
 
-NVLS_EFFICIENCY = 0.85
-"""What a reduction in the NVSwitch reaches of the links (NCCL v2.28 src/graph/tuning.cc, nvlsEfficiency of Hopper)."""
+NVLS_EFFICIENCY = 0.73
+"""What a reduction in the NVSwitch reaches of the links. NCCL v2.28 reckons 0.85 (src/graph/tuning.cc, nvlsEfficiency
+of Hopper) of the 8 x 40 GB/s that its channel search settles on where the links have 370.8: 476 GB/s of bus bandwidth
+on eight H100, where about 480 is published."""
 
 _LARGEST_RANKS = 1 << 24
 

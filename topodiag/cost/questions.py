@@ -89,7 +89,9 @@ def spread_over(machine: Machine, nodes: int, per_node: int) -> Spread:
         raise ModelError(f"{per_node} ranks per node: {machine.name} has {machine.domain} GPUs in one domain")
     try:
         inside = machine.inside.link
-        return Spread(nodes, per_node, inside, machine.outside() if nodes > 1 else inside, machine.switch)
+        over_spine = bool(machine.leaf) and nodes * machine.domain > machine.leaf
+        outside = machine.outside(over_spine=over_spine) if nodes > 1 else inside
+        return Spread(nodes, per_node, inside, outside, machine.switch)
     except LackingError as lacking:
         raise ModelError(str(lacking)) from None
 
