@@ -106,8 +106,10 @@ def check_topology(path: str, *, version: str = "", against: str | None = None) 
 def machine_of(path: str) -> Node:
     """The machine of a bundle, a topology file or NCCL logs. Raises InputError."""
     try:
-        return read_node(open_evidence(resolve(path))).node
+        return read_node(open_evidence(resolve(path), stdin() if path == "-" else None)).node
     except InputError:
+        if path == "-":
+            raise
         jobs = diagnose_logs([path]).jobs
         nodes = [node for job in jobs if (node := node_of_job(job)) is not None]
         if not nodes:
@@ -137,9 +139,13 @@ def predict_topology(
     sizes: Sequence[int] = (),
 ) -> Prediction:
     """NCCL's decisions for so many nodes of this topology. `env` adds to the settings that the node carries; `sizes`
-    are bytes to choose for, by default the sweep of nccl-tests."""
-    from topodiag.cost.nccl.predict import predict  # noqa: PLC0415 - the searches are asked for here only
+    are bytes to choose for, by default the sweep of nccl-tests. Raises InputError for more ranks than any job has."""
+    from topodiag.cost.nccl.attach import count_gpus  # noqa: PLC0415 - the searches are asked for here only
+    from topodiag.cost.nccl.predict import MOST_RANKS, predict  # noqa: PLC0415
 
+    ranks = count_gpus(topology.tree) * nodes
+    if ranks > MOST_RANKS:
+        raise InputError(topology.name, f"on {nodes} nodes makes {ranks} ranks", hint=f"at most {MOST_RANKS} ranks")
     node = _with_tree(topology.node, topology.tree, topology.name)
     settings = topology.env | dict(env or {})
     asked = {"sizes": tuple(sizes)} if sizes else {}

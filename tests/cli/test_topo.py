@@ -257,6 +257,8 @@ def test_a_reader_that_goes_away_is_no_error(command):
         (("what-if", HEALTHY, "--off", "nvlink"), "gdr"),
         (("what-if", HEALTHY, "--off", "gdr", "--bytes", "many"), "is not a size"),
         (("diff", "-", "-"), "only once"),
+        (("check", "-", "--against", "-"), "only once"),
+        (("predict", HEALTHY, "--nodes", "100000"), "800000 ranks"),
         (("diff", HEALTHY, "/nonexistent.xml"), "no such file"),
         (("predict", HEALTHY, "--output", "/nonexistent/made"), "/nonexistent"),
         (("wat",), "No such command"),

@@ -42,6 +42,8 @@ def check(  # noqa: PLR0917 - one parameter per option
     from topodiag.report.topo_check import TopoCheck  # noqa: PLC0415
     from topodiag.writing import check_writable  # noqa: PLC0415
 
+    if file == against == "-":
+        raise click.UsageError("Standard input can be read only once.")
     if output not in {None, "-"}:
         check_writable(str(output))
     result = check_topology(file, version=version, against=against)
