@@ -19,14 +19,16 @@ LEAST_OWN = 6
 """GPUs of a node from which its own pairs say what is normal: two of them are slow where one GPU is."""
 
 
-def next_round(plans: Sequence[SweepPlan], judged: SweepJudgement) -> SweepPlan | None:
-    """The plan of the round after the last, or None where no suspect is left (or none that runs could narrow)."""
+def next_round(plans: Sequence[SweepPlan], judged: SweepJudgement, *, write_bw: bool = False) -> SweepPlan | None:
+    """The plan of the round after the last, or None where no suspect is left (or none that runs could narrow). With
+    `write_bw`, here or in the last plan, ib_write_bw tells the links of NICs from the GPUs' ways to them."""
     last = plans[-1]
-    planner = _Planner(last.fabric, judged, last.round + 1, plans, last.write_bw)
+    write_bw = write_bw or last.write_bw
+    planner = _Planner(last.fabric, judged, last.round + 1, plans, write_bw)
     runs = planner.plan()
     if not runs:
         return None
-    return SweepPlan(last.fabric, tuple(_in_waves(runs)), last.round + 1, last.launch, last.write_bw)
+    return SweepPlan(last.fabric, tuple(_in_waves(runs)), last.round + 1, last.launch, write_bw)
 
 
 class _Planner:
@@ -151,6 +153,8 @@ class _Planner:
         if {part.kind for part in fault.parts} != {"link", "pcie"}:
             return
         node, rail = fault.parts[0].place, fault.parts[0].rail
+        if any(run.kind == "fabric" and run.rail == rail and node in run.nodes for run in self.known.values()):
+            return  # once asked: it did not work, or could not be judged
         partner = self._partner(node)
         if partner is not None:
             self._add(rail_run(self.fabric, node, partner, rail, 0, kind="fabric", number=self.number))

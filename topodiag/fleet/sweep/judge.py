@@ -65,10 +65,12 @@ def judge(plans: Sequence[SweepPlan], results: Iterable[SweepResult]) -> SweepJu
         if each.standing is Standing.NORMAL:
             passed |= acquits(each.run, fabric)
     slow = [each for each in judged if each.standing in {Standing.LOW, Standing.FAILED}]
+    faults = tuple(_explain(slow, parts, passed))
+    explained = {name for fault in faults for name in fault.runs}
     return SweepJudgement(
         runs=tuple(judged),
-        faults=tuple(_explain(slow, parts, passed)),
-        gaps=tuple(_gaps(judged)),
+        faults=faults,
+        gaps=tuple(_gaps([each for each in judged if each.run.id not in explained])),
         passed=frozenset(passed),
         missing=sum(each.result is None for each in seen),
         notes=tuple(_notes(judged, fabric)),
@@ -188,8 +190,8 @@ def _partners(part: Part, runs: Sequence[JudgedRun]) -> bool:
 
 
 def _gaps(judged: Sequence[JudgedRun]) -> list[Gap]:
-    """The best against the worst placement of each collective on as many ranks over the same GPUs of a node. One
-    settings' sweep is no placement."""
+    """The best against the worst placement of each collective on as many ranks, of runs that no fault explains: what is
+    slow by where it runs and not by what is broken. A sweep of settings compares no placements."""
     groups: dict[tuple[object, ...], list[JudgedRun]] = {}
     for each in judged:
         if each.gbs and each.run.kind != "settings":

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from topodiag.model.errors import InputError, TopodiagError
+from topodiag.model.sweep import Fabric
 
 MAX_NODES = 20_000
 """More would be a slip of the keyboard: the largest systems have about 10,000 GPU nodes."""
@@ -61,6 +63,18 @@ def _count(text: str) -> int:
                 product = min(product * max(sum(map(_width, bracket.split(","))), 1), 1 << 40)
             total, start = total + product, at + 1
     return total
+
+
+def _split(text: str) -> list[str]:
+    """The parts between the commas that are not in brackets."""
+    made, depth = [""], 0
+    for sign in text:
+        depth += (sign == "[") - (sign == "]")
+        if sign == "," and depth <= 0:
+            made.append("")
+        else:
+            made[-1] += sign
+    return [part.strip() for part in made if part.strip()]
 
 
 def _width(piece: str) -> int:
@@ -119,3 +133,29 @@ def _csv(line: str) -> tuple[str, str]:
 def _slurm(line: str) -> tuple[str, str]:
     fields = {key.lower(): value for key, value in _SWITCH.findall(line)}
     return fields.get("nodes", ""), fields.get("switchname", fields.get("blockname", ""))[:100]
+
+
+def fabric_from(
+    sets: Sequence[str], *, gpus: int, nics: str, rails: int | None, racks: str | None, leaf_per_rail: bool
+) -> Fabric:
+    """The fabric of the command line's node sets, NIC set and rack file. Raises TopodiagError and InputError."""
+    nodes = expand(",".join(sets))
+    if not nodes:
+        raise TopodiagError("no nodes were named", hint="write gpu[001-064] or a,b,c")
+    names = tuple(nic for part in _split(nics) for nic in expand(part))  # in the order of rails, as it was given
+    count = rails or len(names) or gpus
+    if names and len(names) != count:
+        raise TopodiagError(f"{len(names)} NICs are named for {count} rails", hint="one NIC a rail, in their order")
+    return Fabric(nodes, gpus, count, names, _racks(racks, nodes) if racks is not None else {}, leaf_per_rail)
+
+
+def _racks(path: str, nodes: Sequence[str]) -> dict[str, str]:
+    try:
+        with Path(path).open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise InputError(path, f"cannot be read: {error.strerror or error}") from None
+    known = read_racks(data, path)
+    if not known.keys() & set(nodes):
+        raise InputError(path, "names none of the nodes", hint="are names short in one place and long in the other?")
+    return {node: known[node] for node in nodes if node in known}

@@ -89,14 +89,14 @@ def intra_run(fabric: Fabric, node: str, wave: int, number: int = 1) -> SweepRun
 
 def pair_run(fabric: Fabric, a: str, b: str, wave: int, *, kind: str = "pairs", number: int = 1) -> SweepRun:
     """All rails of two nodes at once: every GPU exchanges with every other."""
-    return SweepRun(f"{number}-{kind}-{a}-{b}", kind, wave, (a, b), all_gpus(fabric), "alltoall", "alltoall_perf")
+    return SweepRun(f"{number}-{kind}-{a}+{b}", kind, wave, (a, b), all_gpus(fabric), "alltoall", "alltoall_perf")
 
 
 def rail_run(fabric: Fabric, a: str, b: str, rail: int, wave: int, *, kind: str = "rails", number: int = 1) -> SweepRun:
     """One rail of two nodes: one GPU each, or `ib_write_bw` without a GPU (kind `fabric`)."""
     program, collective = ("ib_write_bw", "write") if kind == "fabric" else ("sendrecv_perf", "sendrecv")
     gpus = (fabric.gpu_of(rail),)
-    return SweepRun(f"{number}-{kind}-{a}-{b}-rail{rail}", kind, wave, (a, b), gpus, collective, program, rail)
+    return SweepRun(f"{number}-{kind}-{a}+{b}-rail{rail}", kind, wave, (a, b), gpus, collective, program, rail)
 
 
 def racks_run(fabric: Fabric, a: str, b: str, wave: int, *, rail: int | None = None, number: int = 1) -> SweepRun:
@@ -105,7 +105,10 @@ def racks_run(fabric: Fabric, a: str, b: str, wave: int, *, rail: int | None = N
     size = min(len(by_rack[a]), len(by_rack[b]))
     nodes = _sorted(fabric, by_rack[a][:size] + by_rack[b][:size])
     gpus = all_gpus(fabric) if rail is None else (fabric.gpu_of(rail),)
-    name = f"{number}-racks-{slug(a)}-{slug(b)}" + ("" if rail is None else f"-rail{rail}")
+    names = list(by_rack)
+    # Numbers, because names that differ in signs alone would be one.
+    name = f"{number}-racks-{names.index(a)}-{slug(a)}+{names.index(b)}-{slug(b)}"
+    name += "" if rail is None else f"-rail{rail}"
     return SweepRun(name, "racks", wave, nodes, gpus, "alltoall", "alltoall_perf", rail)
 
 

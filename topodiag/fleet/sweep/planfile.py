@@ -17,7 +17,7 @@ from topodiag.model.sweep import Fabric, Launch, SweepPlan, SweepRun
 FORMAT, VERSION = "topodiag-sweep", 1
 MAX_BYTES = 256 << 20
 MAX_GPUS = 256
-_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,600}", re.ASCII)
+_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,600}", re.ASCII)
 _PROGRAM = re.compile(r"[a-z][a-z0-9_]{0,40}_(?:perf|bw)", re.ASCII)
 _WORD = re.compile(r"[A-Za-z0-9_]{0,40}", re.ASCII)
 _NIC = re.compile(r"[A-Za-z0-9_.:-]{1,64}", re.ASCII)
@@ -69,6 +69,14 @@ def _run_json(plan: SweepPlan, run: SweepRun) -> dict[str, Any]:
         "argv": list(made.argv),
         **({"server": list(made.server)} if made.server else {}),
     }
+
+
+def plan_text(plan: SweepPlan) -> str:
+    """The same as text, a run a line: what is in it can be looked for with grep."""
+    made = plan_json(plan)
+    runs = made.pop("runs")
+    head = json.dumps(made, indent=1).removesuffix("\n}")
+    return head + ',\n "runs": [\n' + ",\n".join("  " + json.dumps(run) for run in runs) + "\n ]\n}\n"
 
 
 def read_plan(path: str) -> SweepPlan:

@@ -1,0 +1,159 @@
+"""`topodiag bench plan`: the runs that find bad links and nodes, as a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import click
+
+from topodiag.cli.params import PLACE, Count, Duration
+
+KINDS = ("intra", "pairs", "ring", "rails", "racks", "bisection", "settings", "fabric")
+ALGORITHMS = ("Ring", "Tree", "CollnetDirect", "CollnetChain", "NVLS", "NVLSTree", "PAT")
+PROTOCOLS = ("LL", "LL128", "Simple")
+COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce", "sendrecv")
+
+
+def _env(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, str]:
+    made: dict[str, str] = {}
+    for value in values:
+        name, equals, text = value.partition("=")
+        if not equals or not name.isidentifier() or not name.isascii():
+            raise click.BadParameter(f"{value!r}: write it like NCCL_DEBUG=WARN.", ctx, param)
+        made[name] = text
+    return made
+
+
+@click.command()
+@click.option(
+    "--nodes",
+    multiple=True,
+    metavar="SET",
+    help="Node set: gpu[001-064], or a,b,c; repeat it (default: the Slurm job's).",
+)
+@click.option("--gpus", type=Count(1, 256), default=8, show_default=True, metavar="N", help="GPUs per node.")
+@click.option(
+    "--nics", metavar="SET", default="", help="NICs in the order of rails: mlx5_[0-7] (default: NCCL's choice)."
+)
+@click.option("--rails", type=Count(1, 256), metavar="N", help="Rails (default: as many as NICs, else as GPUs).")
+@click.option("--racks", metavar="FILE", type=PLACE, help="CSV of NODE,RACK or Slurm's topology.conf.")
+@click.option(
+    "--leaf-per", type=click.Choice(("rail", "rack")), default="rail", show_default=True,
+    help="A leaf switch for each rail of a rack, or one for the rack.",
+)  # fmt: skip
+@click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS), help="Only these runs; repeat it.")
+@click.option(
+    "--algo",
+    "algorithms",
+    multiple=True,
+    type=click.Choice(ALGORITHMS, case_sensitive=False),
+    help="Also compare algorithms; repeat it.",
+)
+@click.option(
+    "--proto",
+    "protocols",
+    multiple=True,
+    type=click.Choice(PROTOCOLS, case_sensitive=False),
+    help="Also compare protocols; repeat it.",
+)
+@click.option(
+    "--collective",
+    "collectives",
+    multiple=True,
+    type=click.Choice(COLLECTIVES),
+    help="Also compare collectives; repeat it.",
+)
+@click.option(
+    "--launcher",
+    type=click.Choice(("srun", "mpirun", "none")),
+    default="srun",
+    show_default=True,
+    help="What starts the runs; none: this machine alone.",
+)
+@click.option(
+    "--launcher-arg",
+    "arguments",
+    multiple=True,
+    metavar="ARG",
+    help="Give the launcher this too: --launcher-arg=--mpi=pmix; repeat it.",
+)
+@click.option("--env", multiple=True, metavar="NAME=VALUE", callback=_env, help="A setting of all runs; repeat it.")
+@click.option("--timeout", type=Duration(), default="180s", show_default=True, help="Time limit of each run.")
+@click.option("--ib-write-bw", "write_bw", is_flag=True, help="Tell NICs from PCIe with ib_write_bw, in later rounds.")
+@click.option("--output", metavar="FILE", type=PLACE, help="Write the plan to a file instead of standard output.")
+@click.option("--quiet", "-q", is_flag=True, help="No summary on standard error.")
+def plan(  # noqa: PLR0917 - one parameter per option
+    nodes: tuple[str, ...],
+    gpus: int,
+    nics: str,
+    rails: int | None,
+    racks: str | None,
+    leaf_per: str,
+    kinds: tuple[str, ...],
+    algorithms: tuple[str, ...],
+    protocols: tuple[str, ...],
+    collectives: tuple[str, ...],
+    launcher: str,
+    arguments: tuple[str, ...],
+    env: dict[str, str],
+    timeout: float,
+    write_bw: bool,
+    output: str | None,
+    quiet: bool,
+) -> None:
+    """Plan few benchmark runs that find bad links and nodes: every node in two pairs, its inside, racks against racks.
+
+    \b
+      topodiag bench plan --nodes gpu[001-064] --nics mlx5_[0-7] --racks racks.csv --output plan.json
+      topodiag bench run plan.json
+      topodiag bench read plan.sweep
+    """
+    from dataclasses import replace  # noqa: PLC0415
+
+    from topodiag.cli.output import opened  # noqa: PLC0415 - heavy from here on
+    from topodiag.fleet.sweep.places import fabric_from  # noqa: PLC0415
+    from topodiag.fleet.sweep.plan import DEFAULT, first_round  # noqa: PLC0415
+    from topodiag.fleet.sweep.planfile import plan_text  # noqa: PLC0415
+    from topodiag.model.errors import TopodiagError  # noqa: PLC0415
+    from topodiag.model.sweep import Launch  # noqa: PLC0415
+    from topodiag.writing import check_writable  # noqa: PLC0415
+
+    sets = nodes or tuple(filter(None, [os.environ.get("SLURM_JOB_NODELIST", "")]))
+    if launcher == "none":
+        sets = sets or ("localhost",)
+    if not sets:
+        raise click.UsageError("Name the nodes: --nodes gpu[001-064].", click.get_current_context())
+    if output not in {None, "-"}:
+        check_writable(str(output))
+    fabric = fabric_from(sets, gpus=gpus, nics=nics, rails=rails, racks=racks, leaf_per_rail=leaf_per == "rail")
+    if launcher == "none" and len(fabric.nodes) > 1:
+        raise TopodiagError("--launcher none is for one node", hint="srun or mpirun starts runs on several")
+    made = first_round(fabric, kinds or DEFAULT, algorithms=algorithms, protocols=protocols, collectives=collectives)
+    launch = Launch(launcher, arguments, env, max(round(timeout), 1))
+    made = replace(made, launch=launch, write_bw=write_bw)
+    with opened(output) as stream:
+        stream.write(plan_text(made))
+    if not quiet:
+        _summary(made, output)
+
+
+def _summary(made: object, output: str | None) -> None:
+    from topodiag.model.sweep import SweepPlan  # noqa: PLC0415
+    from topodiag.report.words import plural  # noqa: PLC0415
+
+    assert isinstance(made, SweepPlan)  # noqa: S101
+    counts: dict[str, int] = {}
+    for run in made.runs:
+        counts[run.kind] = counts.get(run.kind, 0) + 1
+    kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+    most = made.waves * made.launch.timeout_s / 60
+    click.echo(
+        f"round {made.round}: {plural(len(made.runs), 'run')} ({kinds}) in {plural(made.waves, 'wave')}, "
+        f"{most:.0f} min if each takes all of its time",
+        err=True,
+    )
+    if not made.fabric.racks and len(made.fabric.nodes) > 1:
+        click.echo("no racks were given: a bad leaf will look like many bad NICs (--racks FILE)", err=True)
+    if output not in {None, "-"}:
+        click.echo(f"next: topodiag bench run {output}", err=True)

@@ -1,0 +1,107 @@
+"""`topodiag bench read`: what a sweep found, and the next round's plan."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from topodiag.cli.errors import FOUND, Outcome
+from topodiag.cli.params import PLACE, report_options
+
+if TYPE_CHECKING:
+    from topodiag.model.sweep import SweepJudgement
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=PLACE)
+@click.option("--next", "next_plan", metavar="FILE", type=PLACE, help="Write the next round's plan, for the suspects.")
+@click.option("--ib-write-bw", "write_bw", is_flag=True, help="In that plan, tell NICs from PCIe with ib_write_bw.")
+@click.option("--svg", metavar="FILE", type=PLACE, help="Draw the pair matrix into a file too.")
+@click.option("--format", "format_", type=click.Choice(("table", "json")), default="table", show_default=True)
+@report_options
+@click.pass_obj
+def read(  # noqa: PLR0917 - one parameter per option
+    reached: Outcome,
+    folder: str,
+    next_plan: str | None,
+    write_bw: bool,
+    svg: str | None,
+    format_: str,
+    output: str | None,
+    fail_on: str,
+    color: str,
+    ascii_only: bool,
+    width: int | None,
+    quiet: bool,
+    verbose: int,
+) -> None:
+    """What a sweep found: the pair matrix, the nodes, NICs and rails at fault, and what cannot be told apart yet.
+
+    Exit 1 where a fault is confirmed; with --fail-on warning also for suspects and for placements 30 % apart.
+    """
+    from topodiag.cli.output import opened  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.terminal import style_for  # noqa: PLC0415
+    from topodiag.fleet.sweep.further import next_round  # noqa: PLC0415
+    from topodiag.fleet.sweep.judge import judge  # noqa: PLC0415
+    from topodiag.fleet.sweep.planfile import plan_text  # noqa: PLC0415
+    from topodiag.fleet.sweep.store import read_store  # noqa: PLC0415
+    from topodiag.report.page import print_page  # noqa: PLC0415
+    from topodiag.report.sweep_heat import heat_svg  # noqa: PLC0415
+    from topodiag.report.sweep_page import draw_sweep, sweep_json  # noqa: PLC0415
+    from topodiag.report.text import Page  # noqa: PLC0415
+    from topodiag.writing import check_writable, replacing  # noqa: PLC0415
+
+    for path in (output, next_plan, svg):
+        if path not in {None, "-"}:
+            check_writable(str(path))
+    stored = read_store(folder)
+    judged = judge(stored.plans, stored.results)
+    further = None if judged.missing else next_round(stored.plans, judged, write_bw=write_bw)
+    with opened(output) as stream:
+        if format_ == "json":
+            json.dump(sweep_json(judged, stored.plans, further), stream, indent=1, allow_nan=False)
+            stream.write("\n")
+        else:
+            page = Page(
+                style_for(stream, color=color, ascii_only=ascii_only, width=width, verbose=verbose, quiet=quiet)
+            )
+            draw_sweep(page, judged, stored.plans, further)
+            print_page(page, stream)
+        stream.flush()
+    if svg is not None:
+        with replacing(svg) as raw:
+            raw.write(heat_svg(judged, stored.plans[-1].fabric, f"Pairs of nodes, {folder}").encode())
+    if next_plan is not None:
+        _write_next(next_plan, None if further is None else plan_text(further), judged.missing)
+    if not quiet:
+        _hints(folder, stored.torn, judged, further is not None)
+    reached.code = _code(judged, fail_on)
+
+
+def _write_next(path: str, text: str | None, missing: int) -> None:
+    from topodiag.cli.output import opened  # noqa: PLC0415
+    from topodiag.model.errors import InputError  # noqa: PLC0415
+
+    if text is None:
+        if missing:
+            raise InputError(path, f"not written: {missing} runs of this round are not done", hint="finish it first")
+        click.echo("no next round: nothing is suspect that more runs could narrow down", err=True)
+        return
+    with opened(path) as stream:
+        stream.write(text)
+
+
+def _hints(folder: str, torn: int, judged: SweepJudgement, more: bool) -> None:
+    if torn:
+        click.echo(f"{torn} torn lines of {folder}/results.jsonl are left out; their runs will be done again", err=True)
+    if judged.missing or more:
+        click.echo(f"next: topodiag bench run {folder}", err=True)
+
+
+def _code(judged: SweepJudgement, fail_on: str) -> int:
+    if fail_on == "never":
+        return 0
+    warned = fail_on in {"info", "warning"} and (judged.suspects or judged.gaps)
+    return FOUND if judged.confirmed or warned else 0

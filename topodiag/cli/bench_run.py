@@ -1,0 +1,184 @@
+"""`topodiag bench run`: a plan's runs, kept as they end."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from topodiag.cli.errors import FAILED, FOUND, Outcome
+from topodiag.cli.params import PLACE, Count
+
+if TYPE_CHECKING:
+    from topodiag.fleet.sweep.run import Summary
+    from topodiag.model.sweep import SweepPlan, SweepResult
+
+DEFAULT_PARALLEL = 64
+
+
+@click.command()
+@click.argument("plan", metavar="PLAN|DIR", type=PLACE)
+@click.option("--out", metavar="DIR", type=PLACE, help="The sweep's folder (default: the plan's name with .sweep).")
+@click.option(
+    "--bin-dir",
+    metavar="DIR",
+    type=PLACE,
+    help="Where the *_perf programs are (default: PATH, then /opt/nccl-tests/build).",
+)
+@click.option(
+    "--parallel",
+    type=Count(1, 4096),
+    default=DEFAULT_PARALLEL,
+    show_default=True,
+    metavar="N",
+    help="Runs at a time; those of a wave share no node.",
+)
+@click.option("--retry", is_flag=True, help="Do runs again that failed or took too long.")
+@click.option("--keep-going", is_flag=True, help="Go on even if nothing but failures came so far.")
+@click.option(
+    "--ib-write-bw", "write_bw", is_flag=True, help="In the next round, tell NICs from PCIe with ib_write_bw."
+)
+@click.option("--dry-run", is_flag=True, help="Print the commands that would be run, and run none.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress.")
+@click.pass_obj
+def run(  # noqa: PLR0917 - one parameter per option
+    reached: Outcome,
+    plan: str,
+    out: str | None,
+    bin_dir: str | None,
+    parallel: int,
+    retry: bool,
+    keep_going: bool,
+    write_bw: bool,
+    dry_run: bool,
+    quiet: bool,
+) -> None:
+    """Run a plan, or the next round of a sweep's folder. Interrupted, it goes on where it was.
+
+    Every result is on the disk before the next run starts. A plan starts programs: run only your own.
+    """
+    from topodiag.fleet.sweep.run import find_programs, run_plan  # noqa: PLC0415 - heavy from here on
+    from topodiag.fleet.sweep.store import opened_store  # noqa: PLC0415
+    from topodiag.model.errors import TopodiagError  # noqa: PLC0415
+
+    found = _plan_of(plan, write_bw)
+    if found is None:
+        click.echo("nothing is suspect any more: no round is left to run", err=True)
+        return
+    if bin_dir is not None and not Path(bin_dir).is_dir():
+        raise TopodiagError(f"{bin_dir}: is no folder", hint="the folder of all_reduce_perf and its siblings")
+    programs, missing = find_programs(found, bin_dir)
+    if dry_run:
+        _show(found, programs)
+        for name in missing:
+            click.echo(f"not found: {name}", err=True)
+        return
+    if missing:
+        raise TopodiagError(
+            f"not found: {', '.join(missing)}",
+            hint="nccl-tests built with MPI=1 has the *_perf programs (--bin-dir DIR), perftest has ib_write_bw",
+        )
+    folder = out or _folder(plan, found.round)
+    with opened_store(folder, found) as store, _progress(quiet) as tell:
+        done = run_plan(found, store, programs, parallel=parallel, retry=retry, keep_going=keep_going, on_result=tell)
+    reached.code = _end(done, folder, quiet)
+
+
+def _plan_of(path: str, write_bw: bool) -> SweepPlan | None:
+    """The plan in a file; of a folder the last round while it is not done, then the next. None: no round is left."""
+    from topodiag.fleet.sweep.planfile import read_plan  # noqa: PLC0415
+
+    if not Path(path).is_dir():
+        return read_plan(path)
+    from topodiag.fleet.sweep.further import next_round  # noqa: PLC0415
+    from topodiag.fleet.sweep.judge import judge  # noqa: PLC0415
+    from topodiag.fleet.sweep.store import read_store  # noqa: PLC0415
+
+    stored = read_store(path)
+    judged = judge(stored.plans, stored.results)
+    return stored.plans[-1] if judged.missing else next_round(stored.plans, judged, write_bw=write_bw)
+
+
+def _folder(path: str, number: int) -> str:
+    from topodiag.model.errors import TopodiagError  # noqa: PLC0415
+
+    if Path(path).is_dir():
+        return path
+    if number > 1:
+        raise TopodiagError(f"{path}: is the plan of round {number}", hint="name the folder of its sweep with --out")
+    return str(Path(path).with_suffix(".sweep"))
+
+
+def _show(found: SweepPlan, programs: dict[str, str]) -> None:
+    import shlex  # noqa: PLC0415
+
+    from topodiag.fleet.sweep.commands import command  # noqa: PLC0415
+    from topodiag.fleet.sweep.run import placed  # noqa: PLC0415
+
+    wave = 0
+    for each in sorted(found.runs, key=lambda each: each.wave):
+        if each.wave != wave:
+            wave = each.wave
+            click.echo(f"# wave {wave}")
+        made = placed(command(found, each), each.program, programs.get(each.program, each.program))
+        if made.server:
+            click.echo(shlex.join(made.server) + " &")
+        click.echo(shlex.join(made.argv))
+
+
+def _end(done: Summary, folder: str, quiet: bool) -> int:
+    from topodiag.model.sweep import State  # noqa: PLC0415
+    from topodiag.report.words import plural  # noqa: PLC0415
+
+    bad = {state: count for state, count in done.states.items() if state is not State.OK}
+    if not quiet:
+        before = f" ({done.before} done before)" if done.before else ""
+        counts = ", ".join(f"{count} {state.value}" for state, count in bad.items())
+        click.echo(f"{plural(done.done, 'run')}{before}" + (f": {counts}" if counts else ""), err=True)
+    if done.gave_up:
+        click.echo(f"topodiag: error: no run has worked: {done.gave_up}", err=True)
+        click.echo(f"  hint: see {folder}/output; mend it and run again with --retry (or --keep-going)", err=True)
+        return FAILED
+    if not quiet:
+        click.echo(f"next: topodiag bench read {folder}", err=True)
+    return FOUND if bad else 0
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[Callable[[SweepResult, int, int], None] | None]:
+    """A bar for someone who watches, a line a run for a log."""
+    if quiet:
+        yield None
+        return
+    from topodiag.cli.terminal import is_terminal  # noqa: PLC0415
+    from topodiag.report.text import clean  # noqa: PLC0415
+
+    def line(result: SweepResult) -> str:
+        what = f"{result.gbs:.1f} GB/s" if result.state.value == "ok" else f"{result.state.value}: {result.why}"
+        return clean(f"{result.run}: {what}")
+
+    if not is_terminal(sys.stderr):
+
+        def tell(result: SweepResult, done: int, total: int) -> None:
+            click.echo(f"[{done}/{total}] {line(result)}", err=True)
+
+        yield tell
+        return
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+    columns = (TimeElapsedColumn(), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}", markup=False))
+    with Progress(*columns, console=console, transient=True, refresh_per_second=4) as bar:
+        task = bar.add_task("starting", total=None)
+
+        def show(result: SweepResult, done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total, description=line(result))
+            if result.state.value != "ok":
+                bar.console.print(line(result), soft_wrap=True)
+
+        yield show

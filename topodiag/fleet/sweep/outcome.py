@@ -1,0 +1,100 @@
+"""What one run's output says: the bus bandwidth at its greatest size, or why there is none."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from topodiag.evidence.nccl_tests import read_runs
+from topodiag.fleet.sweep.commands import IB_WRITE_BW
+from topodiag.model.bench import BenchRow, BenchRun
+from topodiag.model.sweep import State, SweepRun
+
+MAX_WHY = 200
+_TITLE = re.compile(rb"BW average\[(Gb|MB)/sec\]")
+_ROW = re.compile(rb"^[ \t]*(\d{1,15})[ \t]+\d{1,15}[ \t]+[\d.]{1,20}[ \t]+([\d.]{1,20})\b", re.MULTILINE)
+_GIVEN_UP = (b"error", b"fail", b"unable", b"cannot", b"could not", b"not found", b"no such", b"denied", b"invalid")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The state of an attempt, with its bandwidth (GB/s) and the size (bytes) where there is a table."""
+
+    state: State
+    gbs: float | None = None
+    size: int = 0
+    why: str = ""
+
+
+def measured(run: SweepRun, output: bytes, exit_code: int | None) -> Measured:
+    """Judge a run that ended by itself. Never raises for content."""
+    if run.program == IB_WRITE_BW:
+        return _write_bw(output, exit_code)
+    runs, _ = read_runs(output, run.id)
+    with_rows = [each for each in runs if each.rows]
+    if not with_rows:
+        errors = next((each.errors for each in runs if each.errors), ())
+        if exit_code:
+            return Measured(State.FAILED, why=_why(output, exit_code, errors))
+        return Measured(State.NO_TABLE, why=_last_words(output) or "it printed nothing")
+    table = with_rows[-1]
+    ranks = len(run.nodes) * len(run.gpus)
+    if table.nranks is not None and table.nranks != ranks:
+        said = "the program was built without MPI" if table.nranks == 1 else "the launcher started another number"
+        return Measured(State.FAILED, why=f"{table.nranks} of {ranks} ranks measured: {said}")
+    rows = [row for row in table.rows if not row.cut and _busbw(row) is not None]
+    best = max(rows, key=lambda row: row.size, default=None)
+    gbs, size = (_busbw(best), best.size) if best is not None else (None, 0)
+    if _wrong(table):
+        return Measured(State.WRONG, gbs, size, "wrong results: the data that arrived is not what was sent")
+    if exit_code:
+        return Measured(State.FAILED, gbs, size, _why(output, exit_code, table.errors))
+    if gbs is None or not gbs > 0:
+        return Measured(State.NO_TABLE, why="its table has no bandwidth")
+    return Measured(State.OK, gbs, size)
+
+
+def _busbw(row: BenchRow) -> float | None:
+    """The better of out of place and in place: what hinders one of them for a moment is no fault of a wire."""
+    values = [block.busbw_gbs for block in (row.out_of_place, row.in_place) if block.busbw_gbs is not None]
+    return max(values, default=None)
+
+
+def _wrong(table: BenchRun) -> bool:
+    return bool(table.out_of_bounds) or any(
+        (block.wrong or 0) > 0 for row in table.rows for block in (row.out_of_place, row.in_place)
+    )
+
+
+def _write_bw(output: bytes, exit_code: int | None) -> Measured:
+    title = _TITLE.search(output)
+    rows = _ROW.findall(output, title.end()) if title else []
+    if not rows or title is None:
+        if exit_code:
+            return Measured(State.FAILED, why=_why(output, exit_code, ()))
+        return Measured(State.NO_TABLE, why=_last_words(output) or "it printed nothing")
+    size, average = rows[-1]
+    try:
+        rate = float(average)
+    except ValueError:
+        return Measured(State.NO_TABLE, why="its table has no bandwidth")
+    # perftest reckons MB/sec in units of 2^20 bytes (perftest_parameters.h: format factor).
+    gbs = rate / 8 if title[1] == b"Gb" else rate * (1 << 20) / 1e9
+    if exit_code:
+        return Measured(State.FAILED, gbs, int(size), _why(output, exit_code, ()))
+    return Measured(State.OK, gbs, int(size)) if gbs > 0 else Measured(State.NO_TABLE, why="its bandwidth is 0")
+
+
+def _why(output: bytes, exit_code: int, errors: tuple[str, ...]) -> str:
+    how = f"ended by signal {-exit_code}" if exit_code < 0 else f"exit {exit_code}"
+    said = errors[0] if errors else _last_words(output)
+    return f"{how}: {said}"[:MAX_WHY] if said else how
+
+
+def _last_words(output: bytes) -> str:
+    """The first line that speaks of an error, else the last line, of the end of the output."""
+    lines = [line.strip() for line in output[-20_000:].splitlines() if line.strip(b"# \t\r")]
+    told = next(
+        (line for line in lines if any(word in line.lower() for word in _GIVEN_UP)), lines[-1] if lines else b""
+    )
+    return told.decode("utf-8", "replace")[:MAX_WHY]

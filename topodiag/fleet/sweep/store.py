@@ -1,0 +1,196 @@
+"""The folder of a sweep: plans by round, a line for every attempt, the whole output of each. Nothing is rewritten.
+
+A result is appended and on the disk before the next run starts; a line that a crash tore is left out when read, and its
+run is done again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from topodiag.fleet.sweep.planfile import plan_text, read_plan
+from topodiag.model.errors import InputError
+from topodiag.model.sweep import State, SweepPlan, SweepResult
+
+RESULTS = "results.jsonl"
+MAX_LINE = 1 << 16
+_PLAN = re.compile(r"plan-([1-9]\d{0,3})\.json", re.ASCII)
+_LONGEST = 180
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What a folder holds: plans in the order of rounds, attempts in the order of time; lines that were no result."""
+
+    plans: tuple[SweepPlan, ...]
+    results: tuple[SweepResult, ...]
+    torn: int = 0
+
+
+def read_store(folder: str) -> Stored:
+    """Everything in the folder. Raises InputError where it is no folder of a sweep."""
+    place = Path(folder)
+    try:
+        names = sorted(entry.name for entry in place.iterdir())
+    except OSError as error:
+        raise InputError(folder, f"cannot be read: {error.strerror or error}") from None
+    rounds = sorted((int(match[1]), name) for name in names if (match := _PLAN.fullmatch(name)))
+    if not rounds:
+        raise InputError(folder, "holds no sweep (no plan-1.json)", hint="topodiag bench run PLAN makes such a folder")
+    plans = tuple(read_plan(str(place / name)) for _, name in rounds)
+    for plan, (number, name) in zip(plans, rounds, strict=True):
+        if plan.round != number:
+            raise InputError(str(place / name), f"is the plan of round {plan.round}")
+        if plan.fabric != plans[0].fabric:
+            raise InputError(str(place / name), "is of another fabric than the first round's")
+    results, torn = _results(place / RESULTS)
+    return Stored(plans, tuple(results), torn)
+
+
+def _results(path: Path) -> tuple[list[SweepResult], int]:
+    made: list[SweepResult] = []
+    torn = 0
+    try:
+        with path.open("rb") as stream:
+            while line := stream.readline(MAX_LINE):
+                result = _result(line)
+                if result is not None:
+                    made.append(result)
+                elif line.strip():
+                    torn += 1
+    except FileNotFoundError:
+        return [], 0
+    except OSError as error:
+        raise InputError(str(path), f"cannot be read: {error.strerror or error}") from None
+    return made, torn
+
+
+def _result(line: bytes) -> SweepResult | None:
+    try:
+        found = json.loads(line)
+        state = State(found["state"])
+        gbs = found.get("gbs")
+        run, number = found["run"], found["round"]
+        attempt, size, seconds = found.get("attempt", 1), found.get("size", 0), found.get("seconds", 0.0)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    sane = (
+        isinstance(run, str)
+        and type(number) is int
+        and type(attempt) is int
+        and type(size) is int
+        and type(seconds) in {int, float}
+        and (gbs is None or (type(gbs) in {int, float} and 0 <= gbs < 1e9))
+    )
+    if not sane:
+        return None
+    exit_code = found.get("exit")
+    return SweepResult(
+        run, number, state, None if gbs is None else float(gbs), size, float(seconds),
+        exit_code if type(exit_code) is int else None, attempt,
+        *(str(found.get(name, ""))[:400] for name in ("started", "output", "why")),
+    )  # fmt: skip
+
+
+class Store:
+    """A sweep's folder, held by one `bench run` at a time."""
+
+    def __init__(self, place: Path, plan: SweepPlan) -> None:
+        self.place, self.plan = place, plan
+        self.last: dict[str, SweepResult] = {}
+        for result in _results(place / RESULTS)[0]:
+            if result.round == plan.round:
+                self.last[result.run] = result
+        self._file = (place / RESULTS).open("ab")
+        _end_torn_line(place / RESULTS, self._file.fileno())
+
+    def output(self, run: str, attempt: int) -> Path:
+        """Where an attempt's output goes: a name of its own for each, so that none is overwritten."""
+        name = run if len(run) <= _LONGEST else f"{run[:_LONGEST]}-{hashlib.sha256(run.encode()).hexdigest()[:12]}"
+        place = self.place / "output" / f"{name}.{attempt}.txt"
+        while place.exists():  # left by an attempt whose line was not written any more
+            attempt += 1
+            place = place.with_name(f"{name}.{attempt}.txt")
+        return place
+
+    def add(self, result: SweepResult) -> None:
+        """Append one line and wait until the disk has it. Raises InputError."""
+        line: dict[str, Any] = {
+            "run": result.run, "round": result.round, "attempt": result.attempt, "state": result.state.value,
+            "gbs": result.gbs, "size": result.size, "seconds": round(result.seconds, 3), "exit": result.exit,
+            "started": result.started, "output": result.output, "why": result.why,
+        }  # fmt: skip
+        try:
+            os.write(self._file.fileno(), json.dumps(line).encode() + b"\n")
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            hint = "free some room and run the plan again: it goes on from here"
+            raise InputError(str(self.place / RESULTS), f"cannot be written: {error.strerror}", hint=hint) from None
+        self.last[result.run] = result
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _end_torn_line(path: Path, file: int) -> None:
+    """The next line begins on its own, whatever the last one's end was."""
+    with path.open("rb") as stream:
+        if stream.seek(0, os.SEEK_END):
+            stream.seek(-1, os.SEEK_END)
+            if stream.read(1) != b"\n":
+                os.write(file, b"\n")
+
+
+@contextmanager
+def opened_store(folder: str, plan: SweepPlan) -> Iterator[Store]:
+    """The folder for this plan, made where it is not there. Raises InputError where it is of another sweep, or another
+    `bench run` is at work in it."""
+    place = Path(folder)
+    try:
+        (place / "output").mkdir(parents=True, exist_ok=True)
+        with (place / ".lock").open("ab") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise InputError(folder, "another bench run is at work in it", hint="wait for it") from None
+            _settle(place, plan)
+            store = Store(place, plan)
+            try:
+                yield store
+            finally:
+                store.close()
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise InputError(folder, f"cannot be used: {error.strerror or error}") from None
+
+
+def _settle(place: Path, plan: SweepPlan) -> None:
+    """Put the plan where it belongs, or find it there."""
+    path = place / f"plan-{plan.round}.json"
+    if path.exists():
+        if read_plan(str(path)) != plan:
+            raise InputError(str(path), f"is another plan of round {plan.round}", hint="give a new folder with --out")
+        return
+    if any(place.glob("plan-*.json")):
+        first = read_plan(str(min(place.glob("plan-*.json"))))
+        if first.fabric != plan.fabric:
+            raise InputError(str(place), "holds a sweep of another fabric", hint="give a new folder with --out")
+    elif plan.round > 1:
+        hint = f"give the folder of round {plan.round - 1} with --out"
+        raise InputError(str(place), f"holds no round before round {plan.round}", hint=hint)
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    with fresh.open("wb") as stream:
+        stream.write(plan_text(plan).encode())
+        stream.flush()
+        os.fsync(stream.fileno())
+    fresh.replace(path)
