@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, BinaryIO
 
-from topodiag.checks.run import fold, run_checks, run_job_checks
+from topodiag.checks.run import fold, run_bench_checks, run_checks, run_job_checks
 from topodiag.cost.expect import Expected, expected
 from topodiag.cost.fit import fit_run
 from topodiag.cost.hypotheses import hypotheses
@@ -96,7 +96,8 @@ def bench(paths: Sequence[str], *, options: BenchOptions | None = None) -> Resul
         first = gaps[0] if gaps else NotObserved(paths[0], "is empty")
         raise InputError(first.what, first.why, hint=HINT)
     made = [_judged(run, file, machine, chosen) for file in files for run in file.read.runs]
-    outcomes = tuple(outcome for file in files for outcome in file.outcomes if _is_sick(outcome))
+    logged = (outcome for file in files for outcome in file.outcomes if _is_sick(outcome))
+    outcomes = (*run_bench_checks(made), *logged)
     return Result(
         inputs=tuple(_input(file) for file in files),
         nodes=(),

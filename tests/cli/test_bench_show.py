@@ -18,6 +18,8 @@ from typing import Any
 import jsonschema
 import pytest
 
+from topodiag.cli.bench_show import show
+
 SCHEMA = json.loads((files("topodiag.report") / "schema" / "result-1.0.schema.json").read_text())
 
 
@@ -173,3 +175,9 @@ def test_a_mistyped_command_gets_its_near_names() -> None:
     done = run("shwo")
     assert done.returncode == 2
     assert "Did you mean show" in done.stderr
+
+
+def test_every_option_is_in_its_page() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "bench.md").read_text()
+    assert [each.opts for each in show.params if not any(f"`{option}" in page for option in each.opts if "-" in option)
+            and each.opts != ["paths"]] == []  # fmt: skip

@@ -81,15 +81,15 @@ def _refuse(paths: tuple[str, ...], machine: str | None, system: str | None, for
 
 
 def _write_plot(path: str, result: Result) -> None:
-    from topodiag.report.bench_plot import series_of, title_of  # noqa: PLC0415
-    from topodiag.report.plot import BANDWIDTH, SIZE, plot_svg  # noqa: PLC0415
+    from topodiag.report.bench_plot import AXIS, series_of, title_of  # noqa: PLC0415
+    from topodiag.report.plot import SIZE, plot_svg  # noqa: PLC0415
     from topodiag.report.plot_png import plot_png  # noqa: PLC0415
 
     (series, marks), title = series_of(result.benchmarks), title_of(result.benchmarks)
     write_plot(
         path,
-        lambda: plot_svg(series, x=SIZE, y=BANDWIDTH, title=title, marks=marks),
-        lambda: plot_png(series, x=SIZE, y=BANDWIDTH, title=title, marks=marks),
+        lambda: plot_svg(series, x=SIZE, y=AXIS, title=title, marks=marks),
+        lambda: plot_png(series, x=SIZE, y=AXIS, title=title, marks=marks),
     )
 
 

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from topodiag.cost.fit import main_rows
 from topodiag.model.bench import Benchmark
 from topodiag.report.bench_words import collective_words
-from topodiag.report.plot import BANDWIDTH, SIZE, Mark, Series, draw_plot
+from topodiag.report.plot import LINEAR_BANDWIDTH, SIZE, Mark, Series, draw_plot
 from topodiag.report.text import Page
 from topodiag.report.units import spell_bytes
 
+AXIS = LINEAR_BANDWIDTH
+"""Linear, since what matters is the height of the plateau: half of it is next to all of it on a logarithmic axis."""
 MOST_CURVES = 6
 """Signs and hues that a terminal tells apart."""
 LEAST_POINTS = 3
@@ -23,7 +25,7 @@ def draw_curves(page: Page, benchmarks: Sequence[Benchmark]) -> None:
         return
     page.blank()
     page.add("  ", ("bus bandwidth by size", "strong"))
-    draw_plot(page, series, x=SIZE, y=BANDWIDTH, marks=marks)
+    draw_plot(page, series, x=SIZE, y=AXIS, marks=marks)
 
 
 def series_of(benchmarks: Sequence[Benchmark]) -> tuple[list[Series], list[Mark]]:

@@ -83,8 +83,8 @@ def _draw_verdict(page: Page, benchmark: Benchmark) -> None:
         if benchmark.why:
             page.add("  ", (benchmark.why, "doubtful"))
     else:
-        at = f" at {spell_bytes(top[0])}" if top is not None and benchmark.verdict in {"normal", "low"} else ""
-        page.add("  ", words, (benchmark.why, "strong"), at)
+        at = f"at {spell_bytes(top[0])} " if top is not None and benchmark.verdict in {"normal", "low"} else ""
+        page.add("  ", words, at, (benchmark.why, "strong"))
     if expected is not None:
         sure = "" if expected.confidence is Confidence.HIGH else f"  [{expected.confidence} confidence]"
         limit = f"  up to {spell_gbs(expected.limit_gbs)} GB/s by its wires"
