@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -95,3 +96,35 @@ def test_the_other_way_round_is_the_mirror(made: list[changes.Change]) -> None:
     back = {(d.device, d.what, d.right, d.left) for d in compare(machine(), sick)}
     assert there == back
     assert not compare(sick, sick)
+
+
+def with_cpu(**attributes: str) -> Element:
+    (cpu,) = machine().children
+    return replace(machine(), children=(replace(cpu, attributes=(*cpu.attributes, *attributes.items())),))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("00000000,0000ffff", "0000ffff"), ("ffff", "0000ffff"), ("1,00000000", "00000001,0")]
+)
+def test_a_mask_is_the_cpus_that_it_names_however_wide_it_is_written(one: str, other: str) -> None:
+    assert compare(with_cpu(affinity=one), with_cpu(affinity=other)) == ()
+
+
+def test_cpus_that_differ_are_told_as_a_list_and_what_is_no_mask_as_it_is() -> None:
+    found = compare(with_cpu(affinity="ffffffff"), with_cpu(affinity="0000ffff,00000000"))
+    assert found == (Difference("NUMA 0", "cpus", "0-31", "32-47"),)
+    found = compare(with_cpu(affinity="all"), with_cpu(affinity="f," * 5000 + "f"))
+    assert [each.what for each in found] == ["cpus"]
+
+
+def test_c2c_counts_by_what_its_links_carry_together() -> None:
+    def tray(bw: str, count: str) -> Element:
+        c2c = Element("c2c", (("bw", bw), ("count", count)))
+        gpu = Element("gpu", (("dev", "0"),), (c2c,))
+        pci = Element("pci", (("busid", "0000:10:00.0"),), (gpu,))
+        return Element("system", (), (Element("cpu", (("numaid", "0"),), (pci,)),))
+
+    assert compare(tray("44712", "10"), tray("447120", "1")) == ()
+    assert compare(tray("44712", "5"), tray("44712", "10")) == (
+        Difference("GPU0", "C2C", "223.56 GB/s", "447.12 GB/s"),
+    )

@@ -10,7 +10,7 @@ from topodiag.checks.topo_evidence import alone
 from topodiag.checks.topo_guesses import judge_guesses
 from topodiag.hardware.catalog import pcie_nccl_gbs
 from topodiag.model.devices import Gpu, Nic, PciDevice
-from topodiag.model.finding import Confidence, Cost, Coverage, Outcome, Severity
+from topodiag.model.finding import Confidence, Cost, Coverage, Outcome, Severity, Status
 from topodiag.model.links import PathType
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
@@ -82,7 +82,12 @@ class VirtualPciTree(NodeCheck):
         if not node.gpus:
             return self.not_applicable(node, "no GPU in the evidence")
         if alone(node):
-            return judge_guesses(self, node)
+            made = judge_guesses(self, node)
+            if made.status is Status.CLEAN and is_flat(node):
+                return self.unknown(
+                    node, "every NIC is far from every GPU, as in a flattened tree, but speeds are told"
+                )
+            return made
         if node.is_vm is False:
             return self.not_applicable(node, "bare metal")
         nics = compute_nics(node)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from topodiag.cost.nccl.changes import gpus_of
+from topodiag.model.cpulist import MAX_CPU, format_cpulist
 from topodiag.model.nccl_tree import Element
 
 Facts = Mapping[str, str]
@@ -46,8 +47,9 @@ def describe(tree: Element) -> dict[str, Facts]:
     """Each device by name, with its properties in words."""
     made: dict[str, Facts] = {}
     for cpu in tree.having("cpu"):
-        keys = ("arch", "vendor", "familyid", "modelid", "affinity")
-        made.setdefault(f"NUMA {cpu.get('numaid')}", {key: cpu.get(key) or "" for key in keys})
+        keys = ("arch", "vendor", "familyid", "modelid")
+        facts = {key: cpu.get(key) or "" for key in keys} | {"cpus": _cpus(cpu.get("affinity") or "")}
+        made.setdefault(f"NUMA {cpu.get('numaid')}", facts)
     ways = _ways(tree)
     names = {(pci.get("busid") or "").lower(): f"GPU{number}" for number, pci in gpus_of(tree).items()}
     beside = _beside(ways, names)
@@ -107,8 +109,22 @@ def _links(gpu: Element, names: Mapping[str, str]) -> dict[str, str]:
         counts[far] = counts.get(far, 0) + (int(text) if re.fullmatch(r"[0-9]{1,4}", text) else 0)
     made = {f"NVLinks to {far}": str(count) for far, count in counts.items()}
     for link in gpu.having("c2c"):
-        made["C2C"] = f"{link.get('count')} x {link.get('bw')} MB/s"
+        # NCCL multiplies them: how many links they come by is nothing to it.
+        made["C2C"] = f"{_number(link.get('count')) * _number(link.get('bw')) / 1000:g} GB/s"
     return made
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and re.fullmatch(r"[0-9]{1,9}", text) else 0
+
+
+def _cpus(mask: str) -> str:
+    """`0-15,32-47` for `0000ffff,0000ffff`, however many empty groups stand before it; what is no mask as it is."""
+    groups = mask.split(",")
+    if not all(re.fullmatch(r"[0-9a-fA-F]{1,8}", group) for group in groups) or len(groups) > MAX_CPU // 32:
+        return mask
+    bits = int("".join(group.zfill(8) for group in groups), 16)
+    return format_cpulist(cpu for cpu in range(bits.bit_length()) if bits >> cpu & 1)
 
 
 def _beside(ways: Mapping[int, tuple[Element, ...]], names: Mapping[str, str]) -> dict[int, str]:
