@@ -31,6 +31,7 @@ def draw_curves(page: Page, benchmarks: Sequence[Benchmark]) -> None:
 def series_of(benchmarks: Sequence[Benchmark]) -> tuple[list[Series], list[Mark]]:
     """What is drawn of these runs, at most MOST_CURVES, and where the first becomes bound by bandwidth."""
     several = len(benchmarks) > 1
+    with_expected = len(benchmarks) <= 2  # more lines than runs hide what was measured
     made: list[Series] = []
     seen: set[tuple[tuple[float, float], ...]] = set()
     for number, benchmark in enumerate(benchmarks[:MOST_CURVES]):
@@ -42,7 +43,7 @@ def series_of(benchmarks: Sequence[Benchmark]) -> tuple[list[Series], list[Mark]
             continue
         name = f"{number + 1} {run.placement or collective_words(run)}" if several else "measured"
         made.append(Series(name, points))
-        if benchmark.expected is not None and benchmark.expected.busbw:
+        if with_expected and benchmark.expected is not None and benchmark.expected.busbw:
             low, high = points[0][0], points[-1][0]
             curve = tuple((float(s), float(v)) for s, v in sorted(benchmark.expected.busbw.items()) if low <= s <= high)
             if curve and curve not in seen:

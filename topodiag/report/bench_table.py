@@ -6,7 +6,6 @@ from collections import Counter
 from typing import TextIO
 
 from topodiag.model.result import Result
-from topodiag.report.bench_plot import draw_curves
 from topodiag.report.bench_run import draw_overview, draw_run
 from topodiag.report.bench_words import SIGNS, folder_of
 from topodiag.report.findings import draw_findings
@@ -64,7 +63,5 @@ class BenchTable(Report):
         for benchmark in odd[:DETAILED]:
             page.blank()
             draw_run(page, benchmark, explain=self.explain, plot=False)
-        if not odd:
-            draw_curves(page, runs)
         page.blank()
         page.add("  ", ("every run in full: -v", "dim"))
