@@ -60,9 +60,9 @@ class FileRefused(NodeCheck):
         topology file` or NCCL_TOPO_FILE names.
 
     When it stays silent
-        Files that NCCL takes, however odd: comments, single quotes, unknown elements and attributes. What NCCL fills
-        in from the machine (dev, sm, rank, gdr, the attributes of PCI functions above a GPU) may be missing. A file
-        that does not exist: NCCL then goes on without one.
+        Files that NCCL takes, however odd: comments, unknown elements and attributes. What NCCL fills in from the
+        machine (dev, sm, rank, gdr, attributes of functions above a GPU) may be missing. A file that does not exist.
+        A file without any GPU, or one that NCCL_TOPO_FILE names and the capture does not hold, is unknown.
 
     How to confirm
         topodiag topo check FILE --nccl VERSION
@@ -211,12 +211,12 @@ class FileOfAnotherMachine(NodeCheck):
         would see it. One H200 node was slower with a topology file than with none.
 
     Evidence it reads
-        The file, beside a bundle, a log or another file (--against). NCCL's search on what it would detect there, and
-        on what it would make of the file there.
+        The file, beside a bundle, a log or another file (--against), or the node that it was captured on. NCCL's search
+        on what it would detect there, and on what it would make of the file there.
 
     When it stays silent
         Nothing to compare with. Differences that are so by nature: host hash, GUIDs, numbering. NICs that settings
-        leave out (NCCL_IB_HCA). A comparison that a log allows for some devices only judges these.
+        leave out (NCCL_IB_HCA), and those of storage. A log that shows some devices only lets these be judged.
 
     How to confirm
         nvidia-smi --query-gpu=index,pci.bus_id --format=csv     beside the busid of each <gpu>

@@ -47,7 +47,8 @@ class VirtualPciTree(NodeCheck):
     Evidence it reads
         Whether this is a guest (DMI, CPU flags), /sys/bus/pci (tree, speeds, widths, NUMA nodes), `nvidia-smi
         topo -m`, the GPU's datasheet, NCCL_TOPO_FILE in the settings, the service nvidia-topologyd. In a log: the
-        system print, and the notes of NCCL's topology detection.
+        system print, and the notes of NCCL's topology detection. Of a topology file by itself: whether it tells links
+        and NUMA nodes, for NCCL gets no more.
 
     When it stays silent
         Bare metal. One GPU without RDMA NICs, which has nothing to be joined to. A guest whose tree has its switches.
