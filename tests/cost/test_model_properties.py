@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -86,6 +88,19 @@ def test_a_prediction_never_exceeds_the_sum_of_its_links(collective: str, spread
 
 
 @few
+@given(st.sampled_from(PHASED), spreads, st.integers(1, 64), sizes)
+def test_time_never_falls_with_more_nodes_of_as_many_ranks(
+    collective: str, spread: Spread, more: int, size: float
+) -> None:
+    """Where the network is no faster a hop than the node."""
+    assume(spread.outside.alpha_us >= spread.inside.alpha_us)
+    assume(spread.outside.gbs <= spread.inside.gbs)
+    larger = replace(spread, nodes=spread.nodes + more)
+    for name in set(available(collective, spread)) & set(available(collective, larger)):
+        assert spread_us(collective, name, spread, size) <= spread_us(collective, name, larger, size) * NEAR
+
+
+@few
 @given(st.sampled_from(PHASED), switched, sizes)
 def test_the_fastest_is_no_slower_than_any_it_chose_from(collective: str, spread: Spread, size: float) -> None:
     assume(spread.ranks > 1)
@@ -143,6 +158,12 @@ def test_pipelines_take_as_many_chunks_as_pay() -> None:
 def test_a_reducing_switch_gives_eight_h100_the_480_gb_s_that_is_published() -> None:
     took = time_us("all_reduce", "nvls", 8, 8e9, Link(0.6, 370.8))
     assert busbw_gbs("all_reduce", 8, 8e9, took) == pytest.approx(480, rel=0.02)
+
+
+def test_a_latency_that_vanishes_is_none() -> None:
+    assert shape("broadcast", "ring", 8).chunks(1e6, Link(5e-324, 0.5)) == shape("broadcast", "ring", 8).chunks(
+        1e6, Link(0.0, 0.5)
+    )
 
 
 def test_one_rank_takes_no_time() -> None:

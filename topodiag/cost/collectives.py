@@ -58,7 +58,7 @@ class Shape:
         """Pieces that make a pipeline fastest: sqrt((d-1) share B / (alpha beta)), from 1 to MAX_CHUNKS."""
         if self.depth < 2:
             return size * 0 + 1
-        if link.alpha_us <= 0:
+        if link.crossover <= 0:  # no latency, or one that vanishes beside the bandwidth
             return size * 0 + MAX_CHUNKS
         best: S = ((self.depth - 1) * self.share * size / link.crossover) ** 0.5
         return _between(best, 1.0, float(MAX_CHUNKS))
