@@ -186,11 +186,9 @@ def _words(name: str, per_node: int) -> str:
 def _price(work: Work, layout: Layout, machine: Machine, split: Mapping[str, int]) -> Step:
     micro_batches = work.global_batch // (layout.dp * work.micro_batch)
     tokens = work.global_batch * work.sequence / layout.world
-    flops, scores = work.flops_per_token()
+    flops, _ = work.flops_per_token()
     compute = tokens * flops / (work.peak_tflops * work.reached * 1e6)
-    # What each dimension's traffic can run beside: gradients beside the last micro-batch (with ZeRO 3 weights beside
-    # all), keys and values beside attention.
-    beside = {"dp": compute if work.zero == 3 else compute / micro_batches, "cp": compute * scores / flops}
+    beside = beside_us(work, compute, micro_batches)
     pieces: list[Piece] = []
     for name, ranks, sent in _traffic(work, layout, machine, micro_batches):
         spread = machine.spread(ranks, split=split.get(name, 1))
@@ -209,6 +207,13 @@ def _price(work: Work, layout: Layout, machine: Machine, split: Mapping[str, int
     held = _activations(work, layout, micro_batches)
     made = Step(work, layout, machine, micro_batches, compute, stage * idle / (1 - idle), tuple(pieces), kept, held)
     return replace(made, terms=_terms(made, tokens, flops, idle))
+
+
+def beside_us(work: Work, compute_us: float, micro_batches: int) -> Mapping[str, float]:
+    """The compute beside which a dimension's traffic can run, where it is not all: gradients beside the last
+    micro-batch (with ZeRO 3 weights beside all), keys and values beside attention."""
+    flops, scores = work.flops_per_token()
+    return {"dp": compute_us if work.zero == 3 else compute_us / micro_batches, "cp": compute_us * scores / flops}
 
 
 def _local(work: Work, layout: Layout) -> tuple[float, float]:

@@ -8,10 +8,14 @@ one is coarser than the one before.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+LEAST_EXPOSED = 0.1
+"""Share of hidden traffic that a search for a placement counts all the same."""
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -115,7 +119,9 @@ class Demand:
     `groups` has one row of world ranks per group; all rows are of one length (families of unequal groups are several
     demands). `collective` is one of the cost model's (`all_reduce`, `all_to_all`, `send_recv`, ...), `bytes` the size
     of one call as nccl-tests counts it, `calls` how many in a step. `exposed` is the share that is not hidden behind
-    compute. `keep_together` says that the group belongs inside one NVLink domain where it fits.
+    compute. `keep_together` says that the group belongs inside one NVLink domain where it fits. No more than `beside_us`
+    of compute can hide it, however long it takes; each us that is waited for makes a step longer by `stretch` (a
+    pipeline's idle time grows with its stages).
     """
 
     dimension: str
@@ -126,7 +132,20 @@ class Demand:
     exposed: float = 1.0
     keep_together: bool = False
     why: str = ""
+    beside_us: float = math.inf
+    stretch: float = 1.0
 
     @property
     def size(self) -> int:
         return int(self.groups.shape[1]) if self.groups.ndim == 2 else 0
+
+    def waited_us(self, call_us: float) -> float:
+        """What a step waits for calls of so many us each."""
+        total = call_us * self.calls
+        return self.stretch * max(total * self.exposed, total - self.beside_us)
+
+    @property
+    def urgency(self) -> float:
+        """What a search counts each us of a call with. Traffic that compute hides is not for nothing: of two places
+        the nearer one leaves more room."""
+        return self.calls * self.stretch * max(self.exposed, LEAST_EXPOSED)

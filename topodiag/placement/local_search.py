@@ -31,7 +31,7 @@ class _Priced:
         self.known: dict[tuple[int, int, int, int], float] = {}
         self.rows = [pairs_of(d.groups) if d.collective == "send_recv" else d.groups for d in demands]
         self.demands = list(demands)
-        self.factors = [demand.calls * demand.exposed for demand in demands]
+        self.factors = [demand.urgency for demand in demands]
         self.owners = [_owners(rows, slot.size) for rows in self.rows]
         self.times = [self._times(number, np.arange(len(rows))) for number, rows in enumerate(self.rows)]
 

@@ -17,7 +17,7 @@ from topodiag.model.cluster import Cluster, Demand, Ints
 def weight(demand: Demand) -> float:
     """What a split of this demand would cost, up to a factor: bytes that each rank sends and waits for in a step. A
     demand that belongs inside a domain comes before any other."""
-    return demand.bytes * demand.calls * demand.exposed * (1e6 if demand.keep_together else 1.0)
+    return demand.bytes * demand.urgency * (1e6 if demand.keep_together else 1.0)
 
 
 def heaviest_first(demands: Sequence[Demand]) -> list[Demand]:

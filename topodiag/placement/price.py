@@ -104,8 +104,8 @@ def price_demand(cluster: Cluster, demand: Demand, assignment: Assignment) -> De
     else:
         spans = spans_of(cluster, demand.groups, assignment)
         took = _each(cluster, demand, spans, demand.size)
-    factor = demand.calls * demand.exposed
-    return DemandCost(demand, spans, took, float(took.max()) * factor, bound_us(cluster, demand) * factor)
+    best = demand.waited_us(bound_us(cluster, demand))
+    return DemandCost(demand, spans, took, demand.waited_us(float(took.max())), best)
 
 
 def price_placement(cluster: Cluster, demands: Sequence[Demand], assignment: Assignment) -> PlacementCost:
