@@ -175,7 +175,8 @@ def _span(span: Span, chunk: int, on_raw: Callable[[int], None] | None) -> Itera
         reading = Reading()
         digest = _digest(span, stream)
         stream.seek(base)
-        for piece in pieces(text_of(stream, (), reading), chunk, base, span.end):
+        room = max(chunk, span.end - base + 1)  # a span is one piece, with the end of its last line
+        for piece in pieces(text_of(stream, (), reading), room, base, span.end):
             if on_raw is not None:
                 on_raw(len(piece.data))
             yield extract_piece(span.file, piece, len(piece.data))

@@ -234,14 +234,17 @@ def pieces(blocks: Iterator[bytes], size: int, base: int = 0, stop: int | None =
         ended = block is None
         if block:
             held.add(block)
-        if held.size < size and not ended:
+        reached = stop is not None and base + held.size >= stop
+        if held.size < size and not ended and not reached:
             continue
         at = held.size if ended else held.behind_last_line()
-        if stop is not None and base + at >= stop:
-            # The line that holds the byte before `stop` is the last one.
+        if stop is not None and reached:
+            # The line that holds the byte before `stop` is the last one; it goes with what stands before it.
             last = held.line_end(max(stop - 1 - base, 0))
             if last >= 0:
                 at, ended = last + 1, True
+            elif not ended and held.size < max(size, MAX_LINE_BYTES) + 2 * READ_BYTES:
+                continue
         if not at and held.size < max(size, MAX_LINE_BYTES) + 2 * READ_BYTES:
             continue  # a line longer than `size`
         cut = yield from _cut_long_lines(held.first(at or held.size), base, whole=bool(at), ended=ended)
