@@ -1,0 +1,85 @@
+"""Node sets as Slurm and ClusterShell write them (`gpu[001-064]`, `rack[1-2]node[0-7]`) and lists of GPUs, bounded."""
+
+from __future__ import annotations
+
+import re
+
+MAX_NODES = 200_000
+"""Twice the nodes of the largest machines: more is a slip of the keyboard."""
+MAX_TEXT = 4 << 20
+MAX_GPUS = 256
+"""GPUs of one node: no machine has more."""
+_BRACKET = re.compile(r"\[([^\[\]]*)\]")
+_RANGE = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?(?:/(\d{1,6}))?")
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._:/-]{0,252}", re.ASCII)
+_SIMPLE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}", re.ASCII)
+
+
+class NodeSetError(ValueError):
+    """Not a node set, or too large a one; the text is one line for the reader."""
+
+
+def expand(text: str) -> tuple[str, ...]:
+    """The nodes of a set in its order. Groups (`@all`) are not looked up: what they mean depends on the machine that
+    asks. Raises NodeSetError."""
+    text = text.strip()
+    if _SIMPLE.fullmatch(text):
+        return (text,)
+    if not text or "@" in text:
+        raise NodeSetError(f"{short(text)!r} is no node set: write gpu[001-064] or a,b,c")
+    if len(text) > MAX_TEXT or _count(text) > MAX_NODES:
+        raise NodeSetError(f"{short(text)!r} is more than {MAX_NODES} nodes")
+    from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException  # noqa: PLC0415 - slow to load
+
+    try:
+        nodes = tuple(str(node) for node in NodeSet(text, resolver=RESOLVER_NOGROUP))
+    except (NodeSetException, ValueError, IndexError, OverflowError) as error:
+        raise NodeSetError(f"{short(text)!r} is no node set: {short(str(error))}") from None
+    bad = next((node for node in nodes if not _NAME.fullmatch(node)), None)
+    if bad is not None or not nodes:
+        raise NodeSetError(f"{short(bad or text)!r} is no host name")
+    return nodes
+
+
+def _count(text: str) -> int:
+    """At least as many nodes as the set has, before anything is expanded."""
+    total, here = 0, 1
+    for piece in re.split(r"(\[[^\[\]]*\]|,)", text):
+        if piece == ",":
+            total, here = total + here, 1
+        elif bracket := _BRACKET.fullmatch(piece):
+            here *= max(_in_bracket(bracket[1]), 1)
+            if here > MAX_NODES:
+                return here
+    return total + here
+
+
+def _in_bracket(text: str) -> int:
+    found = 0
+    for part in text.split(","):
+        match = _RANGE.fullmatch(part.strip())
+        if match is None:
+            found += 1
+            continue
+        low, high = int(match[1]), int(match[2] or match[1])
+        found += max(high - low, 0) // max(int(match[3] or 1), 1) + 1
+    return found
+
+
+def gpu_list(text: str) -> tuple[int, ...]:
+    """Indices from `0-3,6`, in order and once each. Raises NodeSetError."""
+    found: set[int] = set()
+    for part in text.split(","):
+        match = _RANGE.fullmatch(part.strip())
+        low = int(match[1]) if match else -1
+        high = int(match[2] or match[1]) if match else -1
+        if match is None or match[3] or high < low or high >= MAX_GPUS:
+            raise NodeSetError(f"{short(text)!r} is no list of GPUs: write 0-3,6")
+        found.update(range(low, high + 1))
+    return tuple(sorted(found))
+
+
+def short(text: str) -> str:
+    """A piece for an error message: no line end, no control character, no more than 60 characters."""
+    cleaned = "".join(c if c.isprintable() else "?" for c in text[:61])
+    return cleaned if len(text) <= 60 else cleaned[:60] + "..."

@@ -1,0 +1,56 @@
+"""One file of text as a blob, or standard input: larger than any capture of one node, and bounded still."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import stat
+import zlib
+from pathlib import Path
+from typing import BinaryIO
+
+from topodiag.evidence.interface import Blob
+from topodiag.model.errors import InputError
+
+MAX_BYTES = 512 << 20
+"""`kubectl get nodes -o json` writes about 15 KB per node: 250 MB for 16,000 nodes."""
+
+
+def open_blob(path: str, stdin: BinaryIO | None = None) -> Blob:
+    """The content of a file, unpacked if it is gzip. Raises InputError for what cannot be read."""
+    if path == "-":
+        name, data = "<stdin>", (stdin or io.BytesIO()).read(MAX_BYTES + 1)
+    else:
+        name, data = path, _read(path)
+    if data[:2] == b"\x1f\x8b":
+        try:
+            with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
+                data = stream.read(MAX_BYTES + 1)
+        except (OSError, EOFError, zlib.error):
+            raise InputError(name, "is a broken gzip file", hint="was the copy interrupted?") from None
+    if len(data) > MAX_BYTES:
+        raise InputError(name, f"is larger than {MAX_BYTES >> 20} MiB", hint="is it the right file?")
+    if not data.strip():
+        raise InputError(name, "is empty")
+    return Blob(name, data)
+
+
+def _read(path: str) -> bytes:
+    if not path:
+        raise InputError("''", "names no file")
+    try:
+        mode = Path(path).stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise InputError(path, "is a folder", hint="give a file")
+        if not stat.S_ISREG(mode):
+            raise InputError(path, "is no plain file", hint="a pipe goes in as -")
+        with open(path, "rb") as stream:
+            return stream.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise InputError(path, "no such file") from None
+    except PermissionError:
+        raise InputError(path, "permission denied", hint="check its mode and owner") from None
+    except OSError as error:
+        raise InputError(path, f"cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise InputError(path.replace("\0", "?"), f"is not a path: {error}") from None
