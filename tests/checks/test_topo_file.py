@@ -182,6 +182,20 @@ def test_a_display_function_without_gpu_is_a_place() -> None:
     assert devices_of(made.system(made.cpu(bare, other))).gpus == {made.bus(0): ""}
 
 
+def test_a_file_that_slows_the_node_down_is_to_be_unset_where_it_is_set() -> None:
+    def dark(element: Element) -> Element:
+        kept = [(key, "32.0 GT/s" if key == "link_speed" else value) for key, value in element.attributes]
+        return replace(element, attributes=tuple(kept), children=tuple(dark(child) for child in element.children))
+
+    whole = replace(made.machine(), nccl_file=made.alone(BOARD).nccl_file)
+    told = replace(made.alone(dark(BOARD)), settings=made.told_to_read("/etc/topo.xml").settings)
+    (finding,) = FileOfAnotherMachine().judge(made.against(told, whole), ()).findings
+    assert "slower than no file" in finding.message
+    assert finding.settings == (("NCCL_TOPO_FILE", None),)
+    (finding,) = FileOfAnotherMachine().judge(made.against(made.alone(dark(BOARD)), whole), ()).findings
+    assert finding.settings == ()
+
+
 # --- TOP003 --------------------------------------------------------------------------------------------------
 
 

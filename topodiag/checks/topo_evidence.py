@@ -40,6 +40,11 @@ def without_file(check: NodeCheck, node: Node) -> Outcome:
     return check.not_applicable(node, "no topology file in the evidence")
 
 
+def unset_file(node: Node) -> tuple[tuple[str, str | None], ...]:
+    """What taking the file away means for the settings of a node that has it in them."""
+    return (("NCCL_TOPO_FILE", None),) if any(s.name == "NCCL_TOPO_FILE" for s in node.settings) else ()
+
+
 def alone(node: Node) -> bool:
     """Whether the file is all that is known of the machine, so that the node is what the file says."""
     return node.nccl_file is not None and node.read <= {FILE_KIND}

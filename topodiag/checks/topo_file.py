@@ -15,6 +15,7 @@ from topodiag.checks.topo_evidence import (
     refusal_of,
     spell_some,
     spell_versions,
+    unset_file,
     without_file,
 )
 from topodiag.cost.nccl.clean import hosts_of
@@ -309,6 +310,7 @@ class FileOfAnotherMachine(NodeCheck):
             ),
             evidence=[Origin(file.name)],
             confidence=Confidence.HIGH if other.nccl_file is not None else Confidence.MEDIUM,
+            settings=unset_file(node),
         )
 
 
