@@ -11,7 +11,7 @@ from statistics import median
 
 from healthy_rows import CORPUS, Healthy, observations, rows
 
-from topodiag.cost.calibration import Calibration, calibration, fit
+from topodiag.cost.calibration import calibration, fit
 from topodiag.cost.verdict import verdict_of
 
 WITHIN = 0.15
@@ -84,7 +84,7 @@ def report(healthy: list[Healthy], errors: dict[str, list[float]], misses: list[
 
 
 def _raw_error(row: Healthy) -> float:
-    made = row.expected(Calibration()).expectation
+    made = row.raw.expectation
     return made.busbw.get(row.size, made.busbw_gbs) / row.busbw - 1 if made is not None else 9.0
 
 

@@ -8,11 +8,12 @@ import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from topodiag.cost.calibration import Calibration, Observation, generation_of
-from topodiag.cost.expect import Expected, expected
+from topodiag.cost.expect import Expected, expected, recalibrated
 from topodiag.cost.nccl.choice import LARGE_BYTES
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
 
@@ -39,8 +40,13 @@ class Healthy:
     def name(self) -> str:
         return f"{self.system[:52]} {self.collective}"
 
+    @cached_property
+    def raw(self) -> Expected:
+        """Without any calibration."""
+        return expected(self.run, fitted=Calibration(), **self.options)
+
     def expected(self, fitted: Calibration) -> Expected:
-        return expected(self.run, fitted=fitted, **self.options)
+        return recalibrated(self.run, self.raw, fitted)
 
 
 def rows(path: Path = CORPUS / "healthy.csv") -> list[Healthy]:
@@ -87,11 +93,10 @@ def _row(row: dict[str, str], machines: list[dict[str, Any]]) -> Healthy:
 
 def observations(healthy: list[Healthy]) -> Iterator[Observation]:
     """Measured over raw, for every row with an expectation."""
-    raw = Calibration()
     for row in healthy:
         if row.none:
             continue
-        made = row.expected(raw)
+        made = row.raw
         if made.setup is None or made.rates is None or made.expectation is None:
             continue
         at_size = made.rates.busbw.get(row.size) or made.rates.peak

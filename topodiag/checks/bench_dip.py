@@ -57,7 +57,7 @@ class SweepDips(BenchCheck):
 
     How to fix
         At a switch: a tuner plugin (ncclTuner) or its configuration for the size range; NCCL_ALGO or NCCL_PROTO by
-        hand cost other sizes. At a cliff: look for retransmissions (NIC003), PFC, PCIe ordering (PCI004), throttled clocks.
+        hand cost other sizes. At a cliff: retransmissions (NIC003), PFC, PCIe ordering (PCI004), throttled clocks.
 
     References
         NCCL src/graph/tuning.cc (ncclTopoGetAlgoTime) v2.30; ext-tuner/README.md.

@@ -27,6 +27,8 @@ class Expected:
     setup: Setup | None = None
     rates: Rates | None = None
     factor: Factor | None = None
+    others: tuple[tuple[str, Rates], ...] = ()
+    """What else it could be, by name: other NCCL versions, other machines with such GPUs."""
 
 
 def expect(
@@ -62,14 +64,23 @@ def expected(
     system's name leaves open; `fitted` stands in for the shipped calibration. Never raises for a run's content."""
     try:
         setup = setup_of(run, machine, system=system, nics=nics, nodes=nodes, version=version, env=env, network=network)
-        return _expected(run, setup, fitted or calibration())
+        rates, setup, versions = _middle(run, setup, tuple(dict.fromkeys(row.size for row in run.rows)))
     except NoSetupError as lacking:
         return Expected(why=str(lacking))
+    others = (*versions, *_variants(run, setup))
+    return _calibrated(run, setup, rates, others, fitted or calibration())
 
 
-def _expected(run: BenchRun, setup: Setup, fitted: Calibration) -> Expected:
-    sizes = tuple(dict.fromkeys(row.size for row in run.rows))
-    rates, setup, versions = _middle(run, setup, sizes)
+def recalibrated(run: BenchRun, made: Expected, fitted: Calibration) -> Expected:
+    """The same expectation with other factors; itself where there is none."""
+    if made.setup is None or made.rates is None:
+        return made
+    return _calibrated(run, made.setup, made.rates, made.others, fitted)
+
+
+def _calibrated(
+    run: BenchRun, setup: Setup, rates: Rates, others: tuple[tuple[str, Rates], ...], fitted: Calibration
+) -> Expected:
     factor = fitted.of(generation_of(setup.sm), rates.transport, run.collective)
     tolerance = fitted.tolerance(rates.transport)
     peak = min(rates.peak * factor.factor, rates.limit)
@@ -81,7 +92,7 @@ def _expected(run: BenchRun, setup: Setup, fitted: Calibration) -> Expected:
         -1, ("reached by healthy machines", f"x {factor.factor:.3f}", said if factor.rows else "none published")
     )
     terms.append(("normal from", f"{low:.1f} GB/s", f"-{below:.0%}: {_reason(setup, tolerance)}"))
-    for name, other in [*versions, *_variants(run, setup)]:
+    for name, other in others:
         scale = fitted.of(generation_of(setup.sm), other.transport, run.collective).factor
         other_low = other.peak * scale * (1 - max(fitted.tolerance(other.transport).below, setup.guessed))
         if other_low < low:
@@ -101,7 +112,7 @@ def _expected(run: BenchRun, setup: Setup, fitted: Calibration) -> Expected:
         latency_us=rates.latency_us,
         terms=tuple(terms),
     )
-    return Expected(made, "", setup, rates, factor)
+    return Expected(made, "", setup, rates, factor, others)
 
 
 def _reason(setup: Setup, tolerance: Tolerance) -> str:

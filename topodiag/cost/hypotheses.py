@@ -102,7 +102,7 @@ def hypotheses(
     weighed = []
     for cause in causes_of(made.setup, run.collective):
         predicted = _priced(case, cause)
-        if predicted is not None and (cause.span or predicted <= SLOWS * case.expected):
+        if predicted is not None and (cause.span or cause.least * predicted <= SLOWS * case.expected):
             weighed.append(_weigh(case, cause, predicted))
     return _ranked(weighed)
 
@@ -140,16 +140,16 @@ def _priced(case: _Case, cause: Cause) -> float | None:
 
 
 def _weigh(case: _Case, cause: Cause, predicted: float) -> _Weighed:
-    low, high = cause.span or (predicted, predicted)
+    low, high = cause.span or (predicted * cause.least, predicted)
     weight = cause.prior
-    if cause.span:
+    if low < high:
         weight *= WIDE  # it would have explained many other figures as well
         predicted = min(max(case.measured, low), high)
     off = abs(log(case.measured / min(max(case.measured, low), high)))
     weight *= exp(-0.5 * (off / SPREAD) ** 2)
     ratio = predicted / case.expected
     evidence = [f"predicts {predicted:.1f} GB/s ({ratio:.2f} of the expectation); measured {case.measured:.1f}"]
-    if cause.span:
+    if low < high:
         reach = f"up to {high:.0f} GB/s" if isfinite(high) else "below the expectation"
         evidence = [f"would explain any figure {reach}; measured {case.measured:.1f}"]
     for speaks, words in (*_settings(case, cause), *_checked(case, cause), *_floor(case, cause)):
@@ -164,6 +164,9 @@ def _settings(case: _Case, cause: Cause) -> Iterator[tuple[float, str]]:
             yield FOR, f"for: {name}={value} is set"
     if case.setup.network and case.setup.network in cause.networks:
         yield FOR, f"for: the network in use is {case.setup.network}"
+    gpu = case.setup.gpu
+    if gpu is not None and not gpu.p2p_pcie and "P2P001" in cause.checks:
+        yield FOR, f"for: the driver offers no peer-to-peer over PCIe on {gpu.name}"
 
 
 def _checked(case: _Case, cause: Cause) -> Iterator[tuple[float, str]]:

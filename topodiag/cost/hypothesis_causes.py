@@ -19,6 +19,11 @@ SOCKET_GBS = (0.05, 10.0)
 (NCCL user guide, NCCL_SOCKET_NTHREADS; nccl issues 229, 489)."""
 
 
+HOST_MEMORY = 0.3
+"""What a way through host memory may bring of NCCL's figure for it, which knows links and not memory: 33 of 93 GB/s are
+reported without GPUDirect RDMA (nccl issue 1412), 4 of 12 without P2P on GeForce cards."""
+
+
 def _same(setup: Setup) -> Setup:
     return setup
 
@@ -27,7 +32,8 @@ def _same(setup: Setup) -> Setup:
 class Cause:
     """`change` makes the changed machine; `gbs` and `span` a known figure
     or range instead. `prior`: how common, 1 for the most common. `checks` find it on a node or in a log; `settings`
-    cause it; `networks` imply it; `slow_start`: whether it also raises the latency of small sizes."""
+    cause it; `networks` imply it; `slow_start`: whether it also raises the latency of small sizes.
+    `least`: the share of the model's figure down to which it may fall, where NCCL's model is an upper bound."""
 
     words: str
     change: Callable[[Setup], Setup] = _same
@@ -38,6 +44,7 @@ class Cause:
     networks: tuple[str, ...] = ()
     gbs: float | None = None
     span: tuple[float, float] | None = None
+    least: float = 1.0
     slow_start: bool | None = None
 
 
@@ -85,6 +92,7 @@ def _network(setup: Setup) -> Iterator[Cause]:
         ("GDR001", "GDR002"),
         ("lsmod | grep nvidia_peermem", "NCCL_DEBUG=INFO: `via NET/IB/0/GDRDMA` in the connections"),
         ("NCCL_NET_GDR_LEVEL",),
+        least=HOST_MEMORY,
     )
     yield Cause(
         "sockets instead of RDMA",
@@ -211,6 +219,7 @@ def _inside(setup: Setup, collective: str) -> Iterator[Cause]:
         p2p_confirm,
         ("NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL"),
         slow_start=True,
+        least=HOST_MEMORY,
     )  # fmt: skip
     gpus = gpus_of(setup.tree)
     if gpus and not most:
@@ -224,6 +233,13 @@ def _inside(setup: Setup, collective: str) -> Iterator[Cause]:
                 ("PCI001", "PCI002"),
                 ("nvidia-smi -q -d PERFORMANCE,PCIE under load; lspci -vv: LnkSta against LnkCap",),
             )
+    yield Cause(
+        "GPUs throttled or shared with another job, or a debug build",
+        prior=0.1,
+        confirm=("nvidia-smi -q -d PERFORMANCE,CLOCK under load; nvidia-smi pmon", "run again, alone, release build"),
+        gbs=1.0,
+        span=(0.0, float("inf")),
+    )
     if setup.nodes == 1 and nets_of(setup.tree) and setup.per_node % 2 == 0:
         yield Cause(
             "the ranks are on two nodes: a group meant for one NVLink domain crosses the network",
