@@ -47,7 +47,7 @@ def _other(kind: str, place: str, rails: Sequence[int]) -> str:
         case "gpu":
             return f"GPU {rails[0]} of {place}" if len(rails) == 1 else f"one of GPUs {_numbers(rails)} of {place}"
         case "board":
-            return f"the NVLink of {place} as a whole"
+            return f"the GPUs of {place} or their NVLink as a whole"
         case "host":
             return f"what all rails of {place} share"
         case _:

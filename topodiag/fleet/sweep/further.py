@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from topodiag.fleet.sweep.judge import shape
+from topodiag.fleet.sweep.judge import CONTROL, shape
 from topodiag.fleet.sweep.parts import crosses
 from topodiag.fleet.sweep.plan import intra_run, ordered, pair_run, racks_run, rail_run
 from topodiag.model.sweep import Fabric, Fault, Part, Standing, SweepJudgement, SweepPlan, SweepRun
@@ -171,10 +171,11 @@ class _Planner:
             if like.kind in {"rails", "fabric"}:
                 for number, (a, b) in enumerate(self._pairs(free, across=crosses(like, self.fabric))):
                     rail = number % self.fabric.rails
-                    self._add(rail_run(self.fabric, a, b, rail, 0, kind=like.kind, number=self.number))
+                    made = rail_run(self.fabric, a, b, rail, 0, kind=like.kind, number=self.number)
+                    self._add(replace(made, why=CONTROL))
             elif like.kind == "gpus" and self.fabric.gpus < LEAST_OWN:
                 for node in free[:CONTROLS]:
-                    self._add(self._two(node, 0, 1))
+                    self._add(replace(self._two(node, 0, 1), why=CONTROL))
 
     def _pairs(self, nodes: Sequence[str], *, across: bool) -> list[tuple[str, str]]:
         """Up to CONTROLS disjoint pairs of good nodes, inside racks or across."""

@@ -31,6 +31,8 @@ LOW_SHARE = 0.85
 faults that are looked for (a NIC at half width, a lane down, a throttled GPU) cost a quarter or more."""
 SPREADS = 4.0
 """And below the reference by this many robust standard deviations of the runs that are alike."""
+CONTROL = "control"
+"""What a run between good nodes says of itself that is there to show what is normal."""
 LEAST_ALIKE = 3
 """Fewer runs of a shape have no normal: which of two is the odd one cannot be said."""
 LEAST_SLOW = 3
@@ -92,7 +94,7 @@ def _standings(seen: Sequence[_Seen], fabric: Fabric) -> list[JudgedRun]:
     made: dict[tuple[int, str], JudgedRun] = {}
     for group in groups.values():
         values = sorted(value for each in group if (value := _value(each)) is not None)
-        reference = _reference(values)
+        reference = _reference(values, [value for each in group if each.run.why == CONTROL and (value := _value(each))])
         floor = _floor(values, reference)
         failed = len(group) - len(values)
         for each in group:
@@ -105,9 +107,13 @@ def _value(each: _Seen) -> float | None:
     return result.gbs if result is not None and result.state is State.OK and result.gbs else None
 
 
-def _reference(values: Sequence[float]) -> float | None:
-    """The upper quartile: right as long as a quarter of the runs are healthy. None for too few runs. Values ascend."""
-    return values[(3 * len(values)) // 4] if len(values) >= LEAST_ALIKE else None
+def _reference(values: Sequence[float], controls: Sequence[float]) -> float | None:
+    """The upper quartile: right as long as a quarter of the runs are healthy; or the median of the controls, where the
+    suspects outnumber them. None for too few runs. `values` ascend."""
+    if len(values) < LEAST_ALIKE:
+        return None
+    upper = values[(3 * len(values)) // 4]
+    return max(upper, median(controls)) if len(controls) >= LEAST_ALIKE else upper
 
 
 def _floor(values: Sequence[float], reference: float | None) -> float:
@@ -115,7 +121,7 @@ def _floor(values: Sequence[float], reference: float | None) -> float:
     many, do not hide one another."""
     if reference is None:
         return 0.0
-    upper = [value for value in values[len(values) // 2 :] if value > 0]
+    upper = [value for value in values[len(values) // 2 :] if value >= LOW_SHARE * reference]
     middle = median(upper)
     sigma = 1.4826 * median(abs(value - middle) for value in upper)
     return min(LOW_SHARE * reference, reference - SPREADS * sigma)
@@ -214,11 +220,12 @@ def _notes(judged: Sequence[JudgedRun], fabric: Fabric) -> list[str]:
         groups.setdefault(shape(each.run, fabric), []).append(each)
     made: list[str] = []
     for group in groups.values():
-        low = sum(each.standing is Standing.LOW for each in group)
         kind = group[0].run.kind
-        if group[0].round == 1 and low >= LEAST_ALIKE and low > TWO_KINDS_SHARE * len(group):
+        first = [each for each in group if each.round == 1]  # later rounds measure suspects
+        low = sum(each.standing is Standing.LOW for each in first)
+        if kind not in {"racks", "settings"} and low >= LEAST_ALIKE and low > TWO_KINDS_SHARE * len(first):
             made.append(
-                f"{low} of {len(group)} {kind} runs are slow beside the best: unequal machines look so too; sweep "
+                f"{low} of {len(first)} {kind} runs are slow beside the best: unequal machines look so too; sweep "
                 "each kind by itself"
             )
         unknown = sum(each.standing is Standing.UNKNOWN for each in group)

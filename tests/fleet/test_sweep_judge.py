@@ -1,0 +1,199 @@
+"""What sweeps conclude: planted faults are found in three rounds, chance accuses nobody, and what cannot be told apart
+is said to be so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topodiag.fleet.sweep.further import next_round
+from topodiag.fleet.sweep.judge import GAP_SHARE, judge
+from topodiag.fleet.sweep.parts import acquits, parts_of
+from topodiag.fleet.sweep.plan import first_round, pair_run, racks_run, rail_run
+from topodiag.fleet.sweep.simulate import Noise, fabric_of, false_alarms, found, measure, plant, sweep
+from topodiag.model.sweep import Fabric, Part, Standing, State, SweepPlan, SweepResult
+
+STILL = Noise(0.01, 0.0)
+FABRIC = fabric_of()
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_a_nic_a_cable_a_leaf_and_a_slow_gpu_of_64_nodes_are_found_in_three_rounds(seed):
+    faults = plant(FABRIC, Random(seed))
+    made = sweep(FABRIC, faults, seed)
+    assert len(made.plans) <= 3
+    assert [part for part in faults if not found(made.judgement, part)] == []
+    assert false_alarms(made.judgement, faults) == 0
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_a_healthy_fabric_with_runs_that_are_slow_by_chance_has_no_fault(seed):
+    assert sweep(FABRIC, {}, seed, Noise(0.03, 0.02)).judgement.confirmed == ()
+
+
+def test_finding_takes_less_than_a_quarter_of_measuring_every_rail_of_every_pair_twice():
+    made = sweep(FABRIC, plant(FABRIC, Random(3)), 3)
+    assert made.runs < 2 * 64 * 8 / 4
+
+
+@pytest.mark.parametrize(
+    ("part", "share"),
+    [
+        (Part("uplink", "rack3", 4), 0.6),
+        (Part("host", "node017"), 0.6),
+        (Part("board", "node040"), 0.7),
+        (Part("path", "node019 and node020"), 0.5),
+        (Part("leaf", "rack1", 0), 0.7),
+        (Part("link", "node064", 7), 0.8),
+    ],
+)
+def test_every_kind_of_part_is_named_by_itself(part, share):
+    made = sweep(FABRIC, {part: share}, 1, STILL)
+    assert found(made.judgement, part)
+    assert made.judgement.suspects == ()
+    assert len(made.judgement.confirmed) == 1
+
+
+def test_a_bad_nic_under_a_bad_leaf_is_found_all_the_same():
+    faults = {Part("leaf", "rack2", 3): 0.6, Part("link", "node012", 5): 0.5}
+    made = sweep(FABRIC, faults, 1, STILL)
+    assert all(found(made.judgement, part) for part in faults)
+
+
+def test_one_slow_run_is_a_suspicion_of_nobody_in_particular_and_the_next_round_clears_it():
+    plan = first_round(FABRIC)
+    results = slowed(measure(plan, {}, Random(1), STILL), {"1-pairs-node001+node002"})
+    first = judge([plan], results)
+    assert [[part.kind for part in fault.parts] for fault in first.suspects] == [["path"]]  # other runs acquit the ends
+    second = next_round([plan], first)
+    assert second is not None
+    assert len(second.runs) == 1
+    both = judge([plan, second], [*results, *measure(second, {}, Random(2), STILL)])
+    assert both.confirmed == ()
+    assert next_round([plan, second], both) is None
+
+
+def slowed(results, ids, share=0.5):
+    return [replace(each, gbs=(each.gbs or 0) * share) if each.run in ids else each for each in results]
+
+
+def test_a_first_round_confirms_nothing_and_says_between_what_it_cannot_choose():
+    plan = first_round(FABRIC)
+    judged = judge([plan], measure(plan, {Part("link", "node010", 2): 0.5}, Random(1), STILL))
+    (fault,) = judged.faults
+    assert not fault.confirmed
+    assert {part.kind for part in fault.parts} == {"link", "pcie", "host"}
+    assert {part.place for part in fault.parts} == {"node010"}
+
+
+def test_the_next_round_pairs_suspects_with_nodes_that_they_have_not_met():
+    plan = first_round(FABRIC)
+    judged = judge([plan], measure(plan, {Part("link", "node010", 2): 0.5}, Random(1), STILL))
+    second = next_round([plan], judged)
+    assert second is not None
+    partners = {node for run in second.runs if "node010" in run.nodes for node in run.nodes} - {"node010"}
+    assert partners
+    assert not partners & {"node009", "node011"}
+    assert {run.rail for run in second.runs if run.kind == "rails" and "node010" in run.nodes} == set(range(8))
+
+
+@pytest.mark.parametrize("kind", ["link", "pcie"])
+def test_ib_write_bw_tells_a_nics_link_from_the_gpus_way_to_it(kind):
+    faults = {Part(kind, "node010", 2): 0.5}
+    plans: list[SweepPlan] = [replace(first_round(FABRIC), write_bw=True)]
+    results: list[SweepResult] = []
+    judged = judge(plans, results)
+    for number in range(3):
+        results += measure(plans[-1], faults, Random(number), STILL)
+        judged = judge(plans, results)
+        further = next_round(plans, judged)
+        if further is None:
+            break
+        plans.append(further)
+    (fault,) = judged.confirmed
+    assert fault.parts == (Part(kind, "node010", 2),)
+    assert any(run.program == "ib_write_bw" for run in plans[-1].runs)
+
+
+def test_runs_that_fail_accuse_like_slow_ones_but_not_where_most_fail_alike():
+    plan = first_round(FABRIC)
+    good = measure(plan, {}, Random(1), STILL)
+    gone = [
+        replace(each, state=State.TIMEOUT, gbs=None) if "node020" in each.run and "intra" not in each.run else each
+        for each in good
+    ]
+    (fault,) = judge([plan], gone).faults
+    assert fault.share is None
+    assert {part.place for part in fault.parts} == {"node020"}
+    all_gone = [replace(each, state=State.FAILED, gbs=None, why="no such program") for each in good]
+    judged = judge([plan], all_gone)
+    assert judged.faults == ()
+    assert {each.standing for each in judged.runs} == {Standing.UNKNOWN}
+
+
+def test_two_nodes_have_no_normal_and_nothing_is_said_of_them():
+    plan = first_round(Fabric(("a", "b")))
+    judged = judge([plan], measure(plan, {Part("gpu", "a", 1): 0.5}, Random(1), STILL))
+    assert judged.faults == ()
+    assert any("fewer than 3 runs are alike" in note for note in judged.notes)
+
+
+def test_two_kinds_of_nodes_are_suggested_where_half_of_all_runs_are_slow():
+    plan = first_round(FABRIC, ("intra",))
+    slow = {f"1-intra-{node}" for node in FABRIC.nodes[:30]}
+    judged = judge([plan], slowed(measure(plan, {}, Random(1), STILL), slow))
+    assert any("unequal machines" in note for note in judged.notes)
+
+
+def test_placements_more_than_30_per_cent_apart_are_told_with_the_slower_one():
+    plan = first_round(FABRIC, ("bisection",))
+    (gap,) = judge([plan], slowed(measure(plan, {}, Random(1), STILL), {"1-bisection-3", "1-bisection-4"}, 0.6)).gaps
+    assert gap.worst.run.why == "every second node: crosses the middle"
+    assert gap.lost > GAP_SHARE
+    assert judge([plan], slowed(measure(plan, {}, Random(1), STILL), {"1-bisection-3"}, 0.75)).gaps == ()
+
+
+def test_one_pair_says_nothing_of_uplinks_and_whole_racks_acquit_nothing_else():
+    pair = pair_run(FABRIC, "node001", "node060", 1)
+    racks = racks_run(FABRIC, "rack1", "rack2", 1)
+    assert not any(part.kind == "uplink" for part in parts_of(pair, FABRIC))
+    assert {part.kind for part in acquits(racks, FABRIC)} == {"uplink"}
+    assert {part.kind for part in parts_of(racks, FABRIC)} == {"link", "pcie", "host", "leaf", "uplink"}
+
+
+def test_a_leaf_for_a_whole_rack_is_one_part_for_all_rails():
+    fabric = replace(FABRIC, leaf_per_rail=False)
+    run = rail_run(fabric, "node001", "node002", 3, 1)
+    assert [part for part in parts_of(run, fabric) if part.kind == "leaf"] == [Part("leaf", "rack1")]
+    made = sweep(fabric, {Part("leaf", "rack4"): 0.6}, 1, STILL)
+    assert found(made.judgement, Part("leaf", "rack4"))
+
+
+def test_without_racks_a_bad_nic_is_found_all_the_same():
+    fabric = replace(FABRIC, racks={})
+    made = sweep(fabric, {Part("link", "node033", 0): 0.5}, 1, STILL)
+    assert found(made.judgement, Part("link", "node033", 0))
+
+
+def test_the_last_attempt_counts_and_an_interrupted_one_is_none():
+    plan = first_round(FABRIC, ("intra",))
+    results = measure(plan, {}, Random(1), STILL)
+    slow = replace(results[0], gbs=1.0)
+    cut = replace(results[0], state=State.INTERRUPTED, gbs=None)
+    assert judge([plan], [slow, *results, cut]).faults == ()
+    assert judge([plan], [cut]).missing == len(plan.runs)
+
+
+@given(st.lists(st.tuples(st.integers(0, 139), st.sampled_from(list(State)), st.none() | st.floats(0, 1e8))))
+@settings(max_examples=50, deadline=None)
+def test_whatever_runs_yield_it_is_judged_and_planned_on(rows):
+    plan = first_round(FABRIC)
+    results = [SweepResult(plan.runs[place].id, 1, state, gbs) for place, state, gbs in rows]
+    judged = judge([plan], results)
+    next_round([plan], judged)
+    assert judged.confirmed == ()
+    assert len(judged.runs) + judged.missing == len(plan.runs)
