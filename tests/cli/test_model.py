@@ -99,6 +99,13 @@ def test_it_says_so_where_topology_hardly_matters(model: Run) -> None:
     assert "worst misplacement" not in done.stdout
 
 
+def test_a_job_whose_tensor_groups_lie_across_nodes_is_told_the_better_order(model: Run) -> None:
+    done = model("step", "--nodes", "2", "--order", "dp-tp")
+    assert "placed badly" in done.stdout
+    assert "--order tp-dp-cp-pp" in done.stdout
+    assert "hardly matters" not in done.stdout
+
+
 def test_a_captured_machine_stands_for_its_like_and_its_faults_cost(model: Run) -> None:
     healthy, sick = (
         loaded(model("collective", "--system", f"fixture:{name}", "--placement", "2x8", "--format", "json"))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import permutations
 
 from topodiag.cost import traffic
 from topodiag.cost.layout import Layout
@@ -98,6 +99,14 @@ class Misplaced:
 
 
 @dataclass(frozen=True, slots=True)
+class Better:
+    """The order of dimensions over the ranks that makes the step shortest."""
+
+    order: tuple[str, ...]
+    step_us: float
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """A priced step. Times in us; `compute_us` is one GPU's own, `bubble_us` what it idles for the pipeline."""
 
@@ -111,6 +120,7 @@ class Step:
     memory: States
     activations_gb: float
     misplaced: tuple[Misplaced, ...] = ()
+    better: Better | None = None
     terms: tuple[Term, ...] = ()
 
     @property
@@ -145,7 +155,9 @@ class Step:
 
     @property
     def hardly_matters(self) -> str:
-        """Why topology hardly matters to this job, "" where it does."""
+        """Why topology hardly matters to this job, "" where it does, or where another order of ranks would serve it."""
+        if self.better is not None:
+            return ""
         worst = self.misplaced[0].step_us / self.time_us - 1 if self.misplaced else 0.0
         if self.machine.gpus <= self.machine.domain:
             return "all GPUs share one NVLink domain or node: there is no placement to get wrong"
@@ -160,7 +172,7 @@ class Step:
 
 def price_step(work: Work, layout: Layout, machine: Machine) -> Step:
     """The step with its misplacements. The caller has checked that sizes multiply. Raises LackingError, LayoutError."""
-    made = _price(work, layout, machine, {})
+    made = price_once(work, layout, machine)
     tried = []
     for name in made.dimensions:
         mine = [piece for piece in made.pieces if piece.dimension == name]
@@ -168,11 +180,24 @@ def price_step(work: Work, layout: Layout, machine: Machine) -> Step:
         able = any(piece.spread.per_node > 1 and 2 * piece.spread.nodes <= domains for piece in mine)
         if not able or machine.network is None:
             continue
-        other = _price(work, layout, machine, {name: 2})
+        other = price_once(work, layout, machine, {name: 2})
         fullest = max(piece.spread.per_node for piece in mine)
         tried.append(Misplaced(name, _words(name, fullest), other.dimension_us(name)[0], other.time_us))
     tried.sort(key=lambda each: -each.step_us)
-    return replace(made, misplaced=tuple(tried))
+    return replace(made, misplaced=tuple(tried), better=_better(made))
+
+
+def _better(made: Step) -> Better | None:
+    """The best of the other orders, where it takes at least `MATTERS` of the step away."""
+    layout = made.layout
+    spread = [name for name in layout.order if layout.sizes[name] > 1]
+    alone = tuple(name for name in layout.order if layout.sizes[name] == 1)
+    found = [
+        Better(order, price_once(made.work, replace(layout, order=order), made.machine).time_us)
+        for order in ((*names, *alone) for names in permutations(spread))
+    ]
+    best = min(found, key=lambda each: each.step_us)
+    return best if best.step_us < (1 - MATTERS) * made.time_us else None
 
 
 def _words(name: str, per_node: int) -> str:
@@ -183,7 +208,8 @@ def _words(name: str, per_node: int) -> str:
     )
 
 
-def _price(work: Work, layout: Layout, machine: Machine, split: Mapping[str, int]) -> Step:
+def price_once(work: Work, layout: Layout, machine: Machine, split: Mapping[str, int] | None = None) -> Step:
+    """The step alone. `split` puts a dimension's groups into so many times as many domains. Raises LackingError."""
     micro_batches = work.global_batch // (layout.dp * work.micro_batch)
     tokens = work.global_batch * work.sequence / layout.world
     flops, _ = work.flops_per_token()
@@ -191,7 +217,7 @@ def _price(work: Work, layout: Layout, machine: Machine, split: Mapping[str, int
     beside = beside_us(work, compute, micro_batches)
     pieces: list[Piece] = []
     for name, ranks, sent in _traffic(work, layout, machine, micro_batches):
-        spread = machine.spread(ranks, split=split.get(name, 1))
+        spread = machine.spread(ranks, split=(split or {}).get(name, 1))
         for each in sent:
             priced = price(each.collective, spread, each.size)
             total = each.calls * priced.time_us

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from topodiag.cost.layout import Layout, LayoutError
 from topodiag.cost.questions import ModelError
-from topodiag.cost.step import Step, Work, price_step
+from topodiag.cost.step import Step, Work, price_once, price_step
 from topodiag.cost.tiers import LackingError, Machine
 from topodiag.hardware.compute import Peak, peak
 
@@ -97,7 +97,7 @@ def weak_scaling(made: Step) -> tuple[Scaled, ...]:
             break
         work = replace(step.work, global_batch=step.work.global_batch // 2)
         fewer = replace(step.machine, nodes=nodes // 2)
-        step = price_step(work, replace(layout, dp=halves), fewer)
+        step = price_once(work, replace(layout, dp=halves), fewer)
     _, least = tried[-1]
     return tuple(
         Scaled(nodes, each.layout.world, each.time_us, least.time_us / each.time_us) for nodes, each in reversed(tried)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from topodiag.cost.collectives import algbw_gbs, busbw_gbs
-from topodiag.cost.step import FEW_NODES, Piece, Step
+from topodiag.cost.step import FEW_NODES, MATTERS, Piece, Step
 from topodiag.cost.training import weak_scaling
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.model_words import (
@@ -140,6 +140,14 @@ def draw_misplaced(page: Page, made: Step) -> None:
     if why:
         page.add(page.text(("topology hardly matters here", "ok"), "  "), why)
         return
+    if made.better is not None:
+        saved = made.time_us - made.better.step_us
+        order = "-".join(made.better.order)
+        page.add(page.text(("placed badly", "error"), "  "), f"ranks numbered {order} would put the groups closer")
+        words = f"-{spell_time(saved)} per step, {saved / made.better.step_us:.0%} more throughput"
+        page.add("  ", (words, "strong"), f" (--order {order})")
+    if not made.misplaced or made.misplaced[0].step_us < (1 + MATTERS) * made.time_us:
+        return
     worst = made.misplaced[0]
     more = worst.step_us - made.time_us
     now = made.dimension_us(worst.dimension)[0]
@@ -147,7 +155,8 @@ def draw_misplaced(page: Page, made: Step) -> None:
     words = f"+{spell_time(more)} per step, {more / made.time_us:.1%} slower"
     moved = f"{spell_time(now)} to {spell_time(worst.dimension_us)}, {worst.dimension_us / now:.1f}×" if now > 0 else ""
     page.add("  ", (words, "strong"), f"; {NAMES[worst.dimension]} traffic {moved}")
-    page.add("  ", (f"moving the groups back would raise throughput by {more / made.time_us:.0%}", "dim"))
+    gain = f"{more / made.time_us:.0%}"
+    page.add("  ", (f"a job placed so gains {gain} throughput by moving the groups back together", "dim"))
     if made.machine.nodes < FEW_NODES:
         page.add(
             "  ",
@@ -198,6 +207,9 @@ def step_json(made: Step, assumed: tuple[str, ...], inputs: dict[str, Any]) -> d
             }
             for each in made.misplaced
         ],
+        "better": None
+        if made.better is None
+        else {"order": "-".join(made.better.order), "step_us": made.better.step_us},
         "hardly_matters": made.hardly_matters,
         "scaling": [
             {"nodes": each.nodes, "gpus": each.gpus, "time_us": each.time_us, "efficiency": each.efficiency}
