@@ -1,0 +1,344 @@
+"""A layout judged: where each group lies, what that costs in a step, and what the same slots could give.
+
+Three prices stand beside each other. That of the layout; that of a map which packs the groups into the same slots, so
+that it can be had; and the bound, the best place that a group of this size could have if it were alone. What a layout
+loses is told against the map, never against the bound: groups of different dimensions compete for nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from topodiag.model.cluster import Assignment, Cluster, Demand, Ints
+from topodiag.model.errors import TopodiagError
+from topodiag.placement.groups import Talk
+from topodiag.placement.pack import pack
+from topodiag.placement.price import DemandCost, Floats, PlacementCost, price_demand, price_placement
+from topodiag.placement.solve import solve
+
+MATTERS = 0.05
+"""Share of a step that placement must be worth before a word is said about it; the step model's (cost/step.py)."""
+FEW_NODES = 4
+MATTERS_MUCH = 0.10
+"""Of so few nodes under one switch."""
+SEARCHED = 256
+"""Ranks up to which the map to compare with is also improved by local search."""
+ALIKE_US = 1e-6
+
+
+class AuditError(TopodiagError):
+    """A layout that is none: a rank without a slot, two ranks on one GPU, a rank on a GPU that is not there."""
+
+
+@dataclass(frozen=True)
+class DimensionAudit:
+    """One dimension. `now`, `best`: its collectives under the layout and under the map to compare with; all have the
+    same groups. `domains` and `best_domains`: NVLink domains that each group spans under the two."""
+
+    dimension: str
+    now: tuple[DemandCost, ...]
+    best: tuple[DemandCost, ...]
+    domains: Ints
+    best_domains: Ints
+
+    @property
+    def demand(self) -> Demand:
+        return self.now[0].demand
+
+    @property
+    def groups(self) -> Ints:
+        return self.demand.groups
+
+    @cached_property
+    def group_us(self) -> Floats:
+        """What each group would make a step wait, were it the slowest."""
+        return _group_us(self.now, len(self.groups))
+
+    @cached_property
+    def best_group_us(self) -> Floats:
+        return _group_us(self.best, len(self.groups))
+
+    @property
+    def step_us(self) -> float:
+        return sum(each.step_us for each in self.now)
+
+    @property
+    def best_us(self) -> float:
+        return sum(each.step_us for each in self.best)
+
+    @property
+    def bound_us(self) -> float:
+        return sum(each.bound_us for each in self.now)
+
+    @property
+    def levels(self) -> Ints:
+        """The level at which each group meets: 0 in a node, k the k-th level of the cluster."""
+        return self.now[0].spans.level
+
+    @property
+    def slowest(self) -> int:
+        """The group that the others wait for."""
+        return int(self.group_us.argmax())
+
+    @cached_property
+    def split(self) -> Ints:
+        """The groups that span more NVLink domains than the map to compare with shows to be necessary: all that are
+        wider than the narrowest, where the map has fewer such groups; none otherwise."""
+        if not self.demand.keep_together:
+            return np.zeros(0, np.int64)
+        least = int(min(self.domains.min(), self.best_domains.min()))
+        wide = np.flatnonzero(self.domains > least)
+        return wide if wide.size > int((self.best_domains > least).sum()) else np.zeros(0, np.int64)
+
+    @cached_property
+    def unavoidable(self) -> Ints:
+        """The groups that the map to compare with cannot keep in one domain either, although each would fit into one:
+        what fragments leave. Empty where no group can, which is a matter of sizes."""
+        wide = np.flatnonzero(self.best_domains > 1)
+        return wide if self.demand.keep_together and wide.size > 0 else np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Misplacement:
+    """A group that lies worse than it could: what a step waits for it, and what it would at its place in the map."""
+
+    dimension: str
+    group: int
+    ranks: tuple[int, ...]
+    nodes: tuple[str, ...]
+    level: str
+    now_us: float
+    best_us: float
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """The worst that could happen: two ranks that change places, the dimension that suffers most, and by how much a
+    step becomes longer."""
+
+    ranks: tuple[int, int]
+    nodes: tuple[str, str]
+    dimension: str
+    group: int
+    lost_us: float
+    dimension_us: tuple[float, float]
+    """(before, after) of that dimension."""
+
+
+@dataclass(frozen=True)
+class Audit:
+    """A layout with its prices. `best` is the map to compare with, on the same slots; `worst` the group that lies
+    worst, None where none could lie better; `could` the exchange that would hurt most."""
+
+    cluster: Cluster
+    talk: Talk
+    assignment: Assignment
+    best: Assignment
+    dimensions: tuple[DimensionAudit, ...]
+    worst: Misplacement | None
+    could: Exchange | None
+    name: str = "the layout"
+
+    @property
+    def waited_us(self) -> float:
+        """Communication that a step waits for."""
+        return sum(each.step_us for each in self.dimensions)
+
+    @property
+    def best_us(self) -> float:
+        """The same under the map to compare with; the layout itself where that is no better."""
+        return min(sum(each.best_us for each in self.dimensions), self.waited_us)
+
+    @property
+    def step_us(self) -> float:
+        """The whole step; communication alone where nothing says what is computed."""
+        return self.waited_us + (self.talk.base_us or 0.0)
+
+    @property
+    def gain(self) -> float:
+        """Throughput to regain, as a share: 0.3 is 30 %. Of communication alone where compute is not known."""
+        best = self.best_us + (self.talk.base_us or 0.0)
+        return self.step_us / best - 1 if best > 0 else 0.0
+
+    def lost(self, each: DimensionAudit) -> float:
+        """Share of a step that a dimension loses, below 0 where the map would take from it."""
+        return (each.step_us - each.best_us) / self.step_us if self.step_us > 0 else 0.0
+
+    @property
+    def nodes(self) -> int:
+        """Nodes that the job uses."""
+        return int(np.unique(self.cluster.node_of(self.assignment.slot)).size)
+
+    @property
+    def hardly_matters(self) -> str:
+        """Why topology hardly matters to this job, "" where it does."""
+        used = self.cluster.node_of(self.assignment.slot)
+        if np.unique(self.cluster.nvlink_domain[used]).size == 1:
+            return "all ranks share one node or NVLink domain: there is no placement to get wrong"
+        if not self.dimensions:
+            return "no group of ranks talks in this layout"
+        if any(each.split.size for each in self.dimensions) and self.gain >= MATTERS:
+            return ""
+        if self.talk.base_us is None:
+            return ""
+        at_stake = max(self.gain, self.could.lost_us / self.step_us if self.could is not None and self.step_us else 0.0)
+        if at_stake < MATTERS:
+            return f"the worst single misplacement would cost {at_stake:.1%} of a step: compute carries it"
+        one_switch = self.cluster.levels and np.unique(self.cluster.levels[0].group[used]).size == 1
+        if self.nodes < FEW_NODES and one_switch and at_stake < MATTERS_MUCH:
+            return f"fewer than {FEW_NODES} nodes under one switch"
+        return ""
+
+    def level_name(self, level: int) -> str:
+        return level_name(self.cluster, level)
+
+
+def level_name(cluster: Cluster, level: int) -> str:
+    """`node`, the kind of a level, or `apart` where nothing joins the nodes."""
+    if level == 0:
+        return "node"
+    return cluster.levels[level - 1].kind if level <= len(cluster.levels) else "apart"
+
+
+def audit(cluster: Cluster, talk: Talk, assignment: Assignment, *, name: str = "the layout") -> Audit:
+    """Judge a layout. Raises AuditError."""
+    check(cluster, talk, assignment)
+    demands = [demand for demand in talk.demands if demand.size > 1 and len(demand.groups)]
+    now = price_placement(cluster, demands, assignment)
+    best_map = compare_with(cluster, talk, assignment)
+    best = price_placement(cluster, demands, best_map)
+    dimensions = tuple(_dimensions(cluster, assignment, best_map, now, best))
+    worst = _worst(cluster, assignment, dimensions)
+    could = _could(cluster, assignment, dimensions)
+    return Audit(cluster, talk, assignment, best_map, dimensions, worst, could, name)
+
+
+def check(cluster: Cluster, talk: Talk, assignment: Assignment) -> None:
+    """Raise AuditError for a layout that is none."""
+    slot = assignment.slot
+    if slot.size != talk.world:
+        raise AuditError(f"the layout places {slot.size} ranks, and the job has {talk.world}", hint="correct either")
+    without = np.flatnonzero((slot < 0) | (slot >= cluster.nodes * cluster.slots))
+    if without.size:
+        raise AuditError(f"{without.size} of {slot.size} ranks have no GPU, as rank {without[0]}")
+    order = np.argsort(slot, kind="stable")
+    twice = np.flatnonzero(np.diff(slot[order]) == 0)
+    if twice.size:
+        a, b = (int(order[twice[0] + step]) for step in (0, 1))
+        node, gpu = divmod(int(slot[a]), cluster.slots)
+        raise AuditError(f"ranks {a} and {b} are both on GPU {gpu} of {cluster.names[node]}")
+    taken = np.flatnonzero(~cluster.usable.ravel()[slot])
+    if taken.size:
+        node, gpu = divmod(int(slot[taken[0]]), cluster.slots)
+        raise AuditError(f"rank {taken[0]} is on GPU {gpu} of {cluster.names[node]}, which is not there to be used")
+
+
+def compare_with(cluster: Cluster, talk: Talk, assignment: Assignment) -> Assignment:
+    """A map of the same ranks on the same slots that packs the groups, the innermost first."""
+    usable = np.zeros(cluster.usable.size, bool)
+    usable[assignment.slot] = True
+    own = replace(cluster, usable=usable.reshape(cluster.usable.shape))
+    if talk.world <= SEARCHED:
+        return solve(own, talk.demands, talk.world).assignment
+    return pack(own, talk.demands, talk.world)
+
+
+def _dimensions(
+    cluster: Cluster, assignment: Assignment, best_map: Assignment, now: PlacementCost, best: PlacementCost
+) -> Iterator[DimensionAudit]:
+    for name in dict.fromkeys(each.demand.dimension for each in now.demands):
+        mine = tuple(each for each in now.demands if each.demand.dimension == name)
+        theirs = tuple(each for each in best.demands if each.demand.dimension == name)
+        groups = mine[0].demand.groups
+        yield DimensionAudit(
+            name, mine, theirs, domains_of(cluster, groups, assignment), domains_of(cluster, groups, best_map)
+        )
+
+
+def domains_of(cluster: Cluster, groups: Ints, assignment: Assignment) -> Ints:
+    """NVLink domains that each group spans."""
+    domains = np.sort(cluster.nvlink_domain[cluster.node_of(assignment.slot[groups])], axis=1)
+    made: Ints = 1 + (np.diff(domains, axis=1) != 0).sum(axis=1)
+    return made
+
+
+def _group_us(costs: Sequence[DemandCost], groups: int) -> Floats:
+    made = np.zeros(groups)
+    for cost in costs:
+        different, which = np.unique(cost.each_us, return_inverse=True)
+        waited = np.asarray([cost.demand.waited_us(us) for us in different.tolist()])
+        made += waited[which.ravel()]
+    return made
+
+
+def names_of(cluster: Cluster, assignment: Assignment, ranks: Ints) -> tuple[str, ...]:
+    """The nodes of these ranks, in the ranks' order."""
+    nodes = cluster.node_of(assignment.slot[ranks]).tolist()
+    return tuple(dict.fromkeys(cluster.names[node] for node in nodes))
+
+
+def _worst(cluster: Cluster, assignment: Assignment, dimensions: Sequence[DimensionAudit]) -> Misplacement | None:
+    """The group that loses most against the slowest of its dimension in the map."""
+    found: Misplacement | None = None
+    for each in dimensions:
+        number = each.slowest
+        now, best = float(each.group_us[number]), each.best_us
+        if now - best <= ALIKE_US or (found is not None and now - best <= found.now_us - found.best_us):
+            continue
+        ranks = each.groups[number]
+        found = Misplacement(
+            each.dimension, number, tuple(ranks.tolist()), names_of(cluster, assignment, ranks),
+            level_name(cluster, int(each.levels[number])), now, best,
+        )  # fmt: skip
+    return found
+
+
+def _could(cluster: Cluster, assignment: Assignment, dimensions: Sequence[DimensionAudit]) -> Exchange | None:
+    """The exchange of two ranks that would lengthen a step most, among one rank of every dimension's first group and
+    a rank at every distance, at the same and at another place in its node."""
+    found: Exchange | None = None
+    nodes = cluster.node_of(assignment.slot)
+    gpus = cluster.gpu_of(assignment.slot)
+    for one in dict.fromkeys(int(each.groups[0, 0]) for each in dimensions):
+        far = cluster.level_between(np.full(nodes.shape, nodes[one]), nodes)
+        others = set()
+        for level in np.unique(far[far > 0]).tolist():
+            for alike in (True, False):
+                there = np.flatnonzero((far == level) & ((gpus == gpus[one]) == alike))
+                others |= set(there[:1].tolist())
+        for other in sorted(others):
+            made = _exchanged(cluster, assignment, dimensions, one, other)
+            if made is not None and (found is None or made.lost_us > found.lost_us + ALIKE_US):
+                found = made
+    return found
+
+
+def _exchanged(
+    cluster: Cluster, assignment: Assignment, dimensions: Sequence[DimensionAudit], one: int, other: int
+) -> Exchange | None:
+    slot = assignment.slot.copy()
+    slot[one], slot[other] = slot[other], slot[one]
+    moved = Assignment(slot)
+    lost, most, where = 0.0, 0.0, None
+    for each in dimensions:
+        touched = np.flatnonzero(((each.groups == one) | (each.groups == other)).any(axis=1))
+        if not touched.size:
+            continue
+        after = sum(
+            max(price_demand(cluster, replace(cost.demand, groups=each.groups[touched]), moved).step_us, cost.step_us)
+            for cost in each.now
+        )
+        more = after - each.step_us
+        lost += more
+        if more > most:
+            hurt = touched[(each.groups[touched] == one).any(axis=1)]
+            most, where = more, (each, int(hurt[0] if hurt.size else touched[0]), after)
+    if where is None:
+        return None
+    each, group, after = where
+    names = cluster.names[int(cluster.node_of(slot[[other]])[0])], cluster.names[int(cluster.node_of(slot[[one]])[0])]
+    return Exchange((one, other), names, each.dimension, group, lost, (each.step_us, after))

@@ -1,0 +1,174 @@
+"""Who talks to whom in a job that ran: its communicators, with the sizes that its logs show.
+
+A log may show a whole run, its first operations, or none. The size of a call is the log's where it has one. How often a
+step calls is the log's only where it shows a training step (several calls of the inner dimensions for each of the outer
+ones), else the rule of thumb's.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from topodiag.cost import layout as cost_layout
+from topodiag.cost.step import Step, price_step
+from topodiag.model.cluster import Cluster, Demand, Ints
+from topodiag.model.finding import Confidence
+from topodiag.model.job import Communicator, Job, Role
+from topodiag.model.layout import Layout
+from topodiag.placement.groups import THUMB_WORDS, TOGETHER, Talk, machine_of, thumb
+
+_ROLES = {Role.TP: "tp", Role.CP: "cp", Role.EP: "ep", Role.DP: "dp", Role.PP: "pp"}
+_COLLECTIVES = {
+    "AllReduce": ("all_reduce", False), "AllGather": ("all_gather", True), "ReduceScatter": ("reduce_scatter", True),
+    "Broadcast": ("broadcast", False), "Reduce": ("reduce", False), "AlltoAll": ("all_to_all", True),
+    "AllToAll": ("all_to_all", True), "Send": ("send_recv", False),
+}  # fmt: skip
+"""NCCL's name: (the cost model's, whether NCCL logs one rank's part where nccl-tests counts all parts)."""
+INNER_CALLS = 4
+"""Calls of tensor, context or expert parallelism for each of data parallelism that a training step has at the least:
+one layer's, forward and backward."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """Communicators of one role and size."""
+
+    role: str
+    name: str
+    groups: Ints
+    calls: Mapping[str, float]
+    """By collective of the cost model: calls of one member, the most of all members seen."""
+    bytes: Mapping[str, float]
+
+
+def talk_of_job(cluster: Cluster, job: Job) -> Talk:
+    """The demands of a job's communicators. Those whose role is a guess, or of which a member is not known, are left
+    out, and it is said."""
+    families, notes = _families(job)
+    if not families:
+        return Talk(job.world_size, _world(job), None, (*notes, NO_ROLES))
+    sizes = {each.role: int(each.groups.shape[1]) for each in reversed(families)}
+    priced = _thumb_step(cluster, sizes, job.world_size)
+    logged = [each for each in families if each.calls]
+    counted = bool(logged) and _is_a_step(logged)
+    made: list[Demand] = []
+    for each in families:
+        made += _logged(each, priced, counted) if each.calls else _guessed(each, priced, bool(logged))
+    if not logged:
+        notes.append(THUMB_WORDS)
+    else:
+        notes.append("sizes of calls are those of the log; all communication counts as waited for")
+        if not counted:
+            notes.append(
+                "how often a step calls is the rule of thumb: the log shows too few operations to be training steps"
+            )
+        elif not all(each.calls for each in families):
+            notes.append("dimensions without operations in the log cost nothing here")
+    return Talk(job.world_size, tuple(made), None, tuple(notes), sizes)
+
+
+NO_ROLES = "the log shows no communicator of a known role: name the layout (--tp, --pp, --dp, --order)"
+
+
+def _families(job: Job) -> tuple[list[_Family], list[str]]:
+    parents = {(each.parent, each.role) for each in job.communicators if each.parent >= 0}
+    by: dict[tuple[str, int], list[Communicator]] = defaultdict(list)
+    unsure, torn = 0, 0
+    for each in job.communicators:
+        if each.role not in _ROLES or each.nranks < 2:
+            continue
+        if each.parent < 0 and (each.index, each.role) in parents:
+            continue  # what the others were split from, whatever its name
+        if each.role_sure is Confidence.LOW:
+            unsure += 1
+        elif (each.ranks < 0).any() or (each.ranks >= job.world_size).any():
+            torn += 1
+        else:
+            by[_ROLES[each.role], each.nranks].append(each)
+    largest = {role: max(size for other, size in by if other == role) for role, _ in by}
+    made = []
+    for (role, size), family in by.items():
+        rows = np.stack([each.ranks for each in family]).astype(np.int64)
+        _, first = np.unique(np.sort(rows, axis=1), axis=0, return_index=True)  # one group may have several
+        calls, volume = _operations(family, size)
+        name = role if size == largest[role] else f"{role} ({size})"
+        made.append(_Family(role, name, rows[np.sort(first)], calls, volume))
+    notes = []
+    if unsure:
+        notes.append(f"{unsure} communicators are left out: their role is a guess")
+    if torn:
+        notes.append(f"{torn} communicators are left out: not all of their members left a line")
+    return made, notes
+
+
+def _operations(family: Sequence[Communicator], size: int) -> tuple[dict[str, float], dict[str, float]]:
+    """(calls, bytes of one call as nccl-tests counts them) by collective."""
+    calls: dict[str, float] = {}
+    volume: dict[str, float] = {}
+    for each in family:
+        for done in each.operations.values():
+            for logged, count in done.calls_by_collective.items():
+                name, parts = _COLLECTIVES.get(logged, ("", False))
+                if not name or not count:
+                    continue
+                bytes_each = done.bytes_by_collective.get(logged, 0) / count * (size if parts else 1)
+                calls[name] = max(calls.get(name, 0.0), float(count))
+                volume[name] = max(volume.get(name, 0.0), bytes_each)
+    return calls, volume
+
+
+def _is_a_step(families: Sequence[_Family]) -> bool:
+    inner = [sum(each.calls.values()) for each in families if each.role in TOGETHER]
+    outer = [sum(each.calls.values()) for each in families if each.role == "dp"]
+    return not inner or min(inner) >= INNER_CALLS * max(outer, default=1.0)
+
+
+def _thumb_step(cluster: Cluster, sizes: Mapping[str, int], world: int) -> Step:
+    """The rule of thumb's step for dimensions of these sizes, whatever they multiply to."""
+    tp, cp, pp, ep = (sizes.get(name, 1) for name in ("tp", "cp", "pp", "ep"))
+    dp = sizes.get("dp", 1)
+    while (cp * dp) % ep:
+        dp += 1
+    machine = machine_of(cluster, max(world, tp * cp * pp * dp))
+    layout = cost_layout.Layout(tp, cp, ep, pp, dp)
+    return price_step(thumb(machine.gpu, Layout(tp, pp, dp, cp, ep)), layout, machine)
+
+
+def _logged(family: _Family, priced: Step, counted: bool) -> list[Demand]:
+    total = sum(family.calls.values())
+    thumbs = sum(piece.traffic.calls for piece in priced.pieces if piece.dimension == family.role)
+    made = []
+    for name, calls in family.calls.items():
+        often = calls if counted or family.role == "dp" or not thumbs else thumbs * calls / total
+        made.append(
+            Demand(
+                family.name, family.groups, name, family.bytes[name], often, keep_together=family.role in TOGETHER,
+                why=f"{calls:g} in the log",
+            )
+        )  # fmt: skip
+    return made
+
+
+def _guessed(family: _Family, priced: Step, others_logged: bool) -> list[Demand]:
+    """A family without operations in the log: none where it shows those of others, the rule of thumb else."""
+    pieces = [piece for piece in priced.pieces if piece.dimension == family.role]
+    made = [
+        Demand(
+            family.name, family.groups, piece.traffic.collective, piece.traffic.size, piece.traffic.calls,
+            keep_together=family.role in TOGETHER, why=piece.traffic.formula,
+        )
+        for piece in pieces
+    ]  # fmt: skip
+    return [replace(each, calls=0.0) for each in made[:1]] if others_logged else made
+
+
+def _world(job: Job) -> tuple[Demand, ...]:
+    """All ranks, where nothing else is known."""
+    if job.world_size < 2:
+        return ()
+    ranks = np.arange(job.world_size, dtype=np.int64)[None, :]
+    return (Demand("all", ranks, "all_reduce", 2.0**30, why="all ranks, 1 GiB"),)
