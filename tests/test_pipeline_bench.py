@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 from pathlib import Path
 
 import pytest
@@ -143,6 +144,13 @@ class TestWithALogInTheSameFile:
         assert whole.expected is not None
         assert single.expected is not None
         assert single.expected.busbw_gbs < whole.expected.busbw_gbs / 3
+
+    def test_standard_input_carries_the_log_as_well(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        text = self.text("b_h100_2node", 180).encode()
+        monkeypatch.setattr("topodiag.pipeline_bench.stdin", lambda: io.BytesIO(text))
+        (made,) = bench(["-"]).benchmarks
+        assert made.expected is not None
+        assert made.expected.machine == "node00, as NCCL printed it"
 
     def test_a_log_can_be_given_beside_the_table(self, tmp_path: Path) -> None:
         logs = str(CORPUS / "jobs" / "b_h100_2node" / "logs")

@@ -23,7 +23,7 @@ from topodiag.cost.nccl.changes import nets_of
 from topodiag.cost.verdict import verdict_of
 from topodiag.evidence.bundle import open_evidence
 from topodiag.evidence.nccl_log.looks import HEAD_BYTES, looks, wrong_file
-from topodiag.evidence.nccl_log.sources import STDIN_NAME, make_plan
+from topodiag.evidence.nccl_log.sources import STDIN, STDIN_NAME, make_plan
 from topodiag.evidence.nccl_log.streams import Reading, text_of
 from topodiag.evidence.nccl_tests import Read, read_file
 from topodiag.evidence.reader import read_node
@@ -242,15 +242,15 @@ def _no_run(data: bytes, read: Read) -> str:
 
 def _log(path: str, data: bytes) -> tuple[tuple[Job, ...], tuple[Outcome, ...]]:
     """The job that NCCL's log in the same file tells of, with what its checks say."""
-    from topodiag.pipeline import diagnose_logs  # noqa: PLC0415 - numpy and pyarrow, which a bare table does not need
+    from topodiag.evidence.nccl_log.rebuild import rebuild  # noqa: PLC0415 - numpy and pyarrow from here on
+    from topodiag.fleet.ingest import ingest  # noqa: PLC0415
 
-    if path == STDIN_NAME:
-        return (), ()
     try:
-        result = diagnose_logs([path])
+        found = ingest([STDIN], stdin=io.BytesIO(data)) if path == STDIN_NAME else ingest([path])
     except InputError:
         return (), ()
-    return result.jobs, result.outcomes
+    jobs = rebuild(found.facts, found.files)
+    return jobs, run_job_checks(jobs)
 
 
 def _is_sick(outcome: Outcome) -> bool:

@@ -105,6 +105,12 @@ def test_a_file_that_a_crash_cut_off_keeps_its_whole_rows(share: float) -> None:
     assert len(runs[0].rows) == (0 if share == 0.5 else 2)
 
 
+def test_a_row_without_its_second_block_was_cut() -> None:
+    text = json.dumps(document())
+    runs, _ = read_runs(text[: text.rindex('"in_place"')].encode(), "out.json")
+    assert [row.cut for row in runs[0].rows] == [False, True]
+
+
 def test_json_of_something_else_is_no_run() -> None:
     assert read_runs(b'{"schema_version": "1.0", "facts": {}}', "x")[0] == ()
 

@@ -56,7 +56,7 @@ def read_json(data: bytes, source: str) -> TextRead | None:
             made.unread.append(UnreadLine(source, None, f"results[{place}]", "has no size"))
         else:
             run.rows.append(row)
-            run.widths.append(8)
+            run.widths.append(4 * sum(each.time_us is not None for each in (row.out_of_place, row.in_place)))
             out, inside = (timing.wrong is not None for timing in (row.out_of_place, row.in_place))
             run.checked = (run.checked[0] or out, run.checked[1] or inside)
     bounds = document.get("out_of_bounds")
