@@ -155,6 +155,8 @@ def test_plots_are_written_as_svg_and_png(model: Run, command: str, tmp_path: Pa
         (("step", "--tp", "8", "--dp", "4"), "not the 64 GPUs"),
         (("step", "--global-batch", "7"), "no multiple of dp x micro-batch"),
         (("step", "--order", "tp-xx"), "at most once"),
+        (("step", "--efficiency", "nan"), "is not a number"),
+        (("step", "--oversubscription", "0.5"), "not in the range"),
         (("step", "--overlap", "dp"), "write it like dp=0.5"),
         (("step", "--precision", "fp8", "--system", "dgx-a100"), "give --peak-tflops"),
         (("steps",), "Did you mean step"),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from topodiag.cli.model_link import link
 from topodiag.cli.model_params import LinkParam, Micros, Number, Pair, Size, Sizes
 from topodiag.cost.alpha_beta import Link
 
@@ -49,6 +50,12 @@ def test_times(text: str, us: float) -> None:
 def test_a_link_with_and_without_a_name() -> None:
     assert LinkParam().convert("InfiniBand NDR=3.0,50", None, None) == Link(3.0, 50.0, "InfiniBand NDR")
     assert LinkParam("inside").convert("1,300", None, None) == Link(1.0, 300.0, "inside")
+
+
+def test_the_shell_completes_the_names_of_systems() -> None:
+    option = next(each for each in link.params if each.name == "system")
+    found = [item.value for item in option.shell_complete(click.Context(link), "DGX-h")]
+    assert found == ["dgx-h100", "dgx-h200"]
 
 
 @settings(max_examples=100, deadline=None)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from topodiag.cli.model_params import LinkParam, Pair
+from topodiag.cli.model_params import LinkParam, Pair, Ratio
 from topodiag.cli.params import Count
 
 if TYPE_CHECKING:
@@ -19,9 +19,17 @@ DEFAULT_SYSTEM = "dgx-h100"
 
 Command = Callable[..., None]
 
+
+def _systems(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """For the shell: the names of all systems that start so."""
+    from topodiag.cost.tiers import known  # noqa: PLC0415 - not for the help
+
+    return [name for name in known() if name.startswith(incomplete.lower())]
+
+
 system_options = (
     click.option(
-        "--system", metavar="NAME|PATH", default=DEFAULT_SYSTEM, show_default=True,
+        "--system", metavar="NAME|PATH", default=DEFAULT_SYSTEM, show_default=True, shell_complete=_systems,
         help="A system (dgx-h100, p5, gb200-nvl72, ...), a bundle, a topology file, or fixture:NAME.",
     ),
     click.option("--gpu", metavar="NAME", default="", help="The GPU, where a system is sold with several."),
@@ -31,7 +39,7 @@ system_options = (
     ),
     click.option("--leaf", type=Count(1, MAX_NODES), metavar="NODES", help="Nodes under a leaf switch (default: all)."),
     click.option(
-        "--oversubscription", type=click.FloatRange(1, 1000), default=1.0, metavar="RATIO",
+        "--oversubscription", type=Ratio(1, 1000), default=1.0, metavar="RATIO",
         help="What enters a leaf over what goes up to the spine.",
     ),
 )  # fmt: skip

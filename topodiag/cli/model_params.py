@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -113,6 +114,25 @@ class LinkParam(_Base):
         if not 1e-6 <= gbs <= 1e9 or alpha > 1e9:
             self.fail(f"{value!r}: a bandwidth is from 1e-6 to 1e9 GB/s and a latency below 1e9 us.", param, ctx)
         return Made(alpha, gbs, (match[1] or self.called).strip())
+
+
+class Ratio(click.FloatRange):
+    """A number within bounds, which no comparison with `nan` passes; the bounds are told by the error alone."""
+
+    told = False
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        self.told = True
+        try:
+            made = float(super().convert(value, param, ctx))
+        finally:
+            self.told = False
+        if not isfinite(made):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return made
+
+    def _describe_range(self) -> str:
+        return super()._describe_range() if self.told else ""
 
 
 class Pair(_Base):

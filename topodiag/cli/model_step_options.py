@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 from topodiag.cli.model_options import MAX_NODES
-from topodiag.cli.model_params import Number
+from topodiag.cli.model_params import Number, Ratio
 from topodiag.cli.params import Count
 
 HIDDEN = {"dp": 1.0, "cp": 1.0}
@@ -67,13 +67,9 @@ MODEL_OPTIONS = (
         "--experts", type=Count(0, 1 << 16), default=0, metavar="N", help="Experts per layer (0: a dense model)."
     ),
     click.option("--top-k", type=Count(1, 1024), default=2, show_default=True, metavar="N", help="Experts per token."),
-    click.option(
-        "--capacity", type=click.FloatRange(0.1, 100), default=1.0, metavar="X", help="Capacity factor of experts."
-    ),
+    click.option("--capacity", type=Ratio(0.1, 100), default=1.0, metavar="X", help="Capacity factor of experts."),
     click.option("--active-params", type=Number(), metavar="N", help="Parameters that one token passes."),
-    click.option(
-        "--kv-share", type=click.FloatRange(0.001, 1), default=1.0, metavar="X", help="Key-value heads over heads."
-    ),
+    click.option("--kv-share", type=Ratio(0.001, 1), default=1.0, metavar="X", help="Key-value heads over heads."),
 )
 LAYOUT_OPTIONS = (
     click.option(
@@ -117,7 +113,7 @@ LAYOUT_OPTIONS = (
     ),
     click.option(
         "--efficiency",
-        type=click.FloatRange(0.01, 1),
+        type=Ratio(0.01, 1),
         default=0.5,
         show_default=True,
         metavar="X",
@@ -125,7 +121,7 @@ LAYOUT_OPTIONS = (
     ),
     click.option(
         "--peak-tflops",
-        type=click.FloatRange(0.001, 1e6),
+        type=Ratio(0.001, 1e6),
         metavar="X",
         help="Dense peak of one GPU, in place of the datasheet's.",
     ),
