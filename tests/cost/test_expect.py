@@ -1,0 +1,167 @@
+"""The expectation: NCCL's model of the machine times what healthy machines make of it, within what the wires carry."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from measured_runs import GIB, run
+
+from topodiag.cost.calibration import Calibration, Factor
+from topodiag.cost.expect import expect, expected, recalibrated
+from topodiag.cost.nccl.choice import busbw_factor
+from topodiag.cost.nccl.predict import predict_tree
+from topodiag.cost.nccl.prediction import Prediction
+from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
+from topodiag.model.finding import Confidence
+
+RAW = Calibration()
+
+
+def raw(collective: str, ranks: int, system: str, nodes: int, **options: object) -> float:
+    made = expected(run(collective, ranks), system=system, nodes=nodes, fitted=RAW, **options)  # type: ignore[arg-type]
+    assert made.rates is not None, made.why
+    return made.rates.peak
+
+
+def prediction(system: str, nodes: int, env: dict[str, str] | None = None) -> Prediction:
+    made = expected(run(ranks=8 * nodes), system=system, nodes=nodes, fitted=RAW)
+    assert made.setup is not None
+    return predict_tree(made.setup.tree, nodes=nodes, version="2.28", env=env, sizes=(16 * GIB,))
+
+
+def test_within_a_node_it_is_nccls_own_prediction() -> None:
+    choices = {each.collective: each.busbw_gbs for each in prediction("DGX H100", 1).choices}
+    assert raw("all_reduce", 8, "DGX H100", 1) == pytest.approx(choices["AllReduce"])
+    assert raw("all_gather", 8, "DGX H100", 1) == pytest.approx(choices["AllGather"])
+
+
+def test_a_ring_between_nodes_carries_what_the_nics_do() -> None:
+    assert raw("all_gather", 32, "DGX H100", 4) == pytest.approx(384, rel=0.02)
+    assert raw("all_gather", 16, "DGX A100", 2) == pytest.approx(192, rel=0.02)
+
+
+def test_nvls_tree_runs_at_its_slowest_stage() -> None:
+    assert raw("all_reduce", 16, "DGX H100", 2) == pytest.approx(raw("all_reduce", 8, "DGX H100", 1))
+    across = 8 * 24 * busbw_factor("AllReduce", 16)
+    assert raw("all_reduce", 16, "a3-megagpu-8g", 2) == pytest.approx(across)
+
+
+def test_an_alltoall_sends_over_nics_what_leaves_a_node() -> None:
+    # 40 ranks, 4 per node: each node's 4 GPUs send 36/40 of their bytes over NICs of 48 GB/s each that NCCL reckons.
+    assert raw("alltoall", 40, "DGX H100", 10) == pytest.approx(4 * 48 * 39 / (4 * 36), rel=0.01)
+
+
+def test_a_sendrecv_is_bound_by_one_nic_between_nodes_and_by_nvlink_inside() -> None:
+    assert raw("sendrecv", 40, "DGX H100", 10) == pytest.approx(48, rel=0.01)
+    assert raw("sendrecv", 8, "DGX H100", 1) == pytest.approx(18 * 20.6, rel=0.01)
+
+
+def test_the_factor_is_a_term_of_the_derivation_and_scales_every_size() -> None:
+    halved = Calibration({("", "nvls", ""): Factor("nvls", 0.5, rows=1)})
+    measured = run(busbw={GIB: 1.0, 8 * GIB: 1.0})
+    full, half = (expected(measured, system="DGX H100", fitted=each).expectation for each in (RAW, halved))
+    assert full is not None
+    assert half is not None
+    assert half.busbw_gbs == pytest.approx(full.busbw_gbs / 2)
+    assert half.busbw[GIB] == pytest.approx(full.busbw[GIB] / 2)
+    assert half.time_us[GIB] == pytest.approx(full.time_us[GIB] * 2)
+    assert ("reached by healthy machines", "x 0.500") in [term[:2] for term in half.terms]
+
+
+def test_every_term_has_a_name_and_the_derivation_ends_in_a_bound() -> None:
+    made = expect(run(), system="DGX H100")
+    assert made is not None
+    names = [name for name, _, _ in made.terms]
+    assert all(names)
+    assert {"physical limit", "normal from", "NCCL runs"} <= set(names)
+
+
+def test_more_than_the_expectation_fits_below_the_wires() -> None:
+    for system, ranks, nodes in (
+        ("DGX H100", 8, 1),
+        ("DGX H100", 32, 4),
+        ("DGX-1 (V100)", 8, 1),
+        ("GB200 NVL72", 72, 18),
+    ):
+        made = expect(run(ranks=ranks), system=system, nodes=nodes)
+        assert made is not None
+        assert made.low_gbs < made.busbw_gbs <= made.limit_gbs
+
+
+def test_with_nvls_bus_bandwidth_above_the_line_rate_is_possible_and_without_it_is_not() -> None:
+    nvls, ring = (expect(run(collective), system="DGX H100") for collective in ("all_reduce", "all_gather"))
+    assert nvls is not None
+    assert ring is not None
+    assert nvls.limit_gbs == pytest.approx(18 * 26.562 * 14 / 9, rel=1e-3)
+    assert ring.limit_gbs == pytest.approx(18 * 26.562, rel=1e-3)
+
+
+def test_two_nodes_carry_an_all_reduce_at_most_at_twice_the_share_of_their_nics() -> None:
+    made = expect(run(ranks=16), system="DGX A100", nodes=2)
+    assert made is not None
+    assert made.limit_gbs == pytest.approx(min(200 * 2 * 15 / 16, 12 * 25))
+
+
+def test_where_only_gpus_are_known_the_least_machine_that_fits_is_normal() -> None:
+    guessed = expect(run(gpu="NVIDIA H100 80GB HBM3", ranks=16, hosts=2))
+    told = expect(run(ranks=16), system="DGX H100", nodes=2)
+    assert guessed is not None
+    assert told is not None
+    assert guessed.confidence is Confidence.LOW
+    assert guessed.low_gbs < 0.5 * told.low_gbs
+    assert guessed.busbw_gbs == pytest.approx(told.busbw_gbs)
+
+
+def test_an_unknown_version_is_the_middle_of_those_it_could_be() -> None:
+    known = [expect(run(nccl=version), system="DGX H100") for version in ("2.22", "2.28", "2.30")]
+    unknown = expect(run(nccl=""), system="DGX H100")
+    assert unknown is not None
+    assert unknown.busbw_gbs == sorted(each.busbw_gbs for each in known if each is not None)[1]
+
+
+def test_a_link_is_never_expected_to_carry_more_than_it_has() -> None:
+    for collective in ("all_gather", "reduce_scatter", "broadcast", "alltoall", "sendrecv"):
+        made = expect(run(collective, 32), system="DGX H100", nodes=4)
+        assert made is not None
+        assert made.busbw_gbs <= made.limit_gbs
+
+
+def test_without_a_machine_the_reason_is_told() -> None:
+    made = expected(run())
+    assert made.expectation is None
+    assert "--system" in made.why
+    assert recalibrated(run(), made, RAW) is made
+
+
+def test_a_collective_without_a_model_has_no_expectation() -> None:
+    assert "hypercube" in expected(run("hypercube"), system="DGX H100").why
+
+
+texts = st.sampled_from(
+    ["", "NVIDIA H100 80GB HBM3", "NVIDIA A40", "NVIDIA GB10", "Tesla T4", "odd", "NVIDIA GH200 480GB"]
+)
+numbers = st.one_of(st.none(), st.floats(allow_nan=True, allow_infinity=True), st.floats(0, 1000))
+devices = st.builds(BenchDevice, st.integers(-1, 9), st.sampled_from(["a", "b", ""]), st.integers(-1, 9), texts)
+rows = st.builds(
+    BenchRow, st.integers(-1, 1 << 70), out_of_place=st.builds(Timing, numbers, numbers, numbers), cut=st.booleans()
+)
+runs = st.builds(
+    BenchRun,
+    st.sampled_from(["all_reduce", "alltoall", "gather", "", "odd", "sendrecv"]),
+    st.lists(rows, max_size=3).map(tuple),
+    st.lists(devices, max_size=9).map(tuple),
+    st.one_of(st.none(), st.integers(-1, 16), st.just(1 << 40)),
+    nccl=st.sampled_from(["", "2.28.9", "odd", "2.", "2.9.9", "9" * 30]),
+    env=st.dictionaries(st.sampled_from(["NCCL_ALGO", "NCCL_P2P_LEVEL", "NCCL_NET"]), st.text(max_size=5), max_size=2),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(runs, st.sampled_from([None, "DGX A100", "odd"]), st.sampled_from([None, 0, 1, 2, 1 << 30]))
+def test_no_run_raises(measured: BenchRun, system: str | None, nodes: int | None) -> None:
+    made = expected(measured, system=system, nodes=nodes)
+    assert (made.expectation is None) == bool(made.why)
+    if made.expectation is not None:
+        assert 0 < made.expectation.low_gbs <= made.expectation.busbw_gbs <= made.expectation.limit_gbs
+        assert all(gbs >= 0 for gbs in made.expectation.busbw.values())

@@ -1,0 +1,106 @@
+"""What a run says about the machine that it ran on, and what had to be assumed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from measured_runs import run
+
+from topodiag.cost.expect_setup import NoSetupError, setup_of
+from topodiag.cost.nccl.changes import gpus_of, nets_of
+from topodiag.model.bench import BenchDevice
+from topodiag.model.finding import Confidence
+
+H100 = "NVIDIA H100 80GB HBM3"
+
+
+def test_gpu_names_and_ranks_per_host_stand_for_a_machine_with_low_confidence() -> None:
+    made = setup_of(run(gpu=H100))
+    assert made.machine == "DGX H100 (by GPU names)"
+    assert made.confidence is Confidence.LOW
+    assert (made.nodes, made.per_node, made.network) == (1, 8, "")
+
+
+def test_machines_that_fit_as_well_are_kept() -> None:
+    made = setup_of(run(gpu=H100, ranks=16, hosts=2))
+    assert {"a3-highgpu-8g", "a3-megagpu-8g"} & {each.name for each in made.others}
+
+
+def test_a_system_by_its_name_beats_what_the_output_says() -> None:
+    made = setup_of(run(gpu=H100, ranks=16, hosts=2), system="a3-megagpu-8g")
+    assert made.machine == "a3-megagpu-8g"
+    assert made.confidence is Confidence.MEDIUM
+    assert made.network == "cloud"
+    assert made.others == ()
+
+
+def test_gpus_without_a_rank_are_left_out_and_nics_are_not() -> None:
+    made = setup_of(run(ranks=20), system="DGX H100", nodes=10)
+    assert sorted(gpus_of(made.tree)) == [0, 1]
+    assert len(nets_of(made.tree)) == 8
+
+
+def test_the_gpus_that_ranks_run_on_are_those_of_the_device_list() -> None:
+    devices = tuple(BenchDevice(rank, "n0", number, H100) for rank, number in enumerate((4, 6)))
+    made = setup_of(replace(run(ranks=2), devices=devices), system="DGX H100")
+    assert sorted(gpus_of(made.tree)) == [4, 6]
+
+
+def test_without_a_device_list_nodes_are_filled() -> None:
+    made = setup_of(run(ranks=96), system="DGX H100")
+    assert made.nodes == 12
+    assert any("does not list" in each for each in made.assumed)
+
+
+def test_a_device_list_that_is_cut_short_still_tells_the_hosts() -> None:
+    short = replace(run(gpu=H100, ranks=16, hosts=2), devices=run(gpu=H100, ranks=4, hosts=2).devices)
+    made = setup_of(short)
+    assert (made.nodes, made.per_node) == (2, 8)
+
+
+@pytest.mark.parametrize(
+    ("said", "version"), [("2.21.5", "2.21"), ("2.12.12", "2.18"), ("2.99.1", "2.30"), ("", "2.28"), ("odd", "2.30")]
+)
+def test_a_version_outside_the_model_is_reckoned_as_the_nearest(said: str, version: str) -> None:
+    made = setup_of(run(nccl=said), system="DGX H100")
+    assert made.version == version
+    assert bool(made.versions) == (said == "")
+
+
+def test_settings_that_take_a_transport_away_are_no_part_of_the_expectation() -> None:
+    made = setup_of(run(env={"NCCL_P2P_DISABLE": "1", "NCCL_ALGO": "Ring"}), system="DGX H100")
+    assert dict(made.env) == {"NCCL_ALGO": "Ring"}
+    assert dict(made.costly) == {"NCCL_P2P_DISABLE": "1"}
+    assert any("NCCL_P2P_DISABLE" in each for each in made.assumed)
+
+
+def test_trays_of_a_rack_are_one_nvlink_domain_unless_a_setting_parts_them() -> None:
+    assert setup_of(run(ranks=72), system="GB200 NVL72").domain == 18
+    assert setup_of(run(ranks=72, env={"NCCL_MNNVL_ENABLE": "0"}), system="GB200 NVL72").domain == 1
+    assert setup_of(run(ranks=8), system="DGX H100").domain == 1
+
+
+@pytest.mark.parametrize(
+    ("measured", "options", "why"),
+    [
+        (run(ranks=1), {"system": "DGX H100"}, "one rank"),
+        (replace(run(), nranks=None), {"system": "DGX H100"}, "number of ranks"),
+        (run(), {}, "names no GPU"),
+        (run(gpu="AMD Instinct MI300X"), {}, "not in the catalogue"),
+        (run(), {"system": "no such machine"}, "no system"),
+        (run(ranks=16), {"system": "DGX H100", "nodes": 1}, "has 8 GPUs"),
+        (run(ranks=16), {"system": "DGX H100", "nodes": 3}, "do not spread evenly"),
+        (run(ranks=16), {"system": "HGX H100/H200 8-GPU", "nodes": 2}, "no NIC"),
+        (run(ranks=9), {"system": "DGX H100"}, "placement is not known"),
+    ],
+)
+def test_what_a_run_does_not_say_is_told(measured: object, options: dict[str, object], why: str) -> None:
+    with pytest.raises(NoSetupError, match=why):
+        setup_of(measured, **options)  # type: ignore[arg-type]
+
+
+def test_hosts_with_different_numbers_of_ranks_have_no_expectation() -> None:
+    devices = tuple(BenchDevice(rank, "n0" if rank < 5 else "n1", rank % 5, H100) for rank in range(8))
+    with pytest.raises(NoSetupError, match="same number"):
+        setup_of(replace(run(), devices=devices))
