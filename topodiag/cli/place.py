@@ -1,0 +1,24 @@
+"""`topodiag place`: the commands about where ranks sit, one module each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import click
+
+from topodiag.cli import LazyGroup
+
+
+class _Place(LazyGroup):
+    places: ClassVar[Mapping[str, tuple[str, str]]] = {
+        "audit": ("place_audit:audit", "What a layout costs, dimension by dimension, against the best possible."),
+        "solve": ("place_solve:solve", "A map from ranks to nodes and GPUs that makes a step shortest."),
+        "emit": ("place_emit:emit", "Write a map as hostfile, rankfile, SLURM_HOSTFILE and others."),
+        "look": ("place_look:look", "The layout drawn: racks, nodes and GPUs, coloured by group."),
+    }
+
+
+@click.group(cls=_Place)
+def place() -> None:
+    """Ranks on the right wires: a layout audited, priced, solved and written for the launcher."""

@@ -1,0 +1,178 @@
+"""What `topodiag place` commands share on the command line: the cluster, the layout, the parallel dimensions.
+
+A command takes them with `place_options` as one argument, `asked`, and opens all of it with `asked.open()`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from topodiag.cli.model_options import MAX_NODES, options
+from topodiag.cli.model_params import Pair
+from topodiag.cli.params import PLACE, Count
+
+if TYPE_CHECKING:
+    from topodiag.model.cluster import Demand
+    from topodiag.model.layout import Layout
+    from topodiag.pipeline_place import ClusterOptions, LayoutOptions, Opened
+
+_SIZE = Count(1, 1 << 20)
+CLUSTER = (
+    click.option(
+        "--topology", type=PLACE, metavar="FILE", default="",
+        help="The cluster: Slurm topology.conf or topology.yaml, ibnetdiscover, iblinkinfo, kubectl get nodes -o json,"
+        " CSV.",
+    ),
+    click.option(
+        "--system", metavar="NAME|PATH", default="",
+        help="What the nodes are: dgx-h100, p5, gb200-nvl72, ..., or a bundle of one (default: as the file says).",
+    ),
+    click.option("--gpu", metavar="NAME", default="", help="The GPU, where a system is sold with several."),
+    click.option(
+        "--nics", type=Pair("NICs", "8x400", whole=False), metavar="COUNTxGBPS",
+        help="NICs of a node for the job, in place of the datasheet's.",
+    ),
+    click.option("--nodes", type=Count(1, MAX_NODES), metavar="N", help="So many nodes, without --topology."),
+    click.option("--leaf", type=Count(1, MAX_NODES), metavar="NODES", help="Nodes under a leaf switch, with --nodes."),
+    click.option("--racks", type=Count(1, MAX_NODES), metavar="N", help="Equal racks, with --nodes."),
+    click.option(
+        "--oversubscription", type=click.FloatRange(1, 1000), metavar="RATIO",
+        help="What enters a leaf over what goes up to the spine.",
+    ),
+    click.option("--nodelist", metavar="NODES", default="", help="Only these nodes: gpu[001-064]."),
+    click.option(
+        "--exclude", multiple=True, metavar="NODES[:GPUS]", help="Broken or taken: gpu07, or gpu07:0,3; repeat it."
+    ),
+    click.option("--free", type=PLACE, metavar="FILE", default="", help="Free GPUs, a line per node: gpu[01-04] 0-3."),
+)  # fmt: skip
+LAYOUT = (
+    click.option("--hostfile", type=PLACE, metavar="FILE", default="", help="Of Open MPI, MPICH or Intel MPI."),
+    click.option("--rankfile", type=PLACE, metavar="FILE", default="", help="Of Open MPI."),
+    click.option("--slurm-hostfile", type=PLACE, metavar="FILE", default="", help="SLURM_HOSTFILE: a host per task."),
+    click.option("--torchrun", type=PLACE, metavar="FILE", default="", help="Nodes in the order of their node ranks."),
+    click.option("--map", "map_", type=PLACE, metavar="FILE", default="", help="A map that place wrote as JSON."),
+    click.option("--log", "logs", type=PLACE, multiple=True, metavar="FILE", help="The NCCL logs of a job; repeat it."),
+    click.option(
+        "--rule", type=click.Choice(("block", "cyclic", "alphabetical")), default=None,
+        help="How the launcher numbers ranks, without a file.",
+    ),
+)  # fmt: skip
+DIMENSIONS = (
+    click.option("--tp", type=_SIZE, metavar="N", help="Tensor-parallel size."),
+    click.option("--pp", type=_SIZE, metavar="N", help="Pipeline stages."),
+    click.option("--dp", type=_SIZE, metavar="N", help="Data-parallel size (default: what the others leave)."),
+    click.option("--cp", type=_SIZE, metavar="N", help="Context-parallel size."),
+    click.option("--ep", type=_SIZE, metavar="N", help="Expert-parallel size, out of dp x cp."),
+    click.option("--order", metavar="ORDER", default="", help="Fastest dimension first (default: tp-cp-ep-dp-pp)."),
+    click.option(
+        "--groups", type=PLACE, metavar="FILE", default="",
+        help="Groups as JSON or YAML: together: [0-7, 8-15], may_span: [...].",
+    ),
+    click.option("--ranks", type=Count(1, 1 << 22), metavar="N", help="Ranks of the job (default: what fits)."),
+)  # fmt: skip
+_NAMES = ("topology", "system", "gpu", "nics", "nodes", "leaf", "racks", "oversubscription", "nodelist", "exclude",
+          "free", "hostfile", "rankfile", "slurm_hostfile", "torchrun", "map_", "logs", "rule", "tp", "pp", "dp",
+          "cp", "ep", "order", "groups", "ranks")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """All of it opened: cluster, ranks on it (`opened.assignment`, None where nothing says where they sit), who talks
+    to whom (`layout` of parallel sizes, or `groups`; neither: a job's communicators, if at all), and the ranks."""
+
+    opened: Opened
+    layout: Layout | None
+    groups: tuple[Demand, ...]
+    world: int
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The options, as they were given."""
+
+    cluster: ClusterOptions
+    places: LayoutOptions
+    layout: Layout | None
+    groups: str
+    ranks: int
+
+    def open(self) -> Ready:
+        """Cluster, layout and groups, checked against each other. Raises TopodiagError and click.UsageError."""
+        from topodiag.evidence.group_file import read_groups  # noqa: PLC0415 - heavy from here on
+        from topodiag.evidence.one_file import open_blob  # noqa: PLC0415
+        from topodiag.pipeline import stdin  # noqa: PLC0415
+        from topodiag.pipeline_place import open_placement  # noqa: PLC0415
+
+        if self.groups and self.layout is not None:
+            raise click.UsageError("--groups and parallel sizes both say who talks to whom: give one.")
+        groups: tuple[Demand, ...] = ()
+        if self.groups:
+            groups = read_groups(open_blob(self.groups, stdin() if self.groups == "-" else None))
+        opened = open_placement(self.cluster, self.places, self._world(groups))
+        world = opened.world
+        if self.layout is None:
+            return Ready(opened, None, groups, world)
+        if opened.assignment is None and not self._world(()):
+            world -= world % self._model
+        whole = self.layout.for_world(max(world, 1))
+        return Ready(opened, whole, (), world)
+
+    @property
+    def _model(self) -> int:
+        """Ranks of one replica."""
+        made = self.layout
+        return 1 if made is None else made.tp * made.cp * made.pp
+
+    def _world(self, groups: tuple[Demand, ...]) -> int:
+        """The ranks that the options ask for, 0 where they leave it open."""
+        if self.ranks:
+            return self.ranks
+        if self.layout is not None and self.layout.dp:
+            return self._model * self.layout.dp
+        if groups:
+            return max(int(each.groups.max()) for each in groups) + 1
+        return 0
+
+
+def place_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The shared options, handed to the command as its argument `asked`."""
+
+    @options(CLUSTER, LAYOUT, DIMENSIONS)
+    @wraps(command)
+    def wrapped(*args: Any, **given: Any) -> None:
+        taken = {name: given.pop(name) for name in _NAMES}
+        command(*args, asked=asked_of(taken), **given)
+
+    return wrapped
+
+
+def asked_of(given: dict[str, Any]) -> Asked:
+    """The options as values. `given` has every name of the shared options."""
+    from topodiag.model.layout import Layout  # noqa: PLC0415 - numpy from here on
+    from topodiag.pipeline_place import ClusterOptions, LayoutOptions  # noqa: PLC0415
+
+    system = given["system"]
+    if not system and given["topology"] and Path(given["topology"]).is_dir():
+        raise click.UsageError("--topology is a file of the cluster; a bundle of one node goes in as --system.")
+    layout = None
+    sizes = {name: given[name] for name in ("tp", "pp", "dp", "cp", "ep") if given[name] is not None}
+    if sizes:
+        layout = Layout(**sizes, **({"order": given["order"]} if given["order"] else {}))
+    elif given["order"]:
+        raise click.UsageError("--order goes with --tp, --pp, --dp, --cp or --ep.")
+    cluster = ClusterOptions(
+        system=system, nodes=given["nodes"] or 0, gpu=given["gpu"], nics=given["nics"], leaf=given["leaf"] or 0,
+        racks=given["racks"] or 0, oversubscription=given["oversubscription"], topology=given["topology"],
+        nodelist=given["nodelist"], exclude=given["exclude"], free=given["free"],
+    )  # fmt: skip
+    places = LayoutOptions(
+        hostfile=given["hostfile"], rankfile=given["rankfile"], slurm_hostfile=given["slurm_hostfile"],
+        torchrun=given["torchrun"], map=given["map_"], logs=given["logs"], rule=given["rule"] or "",
+    )  # fmt: skip
+    return Asked(cluster, places, layout, given["groups"], given["ranks"] or 0)
