@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topodiag.model.cluster import Assignment, Cluster, Demand, Level
+from topodiag.placement.pack import pack
 from topodiag.placement.price import price_placement, spans_of
-from topodiag.placement.solve import NoRoomError, pack, solve
+from topodiag.placement.solve import NoRoomError, solve
 
 
 def cluster(free: list[int], leaf: list[int], slots: int = 8) -> Cluster:

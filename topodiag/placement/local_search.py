@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from topodiag.model.cluster import Assignment, Cluster, Demand, Ints
-from topodiag.placement.price import Floats, pairs_of, span_time_us, spans_of
+from topodiag.placement.price import Floats, pairs_of, price_placement, span_time_us, spans_of
 
 SMALL = 16
 """Ranks up to which all exchanges are tried, from several starts."""
@@ -31,7 +31,6 @@ class _Priced:
         self.known: dict[tuple[int, int, int, int], float] = {}
         self.rows = [pairs_of(d.groups) if d.collective == "send_recv" else d.groups for d in demands]
         self.demands = list(demands)
-        self.factors = [demand.urgency for demand in demands]
         self.owners = [_owners(rows, slot.size) for rows in self.rows]
         self.times = [self._times(number, np.arange(len(rows))) for number, rows in enumerate(self.rows)]
 
@@ -52,8 +51,11 @@ class _Priced:
         return made
 
     def value(self) -> float:
-        pairs = zip(self.factors, self.times, strict=True)
-        return float(sum(factor * (times.max() + _MEAN * times.mean()) for factor, times in pairs if times.size))
+        found = 0.0
+        for demand, times in zip(self.demands, self.times, strict=True):
+            if times.size:
+                found += demand.waited_us(float(times.max())) + _MEAN * demand.urgency * float(times.mean())
+        return found
 
     def exchange(self, one: int, other: int) -> list[tuple[int, Ints, Floats]]:
         """Ranks change places; what is needed to take it back."""
@@ -88,10 +90,17 @@ def _owners(rows: Ints, world: int) -> list[Ints]:
 
 
 def improve(
-    cluster: Cluster, demands: Sequence[Demand], start: Assignment, *, seed: int = 0, tries: int | None = None
+    cluster: Cluster,
+    demands: Sequence[Demand],
+    start: Assignment,
+    *,
+    seed: int = 0,
+    tries: int | None = None,
+    enough_us: float = 0.0,
 ) -> tuple[Assignment, int]:
-    """The best assignment found, and how many moves led to it from `start`."""
-    if not demands:
+    """The best assignment found, and how many moves led to it from `start`; `start` where its step takes no longer than
+    `enough_us`, the bound."""
+    if not demands or price_placement(cluster, demands, start).step_us <= enough_us * (1 + 1e-9):
         return start, 0
     generator = np.random.default_rng(seed)
     if start.ranks > SMALL:

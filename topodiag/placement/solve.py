@@ -12,10 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topodiag.model.cluster import Assignment, Cluster, Demand, Ints
+from topodiag.model.cluster import Assignment, Cluster, Demand
 from topodiag.model.errors import TopodiagError
+from topodiag.placement.bound import step_bound_us
 from topodiag.placement.local_search import improve
-from topodiag.placement.order import heaviest_first, labels, node_order, rank_order
+from topodiag.placement.order import heaviest_first
+from topodiag.placement.pack import pack
 from topodiag.placement.price import PlacementCost, price_placement, spans_of
 
 
@@ -44,6 +46,13 @@ class Solution:
     cost: PlacementCost
     splits: tuple[Split, ...]
     moves: int
+    bound_us: float
+    """What no placement on these nodes can beat, all demands together (placement/bound.py)."""
+
+    @property
+    def gap(self) -> float:
+        """How far above the bound, as a share of it; 0 where nothing is waited for."""
+        return self.cost.step_us / self.bound_us - 1 if self.bound_us > 0 else 0.0
 
 
 def solve(
@@ -57,104 +66,10 @@ def solve(
             hint="take in more nodes, or ask for fewer ranks",
         )
     first = pack(cluster, demands, world)
-    made, moves = improve(cluster, heaviest_first(demands), first, seed=seed, tries=tries)
-    return Solution(made, price_placement(cluster, demands, made), _splits(cluster, demands, made), moves)
-
-
-def pack(cluster: Cluster, demands: Sequence[Demand], world: int) -> Assignment:
-    """Units into nodes, first fit in the nodes' order; what is left over is split over what is left."""
-    order = rank_order(world, demands)
-    units = _units(cluster, demands, order)
-    nodes = node_order(cluster, world)
-    free = {int(node): np.flatnonzero(cluster.usable[node]).tolist() for node in nodes}
-    slot = np.full(world, -1, np.int64)
-    left: list[Ints] = []
-    open_nodes = [int(node) for node in nodes]
-    start = 0
-    for unit in units:
-        while start < len(open_nodes) and not free[open_nodes[start]]:
-            start += 1
-        home = next((node for node in open_nodes[start : start + _LOOK] if len(free[node]) >= len(unit)), None)
-        if home is None:
-            home = next((node for node in open_nodes[start + _LOOK :] if len(free[node]) >= len(unit)), None)
-        if home is None:
-            left.append(unit)
-            continue
-        for rank in unit.tolist():
-            slot[rank] = home * cluster.slots + free[home].pop(0)
-    _fill(cluster, left, free, slot)
-    return Assignment(slot)
-
-
-def _fill(cluster: Cluster, left: Sequence[Ints], free: dict[int, list[int]], slot: Ints) -> None:
-    """Units that no node can hold, into what is left: each within one group of the innermost level where that has room,
-    over as few nodes and in as equal shares as there are, because the smallest share is the way for all."""
-    level = cluster.levels[0].group if cluster.levels else np.zeros(cluster.nodes, np.int64)
-    for unit in left:
-        shares = max((_shares(nodes, len(unit)) for nodes in _fragments(level, free)), key=_worth, default=[])
-        if sum(count for _, count in shares) < len(unit):
-            every = [(node, len(slots)) for node, slots in free.items() if slots]
-            shares = _shares(every, len(unit))
-        ranks = iter(unit.tolist())
-        for node, count in shares:
-            for _ in range(count):
-                slot[next(ranks)] = node * cluster.slots + free[node].pop(0)
-
-
-def _fragments(level: Ints, free: dict[int, list[int]]) -> list[list[tuple[int, int]]]:
-    """(node, free GPUs) of each group of the innermost level."""
-    found: dict[int, list[tuple[int, int]]] = {}
-    for node, slots in free.items():
-        if slots:
-            found.setdefault(int(level[node]), []).append((node, len(slots)))
-    return list(found.values())
-
-
-def _shares(nodes: Sequence[tuple[int, int]], size: int) -> list[tuple[int, int]]:
-    """How many ranks of a unit each of the fewest nodes takes, as equal as they can; less than `size` in all where
-    there is no room."""
-    largest = sorted(nodes, key=lambda each: -each[1])
-    count, room = 0, 0
-    while count < len(largest) and room < size:
-        room += largest[count][1]
-        count += 1
-    chosen = sorted(largest[:count], key=lambda each: each[1])
-    made, rest = [], min(size, room)
-    for place, (node, have) in enumerate(chosen):
-        take = min(have, rest // (len(chosen) - place))
-        made.append((node, take))
-        rest -= take
-    return made
-
-
-def _worth(shares: Sequence[tuple[int, int]]) -> tuple[int, int, int]:
-    """Whole units first, then few nodes, then equal shares."""
-    return sum(n for _, n in shares), -len(shares), min((n for _, n in shares), default=0)
-
-
-_LOOK = 64
-"""Nodes looked at before all the others: units of one family stay near one another, and packing stays linear."""
-
-
-def _units(cluster: Cluster, demands: Sequence[Demand], order: Ints) -> list[Ints]:
-    """Runs of the order that should share a node: the largest families that fit into one."""
-    most = int(cluster.usable.sum(axis=1).max(initial=0))
-    chosen: Ints = np.arange(len(order), dtype=np.int64)
-    for family in labels(len(order), heaviest_first(demands)):
-        if np.bincount(family).max() > most:
-            break
-        chosen = family
-    if np.array_equal(chosen, np.arange(len(order))) and demands and most:
-        # Even the heaviest groups are larger than a node: whole nodes of them.
-        first = labels(len(order), heaviest_first(demands)[:1])
-        families = _runs(first[0][order], order) if first else [order]
-        return [part for family in families for part in np.array_split(family, range(most, len(family), most))]
-    return _runs(chosen[order], order)
-
-
-def _runs(family: Ints, order: Ints) -> list[Ints]:
-    cuts = np.flatnonzero(family[1:] != family[:-1]) + 1
-    return np.split(order, cuts)
+    bound = step_bound_us(cluster, demands, world)
+    made, moves = improve(cluster, heaviest_first(demands), first, seed=seed, tries=tries, enough_us=bound)
+    cost = price_placement(cluster, demands, made)
+    return Solution(made, cost, _splits(cluster, demands, made), moves, max(bound, cost.bound_us))
 
 
 def _splits(cluster: Cluster, demands: Sequence[Demand], made: Assignment) -> tuple[Split, ...]:

@@ -1,0 +1,181 @@
+"""Groups laid into the nodes, innermost first: seats for the heaviest groups, then families of them side by side.
+
+Seats (placement/shares.py) are of the fastest class that has enough of them. Families (the groups that the next
+heaviest demands join) are then laid first fit into the groups of each level, from the outermost in, and broken into
+smaller ones only where none has the room. Linear in seats, up to sorting. The demands' order by weight is a guess, so
+a few orders are laid and the cheapest is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+import numpy as np
+
+from topodiag.model.cluster import Assignment, Cluster, Demand, Ints
+from topodiag.placement.order import heaviest_first, labels
+from topodiag.placement.price import price_placement
+from topodiag.placement.shares import Seats, classes, make_seats
+
+FEW_RANKS = 2048
+"""Ranks up to which every order of up to four demands is laid, and the classes after the fastest too."""
+MORE_CLASSES = 3
+
+
+def pack(cluster: Cluster, demands: Sequence[Demand], world: int) -> Assignment:
+    """The cheapest of the layings tried. The cluster has at least `world` usable GPUs."""
+    real = heaviest_first(demands)
+    best: tuple[float, Assignment] | None = None
+    for order in _orders(real, world):
+        made = labels(world, order)
+        for extra in range(MORE_CLASSES if world <= FEW_RANKS else 1):
+            laid = _laid(cluster, order, made, world, extra)
+            if laid is None:
+                break
+            took = price_placement(cluster, real, laid).step_us
+            if best is None or took < best[0] * (1 - 1e-12):
+                best = took, laid
+    return best[1] if best else Assignment(cluster.free_slots()[:world])
+
+
+def _orders(demands: Sequence[Demand], world: int) -> Iterator[Sequence[Demand]]:
+    """Orders to try: the heaviest stays first, unless the job is small."""
+    if not demands:
+        return
+    if world <= FEW_RANKS and len(demands) <= 4:
+        for order in permutations(demands):
+            if demands[0].keep_together <= order[0].keep_together:
+                yield order
+        return
+    yield demands
+    if len(demands) > 2:
+        yield [demands[0], *demands[:0:-1]]
+
+
+def _laid(cluster: Cluster, order: Sequence[Demand], made: Sequence[Ints], world: int, extra: int) -> Assignment | None:
+    """Every rank into a slot, by the `extra`-th class after the fastest that has the room."""
+    ranks = np.lexsort([np.arange(world, dtype=np.int64), *made])
+    units = np.split(ranks, np.flatnonzero(np.diff(made[0][ranks])) + 1)
+    free = cluster.usable.sum(axis=1).astype(np.int64)
+    slot = np.full(world, -1, np.int64)
+    slots = _FreeSlots(cluster)
+    sizes = sorted({len(unit) for unit in units}, reverse=True)
+    for size in sizes:
+        mine = [unit for unit in units if len(unit) == size]
+        seats = _enough(cluster, free, order[0], mine, extra if size == sizes[0] else 0)
+        if seats is None:
+            return None
+        first = np.asarray([unit[0] for unit in mine], np.int64)
+        families = [np.arange(len(mine), dtype=np.int64), *(label[first] for label in made[1:])]
+        where = _arrange(cluster, seats, families)
+        for unit, seat in zip(mine, where.tolist(), strict=True):
+            start = 0
+            for node, share in seats.parts[seat]:
+                slot[unit[start : start + share]] = slots.take(node, share)
+                free[node] -= share
+                start += share
+    return Assignment(slot)
+
+
+class _FreeSlots:
+    """The usable slots of each node that are not taken yet, in the order of its GPUs."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.slots = cluster.free_slots()
+        self.next = np.concatenate([[0], np.cumsum(cluster.usable.sum(axis=1))[:-1]]).astype(np.int64)
+
+    def take(self, node: int, count: int) -> Ints:
+        start = int(self.next[node])
+        self.next[node] += count
+        return self.slots[start : start + count]
+
+
+def _enough(cluster: Cluster, free: Ints, demand: Demand, units: Sequence[Ints], extra: int) -> Seats | None:
+    """A seat for each unit, and maybe more, of the fastest class that has so many; None past the last class."""
+    size, count = len(units[0]), len(units)
+    allowed = classes(cluster, demand, size)
+    made: dict[int, Seats] = {}
+
+    def seats(number: int) -> Seats:
+        if number not in made:
+            made[number] = make_seats(cluster, free, size, allowed[number], count)
+        return made[number]
+
+    low, high = 0, len(allowed) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if len(seats(middle)) >= count:
+            high = middle
+        else:
+            low = middle + 1
+    low += extra
+    return seats(low) if low < len(allowed) and len(seats(low)) >= count else None
+
+
+@dataclass(slots=True)
+class _Arranging:
+    regions: list[Ints]
+    """By level, 0 the node: the region of each seat."""
+    families: Sequence[Ints]
+    """From single units up: the family of each unit."""
+    seat: Ints
+
+
+def _arrange(cluster: Cluster, seats: Seats, families: Sequence[Ints]) -> Ints:
+    """The seat of each unit."""
+    node = seats.node
+    regions = [node, *(level.group[node] for level in cluster.levels)]
+    work = _Arranging(regions, families, np.full(len(families[0]), -1, np.int64))
+    split = seats.spanning()
+    # Whole seats first, then in physical order.
+    _lay(work, np.arange(len(families[0]), dtype=np.int64), np.lexsort([node, split]), len(regions) - 1)
+    return work.seat
+
+
+def _lay(work: _Arranging, units: Ints, seats: Ints, level: int) -> None:
+    if level < 0:
+        work.seat[units] = seats[: len(units)]
+        return
+    region = work.regions[level][seats]
+    names, which, room = np.unique(region, return_inverse=True, return_counts=True)
+    del names
+    enough = np.flatnonzero(room >= len(units))
+    order = np.argsort(which, kind="stable")
+    members = np.split(seats[order], np.cumsum(room)[:-1])
+    if enough.size:
+        # The smallest that holds it all leaves the larger ones whole.
+        _lay(work, units, members[int(enough[room[enough].argmin()])], level - 1)
+        return
+    places = np.argsort(-room, kind="stable")
+    shared = _first_fit(work.families, units, room[places])
+    for place, mine in zip(places.tolist(), shared, strict=True):
+        if mine.size:
+            _lay(work, mine, members[place], level - 1)
+
+
+def _first_fit(families: Sequence[Ints], units: Ints, room: Ints) -> list[Ints]:
+    """Units for each place: the coarsest families that fit, and finer ones of those that do not."""
+    left = room.tolist()
+    shared: list[list[Ints]] = [[] for _ in left]
+    for family in families[::-1]:
+        if not units.size:
+            break
+        order = np.argsort(family[units], kind="stable")
+        runs = np.split(units[order], np.flatnonzero(np.diff(family[units][order])) + 1)
+        start: dict[int, int] = {}
+        """By size, the first place that may still have room for it: room only falls."""
+        rest: list[Ints] = []
+        for run in runs:
+            place = start.get(len(run), 0)
+            while place < len(left) and left[place] < len(run):
+                place += 1
+            start[len(run)] = place
+            if place == len(left):
+                rest.append(run)
+                continue
+            left[place] -= len(run)
+            shared[place].append(run)
+        units = np.sort(np.concatenate(rest)) if rest else units[:0]
+    return [np.sort(np.concatenate(runs)) if runs else units[:0] for runs in shared]

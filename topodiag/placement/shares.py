@@ -1,0 +1,182 @@
+"""Seats for groups: slots that hold one group each, in one node where a node has the room, else split between few.
+
+A group of `size` ranks over several nodes is priced by its smallest share and by the level at which its nodes meet
+(placement/price.py), so a seat is made for a class: shares of at least so many ranks at each level. Free GPUs that no
+share of that size fits are left alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+
+from topodiag.model.cluster import Cluster, Demand, Ints
+from topodiag.placement.price import span_time_us
+
+
+@dataclass(frozen=True, slots=True)
+class Class:
+    """What a split seat may be: `least[k]` is the smallest share of one that meets at the k-th level (from 1), 0 where
+    none may; empty: no seat may be split. `time_us` is one call of the slowest seat allowed."""
+
+    least: tuple[int, ...] = ()
+    time_us: float = 0.0
+
+
+@dataclass(slots=True)
+class Seats:
+    """Seats of one size. `parts[i]` are (node, share) of the i-th; `node[i]` is the first of its nodes."""
+
+    size: int
+    parts: list[tuple[tuple[int, int], ...]] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    @property
+    def node(self) -> Ints:
+        return np.asarray([parts[0][0] for parts in self.parts], np.int64)
+
+    def spanning(self) -> Ints:
+        """Whether a seat lies over more than one node, 1 or 0."""
+        return np.asarray([len(parts) > 1 for parts in self.parts], np.int64)
+
+
+def regions(cluster: Cluster) -> list[Ints]:
+    """For each level from 1 the group of every node; past the last level all nodes are one group."""
+    return [*(level.group for level in cluster.levels), np.zeros(cluster.nodes, np.int64)]
+
+
+def classes(cluster: Cluster, demand: Demand, size: int) -> list[Class]:
+    """All classes, the fastest first: whole seats only, then what each longer time allows."""
+    made = [Class()]
+    if size < 2:
+        return made
+    most = min(int(cluster.usable.sum(axis=1).max(initial=0)), max(size // 2, 1))
+    times = [
+        [span_time_us(cluster, demand, size, -(-size // least), least, level) for least in range(1, most + 1)]
+        for level in range(1, len(cluster.levels) + 2)
+    ]
+    for limit in sorted({time for row in times for time in row}):
+        least = tuple(next((at for at, time in enumerate(row, start=1) if time <= limit), 0) for row in times)
+        if least != made[-1].least:
+            made.append(Class(least, limit))
+    return made
+
+
+def make_seats(cluster: Cluster, free: Ints, size: int, allowed: Class, wanted: int) -> Seats:
+    """Seats of a class, `wanted` of them where they are found: no way to cut fragments is the best for all, so each is
+    tried until one makes as many, and the one that makes the most is kept. `free` are the free GPUs of each node."""
+    best: Seats | None = None
+    for frugal, way in _WAYS:
+        made = _made(cluster, free.copy(), size, allowed, (frugal, way))
+        if best is None or len(made) > len(best):
+            best = made
+        if len(best) >= wanted or not allowed.least:
+            break
+    return best if best is not None else Seats(size)
+
+
+_WAYS = tuple((frugal, way) for way in ("spare", "whole", "equal") for frugal in (True, False))
+"""How fragments are cut: first only what leaves nothing behind that no later share fits, near or far, or not; and what
+is preferred: to spare such rests, to use up whole fragments, or equal shares."""
+
+
+def _made(cluster: Cluster, free: Ints, size: int, allowed: Class, how: tuple[bool, str]) -> Seats:
+    made = Seats(size)
+    for node in np.flatnonzero(free >= size).tolist():
+        count = int(free[node]) // size
+        made.parts.extend(((node, size),) for _ in range(count))
+        free[node] -= count * size
+    passes = list(zip(allowed.least, regions(cluster), strict=False))
+    for frugal in (True, False) if how[0] else (False,):
+        for least, region in passes:
+            if least:
+                left = np.flatnonzero(free >= least)
+                order = left[np.argsort(region[left], kind="stable")]
+                cuts = np.flatnonzero(np.diff(region[order])) + 1
+                for members in np.split(order, cuts):
+                    _split(made, free, members, least, (frugal, how[1]))
+    return made
+
+
+def _split(made: Seats, free: Ints, members: Ints, least: int, how: tuple[bool, str]) -> None:
+    """Seats over the nodes of one region, until none is found."""
+    size, (frugal, way) = made.size, how
+    if int(free[members].sum()) < size:
+        return
+    by_free: dict[int, list[int]] = {}
+    for node in members.tolist()[::-1]:
+        by_free.setdefault(int(free[node]), []).append(node)
+    while True:
+        counts = tuple(sorted((have, min(len(nodes), 2)) for have, nodes in by_free.items() if nodes and have >= least))
+        shares = _pair(counts, size, least, way)
+        if not shares or (frugal and _waste(shares, least)):
+            shares = _many(by_free, size, least)
+        if not shares or (frugal and _waste(shares, least)):
+            return
+        parts = []
+        for have, share in shares:
+            node = by_free[have].pop()
+            parts.append((node, share))
+            free[node] -= share
+        for node, _ in parts:
+            by_free.setdefault(int(free[node]), []).append(node)
+        made.parts.append(tuple(sorted(parts)))
+
+
+def _waste(shares: tuple[tuple[int, int], ...], least: int) -> int:
+    """GPUs left in the nodes that no later share fits."""
+    return sum(have - share for have, share in shares if have - share < least)
+
+
+@lru_cache(maxsize=4096)
+def _pair(counts: tuple[tuple[int, int], ...], size: int, least: int, way: str) -> tuple[tuple[int, int], ...]:
+    """Two nodes (by their free GPUs) and their shares, what `way` prefers; of equal ones the smallest fragments, so
+    that large ones stay whole."""
+    best: tuple[tuple[int, int, int, int], tuple[tuple[int, int], ...]] | None = None
+    for place, (one, many) in enumerate(counts):
+        for other, _ in counts[place if many > 1 else place + 1 :]:
+            for share in range(max(least, size - other), min(one, size - least) + 1):
+                rests = (one - share, other - size + share)
+                waste = sum(rest for rest in rests if rest < least)
+                parts, unequal = sum(rest > 0 for rest in rests), abs(size - 2 * share)
+                order = {
+                    "spare": (waste, parts, unequal),
+                    "whole": (parts, waste, unequal),
+                    "equal": (unequal, waste, parts),
+                }[way]
+                key = (*order, one + other)
+                if best is None or key < best[0]:
+                    best = key, ((one, share), (other, size - share))
+    return best[1] if best else ()
+
+
+def _many(by_free: dict[int, list[int]], size: int, least: int) -> tuple[tuple[int, int], ...]:
+    """The largest nodes until a group fits, in shares as equal as their free GPUs allow; none below `least`."""
+    chosen: list[int] = []
+    for have in sorted(by_free, reverse=True):
+        if have < least or sum(chosen) >= size:
+            break
+        chosen += [have] * min(-(-(size - sum(chosen)) // have), len(by_free[have]))
+    if sum(chosen) < size:
+        return ()
+    made, rest = [], size
+    for place, have in enumerate(sorted(chosen)):
+        share = min(have, rest // (len(chosen) - place))
+        made.append((have, share))
+        rest -= share
+    return tuple(made) if made[0][1] >= least else ()
+
+
+def usable(have: int, size: int, least: int) -> int:
+    """The most GPUs of a node with `have` free ones that shares of groups of `size` can take, where a share is all of a
+    group or from `least` to `size - least` of it."""
+    parts = [*range(least, size - least + 1), size]
+    reached = {0}
+    for total in range(1, have + 1):
+        if any(total - part in reached for part in parts):
+            reached.add(total)
+    return max(reached)
