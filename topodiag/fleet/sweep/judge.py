@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from statistics import median
 
 from topodiag.fleet.sweep.parts import acquits, crosses, parts_of
@@ -146,22 +147,34 @@ def _explain(
     slow: Sequence[JudgedRun], parts: Mapping[tuple[int, str], frozenset[Part]], passed: set[Part]
 ) -> list[Fault]:
     """The fewest parts that explain all slow runs, greedily: a run is slow because of one part, rarely of two."""
-    keys = [(each.round, each.run.id) for each in slow]
     uses: dict[Part, set[int]] = {}
-    for number, key in enumerate(keys):
-        for part in parts[key] - passed:
+    for number, each in enumerate(slow):
+        for part in parts[each.round, each.run.id] - passed:
             uses.setdefault(part, set()).add(number)
-    open_runs = {number for numbers in uses.values() for number in numbers}
+    alike: dict[frozenset[int], list[Part]] = {}
+    for part in sorted(uses, key=_order):
+        alike.setdefault(frozenset(uses[part]), []).append(part)
+    by_run: dict[int, list[frozenset[int]]] = {}
+    for numbers in alike:
+        for number in numbers:
+            by_run.setdefault(number, []).append(numbers)
+    # Of sets that explain as many, one layer's first, so that the choice does not hang on the order of a set.
+    heap = [(-len(numbers), _order(found[0]), numbers) for numbers, found in alike.items()]
+    heapify(heap)
+    open_runs = set(by_run)
     made: list[Fault] = []
     while open_runs:
-        left = {part: numbers & open_runs for part, numbers in uses.items()}
-        most = max(len(numbers) for numbers in left.values())
-        # Of parts that explain as many, one layer's first, so that the choice does not hang on the order of a set.
-        first = min((part for part, numbers in left.items() if len(numbers) == most), key=_order)
-        group = sorted((part for part, numbers in left.items() if numbers == left[first]), key=_order)
-        explained = [slow[number] for number in sorted(uses[first])]
-        made.append(_fault(tuple(group), explained, own=len(left[first])))
-        open_runs -= left[first]
+        size, order, numbers = heappop(heap)
+        left = numbers & open_runs
+        if len(left) < -size:  # another fault has explained some of them meanwhile
+            if left:
+                heappush(heap, (-len(left), order, numbers))
+            continue
+        same = [other for other in by_run[next(iter(left))] if other & open_runs == left]
+        group = sorted((part for other in same for part in alike[other]), key=_order)
+        explained = [slow[number] for number in sorted(numbers)]
+        made.append(_fault(tuple(group), explained, own=len(left)))
+        open_runs -= left
     return made
 
 
