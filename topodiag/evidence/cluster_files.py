@@ -5,21 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from topodiag.evidence import cluster_csv
+from topodiag.evidence import cluster_csv, cluster_fabric, cluster_kubernetes, cluster_slurm
 from topodiag.evidence.cluster_facts import ClusterFacts
 from topodiag.evidence.interface import Blob
 from topodiag.model.errors import InputError
 
 
 class Format(NamedTuple):
-    """`name` is what the option `--topology-format` and messages call it."""
+    """`name` is what readers call it; `recognises` sees the first 64 KiB."""
 
     name: str
     recognises: Callable[[str], bool]
     read: Callable[[Blob], ClusterFacts]
 
 
-FORMATS: tuple[Format, ...] = (Format("csv", cluster_csv.recognises, cluster_csv.read),)
+FORMATS: tuple[Format, ...] = (
+    Format("kubectl get nodes", cluster_kubernetes.recognises, cluster_kubernetes.read),
+    Format("ibnetdiscover", cluster_fabric.recognises_discover, cluster_fabric.read_discover),
+    Format("iblinkinfo", cluster_fabric.recognises_linkinfo, cluster_fabric.read_linkinfo),
+    Format("Slurm topology.yaml", cluster_slurm.recognises_yaml, cluster_slurm.read_yaml),
+    Format("Slurm topology.conf", cluster_slurm.recognises_conf, cluster_slurm.read_conf),
+    Format("CSV", cluster_csv.recognises, cluster_csv.read),
+)
 _HEAD = 1 << 16
 
 
