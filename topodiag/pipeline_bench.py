@@ -20,6 +20,8 @@ from topodiag.cost.expect import Expected, expected
 from topodiag.cost.fit import fit_run
 from topodiag.cost.hypotheses import hypotheses
 from topodiag.cost.nccl.changes import nets_of
+from topodiag.cost.nccl.detect import LackingError, tree_of
+from topodiag.cost.tiers import UnknownSystemError, find_system
 from topodiag.cost.verdict import verdict_of
 from topodiag.evidence.bundle import open_evidence
 from topodiag.evidence.nccl_log.looks import HEAD_BYTES, looks, wrong_file
@@ -82,6 +84,8 @@ def bench(paths: Sequence[str], *, options: BenchOptions | None = None) -> Resul
     """Judge output of nccl-tests: files, folders, patterns, `-`; packed with gzip or zstd or not. Raises InputError,
     also where none of them holds a run."""
     chosen = options or BenchOptions()
+    if chosen.system is not None:
+        chosen = replace(chosen, system=_system(chosen.system))
     machine = _machine(chosen.machine) if chosen.machine is not None else Machine()
     files: list[_File] = []
     gaps: list[NotObserved] = []
@@ -103,7 +107,7 @@ def bench(paths: Sequence[str], *, options: BenchOptions | None = None) -> Resul
         nodes=(),
         outcomes=outcomes,
         findings=fold(outcomes),
-        not_observed=tuple(dict.fromkeys((*gaps, *_gaps(files, made)))),
+        not_observed=tuple(dict.fromkeys((*gaps, *_gaps(files, made, chosen)))),
         unread=tuple(line for file in files for line in file.read.unread),
         jobs=tuple(job for file in files for job in file.jobs),
         benchmarks=tuple(made),
@@ -169,7 +173,21 @@ def _machine(path: str) -> Machine:
         except InputError:
             raise error from None
         return Machine(jobs, outcomes=run_job_checks(jobs))
+    try:
+        tree_of(node, {setting.name: setting.value for setting in node.settings})
+    except LackingError as lacking:
+        hint = "it takes a bundle (topodiag scan --save node.tar.gz), a topology file, or NCCL's log; or --system"
+        raise InputError(path, f"is not enough of a machine: {lacking}", hint=hint) from None
     return Machine(node=node, outcomes=run_checks([node]))
+
+
+def _system(name: str) -> str:
+    """The full name of a system. Raises InputError with near names."""
+    try:
+        return find_system(name).name
+    except UnknownSystemError as unknown:
+        hint = f"did you mean {' or '.join(unknown.near)}?" if unknown.near else "a name like dgx-h100"
+        raise InputError("--system", str(unknown), hint=hint) from None
 
 
 def _contents(paths: Sequence[str], gaps: list[NotObserved]) -> Iterator[tuple[str, bytes, tuple[str, ...]]]:
@@ -233,7 +251,7 @@ def _no_run(data: bytes, read: Read) -> str:
     what, command = wrong_file(data[:HEAD_BYTES])
     if read.records:
         return "holds no table of nccl-tests, only NCCL's log (topodiag logs reads it)"
-    if command:
+    if command and command != "bench":
         return f"holds no table of nccl-tests: it looks like {what} (topodiag {command} reads it)"
     if what == "blank" or not data:
         return "is empty"
@@ -263,11 +281,13 @@ def _input(file: _File) -> Input:
     return Input(file.path, "nccl-tests", file.sha256, file.read.lines, rows, file.read.left)
 
 
-def _gaps(files: Sequence[_File], made: Sequence[Benchmark]) -> Iterator[NotObserved]:
+def _gaps(files: Sequence[_File], made: Sequence[Benchmark], chosen: BenchOptions) -> Iterator[NotObserved]:
     for file in files:
         for note in file.notes:
             yield NotObserved(file.path, note)
-    if any(benchmark.expected is None and benchmark.run.rows for benchmark in made):
+    if chosen.machine is not None and not any(benchmark.expected is not None for benchmark in made):
+        yield NotObserved(chosen.machine, "the machine of these runs could not be told from it")
+    elif any(benchmark.expected is None and benchmark.run.rows for benchmark in made):
         yield NotObserved(
             "what some runs should reach",
             "no machine is known for them: give --machine (a bundle, a topology file, NCCL's log) or --system",

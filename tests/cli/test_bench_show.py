@@ -141,6 +141,9 @@ def test_ascii_output_is_ascii(out: str) -> None:
         (("X", "-", "-"), "only once"),
         (("X", "--plot", "x.pdf"), "neither .svg nor .png"),
         (("X", "--machine", "/nonexistent/bundle"), "no such file"),
+        (("X", "--machine", "X"), "is of no kind"),
+        (("X", "--system", "dgx-h1000"), "did you mean dgx-h100"),
+        (("X", "--nccl", "9.9"), "9.9"),
     ],
 )
 def test_what_it_cannot_take_is_refused_in_one_line(args: tuple[str, ...], said: str, out: str) -> None:

@@ -140,7 +140,7 @@ def test_kinds_are_told_by_content(head: bytes, kind: str) -> None:
         (b'<?xml version="1.0" ?>\n<nvidia_smi_log>', "nvidia-smi output", "scan --from"),
         (b'<system version="1">\n', "an NCCL topology file", "topo show"),
         (b'<graphs version="1">\n', "an NCCL graph file", ""),
-        (b"# nThread 1 nGpus 8 minBytes 8\n", "nccl-tests output", ""),
+        (b"# nThread 1 nGpus 8 minBytes 8\n", "nccl-tests output", "bench"),
         (b"CA 'mlx5_0'\n\tCA type: MT4129\n", "output of an InfiniBand tool", "scan --from"),
         (b"17:00.0 Infiniband controller [0207]: Mellanox\n", "lspci output", "scan --from"),
         (b" \n\n", "blank", ""),

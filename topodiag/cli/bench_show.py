@@ -9,7 +9,7 @@ import click
 from topodiag.cli.errors import Outcome
 from topodiag.cli.params import PLACE, Count, report_options
 from topodiag.cli.plotting import plot_option, write_plot
-from topodiag.cli.topo_options import MAX_NODES, any_nccl_option, env_option
+from topodiag.cli.topo_options import MAX_NODES, env_option, run_nccl_option
 
 if TYPE_CHECKING:
     from topodiag.model.result import Result
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.option("--machine", metavar="PATH", type=PLACE, help="The machine: a bundle, a topology file or NCCL's log.")
 @click.option("--system", metavar="NAME", help="The machine by name, as dgx-h100.")
 @click.option("--nodes", type=Count(1, MAX_NODES), metavar="N", help="Nodes of the run, where the output lacks them.")
-@any_nccl_option
+@run_nccl_option
 @env_option
 @click.option("--by-file", is_flag=True, help="Each file is another placement of the same job.")
 @click.option("--explain", is_flag=True, help="Show each term of the expectation.")

@@ -45,6 +45,10 @@ any_nccl_option = click.option(
     "--nccl", "version", default="", metavar="VERSION", callback=_any_version,
     help="NCCL version, 2.18 to 2.30 (default: all of them).",
 )  # fmt: skip
+run_nccl_option = click.option(
+    "--nccl", "version", default="", metavar="VERSION", callback=_any_version,
+    help="NCCL version, 2.18 to 2.30 (default: what the output says).",
+)  # fmt: skip
 nodes_option = click.option(
     "--nodes", type=Count(1, MAX_NODES), default=1, show_default=True, metavar="N", help="Equal nodes in the job."
 )
