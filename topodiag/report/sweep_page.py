@@ -74,7 +74,7 @@ def _extent(judged: SweepJudgement, plans: Sequence[SweepPlan]) -> str:
 
 def _draw_fault(page: Page, fault: Fault, judged: SweepJudgement, fabric: Fabric) -> None:
     words = fault_words(fault, fabric)
-    share = "its runs fail" if fault.share is None else f"at {fault.share:.0%} of its like"
+    share = "its runs fail" if fault.share is None else f"at {fault.share:.0%} of what is normal"
     severity = Severity.ERROR if fault.confirmed else Severity.WARNING
     hue, sign = str(severity), SIGNS[severity]
     label = f" {GAP_ID}" if _severe(fault) else ""

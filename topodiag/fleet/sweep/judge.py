@@ -67,13 +67,15 @@ def judge(plans: Sequence[SweepPlan], results: Iterable[SweepResult]) -> SweepJu
     for each in judged:
         if each.standing is Standing.NORMAL:
             passed |= acquits(each.run, fabric)
-    slow = [each for each in judged if each.standing in {Standing.LOW, Standing.FAILED}]
+    bad = {Standing.LOW, Standing.FAILED}
+    slow = [each for each in judged if each.standing in bad]
     faults = tuple(_explain(slow, parts, passed))
-    explained = {name for fault in faults for name in fault.runs}
+    # A slow run that no fault explains was slow by chance, unless nothing could explain it (a bisection).
+    placed = [each for each in judged if each.standing not in bad or not parts[each.round, each.run.id]]
     return SweepJudgement(
         runs=tuple(judged),
         faults=faults,
-        gaps=tuple(_gaps([each for each in judged if each.run.id not in explained])),
+        gaps=tuple(_gaps(placed)),
         passed=frozenset(passed),
         missing=sum(each.result is None for each in seen),
         notes=tuple(_notes(judged, fabric)),
@@ -209,8 +211,8 @@ def _partners(part: Part, runs: Sequence[JudgedRun]) -> bool:
 
 
 def _gaps(judged: Sequence[JudgedRun]) -> list[Gap]:
-    """The best against the worst placement of each collective on as many ranks, of runs that no fault explains: what is
-    slow by where it runs and not by what is broken. A sweep of settings compares no placements."""
+    """The best against the worst placement of each collective on as many ranks, of runs that are not slow beside their
+    like: what is slow by where it runs and not by what is broken. A sweep of settings compares no placements."""
     groups: dict[tuple[object, ...], list[JudgedRun]] = {}
     for each in judged:
         if each.gbs and each.run.kind != "settings":
