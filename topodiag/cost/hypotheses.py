@@ -27,8 +27,9 @@ SPREAD = 0.07
 UNEXPLAINED = 0.08
 """Weight of a cause that is not among the candidates: one of prior 1 that is off by 2.2 spreads weighs as much."""
 
-WIDE = 0.5
-"""What a cause that would explain any figure of a range counts against one that predicts the figure."""
+WIDE, PARTLY_WIDE = 0.5, 0.3
+"""What a cause that would explain any figure of a range counts against one that predicts the figure: of the range where
+nothing else can lie, and of that below a predicted figure."""
 
 SLOWS = 0.985
 """A cause that leaves more than this share would not have been noticed."""
@@ -143,7 +144,7 @@ def _weigh(case: _Case, cause: Cause, predicted: float) -> _Weighed:
     low, high = cause.span or (predicted * cause.least, predicted)
     weight = cause.prior
     if low < high:
-        weight *= WIDE  # it would have explained many other figures as well
+        weight *= WIDE if cause.span else PARTLY_WIDE  # it would have explained many other figures as well
         predicted = min(max(case.measured, low), high)
     off = abs(log(case.measured / min(max(case.measured, low), high)))
     weight *= exp(-0.5 * (off / SPREAD) ** 2)

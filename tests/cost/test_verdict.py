@@ -1,0 +1,68 @@
+"""Normal, low, impossible or unknown: the greatest size against its expectation, and every size against the wires."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from measured_runs import GIB, run
+
+from topodiag.cost.expect import expect
+from topodiag.cost.verdict import verdict_of
+from topodiag.model.bench import BenchRow, BenchRun, Expectation, Timing
+from topodiag.model.finding import Confidence
+
+EXPECTED = Expectation("the machine", 400.0, 350.0, 500.0, Confidence.HIGH, busbw={GIB: 390.0, 8192: 1.0})
+
+
+def word(measured: BenchRun, expectation: Expectation | None = EXPECTED) -> str:
+    return verdict_of(measured, expectation).word
+
+
+def test_within_the_spread_of_healthy_machines_is_normal() -> None:
+    assert word(run(busbw=400)) == "normal"
+    assert word(run(busbw=351)) == "normal"
+    assert word(run(busbw=450)) == "normal"
+
+
+def test_below_it_is_low_and_says_by_how_much() -> None:
+    made = verdict_of(run(busbw=200), EXPECTED)
+    assert made.word == "low"
+    assert made.ratio == 0.5
+    assert "50% short" in made.why
+
+
+def test_a_size_is_held_to_its_own_expectation() -> None:
+    assert word(run(busbw={GIB: 345})) == "normal"
+    assert word(run(busbw={GIB: 340})) == "low"
+
+
+def test_above_what_wires_carry_is_impossible_at_any_size() -> None:
+    assert word(run(busbw={GIB: 390, 1 << 20: 600})) == "impossible"
+    assert word(run(busbw=510)) == "normal"
+
+
+def test_sizes_that_are_bound_by_latency_say_nothing_of_bandwidth() -> None:
+    assert word(run(busbw={8192: 0.2})) == "unknown"
+
+
+def test_the_better_block_counts() -> None:
+    row = BenchRow(8 * GIB, out_of_place=Timing(busbw_gbs=100.0), in_place=Timing(busbw_gbs=400.0))
+    assert word(replace(run(), rows=(row,))) == "normal"
+
+
+def test_without_rows_ranks_or_a_machine_nothing_is_said() -> None:
+    assert word(replace(run(), rows=())) == "unknown"
+    assert word(run(ranks=1)) == "unknown"
+    assert verdict_of(run(), None, "no GPU is named").why == "no GPU is named"
+
+
+def test_a_guess_is_told_with_the_verdict() -> None:
+    assert "guess" in verdict_of(run(busbw=10), replace(EXPECTED, confidence=Confidence.LOW)).why
+    assert "guess" not in verdict_of(run(busbw=10), EXPECTED).why
+
+
+def test_one_nic_of_eight_missing_is_low_on_a_known_machine_and_no_alarm_on_a_guessed_one() -> None:
+    sick = run(ranks=32, busbw=384 * 7 / 8)
+    assert word(sick, expect(sick, system="DGX H100", nodes=4)) == "low"
+    guessed = run(ranks=32, busbw=384 * 7 / 8, gpu="NVIDIA H100 80GB HBM3", hosts=4)
+    assert word(guessed, expect(guessed)) == "normal"
