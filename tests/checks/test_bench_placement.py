@@ -1,0 +1,69 @@
+"""BEN005: placements of one collective that are more than 30 % apart; anything that differs else is no placement."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from benches import GROWING, KIB, benchmark, judge, sweep
+
+from topodiag.checks.run import run_bench_checks
+from topodiag.model.bench import Benchmark, BenchRun
+from topodiag.model.finding import Status
+
+
+def placed(name: str, share: float = 1.0, **known: object) -> Benchmark:
+    rows = sweep({size: gbs * share for size, gbs in GROWING.items()})
+    return benchmark(replace(rows, placement=name, **known))  # type: ignore[arg-type]
+
+
+def test_the_slower_of_two_placements_is_named_beside_the_faster() -> None:
+    outcome = judge("BEN005", placed("two racks", 0.6), placed("one rack"))
+    (finding,) = outcome.findings
+    assert "two racks is 40% slower than one rack" in finding.message
+
+
+def test_the_faster_one_is_clean() -> None:
+    assert judge("BEN005", placed("one rack"), placed("two racks", 0.6)).status is Status.CLEAN
+
+
+def test_less_than_thirty_percent_is_clean() -> None:
+    assert judge("BEN005", placed("two racks", 0.75), placed("one rack")).status is Status.CLEAN
+
+
+def test_one_placement_alone_is_not_applicable() -> None:
+    assert judge("BEN005", placed("one rack")).status is Status.NOT_APPLICABLE
+
+
+@pytest.mark.parametrize("known", [{"nranks": 32}, {"collective": "all_gather"}, {"env": {"NCCL_ALGO": "Ring"}}])
+def test_runs_that_differ_in_more_than_the_place_are_not_compared(known: dict[str, object]) -> None:
+    assert judge("BEN005", placed("two racks", 0.5), placed("one rack", **known)).status is Status.NOT_APPLICABLE
+
+
+def test_the_same_nodes_measured_twice_are_one_placement_by_its_better_run() -> None:
+    slow, again, other = placed("a", 0.5), placed("a"), placed("b")
+    assert judge("BEN005", slow, again).status is Status.NOT_APPLICABLE
+    assert judge("BEN005", slow, again, other).status is Status.CLEAN
+
+
+def test_hosts_stand_for_a_placement_without_a_name() -> None:
+    other = replace(sweep(), devices=tuple(replace(each, host=f"m{each.host}") for each in sweep().devices))
+    slow = benchmark(sweep({size: gbs * 0.5 for size, gbs in GROWING.items()}))
+    assert "n0, n1 is 50% slower than mn0, mn1" in judge("BEN005", slow, benchmark(other)).findings[0].message
+
+
+def test_without_a_name_or_hosts_it_is_not_applicable() -> None:
+    bare: BenchRun = replace(sweep(), devices=())
+    assert judge("BEN005", benchmark(bare), placed("b")).status is Status.NOT_APPLICABLE
+
+
+def test_without_a_common_large_size_it_is_unknown() -> None:
+    small = replace(sweep({KIB: 1.0, 2 * KIB: 2.0}), placement="a")
+    assert judge("BEN005", benchmark(small), placed("b")).status is Status.UNKNOWN
+
+
+def test_all_checks_run_over_all_runs_and_never_fail() -> None:
+    made = run_bench_checks([placed("a", 0.5), placed("b"), Benchmark(BenchRun("", ()))])
+    assert len(made) == 15
+    assert not [outcome for outcome in made if outcome.why.startswith("the check failed")]
+    assert [outcome.node for outcome in made if outcome.status is Status.FINDING] == ["a all_reduce"]
