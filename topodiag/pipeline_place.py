@@ -216,6 +216,7 @@ def _cluster(facts: ClusterFacts, machine: Machine, options: ClusterOptions, sai
         system=machine.name,
         sources=(f"{facts.name} ({facts.format})", machine.inside.source),
         notes=tuple(dict.fromkeys(notes)),
+        switch=machine.switch,
     )
 
 

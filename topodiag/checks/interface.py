@@ -17,8 +17,9 @@ from topodiag.model.provenance import Fact, Origin
 if TYPE_CHECKING:
     from topodiag.model.bench import Benchmark
     from topodiag.model.job import Job
+    from topodiag.placement.audit import Audit
 
-Subject: TypeAlias = "Node | Job | Benchmark"
+Subject: TypeAlias = "Node | Job | Benchmark | Audit"
 
 MAX_EVIDENCE = 8
 """Evidence lines kept per finding: enough to convince, few enough to read."""
@@ -85,13 +86,8 @@ class NodeCheck(Check):
         )
 
 
-class JobCheck(Check):
-    """A check that judges one job by its logs. One id may have a NodeCheck and a JobCheck: the one that the registry
-    names first carries the page that `topodiag explain` prints."""
-
-    @abstractmethod
-    def judge(self, job: Job) -> Outcome:
-        """Findings, clean, not applicable, or unknown with why (and the NCCL_DEBUG_SUBSYS to set). Never raises."""
+class _RankCheck(Check):
+    """What checks of jobs and of layouts share: findings on nodes and world ranks."""
 
     def finding(
         self,
@@ -112,7 +108,7 @@ class JobCheck(Check):
         confidence: Confidence = Confidence.HIGH,
         settings: Sequence[tuple[str, str | None]] = (),
     ) -> Finding:
-        """A finding of a job, folded over the nodes and world ranks it holds for."""
+        """A finding folded over the nodes and world ranks it holds for."""
         return Finding(
             id=self.id,
             severity=severity,
@@ -127,6 +123,23 @@ class JobCheck(Check):
             confidence=confidence,
             settings=tuple(settings),
         )
+
+
+class JobCheck(_RankCheck):
+    """A check that judges one job by its logs. One id may have a NodeCheck and a JobCheck: the one that the registry
+    names first carries the page that `topodiag explain` prints."""
+
+    @abstractmethod
+    def judge(self, job: Job) -> Outcome:
+        """Findings, clean, not applicable, or unknown with why (and the NCCL_DEBUG_SUBSYS to set). Never raises."""
+
+
+class PlacementCheck(_RankCheck):
+    """A check that judges a layout of ranks on a cluster, also one that does not run yet. `audit` has its prices."""
+
+    @abstractmethod
+    def judge(self, audit: Audit) -> Outcome:
+        """Findings, clean, or not applicable with why. Never raises."""
 
 
 class BenchCheck(Check):

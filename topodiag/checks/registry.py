@@ -1,4 +1,5 @@
-"""Every check, one line each: the class that carries its page, then, where logs show the same fault, that for jobs."""
+"""Every check, one line each: the class that carries its page, then, where logs or layouts show the same fault, those
+for jobs and for layouts."""
 
 from __future__ import annotations
 
@@ -42,11 +43,13 @@ _CHECKS = {
     "TOP004": "job_topology:GpuShortOfNvlinks topo_devices:GpuShortInFile",
     "TOP005": "job_topology:DeviceTwice topo_devices:DeviceTwiceInFile",
     "TOP006": "topo_file:FileOfARack",
-    "PLC001": "job_placement:TensorGroupSplit",
-    "PLC002": "job_placement:ExpertGroupSplit",
-    "PLC004": "job_placement:PeersOnOtherRails",
-    "PLC006": "job_order:RankOrder",
-    "PLC007": "job_order:RingReturns",
+    "PLC001": "job_placement:TensorGroupSplit place_groups:TensorGroupSplitInLayout",
+    "PLC002": "job_placement:ExpertGroupSplit place_groups:ExpertGroupSplitInLayout",
+    "PLC003": "place_order:StagesApart",
+    "PLC004": "job_placement:PeersOnOtherRails place_order:PeersOnOtherRailsInLayout",
+    "PLC005": "place_groups:Fragmented",
+    "PLC006": "job_order:RankOrder place_order:RankOrderInLayout",
+    "PLC007": "job_order:RingReturns place_order:RingReturnsInLayout",
     "JOB001": "job_init:InitNotFinished",
     "JOB002": "job_versions:VersionsDiffer",
     "JOB003": "job_settings:SettingsDiffer",

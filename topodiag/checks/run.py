@@ -8,13 +8,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from topodiag.checks import registry
-from topodiag.checks.interface import MAX_EVIDENCE, BenchCheck, Check, JobCheck, NodeCheck
+from topodiag.checks.interface import MAX_EVIDENCE, BenchCheck, Check, JobCheck, NodeCheck, PlacementCheck
 from topodiag.model.finding import Finding, Outcome, Status
 from topodiag.model.node import Node
 
 if TYPE_CHECKING:
     from topodiag.model.bench import Benchmark
     from topodiag.model.job import Job
+    from topodiag.placement.audit import Audit
 
 
 def run_checks(nodes: Sequence[Node], only: Collection[str] = ()) -> tuple[Outcome, ...]:
@@ -57,6 +58,17 @@ def run_bench_checks(benchmarks: Sequence[Benchmark]) -> tuple[Outcome, ...]:
                 others = tuple(other for other in benchmarks if other is not benchmark)
                 place = benchmark.run.placement or benchmark.run.source
                 made.append(_guarded(check, place, partial(check.judge, benchmark, others)))
+    return tuple(made)
+
+
+def run_placement_checks(audit: Audit) -> tuple[Outcome, ...]:
+    """One outcome per check of layouts, in the order of the catalogue."""
+    made: list[Outcome] = []
+    for check_id in registry.ids():
+        for cls in registry.check_classes(check_id):
+            if issubclass(cls, PlacementCheck):
+                check = cls()
+                made.append(_guarded(check, audit.name, partial(check.judge, audit)))
     return tuple(made)
 
 

@@ -51,7 +51,8 @@ class Cluster:
 
     `rails` is the number of rails of the fabric (GPU i of every node on rail i modulo rails), 0 where it has none.
     `inside_alpha_us` and `inside_gbs` are two GPUs of one node (NVLink or PCIe). `nvlink_domain[node]` numbers the
-    NVLink domain of each node; racks of NVL72 share one number.
+    NVLink domain of each node; racks of NVL72 share one number. `switch`: the GPUs of a node share a switch that
+    reduces (NVLink SHARP).
     """
 
     names: tuple[str, ...]
@@ -65,6 +66,7 @@ class Cluster:
     system: str = ""
     sources: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    switch: bool = False
 
     @property
     def nodes(self) -> int:

@@ -17,7 +17,7 @@ from topodiag.model.cluster import Assignment, Cluster, Demand, Ints
 from topodiag.model.errors import TopodiagError
 from topodiag.placement.groups import Talk
 from topodiag.placement.pack import pack
-from topodiag.placement.price import DemandCost, Floats, PlacementCost, price_demand, price_placement
+from topodiag.placement.price import DemandCost, Floats, PlacementCost, price_demand, price_placement, span_time_us
 from topodiag.placement.solve import solve
 
 MATTERS = 0.05
@@ -93,13 +93,6 @@ class DimensionAudit:
         least = int(min(self.domains.min(), self.best_domains.min()))
         wide = np.flatnonzero(self.domains > least)
         return wide if wide.size > int((self.best_domains > least).sum()) else np.zeros(0, np.int64)
-
-    @cached_property
-    def unavoidable(self) -> Ints:
-        """The groups that the map to compare with cannot keep in one domain either, although each would fit into one:
-        what fragments leave. Empty where no group can, which is a matter of sizes."""
-        wide = np.flatnonzero(self.best_domains > 1)
-        return wide if self.demand.keep_together and wide.size > 0 else np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,11 +174,11 @@ class Audit:
             return "all ranks share one node or NVLink domain: there is no placement to get wrong"
         if not self.dimensions:
             return "no group of ranks talks in this layout"
-        if any(each.split.size for each in self.dimensions) and self.gain >= MATTERS:
-            return ""
-        if self.talk.base_us is None:
+        if self.talk.base_us is None or self.gain >= MATTERS or self._spread_out():
             return ""
         at_stake = max(self.gain, self.could.lost_us / self.step_us if self.could is not None and self.step_us else 0.0)
+        if at_stake <= 0:
+            return "no other place of any rank would make a step shorter or longer"
         if at_stake < MATTERS:
             return f"the worst single misplacement would cost {at_stake:.1%} of a step: compute carries it"
         one_switch = self.cluster.levels and np.unique(self.cluster.levels[0].group[used]).size == 1
@@ -193,8 +186,32 @@ class Audit:
             return f"fewer than {FEW_NODES} nodes under one switch"
         return ""
 
+    def _spread_out(self) -> bool:
+        """Whether a group that must stay together is spread over domains for more than MATTERS of a step."""
+        more = sum(
+            each.step_us - sum(whole_us(self.cluster, cost.demand) for cost in each.now)
+            for each in self.dimensions
+            if each.demand.keep_together
+        )
+        return more > MATTERS * self.step_us
+
+    def instead_of(self, each: DimensionAudit) -> list[str]:
+        """The dimensions that must stay together and of which the map to compare with splits more groups."""
+        return [
+            other.dimension
+            for other in self.dimensions
+            if other is not each and other.demand.keep_together
+            and int((other.best_domains > 1).sum()) > int((other.domains > 1).sum())
+        ]  # fmt: skip
+
     def level_name(self, level: int) -> str:
         return level_name(self.cluster, level)
+
+
+def whole_us(cluster: Cluster, demand: Demand) -> float:
+    """What a step would wait for a group of this size in one node, were there a node so large."""
+    size = 2 if demand.collective == "send_recv" else demand.size
+    return demand.waited_us(span_time_us(cluster, demand, size, 1, size, 0))
 
 
 def level_name(cluster: Cluster, level: int) -> str:
@@ -303,17 +320,19 @@ def _could(cluster: Cluster, assignment: Assignment, dimensions: Sequence[Dimens
     found: Exchange | None = None
     nodes = cluster.node_of(assignment.slot)
     gpus = cluster.gpu_of(assignment.slot)
-    for one in dict.fromkeys(int(each.groups[0, 0]) for each in dimensions):
+    tried: set[tuple[int, int]] = set()
+    for each in dimensions:
+        one = int(each.groups[0, 0])
         far = cluster.level_between(np.full(nodes.shape, nodes[one]), nodes)
-        others = set()
+        far[each.groups[0]] = 0  # within its group a rank may sit anywhere
         for level in np.unique(far[far > 0]).tolist():
             for alike in (True, False):
                 there = np.flatnonzero((far == level) & ((gpus == gpus[one]) == alike))
-                others |= set(there[:1].tolist())
-        for other in sorted(others):
-            made = _exchanged(cluster, assignment, dimensions, one, other)
-            if made is not None and (found is None or made.lost_us > found.lost_us + ALIKE_US):
-                found = made
+                tried |= {(one, int(other)) for other in there[:1]}
+    for one, other in sorted(tried):
+        made = _exchanged(cluster, assignment, dimensions, one, other)
+        if made is not None and (found is None or made.lost_us > found.lost_us + ALIKE_US):
+            found = made
     return found
 
 

@@ -22,7 +22,7 @@ from topodiag.hardware.compute import peak
 from topodiag.hardware.specs import GpuSpec
 from topodiag.model.cluster import Cluster, Demand, Ints
 from topodiag.model.layout import Layout, LayoutError
-from topodiag.placement.price import level_link, span_time_us
+from topodiag.placement.price import level_link
 
 TOGETHER = ("tp", "cp", "ep")
 """Dimensions whose groups belong inside one NVLink domain where they fit: their traffic lies between the compute of
@@ -74,7 +74,8 @@ def machine_of(cluster: Cluster, world: int) -> Machine:
     inside = Tier("inside", level_link(replace(cluster, levels=()), 1), slots, 0.0, "")
     network = Tier("network", level_link(cluster, 1), world, 0.0, "")
     name = cluster.system or "the cluster"
-    return Machine(name, nodes, slots, slots, inside, network if nodes > 1 else None, gpu=gpu_of(cluster))
+    outside = network if nodes > 1 else None
+    return Machine(name, nodes, slots, slots, inside, outside, switch=cluster.switch, gpu=gpu_of(cluster))
 
 
 def talk_of_layout(cluster: Cluster, layout: Layout, world: int, work: Work | None = None) -> Talk:
@@ -144,12 +145,6 @@ def _family(piece: Piece, step: Step, families: Mapping[str, Ints]) -> tuple[str
     if dense is None:
         raise LayoutError("no dimension repeats the weights", hint="give --dp")
     return "dp", dense
-
-
-def demand_time_us(cluster: Cluster, demand: Demand, level: int, nodes: int, least: int) -> float:
-    """What a step waits for one group of a demand that lies so."""
-    size = 2 if demand.collective == "send_recv" else demand.size
-    return demand.waited_us(span_time_us(cluster, demand, size, nodes, least, level))
 
 
 def talk_of_groups(cluster: Cluster, groups: Sequence[Demand], world: int) -> Talk:

@@ -125,7 +125,7 @@ def span_time_us(cluster: Cluster, demand: Demand, size: int, nodes: int, least:
     `level`."""
     inside = Link(cluster.inside_alpha_us, cluster.inside_gbs, "inside the node")
     if nodes == 1:
-        spread = Spread(1, size, inside, inside)
+        spread = Spread(1, size, inside, inside, cluster.switch)
     else:
         # Unequal shares: the node with the fewest members has the fewest NICs for the ring that passes all.
         spread = Spread(-(-size // least), least, inside, level_link(cluster, level))
