@@ -124,6 +124,22 @@ def test_settings_of_the_run_count(tmp_path: Path) -> None:
     assert any("NCCL_P2P_DISABLE" in "".join(term) for term in made.expected.terms)
 
 
+def test_a_build_without_mpi_is_told_as_what_it_is(tmp_path: Path) -> None:
+    alone = table(2000, ranks=1)
+    head, _, rows = alone.partition("#       size")
+    twice = head + head.replace("Pid 100", "Pid 101") + ("#       size" + rows) * 2
+    result = judged(tmp_path, twice)
+    assert [each.verdict for each in result.benchmarks] == ["unknown"] * 2
+    assert all("built without MPI" in each.why for each in result.benchmarks)
+
+
+def test_placements_far_apart_are_compared(tmp_path: Path) -> None:
+    (tmp_path / "packed.log").write_text(table(250, ranks=16, hosts=2))
+    (tmp_path / "spread.log").write_text(table(100, ranks=16, hosts=2))
+    result = bench([str(tmp_path)], options=BenchOptions(by_file=True, system="dgx-h100"))
+    assert "BEN005" in {finding.id for finding in result.findings}
+
+
 @pytest.mark.skipif(not (CORPUS / "jobs").is_dir(), reason=f"the corpus is not here: {CORPUS / 'jobs'}")
 class TestWithALogInTheSameFile:
     def text(self, name: str, beta: float) -> str:

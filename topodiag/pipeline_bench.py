@@ -28,6 +28,7 @@ from topodiag.evidence.nccl_log.looks import HEAD_BYTES, looks, wrong_file
 from topodiag.evidence.nccl_log.sources import STDIN, STDIN_NAME, make_plan
 from topodiag.evidence.nccl_log.streams import Reading, text_of
 from topodiag.evidence.nccl_tests import Read, read_file
+from topodiag.evidence.nccl_tests.read import WITHOUT_MPI
 from topodiag.evidence.reader import read_node
 from topodiag.model.bench import Benchmark, BenchRun
 from topodiag.model.errors import InputError
@@ -123,7 +124,9 @@ def _judged(run: BenchRun, file: _File, machine: Machine, chosen: BenchOptions) 
     made = _expected(run, own, chosen)
     found = verdict_of(run, made.expectation, made.why)
     causes = hypotheses(run, made, found, fit=fit, outcomes=(*machine.outcomes, *file.outcomes))
-    return Benchmark(run, fit, made.expectation, found.word, found.why, causes)
+    # A build without MPI looks like runs of one rank, and is told as what it is.
+    why = next((note for note in run.notes if WITHOUT_MPI in note), "")
+    return Benchmark(run, fit, made.expectation, found.word, why or found.why, causes)
 
 
 def _expected(run: BenchRun, machine: Machine, chosen: BenchOptions) -> Expected:
@@ -287,7 +290,7 @@ def _gaps(files: Sequence[_File], made: Sequence[Benchmark], chosen: BenchOption
             yield NotObserved(file.path, note)
     if chosen.machine is not None and not any(benchmark.expected is not None for benchmark in made):
         yield NotObserved(chosen.machine, "the machine of these runs could not be told from it")
-    elif any(benchmark.expected is None and benchmark.run.rows for benchmark in made):
+    elif any(each.expected is None and each.run.rows and (each.run.nranks or 0) > 1 for each in made):
         yield NotObserved(
             "what some runs should reach",
             "no machine is known for them: give --machine (a bundle, a topology file, NCCL's log) or --system",

@@ -82,6 +82,9 @@ def _draw_verdict(page: Page, benchmark: Benchmark) -> None:
         page.add("  ", words, page.text((f"{spell_gbs(top[1])} GB/s", "strong"), at))
         if benchmark.why:
             page.add("  ", (benchmark.why, "doubtful"))
+    elif benchmark.verdict == "unknown" and benchmark.run.average_gbs is not None:
+        average = page.text((f"{spell_gbs(benchmark.run.average_gbs)} GB/s", "strong"))
+        page.add("  ", words, average, " on average over all sizes, small ones too: it says little")
     else:
         at = f"at {spell_bytes(top[0])} " if top is not None and benchmark.verdict in {"normal", "low"} else ""
         page.add("  ", words, at, (benchmark.why, "strong"))

@@ -17,6 +17,9 @@ from topodiag.report.words import plural
 
 RUNS_DRAWN = 3
 """Runs drawn in full; of more there is one line each (`-v` draws all)."""
+NOTES_SHOWN = 4
+KNOWN_FROM = ": known from "
+"""In the notes on how a collective was told, which the lines need not repeat."""
 DETAILED = 2
 """Of many runs, as many that are not normal are drawn in full below the lines."""
 
@@ -57,6 +60,9 @@ class BenchTable(Report):
             page.add("  ", (f"of {folder}", "dim"))
         page.blank()
         draw_overview(page, runs)
+        notes = Counter(note for benchmark in runs for note in benchmark.run.notes if KNOWN_FROM not in note)
+        for note, count in notes.most_common(NOTES_SHOWN):
+            page.add("  ", ("note: ", "doubtful"), f"{plural(count, 'run')}: {note}")
         if page.style.quiet:
             return
         odd = [benchmark for benchmark in runs if benchmark.verdict in {"impossible", "low"}]

@@ -115,7 +115,7 @@ def place_words(run: BenchRun, folder: str = "") -> str:
 def folder_of(runs: Sequence[BenchRun]) -> str:
     """The folder that the files of all runs lie in, with its slash; "" where there is none."""
     sources = {run.source for run in runs}
-    if len(sources) < 2 or len({source.startswith("/") for source in sources}) > 1:
+    if not sources or len({source.startswith("/") for source in sources}) > 1:
         return ""
     shared = commonpath([dirname(source) for source in sources])
     return shared + "/" if shared not in {"", "/"} else ""

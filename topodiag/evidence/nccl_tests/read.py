@@ -12,8 +12,9 @@ from topodiag.evidence.nccl_tests.words import collective_of_name
 from topodiag.model.bench import BenchRow, BenchRun
 from topodiag.model.result import UnreadLine
 
+WITHOUT_MPI = "built without MPI"
 NO_MPI = (
-    "{count} tables of one rank each: the program was built without MPI, so every process measured itself alone; "
+    f"{{count}} tables of one rank each: the program was {WITHOUT_MPI}, so every process measured itself alone; "
     "nothing here is a measurement (build with MPI=1)"
 )
 ADJACENT = 8
