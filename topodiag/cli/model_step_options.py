@@ -126,3 +126,5 @@ LAYOUT_OPTIONS = (
         help="Dense peak of one GPU, in place of the datasheet's.",
     ),
 )
+TRAINING_OPTIONS = (*LAYOUT_OPTIONS[6:12], *LAYOUT_OPTIONS[13:])
+"""How it is trained, from --chunks on: the options of a layout without its sizes and their order."""

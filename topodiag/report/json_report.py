@@ -55,7 +55,7 @@ def document(result: Result) -> Json:
             "jobs": _jobs(result),
             "benchmarks": [benchmark_facts(each) for each in result.benchmarks],
         },
-        "findings": [_finding(finding) for finding in result.findings],
+        "findings": [finding_json(finding) for finding in result.findings],
         "outcomes": [_outcome(outcome) for outcome in result.outcomes],
         "not_observed": [_gap(gap) for gap in gaps_of(result)],
         "unread_count": unread_count(result),
@@ -243,7 +243,7 @@ def _origins(origins: Sequence[Origin]) -> list[Json]:
     return [_origin(origin) for origin in origins]
 
 
-def _finding(finding: Finding) -> Json:
+def finding_json(finding: Finding) -> Json:
     where = finding.where
     return {
         "id": finding.id,

@@ -1,0 +1,78 @@
+"""`topodiag place audit`: a layout judged, also before it runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from topodiag.cli.errors import Outcome
+from topodiag.cli.place_options import place_options
+from topodiag.cli.place_work import work_options
+from topodiag.cli.topo_options import style_options
+
+if TYPE_CHECKING:
+    from topodiag.cli.place_options import Asked
+
+
+@click.command()
+@place_options
+@work_options
+@click.option(
+    "--fail-on",
+    type=click.Choice(("info", "warning", "error", "never")),
+    default="warning",
+    show_default=True,
+    help="Exit with 1 for a finding of at least this severity.",
+)
+@click.option("--format", "format_", type=click.Choice(("table", "json")), default="table", show_default=True)
+@style_options
+@click.pass_obj
+def audit(
+    reached: Outcome,
+    *,
+    asked: Asked,
+    work: dict[str, Any],
+    fail_on: str,
+    format_: str,
+    output: str | None,
+    color: str,
+    ascii_only: bool,
+    width: int | None,
+    quiet: bool,
+    verbose: int,
+) -> None:
+    """What a layout costs, dimension by dimension, and what the same GPUs could give.
+
+    For every dimension: the level its groups talk over, the time a step waits for it, what it would be with the same
+    ranks packed on the same GPUs, and which groups lie wrong. Without a layout (--hostfile, --log, --rule, ...) ranks
+    are numbered node by node. -v lists groups.
+    """
+    from topodiag.checks.run import fold, run_placement_checks  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.model_output import draw_or_dump  # noqa: PLC0415
+    from topodiag.cli.output import verdict  # noqa: PLC0415
+    from topodiag.cli.place_work import talk_for  # noqa: PLC0415
+    from topodiag.model.result import Result  # noqa: PLC0415
+    from topodiag.placement.audit import audit as judge  # noqa: PLC0415
+    from topodiag.placement.seats import by_rule  # noqa: PLC0415
+    from topodiag.report.place_audit import audit_json, draw_audit  # noqa: PLC0415
+    from topodiag.report.text import Page  # noqa: PLC0415
+
+    ready = asked.open()
+    talk = talk_for(ready, work)
+    cluster = ready.opened.cluster
+    assignment = ready.opened.assignment or by_rule(cluster, "block", ready.world)
+    judged = judge(cluster, talk, assignment)
+    outcomes = run_placement_checks(judged)
+    findings = fold(outcomes)
+
+    def draw(page: Page) -> None:
+        draw_audit(page, judged, findings, outcomes)
+
+    draw_or_dump(
+        draw,
+        lambda: audit_json(judged, findings),
+        format_=format_, output=output, color=color, ascii_only=ascii_only, width=width, quiet=quiet, verbose=verbose,
+        plot=None, series=tuple, title="",
+    )  # fmt: skip
+    reached.code = verdict(Result(findings=findings), fail_on)
