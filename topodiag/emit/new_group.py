@@ -1,0 +1,96 @@
+"""Groups for PyTorch: the lists of ranks that torch.distributed.new_group takes, and a DeviceMesh of the dimensions."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from topodiag.emit.place_map import UnwritableMapError, check
+from topodiag.emit.rank_files import Written
+from topodiag.model.cluster import Ints
+from topodiag.model.place_map import PlaceMap
+
+_NAME = re.compile(r"[^A-Za-z0-9]+")
+WIDTH = 100
+
+
+def members(number: Ints) -> list[list[int]]:
+    """The ranks of each group, in ascending order."""
+    inside = np.flatnonzero(number >= 0)
+    order = inside[np.argsort(number[inside], kind="stable")]
+    cuts = np.flatnonzero(np.diff(number[order])) + 1
+    return [part.tolist() for part in np.split(order, cuts)] if order.size else []
+
+
+def new_group(place: PlaceMap) -> Written:
+    """A module with GROUPS by dimension, a function that makes the process groups, and a DeviceMesh where the
+    dimensions form a grid. Raises UnwritableMapError for a map without groups."""
+    check(place)
+    if not place.groups:
+        raise UnwritableMapError("the map has no groups", hint="give --tp, --pp, ... or --groups where it is solved")
+    lines = ['"""Process groups by dimension."""', "", "import torch", "import torch.distributed as dist", ""]
+    lines += [f"WORLD_SIZE = {place.ranks}", "GROUPS = {"]
+    for name, number in place.groups.items():
+        lines.append(f"    {_key(name)!r}: [")
+        lines += [f"        {ranks}," for ranks in members(number)]
+        lines.append("    ],")
+    lines += ["}", "", "", "def make_groups():"]
+    lines += [
+        '    """This rank\'s process group of each dimension. All ranks make all groups, in the same order."""',
+        "    mine = {}",
+        "    for name, groups in GROUPS.items():",
+        "        for ranks in groups:",
+        "            group = dist.new_group(ranks)",
+        "            if dist.get_rank() in ranks:",
+        "                mine[name] = group",
+        "    return mine",
+    ]
+    grid = _grid(place)
+    if grid is not None:
+        names, mesh = grid
+        lines += ["", "", "def make_mesh(device='cuda'):"]
+        lines.append(f'    """{" x ".join(f"{name} {size}" for name, size in zip(names, mesh.shape, strict=True))}."""')
+        lines.append("    from torch.distributed.device_mesh import DeviceMesh")
+        lines.append("")
+        lines.append(f"    mesh = torch.tensor({mesh.ravel().tolist()}).reshape({mesh.shape})")
+        lines.append(f"    return DeviceMesh(device, mesh, mesh_dim_names={names})")
+    notes = () if grid is not None else ("the dimensions form no grid: there is no DeviceMesh of them",)
+    return Written("\n".join(lines) + "\n", "", notes)
+
+
+def _key(name: str) -> str:
+    return _NAME.sub("_", name).strip("_") or "group"
+
+
+def _grid(place: PlaceMap) -> tuple[tuple[str, ...], Ints] | None:
+    """Names and ranks of the mesh: the dimensions whose sizes multiply to the world, the one with the largest stride
+    first."""
+    found = []
+    for name, number in place.groups.items():
+        groups = members(number)
+        sizes = {len(group) for group in groups}
+        if len(sizes) != 1 or len(groups) * len(groups[0]) != place.ranks:
+            continue
+        rows = np.asarray(groups, np.int64)
+        place_in = np.empty(place.ranks, np.int64)
+        place_in[rows] = np.arange(rows.shape[1])[None, :]
+        stride = int(rows[0, 1] - rows[0, 0]) if rows.shape[1] > 1 else 0
+        found.append((stride, _key(name), rows.shape[1], place_in))
+    found.sort(key=lambda each: -each[0])
+    shape = tuple(size for _, _, size, _ in found)
+    if not found or int(np.prod(shape)) != place.ranks:
+        return None
+    flat = np.ravel_multi_index([where for *_, where in found], shape)
+    if np.unique(flat).size != place.ranks:
+        return None
+    mesh = np.empty(place.ranks, np.int64)
+    mesh[flat] = np.arange(place.ranks)
+    made = mesh.reshape(shape)
+    for axis, (_, name, size, _) in enumerate(found):
+        # Each line of the mesh along this axis has to be a group of the dimension.
+        number = next(each for key, each in place.groups.items() if _key(key) == name)
+        lines = number[np.moveaxis(made, axis, -1).reshape(-1, size)]
+        if (lines != lines[:, :1]).any():
+            return None
+    return tuple(name for _, name, *_ in found), made

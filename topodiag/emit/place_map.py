@@ -1,0 +1,68 @@
+"""The canonical map as JSON, of which all other formats are translations, and what holds for each of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+
+from topodiag.model.errors import TopodiagError
+from topodiag.model.place_map import PlaceMap
+
+_HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}", re.ASCII)
+
+
+class UnwritableMapError(TopodiagError):
+    """A map that a format cannot say, or that is none."""
+
+
+def check(place: PlaceMap) -> None:
+    """Every host a name that no launcher misreads, and no GPU for two ranks. Raises UnwritableMapError."""
+    if not place.ranks:
+        raise UnwritableMapError("the map has no ranks")
+    for host in place.hosts:
+        if not _HOST.fullmatch(host):
+            cleaned = "".join(c if c.isprintable() else "?" for c in host[:60])
+            raise UnwritableMapError(f"{cleaned!r} is no host name that a launcher takes")
+    known = np.flatnonzero(place.gpu >= 0)
+    pairs = np.stack([place.host[known], place.gpu[known]], axis=1)
+    _, first, counts = np.unique(pairs, axis=0, return_index=True, return_counts=True)
+    if (counts > 1).any():
+        rank = int(known[first[counts > 1][0]])
+        raise UnwritableMapError(f"GPU {place.gpu[rank]} of {place.hosts[place.host[rank]]} has two ranks")
+
+
+def rows(place: PlaceMap) -> list[dict[str, Any]]:
+    """One object per rank. `nic` is not known here."""
+    local, names = place.local.tolist(), list(place.groups)
+    columns = [place.groups[name].tolist() for name in names]
+    made = []
+    for rank, (host, gpu) in enumerate(zip(place.host.tolist(), place.gpu.tolist(), strict=True)):
+        groups = {name: column[rank] for name, column in zip(names, columns, strict=True) if column[rank] >= 0}
+        row = {"rank": rank, "host": place.hosts[host], "local_rank": local[rank], "gpu": gpu if gpu >= 0 else None}
+        made.append({**row, "nic": None, "groups": groups})
+    return made
+
+
+def to_json(place: PlaceMap) -> str:
+    """The map alone, one rank per line."""
+    check(place)
+    lines = ",\n".join(json.dumps(row) for row in rows(place))
+    return f'{{"levels": {json.dumps(dict(place.levels))}, "map": [\n{lines}\n]}}\n'
+
+
+def misnumbered(place: PlaceMap) -> str:
+    """A sentence where ranks do not stand on their host's GPUs in the order of the GPUs: launchers hand out GPUs by the
+    local rank, so that nothing but CUDA_VISIBLE_DEVICES can say otherwise. "" where they do."""
+    order = np.lexsort([np.arange(place.ranks), place.host])
+    same = place.host[order][1:] == place.host[order][:-1]
+    falls = np.flatnonzero(same & (place.gpu[order][1:] < place.gpu[order][:-1]) & (place.gpu[order][1:] >= 0))
+    if not falls.size:
+        return ""
+    rank = int(order[falls[0] + 1])
+    return (
+        f"rank {rank} has GPU {place.gpu[rank]} of {place.hosts[place.host[rank]]} after a rank with a higher GPU: "
+        "launchers number GPUs by local rank, so set CUDA_VISIBLE_DEVICES per process"
+    )

@@ -1,0 +1,109 @@
+"""Files that put ranks on hosts, one per launcher, each with the command that reads it and what to beware of.
+
+Formats: Slurm's sbatch and srun pages (SLURM_HOSTFILE, --distribution=arbitrary), Open MPI 5's "Scheduling processes
+across hosts" and PRRTE's rankfile, MPICH's Hydra guide, PyTorch's torchrun page and torch/distributed/elastic.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from topodiag.emit.place_map import UnwritableMapError, check, misnumbered
+from topodiag.model.place_map import PlaceMap
+
+MASTER_PORT = 29500
+"""torchrun's default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The text of a file, the command that uses it (`FILE` is its name), and sentences for the reader."""
+
+    text: str
+    command: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def slurm_hostfile(place: PlaceMap) -> Written:
+    """One host per task, in the order of the ranks. Any map can be said so."""
+    _start(place)
+    counts = np.unique(place.per_host)
+    each = f" --ntasks-per-node={counts[0]}" if counts.size == 1 else ""
+    command = f"SLURM_HOSTFILE=FILE srun -n {place.ranks} -N {len(place.hosts)}{each} --distribution=arbitrary PROGRAM"
+    text = "".join(f"{place.hosts[host]}\n" for host in place.host.tolist())
+    return Written(text, command, _notes(place, "the allocation must hold these hosts: srun fails for any other"))
+
+
+def rankfile(place: PlaceMap) -> Written:
+    """`rank N=host slot=K`, K the local rank. Any map can be said so."""
+    _start(place)
+    lines = [
+        f"rank {rank}={place.hosts[host]} slot={local}\n"
+        for rank, (host, local) in enumerate(zip(place.host.tolist(), place.local.tolist(), strict=True))
+    ]
+    command = f"mpirun -n {place.ranks} --map-by rankfile:file=FILE --bind-to none PROGRAM"
+    return Written(
+        "".join(lines), command, _notes(place, "before Open MPI 5: mpirun -rf FILE; slots are cores, not GPUs")
+    )
+
+
+def hostfile(place: PlaceMap) -> Written:
+    """Open MPI's `host slots=K`. Raises UnwritableMapError for ranks of a host that do not follow one another."""
+    _in_blocks(place, "hostfile")
+    lines = [f"{host} slots={count}\n" for host, count in zip(place.hosts, place.per_host.tolist(), strict=True)]
+    return Written("".join(lines), f"mpirun -n {place.ranks} --hostfile FILE --map-by slot PROGRAM", _notes(place))
+
+
+def mpich_hostfile(place: PlaceMap) -> Written:
+    """MPICH's and Intel MPI's `host:K`. Raises UnwritableMapError as `hostfile`."""
+    _in_blocks(place, "hostfile")
+    lines = [f"{host}:{count}\n" for host, count in zip(place.hosts, place.per_host.tolist(), strict=True)]
+    return Written("".join(lines), f"mpiexec -n {place.ranks} -f FILE PROGRAM", _notes(place))
+
+
+def torchrun(place: PlaceMap) -> Written:
+    """The node rank of each host. Raises UnwritableMapError as `hostfile`."""
+    _in_blocks(place, "list of node ranks")
+    lines = [f"{number} {host}\n" for number, host in enumerate(place.hosts)]
+    counts = np.unique(place.per_host)
+    each = str(counts[0]) if counts.size == 1 else "GPUS"
+    command = (
+        f"torchrun --nnodes={len(place.hosts)} --nproc-per-node={each} --node-rank=N --master-addr={place.hosts[0]}"
+        f" --master-port={MASTER_PORT} PROGRAM"
+    )
+    notes = [
+        "start it on every host with that host's N; with --rdzv-backend=c10d the hosts are sorted anew by their address"
+        " and this order is lost"
+    ]
+    if counts.size > 1:
+        shown = ", ".join(f"{h}: {n}" for h, n in list(zip(place.hosts, place.per_host.tolist(), strict=True))[:4])
+        more = ", ..." if len(place.hosts) > 4 else ""
+        notes.append(f"hosts run different numbers of processes ({shown}{more}): give each its own --nproc-per-node")
+    return Written("".join(lines), command, _notes(place, *notes))
+
+
+def _start(place: PlaceMap) -> None:
+    check(place)
+    if int(place.per_host.sum()) != place.ranks or int(place.per_host.min()) < 1:
+        raise UnwritableMapError("the map names hosts without ranks")
+
+
+def _in_blocks(place: PlaceMap, what: str) -> None:
+    _start(place)
+    if not place.consecutive:
+        changes = np.flatnonzero(place.host[1:] != place.host[:-1]) + 1
+        seen: set[int] = {int(place.host[0])}
+        for rank in changes.tolist():
+            host = int(place.host[rank])
+            if host in seen:
+                raise UnwritableMapError(
+                    f"a {what} fills host after host, and rank {rank} goes back to {place.hosts[host]}",
+                    hint="write a slurm-hostfile or a rankfile, which take any order",
+                )
+            seen.add(host)
+
+
+def _notes(place: PlaceMap, *more: str) -> tuple[str, ...]:
+    return tuple(note for note in (*more, misnumbered(place)) if note)

@@ -1,0 +1,62 @@
+"""The canonical map of a job: which rank runs on which GPU of which host, and the groups that each rank is in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from topodiag.model.cluster import Assignment, Cluster, Ints
+
+
+@dataclass(frozen=True)
+class PlaceMap:
+    """`host[rank]` is an index into `hosts` (distinct, in the order of their first rank), `gpu[rank]` the GPU's number
+    on it, -1 where it is not known. `groups[dimension][rank]` numbers the rank's group, -1 for none. `levels[i]` are
+    the groups of the network that the job's hosts lie in, innermost first, as (kind, number of them)."""
+
+    hosts: tuple[str, ...]
+    host: Ints
+    gpu: Ints
+    groups: Mapping[str, Ints] = field(default_factory=dict)
+    levels: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def ranks(self) -> int:
+        return int(self.host.size)
+
+    @property
+    def per_host(self) -> Ints:
+        """Ranks of each host."""
+        return np.bincount(self.host, minlength=len(self.hosts)).astype(np.int64)
+
+    @property
+    def local(self) -> Ints:
+        """The place of each rank among those of its host, in the order of ranks: what launchers call its local rank."""
+        order = np.argsort(self.host, kind="stable")
+        starts = np.cumsum(self.per_host) - self.per_host
+        made = np.empty(self.ranks, np.int64)
+        made[order] = np.arange(self.ranks) - starts[self.host[order]]
+        return made
+
+    @property
+    def consecutive(self) -> bool:
+        """Whether the ranks of every host follow one another, as launchers number them that fill host by host."""
+        return int((self.host[1:] != self.host[:-1]).sum()) + 1 == len(self.hosts)
+
+
+def map_of(cluster: Cluster, assignment: Assignment, groups: Mapping[str, Ints] | None = None) -> PlaceMap:
+    """The map that an assignment is; every rank has a slot."""
+    node = cluster.node_of(assignment.slot)
+    used, first = np.unique(node, return_index=True)
+    order = used[np.argsort(first)]
+    index = np.zeros(cluster.nodes, np.int64)
+    index[order] = np.arange(order.size)
+    return PlaceMap(
+        tuple(cluster.names[each] for each in order.tolist()),
+        index[node],
+        cluster.gpu_of(assignment.slot),
+        dict(groups or {}),
+        tuple((level.kind, int(np.unique(level.group[used]).size)) for level in cluster.levels),
+    )
