@@ -195,7 +195,8 @@ def _machine(options: ClusterOptions, facts: ClusterFacts) -> tuple[Machine, tup
 
 def _cluster(facts: ClusterFacts, machine: Machine, options: ClusterOptions, said: tuple[str, ...]) -> Cluster:
     slots = usable(facts, machine.gpus_per_node)
-    notes = [*said, *facts.notes, *machine.assumed]
+    # How the fabric is joined is said by the levels, not by the system.
+    notes = [*said, *facts.notes, *(each for each in machine.assumed if not each.startswith("the fabric carries"))]
     domain, partitions = _domains(facts, machine, notes)
     levels: list[Level] = []
     inside = machine.inside.link
@@ -203,6 +204,8 @@ def _cluster(facts: ClusterFacts, machine: Machine, options: ClusterOptions, sai
         source = machine.inside.source
         levels.append(Level("nvlink", domain.group, inside.alpha_us, inside.gbs, domain.names, 1.0, source))
     levels += _network(partitions, machine, options, len(facts.nodes))
+    if len(levels) > 1 and options.oversubscription is None and not any(each.oversubscription for each in partitions):
+        notes.append("no oversubscription is known: what enters a switch is taken to leave it (--oversubscription)")
     numbers = np.arange(len(facts.nodes), dtype=np.int64)
     return Cluster(
         names=facts.nodes,

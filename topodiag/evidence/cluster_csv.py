@@ -2,7 +2,8 @@
 
 Columns that are known: `node` (or host, hostname, name), `gpus`, `free` (`0-3,6`, or `none`), `nvlink` (or domain,
 clique: the NVLink domain), `system`, `gpu`. Every other column whose name is a level's (leaf, switch, block, subblock,
-rack, spine, pod, group, island, core, row, cell, zone) is one; the one with the most groups is the innermost.
+rack, spine, pod, group, island, core, row, cell, zone, fabric) is one; the innermost is the one whose groups lie inside
+those of the others.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from topodiag.model.errors import InputError
 
 _NODE = ("node", "host", "hostname", "name", "nodename")
 _DOMAIN = ("nvlink", "domain", "clique", "nvlink_domain")
-LEVELS = ("leaf", "switch", "block", "subblock", "rack", "spine", "pod", "group", "island", "core", "row", "cell",
+LEVELS = ("leaf", "switch", "subblock", "rack", "block", "row", "cell", "spine", "pod", "group", "island", "core",
           "zone", "fabric")  # fmt: skip
+"""In the usual order from the innermost; what the rows themselves show counts before that."""
 _COLUMNS = (*_NODE, *_DOMAIN, *LEVELS, "gpus", "free", "system", "gpu")
 _MAX_CELL = 4096
 
@@ -64,7 +66,7 @@ def read(blob: Blob) -> ClusterFacts:
 
     known = [name for name in header if name in LEVELS]
     labels = [(name, column(name)) for name in dict.fromkeys(known)]
-    labels.sort(key=lambda each: -len(set(each[1])))  # stable: of equally many, the header's order
+    labels = _innermost_first(labels)
     domain = next((name for name in _DOMAIN if name in columns), None)
     notes = [f"column {name!r} is not read" for name in header if name and name not in _COLUMNS]
     notes += [
@@ -82,6 +84,23 @@ def read(blob: Blob) -> ClusterFacts:
         gpu=_one(column("gpu")) if "gpu" in columns else "",
         notes=tuple(notes[:20]),
     )
+
+
+def _innermost_first(labels: list[tuple[str, list[str | None]]]) -> list[tuple[str, list[str | None]]]:
+    """The levels in their usual order, except where the groups of one lie inside those of the other."""
+    made = sorted(labels, key=lambda each: LEVELS.index(each[0]))
+    for _ in made:
+        for place in range(len(made) - 1):
+            inner, outer = made[place][1], made[place + 1][1]
+            if _refines(outer, inner) and not _refines(inner, outer):
+                made[place], made[place + 1] = made[place + 1], made[place]
+    return made
+
+
+def _refines(inner: list[str | None], outer: list[str | None]) -> bool:
+    """Whether every group of the first lies in one of the second."""
+    home: dict[str | None, str | None] = {}
+    return all(home.setdefault(one, other) == other for one, other in zip(inner, outer, strict=True))
 
 
 def _rows(blob: Blob) -> list[tuple[int, list[str]]]:
