@@ -1,0 +1,222 @@
+"""Clusters and layouts from options: a system's name, files of the site, a launcher's file, a job's logs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topodiag.model.cluster import Cluster
+from topodiag.model.errors import TopodiagError
+from topodiag.pipeline_place import ClusterOptions, LayoutOptions, open_cluster, open_layout, open_placement
+
+JOBS = Path(__file__).parents[2] / "shared" / "corpus" / "jobs"
+
+
+def kinds(made: Cluster) -> list[tuple[str, int]]:
+    return [(level.kind, level.groups) for level in made.levels]
+
+
+def refused(cluster: ClusterOptions, layout: LayoutOptions | None = None, world: int = 0) -> str:
+    with pytest.raises(TopodiagError) as caught:
+        open_placement(cluster, layout or LayoutOptions(), world)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+# --- built-in systems -----------------------------------------------------------------------------------------
+
+
+def test_a_system_is_nodes_in_leaves_below_a_spine() -> None:
+    made = open_cluster(ClusterOptions(system="dgx-h100", nodes=32, leaf=8, oversubscription=2.0))
+    assert (made.nodes, made.slots, made.free, made.rails) == (32, 8, 256, 8)
+    assert kinds(made) == [("leaf", 4), ("spine", 1)]
+    assert made.levels[0].gbs / made.levels[1].gbs == 2.0
+    assert made.levels[0].alpha_us < made.levels[1].alpha_us
+    assert made.inside_gbs > made.levels[0].gbs
+    assert made.gpu == "H100 80GB HBM3"
+
+
+def test_racks_are_equal_parts_and_leaves_lie_in_them() -> None:
+    assert kinds(open_cluster(ClusterOptions(nodes=16, racks=4))) == [("rack", 4), ("spine", 1)]
+    assert kinds(open_cluster(ClusterOptions(nodes=16, racks=2, leaf=4))) == [("leaf", 4), ("rack", 2), ("spine", 1)]
+
+
+def test_trays_of_a_rack_share_one_nvlink_domain() -> None:
+    made = open_cluster(ClusterOptions(system="gb200-nvl72", nodes=36))
+    assert kinds(made)[0] == ("nvlink", 2)
+    assert made.levels[0].gbs == made.inside_gbs
+    assert np.bincount(made.nvlink_domain).tolist() == [18, 18]
+
+
+def test_one_node_has_no_network() -> None:
+    assert open_cluster(ClusterOptions(nodes=1)).levels == ()
+
+
+def test_all_nodes_under_one_switch_are_one_level() -> None:
+    assert kinds(open_cluster(ClusterOptions(nodes=4, leaf=8))) == [("leaf", 1)]
+
+
+def test_names_sort_as_they_count() -> None:
+    made = open_cluster(ClusterOptions(nodes=1200))
+    assert list(made.names) == sorted(made.names)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (ClusterOptions(system="dgx-h1000", nodes=2), "did you mean"),
+        (ClusterOptions(system="hgx-h100-h200-8-gpu", nodes=2), "--nics"),
+        (ClusterOptions(nodes=4, racks=8), "more racks than nodes"),
+        (ClusterOptions(nodes=16, racks=4, leaf=3), "--leaf 3 does not divide the 4 nodes of a rack"),
+        (ClusterOptions(nodes=4, exclude=("node9",)), "--exclude: node 'node9' is not in the cluster"),
+        (ClusterOptions(nodes=4, nodelist="node[001-009]"), "has no node 'node005'"),
+        (ClusterOptions(topology="x.csv", nodes=4), "--nodes describes a built-in system"),
+        (ClusterOptions(topology="/nonexistent/x.csv"), "no such file"),
+    ],
+)
+def test_what_makes_no_cluster_is_one_clear_line(options: ClusterOptions, says: str) -> None:
+    assert says in refused(options)
+
+
+# --- files ----------------------------------------------------------------------------------------------------
+
+
+def test_a_file_gives_the_levels_and_the_system_their_figures(tmp_path: Path) -> None:
+    place = tmp_path / "topology.conf"
+    place.write_text("SwitchName=l1 Nodes=n[1-2]\nSwitchName=l2 Nodes=n[3-4]\nSwitchName=s Switches=l[1-2]\n")
+    made = open_cluster(ClusterOptions(topology=str(place), system="dgx-a100", oversubscription=4.0))
+    assert kinds(made) == [("leaf", 2), ("spine", 1)]
+    assert made.levels[0].gbs / made.levels[1].gbs == 4.0
+    assert made.system == "DGX A100"
+
+
+def test_a_file_that_names_no_system_is_read_as_the_default_and_says_so(tmp_path: Path) -> None:
+    place = tmp_path / "nodes.csv"
+    place.write_text("node,leaf\nn1,a\nn2,b\n")
+    made = open_cluster(ClusterOptions(topology=str(place)))
+    assert made.system == "DGX H100"
+    assert any("--system NAME" in note for note in made.notes)
+    assert kinds(made) == [("fabric", 1)]  # a leaf for each node is no level
+
+
+def test_an_instance_type_of_kubernetes_names_the_system(tmp_path: Path) -> None:
+    labels = {"node.kubernetes.io/instance-type": "p5.48xlarge", "topology.k8s.aws/network-node-layer-3": "a"}
+    nodes = [
+        {
+            "kind": "Node",
+            "metadata": {"name": f"n{n}", "labels": labels},
+            "status": {"allocatable": {"nvidia.com/gpu": "8"}},
+        }
+        for n in range(2)
+    ]
+    place = tmp_path / "nodes.json"
+    place.write_text(json.dumps({"kind": "List", "items": nodes}))
+    made = open_cluster(ClusterOptions(topology=str(place)))
+    assert "p5" in made.system.lower()
+    assert not any("--system" in note for note in made.notes)
+
+
+def test_blocks_of_a_rack_system_are_its_nvlink_domains(tmp_path: Path) -> None:
+    place = tmp_path / "topology.conf"
+    place.write_text("BlockName=b1 Nodes=t[01-18]\nBlockName=b2 Nodes=t[19-36]\nBlockSizes=18\n")
+    made = open_cluster(ClusterOptions(topology=str(place), system="gb200-nvl72"))
+    assert kinds(made) == [("nvlink", 2), ("fabric", 1)]
+    assert made.levels[0].names == ("b1", "b2")
+
+
+def test_a_domain_of_nodes_without_nvlink_between_them_is_a_block(tmp_path: Path) -> None:
+    place = tmp_path / "nodes.csv"
+    place.write_text("node,nvlink\nn1,d1\nn2,d1\nn3,d2\nn4,d2\n")
+    made = open_cluster(ClusterOptions(topology=str(place), system="dgx-h100"))
+    assert kinds(made) == [("block", 2), ("spine", 1)]
+    assert len(set(made.nvlink_domain.tolist())) == 4
+
+
+def test_a_nodelist_keeps_its_nodes_and_their_groups(tmp_path: Path) -> None:
+    place = tmp_path / "nodes.csv"
+    place.write_text("node,leaf\nn1,a\nn2,b\nn3,b\nn4,c\n")
+    made = open_cluster(ClusterOptions(topology=str(place), nodelist="n[2-4]"))
+    assert made.names == ("n2", "n3", "n4")
+    assert made.levels[0].group.tolist() == [0, 0, 1]
+    assert made.levels[0].names == ("b", "c")
+
+
+def test_free_and_excluded_gpus_are_what_is_left(tmp_path: Path) -> None:
+    free = tmp_path / "free"
+    free.write_text("node[001-003] 0-3\n")
+    made = open_cluster(ClusterOptions(nodes=4, free=str(free), exclude=("node002", "node003:0")))
+    assert made.usable.sum(axis=1).tolist() == [4, 0, 3, 0]
+
+
+# --- layouts --------------------------------------------------------------------------------------------------
+
+
+def test_hosts_of_a_layout_are_the_nodes_where_nothing_else_names_them(tmp_path: Path) -> None:
+    place = tmp_path / "hosts"
+    place.write_text("gpu7 slots=8\ngpu3 slots=8\n")
+    opened = open_placement(ClusterOptions(system="dgx-h100"), LayoutOptions(hostfile=str(place)))
+    assert opened.cluster.names == ("gpu7", "gpu3")
+    assert opened.assignment is not None
+    assert opened.assignment.slot.tolist() == list(range(16))
+
+
+def test_a_rule_seats_ranks_and_without_one_nothing_does() -> None:
+    cluster = ClusterOptions(nodes=2)
+    opened = open_placement(cluster, LayoutOptions(rule="cyclic"), 4)
+    assert opened.assignment is not None
+    assert opened.assignment.slot.tolist() == [0, 8, 1, 9]
+    assert open_placement(cluster, LayoutOptions(), 4).assignment is None
+    made, world = open_layout(opened.cluster, LayoutOptions(), 4)
+    assert (made.slot.tolist(), world) == ([0, 1, 2, 3], 4)
+
+
+@pytest.mark.parametrize(
+    ("layout", "world", "says"),
+    [
+        (LayoutOptions(rule="block"), 17, "17 ranks do not fit on 16 usable GPUs of 2 nodes"),
+        (LayoutOptions(rule="block", hostfile="x"), 0, "--hostfile and --rule both say where ranks sit"),
+        (LayoutOptions(logs=("/nonexistent/log",)), 0, "/nonexistent/log"),
+    ],
+)
+def test_what_makes_no_layout_is_one_clear_line(layout: LayoutOptions, world: int, says: str) -> None:
+    assert says in refused(ClusterOptions(nodes=2), layout, world)
+
+
+def test_a_host_that_the_cluster_lacks_is_one_clear_line(tmp_path: Path) -> None:
+    place = tmp_path / "hosts"
+    place.write_text("gpu7:8\n")
+    assert "host 'gpu7' is not in the cluster" in refused(ClusterOptions(nodes=2), LayoutOptions(hostfile=str(place)))
+
+
+@pytest.mark.skipif(not JOBS.is_dir(), reason="the corpus of jobs is not here: layouts of real logs are not tested")
+@pytest.mark.parametrize("name", ["g_tp8_packed", "g_tp8_scatter"])
+def test_the_logs_of_a_job_tell_where_its_ranks_ran(name: str) -> None:
+    truth = json.loads((JOBS / name / "truth.json").read_text())
+    opened = open_placement(ClusterOptions(system="dgx-h100"), LayoutOptions(logs=(str(JOBS / name / "logs"),)))
+    assert opened.job is not None
+    assert opened.assignment is not None
+    assert opened.world == truth["world_size"]
+    slots = opened.assignment.slot.tolist()
+    found = [(opened.cluster.names[slot // opened.cluster.slots], slot % opened.cluster.slots) for slot in slots]
+    assert found == [(each["host"], each["gpu"]) for each in sorted(truth["ranks"], key=lambda each: each["rank"])]
+
+
+@given(st.integers(1, 60), st.integers(0, 20), st.integers(1, 60), st.floats(1, 8))
+def test_every_level_is_coarser_and_no_faster_than_the_one_inside(
+    nodes: int, leaf: int, racks: int, ratio: float
+) -> None:
+    try:
+        made = open_cluster(ClusterOptions(nodes=nodes, leaf=leaf, racks=racks, oversubscription=ratio))
+    except TopodiagError:
+        return
+    for inner, outer in zip(made.levels, made.levels[1:], strict=False):
+        assert inner.groups > outer.groups
+        assert inner.gbs >= outer.gbs
+        assert inner.alpha_us <= outer.alpha_us
+        assert len({(a, b) for a, b in zip(inner.group.tolist(), outer.group.tolist(), strict=True)}) == inner.groups
+    assert nodes < 2 or made.levels[-1].groups == 1
