@@ -115,8 +115,8 @@ def test_srun_gets_an_argument_list_with_the_nodes_and_one_rank_a_gpu():
     plan = plan_of(Launch(arguments=("--mpi=pmix",), env={"NCCL_DEBUG": "WARN"}), ("pairs",))
     assert list(command(plan, plan.runs[0]).argv) == [
         "srun", "--nodes=2", "--ntasks=16", "--ntasks-per-node=8", "--nodelist=a1,a2", "--kill-on-bad-exit=1",
-        "--mpi=pmix", "env", "NCCL_DEBUG=WARN", "alltoall_perf", "-b", "268435456", "-e", "1073741824", "-f", "2",
-        "-g", "1", "-n", "20", "-w", "5", "-c", "1",
+        "--overlap", "--mpi=pmix", "env", "NCCL_DEBUG=WARN", "alltoall_perf", "-b", "268435456", "-e", "1073741824",
+        "-f", "2", "-g", "1", "-n", "20", "-w", "5", "-c", "1",
     ]  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from topodiag.checks.bench_placement import APART
 from topodiag.model.sweep import Fabric, JudgedRun, Standing, SweepJudgement
 from topodiag.report.sweep_words import run_words
 from topodiag.report.text import Page, Part, clean
@@ -15,7 +16,7 @@ _LEAST_LABEL, _MOST_LABEL = 4, 24
 _SIDE = 96
 """Cells of a side of the SVG at most; more nodes are folded, since a cell must be seen."""
 _WORST = {Standing.FAILED: 0, Standing.LOW: 1, Standing.NORMAL: 2, Standing.UNKNOWN: 3}
-SEVERE_SHARE = 0.7
+SEVERE_SHARE = 1 - APART
 """BEN005's 30 %: from here on a cell is red."""
 
 

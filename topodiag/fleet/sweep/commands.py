@@ -43,9 +43,11 @@ def _launcher(plan: SweepPlan, nodes: tuple[str, ...], per_node: int) -> tuple[s
     ranks, extra = len(nodes) * per_node, plan.launch.arguments
     match plan.launch.launcher:
         case "srun":
+            # --overlap: two runs on different GPUs of one node, and the step that this program itself is in (20.11+).
             return (
                 "srun", f"--nodes={len(nodes)}", f"--ntasks={ranks}", f"--ntasks-per-node={per_node}",
-                f"--nodelist={','.join(nodes)}", "--kill-on-bad-exit=1", *extra,
+                f"--nodelist={','.join(nodes)}", "--kill-on-bad-exit=1",
+                "--overlap", *extra,
             )  # fmt: skip
         case "mpirun":
             hosts = ",".join(f"{node}:{per_node}" for node in nodes)

@@ -49,8 +49,10 @@ class _Planner:
                 self.met.setdefault(b, set()).add(a)
         accused = {part.place for fault in judged.faults for part in fault.parts if part.kind != "path"}
         slow = {node for each in judged.runs if each.standing is not Standing.NORMAL for node in each.run.nodes}
-        good = [node for node in ordered(fabric) if node not in accused and Part("host", node) in judged.passed]
-        self.good = [node for node in good if node not in slow] + [node for node in good if node in slow]
+        linked = {part.place for part in judged.passed if part.kind in {"host", "link"}}
+        good = [node for node in ordered(fabric) if node not in accused and node in linked]
+        # Those first whose every run was normal; a node behind a bad leaf is good itself, and a poor partner.
+        self.good = sorted(good, key=lambda node: (Part("host", node) not in judged.passed, node in slow))
 
     def plan(self) -> list[SweepRun]:
         for fault in self.judged.faults:
@@ -105,7 +107,14 @@ class _Planner:
         able = able or [each for each in self.good if each != node]
         if not able:
             return None
-        best = min(able, key=lambda each: (self.fabric.racks.get(each) != rack, self.load.get(each, 0)))
+        best = min(
+            able,
+            key=lambda each: (
+                Part("host", each) not in self.judged.passed,
+                self.fabric.racks.get(each) != rack,
+                self.load.get(each, 0),
+            ),
+        )
         self.load[best] = self.load.get(best, 0) + 1
         met.add(best)
         return best

@@ -8,10 +8,11 @@ parts with exactly the same slow runs cannot be told apart and are named togethe
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from statistics import median
 
+from topodiag.checks.bench_placement import APART
 from topodiag.fleet.sweep.parts import acquits, crosses, parts_of
 from topodiag.model.sweep import (
     Fabric,
@@ -40,10 +41,9 @@ LEAST_SLOW = 3
 """Slow runs of its own that a part needs before it is named: two that are slow by chance are no rarity in a sweep."""
 LEAST_ALONE = 3
 """Rounds in which something without other partners must have been slow."""
-GAP_SHARE = 0.30
-"""BEN005: one placement this much slower than another."""
-TWO_KINDS_SHARE = 0.4
-"""So many slow runs of a shape may be another kind of machine rather than faults."""
+TWO_KINDS_SHARE, LEAST_KIND, KIND_SPREAD = 0.4, 8, 0.05
+"""More than this share of at least so many runs, slow within so small a spread: another kind of machine, not faults."""
+TWO_KINDS = "so many are slow alike that it may be another kind of machine (sweep each kind by itself, or --kind rails)"
 _LAYERS = ("leaf", "uplink", "board", "gpu", "link", "pcie", "host", "path")
 
 
@@ -100,9 +100,25 @@ def _standings(seen: Sequence[_Seen], fabric: Fabric) -> list[JudgedRun]:
         reference = _reference(values, [value for each in group if each.run.why == CONTROL and (value := _value(each))])
         floor = _floor(values, reference)
         failed = len(group) - len(values)
-        for each in group:
-            made[each.round, each.run.id] = _judged(each, reference, floor, failed, len(values))
+        of_shape = [_judged(each, reference, floor, failed, len(values)) for each in group]
+        if _two_kinds(of_shape):
+            of_shape = [
+                replace(each, standing=Standing.UNKNOWN, why=TWO_KINDS) if each.standing is Standing.LOW else each
+                for each in of_shape
+            ]
+        made.update(((each.round, each.run.id), each) for each in of_shape)
     return [made[each.round, each.run.id] for each in seen]
+
+
+def _two_kinds(group: Sequence[JudgedRun]) -> bool:
+    """Whether the slow runs of round 1 look like another kind of machine: many, and all alike."""
+    first = [each for each in group if each.round == 1]
+    low = [each.share for each in first if each.standing is Standing.LOW and each.share]
+    # Runs of many nodes are slow together where one part is bad.
+    if len(first) < LEAST_KIND or len(low) <= TWO_KINDS_SHARE * len(first) or len(first[0].run.nodes) > 2:
+        return False
+    middle = median(low)
+    return 1.4826 * median(abs(share - middle) for share in low) < KIND_SPREAD * middle
 
 
 def _value(each: _Seen) -> float | None:
@@ -224,7 +240,7 @@ def _gaps(judged: Sequence[JudgedRun]) -> list[Gap]:
         best = max(group, key=lambda each: each.gbs or 0.0)
         worst = min(group, key=lambda each: each.gbs or 0.0)
         gap = Gap(best.run.collective, len(best.run.nodes) * len(best.run.gpus), best, worst)
-        if gap.lost > GAP_SHARE:
+        if gap.lost > APART:
             made.append(gap)
     return made
 
@@ -236,13 +252,6 @@ def _notes(judged: Sequence[JudgedRun], fabric: Fabric) -> list[str]:
     made: list[str] = []
     for group in groups.values():
         kind = group[0].run.kind
-        first = [each for each in group if each.round == 1]  # later rounds measure suspects
-        low = sum(each.standing is Standing.LOW for each in first)
-        if kind not in {"racks", "settings"} and low >= LEAST_ALIKE and low > TWO_KINDS_SHARE * len(first):
-            made.append(
-                f"{low} of {len(first)} {kind} runs are slow beside the best: unequal machines look so too; sweep "
-                "each kind by itself"
-            )
         unknown = sum(each.standing is Standing.UNKNOWN for each in group)
         if unknown and kind != "settings":
             why = next(each.why for each in group if each.standing is Standing.UNKNOWN)

@@ -130,7 +130,9 @@ class Store:
             "started": result.started, "output": result.output, "why": result.why,
         }  # fmt: skip
         try:
-            os.write(self._file.fileno(), json.dumps(line).encode() + b"\n")
+            text = json.dumps(line).encode() + b"\n"
+            while text:
+                text = text[os.write(self._file.fileno(), text) :]
             os.fsync(self._file.fileno())
         except OSError as error:
             hint = "free some room and run the plan again: it goes on from here"

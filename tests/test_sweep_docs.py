@@ -1,0 +1,51 @@
+"""docs/sweeps.md names every option, every kind of run and every field of a plan, and shows what the program prints."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from topodiag.fleet.sweep.plan import KINDS, first_round
+from topodiag.fleet.sweep.planfile import plan_json
+from topodiag.fleet.sweep.simulate import fabric_of
+from topodiag.model.sweep import State
+
+PAGE = (Path(__file__).parents[1] / "docs" / "sweeps.md").read_text()
+COMMON = {"--output", "--color", "--ascii", "--width", "--quiet", "--verbose", "--help", "--format", "--fail-on"}
+
+
+@pytest.mark.parametrize("name", ["plan", "run", "read"])
+def test_every_option_is_named(name):
+    command = getattr(import_module(f"topodiag.cli.bench_{name}"), name)
+    options = {option for each in command.params for option in each.opts if option.startswith("--")}
+    assert {option for option in options - COMMON if option not in PAGE} == set()
+
+
+def test_every_kind_of_run_and_every_state_is_named():
+    assert {kind for kind in (*KINDS, "gpus") if f"`{kind}`" not in PAGE} == set()
+    assert {state.value for state in State if f"`{state.value}`" not in PAGE} == set()
+
+
+def test_the_plan_that_is_shown_has_the_fields_of_a_plan():
+    shown = json.loads(re.search(r"```json\n(.*?)```", PAGE, re.DOTALL)[1])
+    made = json.loads(json.dumps(plan_json(first_round(fabric_of()))))
+    assert shown.keys() == made.keys()
+    assert shown["fabric"].keys() == made["fabric"].keys()
+    assert shown["launch"].keys() == made["launch"].keys()
+    assert shown["runs"][0].keys() == made["runs"][0].keys()
+
+
+def test_the_first_round_that_is_shown_is_what_is_planned(tmp_path):
+    racks = tmp_path / "racks.csv"
+    racks.write_text("".join(f"gpu[{8 * rack + 1:03d}-{8 * rack + 8:03d}],r{rack}\n" for rack in range(8)))
+    argv = ["plan", "--nodes", "gpu[001-064]", "--nics", "mlx5_[0-7]", "--racks", str(racks), "--output", "plan.json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "topodiag", "bench", *argv], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert done.stderr in PAGE
