@@ -23,7 +23,8 @@ BOUNDS = re.compile(r"Out of bounds values *: *(\d{1,18})(?: +(OK|FAILED))?")
 AVERAGE = re.compile(r"Avg bus bandwidth *: *(\S{1,30})(?: +(OK|FAILED))?")
 ENVIRONMENT = re.compile(r"\b((?:NCCL|RCCL)_[A-Z0-9_]{1,80}) set by environment to (\S.{0,300})")
 FAILURE = re.compile(
-    r"Test (?:CUDA|NCCL|HIP) failure|: Test failure |Test timeout \(|Invalid number of GPUs:|invalid size specified for"
+    r"Test (?:CUDA|NCCL|HIP) failure|: Test failure |Incompatible NCCL versions|Test timeout \(|Invalid number of GPUs:"
+    r"|invalid size specified for"
     r"|^\s*# error: \S|invalid option '|: error while loading shared libraries|returned non-zero exit code"
     r"|^srun: error: |Primary job +terminated|exited on signal \d|command not found$|No such file or directory$"
 )
