@@ -293,6 +293,12 @@ def test_all_to_all_and_send_receive_are_known_by_what_cannot_be_checked_in_plac
     assert only(HEAD + USING + DEVICES + TITLE + ring).collective == "sendrecv"
 
 
+def test_two_ranks_reducing_and_send_receive_look_alike_where_nothing_was_checked() -> None:
+    ring = "  1073741824     268435456     float     sum      -1  20000.0   53.69   53.69     N/A  20000.0   53.69   53.69     N/A\n"
+    run = only(TITLE + ring)
+    assert (run.collective, run.nranks) == ("", None)
+
+
 def test_nccls_version_and_settings_come_from_the_log_in_the_same_file() -> None:
     log = "gpu-a01:1:2 [0] NCCL INFO NCCL_IB_DISABLE set by environment to 1.\nNCCL version 2.27.5+cuda12.9\n"
     run = only(HEAD + USING + DEVICES + log + TITLE + row(1 << 20, 52.41) + FOOT)

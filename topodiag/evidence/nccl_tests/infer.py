@@ -57,6 +57,8 @@ def collective_of(rows: Sequence[BenchRow], checked: tuple[bool, bool], nranks: 
         unlike = ratio is not None and nranks is not None and abs(ratio - 2 * (nranks - 1) / nranks) > NEAR
         if ratio is not None and even and (unlike or checked == (True, False)):
             return "sendrecv"  # the only one without a root and with a factor of 1; it goes through the operations too
+        if ratio is not None and even and nranks is None and checked == (False, False):
+            return ""  # an all-reduce of two ranks, or send/receive of any number
         return "all_reduce" if ratio is None or ratio == 0 or (ratio > 1 - NEAR and not unlike) else ""
     if whole is not None and whole > 1 and not rooted and (ratio is None or abs(ratio - 1 + 1 / whole) < NEAR):
         if reducing:
