@@ -144,3 +144,23 @@ def test_no_line_of_nccl_tests_itself_is_left_unread() -> None:
         if odd.search(line.text)
     ]
     assert not left
+
+
+def test_every_row_between_lines_of_a_log_is_read() -> None:
+    begins = re.compile(
+        r"(?:^|[>\]:] ?)\s*\d+[ \t]+\d+[ \t]+(?:float|double|half|u?int\d+|bfloat16)[ \t]+(?:sum|none|prod|max|min)",
+        re.M,
+    )
+    lines, wrong = [], []
+    for path in sorted((CORPUS / "logs").glob("*.txt")):
+        text = path.read_text(errors="replace")
+        there = len(begins.findall(text))
+        runs = _runs(path) if there else ()
+        if there:
+            cut = sum(row.cut for run in runs for row in run.rows)
+            lines.append(
+                f"{path.name}: {len(runs)} runs, {sum(len(run.rows) for run in runs)} rows of {there}, {cut} cut"
+            )
+            wrong += [lines[-1]] if sum(len(run.rows) for run in runs) != there else []
+    _report(f"rows in logs: {len(lines) - len(wrong)} of {len(lines)} files agree", lines)
+    assert not wrong
