@@ -32,7 +32,7 @@ _HEAD = 1 << 16
 
 def read_cluster(blob: Blob) -> ClusterFacts:
     """The cluster that a file describes. Raises InputError for a file of no known format, or a broken one."""
-    head = blob.text[:_HEAD]
+    head = Blob(blob.name, blob.data[:_HEAD]).text
     for each in FORMATS:
         if each.recognises(head):
             return each.read(blob)

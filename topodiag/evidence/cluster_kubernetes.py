@@ -128,7 +128,7 @@ class _Node(NamedTuple):
 
 def _items(blob: Blob) -> Sequence[Any]:
     try:
-        document = json.loads(blob.text, parse_int=lambda digits: int(digits) if len(digits) <= MAX_DIGITS else None)
+        document = json.loads(blob.data, parse_int=lambda digits: int(digits) if len(digits) <= MAX_DIGITS else None)
     except (ValueError, RecursionError) as error:
         raise InputError(blob.name, f"is no JSON: {short(str(error))}") from None
     items = document.get("items") if isinstance(document, dict) else document

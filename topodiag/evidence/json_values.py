@@ -15,9 +15,9 @@ MAX_INT_DIGITS = 20
 MAX_TEXT = 400
 
 
-def load(blob: Blob) -> tuple[Any, str]:
+def load(blob: Blob, most: int = MAX_BYTES) -> tuple[Any, str]:
     """The document, or None and why there is none. Numbers beyond 64 bits and NaN become null."""
-    if len(blob.data) > MAX_BYTES:
+    if len(blob.data) > most:
         return None, "larger than any collector writes"
     try:
         return json.loads(blob.text, parse_int=_int, parse_float=_float, parse_constant=lambda _: None), ""

@@ -20,6 +20,8 @@ from topodiag.model.errors import InputError
 from topodiag.model.rank_hosts import RankHosts
 
 MAX_RANKS = 1 << 22
+MAX_MAP = 512 << 20
+"""Bytes of a map: 100,000 ranks take some 30 MB."""
 _HOST = r"([A-Za-z0-9_][A-Za-z0-9._-]{0,252})"
 _SLOTS = re.compile(_HOST + r"(?::(\d{1,7}))?((?:\s+[a-z_-]{1,20}\s?=\s?[^\s=]{1,100})*)\s*", re.ASCII | re.IGNORECASE)
 _SLOTS_WORD = re.compile(r"\sslots\s?=\s?(\d{1,7})", re.ASCII | re.IGNORECASE)
@@ -110,7 +112,7 @@ def read_torchrun(blob: Blob) -> RankHosts:
 
 def read_map(blob: Blob) -> RankHosts:
     """The map that `topodiag place` writes as JSON: `{"map": [{"rank", "host", "gpu"}]}`."""
-    document, why = load(blob)
+    document, why = load(blob, MAX_MAP)
     rows = document.get("map") if isinstance(document, dict) else document
     if why or not isinstance(rows, list):
         raise InputError(blob.name, why or "has no map", hint='{"map": [{"rank": 0, "host": "node1", "gpu": 0}]}')
