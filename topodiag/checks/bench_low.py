@@ -67,7 +67,7 @@ class BandwidthLow(BenchCheck):
         if len(sizes) < FEWEST:
             return self.unknown(benchmark, f"{len(sizes)} sizes are too few to tell a slow run from a slow moment")
         if benchmark.verdict == "normal":
-            return self.clean(benchmark, benchmark.why)
+            return self.clean(benchmark, benchmark.why or "as expected")
         size, gbs = sizes[-1]
         wanted = expected.busbw.get(size, expected.busbw_gbs)
         if not 0 < gbs < wanted:

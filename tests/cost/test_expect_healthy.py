@@ -1,0 +1,62 @@
+"""Published healthy results, each expected by a calibration that never saw its system: near enough, and never low."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from topodiag.cost.calibration import Observation, calibration, fit
+from topodiag.cost.verdict import verdict_of
+
+ROOT = Path(__file__).parents[2]
+HEALTHY = ROOT.parent / "shared" / "corpus" / "healthy.csv"
+
+pytestmark = pytest.mark.skipif(not HEALTHY.exists(), reason=f"no published results at {HEALTHY}")
+
+WITHIN, SHARE = 0.15, 0.85
+
+
+@cache
+def published() -> tuple[list[Any], list[Observation]]:
+    """The rows that name a machine, and what each measured over the raw model."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        from healthy_rows import observations, rows  # noqa: PLC0415 - a script beside the package
+    finally:
+        sys.path.pop(0)
+    healthy = [row for row in rows(HEALTHY) if not row.none]
+    return healthy, list(observations(healthy))
+
+
+@cache
+def held_out() -> list[tuple[str, float, str]]:
+    """Row, error of the expectation, verdict."""
+    healthy, seen = published()
+    made = []
+    for row in healthy:
+        fitted = fit((each for each in seen if each.system != row.group), calibration().tolerances)
+        expectation = row.expected(fitted).expectation
+        assert expectation is not None, row.name
+        wanted = expectation.busbw.get(row.size, expectation.busbw_gbs)
+        made.append((row.name, wanted / row.busbw - 1, verdict_of(row.run, expectation).word))
+    return made
+
+
+def test_most_rows_are_expected_within_fifteen_percent() -> None:
+    errors = [error for _, error, _ in held_out()]
+    assert len(errors) >= 60
+    assert sum(abs(error) <= WITHIN for error in errors) / len(errors) >= SHARE
+
+
+def test_no_healthy_row_is_called_low_or_impossible() -> None:
+    assert [row for row in held_out() if row[2] not in ("normal", "unknown")] == []
+
+
+def test_the_shipped_factors_are_those_of_a_fit_on_all_rows() -> None:
+    shipped, made = calibration().factors, fit(published()[1]).factors
+    assert shipped.keys() == made.keys()
+    assert all(abs(shipped[key].factor - made[key].factor) < 0.001 for key in made)
