@@ -22,7 +22,7 @@ def lost(audit: Audit, *dimensions: DimensionAudit) -> Cost:
     of = "a step" if audit.talk.base_us is not None else "the communication of a step"
     if us <= 0:
         return Cost(text=f"nothing of {of} by these sizes")
-    return Cost(None, us / audit.step_us, f"{us / 1000:.3g} ms of {of} of {audit.step_us / 1000:.4g} ms")
+    return Cost(None, us / audit.step_us, f"{us / 1000:,.1f} of the {audit.step_us / 1000:,.1f} ms of {of}")
 
 
 def where(audit: Audit, each: DimensionAudit, groups: Ints) -> tuple[list[str], list[int]]:
@@ -219,4 +219,4 @@ class Fragmented(PlacementCheck):
 def _split_words(audit: Audit, each: DimensionAudit) -> str:
     """What the split groups cost beside whole ones."""
     whole = sum(whole_us(audit.cluster, cost.demand) for cost in each.now)
-    return f"{each.step_us / 1000:.3g} ms in a step where groups in one domain would take {whole / 1000:.3g} ms"
+    return f"{each.step_us / 1000:,.1f} ms in a step where groups in one domain would take {whole / 1000:,.1f} ms"

@@ -56,8 +56,10 @@ def _head(page: Page, audit: Audit) -> None:
         page.add("", ("nothing to regain", "ok"), ": no other order on these GPUs was found that makes a step shorter")
     else:
         lost = spell_time(audit.waited_us - audit.best_us)
-        words = "throughput" if audit.talk.base_us is not None else "of the time that communication takes"
-        page.add("", (f"{audit.gain:.1%} {words} to regain", "error"), f": {lost} of a step is lost to placement")
+        words = f"{audit.gain:.1%} throughput to regain"
+        if audit.talk.base_us is None:
+            words = f"communication takes {1 + audit.gain:.2f}× as long as it could"
+        page.add("", (words, "error"), f": {lost} of a step is lost to placement")
 
 
 def _dimensions(page: Page, audit: Audit) -> None:
@@ -83,7 +85,7 @@ def _dimensions(page: Page, audit: Audit) -> None:
         Field("dimension"),
         Field("groups", right=True, drop=2),
         Field("ranks", right=True, drop=3),
-        Field("over", least=8),
+        Field("over", least=12),
         Field("split", right=True),
         Field("waited for", right=True),
         Field("could be", right=True),
