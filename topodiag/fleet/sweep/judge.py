@@ -32,7 +32,9 @@ LOW_SHARE = 0.85
 """Below this share of what is normal a run is slow. Healthy repeats of large messages scatter by a few per cent; the
 faults that are looked for (a NIC at half width, a lane down, a throttled GPU) cost a quarter or more."""
 SPREADS = 4.0
-"""And below the reference by this many robust standard deviations of the runs that are alike."""
+"""And below the reference by this many robust standard deviations of the runs that are alike; between the two it is
+neither slow nor normal."""
+BETWEEN = "their like scatter so much that this may be chance"
 CONTROL = "control"
 """What a run between good nodes says of itself that is there to show what is normal."""
 LEAST_ALIKE = 3
@@ -158,6 +160,8 @@ def _judged(each: _Seen, reference: float | None, floor: float, failed: int, mea
         return JudgedRun(
             each.run, each.round, Standing.UNKNOWN, value, None, f"fewer than {LEAST_ALIKE} runs are alike"
         )
+    if floor <= value < LOW_SHARE * reference:  # too little to acquit, too much to accuse
+        return JudgedRun(each.run, each.round, Standing.UNKNOWN, value, reference, BETWEEN)
     return JudgedRun(each.run, each.round, Standing.LOW if value < floor else Standing.NORMAL, value, reference)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from topodiag.model.sweep import Fabric, Part, SweepRun
 
 NAMED_PATHS = 8
@@ -18,20 +20,29 @@ def parts_of(run: SweepRun, fabric: Fabric) -> frozenset[Part]:
         gpus = {Part("gpu", node, gpu) for gpu in run.gpus}
         whole = Part("board", node) if len(run.gpus) == fabric.gpus else Part("path", _path(run))
         return frozenset(gpus | {whole})
-    rails = range(fabric.rails) if run.rail is None else (run.rail,)
-    made = {Part("link", node, rail) for node in run.nodes for rail in rails}
-    if run.kind != "fabric":  # ib_write_bw moves host memory: the GPU's way to the NIC takes no part
-        made |= {Part("pcie", node, rail) for node in run.nodes for rail in rails}
-    if run.rail is None:
-        made |= {Part("host", node) for node in run.nodes}
+    rails = tuple(range(fabric.rails)) if run.rail is None else (run.rail,)
+    kinds = ["link"] if run.kind == "fabric" else ["link", "pcie"]  # ib_write_bw moves host memory, not a GPU's
+    made: set[Part] = set()
+    for node in run.nodes:
+        for kind in kinds:
+            made |= _on_rails(kind, node, rails)
+        if run.rail is None:
+            made.add(Part("host", node))
     racks = {fabric.racks.get(node, "") for node in run.nodes}
-    made |= {Part("leaf", rack, rail if fabric.leaf_per_rail else -1) for rack in racks - {""} for rail in rails}
-    if len(racks) > 1 and run.kind == "racks":
-        # One pair's flow takes one uplink of many, so that it says nothing of the others.
-        made |= {Part("uplink", rack, rail if fabric.leaf_per_rail else -1) for rack in racks - {""} for rail in rails}
+    leaves = rails if fabric.leaf_per_rail else (-1,)
+    for rack in racks - {""}:
+        made |= _on_rails("leaf", rack, leaves)
+        if len(racks) > 1 and run.kind == "racks":
+            # One pair's flow takes one uplink of many, so that it says nothing of the others.
+            made |= _on_rails("uplink", rack, leaves)
     if len(run.nodes) <= NAMED_PATHS:
         made.add(Part("path", _path(run), -1 if run.rail is None else run.rail))
     return frozenset(made)
+
+
+@lru_cache(maxsize=1 << 16)
+def _on_rails(kind: str, place: str, rails: tuple[int, ...]) -> frozenset[Part]:
+    return frozenset(Part(kind, place, rail) for rail in rails)
 
 
 def acquits(run: SweepRun, fabric: Fabric) -> frozenset[Part]:
