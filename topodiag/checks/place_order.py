@@ -257,7 +257,8 @@ class RingReturnsInLayout(PlacementCheck):
         nodes, ranks = where(audit, each, back)
         return self.finding(
             Severity.WARNING if audit.gain >= MATTERS else Severity.INFO,
-            f"{back.size} of {plural(len(each.groups), f'{each.dimension} ring')} enter a node up to {times:.2g} times",
+            f"{back.size} of {plural(len(each.groups), f'{each.dimension} ring')} {'enters' if back.size == 1 else 'enter'}"
+            f" a node up to {times:.2g} times",
             observed=named(audit, each, back),
             expected="each ring enters and leaves a node once: ranks of a node side by side in their group",
             fix=("order the ranks of each group node by node, as `topodiag place solve` does",),
