@@ -36,7 +36,7 @@ from topodiag.model.errors import InputError, TopodiagError
 from topodiag.model.rank_hosts import RankHosts
 from topodiag.pipeline import resolve, stdin
 from topodiag.pipeline_model import machine_of
-from topodiag.placement.seats import assign, by_rule
+from topodiag.placement.seats import assign, by_rule, check_room
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job
@@ -112,6 +112,7 @@ def open_placement(cluster: ClusterOptions, layout: LayoutOptions, world: int = 
     elif layout.rule:
         assignment = by_rule(made, layout.rule, world)
     else:
+        check_room(made, world)
         return Opened(made, None, world or made.free, job)
     return Opened(made, assignment, assignment.ranks, job)
 

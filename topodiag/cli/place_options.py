@@ -6,8 +6,9 @@ A command takes them with `place_options` as one argument, `asked`, and opens al
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
+from math import gcd
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,8 +107,9 @@ class Asked:
         """Cluster, layout and groups, checked against each other. Raises TopodiagError and click.UsageError."""
         from topodiag.evidence.group_file import read_groups  # noqa: PLC0415 - heavy from here on
         from topodiag.evidence.one_file import open_blob  # noqa: PLC0415
+        from topodiag.model.cluster import Assignment  # noqa: PLC0415
         from topodiag.pipeline import stdin  # noqa: PLC0415
-        from topodiag.pipeline_place import open_placement  # noqa: PLC0415
+        from topodiag.pipeline_place import PlaceError, open_placement  # noqa: PLC0415
 
         if self.groups and self.layout is not None:
             raise click.UsageError("--groups and parallel sizes both say who talks to whom: give one.")
@@ -116,12 +118,27 @@ class Asked:
             groups = read_groups(open_blob(self.groups, stdin() if self.groups == "-" else None))
         opened = open_placement(self.cluster, self.places, self._world(groups))
         world = opened.world
+        if not opened.cluster.free:
+            raise PlaceError(
+                "no GPU of the cluster is usable", hint="see --free, --exclude and the nodes of --topology"
+            )
         if self.layout is None:
             return Ready(opened, None, groups, world)
-        if opened.assignment is None and not self._world(()):
-            world -= world % self._model
-        whole = self.layout.for_world(max(world, 1))
-        return Ready(opened, whole, (), world)
+        if not self._world(()) and (opened.assignment is None or self.places.rule):
+            # Nobody says how many: as many whole replicas as the free GPUs hold.
+            world -= world % self._least
+            if not world:
+                why = f"{self._least} ranks of one replica do not fit on {opened.cluster.free} usable GPUs"
+                raise PlaceError(why, hint="take in more nodes, or give smaller sizes")
+            taken = None if opened.assignment is None else Assignment(opened.assignment.slot[:world])
+            opened = replace(opened, assignment=taken, world=world)
+        return Ready(opened, self.layout.for_world(world), (), world)
+
+    @property
+    def _least(self) -> int:
+        """Ranks of the smallest job of these sizes: experts take their ranks out of data and context parallelism."""
+        made = self.layout
+        return 1 if made is None else self._model * made.ep // gcd(made.cp, made.ep)
 
     @property
     def _model(self) -> int:

@@ -24,7 +24,7 @@ def by_rule(cluster: Cluster, rule: str, world: int = 0) -> Assignment:
     world = world or cluster.free
     if rule not in RULES:
         raise SeatError(f"{rule[:40]!r} is no rule: {', '.join(RULES)}")
-    _room(cluster, world)
+    check_room(cluster, world)
     if rule == "alphabetical":
         order = np.argsort(np.asarray(cluster.names), kind="stable")
         which = np.repeat(order, cluster.usable[order].sum(axis=1))
@@ -37,7 +37,8 @@ def by_rule(cluster: Cluster, rule: str, world: int = 0) -> Assignment:
     return Assignment(slots[np.lexsort((slots, turn))][:world].astype(np.int64))
 
 
-def _room(cluster: Cluster, world: int) -> None:
+def check_room(cluster: Cluster, world: int) -> None:
+    """Raises SeatError where so many ranks have no seats."""
     if world > cluster.free:
         raise SeatError(
             f"{world} ranks do not fit on {cluster.free} usable GPUs of {cluster.nodes} nodes",

@@ -1,0 +1,124 @@
+"""What place commands take: cluster, layout and dimensions, checked against each other, one line for each mistake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from topodiag.cli import cli
+from topodiag.cli.errors import run
+from topodiag.cli.place_options import Ready, place_options
+from topodiag.model.errors import TopodiagError
+
+
+def opened(*args: str) -> Ready:
+    """What a command would get."""
+    taken: list[Ready] = []
+
+    @click.command()
+    @place_options
+    def command(*, asked: Any) -> None:
+        taken.append(asked.open())
+
+    command.main(list(args), standalone_mode=False)
+    return taken[0]
+
+
+def refused(*args: str) -> str:
+    with pytest.raises((TopodiagError, click.ClickException)) as caught:
+        opened(*args)
+    line = caught.value.format_message() if isinstance(caught.value, click.ClickException) else str(caught.value)
+    assert "\n" not in line
+    return line
+
+
+def test_data_parallelism_is_what_the_others_leave() -> None:
+    ready = opened("--nodes", "4", "--tp", "8", "--pp", "2")
+    assert ready.layout is not None
+    assert (ready.world, ready.layout.dp, ready.opened.assignment) == (32, 2, None)
+
+
+@pytest.mark.parametrize("rule", [(), ("--rule", "cyclic")])
+def test_gpus_that_make_no_whole_replica_are_left_over(rule: tuple[str, ...]) -> None:
+    ready = opened("--nodes", "3", "--exclude", "node001:0", "--tp", "4", "--pp", "2", *rule)
+    assert ready.world == 16
+    assert ready.opened.world == 16
+    if rule:
+        assert ready.opened.assignment is not None
+        assert ready.opened.assignment.ranks == 16
+
+
+def test_experts_need_their_ranks_too() -> None:
+    ready = opened("--nodes", "3", "--tp", "4", "--ep", "4")
+    assert ready.layout is not None
+    assert (ready.world, ready.layout.dp) == (16, 4)
+
+
+def test_given_sizes_make_the_ranks() -> None:
+    assert opened("--nodes", "4", "--tp", "8", "--dp", "2").world == 16
+
+
+def test_groups_make_the_ranks_that_they_name(tmp_path: Path) -> None:
+    place = tmp_path / "groups.json"
+    place.write_text('{"together": ["0-3", "4-7"]}')
+    ready = opened("--nodes", "2", "--groups", str(place))
+    assert (ready.world, ready.layout, len(ready.groups)) == (8, None, 1)
+
+
+def test_a_hostfile_names_nodes_and_ranks_at_once(tmp_path: Path) -> None:
+    place = tmp_path / "hosts"
+    place.write_text("gpu1:8\ngpu2:8\n")
+    ready = opened("--hostfile", str(place), "--tp", "8")
+    assert ready.opened.cluster.names == ("gpu1", "gpu2")
+    assert ready.world == 16
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (("--nodes", "2", "--tp", "8", "--pp", "4", "--dp", "8"), "256 ranks do not fit on 16 usable GPUs of 2 nodes"),
+        (("--nodes", "2", "--tp", "8", "--pp", "4"), "32 ranks of one replica do not fit on 16 usable GPUs"),
+        (("--nodes", "4", "--tp", "5", "--ranks", "32"), "does not divide the ranks, and the job has 32"),
+        (("--nodes", "4", "--tp", "8", "--dp", "3", "--ranks", "32"), "makes 24 ranks, and the job has 32"),
+        (("--nodes", "4", "--tp", "8", "--order", "tp-xx"), "the order tp-xx does not name each dimension"),
+        (("--nodes", "4", "--order", "tp-dp"), "--order goes with"),
+        (("--nodes", "4", "--tp", "8", "--groups", "x"), "--groups and parallel sizes both say"),
+        (("--nodes", "1", "--exclude", "node001", "--tp", "8"), "no GPU of the cluster is usable"),
+        (("--nodes", "4", "--exclude", "gpu[1-", "--tp", "8"), "--exclude: 'gpu[1-' is no node set"),
+        (("--topology", "/", "--tp", "8"), "--topology is a file of the cluster"),
+        (("--nodes", "0"), "0 is not in the range"),
+        (("--nics", "many"), "'many' is not NICs"),
+    ],
+)
+def test_bad_options_are_one_clear_line(args: tuple[str, ...], says: str) -> None:
+    assert says in refused(*args)
+
+
+CYCLE = "SwitchName=a Switches=b\nSwitchName=b Switches=a\n"
+
+
+@pytest.mark.parametrize(
+    ("option", "content", "says"),
+    [
+        ("--topology", CYCLE, "the switches form a cycle"),
+        ("--hostfile", "gpu9:8\n", "host 'gpu9' is not in the cluster"),
+        ("--groups", "together: [0-3, 3-5]\n", "groups overlap: rank 3 is in two places"),
+        ("--free", "gpu9 0-3\n", "node 'gpu9' is not in the cluster"),
+        ("--rankfile", "rank zero\n", "is no line of a rankfile"),
+    ],
+)
+def test_a_bad_file_ends_with_2_and_one_line(
+    option: str, content: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "file"
+    place.write_text(content)
+    shape = [] if option == "--topology" else ["--nodes", "4"]
+    sizes = [] if option == "--groups" else ["--tp", "8"]
+    assert run(cli, ["place", "audit", option, str(place), *shape, *sizes]) == 2
+    error = capsys.readouterr().err
+    assert says in error
+    assert "Traceback" not in error
+    assert len(error.strip().splitlines()) <= 2  # the error and its hint
