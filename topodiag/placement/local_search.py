@@ -12,12 +12,12 @@ import numpy as np
 
 from topodiag.model.cluster import Assignment, Cluster, Demand, Ints
 from topodiag.placement.price import Floats, pairs_of, price_placement, span_time_us, spans_of
+from topodiag.placement.small_search import STARTS, search
 
 SMALL = 16
-"""Ranks up to which all exchanges are tried, from several starts."""
-STARTS = 12
+"""Ranks up to which all exchanges are tried, from several starts (placement/small_search.py)."""
 TRIES_PER_RANK = 8
-MOST_TRIES = 20_000
+MOST_TRIES = 4_000
 _MEAN = 1e-3
 """Weight of the mean over groups beside the slowest: it only decides between equals."""
 
@@ -62,10 +62,6 @@ class _Priced:
         self.slot[one], self.slot[other] = self.slot[other], self.slot[one]
         return self._retime((one, other))
 
-    def move(self, rank: int, slot: int) -> list[tuple[int, Ints, Floats]]:
-        self.slot[rank] = slot
-        return self._retime((rank,))
-
     def _retime(self, ranks: Sequence[int]) -> list[tuple[int, Ints, Floats]]:
         undo = []
         for number, owners in enumerate(self.owners):
@@ -102,51 +98,12 @@ def improve(
     `enough_us`, the bound."""
     if not demands or price_placement(cluster, demands, start).step_us <= enough_us * (1 + 1e-9):
         return start, 0
-    generator = np.random.default_rng(seed)
     if start.ranks > SMALL:
+        generator = np.random.default_rng(seed)
         limit = min(TRIES_PER_RANK * start.ranks, MOST_TRIES) if tries is None else tries
         return _wander(cluster, demands, start, generator, limit)
-    best, moves = _descend(cluster, demands, start)
-    value = _Priced(cluster, demands, best.slot).value()
-    for _ in range(STARTS if tries is None else tries):
-        slots = generator.permutation(cluster.free_slots())[: start.ranks]
-        other, made = _descend(cluster, demands, Assignment(slots.astype(np.int64)))
-        other_value = _Priced(cluster, demands, other.slot).value()
-        if other_value < value * (1 - 1e-12):
-            best, value, moves = other, other_value, made
-    return best, moves
-
-
-def _descend(cluster: Cluster, demands: Sequence[Demand], start: Assignment) -> tuple[Assignment, int]:
-    """Every exchange of two ranks, and every move to a free slot, until none helps."""
-    state = _Priced(cluster, demands, start.slot)
-    value, moves = state.value(), 0
-    helped = True
-    while helped:
-        helped = False
-        free = np.setdiff1d(cluster.free_slots(), state.slot)
-        for one in range(start.ranks):
-            for other in range(one + 1, start.ranks):
-                if cluster.node_of(state.slot[one]) == cluster.node_of(state.slot[other]):
-                    continue
-                kept = state.exchange(one, other)
-                new = state.value()
-                if new < value * (1 - 1e-12):
-                    value, moves, helped = new, moves + 1, True
-                else:
-                    state.slot[one], state.slot[other] = state.slot[other], state.slot[one]
-                    state.undo(kept)
-            for place, slot in enumerate(free.tolist()):
-                before = int(state.slot[one])
-                kept = state.move(one, slot)
-                new = state.value()
-                if new < value * (1 - 1e-12):
-                    value, moves, helped = new, moves + 1, True
-                    free[place] = before
-                else:
-                    state.slot[one] = before
-                    state.undo(kept)
-    return Assignment(state.slot), moves
+    starts = STARTS if tries is None else tries
+    return search(cluster, demands, start, seed=seed, starts=starts)
 
 
 def _wander(

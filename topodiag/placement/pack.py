@@ -45,9 +45,7 @@ def _orders(demands: Sequence[Demand], world: int) -> Iterator[Sequence[Demand]]
     if not demands:
         return
     if world <= FEW_RANKS and len(demands) <= 4:
-        for order in permutations(demands):
-            if demands[0].keep_together <= order[0].keep_together:
-                yield order
+        yield from permutations(demands)
         return
     yield demands
     if len(demands) > 2:

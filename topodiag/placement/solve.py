@@ -56,9 +56,16 @@ class Solution:
 
 
 def solve(
-    cluster: Cluster, demands: Sequence[Demand], world: int, *, seed: int = 0, tries: int | None = None
+    cluster: Cluster,
+    demands: Sequence[Demand],
+    world: int,
+    *,
+    seed: int = 0,
+    tries: int | None = None,
+    at_most: Assignment | None = None,
 ) -> Solution:
-    """A slot for every rank of a job of `world` ranks. `tries` bounds the local search (None: by size). Raises
+    """A slot for every rank of a job of `world` ranks. `tries` bounds the local search (None: by size). What is found
+    is never worse than `at_most`. On each node ranks take GPUs in their order, as launchers number them. Raises
     NoRoomError."""
     if world > cluster.free:
         raise NoRoomError(
@@ -66,10 +73,25 @@ def solve(
             hint="take in more nodes, or ask for fewer ranks",
         )
     first = pack(cluster, demands, world)
+    if at_most is not None and _step_us(cluster, demands, at_most) < _step_us(cluster, demands, first):
+        first = at_most
     bound = step_bound_us(cluster, demands, world)
     made, moves = improve(cluster, heaviest_first(demands), first, seed=seed, tries=tries, enough_us=bound)
+    made = in_order(cluster, made)
     cost = price_placement(cluster, demands, made)
     return Solution(made, cost, _splits(cluster, demands, made), moves, max(bound, cost.bound_us))
+
+
+def _step_us(cluster: Cluster, demands: Sequence[Demand], assignment: Assignment) -> float:
+    return price_placement(cluster, demands, assignment).step_us
+
+
+def in_order(cluster: Cluster, assignment: Assignment) -> Assignment:
+    """The same ranks on the same GPUs of each node, in the order of both."""
+    node = cluster.node_of(assignment.slot)
+    slot = np.empty(assignment.ranks, np.int64)
+    slot[np.argsort(node, kind="stable")] = np.sort(assignment.slot)
+    return Assignment(slot)
 
 
 def _splits(cluster: Cluster, demands: Sequence[Demand], made: Assignment) -> tuple[Split, ...]:

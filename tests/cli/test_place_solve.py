@@ -1,0 +1,100 @@
+"""`topodiag place solve` and `place emit` as users run them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+SYSTEM = ("--system", "dgx-h100", "--nodes", "6", "--leaf", "3", "--oversubscription", "2")
+
+
+@pytest.fixture
+def place() -> Run:
+    """The real program."""
+
+    def run(*args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        argv = [sys.executable, "-m", "topodiag", "place", *args]
+        whole = {**os.environ, "LANG": "C.UTF-8", "COLUMNS": "100"}
+        return subprocess.run(argv, env=whole, capture_output=True, text=True, timeout=120, input=stdin, check=False)
+
+    return run
+
+
+@pytest.fixture
+def solved(place: Run) -> str:
+    """A map around a broken node and one with six GPUs left."""
+    broken = ("--exclude", "node002", "--exclude", "node004:0,1")
+    done = place("solve", *SYSTEM, *broken, "--tp", "8", "--pp", "2", "--dp", "2", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_map_avoids_what_is_broken_and_keeps_tensor_groups_whole(solved: str) -> None:
+    made = json.loads(solved)
+    assert [row["rank"] for row in made["map"]] == list(range(32))
+    assert {row["host"] for row in made["map"]} == {"node001", "node003", "node005", "node006"}
+    assert made["cost"]["tp"]["level"] == "node"
+    assert made["violations"] == []
+    assert made["gain_percent"] > 0
+    assert made["ms_per_step"] >= made["bound_ms"] > 0
+
+
+def test_a_map_goes_straight_to_a_launcher(place: Run, solved: str, tmp_path: Path) -> None:
+    target = tmp_path / "hosts"
+    done = place("emit", "slurm-hostfile", "-", "-o", str(target), stdin=solved)
+    assert done.returncode == 0, done.stderr
+    hosts = target.read_text().splitlines()
+    assert hosts == [row["host"] for row in json.loads(solved)["map"]]
+    assert f"SLURM_HOSTFILE={target} srun -n 32 -N 4" in done.stderr
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_what_was_emitted_is_audited_as_the_same_map(place: Run, solved: str, tmp_path: Path) -> None:
+    (tmp_path / "hosts").write_text(place("emit", "slurm-hostfile", stdin=solved).stdout)
+    again = place(
+        "solve", *SYSTEM, "--slurm-hostfile", str(tmp_path / "hosts"), "--exclude", "node002", "--exclude",
+        "node004:0,1", "--tp", "8", "--pp", "2", "--dp", "2", "--format", "json",
+    )  # fmt: skip
+    assert json.loads(again.stdout)["before"]["ms_per_step"] == pytest.approx(json.loads(solved)["ms_per_step"])
+
+
+def test_groups_go_to_pytorch(place: Run, solved: str) -> None:
+    made = place("emit", "new-group", stdin=solved).stdout
+    assert "mesh_dim_names=('pp', 'dp', 'tp')" in made
+    compile(made, "groups.py", "exec")
+
+
+def test_fragments_are_explained(place: Run) -> None:
+    free = ("--exclude", "node001:0-5", "--exclude", "node002:0-5")
+    done = place("solve", "--system", "dgx-h100", "--nodes", "2", *free, "--tp", "4", "--dp", "1")
+    assert "split  1 of 1 tp groups, such as ranks 0-3 on node[001-002]" in done.stdout
+    assert "the free GPUs leave room" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("solve", *SYSTEM, "--tp", "8", "--dp", "7"), "56 ranks do not fit on 48 usable GPUs"),
+        (("solve", *SYSTEM), "Who talks to whom?"),
+        (("emit", "hostfile", "/nonexistent/map.json"), "no such file"),
+        (("emit", "pbs", "-"), "'pbs' is not one of"),
+    ],
+)
+def test_bad_input_is_one_line(place: Run, args: tuple[str, ...], said: str) -> None:
+    done = place(*args)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_map_that_is_none_is_refused(place: Run) -> None:
+    done = place("emit", "hostfile", "-", stdin='{"map": [{"rank": 1, "host": "a"}]}')
+    assert done.returncode == 2
+    assert "has no rank 0" in done.stderr

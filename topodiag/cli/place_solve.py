@@ -1,0 +1,71 @@
+"""`topodiag place solve`: a map from ranks to nodes and GPUs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from topodiag.cli.params import Count
+from topodiag.cli.place_options import place_options
+from topodiag.cli.place_work import work_options
+from topodiag.cli.topo_options import style_options
+
+if TYPE_CHECKING:
+    from topodiag.cli.place_options import Asked
+    from topodiag.report.text import Page
+
+
+@click.command()
+@place_options
+@work_options
+@click.option("--seed", type=Count(0, 2**31 - 1), default=0, show_default=True, help="Of the local search.")
+@click.option("--format", "format_", type=click.Choice(("table", "json")), default="table", show_default=True)
+@style_options
+def solve(
+    *,
+    asked: Asked,
+    work: dict[str, Any],
+    seed: int,
+    format_: str,
+    output: str | None,
+    color: str,
+    ascii_only: bool,
+    width: int | None,
+    quiet: bool,
+    verbose: int,
+) -> None:
+    """A map from ranks to nodes and GPUs that makes a training step wait least.
+
+    Takes the free GPUs of the cluster, also uneven ones, and says which nodes to ask for. Groups are packed innermost
+    first, pipelines in physical order, then a local search on the cost model exchanges ranks. The map is compared with
+    the layout that is given (--hostfile, --log, --rule, ...; else node by node) and with a lower bound; every group
+    that stays split is explained. --format json is the map that `place emit` writes for launchers.
+    """
+    from topodiag.cli.model_output import draw_or_dump  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.place_work import talk_for  # noqa: PLC0415
+    from topodiag.model.place_map import map_of  # noqa: PLC0415
+    from topodiag.placement.groups import ids_by_rank  # noqa: PLC0415
+    from topodiag.placement.price import price_placement  # noqa: PLC0415
+    from topodiag.placement.seats import by_rule  # noqa: PLC0415
+    from topodiag.placement.solve import solve as find  # noqa: PLC0415
+    from topodiag.report.place_solve import Solved, draw_solution, solution_json  # noqa: PLC0415
+
+    ready = asked.open()
+    talk = talk_for(ready, work)
+    cluster, given = ready.opened.cluster, ready.opened.assignment
+    before = given if given is not None else by_rule(cluster, "block", talk.world)
+    made = find(cluster, talk.demands, talk.world, seed=seed, at_most=before)
+    groups = ids_by_rank(talk)
+    solved = Solved(
+        cluster, talk, made, map_of(cluster, made.assignment, groups), groups, before,
+        price_placement(cluster, talk.demands, before), "the layout given" if given is not None else "node by node",
+    )  # fmt: skip
+
+    def draw(page: Page) -> None:
+        draw_solution(page, solved)
+
+    draw_or_dump(
+        draw, lambda: solution_json(solved), format_=format_, output=output, color=color, ascii_only=ascii_only,
+        width=width, quiet=quiet, verbose=verbose, plot=None, series=tuple, title="",
+    )  # fmt: skip
