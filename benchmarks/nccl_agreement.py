@@ -76,7 +76,7 @@ def close(ours: float, theirs: float) -> bool:
 
 
 def compare_topo(tally: Tally, names: Iterable[str]) -> list[tuple[float, str]]:
-    """Every question of the topology files; the seconds that each took."""
+    """Every question of the topology files; the seconds of CPU that each took."""
     took = []
     for name in names:
         path = CORPUS / "topo" / f"{name}.xml"
@@ -85,9 +85,9 @@ def compare_topo(tally: Tally, names: Iterable[str]) -> list[tuple[float, str]]:
         for version, by_nodes in truth.items():
             for nodes, wanted in by_nodes.items():
                 about = f"{name}, {nodes} node{'s' if nodes != '1' else ''}"
-                begun = time.perf_counter()
+                begun = time.process_time()
                 made = predict(node, nodes=int(nodes), version=version, sizes=())
-                took.append((time.perf_counter() - begun, f"{about}, NCCL {version}"))
+                took.append((time.process_time() - begun, f"{about}, NCCL {version}"))
                 compare_one(tally, version, about, made, wanted)
     return took
 
@@ -194,7 +194,7 @@ def main() -> None:
             tally.draw(f"{len({about.partition(',')[0] for _, about in took})} topology files")
             seconds = [each for each, _ in took]
             worst, about = max(took)
-            print(f"one question: median {statistics.median(seconds):.3f} s, worst {worst:.2f} s ({about})\n")
+            print(f"one question, CPU time: median {statistics.median(seconds):.3f} s, worst {worst:.2f} s ({about})\n")
     if asked.jobs or both:
         tally = Tally()
         compare_jobs(tally, set(asked.names))
