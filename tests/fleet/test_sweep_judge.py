@@ -151,6 +151,13 @@ def test_where_half_of_all_runs_are_slow_alike_it_is_another_kind_of_machine_and
     assert judged.notes == (f"30 intra runs cannot be judged: {TWO_KINDS}",)
 
 
+def test_one_bad_node_of_four_is_no_other_kind_of_machine():
+    fabric = Fabric(tuple("abcd"), 4, 4)
+    made = sweep(fabric, {Part("link", "c", 2): 0.5}, 1, STILL)
+    assert found(made.judgement, Part("link", "c", 2))
+    assert made.judgement.gaps == ()  # its bisection is slow for the same reason
+
+
 def test_placements_more_than_30_per_cent_apart_are_told_with_the_slower_one():
     plan = first_round(FABRIC, ("bisection",))
     (gap,) = judge([plan], slowed(measure(plan, {}, Random(1), STILL), {"1-bisection-3", "1-bisection-4"}, 0.6)).gaps

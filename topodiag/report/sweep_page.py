@@ -61,7 +61,9 @@ def _verdict(judged: SweepJudgement) -> Part:
         return (f"{plural(suspects, 'suspect')}, none confirmed yet", "warning")
     if not any(each.standing is Standing.NORMAL for each in judged.runs):
         return ("nothing could be judged", "unknown")
-    return ("no part is slower than its like", "ok")
+    unknown = sum(each.standing is Standing.UNKNOWN for each in judged.runs)
+    rest = f" ({unknown} of {plural(len(judged.runs), 'run')} not judged)" if unknown else ""
+    return (f"no part is slower than its like{rest}", "ok")
 
 
 def _extent(judged: SweepJudgement, plans: Sequence[SweepPlan]) -> str:

@@ -44,7 +44,8 @@ LEAST_SLOW = 3
 LEAST_ALONE = 3
 """Rounds in which something without other partners must have been slow."""
 TWO_KINDS_SHARE, LEAST_KIND, KIND_SPREAD = 0.4, 8, 0.05
-"""More than this share of at least so many runs, slow within so small a spread: another kind of machine, not faults."""
+"""More than this share of at least so many runs (times the nodes of each), slow within so small a spread: another kind
+of machine, not faults."""
 TWO_KINDS = "so many are slow alike that it may be another kind of machine (sweep each kind by itself, or --kind rails)"
 _LAYERS = ("leaf", "uplink", "board", "gpu", "link", "pcie", "host", "path")
 
@@ -72,8 +73,17 @@ def judge(plans: Sequence[SweepPlan], results: Iterable[SweepResult]) -> SweepJu
     bad = {Standing.LOW, Standing.FAILED}
     slow = [each for each in judged if each.standing in bad]
     faults = tuple(_explain(slow, parts, passed))
-    # A slow run that no fault explains was slow by chance, unless nothing could explain it (a bisection).
-    placed = [each for each in judged if each.standing not in bad or not parts[each.round, each.run.id]]
+    accused = {part.place for fault in faults for part in fault.parts}
+    # A slow run is a fault's or was slow by chance; but of a bisection only where nothing in it is accused.
+    placed = [
+        each
+        for each in judged
+        if each.standing is Standing.NORMAL
+        or (
+            not (parts[each.round, each.run.id] and each.standing in bad)
+            and accused.isdisjoint((*each.run.nodes, *(fabric.racks.get(node, "") for node in each.run.nodes)))
+        )
+    ]
     return SweepJudgement(
         runs=tuple(judged),
         faults=faults,
@@ -88,7 +98,7 @@ def shape(run: SweepRun, fabric: Fabric) -> tuple[object, ...]:
     """Runs that should be equally fast. Which rail it is makes no difference; which two GPUs does not on NVLink."""
     return (
         run.program, run.collective, run.algorithm, run.protocol, run.high, len(run.nodes), len(run.gpus),
-        crosses(run, fabric), run.rail is None,
+        crosses(run, fabric), run.rail is None, run.kind == "bisection",
     )  # fmt: skip
 
 
@@ -113,11 +123,11 @@ def _standings(seen: Sequence[_Seen], fabric: Fabric) -> list[JudgedRun]:
 
 
 def _two_kinds(group: Sequence[JudgedRun]) -> bool:
-    """Whether the slow runs of round 1 look like another kind of machine: many, and all alike."""
+    """Whether the slow runs of round 1 look like another kind of machine: many, and all alike. The more nodes a run
+    has, the more runs one bad part makes slow."""
     first = [each for each in group if each.round == 1]
     low = [each.share for each in first if each.standing is Standing.LOW and each.share]
-    # Runs of many nodes are slow together where one part is bad.
-    if len(first) < LEAST_KIND or len(low) <= TWO_KINDS_SHARE * len(first) or len(first[0].run.nodes) > 2:
+    if not first or len(first) < LEAST_KIND * len(first[0].run.nodes) or len(low) <= TWO_KINDS_SHARE * len(first):
         return False
     middle = median(low)
     return 1.4826 * median(abs(share - middle) for share in low) < KIND_SPREAD * middle
