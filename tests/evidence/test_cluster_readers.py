@@ -365,3 +365,9 @@ def test_a_damaged_file_is_read_or_refused(text: str, data: st.DataObject) -> No
             raise
     else:
         assert all(len(each.group) == len(made.nodes) for each in made.partitions)
+
+
+def test_a_bomb_of_aliases_in_a_topology_yaml_is_refused() -> None:
+    bomb = "".join(f"    - &a{n} [{', '.join([f'*a{n - 1}'] * 10) if n else 'x, x'}]\n" for n in range(30))
+    text = f"- topology: t\n  bomb:\n{bomb}  tree:\n    switches:\n      - switch: s\n        nodes: *a29\n"
+    assert "names no nodes" in refused(text)

@@ -207,3 +207,24 @@ def test_bad_groups_are_one_clear_line(text: str, says: str) -> None:
     line = refused(read_groups, text)
     assert says in line
     assert "\n" not in line
+
+
+BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 30))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        BOMB + "together: *a29\n",
+        BOMB.replace("a0:", "together:", 1),
+        f"groups: [{{ranks: [0-3], keep: &b {'[' * 30}{']' * 30}}}]",
+        "-  " * 100_000 + "x",
+        "- " * 30_000 + "x",
+        "\n".join(" " * n + "-" for n in range(3000)),
+        "? " * 30_000 + "x",
+        "{" * 100_000,
+        '{"a":' * 100_000,
+    ],
+)
+def test_bombs_are_refused_in_one_short_line(text: str) -> None:
+    assert len(refused(read_groups, text)) < 200

@@ -14,7 +14,7 @@ from typing import Any
 from topodiag.evidence.cluster_facts import ClusterFacts, nested, no_twins
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.node_sets import MAX_NODES, NodeSetError, expand, short
-from topodiag.evidence.yaml_values import load_yaml
+from topodiag.evidence.yaml_values import load_yaml, word
 from topodiag.model.errors import InputError
 
 _WORD = re.compile(r"(?:^|\s)([A-Za-z]{1,40})=(\S{1,1000000})", re.ASCII)
@@ -71,9 +71,7 @@ def read_yaml(blob: Blob) -> ClusterFacts:
     if not real:
         raise InputError(blob.name, "has no tree and no block topology", hint="a flat one says nothing of the network")
     chosen = next((each for each in real if each.get("cluster_default") is True), real[0])
-    notes = (
-        (f"of {len(entries)} topologies, {short(str(chosen.get('topology')))!r} is read",) if len(entries) > 1 else ()
-    )
+    notes = (f"of {len(entries)} topologies, {word(chosen.get('topology'))!r} is read",) if len(entries) > 1 else ()
     if isinstance(chosen.get("tree"), Mapping):
         tree = _Tree()
         for entry in _entries(blob, chosen["tree"].get("switches"), "switches"):
@@ -84,7 +82,7 @@ def read_yaml(blob: Blob) -> ClusterFacts:
     blocks = [(_text(entry.get("block")), _set(blob, _text(entry.get("nodes")), None))
               for entry in _entries(blob, block.get("blocks"), "blocks")]  # fmt: skip
     given = block.get("block_sizes", [])
-    words = [str(each) for each in given] if isinstance(given, list) else _text(given).split(",")
+    words = _text(given).split(",")
     return _of_blocks(blob, blocks, _sizes(blob, [word for word in words if word], None), notes)
 
 
@@ -106,9 +104,9 @@ def _joined(blob: Blob) -> Iterator[tuple[int, str]]:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, list):
-        return ",".join(_text(each) for each in value[:MAX_NODES])
-    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+    """A name, or a list of them as one node set; "" for anything else."""
+    values = value[:MAX_NODES] if isinstance(value, list) else [value]
+    return ",".join(str(each) for each in values if isinstance(each, str | int) and not isinstance(each, bool))
 
 
 def _entries(blob: Blob, value: object, what: str) -> list[Mapping[str, Any]]:

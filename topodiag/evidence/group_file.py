@@ -23,7 +23,7 @@ import numpy as np
 
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.node_sets import short
-from topodiag.evidence.yaml_values import load_yaml
+from topodiag.evidence.yaml_values import load_yaml, word
 from topodiag.model.cluster import Demand
 from topodiag.model.errors import InputError
 
@@ -49,7 +49,7 @@ def read_groups(blob: Blob) -> tuple[Demand, ...]:
             for place, entry in enumerate(value):
                 made += _entry(blob, place, entry)
         else:
-            raise InputError(blob.name, f"{short(str(key))!r} is no key of a file of groups",
+            raise InputError(blob.name, f"{word(key)!r} is no key of a file of groups",
                              hint="together, may_span or groups")  # fmt: skip
     if not made:
         raise InputError(blob.name, "names no groups")
@@ -61,10 +61,10 @@ def _entry(blob: Blob, place: int, entry: object) -> Iterator[Demand]:
         raise InputError(blob.name, f"group {place} has no ranks", hint="- name: tp, keep: node, ranks: [0-7, 8-15]")
     unknown = next((key for key in entry if key not in _KNOWN), None)
     if unknown is not None:
-        raise InputError(blob.name, f"group {place}: {short(str(unknown))!r} is no key", hint=", ".join(_KNOWN))
+        raise InputError(blob.name, f"group {place}: {word(unknown)!r} is no key", hint=", ".join(_KNOWN))
     keep = entry.get("keep", "any")
     if keep not in ("node", "any"):
-        raise InputError(blob.name, f"group {place}: keep is node or any, not {short(str(keep))!r}")
+        raise InputError(blob.name, f"group {place}: keep is node or any, not {word(keep)!r}")
     name = entry.get("name")
     yield from _family(blob, name if isinstance(name, str) and name else f"group {place}", entry["ranks"],
                        keep=keep == "node", told=entry)  # fmt: skip
@@ -75,7 +75,7 @@ def _family(blob: Blob, name: str, value: object, *, keep: bool, told: Mapping[s
     if isinstance(value, str | int):
         value = [value]
     if not isinstance(value, list):
-        raise InputError(blob.name, f"{name}: {short(str(value))!r} is no list of groups")
+        raise InputError(blob.name, f"{name}: {word(value)!r} is no list of groups")
     if value and all(isinstance(each, int) for each in value):
         value = [value]  # one group, written flat
     rows = [_ranks(blob, name, each) for each in value]
@@ -93,7 +93,7 @@ def _family(blob: Blob, name: str, value: object, *, keep: bool, told: Mapping[s
         seen.update(row)
     collective = told.get("collective", "all_reduce")
     if collective not in COLLECTIVES:
-        raise InputError(blob.name, f"{name}: {short(str(collective))!r} is no collective", hint=", ".join(COLLECTIVES))
+        raise InputError(blob.name, f"{name}: {word(collective)!r} is no collective", hint=", ".join(COLLECTIVES))
     size, calls = _number(blob, name, told, "bytes", 0.0), _number(blob, name, told, "calls", 1.0)
     exposed = _number(blob, name, told, "exposed", 1.0)
     if exposed > 1:
@@ -112,7 +112,7 @@ def _ranks(blob: Blob, name: str, value: object) -> list[int]:
     made: list[int] = []
     for each in value if isinstance(value, list) else [value]:
         if isinstance(each, bool) or not isinstance(each, int | str):
-            raise InputError(blob.name, f"{name}: {short(str(each))!r} is no rank")
+            raise InputError(blob.name, f"{name}: {word(each)!r} is no rank")
         for part in str(each)[:100_000].split(","):
             match = _RANGE.fullmatch(part.strip())
             first = int(match[1]) if match else -1
@@ -129,5 +129,5 @@ def _ranks(blob: Blob, name: str, value: object) -> list[int]:
 def _number(blob: Blob, name: str, told: Mapping[str, Any], key: str, default: float) -> float:
     value = told.get(key, default)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1e18 or math.isnan(value):
-        raise InputError(blob.name, f"{name}: {short(str(value))!r} is no number of {key}")
+        raise InputError(blob.name, f"{name}: {word(value)!r} is no number of {key}")
     return float(value)
