@@ -61,7 +61,7 @@ def verdict_of(run: BenchRun, expectation: Expectation | None, why_none: str = "
         why = f"{over[0]:.1f} GB/s is more than the wires of {expectation.machine} carry ({limit:.1f} GB/s)"
         return Verdict(IMPOSSIBLE, why, over[1], over[0], expectation.busbw_gbs)
     at = expectation.busbw.get(size, expectation.busbw_gbs)
-    if at < expectation.busbw_gbs * BULK_SHARE or (not expectation.busbw and size < _LEAST_BULK):
+    if at < expectation.busbw_gbs * BULK_SHARE or (size not in expectation.busbw and size < _LEAST_BULK):
         return Verdict(UNKNOWN, "the greatest size is bound by latency: measure larger ones", size, gbs, at)
     least = at * expectation.low_gbs / expectation.busbw_gbs
     sure = "" if expectation.confidence is not Confidence.LOW else " (the machine is a guess by its GPUs)"
