@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from topodiag.cost.expect_tree import Layout, layout_of, tree_of_layout
 from topodiag.cost.nccl.changes import gpus_of, nets_of, remove
-from topodiag.cost.nccl.detect import LackingError, tree_of
+from topodiag.cost.nccl.detect import Detected, LackingError, tree_of
+from topodiag.cost.nccl.repair import repair
 from topodiag.cost.nccl.versions import DEFAULT, NEWEST, OLDEST, UnknownVersionError, minor_of
 from topodiag.hardware import catalog
 from topodiag.hardware.specs import GpuSpec, SystemSpec
@@ -63,6 +64,9 @@ class Setup:
     """How far below the expectation a run may fall at least because the machine is a guess, as a share."""
     versions: tuple[str, ...] = ()
     """Further NCCL versions that it could be, where the run does not say."""
+    as_found: Element | None = None
+    """The tree with the parts that fall short of their siblings, where some do: `tree` has them mended."""
+    faults: tuple[str, ...] = ()
     costly: Mapping[str, str] = field(default_factory=dict)
     """Settings in force that switch a transport off: the expectation is without them, and each is a hypothesis."""
 
@@ -100,6 +104,8 @@ class _Machine:
     assumed: tuple[str, ...] = ()
     others: tuple[Layout, ...] = ()
     virtual: bool = False
+    as_found: Element | None = None
+    faults: tuple[str, ...] = ()
 
 
 def setup_of(
@@ -157,6 +163,8 @@ def setup_of(
         others=others,
         gpu=found.gpu,
         domain=domain,
+        as_found=_used(found.as_found, run, per_node) if found.as_found is not None else None,
+        faults=found.faults,
         guessed=_doubt(found, hosts > domain, nics),
         versions=() if version or run.nccl else OTHER_VERSIONS,
         costly={name: value for name, value in given.items() if is_costly(name, value)},
@@ -175,9 +183,7 @@ def _machine(
             gpu = next((catalog.gpu_by_name(each.name.value) for each in node.gpus if each.name.value), None)
             product = catalog.system_by_product(node.system.value) if node.system.value else None
             virtual = node.is_vm is True or bool(product is not None and product.virtual)
-            return _Machine(
-                node.host or "the node", detected.tree, gpu, Confidence.HIGH, detected.assumed, virtual=virtual
-            )
+            return _seen(node.host or "the node", detected, gpu, virtual)
     if system is not None:
         spec = catalog.system_by_product(system) or _named(system)
         layout = layout_of(spec, nics=nics) if spec is not None else None
@@ -186,6 +192,15 @@ def _machine(
         said = (f"laid out as {spec.name} is built ({spec.source})",)
         return _Machine(spec.name, tree_of_layout(layout), layout.gpu, Confidence.MEDIUM, said, virtual=spec.virtual)
     return _recognised(run, nics)
+
+
+def _seen(name: str, detected: Detected, gpu: GpuSpec | None, virtual: bool) -> _Machine:
+    """A node as it should be: a part that falls short of its siblings is a fault to find, no reason to expect less."""
+    mended = repair(detected.tree)
+    words = tuple(each.attention for each in mended.repairs)
+    assumed = (*detected.assumed, *(f"reckoned with {each.words}" for each in mended.repairs))
+    as_found = detected.tree if words else None
+    return _Machine(name, mended.tree, gpu, Confidence.HIGH, assumed, (), virtual, as_found, words)
 
 
 def _named(text: str) -> SystemSpec | None:

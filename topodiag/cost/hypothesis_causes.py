@@ -24,6 +24,10 @@ HOST_MEMORY = 0.3
 reported without GPUDirect RDMA (nccl issue 1412), 4 of 12 without P2P on GeForce cards."""
 
 
+FOUND = 6.0
+"""How much more a fault that the machine shows counts than one that could be."""
+
+
 def _same(setup: Setup) -> Setup:
     return setup
 
@@ -50,6 +54,14 @@ class Cause:
 
 def causes_of(setup: Setup, collective: str) -> Iterator[Cause]:
     """Those that could be of this machine and run."""
+    if setup.as_found is not None:
+        yield Cause(
+            f"what was found on the node: {'; '.join(setup.faults[:3])}",
+            _as_found,
+            FOUND,
+            ("NVL001", "PCI001", "PCI002", "TOP004"),
+            ("topodiag scan on the node: the findings name the part",),
+        )
     if setup.nodes > setup.domain:
         yield from _network(setup)
     if setup.per_node > 1:
@@ -62,6 +74,10 @@ def causes_of(setup: Setup, collective: str) -> Iterator[Cause]:
             ("NVL005",),
             ("NCCL_DEBUG=INFO: `MNNVL 1 cliqueId`", "nvidia-smi -q | grep -A6 Fabric; systemctl status nvidia-imex"),
         )
+
+
+def _as_found(setup: Setup) -> Setup:
+    return replace(setup, tree=setup.as_found) if setup.as_found is not None else setup
 
 
 def _with(*changes: Change) -> Callable[[Setup], Setup]:

@@ -1,0 +1,59 @@
+"""A node in evidence: NCCL's prediction for it with high confidence, as it should be where a part falls short."""
+
+from __future__ import annotations
+
+import pytest
+from measured_runs import run
+
+from topodiag.cost.expect import Expected, expected
+from topodiag.cost.hypotheses import hypotheses
+from topodiag.cost.nccl.predict import predict_tree
+from topodiag.cost.verdict import verdict_of
+from topodiag.model.finding import Confidence
+from topodiag.model.node import Node
+from topodiag.pipeline_topo import open_topology
+
+
+def node(name: str) -> Node:
+    return open_topology(f"fixture:{name}").node
+
+
+def made_of(name: str, busbw: float = 480) -> Expected:
+    return expected(run(busbw=busbw), node(name))
+
+
+def test_its_prediction_is_nccls_for_its_topology() -> None:
+    made = made_of("dgx-h100-healthy")
+    assert made.setup is not None
+    assert made.rates is not None
+    assert made.setup.confidence is Confidence.HIGH
+    choices = predict_tree(made.setup.tree, version="2.28", sizes=(16 << 30,)).choices
+    assert made.rates.peak == pytest.approx(next(each.busbw_gbs for each in choices if each.collective == "AllReduce"))
+
+
+def test_a_gpu_short_of_its_siblings_nvlinks_is_no_reason_to_expect_less() -> None:
+    sick, well = made_of("dgx-h100-gpu3-12of18-nvlink").expectation, made_of("dgx-h100-healthy").expectation
+    assert sick is not None
+    assert well is not None
+    assert sick.busbw_gbs == pytest.approx(well.busbw_gbs)
+    assert any("GPU3" in formula for name, _, formula in sick.terms if name == "assumed")
+
+
+def test_it_is_the_first_cause_of_a_run_as_slow_as_it_predicts() -> None:
+    measured = run(busbw=289)
+    made = expected(measured, node("dgx-h100-gpu3-12of18-nvlink"))
+    found = hypotheses(measured, made, verdict_of(measured, made.expectation))
+    assert found[0].cause.startswith("what was found on the node: NVLinks of GPU3")
+    assert found[0].likelihood > 0.8
+
+
+def test_a_guest_has_a_cloud_network() -> None:
+    made = expected(run(ranks=16), node("vm-flat-pci"), nodes=2)
+    assert made.setup is not None
+    assert made.setup.network == "cloud"
+
+
+def test_a_node_without_gpus_falls_back_to_what_the_output_says() -> None:
+    made = expected(run(gpu="NVIDIA H100 80GB HBM3"), Node("empty"))
+    assert made.setup is not None
+    assert made.setup.confidence is Confidence.LOW
