@@ -119,7 +119,9 @@ def test_node_sets_have_several_dimensions_and_steps() -> None:
     assert gpu_list("0-2,5") == (0, 1, 2, 5)
 
 
-@pytest.mark.parametrize("text", ["", "@all", "n[1-", "n[3-1]", "n[1-9]r[1-999999999]", "-x", "a b", "n[1-2", "a,,$b"])
+@pytest.mark.parametrize(
+    "text", ["", "@all", "n[1-", "n[3-1]", "n[1-9]r[1-999999999]", "-x", "a b", "n[1-2", "a,,$b", "n[1-4]99999"]
+)
 def test_what_is_no_node_set_is_refused(text: str) -> None:
     with pytest.raises(NodeSetError):
         expand(text)

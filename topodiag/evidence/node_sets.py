@@ -10,6 +10,7 @@ MAX_TEXT = 4 << 20
 MAX_GPUS = 256
 """GPUs of one node: no machine has more."""
 _BRACKET = re.compile(r"\[([^\[\]]*)\]")
+_TAIL = re.compile(r"\][0-9\[]", re.ASCII)
 _RANGE = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?(?:/(\d{1,6}))?")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._:/-]{0,252}", re.ASCII)
 _SIMPLE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}", re.ASCII)
@@ -29,11 +30,14 @@ def expand(text: str) -> tuple[str, ...]:
         raise NodeSetError(f"{short(text)!r} is no node set: write gpu[001-064] or a,b,c")
     if len(text) > MAX_TEXT or _count(text) > MAX_NODES:
         raise NodeSetError(f"{short(text)!r} is more than {MAX_NODES} nodes")
+    if _TAIL.search(text):
+        # ClusterShell would join them with the range: n[1-4]99999 is 300,001 numbers to it.
+        raise NodeSetError(f"{short(text)!r} is no node set: a digit follows a bracket")
     from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException  # noqa: PLC0415 - slow to load
 
     try:
         nodes = tuple(str(node) for node in NodeSet(text, resolver=RESOLVER_NOGROUP))
-    except (NodeSetException, ValueError, IndexError, OverflowError) as error:
+    except (NodeSetException, ValueError, IndexError, OverflowError, AssertionError) as error:
         raise NodeSetError(f"{short(text)!r} is no node set: {short(str(error))}") from None
     bad = next((node for node in nodes if not _NAME.fullmatch(node)), None)
     if bad is not None or not nodes:
