@@ -104,7 +104,7 @@ def test_context_groups_that_only_fit_at_the_price_of_tensor_groups_are_no_error
 def test_stages_over_the_spine_that_could_share_a_leaf() -> None:
     """Two replicas of two stages, each stage a node, each replica on one node of each leaf although a leaf has two."""
     made = cluster(4, 2, 4.0)
-    tensor = Demand("tp", block(32).reshape(4, 8), "all_reduce", 64e6, 1000, keep_together=True)
+    tensor = Demand("tp", block(32).reshape(4, 8), "all_reduce", 64e6, 10_000, keep_together=True)
     first, second = np.stack([block(8), block(8) + 8], axis=1), np.stack([block(8) + 16, block(8) + 24], axis=1)
     pipeline = Demand("pp", np.concatenate([first, second]), "send_recv", 64e6, 320)
     apart = np.concatenate([block(8), block(8) + 16, block(8) + 8, block(8) + 24])

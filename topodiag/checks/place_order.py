@@ -58,7 +58,8 @@ class StagesApart(PlacementCheck):
         if not mine:
             return self.not_applicable(audit, "no pipeline in the layout")
         gained = audit.waited_us - sum(each.best_us for each in audit.dimensions)
-        found = [self._report(audit, each) for each in mine if gained > 0 and _further(audit, each) is not None]
+        apart = [each for each in mine if _further(audit, each) is not None and not audit.instead_of(each)]
+        found = [self._report(audit, each) for each in apart if gained > 0]
         return self.found(audit, found) if found else self.clean(audit)
 
     def _report(self, audit: Audit, each: DimensionAudit) -> Finding:
@@ -257,8 +258,8 @@ class RingReturnsInLayout(PlacementCheck):
         nodes, ranks = where(audit, each, back)
         return self.finding(
             Severity.WARNING if audit.gain >= MATTERS else Severity.INFO,
-            f"{back.size} of {plural(len(each.groups), f'{each.dimension} ring')} {'enters' if back.size == 1 else 'enter'}"
-            f" a node up to {times:.2g} times",
+            f"{back.size} of {plural(len(each.groups), f'{each.dimension} ring')}"
+            f" {'enters' if back.size == 1 else 'enter'} a node up to {times:.2g} times",
             observed=named(audit, each, back),
             expected="each ring enters and leaves a node once: ranks of a node side by side in their group",
             fix=("order the ranks of each group node by node, as `topodiag place solve` does",),

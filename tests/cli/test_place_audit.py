@@ -1,0 +1,123 @@
+"""`topodiag place audit` as users run it: the verdict, the table at two widths, the JSON, the exit code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+
+from topodiag.cli import cli
+from topodiag.cli.errors import run
+
+CLUSTER = ("--system", "dgx-h100", "--nodes", "4", "--leaf", "2", "--oversubscription", "2")
+SIZES = ("--tp", "8", "--pp", "2", "--dp", "2")
+
+
+def told(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
+    code = run(cli, ["place", "audit", *args])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def document(capsys: pytest.CaptureFixture[str], *args: str) -> dict[str, Any]:
+    _, out, err = told(capsys, *args, "--format", "json")
+    assert not err
+    made: dict[str, Any] = json.loads(out)
+    return made
+
+
+def test_a_layout_that_does_not_run_yet_is_judged(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = told(capsys, *CLUSTER, *SIZES)
+    assert (code, err) == (0, "")
+    assert "nothing to regain" in out
+    assert "worst single misplacement  ranks 0 and" in out
+    assert "assumed: how much each dimension says is the rule of thumb" in out
+
+
+def test_ranks_dealt_to_nodes_lose_and_fail(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = told(capsys, *CLUSTER, *SIZES, "--rule", "cyclic")
+    assert code == 1
+    assert "throughput to regain" in out
+    assert "PLC001  4 of 4 tp groups of 8 ranks span 4 NVLink domains" in out
+    assert "worst group  tp group 0, ranks 0-7 on node[001-004]" in out
+    code, _, _ = told(capsys, *CLUSTER, *SIZES, "--rule", "cyclic", "--fail-on", "never")
+    assert code == 0
+
+
+def test_one_node_is_told_that_topology_hardly_matters(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = told(capsys, "--system", "dgx-h100", "--nodes", "1", "--tp", "8", "--width", "120")
+    assert code == 0
+    assert "topology hardly matters here" in out
+
+
+@pytest.mark.parametrize("width", [80, 160])
+@pytest.mark.parametrize("more", [(), ("-v",), ("-vv",), ("--ascii",)])
+def test_no_line_is_wider_than_the_page(capsys: pytest.CaptureFixture[str], width: int, more: tuple[str, ...]) -> None:
+    _, out, _ = told(capsys, *CLUSTER, *SIZES, "--rule", "cyclic", "--width", str(width), *more)
+    assert max(cell_len(line) for line in out.splitlines()) <= width
+    if more == ("--ascii",):
+        assert out.isascii()
+
+
+def test_groups_are_listed_on_request(capsys: pytest.CaptureFixture[str]) -> None:
+    _, plain, _ = told(capsys, *CLUSTER, *SIZES, "--width", "160")
+    _, folded, _ = told(capsys, *CLUSTER, *SIZES, "--width", "160", "-v")
+    _, every, _ = told(capsys, *CLUSTER, *SIZES, "--width", "160", "-vv")
+    assert "dp 15" not in plain
+    assert "8 more, none worse" in folded
+    assert "dp 15" in every
+
+
+def test_the_json_has_the_published_keys(capsys: pytest.CaptureFixture[str]) -> None:
+    made = document(capsys, *CLUSTER, *SIZES, "--rule", "cyclic")
+    assert made["map"][1] == {"rank": 1, "host": "node002", "local_rank": 0, "gpu": 0, "nic": 0,
+                              "groups": {"tp": 0, "dp": 1, "pp": 1}}  # fmt: skip
+    assert set(made["cost"]) == {"tp", "dp", "pp"}
+    assert {"ms_per_step", "level", "bound_ms"} <= set(made["cost"]["tp"])
+    assert made["cost"]["tp"]["split"] == [0, 1, 2, 3]
+    assert [each["id"] for each in made["violations"]] == ["PLC001", "PLC006"]
+    assert made["gain_percent"] > 30
+    assert made["worst"]["dimension"] == "tp"
+    assert {row["dimension"] for row in made["groups"]} == {"tp", "dp", "pp"}
+
+
+def test_a_map_in_json_goes_in_again(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    first = document(capsys, *CLUSTER, *SIZES, "--rule", "cyclic")
+    path = tmp_path / "map.json"
+    path.write_text(json.dumps(first))
+    assert document(capsys, *CLUSTER, *SIZES, "--map", str(path)) == first
+
+
+def test_the_model_trained_changes_the_price_and_is_no_rule_of_thumb(capsys: pytest.CaptureFixture[str]) -> None:
+    small = ("--params", "7B", "--layers", "32", "--hidden", "4096")
+    thumb, made = document(capsys, *CLUSTER, *SIZES), document(capsys, *CLUSTER, *SIZES, *small)
+    assert made["step_ms"] < thumb["step_ms"] / 5
+    assert not any("rule of thumb" in each for each in made["assumed"])
+
+
+def test_groups_of_a_file_are_judged(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "groups.json"
+    path.write_text('{"together": [[0, 1], [2, 3]], "may_span": [[0, 2]]}')
+    made = document(capsys, *CLUSTER, "--groups", str(path), "--rule", "cyclic")
+    assert [each["id"] for each in made["violations"]] == ["PLC005"], "one GPU on each node holds no pair"
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("--tp", "3", "--dp", "4", "--ranks", "16"), "does not|makes 12 ranks"),
+        (("--tp", "8", "--dp", "8"), "64 ranks do not fit on 32 usable GPUs"),
+        ((), "Who talks to whom"),
+        (("--tp", "8", "--order", "tp-xp"), "does not name each dimension"),
+        (("--params", "7B"), "go with --tp"),
+        (("--tp", "8", "--params", "7B", "--layers", "31", "--pp", "2"), "no multiple of pp x chunks"),
+    ],
+)
+def test_bad_input_is_one_clear_line(capsys: pytest.CaptureFixture[str], args: tuple[str, ...], words: str) -> None:
+    code, out, err = told(capsys, *CLUSTER, *args)
+    assert (code, out) == (2, "")
+    assert any(part in err.splitlines()[0] for part in words.split("|"))
+    assert len(err.splitlines()) <= 2

@@ -1,0 +1,135 @@
+"""A job's logs alone: exactly the split groups are named, by the truth that came with the logs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from topodiag.model.cluster import Cluster
+from topodiag.model.finding import Confidence
+from topodiag.model.job import Communicator, Job, Operations, Role, no_connections
+from topodiag.pipeline_place import ClusterOptions, LayoutOptions, Opened, open_cluster, open_placement
+from topodiag.placement.audit import Audit, audit
+from topodiag.placement.job_groups import NO_ROLES, talk_of_job
+
+JOBS = Path(__file__).resolve().parents[2].parent / "shared" / "corpus" / "jobs"
+NAMES = sorted(path.parent.name for path in JOBS.glob("*g_tp8_*/truth.json"))
+
+
+@cache
+def opened(name: str) -> Opened:
+    return open_placement(ClusterOptions(system="dgx-h100"), LayoutOptions(logs=(str(JOBS / name / "logs"),)))
+
+
+def audited(name: str) -> Audit:
+    made = opened(name)
+    assert made.job is not None
+    assert made.assignment is not None
+    return audit(made.cluster, talk_of_job(made.cluster, made.job), made.assignment)
+
+
+@pytest.mark.skipif(not NAMES, reason=f"the corpus is not at {JOBS}: nothing was compared")
+def test_the_packed_and_the_scattered_job_are_there() -> None:
+    assert {"g_tp8_packed", "g_tp8_scatter"} <= set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_exactly_the_split_groups_of_the_truth_are_named(name: str) -> None:
+    truth: dict[str, Any] = json.loads((JOBS / name / "truth.json").read_text())
+    wanted = {tuple(each["ranks"]) for each in truth["communicators"] if each["name"] == "TP" and each["nodes"] > 1}
+    made = audited(name)
+    named = {tuple(each.groups[number].tolist()) for each in made.dimensions for number in each.split.tolist()}
+    assert named == wanted
+    assert bool(wanted) == ("scatter" in name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_map_to_compare_with_has_none_applied_to_the_truth(name: str) -> None:
+    truth = json.loads((JOBS / name / "truth.json").read_text())
+    made = audited(name)
+    node = made.cluster.node_of(made.best.slot)
+    for each in truth["communicators"]:
+        if each["name"] == "TP":
+            assert len(set(node[each["ranks"]].tolist())) == 1
+
+
+# --- jobs made by hand --------------------------------------------------------------------------------------
+
+
+def cluster() -> Cluster:
+    return open_cluster(ClusterOptions(system="dgx-h100", nodes=2))
+
+
+def communicator(index: int, role: Role, ranks: list[int], **more: Any) -> Communicator:
+    many: dict[str, Any] = {"role": role, "role_sure": Confidence.HIGH, "parent": 0, **more}
+    return Communicator(index, len(ranks), np.asarray(ranks, np.int64), **many)
+
+
+def operations(**calls: int) -> dict[int, Operations]:
+    sizes = {name: count << 20 for name, count in calls.items()}
+    return {0: Operations(0, sum(calls.values()), bytes_by_collective=sizes, calls_by_collective=calls)}
+
+
+def job(*communicators: Communicator, ranks: int = 4) -> Job:
+    world = Communicator(0, ranks, np.arange(ranks), role=Role.WORLD, role_sure=Confidence.HIGH)
+    return Job("job", ranks, (), (), (world, *communicators), no_connections(), ("a", "b"))
+
+
+def test_a_log_of_whole_steps_gives_sizes_and_calls() -> None:
+    tensor = communicator(1, Role.TP, [0, 1], operations=operations(AllReduce=320))
+    data = communicator(2, Role.DP, [0, 2], operations=operations(AllGather=2))
+    talk = talk_of_job(cluster(), job(tensor, data))
+    said = {each.dimension: (each.collective, each.calls, each.bytes) for each in talk.demands}
+    assert said["tp"] == ("all_reduce", 320, 1 << 20)
+    assert said["dp"] == ("all_gather", 2, 2 << 20), "NCCL logs one rank's part, nccl-tests counts all"
+    assert not any("rule of thumb" in each for each in talk.assumed)
+
+
+def test_a_log_of_first_operations_gives_sizes_alone() -> None:
+    tensor = communicator(1, Role.TP, [0, 1], operations=operations(AllReduce=1))
+    data = communicator(2, Role.DP, [0, 2], operations=operations(AllReduce=1))
+    talk = talk_of_job(cluster(), job(tensor, data))
+    said = {each.dimension: (each.calls, each.bytes) for each in talk.demands}
+    assert said == {"tp": (5120, 1 << 20), "dp": (1, 1 << 20)}
+    assert any("too few operations to be training steps" in each for each in talk.assumed)
+
+
+def test_a_log_without_operations_is_the_rule_of_thumb() -> None:
+    talk = talk_of_job(cluster(), job(communicator(1, Role.TP, [0, 1]), communicator(2, Role.TP, [2, 3])))
+    (tensor,) = talk.demands
+    assert tensor.groups.tolist() == [[0, 1], [2, 3]]
+    assert tensor.bytes > 0
+    assert any("rule of thumb" in each for each in talk.assumed)
+
+
+def test_guesses_and_torn_groups_are_left_out_and_said() -> None:
+    guess = communicator(1, Role.TP, [0, 1], role_sure=Confidence.LOW)
+    torn = communicator(2, Role.DP, [0, -1])
+    talk = talk_of_job(cluster(), job(guess, torn))
+    assert [each.dimension for each in talk.demands] == ["all"]
+    assert len(talk.assumed) == 3
+    assert talk.assumed[-1] == NO_ROLES
+
+
+def test_what_groups_were_split_from_is_no_group() -> None:
+    parent = communicator(1, Role.TP, [0, 1, 2, 3], parent=-1)
+    children = [communicator(2, Role.TP, [0, 1], parent=1), communicator(3, Role.TP, [2, 3], parent=1)]
+    (tensor,) = talk_of_job(cluster(), job(parent, *children)).demands
+    assert tensor.groups.tolist() == [[0, 1], [2, 3]]
+
+
+def test_two_communicators_of_one_group_are_one_group() -> None:
+    twice = [communicator(number, Role.TP, [0, 1]) for number in (1, 2)]
+    (tensor,) = talk_of_job(cluster(), job(*twice)).demands
+    assert tensor.groups.tolist() == [[0, 1]]
+
+
+def test_an_empty_job_says_nothing() -> None:
+    empty = replace(job(ranks=1), communicators=())
+    assert not talk_of_job(cluster(), empty).demands
