@@ -15,6 +15,7 @@ from typing import Any
 from topodiag.cost.calibration import Calibration, Observation, generation_of
 from topodiag.cost.expect import Expected, expected, recalibrated
 from topodiag.cost.nccl.choice import LARGE_BYTES
+from topodiag.hardware import catalog
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
 
 HERE = Path(__file__).resolve().parent
@@ -56,7 +57,7 @@ def rows(path: Path = CORPUS / "healthy.csv") -> list[Healthy]:
 
 
 def _row(row: dict[str, str], machines: list[dict[str, Any]]) -> Healthy:
-    machine = next(each for each in machines if re.search(each["match"], row["system"]))
+    machine = next((each for each in machines if re.search(each["match"], row["system"])), None) or _read(row["system"])
     gpus = int(row["gpus"]) if row["gpus"] else None
     nodes = int(row["nodes"]) if row["nodes"] else None
     collective = "all_reduce" if row["collective"] == "any" else row["collective"]
@@ -89,6 +90,37 @@ def _row(row: dict[str, str], machines: list[dict[str, Any]]) -> Healthy:
         row["system"], nodes, collective, size, busbw, row["source_url"], run, options,
         machine.get("group", ""), machine.get("none", ""),
     )  # fmt: skip
+
+
+_GPUS = {
+    "GB300": "NVIDIA GB300",
+    "GB200": "NVIDIA GB200",
+    "GH200": "NVIDIA GH200 480GB",
+    "B300": "NVIDIA B300",
+    "B200": "NVIDIA B200",
+    "H200": "NVIDIA H200",
+    "H100": "NVIDIA H100 80GB HBM3",
+    "H20": "NVIDIA H20",
+    "H800": "NVIDIA H800",
+    "A800": "NVIDIA A800-SXM4-80GB",
+    "A100": "NVIDIA A100-SXM4-80GB",
+    "V100": "Tesla V100-SXM2-32GB",
+    "L40S": "NVIDIA L40S",
+}
+_NICS = re.compile(r"\b([0-9]{1,2}) ?x ?(?:CX[0-9] )?([0-9]{2,3}) ?G")
+
+
+def _read(text: str) -> dict[str, Any]:
+    """A row that healthy_machines.toml does not name: what its own words say, as a user would give it."""
+    made: dict[str, Any] = {"group": text}
+    nics = _NICS.search(text)
+    if nics is not None:
+        made["nics"] = [int(nics[1]), int(nics[2])]
+    spec = catalog.system_by_product(text)
+    if spec is not None:
+        return made | {"system": spec.name}
+    name = next((full for short, full in _GPUS.items() if re.search(rf"\b{short}\b", text)), None)
+    return made | ({"gpu": name} if name else {"none": "its machine is not recognised"})
 
 
 def observations(healthy: list[Healthy]) -> Iterator[Observation]:
