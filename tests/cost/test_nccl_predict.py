@@ -239,3 +239,9 @@ def test_any_tree_is_answered_without_an_exception(tree: Element, nodes: int, ve
     if made.accepted:
         assert made.channels is not None
         assert made.nccl_nodes >= nodes or made.ranks < nodes
+
+
+def test_the_package_itself_offers_the_question() -> None:
+    import topodiag.cost.nccl  # noqa: PLC0415
+
+    assert topodiag.cost.nccl.predict is predict
