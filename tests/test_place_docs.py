@@ -28,7 +28,7 @@ def _priced() -> set[str]:
     def bare() -> None: ...
 
     for option in (*MODEL_OPTIONS, *TRAINING_OPTIONS):
-        bare = option(bare)  # type: ignore[assignment]
+        bare = option(bare)
     return {name for param in bare.__click_params__ for name in param.opts}  # type: ignore[attr-defined]
 
 

@@ -113,6 +113,14 @@ def test_stage_k_of_a_replica_on_node_k_stays_in_its_leaf() -> None:
     assert made.gain < 0.001
 
 
+def test_a_layout_as_good_as_the_map_loses_nothing_in_any_dimension() -> None:
+    """What the map would give to pipelines it would take from gradients: no dimension is called misplaced."""
+    made = judged(cluster(8, leaf=4, over=4.0), Layout(tp=8, dp=4, pp=2), block(64))
+    assert made.gain == 0
+    assert made.worst is None
+    assert [made.lost(each) for each in made.dimensions] == [0, 0, 0]
+
+
 # --- what holds for every layout ----------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from topodiag.model.finding import Finding, Outcome, Status
+from topodiag.model.place_map import map_of
 from topodiag.placement.audit import Audit, DimensionAudit, names_of
 from topodiag.placement.groups import ids_by_rank
 from topodiag.report.findings import draw_findings, fold_labels
@@ -19,6 +20,7 @@ from topodiag.report.text import Page, Part
 from topodiag.report.words import fold_hosts, plural
 
 SCHEMA_VERSION = "1.0"
+"""Of schema/place-1.0.schema.json."""
 GROUPS_SHOWN = 8
 """Groups listed one by one of a dimension, those that lose most first; `-v` lists all."""
 _SHARE_SHOWN = 0.0005
@@ -184,11 +186,12 @@ def _silent(page: Page, outcomes: Sequence[Outcome]) -> None:
 
 
 def audit_json(audit: Audit, findings: Sequence[Finding]) -> dict[str, Any]:
-    """`{map, cost, violations, gain_percent}` and what explains them. Times in ms; a level is `node` or the kind of a
-    level of the cluster."""
+    """The published shape (schema/place-1.0.schema.json). Times in ms; a level is `node` or the kind of a level of the
+    cluster; `levels` are the groups of each that the job's nodes lie in."""
     return {
         "schema_version": SCHEMA_VERSION,
         "map": map_json(audit.cluster, audit.assignment, ids_by_rank(audit.talk)),
+        "levels": dict(map_of(audit.cluster, audit.assignment).levels),
         "cost": {
             each.dimension: {
                 "ms_per_step": each.step_us / 1000,
