@@ -111,12 +111,12 @@ def test_a_folder_of_many_runs_is_one_line_each(tmp_path: Path) -> None:
     for number in range(5):
         (tmp_path / f"run{number}.log").write_text(table(beta=200 + number))
     (tmp_path / "notes.txt").write_text("nothing of interest\n")
-    done = run(str(tmp_path), "--fail-on", "never")
+    done = run(str(tmp_path), "--fail-on", "never", "--width", "160")
     lines = done.stdout.splitlines()
     assert lines[0].startswith("5 runs")
     assert sum(line.rstrip().endswith(f"run{number}.log:1") for line in lines for number in range(5)) == 5
     assert "holds no table of nccl-tests" in done.stdout
-    assert max(map(len, lines)) <= 80
+    assert max(map(len, lines)) <= 160
 
 
 def test_the_curves_are_drawn_into_a_file(out: str, tmp_path: Path) -> None:

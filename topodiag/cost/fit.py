@@ -162,7 +162,8 @@ class _Costs:
         elif slope < 0:
             alpha, slope = d / a, 0.0
         total = max(high - low - alpha * d - slope * e, 0.0)
-        # Each regime has a noise of its own: small sizes scatter more than large ones. Two of its points are the line's.
+        # Each regime has a noise of its own: small sizes scatter more than large ones. Two of its points are the line's
+        # own.
         return (high - low) * math.log(max(total / (high - low - 1), SEARCH_FLOOR**2))
 
 
