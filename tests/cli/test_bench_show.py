@@ -114,7 +114,7 @@ def test_a_folder_of_many_runs_is_one_line_each(tmp_path: Path) -> None:
     done = run(str(tmp_path), "--fail-on", "never", "--width", "160")
     lines = done.stdout.splitlines()
     assert lines[0].startswith("5 runs")
-    assert sum(line.rstrip().endswith(f"run{number}.log:1") for line in lines for number in range(5)) == 5
+    assert sum(line.rstrip().endswith(f" run{number}.log:1") for line in lines for number in range(5)) == 5
     assert "holds no table of nccl-tests" in done.stdout
     assert max(map(len, lines)) <= 160
 
