@@ -133,3 +133,40 @@ def test_packing_alone_is_linear_and_complete() -> None:
     machines = cluster([8] * 512, [n // 16 for n in range(512)])
     slot = pack(machines, grid(8, 8, 64), 4096).slot
     assert sorted(slot.tolist()) == list(range(4096))
+
+
+def racks(per_rack: int, free: list[int]) -> Cluster:
+    """Nodes of four GPUs, `per_rack` in each NVLink domain."""
+    usable = np.arange(4)[None, :] < np.asarray(free)[:, None]
+    numbers = np.arange(len(free))
+    levels = (Level("nvlink", numbers // per_rack, 1.0, 400.0), Level("fabric", numbers * 0, 5.0, 45.0))
+    return Cluster(tuple(f"n{n}" for n in numbers), usable, numbers // per_rack, levels, 1.0, 400.0)
+
+
+def test_groups_over_the_nodes_of_one_nvlink_domain_are_not_split() -> None:
+    demands = [Demand("tp", np.arange(32).reshape(-1, 8), bytes=64e6, calls=100, keep_together=True)]
+    made = solve(racks(4, [4] * 8), demands, 32)
+    assert made.cost.demands[0].spans.level.max() == 1
+    assert made.splits == ()
+
+
+def test_groups_over_two_nvlink_domains_are_told_with_the_reason() -> None:
+    demands = [Demand("tp", np.arange(8).reshape(-1, 8), bytes=64e6, calls=100, keep_together=True)]
+    (split,) = solve(racks(2, [4, 2, 4, 2]), demands, 8).splits
+    assert "need an NVLink domain with 8 free GPUs" in split.why
+    assert split.groups == 1
+
+
+def test_groups_of_a_mixed_job_are_laid_by_size() -> None:
+    """Explicit groups of two sizes: the larger ones first, each whole."""
+    demands = [
+        Demand("big", np.arange(16).reshape(2, 8), bytes=1e8, keep_together=True),
+        Demand("small", np.arange(16, 24).reshape(2, 4), bytes=1e8, keep_together=True),
+    ]
+    made = solve(cluster([4, 8, 8, 4], [0, 0, 0, 0]), demands, 24)
+    assert [each.spans.nodes.max() for each in made.cost.demands] == [1, 1]
+
+
+def test_ranks_without_any_group_find_a_place() -> None:
+    made = solve(cluster([3, 3], [0, 0]), [Demand("tp", np.asarray([[0, 3]]), bytes=1e6)], 6)
+    assert sorted(made.assignment.slot.tolist()) == [0, 1, 2, 8, 9, 10]

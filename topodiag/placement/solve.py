@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topodiag.model.cluster import Assignment, Cluster, Demand
+from topodiag.model.cluster import Assignment, Cluster, Demand, Ints
 from topodiag.model.errors import TopodiagError
 from topodiag.placement.bound import step_bound_us
 from topodiag.placement.local_search import improve
 from topodiag.placement.order import heaviest_first
 from topodiag.placement.pack import pack
-from topodiag.placement.price import PlacementCost, price_placement, spans_of
+from topodiag.placement.price import PlacementCost, price_placement
 
 
 class NoRoomError(TopodiagError):
@@ -27,8 +27,8 @@ class NoRoomError(TopodiagError):
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Groups of a dimension that lie on more nodes than their size needs: how many of how many, one of them with its
-    nodes, and why it could not be otherwise."""
+    """Groups of a dimension that lie in more NVLink domains (nodes, where a domain is one) than their size needs: how
+    many of how many, one of them with its nodes, and why it could not be otherwise."""
 
     dimension: str
     groups: int
@@ -96,30 +96,37 @@ def in_order(cluster: Cluster, assignment: Assignment) -> Assignment:
 
 def _splits(cluster: Cluster, demands: Sequence[Demand], made: Assignment) -> tuple[Split, ...]:
     found: list[Split] = []
+    room = np.bincount(cluster.nvlink_domain, weights=cluster.usable.sum(axis=1)).astype(np.int64)
+    whole = int(np.bincount(cluster.nvlink_domain).max(initial=0)) * cluster.slots
     for demand in demands:
-        if demand.size < 2 or not len(demand.groups) or not demand.keep_together:
+        told = any(each.dimension == demand.dimension for each in found)
+        if told or demand.size < 2 or not len(demand.groups) or not demand.keep_together:
             continue
-        need = -(-demand.size // max(cluster.slots, 1))
-        spans = spans_of(cluster, demand.groups, made)
-        wide = np.flatnonzero(spans.nodes > need)
+        need = -(-demand.size // max(whole, 1))
+        domain = np.sort(cluster.nvlink_domain[cluster.node_of(made.slot[demand.groups])], axis=1)
+        spans = 1 + (domain[:, 1:] != domain[:, :-1]).sum(axis=1)
+        wide = np.flatnonzero(spans > need)
         if not wide.size:
             continue
         ranks = demand.groups[wide[0]]
         where = np.unique(cluster.node_of(made.slot[ranks])).tolist()
         names = tuple(cluster.names[node] for node in where)
-        why = _why(cluster, demand, need)
+        why = _why(cluster, demand, need, room)
         found.append(Split(demand.dimension, int(wide.size), len(demand.groups), tuple(ranks.tolist()), names, why))
     return tuple(found)
 
 
-def _why(cluster: Cluster, demand: Demand, need: int) -> str:
-    free = cluster.usable.sum(axis=1)
-    if need == 1:
-        room = int((free // demand.size).sum())
-        if room < len(demand.groups):
-            groups = "1 group" if len(demand.groups) == 1 else f"{len(demand.groups)} groups"
-            return (
-                f"{groups} of {demand.size} need a node with {demand.size} free GPUs each, and the free GPUs leave room"
-                f" for {room}: the rest is fragments"
-            )
-    return "another group that costs more takes the place"
+def _why(cluster: Cluster, demand: Demand, need: int, room: Ints) -> str:
+    """One sentence; `room` are the free GPUs of each NVLink domain."""
+    count, size = len(demand.groups), demand.size
+    one = "a node" if int(np.bincount(cluster.nvlink_domain).max(initial=1)) == 1 else "an NVLink domain"
+    groups = "1 group" if count == 1 else f"{count} groups"
+    if need > 1:
+        return f"{groups} of {size} need {need} domains each, and the free GPUs are spread over more"
+    held = int((room // size).sum())
+    if held < count:
+        return (
+            f"{groups} of {size} need {one} with {size} free GPUs each, and the free GPUs leave room for {held}: the"
+            " rest is fragments"
+        )
+    return f"{one} has the room, but another group that costs more takes it, or the whole step would wait longer"
