@@ -136,7 +136,8 @@ def test_processes_without_a_communicator_are_a_job_without_ranks() -> None:
 
 
 def test_the_last_operations_have_no_gap_where_a_thread_printed_them_for_several_devices() -> None:
-    """One thread calls for two GPUs in turn: NCCL heads the lines with the device that is current, not the one meant."""
+    """One thread calls for two GPUs in turn: NCCL heads the lines with the device that is current, not the one it
+    means."""
     told = "AllReduce: opCount {0:x} sendbuff 0x1 recvbuff 0x2 count {0} datatype 7 op 0 root 0 comm 0x7f0000000000 "
     lines = [f"n0:100:100 [{int(n >= 60)}] NCCL INFO {told.format(n)}[nranks=4] stream 0x3" for n in range(90)]
     (job,) = jobs(text(LOGS[0] + lines))

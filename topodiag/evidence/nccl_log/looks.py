@@ -38,7 +38,11 @@ _TEXTS = (
         "topo show",
     ),
     (re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--[^>]*-->\s*)*<graphs\b"), "an NCCL graph file", ""),
-    (re.compile(rb"^(?:# )?nThread \d+ nGpus \d+|^#[ \t]+size[ \t]+count[ \t]+type\b", re.M), "nccl-tests output", "bench"),
+    (
+        re.compile(rb"^(?:# )?nThread \d+ nGpus \d+|^#[ \t]+size[ \t]+count[ \t]+type\b", re.M),
+        "nccl-tests output",
+        "bench",
+    ),
     (re.compile(rb"^(?:[\w \"]{1,40},){1,30}\w{0,20}bus_?bw", re.M), "a table of benchmark results", ""),
     (re.compile(rb"\s*\{\s*\"schema\":[^{}\[\]]{0,200}\"tool\": \"topodiag-probe\b"), "the manifest of a bundle", ""),
     (re.compile(rb"\s*\{\s*\"schema_version\":"), "a result of topodiag (--format json)", ""),
