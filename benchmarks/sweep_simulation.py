@@ -56,7 +56,7 @@ def main() -> None:
             print(f"  false alarms {words}: {count} of {seeds} sweeps (below {100 * upper(count, seeds):.2f} %)")
         spread = ", ".join(f"{count} after round {number}" for number, count in sorted(rounds.items()))
         print(f"  {sum(runs) / seeds:.0f} runs on average, {max(runs)} at most; ended: {spread}")
-        print(f"  ({time.monotonic() - began:.0f} s)")
+        print(f"  ({time.monotonic() - began:.0f} s)", flush=True)
 
 
 if __name__ == "__main__":
