@@ -16,6 +16,8 @@ CELL, GAP, LABEL, ROW = 18, 3, 110, 22
 MARGIN, HEAD, PANEL = 20, 58, 30
 PER_COLUMN = 32
 """Nodes below each other; a longer panel goes on in the next column."""
+ACROSS = 4
+"""Panels beside each other in one view."""
 MOST_NODES = 2048
 _STYLE = """
 text { font-family: Helvetica, Arial, sans-serif; font-size: 11px; fill: #1f2328 }
@@ -32,18 +34,21 @@ def look_svg(look: Look) -> str:
         raise TopodiagError(f"{len(nodes)} nodes make no picture", hint=f"choose up to {MOST_NODES} with --nodelist")
     columns = list(_columns(look, nodes))
     wide = LABEL + look.cluster.slots * (CELL + GAP) + MARGIN
-    tall = max((len(column) for _, column in columns), default=0) * ROW + PANEL + MARGIN
-    one = len(columns) * wide
+    one = min(len(columns), ACROSS) * wide
+    tops = [HEAD]
+    for first in range(0, len(columns), ACROSS):
+        longest = max(len(column) for _, column in columns[first : first + ACROSS])
+        tops.append(tops[-1] + PANEL + longest * ROW + MARGIN)
     parts: list[str] = []
     for place, view in enumerate(look.views):
         left = MARGIN + place * (one + MARGIN)
         parts.append(f'<text class="title" x="{left}" y="{MARGIN + 14}">{_said(look, view)}</text>')
         for number, (home, column) in enumerate(columns):
-            parts += _panel(look, view, home, column, left + number * wide, HEAD)
+            parts += _panel(look, view, home, column, left + number % ACROSS * wide, tops[number // ACROSS])
     width = MARGIN + len(look.views) * (one + MARGIN)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{HEAD + tall}" '
-        f'viewBox="0 0 {width} {HEAD + tall}" role="img">\n<style>{_STYLE}</style>\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{tops[-1]}" '
+        f'viewBox="0 0 {width} {tops[-1]}" role="img">\n<style>{_STYLE}</style>\n'
         f'<rect width="100%" height="100%" fill="#ffffff"/>\n' + "\n".join(parts) + "\n</svg>\n"
     )
 
