@@ -283,6 +283,23 @@ def test_iblinkinfo_by_line_tells_the_same() -> None:
     assert levels(made) == levels(facts(LINKINFO))
 
 
+def test_global_links_between_the_spines_of_a_dragonfly_join_its_groups() -> None:
+    text = []
+    for group in range(3):
+        for leaf in range(2):
+            text.append(f'Switch\t65 "S-1{group}{leaf}"\t\t# "MF0;leaf{group}{leaf}:M/U1" enhanced port 0')
+            text += [f'[{n}]\t"H-{group}{leaf}{n}"[1](1) \t\t# "n{group}{leaf}{n} mlx5_0" lid 7 4xNDR' for n in (1, 2)]
+            text.append(f'[30]\t"S-2{group}"[1]\t\t# "MF0;spine{group}:M/U1" lid 9 4xNDR')
+        text.append(f'Switch\t65 "S-2{group}"\t\t# "MF0;spine{group}:M/U1" enhanced port 0')
+        text += [f'[{n}]\t"S-1{group}{n}"[30]\t\t# "MF0;leaf{group}{n}:M/U1" lid 9 4xNDR' for n in range(2)]
+        text += [f'[{5 + other}]\t"S-2{other}"[5]\t\t# "MF0;spine{other}:M/U1" lid 9 4xNDR'
+                 for other in range(3) if other != group]  # fmt: skip
+    made = facts("\n".join(text))
+    assert [(each.kind, each.groups, each.oversubscription) for each in made.partitions] == [
+        ("leaf", 6, 2.0), ("group", 3, 1.0), ("fabric", 1, 0.0),
+    ]  # fmt: skip
+
+
 def test_a_fabric_without_hosts_says_so() -> None:
     assert "shows no host" in refused('Switch\t65 "S-1"\t\t# "MF0;leaf:MQM/U1" enhanced port 0\n')
 
@@ -315,6 +332,15 @@ def test_every_label_of_an_nvlink_domain_is_read(label: str) -> None:
     made = facts(listed(*(node(f"n{n}", {label: f"d{n // 2}"}) for n in range(4))))
     assert made.domain is not None
     assert made.domain.group.tolist() == [0, 0, 1, 1]
+
+
+def test_four_layers_of_aws_have_four_kinds() -> None:
+    prefix = "topology.k8s.aws/network-node-layer-"
+    rows = [{f"{prefix}{layer}": f"nn-{n >> (4 - layer)}" for layer in range(1, 5)} for n in range(16)]
+    made = facts(listed(*(node(f"n{n:02d}", row) for n, row in enumerate(rows))))
+    assert [(each.kind, each.groups) for each in made.partitions] == [
+        ("leaf", 16), ("spine", 8), ("core", 4), ("fabric", 2),
+    ]  # fmt: skip
 
 
 def test_nodes_that_cannot_take_pods_offer_no_gpu() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 import numpy as np
@@ -213,7 +213,10 @@ def _levels(fabric: _Fabric, hosts: list[str]) -> tuple[Partition, ...]:
         if among:
             for one, other in among:
                 sets.join(one, other)
+            known = len(made)
             _next(made, _partition(fabric, hosts, sets, "fabric"))
+            if len(made) > known > 1:
+                made[-2] = (replace(made[-2][0], kind="group"), made[-2][1])
         tier |= dict.fromkeys(above, number + 1)
         for one in here:
             for other in fabric.links.get(one, {}):
