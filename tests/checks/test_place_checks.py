@@ -154,6 +154,11 @@ def test_free_nodes_elsewhere_are_the_remedy_of_fragments() -> None:
     assert "free GPUs elsewhere have room for 6 groups" in finding.fix[0]
 
 
+def test_a_size_that_divides_no_domain_is_told_to_be_the_cause() -> None:
+    (finding,) = found(judged(cluster(2), Layout(tp=3, dp=5), block(15)), "PLC005")
+    assert finding.fix == ("choose a size of tp that divides the 8 GPUs of a domain",)
+
+
 def test_ranks_dealt_to_nodes_in_turn() -> None:
     made = judged(cluster(4), Layout(tp=8, dp=4), block(32) % 4 * 8 + block(32) // 4)
     (finding,) = found(made, "PLC006")

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from topodiag.model.cluster import Cluster
+from topodiag.model.cluster import Assignment, Cluster
 from topodiag.model.finding import Confidence
 from topodiag.model.job import Communicator, Job, Operations, Role, no_connections
 from topodiag.pipeline_place import ClusterOptions, LayoutOptions, Opened, open_cluster, open_placement
 from topodiag.placement.audit import Audit, audit
-from topodiag.placement.job_groups import NO_ROLES, talk_of_job
+from topodiag.placement.job_groups import NO_ROLES, joined_by_nvlink, talk_of_job
 
 JOBS = Path(__file__).resolve().parents[2].parent / "shared" / "corpus" / "jobs"
 NAMES = sorted(path.parent.name for path in JOBS.glob("*g_tp8_*/truth.json"))
@@ -128,6 +128,23 @@ def test_two_communicators_of_one_group_are_one_group() -> None:
     twice = [communicator(number, Role.TP, [0, 1]) for number in (1, 2)]
     (tensor,) = talk_of_job(cluster(), job(*twice)).demands
     assert tensor.groups.tolist() == [[0, 1]]
+
+
+def test_hosts_that_nvlink_joins_are_one_domain() -> None:
+    """NCCL counts the trays of a rack as one node; groups over two of them are not split."""
+    trays = replace(cluster(), names=("a", "b"))
+    rack = communicator(1, Role.TP, [0, 1, 2, 3], nodes=1, hosts=("a", "b"))
+    made = joined_by_nvlink(trays, job(rack))
+    assert made.nvlink_domain.tolist() == [0, 0]
+    assert [level.kind for level in made.levels] == ["nvlink", "fabric"]
+    judged = audit(made, talk_of_job(made, job(rack)), Assignment(np.asarray([0, 1, 8, 9])))
+    assert judged.dimensions[0].domains.tolist() == [1]
+    assert not judged.dimensions[0].split.size
+
+
+def test_hosts_that_only_the_network_joins_stay_apart() -> None:
+    trays = replace(cluster(), names=("a", "b"))
+    assert joined_by_nvlink(trays, job(communicator(1, Role.TP, [0, 1], nodes=2, hosts=("a", "b")))) is trays
 
 
 def test_an_empty_job_says_nothing() -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import numpy as np
-
 from topodiag.model.job import Communicator, Job
+from topodiag.model.job_domains import domains as domains  # noqa: PLC0414 - checks find all words on a job here
 
 MAX_NAMED = 6
 """Hosts or groups that a message names before it counts the rest."""
@@ -52,38 +51,6 @@ def hosts_of(job: Job) -> Mapping[int, str]:
 def members(communicator: Communicator) -> list[int]:
     """World ranks of the known members, in the order of the communicator."""
     return [int(rank) for rank in communicator.ranks if rank >= 0]
-
-
-def domains(job: Job) -> Mapping[str, str]:
-    """The NVLink domain of each host, named after one host of it.
-
-    Hosts that reach each other by P2P or shared memory are one domain: trays of a rack (MNNVL), or containers of one
-    machine with names of their own. So are the hosts of a communicator that NCCL counts as one node.
-    """
-    parent = {host: host for host in job.hosts}
-    parent.update({rank.host: rank.host for rank in job.ranks})
-
-    def root(host: str) -> str:
-        while parent[host] != host:
-            host = parent[host]
-        return host
-
-    def join(a: str, b: str) -> None:
-        if a in parent and b in parent:
-            low, high = sorted((root(a), root(b)))
-            parent[high] = low
-
-    made = job.connections
-    if len(made):
-        near = [at for at, via in enumerate(made.vias) if via.startswith(("P2P", "SHM", "direct shared"))]
-        across = (made.host >= 0) & (made.peer_host >= 0) & (made.host != made.peer_host)
-        for i in made.select(across & np.isin(made.via, near)):
-            join(made.hosts[int(made.host[i])], made.hosts[int(made.peer_host[i])])
-    for communicator in job.communicators:
-        if communicator.nodes == 1 and len(communicator.hosts) > 1:
-            for host in communicator.hosts[1:]:
-                join(communicator.hosts[0], host)
-    return {host: root(host) for host in parent}
 
 
 def ask_for(job: Job, *names: str) -> str:

@@ -200,7 +200,12 @@ class Fragmented(PlacementCheck):
         )
         wide = np.flatnonzero(each.domains > 1)
         nodes, ranks = where(audit, each, wide)
-        fix: tuple[str, ...] = ("ask for whole nodes: `--exclusive`, or `--gpus-per-node` with the size of the group",)
+        whole = largest_domain(audit)
+        if -(-int(own.sum()) // whole) * (whole // size) < wanted:
+            # Not even whole domains would do: the size does not divide them.
+            fix: tuple[str, ...] = (f"choose a size of {each.dimension} that divides the {whole} GPUs of a domain",)
+        else:
+            fix = ("ask for whole nodes: `--exclusive`, or `--gpus-per-node` with the size of the group",)
         if elsewhere >= wanted:
             fix = (f"free GPUs elsewhere have room for {elsewhere} groups: `topodiag place solve` names nodes", *fix)
         return self.finding(

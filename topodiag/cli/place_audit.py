@@ -48,19 +48,26 @@ def audit(
     ranks packed on the same GPUs, and which groups lie wrong. Without a layout (--hostfile, --log, --rule, ...) ranks
     are numbered node by node. -v lists groups.
     """
+    from dataclasses import replace  # noqa: PLC0415
+
     from topodiag.checks.run import fold, run_placement_checks  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.model_output import draw_or_dump  # noqa: PLC0415
     from topodiag.cli.output import verdict  # noqa: PLC0415
     from topodiag.cli.place_work import talk_for  # noqa: PLC0415
     from topodiag.model.result import Result  # noqa: PLC0415
     from topodiag.placement.audit import audit as judge  # noqa: PLC0415
+    from topodiag.placement.job_groups import joined_by_nvlink  # noqa: PLC0415
     from topodiag.placement.seats import by_rule  # noqa: PLC0415
     from topodiag.report.place_audit import audit_json, draw_audit  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
 
     ready = asked.open()
     talk = talk_for(ready, work)
-    cluster = ready.opened.cluster
+    cluster, job = ready.opened.cluster, ready.opened.job
+    if job is not None:
+        cluster = joined_by_nvlink(cluster, job)
+    if not asked.cluster.system and not asked.cluster.topology:
+        talk = replace(talk, assumed=(*talk.assumed, f"the nodes are taken for {cluster.system} (--system NAME)"))
     assignment = ready.opened.assignment or by_rule(cluster, "block", ready.world)
     judged = judge(cluster, talk, assignment)
     outcomes = run_placement_checks(judged)

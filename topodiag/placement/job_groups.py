@@ -15,9 +15,10 @@ import numpy as np
 
 from topodiag.cost import layout as cost_layout
 from topodiag.cost.step import Step, price_step
-from topodiag.model.cluster import Cluster, Demand, Ints
+from topodiag.model.cluster import Cluster, Demand, Ints, Level
 from topodiag.model.finding import Confidence
 from topodiag.model.job import Communicator, Job, Role
+from topodiag.model.job_domains import domains
 from topodiag.model.layout import Layout
 from topodiag.placement.groups import THUMB_WORDS, TOGETHER, Talk, machine_of, thumb
 
@@ -71,7 +72,35 @@ def talk_of_job(cluster: Cluster, job: Job) -> Talk:
     return Talk(job.world_size, tuple(made), None, tuple(notes), sizes)
 
 
-NO_ROLES = "the log shows no communicator of a known role: name the layout (--tp, --pp, --dp, --order)"
+NO_ROLES = (
+    "the log shows no communicator of a known role, and one all-reduce of 1 GiB over all ranks stands for it: name the "
+    "layout (--tp, --pp, --dp, --order)"
+)
+
+
+def joined_by_nvlink(cluster: Cluster, job: Job) -> Cluster:
+    """The cluster with the NVLink domains that the job's logs show: hosts that reach each other by P2P are one, as the
+    trays of a rack are, whatever the cluster was taken for."""
+    of = domains(job)
+    index = {name: number for number, name in enumerate(cluster.names)}
+    domain = cluster.nvlink_domain.copy()
+    for host, other in of.items():
+        if host in index and other in index:
+            mine, theirs = domain[index[host]], domain[index[other]]
+            domain[domain == max(mine, theirs)] = min(mine, theirs)
+    if np.array_equal(domain, cluster.nvlink_domain):
+        return cluster
+    _, group = np.unique(domain, return_inverse=True)
+    note = "the log shows NVLink between nodes: they count as one domain"
+    made = replace(cluster, nvlink_domain=group.astype(np.int64), notes=(*cluster.notes, note))
+    outer = [level for level in cluster.levels if level.kind != "nvlink" and _nested(group, level.group)]
+    inner = Level("nvlink", group.astype(np.int64), cluster.inside_alpha_us, cluster.inside_gbs, source="the job's log")
+    return replace(made, levels=(inner, *outer))
+
+
+def _nested(inner: Ints, outer: Ints) -> bool:
+    """Whether no group of the inner partition lies in two of the outer."""
+    return int(np.unique(np.stack([inner, outer]), axis=1).shape[1]) == int(np.unique(inner).size)
 
 
 def _families(job: Job) -> tuple[list[_Family], list[str]]:

@@ -99,6 +99,8 @@ def _dimensions(page: Page, audit: Audit) -> None:
 
 
 def _said(collective: str, calls: float, size: float) -> str:
+    if not calls:
+        return "nothing"
     return f"{calls:g} {collective} of {spell_size(size)}"
 
 

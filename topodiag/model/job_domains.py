@@ -1,0 +1,41 @@
+"""Which hosts of a job NVLink joins, by what its logs show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from topodiag.model.job import Job
+
+
+def domains(job: Job) -> Mapping[str, str]:
+    """The NVLink domain of each host, named after one host of it.
+
+    Hosts that reach each other by P2P or shared memory are one domain: trays of a rack (MNNVL), or containers of one
+    machine with names of their own. So are the hosts of a communicator that NCCL counts as one node.
+    """
+    parent = {host: host for host in job.hosts}
+    parent.update({rank.host: rank.host for rank in job.ranks})
+
+    def root(host: str) -> str:
+        while parent[host] != host:
+            host = parent[host]
+        return host
+
+    def join(a: str, b: str) -> None:
+        if a in parent and b in parent:
+            low, high = sorted((root(a), root(b)))
+            parent[high] = low
+
+    made = job.connections
+    if len(made):
+        near = [at for at, via in enumerate(made.vias) if via.startswith(("P2P", "SHM", "direct shared"))]
+        across = (made.host >= 0) & (made.peer_host >= 0) & (made.host != made.peer_host)
+        for i in made.select(across & np.isin(made.via, near)):
+            join(made.hosts[int(made.host[i])], made.hosts[int(made.peer_host[i])])
+    for communicator in job.communicators:
+        if communicator.nodes == 1 and len(communicator.hosts) > 1:
+            for host in communicator.hosts[1:]:
+                join(communicator.hosts[0], host)
+    return {host: root(host) for host in parent}
