@@ -174,7 +174,7 @@ def _many(by_free: dict[int, list[int]], size: int, least: int) -> tuple[tuple[i
 def usable(have: int, size: int, least: int) -> int:
     """The most GPUs of a node with `have` free ones that shares of groups of `size` can take, where a share is all of a
     group or from `least` to `size - least` of it."""
-    parts = [*range(least, size - least + 1), size]
+    parts = [*range(least, min(size - least, have) + 1), size]
     reached = {0}
     for total in range(1, have + 1):
         if any(total - part in reached for part in parts):

@@ -1,0 +1,41 @@
+"""Jobs of the corpus, solved from their logs: the emitted map, set against what the corpus knows of the job."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from topodiag.emit.place_formats import write
+from topodiag.evidence.interface import Blob
+from topodiag.evidence.rank_files import read_slurm_hostfile
+from topodiag.model.place_map import map_of
+from topodiag.pipeline_place import ClusterOptions, LayoutOptions, open_placement
+from topodiag.placement.job_groups import talk_of_job
+from topodiag.placement.seats import assign
+from topodiag.placement.solve import solve
+
+JOBS = Path(__file__).parents[3] / "shared" / "corpus" / "jobs"
+
+
+def tensor_groups(truth: dict[str, Any]) -> list[list[int]]:
+    return [each["ranks"] for each in truth["communicators"] if str(each["name"]).startswith("TP")]
+
+
+@pytest.mark.parametrize("name", ["g_tp8_scatter", "g_tp8_packed"])
+def test_the_emitted_map_splits_no_tensor_group_of_the_truth(name: str) -> None:
+    if not (JOBS / name).is_dir():
+        pytest.skip(f"no corpus at {JOBS}")
+    opened = open_placement(ClusterOptions(), LayoutOptions(logs=(str(JOBS / name),)))
+    assert opened.job is not None
+    talk = talk_of_job(opened.cluster, opened.job)
+    made = solve(opened.cluster, talk.demands, talk.world)
+    text = write(map_of(opened.cluster, made.assignment), "slurm-hostfile").text
+    again = assign(opened.cluster, read_slurm_hostfile(Blob("hosts", text.encode())))
+    node = opened.cluster.node_of(again.slot)
+    groups = tensor_groups(json.loads((JOBS / name / "truth.json").read_text()))
+    assert groups
+    assert all(np.unique(node[group]).size == 1 for group in groups)
