@@ -16,7 +16,10 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 def work(gpus: int, holes: float, share: float) -> None:
@@ -75,7 +78,7 @@ def work(gpus: int, holes: float, share: float) -> None:
     )
 
 
-def _timed(call):  # type: ignore[no-untyped-def]
+def _timed(call: Callable[[], T]) -> tuple[float, T]:
     start = time.process_time()
     made = call()
     return time.process_time() - start, made

@@ -1,8 +1,8 @@
-"""Ranks in an order in which those that talk most stand together, and nodes in an order in which neighbours are near.
+"""Demands by weight, and the families of ranks that the heaviest join.
 
 Demands are taken from the heaviest down. The ranks that the heaviest one joins are blocks; those that the two heaviest
-join are families of blocks, and so on: sorting by these labels, the lightest first, lays every group of a grid layout
-as compactly as its dimension deserves, and works for any other groups too.
+join are families of blocks, and so on: laid side by side (placement/pack.py), every group of a grid layout lies as
+compactly as its dimension deserves, and any other groups do too.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from topodiag.model.cluster import Cluster, Demand, Ints
+from topodiag.model.cluster import Demand, Ints
 
 
 def weight(demand: Demand) -> float:
@@ -51,41 +51,3 @@ def _joined(family: Ints, groups: Ints) -> Ints:
         if np.array_equal(after, current):
             return after
         current = after
-
-
-def rank_order(world: int, demands: Sequence[Demand]) -> Ints:
-    """All ranks, those that talk most side by side."""
-    made = labels(world, heaviest_first(demands))
-    keys = [np.arange(world, dtype=np.int64), *made]
-    return np.lexsort(keys)
-
-
-def node_order(cluster: Cluster, wanted: int) -> Ints:
-    """The nodes with free GPUs in the order in which they should be filled: as few groups of the outermost levels as
-    hold `wanted` GPUs, and inside each the same again; physical order where that does not matter."""
-    free = cluster.usable.sum(axis=1).astype(np.int64)
-    nodes = np.flatnonzero(free)
-    return _chosen(cluster, nodes, free, wanted, len(cluster.levels))
-
-
-def _chosen(cluster: Cluster, nodes: Ints, free: Ints, wanted: int, level: int) -> Ints:
-    if level == 0:
-        # Whole nodes first: a fragment is of use to a job that needs less.
-        return nodes[np.argsort(-free[nodes], kind="stable")]
-    group = cluster.levels[level - 1].group[nodes]
-    _, which = np.unique(group, return_inverse=True)
-    room = np.bincount(which, weights=free[nodes]).astype(np.int64)
-    enough = np.flatnonzero(room >= wanted)
-    if enough.size:
-        best = int(enough[room[enough].argmin()])  # the smallest that holds it all leaves the larger ones whole
-        rest = [place for place in np.argsort(-room, kind="stable").tolist() if place != best]
-        order = [best, *rest]
-    else:
-        order = np.argsort(-room, kind="stable").tolist()
-    left = wanted
-    parts: list[Ints] = []
-    for place in order:
-        members = nodes[which == place]
-        parts.append(_chosen(cluster, members, free, max(min(left, int(room[place])), 0), level - 1))
-        left -= int(room[place])
-    return np.concatenate(parts) if parts else nodes

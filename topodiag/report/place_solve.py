@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -182,8 +181,3 @@ def solution_json(solved: Solved) -> dict[str, Any]:
         "nodes": list(solved.place.hosts),
         "assumed": [*solved.talk.assumed, *solved.cluster.notes],
     }
-
-
-def nodes_of(hosts: Sequence[str]) -> str:
-    """The hosts as one node set."""
-    return fold_hosts(hosts)
