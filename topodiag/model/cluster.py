@@ -121,9 +121,9 @@ class Demand:
     `groups` has one row of world ranks per group; all rows are of one length (families of unequal groups are several
     demands). `collective` is one of the cost model's (`all_reduce`, `all_to_all`, `send_recv`, ...), `bytes` the size
     of one call as nccl-tests counts it, `calls` how many in a step. `exposed` is the share that is not hidden behind
-    compute. `keep_together` says that the group belongs inside one NVLink domain where it fits. No more than `beside_us`
-    of compute can hide it, however long it takes; each us that is waited for makes a step longer by `stretch` (a
-    pipeline's idle time grows with its stages).
+    compute. `keep_together` says that the group belongs inside one NVLink domain where it fits. No more than
+    `beside_us` of compute can hide it, however long it takes; each us that is waited for makes a step longer by
+    `stretch` (a pipeline's idle time grows with its stages).
     """
 
     dimension: str
