@@ -16,9 +16,7 @@ from topodiag.model.bench import Fit, Hypothesis
 from topodiag.model.finding import Finding, Outcome, Severity, Status
 
 
-def causes(
-    collective: str, ranks: int, busbw: float, system: str, nodes: int, **known: Any
-) -> tuple[Hypothesis, ...]:
+def causes(collective: str, ranks: int, busbw: float, system: str, nodes: int, **known: Any) -> tuple[Hypothesis, ...]:
     measured = run(collective, ranks, busbw, env=known.pop("env", None))
     made = expected(measured, system=system, nodes=nodes)
     return hypotheses(measured, made, verdict_of(measured, made.expectation, made.why), **known)
