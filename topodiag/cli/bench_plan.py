@@ -111,21 +111,19 @@ def plan(  # noqa: PLR0917 - one parameter per option
     """
     from dataclasses import replace  # noqa: PLC0415
 
-    from topodiag.cli.output import opened  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import check_output, opened  # noqa: PLC0415 - heavy from here on
     from topodiag.fleet.sweep.places import fabric_from  # noqa: PLC0415
     from topodiag.fleet.sweep.plan import DEFAULT, first_round  # noqa: PLC0415
     from topodiag.fleet.sweep.planfile import plan_text  # noqa: PLC0415
     from topodiag.model.errors import TopodiagError  # noqa: PLC0415
     from topodiag.model.sweep import Launch  # noqa: PLC0415
-    from topodiag.writing import check_writable  # noqa: PLC0415
 
     sets = nodes or tuple(filter(None, [os.environ.get("SLURM_JOB_NODELIST", "")]))
     if launcher == "none":
         sets = sets or ("localhost",)
     if not sets:
         raise click.UsageError("Name the nodes: --nodes gpu[001-064].", click.get_current_context())
-    if output not in {None, "-"}:
-        check_writable(str(output))
+    check_output(output)
     fabric = fabric_from(sets, gpus=gpus, nics=nics, rails=rails, racks=racks, leaf_per_rail=leaf_per == "rail")
     if launcher == "none" and len(fabric.nodes) > 1:
         raise TopodiagError("--launcher none is for one node", hint="srun or mpirun starts runs on several")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
@@ -41,35 +40,29 @@ def read(  # noqa: PLR0917 - one parameter per option
 
     Exit 1 where a fault is confirmed; with --fail-on warning also for suspects and for placements 30 % apart.
     """
-    from topodiag.cli.output import opened  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.terminal import style_for  # noqa: PLC0415
+    from topodiag.cli.output import check_output, write_page  # noqa: PLC0415 - heavy from here on
     from topodiag.fleet.sweep.further import next_round  # noqa: PLC0415
     from topodiag.fleet.sweep.judge import judge  # noqa: PLC0415
     from topodiag.fleet.sweep.planfile import plan_text  # noqa: PLC0415
     from topodiag.fleet.sweep.store import read_store  # noqa: PLC0415
-    from topodiag.report.page import print_page  # noqa: PLC0415
     from topodiag.report.sweep_heat import heat_svg  # noqa: PLC0415
     from topodiag.report.sweep_page import draw_sweep, sweep_json  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
-    from topodiag.writing import check_writable, replacing  # noqa: PLC0415
+    from topodiag.writing import replacing  # noqa: PLC0415
 
     for path in (output, next_plan, svg):
-        if path not in {None, "-"}:
-            check_writable(str(path))
+        check_output(path)
     stored = read_store(folder)
     judged = judge(stored.plans, stored.results)
     further = None if judged.missing else next_round(stored.plans, judged, write_bw=write_bw)
-    with opened(output) as stream:
-        if format_ == "json":
-            json.dump(sweep_json(judged, stored.plans, further), stream, indent=1, allow_nan=False)
-            stream.write("\n")
-        else:
-            page = Page(
-                style_for(stream, color=color, ascii_only=ascii_only, width=width, verbose=verbose, quiet=quiet)
-            )
-            draw_sweep(page, judged, stored.plans, further)
-            print_page(page, stream)
-        stream.flush()
+
+    def draw(page: Page) -> None:
+        draw_sweep(page, judged, stored.plans, further)
+
+    write_page(
+        draw, lambda: sweep_json(judged, stored.plans, further),
+        format_=format_, output=output, color=color, ascii_only=ascii_only, width=width, quiet=quiet, verbose=verbose,
+    )  # fmt: skip
     if svg is not None:
         with replacing(svg) as raw:
             raw.write(heat_svg(judged, stored.plans[-1].fabric, f"Pairs of nodes, {folder}").encode())

@@ -56,12 +56,10 @@ def show(  # noqa: PLR0917 - one parameter per option
     unpacked. The machine is --machine, --system, NCCL's log in the same file, or what the output itself tells.
     """
     _refuse(paths, machine, system, format_, csv_)
-    from topodiag.cli.output import verdict  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import check_output, verdict  # noqa: PLC0415 - heavy from here on
     from topodiag.pipeline_bench import BenchOptions, bench  # noqa: PLC0415
-    from topodiag.writing import check_writable  # noqa: PLC0415
 
-    if output not in {None, "-"}:
-        check_writable(str(output))
+    check_output(output)
     options = BenchOptions(machine=machine, system=system, nodes=nodes, nccl=version or None, env=env, by_file=by_file)
     result = bench(paths, options=options)
     reached.code = verdict(result, fail_on)

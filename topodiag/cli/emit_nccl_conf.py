@@ -22,16 +22,14 @@ def nccl_conf(sources: tuple[str, ...], logs: tuple[str, ...], output: str | Non
     read as meant, and harmful settings taken out, each with its reason. What is in the environment no file takes back:
     it is told. Where nothing follows nothing is written.
     """
-    from topodiag.cli.output import opened  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import check_output, opened  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.terminal import style_for  # noqa: PLC0415
     from topodiag.pipeline_conf import make_conf_file  # noqa: PLC0415
     from topodiag.report.emit_conf import draw_conf  # noqa: PLC0415
     from topodiag.report.page import print_page  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
-    from topodiag.writing import check_writable  # noqa: PLC0415
 
-    if output not in {None, "-"}:
-        check_writable(str(output))
+    check_output(output)
     made = make_conf_file(sources, logs)
     page = Page(style_for(sys.stderr))
     draw_conf(page, made.advice, None if output == "-" else output)

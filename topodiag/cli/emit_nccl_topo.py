@@ -78,14 +78,13 @@ def nccl_topo(  # noqa: PLR0917 - one parameter per option
     A virtual machine does not see the PCIe switches of its host. --host-capture, --instance or --affinity puts them in,
     with bus ids that the guest does not have.
     """
-    from topodiag.cli.output import opened  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import check_output, opened  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.terminal import style_for  # noqa: PLC0415
     from topodiag.pipeline_emit import by_affinity, by_host, by_instance, make_topo_file  # noqa: PLC0415
     from topodiag.pipeline_topo import open_topology  # noqa: PLC0415
     from topodiag.report.emit_topo import draw_topo_file  # noqa: PLC0415
     from topodiag.report.page import print_page  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
-    from topodiag.writing import check_writable  # noqa: PLC0415
 
     given = {"--host-capture": host_capture, "--instance": instance, "--affinity": affinity}
     chosen = [name for name, value in given.items() if value is not None]
@@ -95,8 +94,7 @@ def nccl_topo(  # noqa: PLR0917 - one parameter per option
         raise click.UsageError("--bare leaves NVLinks to NCCL, so --repair could not restore them.")
     if pairs is not None and host_capture is None:
         raise click.UsageError("--map pairs devices with those of --host-capture.")
-    if output not in {None, "-"}:
-        check_writable(str(output))
+    check_output(output)
     topology = open_topology(source, env)
     steps = []
     if host_capture is not None:

@@ -35,11 +35,9 @@ def dot(source: str, output: str | None) -> None:
 
 
 def _write(output: str | None, made: Callable[[], str]) -> None:
-    from topodiag.cli.output import opened  # noqa: PLC0415
-    from topodiag.writing import check_writable  # noqa: PLC0415
+    from topodiag.cli.output import check_output, opened  # noqa: PLC0415
 
-    if output not in {None, "-"}:
-        check_writable(str(output))
+    check_output(output)
     text = made()
     with opened(output) as stream:
         stream.write(text)

@@ -108,13 +108,11 @@ def logs(  # noqa: PLR0917 - one parameter per option
     """
     chosen_views = tuple(name for name, on in zip(VIEWS, (ranks, comms, rings, transports, errors), strict=True) if on)
     _refuse(bool(chosen_views) or unread, format_, csv_, parquet, output, paths)
-    from topodiag.cli.output import verdict  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import check_output, verdict  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.progress import reading  # noqa: PLC0415
     from topodiag.pipeline import LogOptions, diagnose_logs  # noqa: PLC0415
-    from topodiag.writing import check_writable  # noqa: PLC0415
 
-    if output not in {None, "-"}:
-        check_writable(str(output))
+    check_output(output)
     for dump in flight:
         _must_be_there(dump)
     options = LogOptions(

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from topodiag.cli.output import opened
+from topodiag.cli.output import check_output, write_page
 from topodiag.cli.plotting import write_plot
-from topodiag.cli.terminal import style_for
-from topodiag.report.page import print_page
 from topodiag.report.plot import SIZE, TIME, Axis, Mark, Series, plot_svg
 from topodiag.report.plot_png import plot_png
 from topodiag.report.text import Page
-from topodiag.writing import check_writable
 
 
 def no_marks() -> Sequence[Mark]:
@@ -39,19 +35,11 @@ def draw_or_dump(
     picture: tuple[Callable[[], str], Callable[[], bytes]] | None = None,
 ) -> None:
     """Write the page or the object; then the plot, by `picture` (SVG, PNG) where it is no plot over sizes."""
-    if output not in {None, "-"}:
-        check_writable(str(output))
-    with opened(output) as stream:
-        if format_ == "json":
-            json.dump(dump(), stream, indent=1, allow_nan=False)
-            stream.write("\n")
-        else:
-            page = Page(
-                style_for(stream, color=color, ascii_only=ascii_only, width=width, verbose=verbose, quiet=quiet)
-            )
-            draw(page)
-            print_page(page, stream)
-        stream.flush()
+    check_output(output)
+    write_page(
+        draw, dump,
+        format_=format_, output=output, color=color, ascii_only=ascii_only, width=width, quiet=quiet, verbose=verbose,
+    )  # fmt: skip
     if plot is not None:
         svg, png = picture or (
             lambda: plot_svg(series(), x=SIZE, y=y, title=title, marks=marks()),

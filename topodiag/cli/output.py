@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from topodiag.cli.errors import CLEAN, FOUND
 from topodiag.model.finding import Severity
 from topodiag.model.result import Result
-from topodiag.writing import replacing
+from topodiag.writing import check_writable, replacing
+
+if TYPE_CHECKING:
+    from topodiag.report.text import Page
 
 
 @contextmanager
@@ -22,6 +26,42 @@ def opened(path: str | None) -> Iterator[TextIO]:
         return
     with replacing(path) as raw, io.TextIOWrapper(raw, encoding="utf-8") as stream:
         yield stream
+
+
+def check_output(path: str | None) -> None:
+    """Refuse a file that cannot be written before any work is done. Raises InputError."""
+    if path is not None and path != "-":
+        check_writable(path)
+
+
+def write_page(
+    draw: Callable[[Page], None],
+    dump: Callable[[], dict[str, Any]],
+    *,
+    format_: str,
+    output: str | None,
+    color: str,
+    ascii_only: bool,
+    width: int | None,
+    quiet: bool,
+    verbose: int,
+) -> None:
+    """What a command has to say, as a page or, with the format `json`, as one object."""
+    from topodiag.cli.terminal import style_for  # noqa: PLC0415 - rich, which other formats do not need
+    from topodiag.report.page import print_page  # noqa: PLC0415
+    from topodiag.report.text import Page  # noqa: PLC0415
+
+    with opened(output) as stream:
+        if format_ == "json":
+            json.dump(dump(), stream, indent=1, allow_nan=False)
+            stream.write("\n")
+        else:
+            page = Page(
+                style_for(stream, color=color, ascii_only=ascii_only, width=width, verbose=verbose, quiet=quiet)
+            )
+            draw(page)
+            print_page(page, stream)
+        stream.flush()
 
 
 def verdict(result: Result, fail_on: str) -> int:

@@ -58,8 +58,17 @@ class Count(click.IntRange):
         return super()._describe_range() if self.told else ""
 
 
+output_option = click.option("--output", metavar="FILE", type=PLACE, help="Write to a file instead of standard output.")
+color_option = click.option(
+    "--color", type=click.Choice(("auto", "always", "never")), default="auto", show_default=True, help="Colour."
+)
+ascii_option = click.option("--ascii", "ascii_only", is_flag=True, help="Only ASCII characters.")
+width_option = click.option(
+    "--width", type=Count(40, 400), metavar="N", help="Columns (default: the terminal's, else 80)."
+)
+verbose_option = click.option("--verbose", "-v", count=True, help="Fold nothing away.")
 _REPORT_OPTIONS = (
-    click.option("--output", metavar="FILE", type=PLACE, help="Write to a file instead of standard output."),
+    output_option,
     click.option(
         "--fail-on",
         type=click.Choice(FAIL_ON),
@@ -67,13 +76,11 @@ _REPORT_OPTIONS = (
         show_default=True,
         help="Exit 1 from this severity on.",
     ),
-    click.option(
-        "--color", type=click.Choice(("auto", "always", "never")), default="auto", show_default=True, help="Colour."
-    ),
-    click.option("--ascii", "ascii_only", is_flag=True, help="Only ASCII characters."),
-    click.option("--width", type=Count(40, 400), metavar="N", help="Columns (default: the terminal's, else 80)."),
+    color_option,
+    ascii_option,
+    width_option,
     click.option("--quiet", "-q", is_flag=True, help="Only the verdict and the findings; no progress."),
-    click.option("--verbose", "-v", count=True, help="Fold nothing away."),
+    verbose_option,
 )
 
 

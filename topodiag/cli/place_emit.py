@@ -40,15 +40,13 @@ def emit(format_: str, map_: str, output: str | None) -> None:
     What is written is read back first and must be the same map; a format that cannot say the map is refused. The
     command that uses the file is told on standard error.
     """
-    from topodiag.cli.output import opened  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import check_output, opened  # noqa: PLC0415 - heavy from here on
     from topodiag.emit.place_formats import write  # noqa: PLC0415
     from topodiag.evidence.one_file import open_blob  # noqa: PLC0415
     from topodiag.evidence.place_map import read_place_map  # noqa: PLC0415
     from topodiag.pipeline import stdin  # noqa: PLC0415
-    from topodiag.writing import check_writable  # noqa: PLC0415
 
-    if output not in {None, "-"}:
-        check_writable(str(output))
+    check_output(output)
     place = read_place_map(open_blob(map_, stdin() if map_ == "-" else None))
     made = write(place, format_)
     with opened(output) as stream:

@@ -54,13 +54,11 @@ def scan(  # noqa: PLR0917 - one parameter per option
 
     Without --from this node is probed: nothing is changed, root is not needed, and what root would have added is said.
     """
-    from topodiag.cli.output import opened  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import check_output, opened  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.terminal import style_for  # noqa: PLC0415
-    from topodiag.writing import check_writable  # noqa: PLC0415
 
     _refuse_live_options(sources, save=save, redact=redact, sample=sample, deadline=deadline)
-    if output not in {None, "-"}:
-        check_writable(str(output))
+    check_output(output)
     if sources:
         from topodiag.pipeline import diagnose  # noqa: PLC0415
 

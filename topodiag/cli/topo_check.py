@@ -35,17 +35,15 @@ def check(  # noqa: PLR0917 - one parameter per option
     What it refuses is said with the line and in NCCL's own words. Without --nccl all versions from 2.18 to 2.30 are
     asked.
     """
-    from topodiag.cli.output import opened, verdict  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import check_output, opened, verdict  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.terminal import style_for  # noqa: PLC0415
     from topodiag.pipeline_topo import check_topology  # noqa: PLC0415
     from topodiag.report.registry import report  # noqa: PLC0415
     from topodiag.report.topo_check import TopoCheck  # noqa: PLC0415
-    from topodiag.writing import check_writable  # noqa: PLC0415
 
     if file == against == "-":
         raise click.UsageError("Standard input can be read only once.")
-    if output not in {None, "-"}:
-        check_writable(str(output))
+    check_output(output)
     result = check_topology(file, version=version, against=against)
     reached.code = verdict(result, fail_on)
     with opened(output) as stream:

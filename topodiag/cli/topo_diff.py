@@ -37,19 +37,15 @@ def diff(  # noqa: PLR0917 - one parameter per option
 
     Ignored is what differs by nature: host hash, GUIDs, ranks, PCI domains. Exits 1 when they differ.
     """
-    from topodiag.cli.output import opened  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.terminal import style_for  # noqa: PLC0415
+    from topodiag.cli.output import check_output, write_page  # noqa: PLC0415 - heavy from here on
     from topodiag.cost.nccl.compare import compare  # noqa: PLC0415
     from topodiag.pipeline_topo import open_topology, predict_topology  # noqa: PLC0415
-    from topodiag.report.page import print_page  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
     from topodiag.report.topo_diff import diff_json, draw_diff  # noqa: PLC0415
-    from topodiag.writing import check_writable  # noqa: PLC0415
 
     if left == right == "-":
         raise click.UsageError("Standard input can be read only once.")
-    if output not in {None, "-"}:
-        check_writable(str(output))
+    check_output(output)
     sides = open_topology(left), open_topology(right)
     found = compare(sides[0].tree, sides[1].tree, buses=buses)
     made = (
@@ -57,16 +53,11 @@ def diff(  # noqa: PLR0917 - one parameter per option
         predict_topology(sides[1], nodes=nodes, version=version),
     )
     reached.code = FOUND if found else 0
-    with opened(output) as stream:
-        if format_ == "json":
-            import json  # noqa: PLC0415
 
-            json.dump(diff_json((left, right), found, made), stream, indent=1)
-            stream.write("\n")
-        else:
-            page = Page(
-                style_for(stream, color=color, ascii_only=ascii_only, width=width, verbose=verbose, quiet=quiet)
-            )
-            draw_diff(page, (left, right), found, made)
-            print_page(page, stream)
-        stream.flush()
+    def draw(page: Page) -> None:
+        draw_diff(page, (left, right), found, made)
+
+    write_page(
+        draw, lambda: diff_json((left, right), found, made),
+        format_=format_, output=output, color=color, ascii_only=ascii_only, width=width, quiet=quiet, verbose=verbose,
+    )  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import click
 
-from topodiag.cli.params import PLACE, Count
+from topodiag.cli.params import Count, ascii_option, color_option, output_option, verbose_option, width_option
 
 MAX_NODES = 100_000
 
@@ -56,21 +56,18 @@ env_option = click.option(
     "--env", multiple=True, metavar="NAME=VALUE", callback=_env, help="An NCCL setting of the job; repeat it."
 )
 
-_WIDTH = click.option("--width", type=Count(40, 400), metavar="N", help="Columns (default: the terminal's, else 80).")
 _STYLE = (
-    click.option("--output", metavar="FILE", type=PLACE, help="Write to a file instead of standard output."),
-    click.option(
-        "--color", type=click.Choice(("auto", "always", "never")), default="auto", show_default=True, help="Colour."
-    ),
-    click.option("--ascii", "ascii_only", is_flag=True, help="Only ASCII characters."),
+    output_option,
+    color_option,
+    ascii_option,
     click.option("--quiet", "-q", is_flag=True, help="Only the verdict."),
-    click.option("--verbose", "-v", count=True, help="Fold nothing away."),
+    verbose_option,
 )
 
 
 def style_options(command: Command) -> Command:
     """output, color, ascii_only, width, quiet, verbose: for commands that print no findings."""
-    return plain_style_options(_WIDTH(command))
+    return plain_style_options(width_option(command))
 
 
 def plain_style_options(command: Command) -> Command:

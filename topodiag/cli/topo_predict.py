@@ -37,31 +37,22 @@ def predict(  # noqa: PLR0917 - one parameter per option
 
     Exits 1 when this version of NCCL refuses the topology. With -v all collectives and the whole tuning table.
     """
-    from topodiag.cli.output import opened  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.terminal import style_for  # noqa: PLC0415
+    from topodiag.cli.output import check_output, write_page  # noqa: PLC0415 - heavy from here on
     from topodiag.pipeline_topo import open_topology, predict_topology  # noqa: PLC0415
-    from topodiag.report.page import print_page  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
     from topodiag.report.topo_names import device_names  # noqa: PLC0415
     from topodiag.report.topo_predict import draw_assumed, draw_prediction, prediction_json  # noqa: PLC0415
-    from topodiag.writing import check_writable  # noqa: PLC0415
 
-    if output not in {None, "-"}:
-        check_writable(str(output))
+    check_output(output)
     topology = open_topology(file, env)
     made = predict_topology(topology, nodes=nodes, version=version, env=env, explain=explain or format_ == "json")
     reached.code = 0 if made.accepted else FOUND
-    with opened(output) as stream:
-        if format_ == "json":
-            import json  # noqa: PLC0415
 
-            json.dump(prediction_json(made), stream, indent=1)
-            stream.write("\n")
-        else:
-            page = Page(
-                style_for(stream, color=color, ascii_only=ascii_only, width=width, verbose=verbose, quiet=quiet)
-            )
-            draw_prediction(page, made, file, names=device_names(topology.tree), explain=explain)
-            draw_assumed(page, topology.assumed)
-            print_page(page, stream)
-        stream.flush()
+    def draw(page: Page) -> None:
+        draw_prediction(page, made, file, names=device_names(topology.tree), explain=explain)
+        draw_assumed(page, topology.assumed)
+
+    write_page(
+        draw, lambda: prediction_json(made),
+        format_=format_, output=output, color=color, ascii_only=ascii_only, width=width, quiet=quiet, verbose=verbose,
+    )  # fmt: skip

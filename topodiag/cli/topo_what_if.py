@@ -66,18 +66,14 @@ def what_if(  # noqa: PLR0917 - one parameter per option
 
     Settings given with --env hold after the change, not before. Changes are applied in the order of the options above.
     """
-    from topodiag.cli.output import opened  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.terminal import style_for  # noqa: PLC0415
+    from topodiag.cli.output import check_output, write_page  # noqa: PLC0415 - heavy from here on
     from topodiag.cost.nccl import changes as made  # noqa: PLC0415
     from topodiag.pipeline_topo import open_topology  # noqa: PLC0415
     from topodiag.pipeline_topo import what_if as ask  # noqa: PLC0415
-    from topodiag.report.page import print_page  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
     from topodiag.report.topo_what_if import draw_what_if, what_if_json  # noqa: PLC0415
-    from topodiag.writing import check_writable  # noqa: PLC0415
 
-    if output not in {None, "-"}:
-        check_writable(str(output))
+    check_output(output)
     try:
         wanted = [
             *_each(made.down, down),
@@ -93,19 +89,14 @@ def what_if(  # noqa: PLR0917 - one parameter per option
         answer = ask(open_topology(file), wanted, size=size, nodes=nodes, version=version)
     except made.ChangeError as error:
         raise click.UsageError(f"{error}.") from None
-    with opened(output) as stream:
-        if format_ == "json":
-            import json  # noqa: PLC0415
 
-            json.dump(what_if_json(answer), stream, indent=1)
-            stream.write("\n")
-        else:
-            page = Page(
-                style_for(stream, color=color, ascii_only=ascii_only, width=columns, verbose=verbose, quiet=quiet)
-            )
-            draw_what_if(page, answer, file)
-            print_page(page, stream)
-        stream.flush()
+    def draw(page: Page) -> None:
+        draw_what_if(page, answer, file)
+
+    write_page(
+        draw, lambda: what_if_json(answer),
+        format_=format_, output=output, color=color, ascii_only=ascii_only, width=columns, quiet=quiet, verbose=verbose,
+    )  # fmt: skip
 
 
 def _each(make: Callable[[str], Change], texts: Sequence[str]) -> list[Change]:
