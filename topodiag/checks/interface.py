@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NotRequired, TypeAlias, TypedDict, Unpack
 
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status, Where
 from topodiag.model.node import Node
@@ -23,6 +23,19 @@ Subject: TypeAlias = "Node | Job | Benchmark | Audit"
 
 MAX_EVIDENCE = 8
 """Evidence lines kept per finding: enough to convince, few enough to read."""
+
+
+class Said(TypedDict):
+    """What a finding says beside its message. `evidence` takes origins or facts themselves; empty ones are dropped."""
+
+    observed: str
+    expected: str
+    fix: Sequence[str]
+    cost: NotRequired[Cost | None]
+    evidence: NotRequired[Iterable[Origin | Fact[Any] | None]]
+    coverage: NotRequired[Coverage | None]
+    confidence: NotRequired[Confidence]
+    settings: NotRequired[Sequence[tuple[str, str | None]]]
 
 
 class Check(ABC):
@@ -43,6 +56,22 @@ class Check(ABC):
     def unknown(self, subject: Subject, why: str) -> Outcome:
         return Outcome(self.id, Status.UNKNOWN, _name(subject), why=why)
 
+    def _made(self, where: Where, severity: Severity, message: str, **said: Unpack[Said]) -> Finding:
+        return Finding(
+            id=self.id,
+            severity=severity,
+            message=message,
+            observed=said["observed"],
+            expected=said["expected"],
+            fix=tuple(said["fix"]),
+            where=where,
+            cost=said.get("cost") or Cost(),
+            evidence=_origins(said.get("evidence", ())),
+            coverage=said.get("coverage"),
+            confidence=said.get("confidence", Confidence.HIGH),
+            settings=tuple(said.get("settings", ())),
+        )
+
 
 class NodeCheck(Check):
     """A check that judges one node; `peers` are the other nodes in evidence, for comparisons between siblings."""
@@ -57,33 +86,14 @@ class NodeCheck(Check):
         severity: Severity,
         message: str,
         *,
-        observed: str,
-        expected: str,
-        fix: Sequence[str],
         gpus: Sequence[str] = (),
         nics: Sequence[str] = (),
         links: Sequence[str] = (),
-        cost: Cost | None = None,
-        evidence: Iterable[Origin | Fact[Any] | None] = (),
-        coverage: Coverage | None = None,
-        confidence: Confidence = Confidence.HIGH,
-        settings: Sequence[tuple[str, str | None]] = (),
+        **said: Unpack[Said],
     ) -> Finding:
-        """A finding on this node. `evidence` takes origins or the facts themselves; empty ones are dropped."""
-        return Finding(
-            id=self.id,
-            severity=severity,
-            message=message,
-            observed=observed,
-            expected=expected,
-            fix=tuple(fix),
-            where=Where(nodes=(node.host,), gpus=tuple(gpus), nics=tuple(nics), links=tuple(links)),
-            cost=cost or Cost(),
-            evidence=_origins(evidence),
-            coverage=coverage,
-            confidence=confidence,
-            settings=tuple(settings),
-        )
+        """A finding on this node."""
+        where = Where(nodes=(node.host,), gpus=tuple(gpus), nics=tuple(nics), links=tuple(links))
+        return self._made(where, severity, message, **said)
 
 
 class _RankCheck(Check):
@@ -94,35 +104,16 @@ class _RankCheck(Check):
         severity: Severity,
         message: str,
         *,
-        observed: str,
-        expected: str,
-        fix: Sequence[str],
         nodes: Sequence[str] = (),
         ranks: Sequence[int] = (),
         gpus: Sequence[str] = (),
         nics: Sequence[str] = (),
         links: Sequence[str] = (),
-        cost: Cost | None = None,
-        evidence: Iterable[Origin | Fact[Any] | None] = (),
-        coverage: Coverage | None = None,
-        confidence: Confidence = Confidence.HIGH,
-        settings: Sequence[tuple[str, str | None]] = (),
+        **said: Unpack[Said],
     ) -> Finding:
         """A finding folded over the nodes and world ranks it holds for."""
-        return Finding(
-            id=self.id,
-            severity=severity,
-            message=message,
-            observed=observed,
-            expected=expected,
-            fix=tuple(fix),
-            where=Where(tuple(nodes), tuple(gpus), tuple(nics), tuple(ranks), tuple(links)),
-            cost=cost or Cost(),
-            evidence=_origins(evidence),
-            coverage=coverage,
-            confidence=confidence,
-            settings=tuple(settings),
-        )
+        where = Where(tuple(nodes), tuple(gpus), tuple(nics), tuple(ranks), tuple(links))
+        return self._made(where, severity, message, **said)
 
 
 class JobCheck(_RankCheck):
@@ -150,32 +141,9 @@ class BenchCheck(Check):
         """Findings, clean, not applicable, or unknown with why. `others` are the other runs in evidence. Never raises
         for the content of a run."""
 
-    def finding(
-        self,
-        benchmark: Benchmark,
-        severity: Severity,
-        message: str,
-        *,
-        observed: str,
-        expected: str,
-        fix: Sequence[str],
-        cost: Cost | None = None,
-        evidence: Iterable[Origin | Fact[Any] | None] = (),
-        confidence: Confidence = Confidence.HIGH,
-    ) -> Finding:
+    def finding(self, benchmark: Benchmark, severity: Severity, message: str, **said: Unpack[Said]) -> Finding:
         """A finding of a run, on the hosts that it ran on."""
-        return Finding(
-            id=self.id,
-            severity=severity,
-            message=message,
-            observed=observed,
-            expected=expected,
-            fix=tuple(fix),
-            where=Where(nodes=benchmark.run.hosts),
-            cost=cost or Cost(),
-            evidence=_origins(evidence),
-            confidence=confidence,
-        )
+        return self._made(Where(nodes=benchmark.run.hosts), severity, message, **said)
 
 
 def _name(subject: Subject) -> str:

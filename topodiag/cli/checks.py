@@ -6,16 +6,11 @@ import sys
 
 import click
 
+from topodiag.cli.params import format_option
+
 
 @click.command()
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(("table", "json")),
-    default="table",
-    show_default=True,
-    help="Output format.",
-)
+@format_option
 def checks(format_: str) -> None:
     """List all checks with their titles; `topodiag explain ID` says more of one."""
     from topodiag.checks import registry  # noqa: PLC0415 - heavy from here on

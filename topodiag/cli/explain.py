@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.errors import no_such
+from topodiag.cli.params import ascii_option, color_option, width_option
 
 if TYPE_CHECKING:
     from topodiag.report.text import Page
@@ -44,11 +45,9 @@ def _ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[st
 
 @click.command()
 @click.argument("check_id", metavar="ID", shell_complete=_ids)
-@click.option(
-    "--color", type=click.Choice(("auto", "always", "never")), default="auto", show_default=True, help="Colour."
-)
-@click.option("--ascii", "ascii_only", is_flag=True, help="Only ASCII characters.")
-@click.option("--width", type=click.IntRange(40, 400), metavar="N", help="Columns (default: the terminal's, else 80).")
+@color_option
+@ascii_option
+@width_option
 @click.pass_context
 def explain(ctx: click.Context, check_id: str, color: str, ascii_only: bool, width: int | None) -> None:
     """Say what check ID finds, why it matters, how to confirm it and how to fix it."""

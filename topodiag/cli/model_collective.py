@@ -9,6 +9,7 @@ import click
 from topodiag.cli.errors import Outcome
 from topodiag.cli.model_options import link_options, machine_from, options, system_options
 from topodiag.cli.model_params import Micros, Pair, Size, Sizes
+from topodiag.cli.params import format_option
 from topodiag.cli.plotting import plot_option
 from topodiag.cli.topo_options import style_options
 
@@ -45,7 +46,7 @@ _PLACEMENT = Pair("a placement", "1x8 (nodes x ranks per node)", whole=True)
 )
 @plot_option
 @click.option("--explain", is_flag=True, help="Show each term of the derivation.")
-@click.option("--format", "format_", type=click.Choice(("table", "json")), default="table", show_default=True)
+@format_option
 @style_options
 @click.pass_obj
 def collective(  # noqa: PLR0917 - one parameter per option

@@ -9,7 +9,7 @@ import click
 from topodiag.cli.errors import Outcome
 from topodiag.cli.model_options import machine_from, options, system_options
 from topodiag.cli.model_params import LinkParam, Size, Sizes
-from topodiag.cli.params import Count
+from topodiag.cli.params import Count, format_option
 from topodiag.cli.plotting import plot_option
 from topodiag.cli.topo_options import style_options
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @click.option("--nodes", type=Count(1, 100_000), default=2, show_default=True, metavar="N", help="Nodes of the system.")
 @plot_option
 @click.option("--explain", is_flag=True, help="Show each term of the derivation.")
-@click.option("--format", "format_", type=click.Choice(("table", "json")), default="table", show_default=True)
+@format_option
 @style_options
 @click.pass_obj
 def link(  # noqa: PLR0917 - one parameter per option

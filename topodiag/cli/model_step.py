@@ -9,6 +9,7 @@ import click
 from topodiag.cli.errors import Outcome
 from topodiag.cli.model_options import link_options, machine_from, options, system_options
 from topodiag.cli.model_step_options import LAYOUT_OPTIONS, MODEL_OPTIONS
+from topodiag.cli.params import format_option
 from topodiag.cli.plotting import plot_option
 from topodiag.cli.topo_options import style_options
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 @options(MODEL_OPTIONS, LAYOUT_OPTIONS, system_options, link_options)
 @plot_option
 @click.option("--explain", is_flag=True, help="Show each term of the derivation.")
-@click.option("--format", "format_", type=click.Choice(("table", "json")), default="table", show_default=True)
+@format_option
 @style_options
 @click.pass_obj
 def step(  # noqa: PLR0917 - one parameter per option

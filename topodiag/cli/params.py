@@ -58,6 +58,14 @@ class Count(click.IntRange):
         return super()._describe_range() if self.told else ""
 
 
+format_option = click.option(
+    "--format",
+    "format_",
+    type=click.Choice(("table", "json")),
+    default="table",
+    show_default=True,
+    help="Output format.",
+)
 output_option = click.option("--output", metavar="FILE", type=PLACE, help="Write to a file instead of standard output.")
 color_option = click.option(
     "--color", type=click.Choice(("auto", "always", "never")), default="auto", show_default=True, help="Colour."

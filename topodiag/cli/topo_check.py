@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from topodiag.cli.errors import Outcome
-from topodiag.cli.params import PLACE, report_options
+from topodiag.cli.params import PLACE, format_option, report_options
 from topodiag.cli.topo_options import any_nccl_option
 
 
@@ -13,7 +13,7 @@ from topodiag.cli.topo_options import any_nccl_option
 @click.argument("file", type=PLACE)
 @any_nccl_option
 @click.option("--against", metavar="SOURCE", type=PLACE, help="A bundle, an NCCL log or another file of the machine.")
-@click.option("--format", "format_", type=click.Choice(("table", "json")), default="table", show_default=True)
+@format_option
 @report_options
 @click.pass_obj
 def check(  # noqa: PLR0917 - one parameter per option

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from topodiag.cli.errors import FOUND, Outcome
-from topodiag.cli.params import PLACE
+from topodiag.cli.params import PLACE, format_option
 from topodiag.cli.topo_options import env_option, nccl_option, nodes_option, style_options
 
 
@@ -15,7 +15,7 @@ from topodiag.cli.topo_options import env_option, nccl_option, nodes_option, sty
 @nccl_option
 @env_option
 @click.option("--explain", is_flag=True, help="Show each term of the derivation.")
-@click.option("--format", "format_", type=click.Choice(("table", "json")), default="table", show_default=True)
+@format_option
 @style_options
 @click.pass_obj
 def predict(  # noqa: PLR0917 - one parameter per option

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.errors import Outcome
-from topodiag.cli.params import PLACE, Count
+from topodiag.cli.params import PLACE, Count, format_option
 from topodiag.cli.topo_options import env_option, nccl_option, nodes_option, plain_style_options
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def _size(ctx: click.Context, param: click.Parameter, value: str) -> int:
 @nodes_option
 @nccl_option
 @env_option
-@click.option("--format", "format_", type=click.Choice(("table", "json")), default="table", show_default=True)
+@format_option
 @click.option("--columns", type=Count(40, 400), metavar="N", help="Columns of the output (default: the terminal's).")
 @plain_style_options
 @click.pass_obj
