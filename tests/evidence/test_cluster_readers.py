@@ -357,6 +357,40 @@ def test_the_instance_type_names_the_system() -> None:
     assert (made.system, made.gpu) == ("p5.48xlarge", "NVIDIA-H100-80GB-HBM3")
 
 
+@pytest.mark.parametrize(
+    ("broken", "left"),
+    [
+        ([5, None, "n9", []], ("n1",)),
+        ([{"kind": "Pod", "metadata": {"name": "p"}}], ("n1",)),
+        ([{"kind": "Node", "metadata": []}, {"metadata": {"name": ["n9"]}}], ("n1",)),
+        ([{"metadata": {"name": "n9", "labels": [1]}, "spec": 1, "status": "up"}], ("n1",)),
+        ([{"metadata": {"name": "n9"}, "status": {"capacity": {"nvidia.com/gpu": 4}, "conditions": {}}}], ("n9", "n1")),
+    ],
+)
+def test_an_entry_that_is_no_node_with_gpus_costs_itself(broken: list[object], left: tuple[str, ...]) -> None:
+    assert facts(json.dumps({"kind": "List", "items": [*broken, node("n1", {})]})).nodes == left
+
+
+def test_one_node_by_itself_is_a_cluster() -> None:
+    assert facts(json.dumps(node("n1", {}))).nodes == ("n1",)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (listed(node("n1", {}))[:-4], "is no JSON: "),
+        ('{"kind": "NodeList", "items": 5}', "has no list of nodes"),
+        ('{"kind": "List", "items": []}', "has no node"),
+        ('{"kind": "List", "items": ' + "[" * 200_000, "is no JSON: "),
+        ('{"kind": "List", "items": [{"spec": ' + '{"a":' * 200_000, "is no JSON: "),
+    ],
+    ids=["cut short", "no list", "none", "deep list", "deep node"],
+)
+def test_bad_kubernetes_json_is_one_clear_line(text: str, says: str) -> None:
+    assert says in refused(text)
+    assert "\n" not in refused(text)
+
+
 # --- any bytes ------------------------------------------------------------------------------------------------
 
 SEEDS = [TREE, YAML, LINKINFO, discovered(), listed(node("n1", {"a": "b"})), "node,gpus,free\nn[1-4],8,0-3\n"]

@@ -1,16 +1,19 @@
 """A cluster from `kubectl get nodes -o json`: the topology labels of topograph and of the clouds, and allocatable GPUs.
 
 Which label stands for what is data (`TABLES`, `DOMAINS`), each with its source.
+
+A node is some 20 KB of JSON, most of it the images that it holds, and a few hundred bytes of that matter: the list is
+cut into nodes first, and of each only what is asked for becomes objects.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from topodiag.evidence.cluster_facts import ClusterFacts, nested, no_twins, partition_of
@@ -69,8 +72,12 @@ DOMAINS: tuple[tuple[str, str], ...] = (
 )
 _INSTANCE = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 _GPU = "nvidia.com/gpu"
+_PRODUCT = "nvidia.com/gpu.product"
+_WANTED = frozenset(
+    (*_INSTANCE, _PRODUCT, *(label for label, _ in DOMAINS), *(label for each in TABLES for label, _ in each.labels))
+)
+"""Labels that are kept: a node has a hundred others."""
 _RECOGNISED = re.compile(r'"kind"\s{0,20}:\s{0,20}"Node(?:List)?"|"items"\s{0,20}:\s{0,20}\[')
-MAX_DIGITS = 20
 
 
 def recognises(head: str) -> bool:
@@ -79,7 +86,7 @@ def recognises(head: str) -> bool:
 
 def read(blob: Blob) -> ClusterFacts:
     """The nodes with GPUs. Raises InputError for what is no list of nodes."""
-    nodes = [node for each in _items(blob) if (node := _node(each)) is not None]
+    nodes = _nodes(blob)
     if not nodes:
         raise InputError(blob.name, "has no node", hint="kubectl get nodes -o json")
     with_gpus = [node for node in nodes if node.gpus > 0]
@@ -114,7 +121,7 @@ def read(blob: Blob) -> ClusterFacts:
         gpus=np.asarray([node.gpus if with_gpus else -1 for node in kept], np.int64),
         free=out,
         system=_most(row.get(label) for row in labels for label in _INSTANCE),
-        gpu=_most(row.get("nvidia.com/gpu.product") for row in labels),
+        gpu=_most(row.get(_PRODUCT) for row in labels),
         notes=tuple(notes),
     )
 
@@ -126,30 +133,81 @@ class _Node(NamedTuple):
     usable: bool
 
 
-def _items(blob: Blob) -> Sequence[Any]:
+class _List(msgspec.Struct):
+    """The document, its nodes not looked into."""
+
+    kind: Any = None
+    items: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Entry(msgspec.Struct):
+    """What is read of a node; whatever else it has is passed over unread."""
+
+    kind: Any = "Node"
+    metadata: Any = None
+    spec: Any = None
+    status: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Status(msgspec.Struct):
+    allocatable: Any = None
+    capacity: Any = None
+    conditions: Any = None
+
+
+_ENTRY = msgspec.json.Decoder(_Entry)
+_STATUS = msgspec.json.Decoder(_Status)
+
+
+def _nodes(blob: Blob) -> list[_Node]:
+    """The nodes one after the other; an entry that is none is passed over."""
+    made: list[_Node] = []
     try:
-        document = json.loads(blob.data, parse_int=lambda digits: int(digits) if len(digits) <= MAX_DIGITS else None)
-    except (ValueError, RecursionError) as error:
-        raise InputError(blob.name, f"is no JSON: {short(str(error))}") from None
-    items = document.get("items") if isinstance(document, dict) else document
-    if isinstance(document, dict) and document.get("kind") == "Node":
-        items = [document]
-    if not isinstance(items, list):
-        raise InputError(blob.name, "has no list of nodes", hint="kubectl get nodes -o json")
-    return items
+        for raw in _items(blob):
+            node = _node(raw)
+            if node is not None:
+                made.append(node)
+    except UnicodeDecodeError:
+        raise InputError(blob.name, f"is not UTF-8 (read up to {made[-1].name})" if made else "is not UTF-8") from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InputError(blob.name, f"is no JSON: {short(str(error))}", hint="was the copy cut short?") from None
+    return made
 
 
-def _node(item: object) -> _Node | None:
-    if not isinstance(item, dict) or item.get("kind", "Node") != "Node":
+def _items(blob: Blob) -> Sequence[msgspec.Raw]:
+    lacking = InputError(blob.name, "has no list of nodes", hint="kubectl get nodes -o json")
+    try:
+        document = msgspec.json.decode(blob.data, type=_List)
+        if document.kind == "Node":
+            return (msgspec.Raw(blob.data),)
+        return msgspec.json.decode(document.items, type=list[msgspec.Raw])
+    except msgspec.ValidationError:
+        raise lacking from None
+
+
+def _status(raw: msgspec.Raw) -> _Status:
+    try:
+        return _STATUS.decode(raw)
+    except msgspec.ValidationError:
+        return _Status()
+
+
+def _node(raw: msgspec.Raw) -> _Node | None:
+    try:
+        entry = _ENTRY.decode(raw)
+    except msgspec.ValidationError:
         return None
-    meta, spec, status = (_object(item.get(key)) for key in ("metadata", "spec", "status"))
+    if entry.kind != "Node":
+        return None
+    meta, spec, status = _object(entry.metadata), _object(entry.spec), _status(entry.status)
     name = meta.get("name")
     if not isinstance(name, str) or not 0 < len(name) < 254 or not name.isprintable() or " " in name:
         return None
-    labels = {key: value for key, value in _object(meta.get("labels")).items() if isinstance(value, str) and value}
-    count = _object(status.get("allocatable")).get(_GPU, _object(status.get("capacity")).get(_GPU, 0))
+    found = ((key, value) for key, value in _object(meta.get("labels")).items() if key in _WANTED)
+    labels = {key: value for key, value in found if isinstance(value, str) and value}
+    count = _object(status.allocatable).get(_GPU, _object(status.capacity).get(_GPU, 0))
     gpus = int(count) if str(count).isascii() and str(count).isdigit() and len(str(count)) < 5 else 0
-    conditions = status.get("conditions")
+    conditions = status.conditions
     ready = not any(
         isinstance(each, dict) and each.get("type") == "Ready" and each.get("status") != "True"
         for each in (conditions if isinstance(conditions, list) else ())

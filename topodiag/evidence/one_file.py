@@ -30,7 +30,7 @@ def open_blob(path: str, stdin: BinaryIO | None = None) -> Blob:
             raise InputError(name, "is a broken gzip file", hint="was the copy interrupted?") from None
     if len(data) > MAX_BYTES:
         raise InputError(name, f"is larger than {MAX_BYTES >> 20} MiB", hint="is it the right file?")
-    if not data.strip():
+    if not data or data.isspace():
         raise InputError(name, "is empty")
     return Blob(name, data)
 
