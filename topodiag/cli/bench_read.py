@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.errors import FOUND, Outcome
-from topodiag.cli.params import PLACE, report_options
+from topodiag.cli.params import PLACE, Printing, format_option, report_options
 
 if TYPE_CHECKING:
     from topodiag.model.sweep import SweepJudgement
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.option("--next", "next_plan", metavar="FILE", type=PLACE, help="Write the next round's plan, for the suspects.")
 @click.option("--ib-write-bw", "write_bw", is_flag=True, help="In that plan, tell NICs from PCIe with ib_write_bw.")
 @click.option("--svg", metavar="FILE", type=PLACE, help="Draw the pair matrix into a file too.")
-@click.option("--format", "format_", type=click.Choice(("table", "json")), default="table", show_default=True)
+@format_option
 @report_options
 @click.pass_obj
 def read(  # noqa: PLR0917 - one parameter per option
@@ -28,13 +28,8 @@ def read(  # noqa: PLR0917 - one parameter per option
     write_bw: bool,
     svg: str | None,
     format_: str,
-    output: str | None,
     fail_on: str,
-    color: str,
-    ascii_only: bool,
-    width: int | None,
-    quiet: bool,
-    verbose: int,
+    printing: Printing,
 ) -> None:
     """What a sweep found: the pair matrix, the nodes, NICs and rails at fault, and what cannot be told apart yet.
 
@@ -50,7 +45,7 @@ def read(  # noqa: PLR0917 - one parameter per option
     from topodiag.report.text import Page  # noqa: PLC0415
     from topodiag.writing import replacing  # noqa: PLC0415
 
-    for path in (output, next_plan, svg):
+    for path in (printing.output, next_plan, svg):
         check_output(path)
     stored = read_store(folder)
     judged = judge(stored.plans, stored.results)
@@ -61,14 +56,14 @@ def read(  # noqa: PLR0917 - one parameter per option
 
     write_page(
         draw, lambda: sweep_json(judged, stored.plans, further),
-        format_=format_, output=output, color=color, ascii_only=ascii_only, width=width, quiet=quiet, verbose=verbose,
+        format_=format_, printing=printing,
     )  # fmt: skip
     if svg is not None:
         with replacing(svg) as raw:
             raw.write(heat_svg(judged, stored.plans[-1].fabric, f"Pairs of nodes, {folder}").encode())
     if next_plan is not None:
         _write_next(next_plan, None if further is None else plan_text(further), judged.missing)
-    if not quiet:
+    if not printing.quiet:
         _hints(folder, stored.torn, judged, further is not None)
     reached.code = _code(judged, fail_on)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.errors import Outcome
-from topodiag.cli.params import PLACE, Count, report_options
+from topodiag.cli.params import PLACE, Count, Printing, report_options
 from topodiag.cli.plotting import plot_option, write_plot
 from topodiag.cli.topo_options import MAX_NODES, env_option, run_nccl_option
 
@@ -42,13 +42,8 @@ def show(  # noqa: PLR0917 - one parameter per option
     format_: str | None,
     csv_: bool,
     plot: str | None,
-    output: str | None,
     fail_on: str,
-    color: str,
-    ascii_only: bool,
-    width: int | None,
-    quiet: bool,
-    verbose: int,
+    printing: Printing,
 ) -> None:
     """Judge measured bandwidth: is it normal, and if not, what would explain it?
 
@@ -59,14 +54,13 @@ def show(  # noqa: PLR0917 - one parameter per option
     from topodiag.cli.output import check_output, verdict  # noqa: PLC0415 - heavy from here on
     from topodiag.pipeline_bench import BenchOptions, bench  # noqa: PLC0415
 
-    check_output(output)
+    check_output(printing.output)
     options = BenchOptions(machine=machine, system=system, nodes=nodes, nccl=version or None, env=env, by_file=by_file)
     result = bench(paths, options=options)
     reached.code = verdict(result, fail_on)
     if plot is not None:
         _write_plot(plot, result)
-    style = {"color": color, "ascii_only": ascii_only, "width": width, "verbose": verbose, "quiet": quiet}
-    _write(result, output, format_=format_ or "table", csv_=csv_, explain=explain, style=style)
+    _write(result, printing, format_=format_ or "table", csv_=csv_, explain=explain)
 
 
 def _refuse(paths: tuple[str, ...], machine: str | None, system: str | None, format_: str | None, csv_: bool) -> None:
@@ -91,13 +85,10 @@ def _write_plot(path: str, result: Result) -> None:
     )
 
 
-def _write(
-    result: Result, output: str | None, *, format_: str, csv_: bool, explain: bool, style: dict[str, object]
-) -> None:
+def _write(result: Result, printing: Printing, *, format_: str, csv_: bool, explain: bool) -> None:
     from topodiag.cli.output import opened  # noqa: PLC0415
-    from topodiag.cli.terminal import style_for  # noqa: PLC0415
 
-    with opened(output) as stream:
+    with opened(printing.output) as stream:
         if csv_:
             from topodiag.report.bench_rows import write_bench_csv  # noqa: PLC0415
 
@@ -105,9 +96,9 @@ def _write(
         elif format_ == "json":
             from topodiag.report.registry import report  # noqa: PLC0415
 
-            report("json").render(result, stream, style_for(stream, **style))  # type: ignore[arg-type]
+            report("json").render(result, stream, printing.style(stream))
         else:
             from topodiag.report.bench_table import BenchTable  # noqa: PLC0415
 
-            BenchTable(explain=explain).render(result, stream, style_for(stream, **style))  # type: ignore[arg-type]
+            BenchTable(explain=explain).render(result, stream, printing.style(stream))
         stream.flush()

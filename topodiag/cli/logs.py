@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.errors import Outcome
-from topodiag.cli.params import PLACE, Count, report_options
+from topodiag.cli.params import PLACE, Count, Printing, report_options
 
 if TYPE_CHECKING:
     from topodiag.model.result import Result
@@ -93,13 +93,8 @@ def logs(  # noqa: PLR0917 - one parameter per option
     format_: str | None,
     csv_: str | None,
     parquet: str | None,
-    output: str | None,
     fail_on: str,
-    color: str,
-    ascii_only: bool,
-    width: int | None,
-    quiet: bool,
-    verbose: int,
+    printing: Printing,
 ) -> None:
     """Rebuild a job from its NCCL logs and say what is wrong with its communication.
 
@@ -107,12 +102,12 @@ def logs(  # noqa: PLR0917 - one parameter per option
     `topodiag env` prints the settings that make a job write such logs.
     """
     chosen_views = tuple(name for name, on in zip(VIEWS, (ranks, comms, rings, transports, errors), strict=True) if on)
-    _refuse(bool(chosen_views) or unread, format_, csv_, parquet, output, paths)
+    _refuse(bool(chosen_views) or unread, format_, csv_, parquet, printing.output, paths)
     from topodiag.cli.output import check_output, verdict  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.progress import reading  # noqa: PLC0415
     from topodiag.pipeline import LogOptions, diagnose_logs  # noqa: PLC0415
 
-    check_output(output)
+    check_output(printing.output)
     for dump in flight:
         _must_be_there(dump)
     options = LogOptions(
@@ -127,20 +122,19 @@ def logs(  # noqa: PLR0917 - one parameter per option
         flight=flight,
         save=save,
     )
-    with reading(color=color, ascii_only=ascii_only, quiet=quiet) as tell:
+    with reading(color=printing.color, ascii_only=printing.ascii_only, quiet=printing.quiet) as tell:
         result = diagnose_logs(paths, options=options, on_progress=tell)
     reached.code = verdict(result, fail_on)
     if parquet is not None:
-        _write_parquet(parquet, result, str(output))
+        _write_parquet(parquet, result, str(printing.output))
         return
     _write(
         result,
-        output,
+        printing,
         views=chosen_views,
         unread=unread,
         format_=format_ or "table",
         csv_=csv_,
-        style={"color": color, "ascii_only": ascii_only, "width": width, "verbose": verbose, "quiet": quiet},
     )
 
 
@@ -178,19 +172,17 @@ def _write_parquet(table: str, result: Result, output: str) -> None:
 
 def _write(
     result: Result,
-    output: str | None,
+    printing: Printing,
     *,
     views: tuple[str, ...],
     unread: bool,
     format_: str,
     csv_: str | None,
-    style: dict[str, object],
 ) -> None:
     from topodiag.cli.output import opened  # noqa: PLC0415
-    from topodiag.cli.terminal import style_for  # noqa: PLC0415
     from topodiag.report.registry import report  # noqa: PLC0415
 
-    with opened(output) as stream:
+    with opened(printing.output) as stream:
         if csv_ is not None:
             from topodiag.report.job_rows import write_csv  # noqa: PLC0415
 
@@ -201,5 +193,5 @@ def _write(
                 from topodiag.report.job_table import JobTable  # noqa: PLC0415
 
                 made = JobTable(views, unread=unread)
-            made.render(result, stream, style_for(stream, **style))  # type: ignore[arg-type]
+            made.render(result, stream, printing.style(stream))
         stream.flush()

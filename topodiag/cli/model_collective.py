@@ -9,9 +9,8 @@ import click
 from topodiag.cli.errors import Outcome
 from topodiag.cli.model_options import link_options, machine_from, options, system_options
 from topodiag.cli.model_params import Micros, Pair, Size, Sizes
-from topodiag.cli.params import format_option
+from topodiag.cli.params import Printing, format_option, page_options
 from topodiag.cli.plotting import plot_option
-from topodiag.cli.topo_options import style_options
 
 if TYPE_CHECKING:
     from topodiag.cost.alpha_beta import Link
@@ -47,7 +46,7 @@ _PLACEMENT = Pair("a placement", "1x8 (nodes x ranks per node)", whole=True)
 @plot_option
 @click.option("--explain", is_flag=True, help="Show each term of the derivation.")
 @format_option
-@style_options
+@page_options
 @click.pass_obj
 def collective(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
@@ -69,12 +68,7 @@ def collective(  # noqa: PLR0917 - one parameter per option
     plot: str | None,
     explain: bool,
     format_: str,
-    output: str | None,
-    color: str,
-    ascii_only: bool,
-    width: int | None,
-    quiet: bool,
-    verbose: int,
+    printing: Printing,
 ) -> None:
     """A collective under two placements: its time, bandwidths and bound under each, and what the better one gains.
 
@@ -102,6 +96,6 @@ def collective(  # noqa: PLR0917 - one parameter per option
     draw_or_dump(
         draw,
         lambda: placements_json(made, machine, reading, inputs),
-        format_=format_, output=output, color=color, ascii_only=ascii_only, width=width, quiet=quiet, verbose=verbose,
+        format_=format_, printing=printing,
         plot=plot, series=lambda: placement_series(made, sizes), title=f"{collective} on {machine.name}",
     )  # fmt: skip

@@ -9,9 +9,8 @@ import click
 from topodiag.cli.errors import Outcome
 from topodiag.cli.model_options import link_options, machine_from, options, system_options
 from topodiag.cli.model_params import Size, Sizes
-from topodiag.cli.params import Count, format_option
+from topodiag.cli.params import Count, Printing, format_option, page_options
 from topodiag.cli.plotting import plot_option
-from topodiag.cli.topo_options import style_options
 
 if TYPE_CHECKING:
     from topodiag.cost.alpha_beta import Link
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 @plot_option
 @click.option("--explain", is_flag=True, help="Show each term of the derivation.")
 @format_option
-@style_options
+@page_options
 @click.pass_obj
 def hierarchy(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
@@ -46,12 +45,7 @@ def hierarchy(  # noqa: PLR0917 - one parameter per option
     plot: str | None,
     explain: bool,
     format_: str,
-    output: str | None,
-    color: str,
-    ascii_only: bool,
-    width: int | None,
-    quiet: bool,
-    verbose: int,
+    printing: Printing,
 ) -> None:
     """Flat against hierarchical all-reduce by size: what each gains, and where latency or bandwidth binds."""
     from topodiag.cli.model_output import draw_or_dump  # noqa: PLC0415 - heavy from here on
@@ -76,7 +70,7 @@ def hierarchy(  # noqa: PLR0917 - one parameter per option
     draw_or_dump(
         draw,
         lambda: hierarchy_json(made, machine, size, sizes, inputs),
-        format_=format_, output=output, color=color, ascii_only=ascii_only, width=width, quiet=quiet, verbose=verbose,
+        format_=format_, printing=printing,
         plot=plot, series=lambda: hierarchy_series(made, sizes), marks=lambda: hierarchy_marks(made),
         title=f"all_reduce over {machine.gpus} GPUs, {machine.name}",
     )  # fmt: skip

@@ -9,9 +9,8 @@ import click
 from topodiag.cli.errors import Outcome
 from topodiag.cli.model_options import machine_from, options, system_options
 from topodiag.cli.model_params import LinkParam, Size, Sizes
-from topodiag.cli.params import Count, format_option
+from topodiag.cli.params import Count, Printing, format_option, page_options
 from topodiag.cli.plotting import plot_option
-from topodiag.cli.topo_options import style_options
 
 if TYPE_CHECKING:
     from topodiag.cost.alpha_beta import Link
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 @plot_option
 @click.option("--explain", is_flag=True, help="Show each term of the derivation.")
 @format_option
-@style_options
+@page_options
 @click.pass_obj
 def link(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
@@ -53,12 +52,7 @@ def link(  # noqa: PLR0917 - one parameter per option
     plot: str | None,
     explain: bool,
     format_: str,
-    output: str | None,
-    color: str,
-    ascii_only: bool,
-    width: int | None,
-    quiet: bool,
-    verbose: int,
+    printing: Printing,
 ) -> None:
     """One buffer over all tiers: its time on each, against the fastest, and where each turns bandwidth-bound."""
     from topodiag.cli.model_output import draw_or_dump  # noqa: PLC0415 - heavy from here on
@@ -83,7 +77,7 @@ def link(  # noqa: PLR0917 - one parameter per option
     draw_or_dump(
         draw,
         lambda: links_json(made, size, sizes, {"size": size, **given}),
-        format_=format_, output=output, color=color, ascii_only=ascii_only, width=width, quiet=quiet, verbose=verbose,
+        format_=format_, printing=printing,
         plot=plot, series=lambda: link_series(made, sizes), marks=lambda: link_marks(made),
         title=f"One message, {name}",
     )  # fmt: skip

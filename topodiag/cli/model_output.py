@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from topodiag.cli.output import check_output, write_page
+from topodiag.cli.params import Printing
 from topodiag.cli.plotting import write_plot
 from topodiag.report.plot import SIZE, TIME, Axis, Mark, Series, plot_svg
 from topodiag.report.plot_png import plot_png
@@ -21,12 +22,7 @@ def draw_or_dump(
     dump: Callable[[], dict[str, Any]],
     *,
     format_: str,
-    output: str | None,
-    color: str,
-    ascii_only: bool,
-    width: int | None,
-    quiet: bool,
-    verbose: int,
+    printing: Printing,
     plot: str | None,
     series: Callable[[], Sequence[Series]],
     title: str,
@@ -35,11 +31,8 @@ def draw_or_dump(
     picture: tuple[Callable[[], str], Callable[[], bytes]] | None = None,
 ) -> None:
     """Write the page or the object; then the plot, by `picture` (SVG, PNG) where it is no plot over sizes."""
-    check_output(output)
-    write_page(
-        draw, dump,
-        format_=format_, output=output, color=color, ascii_only=ascii_only, width=width, quiet=quiet, verbose=verbose,
-    )  # fmt: skip
+    check_output(printing.output)
+    write_page(draw, dump, format_=format_, printing=printing)
     if plot is not None:
         svg, png = picture or (
             lambda: plot_svg(series(), x=SIZE, y=y, title=title, marks=marks()),

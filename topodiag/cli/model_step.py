@@ -9,9 +9,8 @@ import click
 from topodiag.cli.errors import Outcome
 from topodiag.cli.model_options import link_options, machine_from, options, system_options
 from topodiag.cli.model_step_options import LAYOUT_OPTIONS, MODEL_OPTIONS
-from topodiag.cli.params import format_option
+from topodiag.cli.params import Printing, format_option, page_options
 from topodiag.cli.plotting import plot_option
-from topodiag.cli.topo_options import style_options
 
 if TYPE_CHECKING:
     from topodiag.cost.alpha_beta import Link
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 @plot_option
 @click.option("--explain", is_flag=True, help="Show each term of the derivation.")
 @format_option
-@style_options
+@page_options
 @click.pass_obj
 def step(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
@@ -65,12 +64,7 @@ def step(  # noqa: PLR0917 - one parameter per option
     plot: str | None,
     explain: bool,
     format_: str,
-    output: str | None,
-    color: str,
-    ascii_only: bool,
-    width: int | None,
-    quiet: bool,
-    verbose: int,
+    printing: Printing,
 ) -> None:
     """A whole training step: what each dimension costs, which tier carries it, and the worst misplacement.
 
@@ -113,7 +107,7 @@ def step(  # noqa: PLR0917 - one parameter per option
     draw_or_dump(
         draw,
         lambda: step_json(made, assumed, inputs),
-        format_=format_, output=output, color=color, ascii_only=ascii_only, width=width, quiet=quiet, verbose=verbose,
+        format_=format_, printing=printing,
         plot=plot, series=tuple, title=title,
         picture=(lambda: bars_svg(bars, title=title), lambda: bars_png(bars, title=title, unit="ms")),
     )  # fmt: skip

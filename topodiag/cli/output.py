@@ -15,6 +15,7 @@ from topodiag.model.result import Result
 from topodiag.writing import check_writable, replacing
 
 if TYPE_CHECKING:
+    from topodiag.cli.params import Printing
     from topodiag.report.text import Page
 
 
@@ -39,26 +40,18 @@ def write_page(
     dump: Callable[[], dict[str, Any]],
     *,
     format_: str,
-    output: str | None,
-    color: str,
-    ascii_only: bool,
-    width: int | None,
-    quiet: bool,
-    verbose: int,
+    printing: Printing,
 ) -> None:
     """What a command has to say, as a page or, with the format `json`, as one object."""
-    from topodiag.cli.terminal import style_for  # noqa: PLC0415 - rich, which other formats do not need
-    from topodiag.report.page import print_page  # noqa: PLC0415
+    from topodiag.report.page import print_page  # noqa: PLC0415 - rich, which other formats do not need
     from topodiag.report.text import Page  # noqa: PLC0415
 
-    with opened(output) as stream:
+    with opened(printing.output) as stream:
         if format_ == "json":
             json.dump(dump(), stream, indent=1, allow_nan=False)
             stream.write("\n")
         else:
-            page = Page(
-                style_for(stream, color=color, ascii_only=ascii_only, width=width, verbose=verbose, quiet=quiet)
-            )
+            page = Page(printing.style(stream))
             draw(page)
             print_page(page, stream)
         stream.flush()

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, fields
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 if TYPE_CHECKING:
+    from topodiag.report.interface import Style
+
     _Seconds = click.ParamType[float]
 else:
     _Seconds = click.ParamType  # generic only since click 8.5
+
+Command = Callable[..., None]
 
 _UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0}
 _DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) *(ms|s|m|)", re.ASCII)
@@ -75,25 +81,61 @@ width_option = click.option(
     "--width", type=Count(40, 400), metavar="N", help="Columns (default: the terminal's, else 80)."
 )
 verbose_option = click.option("--verbose", "-v", count=True, help="Fold nothing away.")
-_REPORT_OPTIONS = (
-    output_option,
-    click.option(
-        "--fail-on",
-        type=click.Choice(FAIL_ON),
-        default="error",
-        show_default=True,
-        help="Exit 1 from this severity on.",
-    ),
-    color_option,
-    ascii_option,
-    width_option,
-    click.option("--quiet", "-q", is_flag=True, help="Only the verdict and the findings; no progress."),
-    verbose_option,
+fail_on_option = click.option(
+    "--fail-on", type=click.Choice(FAIL_ON), default="error", show_default=True, help="Exit 1 from this severity on."
 )
 
 
-def report_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The options of every command that prints a report: output, fail_on, color, ascii_only, width, quiet, verbose."""
-    for option in reversed(_REPORT_OPTIONS):
-        command = option(command)
-    return command
+@dataclass(frozen=True, slots=True)
+class Printing:
+    """Where and how a command prints, as its options say."""
+
+    output: str | None
+    color: str
+    ascii_only: bool
+    width: int | None
+    quiet: bool
+    verbose: int
+
+    def style(self, stream: TextIO) -> Style:
+        from topodiag.cli.terminal import style_for  # noqa: PLC0415 - not for the help
+
+        return style_for(
+            stream,
+            color=self.color,
+            ascii_only=self.ascii_only,
+            width=self.width,
+            verbose=self.verbose,
+            quiet=self.quiet,
+        )
+
+
+def report_options(command: Command) -> Command:
+    """For commands that print findings: `printing` and `fail_on`."""
+    quiet = click.option("--quiet", "-q", is_flag=True, help="Only the verdict and the findings; no progress.")
+    return _printing(
+        command, output_option, fail_on_option, color_option, ascii_option, width_option, quiet, verbose_option
+    )
+
+
+def page_options(command: Command) -> Command:
+    """For commands that print no findings: `printing`."""
+    return plain_page_options(width_option(command))
+
+
+def plain_page_options(command: Command) -> Command:
+    """The same for a command that has a `width` option of its own."""
+    quiet = click.option("--quiet", "-q", is_flag=True, help="Only the verdict.")
+    return _printing(command, output_option, color_option, ascii_option, quiet, verbose_option)
+
+
+def _printing(command: Command, *own: Callable[[Command], Command]) -> Command:
+    @wraps(command)
+    def wrapped(*args: Any, **given: Any) -> None:
+        printing = Printing(**{each.name: given.pop(each.name) for each in fields(Printing)})
+        command(*args, printing=printing, **given)
+
+    made: Command = wrapped
+    for option in reversed(own):
+        made = option(made)
+    return made

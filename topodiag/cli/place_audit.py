@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from topodiag.cli.errors import Outcome
+from topodiag.cli.params import Printing, format_option, page_options
 from topodiag.cli.place_options import place_options
 from topodiag.cli.place_work import work_options
-from topodiag.cli.topo_options import style_options
 
 if TYPE_CHECKING:
     from topodiag.cli.place_options import Asked
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     show_default=True,
     help="Exit with 1 for a finding of at least this severity.",
 )
-@click.option("--format", "format_", type=click.Choice(("table", "json")), default="table", show_default=True)
-@style_options
+@format_option
+@page_options
 @click.pass_obj
 def audit(
     reached: Outcome,
@@ -35,12 +35,7 @@ def audit(
     work: dict[str, Any],
     fail_on: str,
     format_: str,
-    output: str | None,
-    color: str,
-    ascii_only: bool,
-    width: int | None,
-    quiet: bool,
-    verbose: int,
+    printing: Printing,
 ) -> None:
     """What a layout costs, dimension by dimension, and what the same GPUs could give.
 
@@ -48,26 +43,19 @@ def audit(
     ranks packed on the same GPUs, and which groups lie wrong. Without a layout (--hostfile, --log, --rule, ...) ranks
     are numbered node by node. -v lists groups.
     """
-    from dataclasses import replace  # noqa: PLC0415
-
     from topodiag.checks.run import fold, run_placement_checks  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.model_output import draw_or_dump  # noqa: PLC0415
     from topodiag.cli.output import verdict  # noqa: PLC0415
     from topodiag.cli.place_work import talk_for  # noqa: PLC0415
     from topodiag.model.result import Result  # noqa: PLC0415
     from topodiag.placement.audit import audit as judge  # noqa: PLC0415
-    from topodiag.placement.job_groups import joined_by_nvlink  # noqa: PLC0415
     from topodiag.placement.seats import by_rule  # noqa: PLC0415
     from topodiag.report.place_audit import audit_json, draw_audit  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
 
     ready = asked.open()
     talk = talk_for(ready, work)
-    cluster, job = ready.opened.cluster, ready.opened.job
-    if job is not None:
-        cluster = joined_by_nvlink(cluster, job)
-    if not asked.cluster.system and not asked.cluster.topology:
-        talk = replace(talk, assumed=(*talk.assumed, f"the nodes are taken for {cluster.system} (--system NAME)"))
+    cluster = ready.opened.cluster
     assignment = ready.opened.assignment or by_rule(cluster, "block", ready.world)
     judged = judge(cluster, talk, assignment)
     outcomes = run_placement_checks(judged)
@@ -79,7 +67,7 @@ def audit(
     draw_or_dump(
         draw,
         lambda: audit_json(judged, findings),
-        format_=format_, output=output, color=color, ascii_only=ascii_only, width=width, quiet=quiet, verbose=verbose,
+        format_=format_, printing=printing,
         plot=None, series=tuple, title="",
     )  # fmt: skip
     reached.code = verdict(Result(findings=findings), fail_on)

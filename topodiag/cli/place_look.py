@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from topodiag.cli.params import PLACE, Count
+from topodiag.cli.params import PLACE, Count, Printing, page_options
 from topodiag.cli.place_options import place_options
 from topodiag.cli.place_work import work_options
-from topodiag.cli.topo_options import style_options
 
 if TYPE_CHECKING:
     from topodiag.cli.place_options import Asked
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--solved", is_flag=True, help="Draw what `place solve` finds beside it.")
 @click.option("--seed", type=Count(0, 2**31 - 1), default=0, show_default=True, help="Of the local search.")
 @click.option("--svg", type=PLACE, metavar="FILE", help="Write the picture as SVG, too.")
-@style_options
+@page_options
 def look(
     *,
     asked: Asked,
@@ -31,12 +30,7 @@ def look(
     solved: bool,
     seed: int,
     svg: str | None,
-    output: str | None,
-    color: str,
-    ascii_only: bool,
-    width: int | None,
-    quiet: bool,
-    verbose: int,
+    printing: Printing,
 ) -> None:
     """The layout drawn: nodes and their GPUs below their switch or rack, coloured by the groups of one dimension.
 
@@ -73,8 +67,7 @@ def look(
         views.append(view_of(cluster, made, ids[name], "solved", together=chosen.keep_together))
     seen = Look(cluster, name, chosen.size, tuple(views))
     draw_or_dump(
-        lambda page: draw_look(page, seen), dict, format_="table", output=output, color=color, ascii_only=ascii_only,
-        width=width, quiet=quiet, verbose=verbose, plot=None, series=tuple, title="",
+        lambda page: draw_look(page, seen), dict, format_="table", printing=printing, plot=None, series=tuple, title="",
     )  # fmt: skip
     if svg is not None:
         with replacing(svg) as stream:

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from topodiag.cli.params import Count
+from topodiag.cli.params import Count, Printing, format_option, page_options
 from topodiag.cli.place_options import place_options
 from topodiag.cli.place_work import work_options
-from topodiag.cli.topo_options import style_options
 
 if TYPE_CHECKING:
     from topodiag.cli.place_options import Asked
@@ -20,20 +19,15 @@ if TYPE_CHECKING:
 @place_options
 @work_options
 @click.option("--seed", type=Count(0, 2**31 - 1), default=0, show_default=True, help="Of the local search.")
-@click.option("--format", "format_", type=click.Choice(("table", "json")), default="table", show_default=True)
-@style_options
+@format_option
+@page_options
 def solve(
     *,
     asked: Asked,
     work: dict[str, Any],
     seed: int,
     format_: str,
-    output: str | None,
-    color: str,
-    ascii_only: bool,
-    width: int | None,
-    quiet: bool,
-    verbose: int,
+    printing: Printing,
 ) -> None:
     """A map from ranks to nodes and GPUs that makes a training step wait least.
 
@@ -66,6 +60,5 @@ def solve(
         draw_solution(page, solved)
 
     draw_or_dump(
-        draw, lambda: solution_json(solved), format_=format_, output=output, color=color, ascii_only=ascii_only,
-        width=width, quiet=quiet, verbose=verbose, plot=None, series=tuple, title="",
+        draw, lambda: solution_json(solved), format_=format_, printing=printing, plot=None, series=tuple, title="",
     )  # fmt: skip

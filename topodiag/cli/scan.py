@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.errors import Outcome
-from topodiag.cli.params import PLACE, Duration, report_options
+from topodiag.cli.params import PLACE, Duration, Printing, report_options
 
 if TYPE_CHECKING:
     from topodiag.model.result import Result
@@ -42,34 +42,28 @@ def scan(  # noqa: PLR0917 - one parameter per option
     sample: float | None,
     deadline: float | None,
     format_: str,
-    output: str | None,
     fail_on: str,
-    color: str,
-    ascii_only: bool,
-    width: int | None,
-    quiet: bool,
-    verbose: int,
+    printing: Printing,
 ) -> None:
     """Diagnose the communication topology of this node, or of captured evidence.
 
     Without --from this node is probed: nothing is changed, root is not needed, and what root would have added is said.
     """
     from topodiag.cli.output import check_output, opened  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.terminal import style_for  # noqa: PLC0415
 
     _refuse_live_options(sources, save=save, redact=redact, sample=sample, deadline=deadline)
-    check_output(output)
+    check_output(printing.output)
     if sources:
         from topodiag.pipeline import diagnose  # noqa: PLC0415
 
         result = diagnose(sources)
     else:
-        result = _live(save, redact, sample, deadline, color=color, ascii_only=ascii_only, quiet=quiet)
+        result = _live(save, redact, sample, deadline, printing)
     reached.code = _verdict(result, format_, fail_on)
     from topodiag.report.registry import report  # noqa: PLC0415
 
-    with opened(output) as stream:
-        style = style_for(stream, color=color, ascii_only=ascii_only, width=width, verbose=verbose, quiet=quiet)
+    with opened(printing.output) as stream:
+        style = printing.style(stream)
         report(format_).render(result, stream, style)
         stream.flush()
 
@@ -87,10 +81,7 @@ def _live(
     redact: bool,
     sample: float | None,
     deadline: float | None,
-    *,
-    color: str,
-    ascii_only: bool,
-    quiet: bool,
+    printing: Printing,
 ) -> Result:
     from topodiag.cli.progress import spinner  # noqa: PLC0415
     from topodiag.pipeline import Options, live  # noqa: PLC0415
@@ -102,7 +93,7 @@ def _live(
         save=save,
         redact=redact,
     )
-    with spinner(color=color, ascii_only=ascii_only, quiet=quiet) as tell:
+    with spinner(color=printing.color, ascii_only=printing.ascii_only, quiet=printing.quiet) as tell:
         return live(options=options, on_progress=tell)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from topodiag.cli.errors import FOUND, Outcome
-from topodiag.cli.params import PLACE, format_option
-from topodiag.cli.topo_options import nccl_option, nodes_option, style_options
+from topodiag.cli.params import PLACE, Printing, format_option, page_options
+from topodiag.cli.topo_options import nccl_option, nodes_option
 
 
 @click.command()
@@ -16,7 +16,7 @@ from topodiag.cli.topo_options import nccl_option, nodes_option, style_options
 @nodes_option
 @nccl_option
 @format_option
-@style_options
+@page_options
 @click.pass_obj
 def diff(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
@@ -26,12 +26,7 @@ def diff(  # noqa: PLR0917 - one parameter per option
     nodes: int,
     version: str,
     format_: str,
-    output: str | None,
-    color: str,
-    ascii_only: bool,
-    width: int | None,
-    quiet: bool,
-    verbose: int,
+    printing: Printing,
 ) -> None:
     """Compare two machines, or a machine with its healthy sibling, and what NCCL finds on either.
 
@@ -45,7 +40,7 @@ def diff(  # noqa: PLR0917 - one parameter per option
 
     if left == right == "-":
         raise click.UsageError("Standard input can be read only once.")
-    check_output(output)
+    check_output(printing.output)
     sides = open_topology(left), open_topology(right)
     found = compare(sides[0].tree, sides[1].tree, buses=buses)
     made = (
@@ -59,5 +54,5 @@ def diff(  # noqa: PLR0917 - one parameter per option
 
     write_page(
         draw, lambda: diff_json((left, right), found, made),
-        format_=format_, output=output, color=color, ascii_only=ascii_only, width=width, quiet=quiet, verbose=verbose,
+        format_=format_, printing=printing,
     )  # fmt: skip

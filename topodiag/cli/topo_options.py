@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import click
 
-from topodiag.cli.params import Count, ascii_option, color_option, output_option, verbose_option, width_option
+from topodiag.cli.params import Count
 
 MAX_NODES = 100_000
-
-Command = Callable[..., None]
 
 
 def _version(ctx: click.Context, param: click.Parameter, value: str) -> str:
@@ -55,23 +53,3 @@ nodes_option = click.option(
 env_option = click.option(
     "--env", multiple=True, metavar="NAME=VALUE", callback=_env, help="An NCCL setting of the job; repeat it."
 )
-
-_STYLE = (
-    output_option,
-    color_option,
-    ascii_option,
-    click.option("--quiet", "-q", is_flag=True, help="Only the verdict."),
-    verbose_option,
-)
-
-
-def style_options(command: Command) -> Command:
-    """output, color, ascii_only, width, quiet, verbose: for commands that print no findings."""
-    return plain_style_options(width_option(command))
-
-
-def plain_style_options(command: Command) -> Command:
-    """The same without width, for a command that means something else by it."""
-    for option in reversed(_STYLE):
-        command = option(command)
-    return command

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from topodiag.cli.errors import FOUND, Outcome
-from topodiag.cli.params import PLACE, format_option
-from topodiag.cli.topo_options import env_option, nccl_option, nodes_option, style_options
+from topodiag.cli.params import PLACE, Printing, format_option, page_options
+from topodiag.cli.topo_options import env_option, nccl_option, nodes_option
 
 
 @click.command()
@@ -16,7 +16,7 @@ from topodiag.cli.topo_options import env_option, nccl_option, nodes_option, sty
 @env_option
 @click.option("--explain", is_flag=True, help="Show each term of the derivation.")
 @format_option
-@style_options
+@page_options
 @click.pass_obj
 def predict(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
@@ -26,12 +26,7 @@ def predict(  # noqa: PLR0917 - one parameter per option
     env: dict[str, str],
     explain: bool,
     format_: str,
-    output: str | None,
-    color: str,
-    ascii_only: bool,
-    width: int | None,
-    quiet: bool,
-    verbose: int,
+    printing: Printing,
 ) -> None:
     """What NCCL would choose on a topology: paths, channels, algorithms, and the bandwidth to expect.
 
@@ -43,7 +38,7 @@ def predict(  # noqa: PLR0917 - one parameter per option
     from topodiag.report.topo_names import device_names  # noqa: PLC0415
     from topodiag.report.topo_predict import draw_assumed, draw_prediction, prediction_json  # noqa: PLC0415
 
-    check_output(output)
+    check_output(printing.output)
     topology = open_topology(file, env)
     made = predict_topology(topology, nodes=nodes, version=version, env=env, explain=explain or format_ == "json")
     reached.code = 0 if made.accepted else FOUND
@@ -54,5 +49,5 @@ def predict(  # noqa: PLR0917 - one parameter per option
 
     write_page(
         draw, lambda: prediction_json(made),
-        format_=format_, output=output, color=color, ascii_only=ascii_only, width=width, quiet=quiet, verbose=verbose,
+        format_=format_, printing=printing,
     )  # fmt: skip

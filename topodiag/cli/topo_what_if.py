@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.errors import Outcome
-from topodiag.cli.params import PLACE, Count, format_option
-from topodiag.cli.topo_options import env_option, nccl_option, nodes_option, plain_style_options
+from topodiag.cli.params import PLACE, Count, Printing, format_option, plain_page_options
+from topodiag.cli.topo_options import env_option, nccl_option, nodes_option
 
 if TYPE_CHECKING:
     from topodiag.cost.nccl.changes import Change
@@ -38,8 +38,10 @@ def _size(ctx: click.Context, param: click.Parameter, value: str) -> int:
 @nccl_option
 @env_option
 @format_option
-@click.option("--columns", type=Count(40, 400), metavar="N", help="Columns of the output (default: the terminal's).")
-@plain_style_options
+@click.option(
+    "--columns", "width", type=Count(40, 400), metavar="N", help="Columns of the output (default: the terminal's)."
+)
+@plain_page_options
 @click.pass_obj
 def what_if(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
@@ -55,12 +57,7 @@ def what_if(  # noqa: PLR0917 - one parameter per option
     version: str,
     env: dict[str, str],
     format_: str,
-    output: str | None,
-    color: str,
-    ascii_only: bool,
-    columns: int | None,
-    quiet: bool,
-    verbose: int,
+    printing: Printing,
 ) -> None:
     """What a fault, a repair or a setting would change: channels, bandwidth, algorithm, and the time of an all-reduce.
 
@@ -73,7 +70,7 @@ def what_if(  # noqa: PLR0917 - one parameter per option
     from topodiag.report.text import Page  # noqa: PLC0415
     from topodiag.report.topo_what_if import draw_what_if, what_if_json  # noqa: PLC0415
 
-    check_output(output)
+    check_output(printing.output)
     try:
         wanted = [
             *_each(made.down, down),
@@ -95,7 +92,7 @@ def what_if(  # noqa: PLR0917 - one parameter per option
 
     write_page(
         draw, lambda: what_if_json(answer),
-        format_=format_, output=output, color=color, ascii_only=ascii_only, width=columns, quiet=quiet, verbose=verbose,
+        format_=format_, printing=printing,
     )  # fmt: skip
 
 
