@@ -206,6 +206,34 @@ def test_the_logs_of_a_job_tell_where_its_ranks_ran(name: str) -> None:
     assert found == [(each["host"], each["gpu"]) for each in sorted(truth["ranks"], key=lambda each: each["rank"])]
 
 
+def test_nodes_of_a_hostfile_have_the_gpus_that_it_gives_where_nobody_says_more(tmp_path: Path) -> None:
+    place = tmp_path / "hosts"
+    place.write_text("gpu7 slots=4\ngpu3 slots=2\n")
+    layout = LayoutOptions(hostfile=str(place))
+    made = open_placement(ClusterOptions(), layout).cluster
+    assert made.usable.tolist() == [[True] * 4, [True, True, False, False]]
+    assert any("GPUs at hand are those of the ranks" in note for note in made.notes)
+    assert any("taken for DGX H100" in note for note in made.notes)
+    assert open_placement(ClusterOptions(system="dgx-h100"), layout).cluster.free == 16
+
+
+@pytest.mark.skipif(not JOBS.is_dir(), reason="the corpus of jobs is not here: racks in real logs are not tested")
+@pytest.mark.parametrize("system", ["", "dgx-h100", "gb200-nvl72"])
+def test_trays_that_a_log_joins_by_nvlink_are_one_domain(system: str) -> None:
+    layout = LayoutOptions(logs=(str(JOBS / "h_gb200_2tray" / "logs"),))
+    made = open_placement(ClusterOptions(system=system), layout).cluster
+    assert made.nvlink_domain.tolist() == [0, 0]
+    assert kinds(made)[0] == ("nvlink", 1)
+    assert not any("block" in note for note in made.notes)
+
+
+@pytest.mark.skipif(not JOBS.is_dir(), reason="the corpus of jobs is not here: racks in real logs are not tested")
+def test_nodes_with_nvlink_between_them_are_taken_for_a_rack() -> None:
+    layout = LayoutOptions(logs=(str(JOBS / "h_gb200_2tray" / "logs"),))
+    made = open_placement(ClusterOptions(), layout).cluster
+    assert (made.system, made.slots) == ("GB200 NVL72 compute tray", 4)
+
+
 @given(st.integers(1, 60), st.integers(0, 20), st.integers(1, 60), st.floats(1, 8))
 def test_every_level_is_coarser_and_no_faster_than_the_one_inside(
     nodes: int, leaf: int, racks: int, ratio: float

@@ -19,7 +19,7 @@ import numpy as np
 
 from topodiag.cost.questions import ModelError
 from topodiag.cost.tiers import SWITCH_US, Machine, UnknownSystemError, find_system
-from topodiag.evidence.cluster_facts import ClusterFacts, Partition, usable
+from topodiag.evidence.cluster_facts import ClusterFacts, Partition, partition_of, usable
 from topodiag.evidence.cluster_files import read_cluster
 from topodiag.evidence.free_gpus import keep_free, read_free, take_out
 from topodiag.evidence.node_sets import MAX_NODES, NodeSetError, expand
@@ -33,15 +33,19 @@ from topodiag.evidence.rank_files import (
 )
 from topodiag.model.cluster import Assignment, Bools, Cluster, Ints, Level
 from topodiag.model.errors import InputError, TopodiagError
+from topodiag.model.job_domains import domains
 from topodiag.model.rank_hosts import RankHosts
 from topodiag.pipeline import resolve, stdin
 from topodiag.pipeline_model import machine_of
+from topodiag.placement.job_groups import joined_by_nvlink
 from topodiag.placement.seats import assign, by_rule, check_room
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job
 
 DEFAULT_SYSTEM = "dgx-h100"
+RACK_SYSTEM, RACK_GPUS = "gb200-nvl72", 4
+"""What nodes are taken for whose log shows NVLink between them, and the most GPUs that such a node has."""
 
 
 class PlaceError(TopodiagError):
@@ -106,8 +110,12 @@ def open_placement(cluster: ClusterOptions, layout: LayoutOptions, world: int = 
     if len(given) > 1:
         raise PlaceError(f"--{_flag(given[0])} and --{_flag(given[1])} both say where ranks sit: give one")
     ranks, job = _ranks(layout)
-    made = open_cluster(cluster, hosts=ranks.hosts if ranks is not None else ())
+    made = open_cluster(cluster, seen=_seen(ranks, job))
+    if job is not None:
+        made = joined_by_nvlink(made, job)
     if ranks is not None:
+        if not (cluster.system or cluster.topology or cluster.nodes or cluster.free or ranks.whole):
+            made = _only_used(made, ranks)
         assignment = assign(made, ranks, world)
     elif layout.rule:
         assignment = by_rule(made, layout.rule, world)
@@ -115,6 +123,17 @@ def open_placement(cluster: ClusterOptions, layout: LayoutOptions, world: int = 
         check_room(made, world)
         return Opened(made, None, world or made.free, job)
     return Opened(made, assignment, assignment.ranks, job)
+
+
+def _only_used(cluster: Cluster, ranks: RankHosts) -> Cluster:
+    """The cluster with no GPUs but those that the ranks sit on: where nobody says what the nodes are, the others of
+    the system that they are taken for may not be there."""
+    used = np.zeros_like(cluster.usable)
+    used.ravel()[assign(cluster, ranks).slot] = True
+    width = int(np.flatnonzero(used.any(axis=0)).max(initial=0)) + 1
+    note = "the GPUs at hand are those of the ranks (--system NAME for all that the nodes have)"
+    notes = cluster.notes if used.all() else (*cluster.notes, note)
+    return replace(cluster, usable=used[:, :width], notes=notes)
 
 
 def open_layout(cluster: Cluster, layout: LayoutOptions, world: int = 0) -> tuple[Assignment, int]:
@@ -131,22 +150,34 @@ def _flag(name: str) -> str:
 # --- the cluster ----------------------------------------------------------------------------------------------
 
 
-def open_cluster(options: ClusterOptions, *, hosts: Sequence[str] = ()) -> Cluster:
-    """The cluster that the options describe; `hosts` are its nodes where nothing else names them. Raises InputError,
-    PlaceError and ModelError."""
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What ranks show of their nodes: `hosts` in the order of their first ranks, the `system` that they are taken for
+    where nobody says it, and `domain[host]`, the NVLink domains of a job's log (() where it shows none)."""
+
+    hosts: tuple[str, ...] = ()
+    system: str = DEFAULT_SYSTEM
+    domain: tuple[str, ...] = ()
+
+
+def open_cluster(options: ClusterOptions, seen: Seen = Seen()) -> Cluster:
+    """The cluster that the options describe; its nodes are those that were seen where nothing else names them. Raises
+    InputError, PlaceError and ModelError."""
     if options.topology:
         if options.nodes or options.leaf or options.racks:
             word = "nodes" if options.nodes else "leaf" if options.leaf else "racks"
             raise PlaceError(f"--{word} describes a built-in system: --topology names the nodes (--nodelist chooses)")
         facts = read_cluster(open_blob(resolve(options.topology), _stdin(options.topology)))
     else:
-        facts = _built_in(options, hosts)
+        facts = _built_in(options, seen)
     if options.nodelist:
         try:
             facts = facts.subset(expand(options.nodelist))
         except NodeSetError as error:
             raise PlaceError(f"--nodelist: {error}") from None
-    machine, said = _machine(options, facts)
+    machine, said = _machine(options, facts, seen.system)
+    if not options.topology and machine.domain == machine.gpus_per_node:
+        facts = replace(facts, domain=None)  # what a log shows joins the nodes of any system: joined_by_nvlink
     made = _cluster(facts, machine, options, said)
     return replace(made, usable=_free(made, options))
 
@@ -155,7 +186,18 @@ def _stdin(path: str) -> BinaryIO | None:
     return stdin() if path == "-" else None
 
 
-def _built_in(options: ClusterOptions, hosts: Sequence[str]) -> ClusterFacts:
+def _seen(ranks: RankHosts | None, job: Job | None) -> Seen:
+    if ranks is None:
+        return Seen()
+    small = int(np.bincount(ranks.host).max(initial=0)) <= RACK_GPUS
+    if job is None or not small or not any(each.mnnvl for each in job.communicators):
+        return Seen(ranks.hosts)
+    of = domains(job)
+    return Seen(ranks.hosts, RACK_SYSTEM, tuple(of.get(host, host) for host in ranks.hosts))
+
+
+def _built_in(options: ClusterOptions, seen: Seen) -> ClusterFacts:
+    hosts = seen.hosts
     count = options.nodes or len(hosts) or 1
     if count > MAX_NODES:
         raise PlaceError(f"--nodes {count}: more than {MAX_NODES}")
@@ -172,18 +214,21 @@ def _built_in(options: ClusterOptions, hosts: Sequence[str]) -> ClusterFacts:
         partitions.append(_equal("leaf", numbers // options.leaf))
     if per_rack and per_rack != options.leaf:
         partitions.append(_equal("rack", numbers // per_rack))
-    return ClusterFacts(options.system or DEFAULT_SYSTEM, "built-in system", names, tuple(partitions))
+    named = options.system or seen.system
+    domain = partition_of("nvlink", seen.domain) if names == hosts and seen.domain else None
+    return ClusterFacts(named, "built-in system", names, tuple(partitions), domain, system=named)
 
 
 def _equal(kind: str, group: Ints) -> Partition:
     return Partition(kind, group, tuple(f"{kind}{number + 1}" for number in range(int(group.max()) + 1)))
 
 
-def _machine(options: ClusterOptions, facts: ClusterFacts) -> tuple[Machine, tuple[str, ...]]:
+def _machine(options: ClusterOptions, facts: ClusterFacts, usual: str) -> tuple[Machine, tuple[str, ...]]:
     """The system that the nodes are: as asked, as the file names it, or a DGX H100, said so."""
     count = len(facts.nodes)
     if options.system or not options.topology:
-        return machine_of(options.system or DEFAULT_SYSTEM, count, gpu=options.gpu, nics=options.nics), ()
+        made = machine_of(options.system or usual, count, gpu=options.gpu, nics=options.nics)
+        return made, () if options.system else (f"the nodes are taken for {made.name} (--system NAME)",)
     if facts.system:
         try:
             find_system(facts.system)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
+RACK = Path(__file__).parents[3] / "shared" / "corpus" / "jobs" / "h_gb200_2tray" / "logs"
 SYSTEM = ("--system", "dgx-h100", "--nodes", "6", "--leaf", "3", "--oversubscription", "2")
 
 
@@ -76,6 +77,17 @@ def test_fragments_are_explained(place: Run) -> None:
     done = place("solve", "--system", "dgx-h100", "--nodes", "2", *free, "--tp", "4", "--dp", "1")
     assert "split  1 of 1 tp groups, such as ranks 0-3 on node[001-002]" in done.stdout
     assert "the free GPUs leave room" in done.stdout
+
+
+@pytest.mark.skipif(not RACK.is_dir(), reason="the corpus of jobs is not here: a rack's log is not solved")
+def test_trays_of_a_rack_are_one_domain_to_the_solver_too(place: Run) -> None:
+    done = place("solve", "--log", str(RACK), "--tp", "8", "--format", "json")
+    made = json.loads(done.stdout)
+    assert made["cost"]["tp"]["level"] == "nvlink"
+    assert made["violations"] == []
+    assert {(row["host"], row["gpu"]) for row in made["map"]} == {
+        (f"node0{n}", gpu) for n in (0, 1) for gpu in range(4)
+    }
 
 
 @pytest.mark.parametrize(
