@@ -204,7 +204,10 @@ def is_gone(pid):
     """Whether a process ends within ten seconds; a zombie has ended."""
     status = Path(f"/proc/{pid}/status")
     for _ in range(500):
-        if not status.exists() or "State:\tZ" in status.read_text():
+        try:
+            if "State:\tZ" in status.read_text():
+                return True
+        except OSError:  # it may end between two looks, or while it is read
             return True
         time.sleep(0.02)
     return False
