@@ -1,14 +1,22 @@
-"""The options of `topodiag model step`: what is trained, and how it is laid out."""
+"""The options that say what is trained, and how it is laid out: for `topodiag model step` and `topodiag place`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from topodiag.cli.model_options import MAX_NODES
+from topodiag.cli.model_options import MAX_NODES, options
 from topodiag.cli.model_params import Number, Ratio
-from topodiag.cli.params import Count
+from topodiag.cli.params import Command, Count
+
+if TYPE_CHECKING:
+    from topodiag.cost.step import Work
+    from topodiag.hardware.compute import Peak
 
 HIDDEN = {"dp": 1.0, "cp": 1.0}
 """What frameworks run beside compute unless told otherwise: gradients beside the backward pass, keys and values
@@ -128,3 +136,48 @@ LAYOUT_OPTIONS = (
 )
 TRAINING_OPTIONS = (*LAYOUT_OPTIONS[6:12], *LAYOUT_OPTIONS[13:])
 """How it is trained, from --chunks on: the options of a layout without its sizes and their order."""
+_TRAINED = (
+    "params", "layers", "hidden", "seq", "micro_batch", "global_batch", "precision", "experts", "top_k", "capacity",
+    "active_params", "kv_share", "chunks", "zero", "shard", "sequence_parallel", "ulysses", "recompute", "overlap",
+    "efficiency", "peak_tflops",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """What is trained, as the options say it by name. `said`: at least one was given."""
+
+    given: Mapping[str, Any]
+    said: bool
+
+    def work(self, dp: int, peak: Peak) -> Work:
+        """The work of a step of `dp` replicas on GPUs of this peak."""
+        from topodiag.cost.step import Work  # noqa: PLC0415 - not for the help
+
+        given = self.given
+        return Work(
+            parameters=given["params"], layers=given["layers"], hidden=given["hidden"], sequence=given["seq"],
+            micro_batch=given["micro_batch"], global_batch=given["global_batch"] or 16 * given["micro_batch"] * dp,
+            peak_tflops=peak.tflops, reached=given["efficiency"], active_parameters=given["active_params"],
+            experts=given["experts"], top_k=given["top_k"], capacity=given["capacity"], kv_share=given["kv_share"],
+            chunks=given["chunks"], zero=3 if given["shard"] else given["zero"], shard=given["shard"] or 0,
+            sequence_parallel=given["sequence_parallel"], ulysses=given["ulysses"], recompute=given["recompute"],
+            overlap=given["overlap"],
+        )  # fmt: skip
+
+
+def trained_options(*groups: tuple[Callable[[Command], Command], ...]) -> Callable[[Command], Command]:
+    """These options; of them what is trained reaches the command as its argument `trained`."""
+
+    def add(command: Command) -> Command:
+        @options(*groups)
+        @click.pass_context
+        @wraps(command)
+        def wrapped(ctx: click.Context, *args: Any, **given: Any) -> None:
+            said = any(ctx.get_parameter_source(name) is not ParameterSource.DEFAULT for name in _TRAINED)
+            trained = Trained({name: given.pop(name) for name in _TRAINED}, said)
+            ctx.invoke(command, *args, trained=trained, **given)
+
+        return wrapped
+
+    return add

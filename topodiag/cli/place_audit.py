@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +12,7 @@ from topodiag.cli.place_options import place_options
 from topodiag.cli.place_work import work_options
 
 if TYPE_CHECKING:
+    from topodiag.cli.model_step_options import Trained
     from topodiag.cli.place_options import Asked
 
 
@@ -32,7 +33,7 @@ def audit(
     reached: Outcome,
     *,
     asked: Asked,
-    work: dict[str, Any],
+    trained: Trained,
     fail_on: str,
     format_: str,
     printing: Printing,
@@ -54,7 +55,7 @@ def audit(
     from topodiag.report.text import Page  # noqa: PLC0415
 
     ready = asked.open()
-    talk = talk_for(ready, work)
+    talk = talk_for(ready, trained)
     cluster = ready.opened.cluster
     assignment = ready.opened.assignment or by_rule(cluster, "block", ready.world)
     judged = judge(cluster, talk, assignment)

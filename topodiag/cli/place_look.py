@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +11,7 @@ from topodiag.cli.place_options import place_options
 from topodiag.cli.place_work import work_options
 
 if TYPE_CHECKING:
+    from topodiag.cli.model_step_options import Trained
     from topodiag.cli.place_options import Asked
 
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 def look(
     *,
     asked: Asked,
-    work: dict[str, Any],
+    trained: Trained,
     dimension: str,
     solved: bool,
     seed: int,
@@ -49,7 +50,7 @@ def look(
     if svg is not None:
         check_writable(svg)
     ready = asked.open()
-    talk = talk_for(ready, work)
+    talk = talk_for(ready, trained)
     cluster, given = ready.opened.cluster, ready.opened.assignment
     before = given if given is not None else by_rule(cluster, "block", talk.world)
     ids = ids_by_rank(talk)

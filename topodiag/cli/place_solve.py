@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +11,7 @@ from topodiag.cli.place_options import place_options
 from topodiag.cli.place_work import work_options
 
 if TYPE_CHECKING:
+    from topodiag.cli.model_step_options import Trained
     from topodiag.cli.place_options import Asked
     from topodiag.report.text import Page
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 def solve(
     *,
     asked: Asked,
-    work: dict[str, Any],
+    trained: Trained,
     seed: int,
     format_: str,
     printing: Printing,
@@ -46,7 +47,7 @@ def solve(
     from topodiag.report.place_solve import Solved, draw_solution, solution_json  # noqa: PLC0415
 
     ready = asked.open()
-    talk = talk_for(ready, work)
+    talk = talk_for(ready, trained)
     cluster, given = ready.opened.cluster, ready.opened.assignment
     before = given if given is not None else by_rule(cluster, "block", talk.world)
     made = find(cluster, talk.demands, talk.world, seed=seed, at_most=before)
