@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import topodiag
+from tests.cost.guests import element, flat, four_pairs, gpu, nic, pci_of, ways
 from tests.topologies import machines
 from topodiag.cost.nccl.clean import clean
 from topodiag.cost.nccl.detect import places_of, tree_of
@@ -26,60 +27,11 @@ from topodiag.cost.nccl.virtual import (
     link_by_device,
 )
 from topodiag.cost.nccl.virtual_host import Pairs, find_pairs, plan_by_host, read_pairs
-from topodiag.cost.nccl.virtual_instance import plan_by_instance
-from topodiag.hardware import catalog
-from topodiag.hardware.specs import InstanceSpec
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 
 GEN5 = ("32.0 GT/s PCIe", "16")
-
-
-def element(tag: str, *children: Element, **attributes: object) -> Element:
-    return Element(tag, tuple((name.rstrip("_"), str(value)) for name, value in attributes.items()), children)
-
-
-def gpu(dev: int, bus: str, speed: str = "", width: str = "0", **more: object) -> Element:
-    pci = {"class_": "0x030200", **more, "link_speed": speed, "link_width": width}
-    links = element("nvlink", target="fffffff:ffff:ff", count=18, tclass="0x068000")
-    return element("pci", element("gpu", links, dev=dev, sm=90, gdr=1), busid=bus, **pci)
-
-
-def nic(name: str, bus: str, mbps: int = 400000, speed: str = "", width: str = "0", **more: object) -> Element:
-    net = element("net", name=name, dev=int(name[-1]), speed=mbps, port=1, guid=hex(0x100 + int(bus[:4], 16)), gdr=1)
-    pci = {"class_": "0x020700", **more, "link_speed": speed, "link_width": width}
-    return element("pci", element("nic", net), busid=bus, **pci)
-
-
-def flat(*devices: Element, numa: int = -1) -> Element:
-    x86 = {"arch": "x86_64", "vendor": "GenuineIntel", "familyid": 6, "modelid": 143}
-    return element("system", element("cpu", *devices, numaid=numa, affinity="", **x86), version=1)
-
-
-def four_pairs() -> Element:
-    """GPUs at 0001:00 to 0004:00 and a NIC for each at 0101:00 to 0104:00, in a guest that shows no links."""
-    devices = [gpu(at, f"{at + 1:04x}:00:00.0") for at in range(4)]
-    return flat(*devices, *(nic(f"ib{at}", f"{at + 0x101:04x}:00:00.0") for at in range(4)))
-
-
-def ways(tree: Element) -> dict[str, tuple[str, ...]]:
-    """By bus id: NUMA node and switches above a function that holds a GPU or a NIC."""
-    found: dict[str, tuple[str, ...]] = {}
-
-    def walk(element: Element, above: tuple[str, ...]) -> None:
-        for child in element.children:
-            here = child.get("numaid") or child.get("busid") or ""
-            if child.tag == "pci" and (child.having("gpu") or child.having("nic")):
-                found[here] = above
-            walk(child, (*above, here))
-
-    walk(tree, ())
-    return found
-
-
-def pci_of(tree: Element, bus_id: str) -> Element:
-    return next(each for each in tree.walk() if each.get("busid") == bus_id)
 
 
 def pairs_plan() -> Plan:
@@ -406,47 +358,3 @@ def test_nccl_decides_on_a_guest_made_whole_as_it_does_on_the_host(name: str) ->
 
 def test_functions_that_are_not_in_the_evidence_have_no_place(host: Node) -> None:
     assert places_of(host, ["0000:77:00.0"]).children == ()
-
-
-# --- from the instance type ---------------------------------------------------------------------------------
-
-
-def machine(spec: InstanceSpec, order: Iterable[int] | None = None) -> Element:
-    """A flat guest with the devices of an instance type, listed in any order."""
-    devices = [gpu(at, f"{at + 1:04x}:00:00.0") for at in range(spec.gpus)]
-    devices += [nic(f"rdma{at % 10}", f"{at + 0x101:04x}:00:00.0", 100000) for at in range(spec.nics)]
-    return flat(*(devices[at] for at in order) if order is not None else devices)
-
-
-@pytest.mark.parametrize("spec", catalog.instances(), ids=lambda spec: spec.name)
-def test_devices_of_one_group_share_a_switch_and_no_others_do(spec: InstanceSpec) -> None:
-    tree = machine(spec, reversed(range(spec.gpus + spec.nics)))
-    made = ways(complete(tree, plan_by_instance(guest_of(tree), spec)).tree)
-    for group in spec.groups:
-        own = {made[f"{at + 1:04x}:00:00.0"] for at in group.gpus} | {
-            made[f"{at + 0x101:04x}:00:00.0"] for at in group.nics
-        }
-        assert len(own) == 1
-        assert next(iter(own))[0] == str(group.numa)
-        assert len(next(iter(own))) == (2 if group.switch else 1)
-        others = {way for bus, way in made.items() if way in own}
-        assert (
-            len([way for way in made.values() if way in others]) == len(group.gpus) + len(group.nics)
-            or not group.switch
-        )
-
-
-def test_a_guest_with_other_devices_than_its_type_is_refused() -> None:
-    spec = catalog.instance_by_name("ND96isr_H100_v5")
-    assert spec is not None
-    with pytest.raises(VirtualError, match="has 8 GPUs and 8 compute NICs, and this machine has 4 GPUs and 4"):
-        plan_by_instance(guest_of(four_pairs()), spec)
-
-
-def test_a_further_nic_of_another_kind_is_not_counted() -> None:
-    spec = catalog.instance_by_name("ND96isr_H100_v5")
-    assert spec is not None
-    tree = flat(*machine(spec).children[0].children, nic("eth9", "0000:00:05.0", 50000))
-    plan = plan_by_instance(guest_of(tree), spec)
-    assert "0000:00:05.0" not in plan.places
-    assert len(plan.places) == 16
