@@ -129,6 +129,23 @@ def test_peers_on_other_rails() -> None:
     assert status(judged(flat, Layout(tp=8, dp=4), turned), "PLC004") is Status.NOT_APPLICABLE
 
 
+def test_peers_on_other_rails_of_one_leaf_are_priced_over_the_spine() -> None:
+    turned = block(32) // 8 * 8 + (block(32) + block(32) // 8 % 2) % 8
+    (finding,) = found(judged(cluster(4, 4, 40.0), Layout(tp=8, dp=4), turned), "PLC004")
+    assert finding.severity is Severity.WARNING
+    assert finding.cost.share is not None
+    assert finding.cost.share > 0.01
+
+
+def test_peers_on_other_rails_that_cost_next_to_nothing_are_a_note() -> None:
+    """One switch, or leaves that the groups span anyway."""
+    turned = block(32) // 8 * 8 + (block(32) + block(32) // 8 % 2) % 8
+    for made in (cluster(4), cluster(4, 2, 8.0)):
+        (finding,) = found(judged(made, Layout(tp=8, dp=4), turned), "PLC004")
+        assert finding.severity is Severity.INFO
+    assert "nothing of a step" in finding.cost.text
+
+
 def test_rails_are_compared_as_sets_on_each_node() -> None:
     made = cluster(2)
     groups = np.asarray([[0, 1, 2, 3], [4, 5, 6, 7]])

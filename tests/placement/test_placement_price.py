@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.model.cluster import Assignment, Cluster, Demand, Level
-from topodiag.placement.price import pairs_of, price_demand, price_placement, spans_of
+from topodiag.placement.price import off_rail_us, pairs_of, price_demand, price_placement, spans_of
 
 
 def cluster(nodes: int = 4, gpus: int = 8, leaf: int = 2) -> Cluster:
@@ -121,6 +123,93 @@ def test_a_faster_link_never_raises_a_cost(which: int, factor: float, ranks: lis
     slots = Assignment(np.asarray(ranks, np.int64) * 2)
     wanted = [demand(list(range(8)), list(range(8, 16))), demand([0, 8], collective="send_recv")]
     assert price_placement(fast, wanted, slots).step_us <= price_placement(slow, wanted, slots).step_us + 1e-6
+
+
+def on_rails(oversubscribed: float = 2.0, rails: int = 8) -> Cluster:
+    made = cluster()
+    leaf, spine = made.levels
+    return replace(made, levels=(leaf, replace(spine, gbs=leaf.gbs / oversubscribed)), rails=rails)
+
+
+def test_peers_on_one_rail_pay_the_leaf_and_others_the_spine() -> None:
+    """One rank in each node: nobody of the group could hand its data on over NVLink."""
+
+    def took(*slots: int) -> float:
+        return price_demand(on_rails(), demand([0, 1]), placed(*slots)).step_us
+
+    assert took(0, 8) == price_demand(cluster(), demand([0, 1]), placed(0, 8)).step_us
+    assert took(0, 9) == pytest.approx(took(0, 16))
+    assert took(0, 9) > took(0, 8)
+
+
+def test_a_group_that_meets_at_the_spine_pays_nothing_for_other_rails() -> None:
+    made = on_rails()
+    apart, along = (price_demand(made, demand([0, 1]), placed(0, slot)).step_us for slot in (17, 16))
+    assert apart == along
+    assert off_rail_us(made, demand([0, 1]), placed(0, 17)) == 0
+    assert off_rail_us(made, demand([0, 1]), placed(0, 9)) > 0
+
+
+def test_nodes_that_share_some_rails_go_out_by_these() -> None:
+    """NVLink carries the rest there, where that is faster than the spine."""
+    groups = demand([0, 1, 2, 3], size=1e9)
+    straight, turned = placed(0, 1, 8, 9), placed(0, 1, 9, 10)
+    spans = spans_of(on_rails(), groups.groups, turned)
+    assert (spans.least.tolist(), spans.on_rail.tolist()) == ([2], [1])
+    half, tenth = on_rails(1.1), on_rails(10.0)
+    assert price_demand(half, groups, turned).step_us < price_demand(tenth, groups, turned).step_us
+    one_way = price_demand(tenth, groups, straight).step_us
+    assert one_way < price_demand(tenth, groups, turned).step_us < 2.1 * one_way
+
+
+def test_the_rails_of_a_rack_are_those_of_all_its_nodes() -> None:
+    """Behind NVLink it does not matter which node of the domain brings which rail."""
+    made = on_rails()
+    racks = replace(made, nvlink_domain=np.arange(4) // 2)
+    levels = (Level("nvlink", np.arange(4) // 2, 1.0, 400.0), Level("fabric", np.zeros(4, np.int64), 5.0, 45.0))
+    spans = spans_of(replace(racks, levels=levels), np.asarray([[0, 1, 2, 3]]), placed(0, 9, 17, 24))
+    assert (spans.level.tolist(), spans.on_rail.tolist()) == ([2], [1])
+    spans = spans_of(replace(racks, levels=levels), np.asarray([[0, 1, 2, 3]]), placed(0, 9, 18, 27))
+    assert spans.on_rail.tolist() == [0]
+
+
+def test_rails_without_a_known_spine_cost_two_more_switches() -> None:
+    made = on_rails()
+    flat = replace(made, levels=(Level("fabric", np.zeros(4, np.int64), 5.0, 45.0),))
+    assert 0 < off_rail_us(flat, demand([0, 1]), placed(0, 9)) < 2
+    tight = replace(flat, levels=(replace(flat.levels[0], oversubscription=4.0),))
+    assert off_rail_us(tight, demand([0, 1]), placed(0, 9)) > 1000
+
+
+@given(st.permutations(range(16)), st.integers(2, 8), st.integers(0, 2), st.floats(1.0, 20.0))
+def test_a_faster_link_never_raises_a_cost_on_rails(ranks: list[int], rails: int, which: int, factor: float) -> None:
+    slow = on_rails(rails=rails)
+    levels = [replace(each, gbs=each.gbs * (factor if n == which else 1.0)) for n, each in enumerate(slow.levels)]
+    fast = replace(slow, levels=tuple(levels), inside_gbs=slow.inside_gbs * (factor if which == 2 else 1.0))
+    slots = Assignment(np.asarray(ranks, np.int64) * 2)
+    wanted = [demand(list(range(8)), list(range(8, 16))), demand([0, 8], collective="send_recv")]
+    assert price_placement(fast, wanted, slots).step_us <= price_placement(slow, wanted, slots).step_us * (1 + 1e-12)
+
+
+@given(st.permutations(range(4)), st.permutations(range(32)))
+def test_relabelling_nodes_changes_no_cost_on_rails(order: list[int], slots: list[int]) -> None:
+    one = on_rails()
+    levels = tuple(replace(level, group=level.group[order]) for level in one.levels)
+    renamed = replace(one, nvlink_domain=one.nvlink_domain[order], levels=levels)
+    where = np.argsort(order)
+    before = np.asarray(slots[:16], np.int64)
+    moved = where[before // 8] * 8 + before % 8
+    wanted = [demand(*np.arange(16).reshape(4, 4).tolist()), demand([0, 4], [1, 5], collective="all_to_all")]
+    assert price_placement(renamed, wanted, Assignment(moved)).step_us == pytest.approx(
+        price_placement(one, wanted, Assignment(before)).step_us
+    )
+
+
+@given(st.permutations(range(32)), st.integers(2, 8))
+def test_rails_never_make_a_placement_cheaper(slots: list[int], rails: int) -> None:
+    placement = placed(*slots[:8])
+    for groups in (demand([0, 1, 2, 3], [4, 5, 6, 7]), demand([0, 1], [2, 3], collective="send_recv")):
+        assert off_rail_us(on_rails(rails=rails), groups, placement) >= 0
 
 
 def test_a_hundred_thousand_gpus_are_a_few_arrays() -> None:

@@ -11,7 +11,7 @@ from topodiag.checks.place_groups import lost, named, used, where
 from topodiag.model.cluster import Assignment, Bools, Cluster, Ints
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.placement.audit import MATTERS, Audit, DimensionAudit
-from topodiag.placement.price import pairs_of
+from topodiag.placement.price import off_rail_us, pairs_of
 
 _WORTH = 0.01
 """Share of a step below which a detour is told at level info."""
@@ -132,8 +132,9 @@ class PeersOnOtherRailsInLayout(PlacementCheck):
         gpus = audit.cluster.gpu_of(slots).tolist()
         hosts = [audit.cluster.names[node] for node in audit.cluster.node_of(slots).tolist()]
         told = [f"{host}: GPU {gpu}" for host, gpu in list(zip(hosts, gpus, strict=True))[:4]]
+        cost = _off_rail_cost(audit, each)
         return self.finding(
-            Severity.WARNING,
+            Severity.WARNING if (cost.share or 0.0) >= _WORTH else Severity.INFO,
             f"{wrong.size} of {plural(len(each.groups), f'{each.dimension} group')} use different GPU positions, and"
             " so rails, per node",
             observed=f"ranks {spell_ranks(each.groups[wrong[0]].tolist())}: {'; '.join(told)}",
@@ -141,9 +142,20 @@ class PeersOnOtherRailsInLayout(PlacementCheck):
             fix=("give peers the same local rank on every node, as `topodiag place solve` does",),
             nodes=nodes,
             ranks=ranks,
-            cost=Cost(text="gradient traffic crosses rails: over the spine, or over NVLink to another GPU's NIC"),
+            cost=cost,
             confidence=Confidence.MEDIUM,
         )
+
+
+def _off_rail_cost(audit: Audit, each: DimensionAudit) -> Cost:
+    """What a step waits longer because peers change rails."""
+    us = sum(off_rail_us(audit.cluster, cost.demand, audit.assignment) for cost in each.now)
+    of = "a step" if audit.talk.base_us is not None else "the communication of a step"
+    way = "over the spine, or over NVLink to another GPU's NIC"
+    if us <= 0:
+        return Cost(text=f"gradient traffic crosses rails, {way}: nothing of {of}, as its groups meet further out too")
+    share = us / audit.step_us if audit.step_us > 0 else 0.0
+    return Cost(None, share, f"{us / 1000:,.1f} of the {audit.step_us / 1000:,.1f} ms of {of}: {way}")
 
 
 def off_rail(cluster: Cluster, groups: Ints, assignment: Assignment) -> Bools:

@@ -233,7 +233,7 @@ def audit(cluster: Cluster, talk: Talk, assignment: Assignment, *, name: str = "
     dimensions = tuple(_dimensions(cluster, assignment, best_map, now, best))
     if best.step_us >= now.step_us * (1 - ALIKE) and not any(each.split.size for each in dimensions):
         # The layout is as good: what the other map gives to one dimension it takes from another. It stays the map to
-        # compare rails with, which have no price.
+        # compare rails with, which cost nothing where a group meets further out than they part.
         dimensions = tuple(_dimensions(cluster, assignment, assignment, now, now))
     worst = _worst(cluster, assignment, dimensions)
     could = _could(cluster, assignment, dimensions)

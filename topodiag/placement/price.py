@@ -1,19 +1,27 @@
-"""What a placement costs: every group of every dimension priced by the nodes it spans and the level at which they meet.
+"""What a placement costs: every group of every dimension by the nodes it spans, the level at which they meet, and the
+rails that it can keep to.
 
 Vectorised over groups: a group's price depends only on how many nodes it spans, on the fewest of its ranks in one node,
-and on the level; of these there are few different ones however many groups there are. Times in us, one step.
+on how many of these stay on a rail, and on the level; of these there are few different ones however many groups there
+are. Times in us, one step.
+
+Rails part at the innermost level of the network: there a rail is a switch of its own, and further out all rails meet. A
+group whose members are on other rails in one node than in the next has two ways, and takes the faster: over the level
+above, or, where its nodes share some rails, over NVLink to the members on those and out by their NICs alone (NCCL v2.28
+src/graph/paths.cc, PXN: only GPUs of the communicator's own ranks stand in for one another).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from topodiag.cost.alpha_beta import Link
 from topodiag.cost.spread import Spread, price
+from topodiag.cost.tiers import SWITCH_US
 from topodiag.model.cluster import Assignment, Cluster, Demand, Ints
 
 Floats = npt.NDArray[np.float64]
@@ -21,12 +29,14 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Where the groups of a demand lie, one entry per group: nodes spanned, fewest members in one of them, and the
-    level at which all meet (0 one node, k the k-th level of the cluster, one more where they meet nowhere)."""
+    """Where the groups of a demand lie, one entry per group: nodes spanned, fewest members in one of them, the level at
+    which all meet (0 one node, k the k-th level of the cluster, one more where they meet nowhere), and how many of
+    `least` ways out of a node stay on their rail (all, where the group does not meet where rails part)."""
 
     nodes: Ints
     least: Ints
     level: Ints
+    on_rail: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +83,38 @@ def spans_of(cluster: Cluster, groups: Ints, assignment: Assignment) -> Spans:
     least = np.full(rows, size, np.int64)
     np.minimum.at(least, owner, lengths)
     count = np.bincount(owner, minlength=rows).astype(np.int64)
-    return Spans(count, least, _levels(cluster, nodes))
+    level = _levels(cluster, nodes)
+    on_rail = least.copy()
+    parting = np.flatnonzero(level == rail_level(cluster)) if cluster.rails > 1 else np.zeros(0, np.int64)
+    if parting.size:
+        on_rail[parting] = _on_rail(cluster, assignment.slot[groups[parting]], least[parting])
+    return Spans(count, least, level, on_rail)
+
+
+def rail_level(cluster: Cluster) -> int:
+    """The level at which rails are switches of their own: the innermost of the network; -1 where there are no rails."""
+    network = (number for number, level in enumerate(cluster.levels, start=1) if level.kind != "nvlink")
+    return next(network, -1) if cluster.rails > 1 else -1
+
+
+def _on_rail(cluster: Cluster, slots: Ints, least: Ints) -> Ints:
+    """Of `least` ways, those by rails that a group has in all its NVLink domains; `slots` one row per group."""
+    rails = cluster.rails
+    domain = np.unique(cluster.nvlink_domain[cluster.node_of(slots)], return_inverse=True)[1].reshape(slots.shape)
+    domains = int(domain.max()) + 1
+    row = np.arange(len(slots), dtype=np.int64)[:, None]
+    keys, members = np.unique((row * domains + domain) * rails + cluster.gpu_of(slots) % rails, return_counts=True)
+    first = np.flatnonzero(np.diff(keys // rails, prepend=-1))
+    spanned = np.bincount(keys[first] // rails // domains, minlength=len(slots))
+    fewest = np.full(len(slots), slots.shape[1], np.int64)
+    np.minimum.at(fewest, keys[first] // rails // domains, np.add.reduceat(members, first))
+    by_rail = keys // rails // domains * rails + keys % rails
+    seen = np.bincount(by_rail, minlength=len(slots) * rails).reshape(-1, rails)
+    shared = np.full(len(slots) * rails, slots.shape[1], np.int64)
+    np.minimum.at(shared, by_rail, members)
+    common = np.where(seen == spanned[:, None], shared.reshape(-1, rails), 0).sum(axis=1)
+    # A domain of several nodes has more ways than the node with the fewest: the same share of them.
+    return np.where(common >= fewest, least, np.where(common > 0, np.maximum(least * common // fewest, 1), 0))
 
 
 def _levels(cluster: Cluster, nodes: Ints) -> Ints:
@@ -96,7 +137,7 @@ def price_demand(cluster: Cluster, demand: Demand, assignment: Assignment) -> De
     """One demand under an assignment. A `send_recv` demand is priced over neighbours in its rows (a pipeline)."""
     if demand.size < 2 or not len(demand.groups):
         empty = np.zeros(0, np.int64)
-        return DemandCost(demand, Spans(empty, empty, empty), np.zeros(0), 0.0, 0.0)
+        return DemandCost(demand, Spans(empty, empty, empty, empty), np.zeros(0), 0.0, 0.0)
     if demand.collective == "send_recv":
         over_pairs = spans_of(cluster, pairs_of(demand.groups), assignment)
         took = _each(cluster, demand, over_pairs, 2).reshape(len(demand.groups), demand.size - 1).max(axis=1)
@@ -115,21 +156,50 @@ def price_placement(cluster: Cluster, demands: Sequence[Demand], assignment: Ass
 
 def _each(cluster: Cluster, demand: Demand, spans: Spans, size: int) -> Floats:
     """One call's time per group, computed once for each kind of span."""
-    kinds, which = np.unique(np.stack([spans.nodes, spans.least, spans.level], axis=1), axis=0, return_inverse=True)
+    columns = np.stack([spans.nodes, spans.least, spans.level, spans.on_rail], axis=1)
+    kinds, which = np.unique(columns, axis=0, return_inverse=True)
     times = [span_time_us(cluster, demand, size, *map(int, kind)) for kind in kinds.tolist()]
     return np.asarray(times, np.float64)[which.ravel()]
 
 
-def span_time_us(cluster: Cluster, demand: Demand, size: int, nodes: int, least: int, level: int) -> float:  # noqa: PLR0917 - one span, spelt out
-    """One call, in us, over a group of `size` that spans `nodes`, with at least `least` ranks in each, meeting at
-    `level`."""
+def span_time_us(  # noqa: PLR0917 - one span, spelt out
+    cluster: Cluster, demand: Demand, size: int, nodes: int, least: int, level: int, on_rail: int | None = None
+) -> float:
+    """One call, in us, over a group of `size` that spans `nodes`, with at least `least` ranks in each, of which
+    `on_rail` keep to their rail (None: all), meeting at `level`."""
     inside = Link(cluster.inside_alpha_us, cluster.inside_gbs, "inside the node")
     if nodes == 1:
-        spread = Spread(1, size, inside, inside, cluster.switch)
-    else:
+        return price(demand.collective, Spread(1, size, inside, inside, cluster.switch), demand.bytes).time_us
+
+    def over(outside: Link) -> float:
         # Unequal shares: the node with the fewest members has the fewest NICs for the ring that passes all.
-        spread = Spread(-(-size // least), least, inside, level_link(cluster, level))
-    return price(demand.collective, spread, demand.bytes).time_us
+        spread = Spread(-(-size // least), least, inside, outside)
+        return price(demand.collective, spread, demand.bytes).time_us
+
+    link = level_link(cluster, level)
+    took = over(link)
+    if on_rail is None or on_rail >= least:
+        return took
+    across = over(_across_rails(cluster, level))
+    if on_rail > 0:
+        hop = Link(link.alpha_us + inside.alpha_us, link.gbs * on_rail / least, link.name)
+        across = min(across, over(hop))
+    return max(took, across)
+
+
+def _across_rails(cluster: Cluster, level: int) -> Link:
+    """What one GPU sees of the way from one rail to another: the level above; where none is known, two more switches,
+    and the oversubscription of what joins the rails."""
+    if level < len(cluster.levels):
+        return level_link(cluster, level + 1)
+    link, top = level_link(cluster, level), cluster.levels[-1]
+    return Link(link.alpha_us + SWITCH_US, link.gbs / max(top.oversubscription, 1.0), link.name)
+
+
+def off_rail_us(cluster: Cluster, demand: Demand, assignment: Assignment) -> float:
+    """What a step waits longer for a demand because its groups do not keep to their rails."""
+    with_rails = price_demand(cluster, demand, assignment).step_us
+    return with_rails - price_demand(replace(cluster, rails=0), demand, assignment).step_us
 
 
 def level_link(cluster: Cluster, level: int) -> Link:
