@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass
 
 from topodiag.evidence.flight_recorder import looks_like_flight
+from topodiag.evidence.nccl_log.json_lines import CODING as JSON_LINES
+from topodiag.evidence.nccl_log.json_lines import looks_wrapped
 from topodiag.evidence.nccl_log.streams import GZIP_MAGIC, ZSTD_MAGIC, Reading, text_of
 from topodiag.evidence.registry import recognise
 
@@ -100,6 +102,8 @@ def looks(head: bytes, tail: bytes = b"") -> Looks:
         return Looks("log", (*coding, wide))
     if not _is_text(head) and b" NCCL " not in head and b" NCCL " not in tail:
         return Looks("other", (), "binary")
+    if looks_wrapped(head):
+        coding.append(JSON_LINES)
     return Looks("log", tuple(coding))
 
 

@@ -1,4 +1,4 @@
-"""The text of a log as a bounded stream, whatever it is packed in: plain, gzip, Zstandard, UTF-16.
+"""The text of a log as a bounded stream, whatever it is packed in: plain, gzip, Zstandard, UTF-16, JSON lines.
 
 Formats: RFC 1952 (gzip, several members), RFC 8878 (Zstandard, several frames and skippable ones). A damaged or cut
 archive gives what was readable before the damage, and a note. Nothing here knows what an NCCL record is.
@@ -11,6 +11,9 @@ import zlib
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
+
+from topodiag.evidence.nccl_log.json_lines import CODING as JSON_LINES
+from topodiag.evidence.nccl_log.json_lines import json_lines
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -50,6 +53,8 @@ def text_of(stream: BinaryIO, coding: tuple[str, ...], reading: Reading) -> Iter
             blocks = _gunzip(blocks, reading)
         elif layer == "zstd":
             blocks = _unzstd(blocks, reading)
+        elif layer == JSON_LINES:
+            blocks = json_lines(blocks)
         else:
             blocks = _decode(blocks, layer)
     return blocks

@@ -1,0 +1,91 @@
+"""Logs that a container's runtime or a collector wrapped, one JSON object a line: the text that the program wrote.
+
+Docker's json-file driver, Fluent Bit and Fluentd, Cloud Logging, CloudWatch, journald and Loki each name the text and
+its time in their own way. Lines that are no such object go through as they are. Line numbers stay those of the file: a
+text of several lines stands on one, its ends as carriage returns.
+
+SOURCE: moby daemon/logger/jsonfilelog/jsonlog (log, stream, time); systemd.journal-fields(7) (MESSAGE); Cloud Logging
+LogEntry (textPayload, timestamp); Loki's HTTP API (line, timestamp).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+CODING = "json-lines"
+
+TEXT_KEYS = ("log", "message", "msg", "textPayload", "MESSAGE", "line", "LogEntry")
+TIME_KEYS = ("time", "timestamp", "@timestamp")
+
+MAX_LINE_BYTES = 1 << 20
+"""A longer line is passed on in pieces, as it is: runtimes cut theirs at 16 KiB."""
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
+_MEMBER = re.compile(r'\s{0,80}"(' + "|".join(TEXT_KEYS) + r')"\s{0,8}:\s{0,8}(".*")\s{0,8},?\s*')
+"""A member on a line of its own, as exports print objects over several lines."""
+_NEAR_TIMES = ("NCCL WARN", "atchdog", "ERROR", "rror:")
+"""Only what went wrong is put in order by times; in front of everything else a time would only be in the way."""
+_HEAD_LINES = 200
+
+
+def looks_wrapped(head: bytes) -> bool:
+    """Whether the first bytes of a file hold such lines: one with a record of NCCL, or most of the lines."""
+    lines = [line for line in head.split(b"\n")[:_HEAD_LINES] if line.strip()]
+    wrapped = 0
+    for line in lines:
+        text = unwrapped(line) if line.lstrip()[:1] in (b"{", b'"') else None
+        if text is not None:
+            if " NCCL " in text:
+                return True
+            wrapped += 1
+    return wrapped * 2 > len(lines)
+
+
+def unwrapped(line: bytes) -> str | None:
+    """The text inside, with its time in front where an error may be told; None where the line is no such object."""
+    words = line.decode("utf-8", "replace").strip()
+    try:
+        if not words.startswith("{"):
+            member = _MEMBER.fullmatch(words)
+            return _one_line(str(json.loads(member[2]))) if member else None
+        found = json.loads(words)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict):
+        return None
+    text = next((found[key] for key in TEXT_KEYS if isinstance(found.get(key), str)), None)
+    if text is None:
+        return None
+    text = _one_line(text)
+    if any(sign in text for sign in _NEAR_TIMES):
+        time = next((found[key] for key in TIME_KEYS if isinstance(found.get(key), str)), "")
+        stamp = _TIME.match(time)
+        text = f"[{stamp[0]}] {text}" if stamp else text
+    return text
+
+
+def _one_line(text: str) -> str:
+    return text.rstrip("\r\n").replace("\n", "\r")
+
+
+def json_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """The texts of wrapped lines, one a line, from blocks of any size."""
+    rest = b""
+    for block in blocks:
+        *lines, rest = (rest + block).split(b"\n")
+        if lines:
+            yield b"".join(_unwrap(line) + b"\n" for line in lines)
+        if len(rest) > MAX_LINE_BYTES:
+            yield rest
+            rest = b""
+    if rest:
+        yield _unwrap(rest)
+
+
+def _unwrap(line: bytes) -> bytes:
+    if line.lstrip()[:1] not in (b"{", b'"'):
+        return line
+    text = unwrapped(line)
+    return line if text is None else text.encode("utf-8", "replace")
