@@ -88,13 +88,22 @@ def test_a_hostfile_names_nodes_and_ranks_at_once(tmp_path: Path) -> None:
         (("--nodes", "4", "--tp", "8", "--groups", "x"), "--groups and parallel sizes both say"),
         (("--nodes", "1", "--exclude", "node001", "--tp", "8"), "no GPU of the cluster is usable"),
         (("--nodes", "4", "--exclude", "gpu[1-", "--tp", "8"), "--exclude: 'gpu[1-' is no node set"),
-        (("--topology", "/", "--tp", "8"), "--topology is a file of the cluster"),
+        (("--topology", "/", "--tp", "8"), "a folder of bundles goes in as --bundles"),
+        (("--bundles", "/nonexistent", "--tp", "8"), "no such file"),
+        (("--bundles", "fixture:no-gpu", "--tp", "8"), "holds no node with GPUs"),
+        (("--bundles", "fixture:hgx-a100", "--nodes", "4"), "--bundles names the nodes"),
         (("--nodes", "0"), "0 is not in the range"),
         (("--nics", "many"), "'many' is not NICs"),
     ],
 )
 def test_bad_options_are_one_clear_line(args: tuple[str, ...], says: str) -> None:
     assert says in refused(*args)
+
+
+def test_bundles_are_the_nodes_and_what_they_are() -> None:
+    ready = opened("--bundles", "fixture:dgx-h100-healthy", "--bundles", "fixture:dgx-h100-gpu5-x4", "--tp", "8")
+    assert ready.opened.cluster.names == ("dgx-017", "dgx-040")
+    assert (ready.opened.cluster.system, ready.world) == ("DGX H100", 16)
 
 
 CYCLE = "SwitchName=a Switches=b\nSwitchName=b Switches=a\n"

@@ -31,6 +31,10 @@ CLUSTER = (
         " CSV.",
     ),
     click.option(
+        "--bundles", type=PLACE, metavar="PATH", multiple=True,
+        help="The nodes: bundles of `topodiag scan --save`, or a folder of them; repeat it. Goes with --topology.",
+    ),
+    click.option(
         "--system", metavar="NAME|PATH", default="",
         help="What the nodes are: dgx-h100, p5, gb200-nvl72, ..., or a bundle of one (default: as the file says).",
     ),
@@ -77,9 +81,9 @@ DIMENSIONS = (
     ),
     click.option("--ranks", type=Count(1, 1 << 22), metavar="N", help="Ranks of the job (default: what fits)."),
 )  # fmt: skip
-_NAMES = ("topology", "system", "gpu", "nics", "nodes", "leaf", "racks", "oversubscription", "nodelist", "exclude",
-          "free", "hostfile", "rankfile", "slurm_hostfile", "torchrun", "map_", "logs", "rule", "tp", "pp", "dp",
-          "cp", "ep", "order", "groups", "ranks")  # fmt: skip
+_NAMES = ("topology", "bundles", "system", "gpu", "nics", "nodes", "leaf", "racks", "oversubscription", "nodelist",
+          "exclude", "free", "hostfile", "rankfile", "slurm_hostfile", "torchrun", "map_", "logs", "rule", "tp", "pp",
+          "dp", "cp", "ep", "order", "groups", "ranks")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +179,8 @@ def asked_of(given: dict[str, Any]) -> Asked:
     from topodiag.pipeline_place import ClusterOptions, LayoutOptions  # noqa: PLC0415
 
     system = given["system"]
-    if not system and given["topology"] and Path(given["topology"]).is_dir():
-        raise click.UsageError("--topology is a file of the cluster; a bundle of one node goes in as --system.")
+    if given["topology"] and Path(given["topology"]).is_dir():
+        raise click.UsageError("--topology is a file of the cluster; a folder of bundles goes in as --bundles.")
     layout = None
     sizes = {name: given[name] for name in ("tp", "pp", "dp", "cp", "ep") if given[name] is not None}
     if sizes:
@@ -186,7 +190,7 @@ def asked_of(given: dict[str, Any]) -> Asked:
     cluster = ClusterOptions(
         system=system, nodes=given["nodes"] or 0, gpu=given["gpu"], nics=given["nics"], leaf=given["leaf"] or 0,
         racks=given["racks"] or 0, oversubscription=given["oversubscription"], topology=given["topology"],
-        nodelist=given["nodelist"], exclude=given["exclude"], free=given["free"],
+        bundles=given["bundles"], nodelist=given["nodelist"], exclude=given["exclude"], free=given["free"],
     )  # fmt: skip
     places = LayoutOptions(
         hostfile=given["hostfile"], rankfile=given["rankfile"], slurm_hostfile=given["slurm_hostfile"],

@@ -13,7 +13,7 @@ from statistics import median
 
 import numpy as np
 
-from topodiag.evidence.cluster_facts import ClusterFacts, Partition, partition_of
+from topodiag.evidence.cluster_facts import ClusterFacts, Partition, natural, partition_of
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.node_sets import MAX_NODES
 from topodiag.model.errors import InputError
@@ -161,7 +161,7 @@ def _facts(blob: Blob, name: str, fabric: _Fabric) -> ClusterFacts:
         notes.append(f"{len(few)} hosts with less than half of the usual {usual:g} ports are left out (management or"
                      f" storage): {', '.join(few[:3])}")  # fmt: skip
     left_out = set(few)
-    hosts = sorted((host for host in fabric.hosts if host not in left_out), key=_natural)
+    hosts = sorted((host for host in fabric.hosts if host not in left_out), key=natural)
     if len(hosts) > MAX_NODES:
         raise InputError(blob.name, f"shows more than {MAX_NODES} hosts")
     leaves = median(len(fabric.hosts[host]) for host in hosts)
@@ -173,11 +173,6 @@ def _facts(blob: Blob, name: str, fabric: _Fabric) -> ClusterFacts:
         rails=int(leaves) if leaves > 1 else 0,
         notes=tuple(notes),
     )
-
-
-def _natural(host: str) -> tuple[tuple[int, str], ...]:
-    """node2 before node10."""
-    return tuple((int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d{1,18})", host))
 
 
 class _Sets:

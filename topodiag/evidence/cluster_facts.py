@@ -6,6 +6,7 @@ of the fabric manager (`oversubscription`); it comes from the system that the no
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -38,7 +39,9 @@ class Partition:
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
     """The nodes of a cluster as one file tells. `gpus[node]` is -1 where it does not say; `free` holds the free GPUs of
-    the nodes for which it does. `domain` is the partition into NVLink domains, None where it says nothing."""
+    the nodes for which it does. `domain` is the partition into NVLink domains, None where it says nothing. `nics` are
+    those of a node for the job, as (count, Gb/s each), and `sample` a bundle of such a node; None and "" where nobody
+    has looked."""
 
     name: str
     format: str
@@ -51,6 +54,8 @@ class ClusterFacts:
     system: str = ""
     gpu: str = ""
     notes: tuple[str, ...] = ()
+    nics: tuple[int, float] | None = None
+    sample: str = ""
 
     def __post_init__(self) -> None:
         if self.gpus.size != len(self.nodes):
@@ -74,6 +79,51 @@ class ClusterFacts:
         )
 
 
+def joined(network: ClusterFacts, machines: ClusterFacts) -> ClusterFacts:
+    """The nodes that were looked at, in the order and with the levels of the network's file. Hosts match by their names
+    or the first part of them. Raises InputError where the file names none of them."""
+    by_name = {name: number for number, name in enumerate(network.nodes)}
+    by_name = {name.partition(".")[0]: number for name, number in by_name.items()} | by_name
+    place = [by_name.get(name, by_name.get(name.partition(".")[0], -1)) for name in machines.nodes]
+    apart = [name for name, at in zip(machines.nodes, place, strict=True) if at < 0]
+    if len(apart) == len(place):
+        hint = f"its nodes are {some_of(network.nodes)}"
+        raise InputError(network.name, f"names no node of {machines.name} ({some_of(apart)})", hint=hint)
+    order = sorted(range(len(place)), key=lambda number: (place[number] < 0, place[number]))
+    chosen = np.asarray([place[number] for number in order], np.int64)
+    notes = list(machines.notes if not network.partitions else (n for n in machines.notes if "no switches" not in n))
+    if apart:
+        notes.append(
+            f"not in {network.name}, each taken to be alone there: {some_of(apart)} ({len(apart)} of the nodes)"
+        )
+    without = len(network.nodes) - len(place) + len(apart)
+    if without > 0:
+        notes.append(f"{without} nodes of {network.name} have no bundle and are left out")
+    domain = machines.domain and _cut(machines.domain, np.asarray(order, np.int64))
+    if domain is None and network.domain is not None:
+        domain = _taken(network.domain, chosen)
+    return replace(
+        machines,
+        name=network.name,
+        format=f"{network.format}, {machines.format}",
+        nodes=tuple(machines.nodes[number] for number in order),
+        partitions=tuple(_taken(each, chosen) for each in network.partitions) or machines.partitions,
+        domain=domain,
+        gpus=machines.gpus[order],
+        free={new: machines.free[old] for new, old in enumerate(order) if old in machines.free},
+        rails=network.rails or machines.rails,
+        notes=(*network.notes, *notes),
+    )
+
+
+def _taken(partition: Partition, chosen: Ints) -> Partition:
+    """The groups of these nodes; -1 is a node that is alone."""
+    known = chosen[chosen >= 0]
+    made = _cut(partition, known)
+    alone = np.arange(chosen.size - known.size) + len(made.names)
+    return replace(made, group=np.concatenate([made.group, alone]), names=(*made.names, *[""] * alone.size))
+
+
 def _cut(partition: Partition, chosen: Ints) -> Partition:
     labels = [partition.names[number] for number in partition.group[chosen].tolist()]
     kept, where = np.unique(partition.group[chosen], return_index=True)
@@ -82,6 +132,16 @@ def _cut(partition: Partition, chosen: Ints) -> Partition:
     names = tuple(labels[place] for place in np.sort(where).tolist())
     group = np.asarray([renumber[old] for old in partition.group[chosen].tolist()], np.int64)
     return replace(partition, group=group, names=names)
+
+
+def natural(host: str) -> tuple[tuple[int, str], ...]:
+    """To sort by: node2 before node10."""
+    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d{1,18})", host))
+
+
+def some_of(names: Sequence[str]) -> str:
+    """The first few, for the reader."""
+    return ", ".join(short(name) for name in names[:4]) + (", ..." if len(names) > 4 else "")
 
 
 def and_more(missing: Sequence[str]) -> str:
