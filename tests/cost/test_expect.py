@@ -47,14 +47,39 @@ def test_nvls_tree_runs_at_its_slowest_stage() -> None:
     assert raw("all_reduce", 16, "a3-megagpu-8g", 2) == pytest.approx(across)
 
 
+def test_nvls_on_blackwell_is_priced_as_the_version_that_measured_it() -> None:
+    for collective, ranks, system in (("all_reduce", 8, "DGX B200"), ("all_reduce", 72, "GB200 NVL72")):
+        nodes = max(ranks // 4 // 18 * 18, 1) if ranks == 72 else 1
+        old, measured = (raw(collective, ranks, system, nodes, version=version) for version in ("2.26.2", "2.28.9"))
+        assert old == pytest.approx(measured)
+
+
+def test_a_tree_over_more_than_two_racks_slows_down_as_nccls_own_bounds_do() -> None:
+    two, many = (raw("all_reduce", 72 * racks, "GB200 NVL72", 18 * racks, version="2.28.9") for racks in (2, 20))
+    assert many / two == pytest.approx(43.8 / 96)
+    newer = [raw("all_reduce", 72 * racks, "GB200 NVL72", 18 * racks, version="2.30.4") for racks in (2, 20)]
+    assert newer[1] / newer[0] == pytest.approx(80 / 96)
+
+
 def test_an_alltoall_sends_over_nics_what_leaves_a_node() -> None:
     # 40 ranks, 4 per node: each node's 4 GPUs send 36/40 of their bytes over NICs of 48 GB/s each that NCCL reckons.
     assert raw("alltoall", 40, "DGX H100", 10) == pytest.approx(4 * 48 * 39 / (4 * 36), rel=0.01)
 
 
-def test_a_sendrecv_is_bound_by_one_nic_between_nodes_and_by_nvlink_inside() -> None:
-    assert raw("sendrecv", 40, "DGX H100", 10) == pytest.approx(48, rel=0.01)
+def test_a_sendrecv_is_bound_by_the_channels_of_a_peer_or_one_nic_between_nodes_and_by_nvlink_inside() -> None:
+    four = run("sendrecv", 4, gpu="NVIDIA H100 80GB HBM3", hosts=2, nccl="2.29.2")
+    made = expected(four, system="DGX H100", nodes=2, fitted=RAW)
+    assert made.rates is not None
+    assert made.rates.peak == pytest.approx(48, rel=0.01)  # four channels: the NIC is the bound
+    assert raw("sendrecv", 80, "DGX H100", 10, version="2.29.2") == pytest.approx(14)
+    assert raw("sendrecv", 40, "DGX H100", 10, version="2.29.2") == pytest.approx(28)
     assert raw("sendrecv", 8, "DGX H100", 1) == pytest.approx(18 * 20.6, rel=0.01)
+
+
+def test_a_sendrecv_may_be_given_more_channels_by_the_user() -> None:
+    more = {"NCCL_NCHANNELS_PER_NET_PEER": "4"}
+    assert raw("sendrecv", 40, "DGX H100", 10, version="2.28.9") == pytest.approx(14)
+    assert raw("sendrecv", 40, "DGX H100", 10, version="2.28.9", env=more) == pytest.approx(48, rel=0.01)
 
 
 def test_the_factor_is_a_term_of_the_derivation_and_scales_every_size() -> None:

@@ -1,9 +1,8 @@
 """What NCCL's model reaches on a machine for a collective, before calibration, and what the wires allow at most.
 
 Collectives that NCCL tunes (all_reduce, all_gather, reduce_scatter, broadcast, reduce) are priced by its own choice for
-each size. Two corrections, each a term of the derivation: NCCL's figure for NVLSTree and for one node's share of a rack
-only ranks algorithms and is not meant as a prediction, so those are priced by their slowest stage. Point-to-point
-patterns (alltoall, sendrecv, gather, scatter) are priced by the links that they cross.
+each size, with the corrections of expect_stages, each a term of the derivation. Point-to-point patterns (alltoall,
+sendrecv, gather, scatter) are priced by the links that they cross.
 """
 
 from __future__ import annotations
@@ -13,8 +12,9 @@ from dataclasses import dataclass, field, replace
 
 from topodiag.cost.expect_limit import limit_of
 from topodiag.cost.expect_setup import NoSetupError, Setup
+from topodiag.cost.expect_stages import network_gbs, stages
 from topodiag.cost.nccl.changes import gpus_of, nets_of
-from topodiag.cost.nccl.choice import LARGE_BYTES, busbw_factor
+from topodiag.cost.nccl.choice import LARGE_BYTES
 from topodiag.cost.nccl.predict import predict_tree
 from topodiag.cost.nccl.prediction import Choice, Prediction
 from topodiag.model.nccl_tree import Element
@@ -31,6 +31,10 @@ POINT_TO_POINT = ("alltoall", "sendrecv", "gather", "scatter")
 
 BULK_BYTES = 64 << 20
 """From here on a point-to-point pattern is taken as bound by its links: NCCL has no latency model of it."""
+
+CHANNEL_GBS = 14.0
+"""What one channel of a send or receive over the network carries, GB/s: NCCL_P2P_PER_CHANNEL_NET_BW, by which NCCL 2.29
+counts its channels per peer (src/graph/paths.cc)."""
 
 NCCL_RUNS = "NCCL runs"
 """Name of the terms that say from which size NCCL takes which algorithm."""
@@ -67,7 +71,7 @@ def rates_of(setup: Setup, collective: str, sizes: Sequence[int]) -> Rates:
         raise NoSetupError("NCCL's settings leave no algorithm for it")
     large = choices[LARGE_BYTES]
     terms: list[tuple[str, str, str]] = [_choice_term(predicted, large)]
-    scale, more = _stages(setup, predicted, large)
+    scale, more = stages(setup, predicted, large)
     terms += more
     terms += _switches([choices[size] for size in asked if size in choices and size in sizes])
     limit, limit_term = limit_of(setup, collective)
@@ -113,56 +117,6 @@ def _switches(choices: Sequence[Choice]) -> list[tuple[str, str, str]]:
     return made
 
 
-def _stages(setup: Setup, predicted: Prediction, choice: Choice) -> tuple[float, list[tuple[str, str, str]]]:
-    """What to multiply NCCL's figure by where its slowest stage is known better."""
-    racks = -(-setup.nodes // setup.domain) if setup.domain > 1 else 1
-    if (choice.algorithm != "NVLSTree" or setup.nodes == 1) and racks == 1:
-        return 1.0, []
-    nodes = racks if setup.domain > 1 else setup.nodes
-    network = network_gbs(predicted) if setup.domain == 1 else _rack_network(setup)
-    factor = busbw_factor(choice.collective, setup.ranks)
-    if choice.collective == "AllReduce":
-        across = network * factor * nodes / (2 * (nodes - 1))
-        formula = f"{network:g} GB/s of NICs per domain x {factor:.3f} x {nodes}/(2 x {nodes - 1})"
-        inside = _inside(setup) if setup.domain == 1 else choice.busbw_gbs
-    else:
-        across = network * factor * nodes / (nodes - 1)
-        formula = f"{network:g} GB/s of NICs per domain x {factor:.3f} x {nodes}/{nodes - 1}"
-        inside = choice.busbw_gbs
-    least = min(inside, across)
-    terms = [
-        ("stage inside a node or rack", f"{inside:.1f} GB/s", "the same collective in one NVLink domain"),
-        ("stage across", f"{across:.1f} GB/s", formula),
-    ]
-    return least / choice.busbw_gbs, terms
-
-
-def _inside(setup: Setup) -> float:
-    """The all_reduce of one node alone: NVLS where NVLSTree runs."""
-    alone = predict_tree(setup.tree, nodes=1, version=setup.version, env=_without_algo(setup.env), sizes=(LARGE_BYTES,))
-    return next((c.busbw_gbs for c in alone.choices if c.collective == "AllReduce"), 0.0) or float("inf")
-
-
-def _without_algo(env: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in env.items() if name != "NCCL_ALGO"}
-
-
-def network_gbs(predicted: Prediction) -> float:
-    """What the ring search found for all NICs of a node together, GB/s in one direction."""
-    ring = predicted.graph(0)
-    return ring.channels * ring.bw_inter if ring is not None else 0.0
-
-
-def _rack_network(setup: Setup) -> float:
-    return setup.domain * sum(net_speeds(setup.tree)) / 8
-
-
-def net_speeds(tree: Element) -> list[float]:
-    """Gb/s of every NIC of the tree."""
-    texts = [element.get("speed") or "" for element in tree.walk() if element.tag == "net"]
-    return [int(text) / 1000 for text in texts if text.isdecimal() and len(text) < 9]
-
-
 def _transport(setup: Setup, predicted: Prediction, algorithm: str) -> str:
     """The calibration's word for what bounds the operation."""
     if setup.nodes > setup.domain > 1:
@@ -201,8 +155,12 @@ def _by_links(setup: Setup, predicted: Prediction, collective: str, sizes: Seque
         formula = f"{network:g} GB/s of NICs x {n - 1} / ({group} x {n - group}): what leaves a domain per GPU"
     elif collective == "sendrecv":
         inside = pair if per > 1 else float("inf")
-        wide = network / min(nics, max(per, 1)) if across else float("inf")
-        formula = f"{network:g} GB/s over {nics} NICs: one flow each way leaves a node, over the NIC of its GPU"
+        port = network / min(nics, max(per, 1)) if across else float("inf")
+        channels = predicted.channels.p2p_per_peer if predicted.channels is not None else 1
+        wide = min(port, channels * CHANNEL_GBS)
+        formula = f"{port:g} GB/s of the GPU's NIC for the one flow each way that leaves a node"
+        if wide < port:
+            formula = f"{channels} channels per peer x {CHANNEL_GBS:g} GB/s: less than the {port:g} GB/s of the NIC"
     else:
         inside = inside_gpu
         wide = network / nics * (n - 1) / (n - group) if across else float("inf")

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from topodiag.cost.expect_rates import net_speeds
 from topodiag.cost.expect_setup import Setup
+from topodiag.cost.expect_stages import net_speeds
 from topodiag.cost.nccl.changes import Change, apply, down, gpus_of, nets_of, off, rate, remove, width
 from topodiag.model.nccl_tree import Element
 

@@ -1,0 +1,101 @@
+"""What bounds a collective where NCCL's own figure only ranks its algorithms and is not meant as a prediction.
+
+NVLSTree and several racks are priced by their slowest stage, in a domain or across; NVLS on Blackwell under NCCL before
+2.28 by what 2.28 measured of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from topodiag.cost.expect_setup import Setup
+from topodiag.cost.nccl import tuning_constants
+from topodiag.cost.nccl.choice import LARGE_BYTES, busbw_factor
+from topodiag.cost.nccl.predict import predict_tree
+from topodiag.cost.nccl.prediction import Choice, Prediction
+from topodiag.cost.nccl.versions import minor_of
+from topodiag.model.nccl_tree import Element
+
+Terms = list[tuple[str, str, str]]
+
+_BLACKWELL_SM, _BLACKWELL_ROW = 100, 3
+_MEASURED = "2.28"
+"""The first version whose figure for NVLS holds the efficiency of the links (nvlsEfficiency, src/graph/tuning.cc)."""
+
+
+def stages(setup: Setup, predicted: Prediction, choice: Choice) -> tuple[float, Terms]:
+    """What to multiply NCCL's figure by where its slowest stage is known better."""
+    racks = -(-setup.nodes // setup.domain) if setup.domain > 1 else 1
+    if racks == 1 and (choice.algorithm != "NVLSTree" or setup.nodes == 1):
+        return _measured_nvls(setup, choice)
+    nodes = racks if setup.domain > 1 else setup.nodes
+    network = network_gbs(predicted) if setup.domain == 1 else _rack_network(setup)
+    factor = busbw_factor(choice.collective, setup.ranks)
+    if choice.collective == "AllReduce":
+        across = network * factor * nodes / (2 * (nodes - 1))
+        formula = f"{network:g} GB/s of NICs per domain x {factor:.3f} x {nodes}/(2 x {nodes - 1})"
+        inside = _inside(setup) if setup.domain == 1 else choice.busbw_gbs * _measured_nvls(setup, choice)[0]
+    else:
+        across = network * factor * nodes / (nodes - 1)
+        formula = f"{network:g} GB/s of NICs per domain x {factor:.3f} x {nodes}/{nodes - 1}"
+        inside = choice.busbw_gbs
+    terms = [("stage inside a node or rack", f"{inside:.1f} GB/s", "the same collective in one NVLink domain")]
+    if setup.domain > 1 and nodes > 2 and choice.algorithm == "NVLS":
+        few, many = _tree_caps(setup)
+        inside *= many / few
+        words = f"x {many:g}/{few:g}: NCCL's bounds per channel of NVLSTree on Blackwell, two domains and more"
+        terms.append(("stage of the tree over racks", f"{inside:.1f} GB/s", words))
+    least = min(inside, across)
+    terms.append(("stage across", f"{across:.1f} GB/s", formula))
+    return least / choice.busbw_gbs, terms
+
+
+def _tree_caps(setup: Setup) -> tuple[float, float]:
+    """GB/s of a channel of NVLSTree on two and on more domains: perChMaxNVLSTreeBw of src/graph/tuning.cc."""
+    caps = tuning_constants.constants(max(minor_of(setup.version), minor_of(_MEASURED))).nvls_tree
+    return tuning_constants.cap(caps, _BLACKWELL_ROW, 2), tuning_constants.cap(caps, _BLACKWELL_ROW, 3)
+
+
+def _measured_nvls(setup: Setup, choice: Choice) -> tuple[float, Terms]:
+    if choice.algorithm != "NVLS" or setup.version == _nvls_version(setup) or choice.busbw_gbs <= 0:
+        return 1.0, []
+    within = min(setup.nodes, setup.domain)
+    made = _figure(setup, choice.collective, within, setup.env, "NVLS")
+    if not made:
+        return 1.0, []
+    words = f"as NCCL {_MEASURED} measured it on such GPUs; before, its figure only ranked algorithms"
+    return made / choice.busbw_gbs, [("NVLS", f"{made:.1f} GB/s", words)]
+
+
+def _nvls_version(setup: Setup) -> str:
+    """The version whose figure for NVLS counts."""
+    old = setup.sm >= _BLACKWELL_SM and minor_of(setup.version) < minor_of(_MEASURED)
+    return _MEASURED if old else setup.version
+
+
+def _figure(setup: Setup, collective: str, nodes: int, env: Mapping[str, str], algorithm: str = "") -> float | None:
+    made = predict_tree(setup.tree, nodes=nodes, version=_nvls_version(setup), env=env, sizes=(LARGE_BYTES,))
+    found = (each for each in made.choices if each.collective == collective)
+    return next((each.busbw_gbs for each in found if algorithm in ("", each.algorithm)), None)
+
+
+def _inside(setup: Setup) -> float:
+    """The all_reduce of one node alone: NVLS where NVLSTree runs."""
+    env = {name: value for name, value in setup.env.items() if name != "NCCL_ALGO"}
+    return _figure(setup, "AllReduce", 1, env) or float("inf")
+
+
+def network_gbs(predicted: Prediction) -> float:
+    """What the ring search found for all NICs of a node together, GB/s in one direction."""
+    ring = predicted.graph(0)
+    return ring.channels * ring.bw_inter if ring is not None else 0.0
+
+
+def _rack_network(setup: Setup) -> float:
+    return setup.domain * sum(net_speeds(setup.tree)) / 8
+
+
+def net_speeds(tree: Element) -> list[float]:
+    """Gb/s of every NIC of the tree."""
+    texts = [element.get("speed") or "" for element in tree.walk() if element.tag == "net"]
+    return [int(text) / 1000 for text in texts if text.isdecimal() and len(text) < 9]
