@@ -13,8 +13,9 @@ from topodiag.cli import cli
 from topodiag.cli.errors import run
 from topodiag.model.cluster import Assignment, Cluster, Level
 from topodiag.report.interface import Style
-from topodiag.report.place_look import Look, View, draw_look, view_of
-from topodiag.report.place_look_svg import look_svg
+from topodiag.report.place_look import draw_look
+from topodiag.report.place_look_svg import look_svg, shades
+from topodiag.report.place_view import Look, View, view_of
 from topodiag.report.text import Page
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -104,6 +105,79 @@ def test_the_command_draws_and_writes_the_picture(
     assert "as given  4 of 4 groups split" in text
     assert ("solved  no group is split" in text) is bool(solved)
     ET.fromstring(place.read_text())
+
+
+def large(nodes: int = 100, leaf: int = 0, names: Sequence[str] = ()) -> Look:
+    """Two GPUs a node; the groups of two on the first ten nodes are split between neighbours, the last node is idle."""
+    group = np.arange(nodes) // leaf if leaf else np.zeros(nodes, int)
+    levels = (Level("leaf", group, 5, 45, tuple(names)),)
+    usable = np.ones((nodes, 2), bool)
+    made = Cluster(tuple(f"n{number:05d}" for number in range(nodes)), usable, np.arange(nodes), levels, 1, 400)
+    ids = np.arange(2 * (nodes - 1)) // 2
+    slots = np.arange(2 * (nodes - 1))
+    crossed = slots.copy()
+    crossed[:20:4], crossed[2:20:4] = slots[2:20:4], slots[:20:4]
+    views = [view_of(made, Assignment(each), ids, title, together=True)
+             for each, title in ((crossed, "as given"), (slots, "solved"))]  # fmt: skip
+    other = np.full(views[0].group.shape, -1)
+    other[-1] = 7  # so that the idle node is in the picture
+    used = View("other", other, np.zeros(other.shape, bool), 0, 1)
+    return Look(made, "tp", 2, (*views, used))
+
+
+def page_of(look: Look, width: int = 120, *, verbose: int = 0) -> list[str]:
+    page = Page(Style(width=width, verbose=verbose))
+    draw_look(page, look)
+    return [line.plain for line in page.lines]
+
+
+def test_many_nodes_are_a_sign_each_and_one_group_is_drawn_gpu_by_gpu() -> None:
+    lines = page_of(large(100))
+    at = next(number for number, line in enumerate(lines) if "as given" in line and "solved" in line)
+    assert lines[at + 1].split()[:2] == ["n00000", "#" * 10 + "o" * 23]
+    assert lines[at + 4].split()[1] == "."
+    assert any("a sign is a node: " in line for line in lines)
+    assert "for example tp group 0  (-v draws all nodes)" in lines
+    assert sum(line.startswith("  n0") for line in lines) == 4 + 2
+    assert sum(line.startswith("  n0") for line in page_of(large(100), verbose=1)) == 100
+
+
+def test_a_sign_is_a_switch_where_there_are_too_many_nodes() -> None:
+    lines = page_of(large(12_000, 16))
+    assert any("a sign is a leaf of 16 nodes: " in line for line in lines)
+    assert len(lines) < 60
+    first = next(line for line in lines if line.startswith("  leaf 1 "))
+    assert first.split()[2].startswith("6o")  # ten of its sixteen nodes
+
+
+def test_a_sign_is_a_stretch_of_nodes_where_no_level_is_coarse_enough() -> None:
+    lines = page_of(large(12_000))
+    assert any(" nodes in a row: " in line for line in lines)
+    assert len(lines) < 60
+
+
+@pytest.mark.parametrize("width", [40, 80, 160])
+def test_an_overview_fits_its_page(width: int) -> None:
+    assert max(map(len, page_of(large(3000, 7), width=width))) <= width
+
+
+def test_the_picture_of_many_nodes_is_small_and_whole() -> None:
+    text = look_svg(large(12_000, 16))
+    assert len(text) < 600_000
+    root = ET.fromstring(text)
+    drawn_squares = [sum(path.get("d", "").count("h6v6") for path in each) for each in root.iter(f"{SVG}g")]
+    assert drawn_squares == [12_000] * 3
+    red = [path for path in root.iter(f"{SVG}path") if path.get("fill") == "#cf222e" and "h6v6" in path.get("d", "")]
+    assert [path.get("d", "").count("z") for path in red] == [10]
+
+
+@pytest.mark.parametrize(("share", "shade"), [(-1, 0), (0, 1), (0.01, 2), (0.5, 3), (0.99, 4), (1, 5)])
+def test_a_node_is_the_redder_the_more_of_it_is_split(share: float, shade: int) -> None:
+    assert shades(np.asarray([share])).tolist() == [shade]
+
+
+def test_groups_that_may_span_nodes_are_not_called_whole() -> None:
+    assert view([0, 4], [0, 0], together=False).said == "its groups may span nodes"
 
 
 def test_an_unknown_dimension_is_one_clear_line(capsys: pytest.CaptureFixture[str]) -> None:

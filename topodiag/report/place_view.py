@@ -1,0 +1,81 @@
+"""What `place look` draws: the group on every GPU under one layout or two, seen by one dimension."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from topodiag.model.cluster import Assignment, Bools, Cluster, Ints, Level
+
+NOBODY, UNUSABLE = -1, -2
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One layout. `group[node, gpu]` is the number of the group that runs there, -1 for a free GPU and -2 for one that
+    cannot be used; `split` marks groups on more NVLink domains than they need. `together`: they belong inside one."""
+
+    title: str
+    group: Ints
+    split: Bools
+    split_groups: int
+    groups: int
+    together: bool = True
+
+    @property
+    def said(self) -> str:
+        """How many groups are split."""
+        if not self.together:
+            return "its groups may span nodes"
+        return f"{self.split_groups} of {self.groups} groups split" if self.split_groups else "no group is split"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One or two layouts of a job on one cluster, seen by one dimension."""
+
+    cluster: Cluster
+    dimension: str
+    size: int
+    views: tuple[View, ...]
+
+    @property
+    def shown(self) -> Ints:
+        """The nodes that run something in a view, by the level that they lie in and their order."""
+        used = np.flatnonzero(np.logical_or.reduce([(view.group >= 0).any(axis=1) for view in self.views]))
+        keys = [used, *(level.group[used] for level in self.cluster.levels)]
+        return used[np.lexsort(keys)]
+
+    def home(self, node: int) -> str:
+        """What a node stands below in the drawing: its group of the innermost level that has several."""
+        level = next((each for each in self.cluster.levels if each.groups > 1), None)
+        if level is None:
+            return ""
+        return self.group_name(level, int(level.group[node]))
+
+    @staticmethod
+    def group_name(level: Level, number: int) -> str:
+        """The name of a group of a level, its number where it has none."""
+        name = level.names[number] if number < len(level.names) else ""
+        return name or f"{level.kind} {number + 1}"
+
+
+def view_of(cluster: Cluster, assignment: Assignment, ids: Ints, title: str, *, together: bool) -> View:
+    """A layout by the group of each rank (`ids[rank]`, -1 for none). `together` says whether groups belong inside one
+    domain; only then a split is one."""
+    group = np.where(cluster.usable, NOBODY, UNUSABLE).astype(np.int64)
+    group.ravel()[assignment.slot] = ids
+    split = np.zeros(group.shape, bool)
+    wide = 0
+    members = np.flatnonzero(ids >= 0)
+    count = int(ids.max(initial=-1)) + 1
+    if together and members.size:
+        domain = cluster.nvlink_domain[cluster.node_of(assignment.slot[members])]
+        pairs = np.unique(np.stack([ids[members], domain], axis=1), axis=0)
+        room = int(np.bincount(cluster.nvlink_domain, weights=cluster.usable.sum(axis=1)).max())
+        need = -(-np.bincount(ids[members], minlength=count) // max(room, 1))
+        bad = np.bincount(pairs[:, 0], minlength=count) > need
+        wide = int(bad.sum())
+        split.ravel()[assignment.slot[members]] = bad[ids[members]]
+    return View(title, group, split, wide, count, together)
