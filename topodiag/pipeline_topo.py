@@ -76,7 +76,20 @@ def _with_machine(node: Node, env: Mapping[str, str]) -> Detected | None:
     return Detected(loaded(node.nccl_file.tree, machine.tree), machine.assumed)
 
 
-CHECKED = ("TOP001", "TOP002", "TOP003", "TOP004", "TOP005", "TOP006", "NVL001", "NVL004", "PCI001", "NIC005", "NUM001")
+CHECKED = (
+    "TOP001",
+    "TOP002",
+    "TOP003",
+    "TOP004",
+    "TOP005",
+    "TOP006",
+    "NET006",
+    "NVL001",
+    "NVL004",
+    "PCI001",
+    "NIC005",
+    "NUM001",
+)
 """What is asked of a topology file: the checks that its content can answer."""
 
 

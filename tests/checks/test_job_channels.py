@@ -8,8 +8,9 @@ from dataclasses import replace
 import jobs
 import pytest
 
-from topodiag.checks.job_channels import NodesDiffer, SearchCollapsed
-from topodiag.model.finding import Severity, Status
+from topodiag.checks.job_channels import SearchCollapsed
+from topodiag.checks.job_nodes_differ import NodesDiffer
+from topodiag.model.finding import Finding, Severity, Status
 from topodiag.model.job import Channels, Hca, Process
 from topodiag.model.nccl_view import Graph
 
@@ -134,3 +135,26 @@ def test_a_device_that_one_node_cannot_open_is_told() -> None:
     assert (finding.severity, finding.where.nodes, finding.where.nics) == (Severity.WARNING, ("n1",), ("mlx5_1",))
     everywhere = [told, replace(told, host="n0")]
     assert NodesDiffer().judge(jobs.job(events=everywhere)).status is Status.CLEAN
+
+
+def lost_tree(version: str = "2.27.7", pattern: int = 1, **of_ring: object) -> Finding:
+    note = jobs.message("topo note", f"Could not find a path for pattern {pattern}, falling back to simple order")
+    rings = ring(**{"channels": 4, "bw_intra": 24.0, "bw_inter": 24.0, **of_ring})
+    plain = jobs.job(messages=[note], graphs=rings, systems=lambda host, system: jobs.system(nvlink_gbs=0))
+    (finding,) = SearchCollapsed().judge(replace(plain, nccl_versions=(version,))).findings
+    return finding
+
+
+def test_rings_without_a_tree_are_told_with_the_versions_that_lose_it() -> None:
+    finding = lost_tree()
+    assert "NCCL 2.27.7 found 4 rings and no tree" in finding.message
+    assert finding.cost.gbs_lost == pytest.approx(72)
+    assert finding.settings == (("NCCL_PXN_DISABLE", "1"),)
+
+
+@pytest.mark.parametrize(
+    "finding", [lost_tree("2.24.3"), lost_tree("2.29.2"), lost_tree(pattern=4), lost_tree(bw_inter=0.1), lost_tree("")]
+)
+def test_the_cause_is_named_only_where_that_fault_of_nccl_explains_it(finding: Finding) -> None:
+    assert "simple order" in finding.message
+    assert not finding.settings

@@ -1,17 +1,14 @@
-"""What NCCL's search made of the machine, and whether all nodes of a job brought the same."""
+"""What NCCL's search made of the machine."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from topodiag.checks.common import majority, plural
+from topodiag.checks.common import plural
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job_evidence import (
-    by_host,
     fold,
     hcas_by_host,
     multi_node,
@@ -24,15 +21,14 @@ from topodiag.checks.job_evidence import (
 )
 from topodiag.checks.job_narrow_file import judge_narrow
 from topodiag.checks.job_text import NET, ask_for, hosts_word
+from topodiag.cost.nccl.prediction import SIMPLE_ORDER_GBS
+from topodiag.cost.nccl.versions import TREES_BOUND_BY_PXN, UnknownVersionError, minor_of
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
-from topodiag.model.job import Event, Job
+from topodiag.model.job import Job
 from topodiag.model.nccl_view import Graph, NcclSystem
 from topodiag.model.provenance import Origin
 
 RING = 4
-
-UNOPENED = re.compile(r"NET/IB ?: Unable to open device ([\w.\-]{1,64})")
-"""ncclIbInitDevices, src/transport/net_ib.cc v2.4 to v2.28 (net_ib/init.cc from v2.29 on)."""
 
 FAR_BELOW = 0.45
 """Part of the bound below which a search has collapsed. A sound search comes to 0.9 and more on NVSwitch machines;
@@ -40,6 +36,8 @@ GPUDirect RDMA off brings 0.5 between nodes, which is GDR001's."""
 
 NO_BANDWIDTH = 0.1
 """GB/s that NCCL writes when it found no path and took the simple order (src/graph/search.cc)."""
+
+_PATTERN = re.compile(r"for pattern ([0-9]{1,2})")
 
 LIMITS = (
     "NCCL_MAX_NCHANNELS", "NCCL_MAX_NRINGS", "NCCL_MAX_CTAS", "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL", "NCCL_IB_HCA",
@@ -64,8 +62,10 @@ class SearchCollapsed(JobCheck):
 
     What it finds
         A ring search that ends far below what the NVLinks, or between nodes the NICs, of the same print allow: few
-        channels, a low bandwidth, a path over PCIe on a node with NVSwitches, or `falling back to simple order`. And a
-        topology file by which the PCIe links of H100 and later are Gen3: a sound search on a wrong machine.
+        channels, a low bandwidth, a path over PCIe on a node with NVSwitches, or `falling back to simple order`. A
+        tree that NCCL 2.25 to 2.28 do not find between nodes of A100 and older where every NIC is reached over PXN: its
+        one channel bounds the rings too. And a topology file by which the PCIe links of H100 and later are Gen3: a
+        sound search on a wrong machine.
 
     Why it matters
         Collectives run at channels x bandwidth. NCCL gives no warning when one odd device makes its search fall back;
@@ -74,6 +74,7 @@ class SearchCollapsed(JobCheck):
     Evidence it reads
         `Pattern 4, crossNic 0, nChannels 12, bw 30.0/30.0` beside `=== System : maxBw .. totalBw .. ===` of the
         world communicator (NCCL_DEBUG_SUBSYS=GRAPH); in a piece of a log without communicators, of each node printed.
+        Of a topology file, what NCCL's own search makes of two such nodes.
 
     When it stays silent
         Limits set on purpose (NCCL_MAX_NCHANNELS, NCCL_P2P_DISABLE, NCCL_IB_HCA, ..): ENV001 says so. Machines without
@@ -86,9 +87,11 @@ class SearchCollapsed(JobCheck):
 
     How to fix
         The device that differs from its siblings in the system print is the cause: see TOP004, NVL001, PCI001, NET003.
+        For a lost tree: NCCL 2.29 or later (or 2.24), until then NCCL_PXN_DISABLE=1.
 
     References
-        NCCL src/graph/search.cc (ncclTopoCompute, ncclTopoSearchRec) v2.30.
+        NCCL src/graph/search.cc (ncclTopoCompute, ncclTopoSearchRec) v2.30; the lost tree: v2.25 to v2.28 against
+        v2.29.2, and github.com/NVIDIA/nccl/issues/1748.
     """
 
     id = "NET006"
@@ -119,7 +122,7 @@ class SearchCollapsed(JobCheck):
         for search in searches if across and not found else ():
             found += judge_narrow(self, job, search.host, search.system, search.ring)
         if simple and not found:
-            found.append(self._simple(job, simple[0][0], [where for _, where in simple]))
+            found.append(self._simple(job, searches, simple))
         coverage = Coverage(judged, len(job.hosts), "nodes")
         if found:
             return self.found(job, fold(found), coverage)
@@ -153,17 +156,49 @@ class SearchCollapsed(JobCheck):
             confidence=Confidence.MEDIUM,
         )
 
-    def _simple(self, job: Job, text: str, places: Sequence[Origin | None]) -> Finding:
+    def _simple(self, job: Job, searches: Sequence[Search], said: Sequence[tuple[str, Origin | None]]) -> Finding:
+        rings = [each.ring for each in searches if each.ring.channels > 0 and each.ring.bw_inter > SIMPLE_ORDER_GBS]
+        trees = all((match := _PATTERN.search(text)) is not None and int(match[1]) != RING for text, _ in said)
+        if trees and rings and _all_between(job.nccl_versions, TREES_BOUND_BY_PXN):
+            return self._lost_tree(job, min(rings, key=lambda ring: ring.channels), said)
         return self.finding(
             Severity.WARNING,
             f"{hosts_word(job.hosts)}: NCCL found no path and fell back to the simple order",
-            observed=text.strip(),
+            observed=said[0][0].strip(),
             expected="a search that finds channels",
             fix=("print the system with NCCL_DEBUG_SUBSYS=GRAPH: a device has no path to the others",),
             nodes=job.hosts[:8],
             cost=Cost(text=f"NCCL reckons {NO_BANDWIDTH:g} GB/s for such a channel"),
-            evidence=places,
+            evidence=[where for _, where in said],
         )
+
+    def _lost_tree(self, job: Job, ring: Graph, said: Sequence[tuple[str, Origin | None]]) -> Finding:
+        gbs = ring.channels * ring.bw_inter
+        return self.finding(
+            Severity.WARNING,
+            f"{hosts_word(job.hosts)}: NCCL {'/'.join(job.nccl_versions)} found {plural(ring.channels, 'ring')} and no"
+            f" tree, and the tree's one stand-in channel bounds the rings too",
+            observed=said[0][0].strip(),
+            expected="as many tree channels as rings: NCCL 2.24 and 2.29 find them on such nodes",
+            fix=(
+                "NCCL 2.29 or later, or 2.24",
+                "until then NCCL_PXN_DISABLE=1: GPUs before Hopper then have a path that a tree may use",
+            ),
+            nodes=job.hosts[:8],
+            cost=Cost(
+                gbs - ring.bw_inter, 1 - 1 / ring.channels, f"1 of {ring.channels} channels of {ring.bw_inter:g} GB/s"
+            ),
+            evidence=[where for _, where in said],
+            confidence=Confidence.MEDIUM,
+            settings=(("NCCL_PXN_DISABLE", "1"),),
+        )
+
+
+def _all_between(versions: Sequence[str], minors: range) -> bool:
+    try:
+        return bool(versions) and all(minor_of(version) in minors for version in versions)
+    except UnknownVersionError:
+        return False
 
 
 def _searches(job: Job) -> Iterator[Search]:
@@ -195,195 +230,3 @@ def _bound(job: Job, search: Search) -> tuple[float, str]:
     if any(len(other.system.of_kind("NET")) < len(nics) for other in prints(job)):
         return 0.0, ""  # the node with fewer NICs bounds all: NIC005 and NET003 tell that
     return rate, "the NICs"
-
-
-class NodesDiffer(JobCheck):
-    """NET007: nodes of one job bring different networks, NICs or channel counts
-
-    What it finds
-        Nodes whose network (IB, Socket, plugin), rates of RDMA devices, link layer, GPUDirect state or number of
-        channels is not that of the others, or that cannot open an RDMA device.
-
-    Why it matters
-        Collectives wait for the slowest member: one node at 100 Gb/s, or on sockets, makes the whole job run at its
-        speed. Different networks do not connect at all.
-
-    Evidence it reads
-        `Using network`, `NET/IB: [0] .. speed=`, `GPU Direct RDMA Enabled for HCA`, `16 coll channels`.
-
-    When it stays silent
-        One node. Names that differ while rates are equal: they depend on the order of discovery. The count of devices
-        alone: NIC005. A node that printed none of it is not compared.
-
-    How to confirm
-        grep -h 'Using network' LOGS | sort | uniq -c
-        ibstat -s; ethtool INTERFACE | grep Speed           on the node that differs
-
-    How to fix
-        Bring the node to the state of the others, or take it out of the job: cable, transceiver, switch port speed, the
-        container's devices, the settings of one node.
-
-    References
-        NCCL src/init.cc (initTransportsRank) v2.30: graphs are cut down to the least of all ranks.
-    """
-
-    id = "NET007"
-    title = "nodes of one job bring different networks, NICs or channel counts"
-
-    def judge(self, job: Job) -> Outcome:
-        if len(job.hosts) < 2:
-            return self.not_applicable(job, "one node: nothing to compare with")
-        networks = {
-            host: value
-            for host, group in by_host(job).items()
-            if (value := "/".join(sorted({process.network for _, process in group if process.network})))
-        }
-        listed = {host: hcas for host, hcas in hcas_by_host(job).items() if hcas}
-        speeds = {
-            host: max(rates)
-            for host, hcas in listed.items()
-            if (rates := [hca.speed_mbps for hca in hcas.values() if hca.speed_mbps])
-        }
-        slowest = {
-            host: min(rates)
-            for host, hcas in listed.items()
-            if (rates := [hca.speed_mbps for hca in hcas.values() if hca.speed_mbps])
-        }
-        layers = {
-            host: "/".join(sorted({hca.link_layer for hca in hcas.values() if hca.link_layer}))
-            for host, hcas in listed.items()
-        }
-        gdr = {
-            host: all(states)
-            for host, hcas in listed.items()
-            if (states := [hca.gdr for hca in hcas.values() if hca.gdr is not None])
-        }
-        found = [
-            *self._compare(job, "network", networks, Severity.ERROR, str),
-            *self._compare(job, "fastest RDMA device", speeds, Severity.WARNING, _rate),
-            *self._compare(job, "link layer", {h: v for h, v in layers.items() if v}, Severity.WARNING, str),
-            *self._compare(job, "GPUDirect RDMA", gdr, Severity.WARNING, lambda on: "on" if on else "off"),
-        ]
-        if not any("fastest" in finding.message for finding in found):
-            found += self._compare(job, "slowest RDMA device", slowest, Severity.WARNING, _rate)
-        found += self._channels(job)
-        found += self._unopened(job)
-        seen = set(networks) | set(listed)
-        if found:
-            return self.found(job, found, Coverage(len(seen), len(job.hosts), "nodes"))
-        if len(seen) < 2:
-            return self.unknown(job, f"fewer than two nodes say what they use; {ask_for(job, *NET)}")
-        return self.clean(job, "", Coverage(len(seen), len(job.hosts), "nodes"))
-
-    def _compare(
-        self, job: Job, what: str, values: Mapping[str, Hashable], severity: Severity, word: Callable[[Any], str]
-    ) -> list[Finding]:
-        if len(set(values.values())) < 2:
-            return []
-        usual = majority(values.values())
-        if usual is None:
-            usual = _better(values)
-        odd = [host for host, value in values.items() if value != usual]
-        shown: dict[Hashable, list[str]] = defaultdict(list)
-        for host, value in values.items():
-            shown[value].append(host)
-        listed = hcas_by_host(job)
-        cost = Cost(text="every collective waits for the slowest node")
-        mine = [value for host, value in values.items() if host in odd]
-        if isinstance(usual, int) and not isinstance(usual, bool) and all(isinstance(value, int) for value in mine):
-            low = min(value for value in mine if isinstance(value, int))
-            if low < usual:
-                cost = Cost((usual - low) / 8000, 1 - low / usual, "for each NIC; every collective waits for it")
-        return [
-            self.finding(
-                severity,
-                f"{what} differs between nodes: {hosts_word(odd)} {word(values[odd[0]])}, elsewhere {word(usual)}",
-                observed="; ".join(f"{word(value)} on {hosts_word(hosts)}" for value, hosts in shown.items()),
-                expected="the same on every node",
-                fix=("bring the node to the state of the others, or take it out of the job",),
-                nodes=odd,
-                ranks=ranks_on(job, odd),
-                nics=sorted({hca.name for hca in listed.get(odd[0], {}).values()})[:16] if what != "network" else (),
-                cost=cost,
-                evidence=[
-                    *(hca.origin for host in odd[:2] for hca in list(listed.get(host, {}).values())[:2]),
-                    *(process.origin for host in odd[:2] for _, process in by_host(job).get(host, [])[:1]),
-                ],
-                coverage=Coverage(len(odd), len(values), "nodes"),
-            )
-        ]
-
-    def _unopened(self, job: Job) -> list[Finding]:
-        """RDMA devices that some nodes cannot open: NCCL goes on without them, on those nodes alone."""
-        events: dict[str, list[Event]] = defaultdict(list)
-        for event in job.events:
-            if event.host and (match := UNOPENED.search(event.text)):
-                events[match[1]].append(event)
-        made = []
-        for device, told in events.items():
-            hosts = list(dict.fromkeys(event.host for event in told))
-            if set(hosts) == set(job.hosts):
-                continue  # as it may be meant for a device that no job is to use
-            made.append(
-                self.finding(
-                    Severity.WARNING,
-                    f"{hosts_word(hosts)}: RDMA device {device} cannot be opened there, and NCCL goes without it",
-                    observed=told[0].text.strip()[:160],
-                    expected="the same devices on every node, each of which the job may open",
-                    fix=(
-                        "in the job's container or cgroup: is its /dev/infiniband/uverbs device there, and allowed?",
-                        "leave the device out on all nodes (NCCL_IB_HCA) until it can be opened on all",
-                    ),
-                    nodes=hosts,
-                    ranks=ranks_on(job, hosts),
-                    nics=[device],
-                    cost=Cost(text="other nodes use a NIC that has no peer here: less bandwidth, or a hang"),
-                    evidence=[event.origin for event in told],
-                    coverage=Coverage(len(hosts), len(job.hosts), "nodes"),
-                )
-            )
-        return made
-
-    def _channels(self, job: Job) -> list[Finding]:
-        world = job.world
-        if world is None or not world.channels_by_rank or world.channels.coll < 0:
-            return []
-        odd = {
-            rank: channels
-            for rank, channels in world.channels_by_rank.items()
-            if channels.coll >= 0 and channels.coll != world.channels.coll
-        }
-        if not odd:
-            return []
-        counts = Counter(channels.coll for channels in odd.values())
-        ranks = sorted(int(world.ranks[rank]) for rank in odd if 0 <= rank < len(world.ranks))
-        return [
-            self.finding(
-                Severity.ERROR,
-                f"{plural(len(odd), 'rank')} use {', '.join(map(str, sorted(counts)))} channels, the others"
-                f" {world.channels.coll}",
-                observed=f"{world.channels.coll} coll channels, and {dict(counts)}",
-                expected="one number on all ranks of a communicator",
-                fix=("compare NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS and NCCL's version of the ranks: JOB002, JOB003",),
-                ranks=[rank for rank in ranks if rank >= 0],
-                cost=Cost(text="ranks that expect different channels hang in the first collective"),
-                evidence=[world.origin],
-                coverage=Coverage(len(odd), world.nranks, "ranks"),
-            )
-        ]
-
-
-def _rate(mbps: int) -> str:
-    return f"{mbps / 1000:g} Gb/s"
-
-
-def _better(values: Mapping[str, Hashable]) -> Hashable:
-    """Of values that tie: the faster rate, the state that is on, the network that is not sockets."""
-    return max(
-        set(values.values()),
-        key=_merit,
-    )
-
-
-def _merit(value: Hashable) -> tuple[int, bool, str]:
-    return (value if isinstance(value, int) else 0, "socket" not in str(value).lower(), str(value))

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from topodiag.cost.nccl.prediction import Choice, PredictedGraph, Prediction
+from topodiag.cost.nccl.versions import TREES_BOUND_BY_PXN, minor_of
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
 from topodiag.report.topo_names import Names, base_name, spell_order
@@ -29,6 +30,7 @@ def draw_prediction(
         return
     page.blank()
     draw_graphs(page, made, names or {})
+    _draw_lost_tree(page, made)
     page.blank()
     draw_paths(page, made)
     draw_choices(page, made)
@@ -116,6 +118,16 @@ def draw_graphs(page: Page, made: Prediction, names: Names) -> None:
     )  # fmt: skip
     if rows:
         draw_grid(page, fields, rows)
+
+
+def _draw_lost_tree(page: Page, made: Prediction) -> None:
+    if not made.lost_tree:
+        return
+    page.blank()
+    why = "no tree was found: its stand-in has one channel, and NCCL cuts the rings down to that"
+    if minor_of(made.version) in TREES_BOUND_BY_PXN:
+        why += "; NCCL 2.24 and 2.29 find one, here perhaps NCCL_PXN_DISABLE=1 does: ask with --env"
+    page.add(page.text("  ", ("✖", "error"), " "), why)
 
 
 def draw_paths(page: Page, made: Prediction) -> None:

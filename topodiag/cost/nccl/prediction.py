@@ -36,6 +36,10 @@ class PredictedGraph:
     orders: tuple[tuple[str, ...], ...] = ()
 
 
+SIMPLE_ORDER_GBS = 0.11
+"""Below this lies what NCCL writes for a channel that no search found, 0.1 GB/s; its least speed of search is 0.12."""
+
+
 @dataclass(frozen=True, slots=True)
 class Channels:
     """The line `N coll channels, N collnet channels, N nvls channels, N p2p channels, N p2p channels per peer`."""
@@ -94,3 +98,9 @@ class Prediction:
 
     def graph(self, id: int) -> PredictedGraph | None:  # noqa: A002 - NCCL's own word for it
         return next((graph for graph in self.graphs if graph.id == id), None)
+
+    @property
+    def lost_tree(self) -> bool:
+        """Rings were found and no tree: its stand-in has one channel, and all graphs are cut to the least of them."""
+        ring, tree = self.graph(0), self.graph(1)
+        return ring is not None and tree is not None and tree.bw_inter < SIMPLE_ORDER_GBS < ring.bw_inter

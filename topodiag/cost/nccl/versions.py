@@ -14,6 +14,11 @@ from functools import cache
 OLDEST, NEWEST = 18, 30
 DEFAULT = 28
 
+TREES_BOUND_BY_PXN = range(25, 29)
+"""These let trees use paths up to the longest from a GPU to a NIC only. Where PXN shortens all of those, GPUs before
+Hopper find no tree, and the one channel of the stand-in is left for all algorithms (src/graph/search.cc,
+ncclTopoCompute; 2.29.2 took the bound away again for them; github.com/NVIDIA/nccl/issues/1748)."""
+
 _VERSION = re.compile(r"v?2\.([0-9]{1,3})(?:\.[0-9]{1,4})?(?:[-+].*)?")
 
 
