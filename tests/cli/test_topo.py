@@ -14,6 +14,7 @@ HEALTHY = str(FOLDER / "dgx-h100-healthy" / "topo.xml")
 SICK = str(FOLDER / "gpu-without-nvlink" / "topo.xml")
 FEWER = str(FOLDER / "gpu-12-of-18-nvlinks" / "topo.xml")
 PROLOG = str(FOLDER / "prolog" / "topo.xml")
+TREELESS = str(FOLDER / "a100-one-nic-each" / "topo.xml")
 LARGE = str(FOLDER / "too-many-elements" / "topo.xml")
 
 
@@ -41,6 +42,16 @@ def test_a_sound_file_is_checked_in_silence_and_exits_0():
     assert (done.returncode, done.stderr) == (0, "")
     assert "no faults found" in done.stdout
     assert "NCCL 2.18 to 2.30 load it" in done.stdout
+
+
+def test_predict_says_that_a_lost_tree_bounds_the_rings_and_which_version_or_setting_finds_it():
+    lost = topo("predict", TREELESS, "--nodes", "2", "--nccl", "2.27").stdout
+    assert "no tree was found" in lost
+    assert "channels: 2 coll" in lost
+    for more in (("--nccl", "2.27", "--env", "NCCL_PXN_DISABLE=1"), ("--nccl", "2.29"), ("--nccl", "2.24")):
+        found = topo("predict", TREELESS, "--nodes", "2", *more).stdout
+        assert "no tree was found" not in found
+        assert "channels: 8 coll" in found
 
 
 def test_one_version_loads_it_in_the_singular():

@@ -126,7 +126,7 @@ def _draw_lost_tree(page: Page, made: Prediction) -> None:
     page.blank()
     why = "no tree was found: its stand-in has one channel, and NCCL cuts the rings down to that"
     if minor_of(made.version) in TREES_BOUND_BY_PXN:
-        why += "; NCCL 2.24 and 2.29 find one, here perhaps NCCL_PXN_DISABLE=1 does: ask with --env"
+        why += "; NCCL 2.24 and 2.29 find one, and this version may with --env NCCL_PXN_DISABLE=1"
     page.add(page.text("  ", ("✖", "error"), " "), why)
 
 
