@@ -19,8 +19,8 @@ from topodiag.checks.run import fold, run_bench_checks, run_checks, run_job_chec
 from topodiag.cost.expect import Expected, expected
 from topodiag.cost.fit import fit_run
 from topodiag.cost.hypotheses import hypotheses
-from topodiag.cost.nccl.changes import nets_of
-from topodiag.cost.nccl.detect import LackingError, tree_of
+from topodiag.cost.nccl.topo.changes import nets_of
+from topodiag.cost.nccl.topo.detect import LackingError, tree_of
 from topodiag.cost.tiers import UnknownSystemError, find_system
 from topodiag.cost.verdict import verdict_of
 from topodiag.evidence.bundle import open_evidence

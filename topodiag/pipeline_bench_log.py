@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from topodiag.cost.nccl.printed import bus_of, tree_of_print
+from topodiag.cost.nccl.topo.printed import bus_of, tree_of_print
 from topodiag.cost.nccl.versions import DEFAULT, UnknownVersionError, minor_of
 from topodiag.hardware.catalog import gpu_by_name
 from topodiag.model.bench import BenchRun

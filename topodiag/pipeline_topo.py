@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from topodiag.checks.run import fold, run_checks
 from topodiag.checks.topo_evidence import alone
-from topodiag.cost.nccl.changes import Change, ChangeError, apply
-from topodiag.cost.nccl.detect import Detected, LackingError, tree_of
-from topodiag.cost.nccl.merge import loaded
 from topodiag.cost.nccl.prediction import Prediction
+from topodiag.cost.nccl.topo.changes import Change, ChangeError, apply
+from topodiag.cost.nccl.topo.detect import Detected, LackingError, tree_of
+from topodiag.cost.nccl.topo.merge import loaded
 from topodiag.cost.nccl.versions import minor_of
 from topodiag.evidence.bundle import open_evidence
 from topodiag.evidence.reader import ReadNode, read_node

@@ -8,7 +8,7 @@ import pytest
 from measured_runs import run
 
 from topodiag.cost.expect_setup import NoSetupError, setup_of
-from topodiag.cost.nccl.changes import gpus_of, nets_of
+from topodiag.cost.nccl.topo.changes import gpus_of, nets_of
 from topodiag.model.bench import BenchDevice
 from topodiag.model.finding import Confidence
 

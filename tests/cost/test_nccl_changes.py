@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.cost.nccl import changes
-from topodiag.cost.nccl.changes import ChangeError, apply, nets_of
+from topodiag.cost.nccl.topo import changes
+from topodiag.cost.nccl.topo.changes import ChangeError, apply, nets_of
 from topodiag.model.nccl_tree import Element
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from topodiag.cost.nccl.clean import UnfitError, clean, hosts_of
+from topodiag.cost.nccl.topo.clean import UnfitError, clean, hosts_of
 from topodiag.model.nccl_tree import Element
 
 

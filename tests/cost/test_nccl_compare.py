@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.cost.nccl import changes
-from topodiag.cost.nccl.changes import apply
-from topodiag.cost.nccl.compare import Difference, compare
+from topodiag.cost.nccl.topo import changes
+from topodiag.cost.nccl.topo.changes import apply
+from topodiag.cost.nccl.topo.compare import Difference, compare
 from topodiag.model.nccl_tree import Element
 
 

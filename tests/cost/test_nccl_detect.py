@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topodiag
-from topodiag.cost.nccl.detect import HIDDEN_SWITCH, HcaFilter, LackingError, tree_of
+from topodiag.cost.nccl.topo.detect import HIDDEN_SWITCH, HcaFilter, LackingError, tree_of
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from topodiag.cost.nccl import changes
-from topodiag.cost.nccl.changes import apply
-from topodiag.cost.nccl.merge import loaded
+from topodiag.cost.nccl.topo import changes
+from topodiag.cost.nccl.topo.changes import apply
+from topodiag.cost.nccl.topo.merge import loaded
 from topodiag.model.nccl_tree import Element
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topodiag.cost.nccl.predict import predict_tree
-from topodiag.cost.nccl.printed import bus_of, tree_of_print
+from topodiag.cost.nccl.topo.printed import bus_of, tree_of_print
 from topodiag.model.nccl_view import NcclSystem, SystemDevice, SystemLink
 
 CORPUS = Path(__file__).resolve().parents[2].parent / "shared" / "corpus" / "jobs"

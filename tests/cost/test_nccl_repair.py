@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.cost.nccl import changes
-from topodiag.cost.nccl.changes import apply
-from topodiag.cost.nccl.repair import repair
+from topodiag.cost.nccl.topo import changes
+from topodiag.cost.nccl.topo.changes import apply
+from topodiag.cost.nccl.topo.repair import repair
 from topodiag.model.nccl_tree import Element
 
 

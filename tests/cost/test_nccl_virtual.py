@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 import topodiag
 from tests.cost.guests import element, flat, four_pairs, gpu, nic, pci_of, ways
 from tests.topologies import machines
-from topodiag.cost.nccl.clean import clean
-from topodiag.cost.nccl.detect import places_of, tree_of
 from topodiag.cost.nccl.predict import predict_tree
-from topodiag.cost.nccl.virtual import (
+from topodiag.cost.nccl.topo.clean import clean
+from topodiag.cost.nccl.topo.detect import places_of, tree_of
+from topodiag.cost.nccl.topo.virtual import (
     Guest,
     Link,
     Place,
@@ -26,7 +26,7 @@ from topodiag.cost.nccl.virtual import (
     guest_of,
     link_by_device,
 )
-from topodiag.cost.nccl.virtual_host import Pairs, find_pairs, plan_by_host, read_pairs
+from topodiag.cost.nccl.topo.virtual_host import Pairs, find_pairs, plan_by_host, read_pairs
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact

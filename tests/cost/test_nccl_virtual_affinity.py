@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.cost.nccl.virtual import Guest, Plan, VirtualError
-from topodiag.cost.nccl.virtual_affinity import STEP, plan_by_affinity
+from topodiag.cost.nccl.topo.virtual import Guest, Plan, VirtualError
+from topodiag.cost.nccl.topo.virtual_affinity import STEP, plan_by_affinity
 from topodiag.model.affinity import Affinity
 from topodiag.model.nccl_tree import Element
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import pytest
 
 from tests.cost.guests import flat, four_pairs, gpu, nic, ways
-from topodiag.cost.nccl.virtual import VirtualError, complete, guest_of
-from topodiag.cost.nccl.virtual_instance import plan_by_instance
+from topodiag.cost.nccl.topo.virtual import VirtualError, complete, guest_of
+from topodiag.cost.nccl.topo.virtual_instance import plan_by_instance
 from topodiag.hardware import catalog
 from topodiag.hardware.specs import InstanceSpec
 from topodiag.model.nccl_tree import Element

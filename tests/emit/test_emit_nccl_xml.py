@@ -7,7 +7,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.topologies import element, machines
-from topodiag.cost.nccl.clean import clean, max_elements
+from topodiag.cost.nccl.topo.clean import clean, max_elements
 from topodiag.emit.nccl_xml import MAX_TEXT, UnwritableError, to_text
 from topodiag.evidence.nccl_xml import read_file
 from topodiag.model.nccl_tree import Element

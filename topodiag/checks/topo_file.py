@@ -18,10 +18,10 @@ from topodiag.checks.topo_evidence import (
     unset_file,
     without_file,
 )
-from topodiag.cost.nccl.clean import hosts_of
-from topodiag.cost.nccl.detect import LackingError, tree_of
-from topodiag.cost.nccl.merge import loaded
 from topodiag.cost.nccl.prediction import Prediction
+from topodiag.cost.nccl.topo.clean import hosts_of
+from topodiag.cost.nccl.topo.detect import LackingError, tree_of
+from topodiag.cost.nccl.topo.merge import loaded
 from topodiag.cost.nccl.versions import NEWEST, OLDEST
 from topodiag.model.devices import NicRole
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity

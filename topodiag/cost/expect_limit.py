@@ -10,8 +10,8 @@ it at N = 2 relative to a ring, and S where switches reduce (SHARP).
 from __future__ import annotations
 
 from topodiag.cost.expect_setup import Setup
-from topodiag.cost.nccl.changes import gpus_of
 from topodiag.cost.nccl.choice import busbw_factor
+from topodiag.cost.nccl.topo.changes import gpus_of
 from topodiag.hardware import catalog
 from topodiag.model.nccl_tree import Element
 

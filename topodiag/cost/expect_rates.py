@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from topodiag.cost.expect_limit import limit_of
 from topodiag.cost.expect_setup import NoSetupError, Setup
 from topodiag.cost.expect_stages import network_gbs, stages
-from topodiag.cost.nccl.changes import gpus_of, nets_of
 from topodiag.cost.nccl.choice import LARGE_BYTES
 from topodiag.cost.nccl.predict import predict_tree
 from topodiag.cost.nccl.prediction import Choice, Prediction
+from topodiag.cost.nccl.topo.changes import gpus_of, nets_of
 from topodiag.model.nccl_tree import Element
 
 NCCL_NAMES: Mapping[str, str] = {

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from topodiag.cost.expect_tree import Layout, layout_of, tree_of_layout
-from topodiag.cost.nccl.changes import gpus_of, nets_of, remove
-from topodiag.cost.nccl.detect import Detected, LackingError, tree_of
-from topodiag.cost.nccl.repair import repair
+from topodiag.cost.nccl.topo.changes import gpus_of, nets_of, remove
+from topodiag.cost.nccl.topo.detect import Detected, LackingError, tree_of
+from topodiag.cost.nccl.topo.repair import repair
 from topodiag.cost.nccl.versions import DEFAULT, NEWEST, OLDEST, UnknownVersionError, minor_of
 from topodiag.hardware import catalog
 from topodiag.hardware.specs import GpuSpec, SystemSpec

@@ -16,7 +16,7 @@ from topodiag.cost.expect import Expected
 from topodiag.cost.expect_rates import Rates, rates_of
 from topodiag.cost.expect_setup import NoSetupError, Setup
 from topodiag.cost.hypothesis_causes import Cause, causes_of
-from topodiag.cost.nccl.changes import ChangeError
+from topodiag.cost.nccl.topo.changes import ChangeError
 from topodiag.cost.verdict import IMPOSSIBLE, LOW, Verdict
 from topodiag.model.bench import BenchRun, Fit, Hypothesis
 from topodiag.model.finding import Outcome, Status

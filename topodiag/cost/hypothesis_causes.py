@@ -1,6 +1,6 @@
 """The causes of a low bandwidth that can be priced: changes of the machine, of NCCL's settings, of the placement.
 
-Changes are those of `topodiag topo what-if` (cost/nccl/changes.py), applied to every node alike: a collective runs at
+Changes are those of `topodiag topo what-if` (cost/nccl/topo/changes.py), applied to every node alike: a collective runs at
 the speed of its worst node, so one bad node and all bad nodes look the same here.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from topodiag.cost.expect_setup import Setup
 from topodiag.cost.expect_stages import net_speeds
-from topodiag.cost.nccl.changes import Change, apply, down, gpus_of, nets_of, off, rate, remove, width
+from topodiag.cost.nccl.topo.changes import Change, apply, down, gpus_of, nets_of, off, rate, remove, width
 from topodiag.model.nccl_tree import Element
 
 SOCKET_GBS = (0.05, 10.0)

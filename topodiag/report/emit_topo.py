@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from topodiag.cost.nccl.prediction import Prediction
-from topodiag.cost.nccl.repair import Repair
+from topodiag.cost.nccl.topo.repair import Repair
 from topodiag.model.finding import Finding
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from topodiag.cost.nccl.changes import gpus_of
 from topodiag.cost.nccl.numbers import bus_id
+from topodiag.cost.nccl.topo.changes import gpus_of
 from topodiag.model.nccl_tree import Element
 
 Names = Mapping[str, str]

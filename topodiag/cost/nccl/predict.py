@@ -14,12 +14,12 @@ from topodiag.cost.nccl.attach import count_gpus
 from topodiag.cost.nccl.choice import sweep
 from topodiag.cost.nccl.communicator import Communicator, communicator_of_files
 from topodiag.cost.nccl.derivation import SWEPT, derive
-from topodiag.cost.nccl.detect import tree_of
 from topodiag.cost.nccl.domains import path_table
 from topodiag.cost.nccl.graph import RejectedError
 from topodiag.cost.nccl.prediction import PredictedGraph, Prediction
 from topodiag.cost.nccl.search import describe
 from topodiag.cost.nccl.settings import read_settings
+from topodiag.cost.nccl.topo.detect import tree_of
 from topodiag.cost.nccl.tuning import tuning_table
 from topodiag.cost.nccl.versions import DEFAULT, minor_of
 from topodiag.model.nccl_tree import Element, Refusal

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from topodiag.cost.nccl.bandwidths import nvlink_bandwidth
-from topodiag.cost.nccl.detect import GPU_CLASS, GT_PER_S, HIDDEN_SWITCH, IB_MAXCONN, SWITCH_CLASS
+from topodiag.cost.nccl.topo.detect import GPU_CLASS, GT_PER_S, HIDDEN_SWITCH, IB_MAXCONN, SWITCH_CLASS
 from topodiag.model.nccl_tree import Element
 from topodiag.model.nccl_view import NcclSystem, SystemDevice
 

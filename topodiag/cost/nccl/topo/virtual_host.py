@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from topodiag.cost.nccl.clean import one_host
-from topodiag.cost.nccl.detect import places_of
-from topodiag.cost.nccl.virtual import (
+from topodiag.cost.nccl.topo.clean import one_host
+from topodiag.cost.nccl.topo.detect import places_of
+from topodiag.cost.nccl.topo.virtual import (
     Guest,
     Link,
     Place,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from topodiag.cost.nccl.virtual import Guest, Place, Plan, Switch, VirtualError, link_of, nets_of
+from topodiag.cost.nccl.topo.virtual import Guest, Place, Plan, Switch, VirtualError, link_of, nets_of
 from topodiag.hardware.specs import InstanceSpec
 from topodiag.model.nccl_tree import Element
 

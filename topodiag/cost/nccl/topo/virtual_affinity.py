@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from topodiag.cost.nccl.virtual import Guest, Place, Plan, Switch, VirtualError
+from topodiag.cost.nccl.topo.virtual import Guest, Place, Plan, Switch, VirtualError
 from topodiag.model.affinity import Affinity
 
 STEP = 1.15

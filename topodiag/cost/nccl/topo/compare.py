@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from topodiag.cost.nccl.changes import gpus_of
+from topodiag.cost.nccl.topo.changes import gpus_of
 from topodiag.model.cpulist import MAX_CPU, format_cpulist
 from topodiag.model.nccl_tree import Element
 

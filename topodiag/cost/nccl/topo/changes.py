@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
-from topodiag.cost.nccl.detect import GT_PER_S
+from topodiag.cost.nccl.topo.detect import GT_PER_S
 from topodiag.model.nccl_tree import Element
 
 OFF: Mapping[str, tuple[str, str]] = {

@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from topodiag.cost.nccl.detect import GT_PER_S
+from topodiag.cost.nccl.topo.detect import GT_PER_S
 from topodiag.hardware import catalog
 from topodiag.model.nccl_tree import Element
 
