@@ -90,7 +90,7 @@ def test_any_range_of_threads_gives_the_same_facts(cuts: list[int], rows: int) -
 @given(CUTS, st.integers(1, 200))
 def test_tables_on_disk_are_merged_as_those_in_memory(cuts: list[int], rows: int) -> None:
     with small(resolve, "RANGE_ROWS", rows), small(stored, "SMALL_BYTES", 0):
-        parts = [stored.stored(merge_facts([part])) for part in shards(cuts)]
+        parts = stored.stored([merge_facts([part]) for part in shards(cuts)])
         assert all(part.maps for part in parts)
         store = stored.Store()
         merged = merge_facts(parts, store.keep)

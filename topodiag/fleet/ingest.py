@@ -35,6 +35,8 @@ LITTLE_BYTES = 16 << 20
 MAX_SHAPES = 1000
 """Shapes of lines that were not understood, most frequent first: more than anybody reads."""
 
+_Whole = tuple[Facts, tuple[Measure, ...]]
+"""Facts in normal form, and what was seen of each file."""
 Progress = Callable[[int, int], None]
 """Called with raw bytes read and the raw bytes in all; of standard input the end is not known, and counts 0."""
 
@@ -85,13 +87,13 @@ def ingest(
     """
     plan = make_plan(inputs)
     source = _open_stdin(stdin) if plan.stdin else None
-    part = _read(plan, source, workers=workers, dask=dask, chunk=max(chunk, 1), on_progress=on_progress)
+    read = _read(plan, source, workers=workers, dask=dask, chunk=max(chunk, 1), on_progress=on_progress)
     names = [STDIN_NAME] if source else []
     names += [each.path for each in plan.sources]
-    if part is None and not plan.saved:
-        part = Part(empty())
-    facts = [part.facts] if part is not None else []
-    measures = {each.file: each for each in part.measures} if part is not None else {}
+    if read is None and not plan.saved:
+        read = empty(), ()
+    facts = [read[0]] if read is not None else []
+    measures = {each.file: each for each in read[1]} if read is not None else {}
     files = [_file(path, measures.get(number)) for number, path in enumerate(names)]
     for path in plan.saved:
         saved, listed = load(path)
@@ -122,7 +124,7 @@ def _read(
     dask: str | None,
     chunk: int,
     on_progress: Progress | None,
-) -> Part | None:
+) -> _Whole | None:
     shift = 1 if source else 0  # standard input is file 0
     total = plan.size if source is None else 0
 
@@ -140,7 +142,9 @@ def _read(
             if any(note.startswith(GONE) for note in measure.notes):
                 hint = "the folder must be mounted on all nodes of the cluster at the same path"
                 raise InputError(plan.sources[measure.file].path, "a worker cannot open it", hint=hint)
-        return part if part is None else _normal(part)
+        if part is not None:
+            tree.add(part)
+        return _normal(tree, cpus())
     count = workers or cpus()
     streamed = source.pieces(chunk) if source is not None else iter(())
     early: list[Piece] = []
@@ -165,12 +169,15 @@ def _read(
     if source is not None:
         reading = source.reading
         tree.add(Part(empty(), (Measure(0, sha256=source.digest.hex, notes=tuple(reading.notes)),)))
-    done = tree.result()
-    return done if done is None else _normal(done)
+    return _normal(tree, min(count, cpus()))
 
 
-def _normal(part: Part) -> Part:
-    return part if part.normal else replace(part, facts=resolve(part.facts), normal=True)
+def _normal(tree: Tree, threads: int) -> _Whole | None:
+    part = tree.result(threads)
+    if part is None:
+        return None
+    facts = part.facts if part.normal and isinstance(part.facts, Facts) else resolve(part.facts)
+    return facts, part.measures
 
 
 def _first(streamed: Iterator[Piece], size: int) -> list[Piece]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from topodiag.evidence.nccl_log.sources import Span
 from topodiag.evidence.nccl_log.streams import Piece
-from topodiag.fleet.work import Part, Tree, extract_piece, run_task
+from topodiag.fleet.work import Part, Tree, extract_piece, packed, run_task
 from topodiag.model.errors import TopodiagError
 
 OUTSTANDING = 2
@@ -84,7 +84,7 @@ def _submissions(
     for task in tasks:
         yield lambda task=task: pool.submit(_run, task, chunk)  # type: ignore[misc]
     for piece in pieces:
-        yield lambda piece=piece: pool.submit(extract_piece, STDIN_FILE, piece)  # type: ignore[misc]
+        yield lambda piece=piece: pool.submit(_run_piece, piece)  # type: ignore[misc]
 
 
 def _collect(
@@ -131,6 +131,10 @@ def _end_with(sentinel: int) -> None:
 def _count(raw: int) -> None:
     with _read.get_lock():
         _read.value += raw
+
+
+def _run_piece(piece: Piece) -> Part:
+    return packed(extract_piece(STDIN_FILE, piece))
 
 
 def _run(task: tuple[Span, ...], chunk: int) -> Part:

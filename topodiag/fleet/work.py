@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
-from topodiag.evidence.nccl_log.facts import Facts, empty, table
+from topodiag.evidence.nccl_log.facts import empty, table
+from topodiag.evidence.nccl_log.packed import AnyFacts, pack, unpacked_bytes
 from topodiag.evidence.nccl_log.resolve import merge_facts
 from topodiag.evidence.nccl_log.scan import extract
 from topodiag.evidence.nccl_log.sources import Span
@@ -21,10 +22,14 @@ HASHED_BYTES = 64 << 20
 GONE = "cannot be opened"
 GROUP = 64
 """Facts joined at once: enough that joining is cheap, few enough that they fit beside each other."""
-YOUNG_BYTES = 48 << 20
-"""Facts that are joined before there are GROUP of them: those of 400 MB of connections."""
+YOUNG_BYTES = 24 << 20
+"""Facts that are joined before there are GROUP of them: packed, those of 300 MB of connections."""
 MOST_BYTES = 96 << 20
-"""Facts that stay in memory while logs are read; more of them wait on disk."""
+"""Facts that stay in memory while logs are read; more of them wait on disk, and so do more of them in the end."""
+SHARED = 0.4
+"""Facts are joined before the end where this share of one of them stands in the next one too."""
+_ASK = 4
+"""How many times it is not tried again after it was not worth it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,7 @@ class Measure:
 class Part:
     """Facts of some spans, with the measures of their files."""
 
-    facts: Facts
+    facts: AnyFacts
     measures: tuple[Measure, ...] = ()
     normal: bool = False
     """The facts are in normal form: to bring them there again costs as much and changes nothing."""
@@ -73,15 +78,15 @@ def merge(parts: Sequence[Part]) -> Part:
     tree = Tree(group=len(parts) + 1)
     for part in parts:
         tree.add(part)
-    return tree.result() or Part(empty())
+    return packed(tree.result() or Part(empty()))
 
 
 @dataclass(slots=True)
 class Tree:
     """A reduction in memory that grows with what is different in the facts, not with how many parts are added.
 
-    Parts are merged `group` at a time, or when they hold YOUNG_BYTES. What stays large after that is left alone until
-    the end, and goes to disk where there is more of it than MOST_BYTES and `spill` says so.
+    Parts are merged `group` at a time, or when they hold YOUNG_BYTES. What stays large after that, or would, is left
+    alone until the end, and goes to disk where there is more of it than MOST_BYTES and `spill` says so.
     """
 
     group: int = GROUP
@@ -92,6 +97,7 @@ class Tree:
     on_disk: list[Part] = field(default_factory=list)
     young_bytes: int = 0
     old_bytes: int = 0
+    rest: int = 0
 
     def add(self, part: Part) -> None:
         for measure in part.measures:
@@ -105,46 +111,68 @@ class Tree:
             self._settle()
 
     def _settle(self) -> None:
-        merged = _merged(self.young)
-        size = merged.facts.nbytes
-        if size < YOUNG_BYTES // 2:
-            self.young, self.young_bytes = [merged], size
-            return
-        self.young, self.young_bytes = [], 0
-        self.old.append(merged)
-        self.old_bytes += size
+        if len(self.young) < self.group and not self._shrinks():
+            self.old += self.young
+            self.old_bytes += self.young_bytes
+            self.young, self.young_bytes = [], 0
+        else:
+            merged = packed(_merged(self.young))
+            self.young, self.young_bytes = [merged], merged.facts.nbytes
+            if self.young_bytes >= YOUNG_BYTES // 2:
+                self.old += self.young
+                self.old_bytes += self.young_bytes
+                self.young, self.young_bytes = [], 0
         if self.spill and self.old_bytes > MOST_BYTES:
-            while self.old:
-                self.on_disk.append(replace(self.old[0], facts=stored(self.old[0].facts)))
-                del self.old[0]
-            self.old_bytes = 0
+            facts = [part.facts for part in self.old]
+            self.on_disk += [replace(part, facts=on) for part, on in zip(self.old, stored(facts), strict=True)]
+            self.old, self.old_bytes = [], 0
 
-    def result(self) -> Part | None:
-        """All that was added, or None without anything. Empties the tree."""
+    def _shrinks(self) -> bool:
+        """Whether joining the young ones would make them less, as two of them tell. Logs of one kind go on for long."""
+        if self.rest:
+            self.rest -= 1
+            return False
+        two = [packed(part) for part in self.young[-2:]]
+        sizes = [part.facts.nbytes for part in two]
+        joined = packed(_merged(two))
+        self.young_bytes += joined.facts.nbytes - sum(part.facts.nbytes for part in self.young[-2:])
+        self.young[-2:] = [joined]
+        if sum(sizes) - joined.facts.nbytes >= SHARED * min(sizes):
+            return True
+        self.rest = _ASK
+        return False
+
+    def result(self, threads: int = 1) -> Part | None:
+        """All that was added, or None without anything. Empties the tree. `threads` join what has been left alone."""
         parts = [*self.on_disk, *self.old, *self.young]
-        store = Store() if self.on_disk else None
+        much = self.spill and sum(unpacked_bytes(part.facts) for part in parts) > MOST_BYTES
         for each in (self.on_disk, self.old, self.young):
             each.clear()
         measures = tuple(self.measures[file] for file in sorted(self.measures))
         if not parts:
             return Part(empty(), measures) if measures else None
-        return replace(_merged(parts, store), measures=measures)
+        return replace(_merged(parts, Store() if much else None, threads), measures=measures)
 
 
-def _says_something(facts: Facts) -> bool:
+def _says_something(facts: AnyFacts) -> bool:
     return any(facts[name].num_rows for name in ("shards", "threads"))
 
 
-def _merged(parts: list[Part], store: Store | None = None) -> Part:
+def _merged(parts: list[Part], store: Store | None = None, threads: int = 1) -> Part:
     """One part of several, which are let go on the way."""
-    if len(parts) == 1:
+    if len(parts) == 1 and store is None:
         return parts[0]
     facts = [part.facts for part in parts]
     parts.clear()
     if store is None:
-        return Part(merge_facts(facts, consume=True), normal=True)
-    made = merge_facts(facts, store.keep, consume=True)
+        return Part(merge_facts(facts, consume=True, threads=threads), normal=True)
+    made = merge_facts(facts, store.keep, consume=True, threads=threads)
     return Part(replace(made, maps=store.maps), normal=True)
+
+
+def packed(part: Part) -> Part:
+    """The same in less room, to wait or to be sent."""
+    return replace(part, facts=pack(part.facts))
 
 
 def run_task(task: Iterable[Span], chunk: int, on_raw: Callable[[int], None] | None = None) -> Part:
@@ -153,7 +181,7 @@ def run_task(task: Iterable[Span], chunk: int, on_raw: Callable[[int], None] | N
     for span in task:
         for part in _span(span, chunk, on_raw):
             tree.add(part)
-    return tree.result() or Part(empty())
+    return packed(tree.result() or Part(empty()))
 
 
 def _span(span: Span, chunk: int, on_raw: Callable[[int], None] | None) -> Iterator[Part]:

@@ -12,17 +12,21 @@ All that a row needs to know beyond its thread (shards, contexts, Init STARTs) i
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from topodiag.evidence.nccl_log.facts import ROW_TABLES, SCHEMAS, Facts, numbers, strings
+from topodiag.evidence.nccl_log.facts import ROW_TABLES, SCHEMAS, Facts, numbers
+from topodiag.evidence.nccl_log.packed import AnyFacts, AnyTable, columns_of
+from topodiag.evidence.nccl_log.resolve_parts import Rows, sorted_words
 from topodiag.evidence.nccl_log.resolve_rows import (
     ROOM,
     Column,
@@ -34,26 +38,30 @@ from topodiag.evidence.nccl_log.resolve_rows import (
     last_contexts,
     placed,
     record_batch,
+    taken,
     unique,
 )
 
 RANGE_ROWS = 1 << 17
 """Rows of one table that are worked on at once, where more than one thread has them."""
 _MOST_LINES = (1 << 31) - 1
+_Made = TypeVar("_Made")
 
 Keep = Callable[[str, pa.Schema, Iterator[pa.RecordBatch]], pa.Table]
 """Where a table's batches go, and the table that they make."""
 
 
-def resolve(facts: Facts) -> Facts:
+def resolve(facts: AnyFacts) -> Facts:
     """The normal form of these facts."""
     return merge_facts([facts])
 
 
-def merge_facts(parts: Sequence[Facts], keep: Keep | None = None, *, consume: bool = False) -> Facts:
+def merge_facts(
+    parts: Sequence[AnyFacts], keep: Keep | None = None, *, consume: bool = False, threads: int = 1
+) -> Facts:
     """The normal form of several facts together. `consume`: `parts` is a list that nobody needs any more; it is
-    emptied, so that each table is let go as soon as it was merged."""
-    held = [dict(part.tables) for part in parts]
+    emptied, so that each table is let go as soon as it was merged. `threads`: how many work on it."""
+    held: list[dict[str, Any]] = [dict(part.tables) for part in parts]
     maps = Facts({}, tuple(each for part in parts for each in part.maps))
     if consume and isinstance(parts, list):
         parts.clear()
@@ -62,15 +70,24 @@ def merge_facts(parts: Sequence[Facts], keep: Keep | None = None, *, consume: bo
     renumber, made["threads"], file_of, process_of = _threads([each.pop("threads") for each in held])
     runs, made["shards"] = _runs([each.pop("shards") for each in held])
     places = _Places(runs, file_of)
-    contexts = _Rows("contexts", [each.pop("contexts") for each in held], renumber)
+    contexts = Rows("contexts", [each.pop("contexts") for each in held], renumber)
     context = contexts.columns(0, len(file_of))
     places.locate(context)
     starts = _starts([each["init"] for each in held], renumber, places)
     known = _Known(context, starts, process_of)
+
+    def jobs() -> Iterator[Callable[[], tuple[str, pa.RecordBatch]]]:
+        for name in ROW_TABLES:
+            rows = Rows(name, [each.pop(name) for each in held], renumber)
+            for low, high in rows.ranges(RANGE_ROWS if name != "print" else 0):
+                maps.rest()
+                yield partial(_range, rows, places, known, low, high)
+
+    for name, batches in groupby(_in_turn(jobs(), threads), itemgetter(0)):
+        made[name] = keep(name, SCHEMAS[name], (batch for _, batch in batches))
     for name in ROW_TABLES:
-        rows = _Rows(name, [each.pop(name) for each in held], renumber)
-        made[name] = keep(name, SCHEMAS[name], _batches(name, rows, places, known, maps.rest))
-        del rows
+        if name not in made:
+            made[name] = keep(name, SCHEMAS[name], iter(()))
     made["contexts"] = _in_memory(
         "contexts", SCHEMAS["contexts"], iter([record_batch("contexts", last_contexts(context), {})])
     )
@@ -81,26 +98,38 @@ def _in_memory(_name: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch])
     return pa.Table.from_batches(list(batches), schema)
 
 
-def _batches(
-    name: str, rows: _Rows, places: _Places, known: _Known, rest: Callable[[], None]
-) -> Iterator[pa.RecordBatch]:
-    """The normal form of one table, in ranges of threads."""
-    for low, high in rows.ranges(RANGE_ROWS if name != "print" else 0):
-        columns = rows.columns(low, high)
-        rest()
-        places.locate(columns)
-        known.fill(columns)
-        words = rows.words
-        if name == "print":
-            columns, text = join_prints(columns, words["text"])
-            words = {"text": text}
-        elif name == "tail":
-            columns = cut_tails(columns)
-        else:
-            columns = grouped(name, columns)
-        if (low, high) == (0, rows.threads):
-            columns, words = _used(columns, words)
-        yield record_batch(name, columns, words)
+def _range(rows: Rows, places: _Places, known: _Known, low: int, high: int) -> tuple[str, pa.RecordBatch]:
+    """The normal form of one table's rows of these threads."""
+    name, columns = rows.name, rows.columns(low, high)
+    places.locate(columns)
+    known.fill(columns)
+    words = rows.words
+    if name == "print":
+        columns, text = join_prints(columns, words["text"])
+        words = {"text": text}
+    elif name == "tail":
+        columns = cut_tails(columns)
+    else:
+        columns = grouped(name, columns)
+    if (low, high) == (0, rows.threads):
+        columns, words = _used(columns, words)
+    return name, record_batch(name, columns, words)
+
+
+def _in_turn(jobs: Iterator[Callable[[], _Made]], threads: int) -> Iterator[_Made]:
+    """What the jobs make, in their order; some are done ahead where there are threads for it."""
+    if threads < 2:
+        for job in jobs:
+            yield job()
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        waiting: deque[Future[_Made]] = deque()
+        for job in jobs:
+            waiting.append(pool.submit(job))
+            if len(waiting) > threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def _used(columns: Columns, words: dict[str, pa.Array]) -> tuple[Columns, dict[str, pa.Array]]:
@@ -112,91 +141,15 @@ def _used(columns: Columns, words: dict[str, pa.Array]) -> tuple[Columns, dict[s
         kept[name] = every
         if not there.all():
             columns[name] = (np.cumsum(there, dtype=np.int32) - 1)[columns[name]]
-            kept[name] = every.take(_index(np.flatnonzero(there)))
+            kept[name] = every.take(taken(np.flatnonzero(there)))
     return columns, kept
-
-
-def _index(values: npt.NDArray[Any]) -> pa.Array:
-    return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(values.astype(np.int64))])
-
-
-class _Rows:
-    """The rows of one table in several facts, to be had by thread. Threads are those of the whole."""
-
-    def __init__(self, name: str, tables: Sequence[pa.Table], renumber: Sequence[Ints]) -> None:
-        self._schema = SCHEMAS[name]
-        self._parts: list[tuple[pa.Table, Ints, Ints, Ints, dict[str, Ints]]] = []
-        self.threads = max((int(number_of.max()) + 1 for number_of in renumber if len(number_of)), default=0)
-        self._rows_of = np.zeros(self.threads + 1, np.int64)
-        parts = [
-            (table if table.column(0).num_chunks == 1 else table.unify_dictionaries(), number_of)
-            for table, number_of in zip(tables, renumber, strict=True)
-            if table.num_rows
-        ]
-        self.words, codes = _words(name, [table for table, _ in parts])
-        for (table, number_of), recoded in zip(parts, codes, strict=True):
-            thread = numbers(table.column("thread"))
-            order = np.argsort(number_of, kind="stable")
-            there = number_of[thread]
-            if (there[1:] < there[:-1]).any():  # of one shard: its threads are numbered as they were met
-                table = table.take(_index(np.argsort(there, kind="stable")))
-            counts = np.bincount(thread, minlength=len(number_of))
-            bounds = np.concatenate([[0], np.cumsum(counts[order])])
-            self._rows_of[:-1] += np.bincount(number_of, counts, minlength=self.threads).astype(np.int64)
-            self._parts.append((table, number_of, number_of[order], bounds, recoded))
-
-    def ranges(self, most: int) -> Iterator[tuple[int, int]]:
-        """Ranges of threads of about `most` rows each (0: all); none without rows."""
-        upto = np.cumsum(self._rows_of)
-        total = int(upto[-1])
-        if not total:
-            return
-        edges = [0, self.threads]
-        if most and total > most:
-            edges += (np.searchsorted(upto, np.arange(most, total, most)) + 1).tolist()
-        edges = sorted(set(edges))
-        yield from pairwise(edges)
-
-    def columns(self, low: int, high: int) -> Columns:
-        """The rows of these threads, with threads renumbered and words as codes into `words`."""
-        found: dict[str, list[Column]] = {field.name: [] for field in self._schema}
-        for table, number_of, ordered, bounds, recoded in self._parts:
-            first, last = bounds[np.searchsorted(ordered, [low, high])].tolist()
-            if first == last:
-                continue
-            rows = table.slice(first, last - first)
-            for field in self._schema:
-                values = numbers(rows.column(field.name))
-                if field.name in recoded:
-                    values = recoded[field.name][values]
-                found[field.name].append(number_of[values].astype(np.int32) if field.name == "thread" else values)
-        none = np.zeros(0, np.int64)
-        return {name: np.concatenate(values) if values else none for name, values in found.items()}
-
-
-def _words(name: str, tables: list[pa.Table]) -> tuple[dict[str, pa.Array], list[dict[str, Ints]]]:
-    """The words of each column over all tables, sorted, and by table and column the new code of each old one."""
-    fields = [field.name for field in SCHEMAS[name] if pa.types.is_dictionary(field.type)]
-    codes: list[dict[str, Ints]] = [{} for _ in tables]
-    words: dict[str, pa.Array] = {}
-    for field in fields:
-        own = [table.column(field).chunk(0).dictionary for table in tables]
-        every = pa.concat_arrays(own).dictionary_encode() if own else strings([]).dictionary_encode()
-        order = pc.sort_indices(every.dictionary)
-        words[field] = every.dictionary.take(order)
-        rank = np.empty(len(order), np.int32)
-        rank[numbers(order)] = np.arange(len(order))
-        ends = np.cumsum([len(each) for each in own])
-        for recoded, part in zip(codes, np.split(rank[numbers(every)], ends[:-1]), strict=False):
-            recoded[field] = part
-    return words, codes
 
 
 def _threads(tables: Sequence[pa.Table]) -> tuple[list[Ints], pa.Table, Ints, Ints]:
     """New number by old for each part, the table without doubles in sorted order, and by new number the file and the
     process."""
     given = [table.unify_dictionaries() for table in tables if table.num_rows]
-    words, codes = _words("threads", given)
+    words, codes = sorted_words("threads", given)
     columns: Columns = {}
     for name in SCHEMAS["threads"].names:
         values = [numbers(table.column(name)) for table in given]
@@ -274,20 +227,22 @@ class _Places:
             columns["line"] = np.minimum(lines, _MOST_LINES).astype(np.int32)
 
 
-def _starts(tables: Sequence[pa.Table], renumber: Sequence[Ints], places: _Places) -> Columns:
+def _starts(tables: Sequence[AnyTable], renumber: Sequence[Ints], places: _Places) -> Columns:
     """Thread, pointer, offset and run of all Init STARTs."""
-    found: Columns = {"thread": np.zeros(0, np.int64), "ctx": np.zeros(0, np.uint64), "offset": np.zeros(0, np.int64)}
+    names = ("thread", "ctx", "offset")
+    found: dict[str, list[Column]] = {name: [np.zeros(0, np.uint64 if name == "ctx" else np.int64)] for name in names}
     for table, number_of in zip(tables, renumber, strict=True):
         if not table.num_rows:
             continue
-        table = table.unify_dictionaries()
-        words = table.column("event").chunk(0).dictionary.to_pylist()
-        begun = np.flatnonzero(numbers(table.column("event")) == (words.index("start") if "start" in words else -1))
-        own = {name: numbers(table.column(name))[begun] for name in found}
-        own["thread"] = number_of[own["thread"]]
-        found = {name: np.concatenate([found[name], own[name]]) for name in found}
-    places.locate(found)
-    return found
+        columns, texts = columns_of("init", table)
+        words = texts["event"].to_pylist()
+        begun = np.flatnonzero(columns["event"] == (words.index("start") if "start" in words else -1))
+        for name in names:
+            own = columns[name][begun]
+            found[name].append(number_of[own] if name == "thread" else own)
+    columns = {name: np.concatenate(values) for name, values in found.items()}
+    places.locate(columns)
+    return columns
 
 
 class _Known:

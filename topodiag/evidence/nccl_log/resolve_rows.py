@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from topodiag.evidence.nccl_log.facts import SCHEMAS, TAIL, plain, strings
+from topodiag.evidence.nccl_log.scan_bytes import mix, sorted_order
 
 Ints = npt.NDArray[np.int64]
 Column = npt.NDArray[Any]
@@ -73,6 +74,11 @@ def _starts(words: Sequence[Column], order: Ints) -> npt.NDArray[np.bool_]:
     return new
 
 
+def taken(values: npt.NDArray[Any], kind: pa.DataType | None = None) -> pa.Array:
+    """Rows to take, or other numbers, as an array: 64 bits wide if nothing else is said."""
+    return plain(values, kind if kind is not None else pa.int64())
+
+
 def unique(columns: Sequence[Column], size: int) -> tuple[Ints, Ints]:
     """First row of each distinct tuple, in the order of the tuples, and the number of each row's tuple."""
     if not size:
@@ -90,19 +96,17 @@ def placed(columns: Mapping[str, Column]) -> Ints:
     return (columns["thread"].astype(np.int64) << ROOM) + columns["offset"]
 
 
-def _ordered(columns: Columns, rows: Ints, names: Sequence[str]) -> Columns:
-    """These rows by place; rows of one place (a line may make several) by the columns named."""
-    chosen = {name: values[rows] for name, values in columns.items()}
-    if not len(rows):
-        return chosen
-    key = placed(chosen)
-    order = np.argsort(key, kind="stable")
+def _by_place(columns: Columns, names: Sequence[str]) -> Columns:
+    """The rows by place; rows of one place (a line may make several) by the columns named."""
+    key = placed(columns)
+    if (key[1:] > key[:-1]).all():
+        return columns
+    least = int(key.min())
+    order = sorted_order((key - least).view(np.uint64), (int(key.max()) - least).bit_length())
     there = key[order]
-    if len(rows) > 1 and (there[1:] == there[:-1]).any():
-        order = np.lexsort((*reversed(packed([chosen[name] for name in names])), key))
-    elif (order == np.arange(len(rows))).all():
-        return chosen
-    return {name: values[order] for name, values in chosen.items()}
+    if (there[1:] == there[:-1]).any():
+        order = np.lexsort((*reversed(packed([columns[name] for name in names])), key))
+    return {name: values[order] for name, values in columns.items()}
 
 
 def _keys(name: str, columns: Mapping[str, Column]) -> list[str]:
@@ -124,26 +128,59 @@ def _grouped(name: str, columns: Columns) -> Columns:
     if not size:
         return columns
     keys = _keys(name, columns)
-    words = packed([columns[key] for key in keys])
-    order = _sorted([*words, columns["offset"]], size)
-    new = _starts(words, order)
-    if new.all():
-        return _ordered(columns, np.arange(size), keys)
-    starts = np.flatnonzero(new)
-    first = order[starts]
+    columns = _by_place(columns, keys)
+    rows, number = _several([columns[key] for key in keys], size)
+    if not len(rows):
+        return columns
+    starts = np.flatnonzero(np.append(True, number[1:] != number[:-1]))
+    first = rows[starts]
     made = dict(columns)
-    made["count"] = _onto(columns["count"], first, np.add.reduceat(columns["count"][order], starts))
+    made["count"] = _onto(columns["count"], first, np.add.reduceat(columns["count"][rows], starts))
     if name in _OR:
         mask = columns[_OR[name]]
-        made[_OR[name]] = _onto(mask, first, np.bitwise_or.reduceat(mask[order], starts))
+        made[_OR[name]] = _onto(mask, first, np.bitwise_or.reduceat(mask[rows], starts))
     if name in _LAST:
-        late = _sorted([*words, columns["last_offset"]], size)
-        ends = np.r_[starts[1:], size] - 1
+        late = rows[np.lexsort((columns["last_offset"][rows], number))]
+        ends = np.append(starts[1:], len(rows)) - 1
         for column in (*_LAST[name], "last_offset"):
             made[column] = _onto(columns[column], first, columns[column][late[ends]])
     if name == "op":
-        made["digest"] = _onto(columns["digest"], first, np.add.reduceat(columns["digest"][order], starts))
-    return _ordered(made, first, keys)
+        made["digest"] = _onto(columns["digest"], first, np.add.reduceat(columns["digest"][rows], starts))
+    kept = np.ones(size, bool)
+    kept[rows] = False
+    kept[first] = True
+    return {each: values[kept] for each, values in made.items()}
+
+
+def _several(columns: Sequence[Column], size: int) -> tuple[Ints, Ints]:
+    """Those rows whose tuple others have too, equal ones together and in their order, and numbers that tell the tuples
+    apart. Most rows of a log differ: one sort of their hashes finds them out."""
+    words = packed(columns) or [np.zeros(size, np.uint64)]
+    room = size.bit_length()
+    place = np.uint64((1 << room) - 1)
+    hashes = (mix(words) & ~place) | np.arange(size, dtype=np.uint64)
+    hashes.sort()
+    again = (hashes[1:] ^ hashes[:-1]) <= place
+    if not again.any():
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    alike = np.append(again, False) | np.append(False, again)
+    rows = (hashes[alike] & place).view(np.int64)
+    own = [word[rows] for word in words]
+    new = _breaks([hashes[alike] >> np.uint64(room)])
+    if (_breaks(own) & ~new).any():  # two tuples with one hash: practically never
+        order = np.lexsort((rows, *reversed(own)))
+        rows, own = rows[order], [word[order] for word in own]
+        new = _breaks(own)
+    return rows, np.cumsum(new)
+
+
+def _breaks(words: Sequence[Column]) -> npt.NDArray[np.bool_]:
+    """Where another tuple begins."""
+    new = np.zeros(len(words[0]), bool)
+    new[:1] = True
+    for word in words:
+        new[1:] |= word[1:] != word[:-1]
+    return new
 
 
 def _onto(column: Column, rows: Ints, values: Column) -> Column:

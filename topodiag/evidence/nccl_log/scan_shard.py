@@ -309,19 +309,28 @@ class Shard:
     # Tables.
 
     def facts(self, size: int) -> Facts:
+        """The tables. Threads are in the order of their names, as they are in the facts of the whole: what joins shards
+        takes their rows as they lie."""
         contexts = self.contexts.pairs()
-        columns = {name: merged(name, rows) if name != "print" else self._prints(rows) for name, rows in self._all()}
+        keys = self.slow.keys()
+        number = np.empty(len(keys), dtype=np.int64)
+        number[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
+        columns = {
+            name: merged(name, rows) if name != "print" else self._prints(rows) for name, rows in self._all(number)
+        }
         operations = together([*self._ops, self._slow_ops()], scan_ops.COLUMNS)
+        operations["thread"] = number[operations["thread"]]
         columns["op"], columns["tail"] = map(sorted_by_place, scan_ops.operations(operations, self.texts))
         texts = strings(self.texts.words())
         tables = {name: table(name, rows, contexts, texts) for name, rows in columns.items()}
-        events = self.slow.rows("event")
+        events = [{**row, "thread": int(number[row["thread"]])} for row in self.slow.rows("event")]
+        events.sort(key=lambda row: (row["thread"], row["offset"]))
         tables["event"] = listed(
             "event", {each: [row[each] for row in events] for each in facts.SCHEMAS["event"].names}
         )
-        return self._ordered(tables, contexts, size)
+        return self._ordered(tables, contexts, number, size)
 
-    def _all(self) -> list[tuple[str, Columns]]:
+    def _all(self, number: Ints) -> list[tuple[str, Columns]]:
         """Rows of all tables that are kept by messages."""
         texts = together(self._fast["text"], (*PLACE, "kind"))
         self._fast["text"] = [{**texts, "text": codes_of(self._kept_texts, self.texts)}]
@@ -336,7 +345,8 @@ class Shard:
             columns = {each: np.append(values[source], places[each]) for each, values in said.items()}
             columns |= self.messages.columns(name, np.append(code, slow[:, 4]).astype(np.int64))
             fast = self._inits if name == "init" else self._fast.get(name, [])
-            made.append((name, together([columns, *fast], tuple(columns))))
+            whole = together([columns, *fast], tuple(columns))
+            made.append((name, {**whole, "thread": number[whole["thread"]]}))
         return made
 
     def _prints(self, columns: Columns) -> Columns:
@@ -360,8 +370,8 @@ class Shard:
         rows = np.array(self._op_rows, dtype=np.int64).reshape(-1, len(scan_ops.COLUMNS))
         return {name: rows[:, index] for index, name in enumerate(scan_ops.COLUMNS)}
 
-    def _ordered(self, tables: dict[str, Any], contexts: tuple[Ints, Ints], size: int) -> Facts:
-        keys = self.slow.keys()
+    def _ordered(self, tables: dict[str, Any], contexts: tuple[Ints, Ints], number: Ints, size: int) -> Facts:
+        keys = sorted(self.slow.keys())
         names = ("host", "pid", "tid", "dev")
         tables["threads"] = listed(
             "threads",
@@ -370,7 +380,7 @@ class Shard:
         busy, now, named = self.contexts.last()
         tables["contexts"] = listed(
             "contexts",
-            {"thread": busy, "offset": named, "ctx": contexts[0][now].view(np.uint64), "gen": contexts[1][now]},
+            {"thread": number[busy], "offset": named, "ctx": contexts[0][now].view(np.uint64), "gen": contexts[1][now]},
         )
         shard = {
             "file": self.file, "base": self.base, "size": size, "lines": self._lines, "records": self.slow.records,

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import mmap
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import IO, cast
 
 import pyarrow as pa
 
-from topodiag.evidence.nccl_log.facts import SCHEMAS, Facts
+from topodiag.evidence.nccl_log.facts import SCHEMAS
+from topodiag.evidence.nccl_log.packed import AnyFacts, AnyTable, Packed, PackedTable, pack
 from topodiag.model.errors import TopodiagError
 
 SMALL_BYTES = 1 << 18
@@ -43,26 +44,60 @@ class Store:
         else:
             return pa.Table.from_batches(early, schema)
         try:
-            with tempfile.TemporaryFile(prefix="topodiag-") as file:
+            with tempfile.TemporaryFile(prefix="topodiag-", buffering=0) as file:
                 return self._mapped(cast("IO[bytes]", file), schema, chain(early, batches))
         except OSError as error:
-            raise TopodiagError(
-                f"{tempfile.gettempdir()}: the facts of these logs do not fit: {error.strerror or error}",
-                hint="set TMPDIR to a folder with room for a fourth of the logs' size",
-            ) from None
+            raise _full(error) from None
 
     def _mapped(self, file: IO[bytes], schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.Table:
         with pa.ipc.new_file(file, schema) as writer:
             for batch in batches:
                 writer.write_batch(batch)
-        file.flush()
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self._maps.append(mapped)
         return pa.ipc.open_file(pa.py_buffer(mapped)).read_all()
 
 
-def stored(facts: Facts) -> Facts:
-    """The same facts, large tables on disk."""
-    store = Store()
-    tables = {name: store.keep(name, SCHEMAS[name], iter(facts[name].to_batches())) for name in SCHEMAS}
-    return Facts(tables, store.maps)
+def stored(parts: Sequence[AnyFacts]) -> list[Packed]:
+    """The same facts packed, and what is large of them in one file on disk. Raises TopodiagError where it is full."""
+    packed = [pack(part) for part in parts]
+    spans: list[dict[str, list[tuple[int, int]]]] = []
+    try:
+        with tempfile.TemporaryFile(prefix="topodiag-", buffering=0) as raw:
+            file = cast("IO[bytes]", raw)
+            for part in packed:
+                large = (name for name in SCHEMAS if part[name].nbytes > SMALL_BYTES // 16)
+                spans.append({name: [_written(file, each) for each in _arrays(part[name])] for name in large})
+            file.write(b"\0")  # nothing cannot be mapped
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except OSError as error:
+        raise _full(error) from None
+    whole = pa.py_buffer(mapped)
+    kept = []
+    for part, written in zip(packed, spans, strict=True):
+        tables = dict(part.tables)
+        for name, places in written.items():
+            arrays = [pa.ipc.open_stream(whole.slice(start, end - start)).read_all() for start, end in places]
+            own = tables[name]
+            tables[name] = own.on(arrays) if isinstance(own, PackedTable) else arrays[0]
+        kept.append(Packed(tables, (*part.maps, mapped), part.nbytes))
+    return kept
+
+
+def _arrays(table: AnyTable) -> list[pa.Table]:
+    return table.arrays() if isinstance(table, PackedTable) else [table.unify_dictionaries()]
+
+
+def _written(file: IO[bytes], table: pa.Table) -> tuple[int, int]:
+    """Where in the file the table is now."""
+    start = file.tell()
+    with pa.ipc.new_stream(file, table.schema) as writer:
+        writer.write_table(table)
+    return start, file.tell()
+
+
+def _full(error: OSError) -> TopodiagError:
+    return TopodiagError(
+        f"{tempfile.gettempdir()}: the facts of these logs do not fit: {error.strerror or error}",
+        hint="set TMPDIR to a folder with room for a fourth of the logs' size",
+    )
