@@ -112,6 +112,8 @@ def test_colours_nuls_and_progress_bars_are_taken_off() -> None:
         ("[1,0]<stdout>:NCCL version 2.20.3+cuda12.2", "NCCL version 2.20.3+cuda12.2"),
         ("[2026-01-11 03:22:19] NCCL version 2.28.9+cuda13.0", "NCCL version 2.28.9+cuda13.0"),
         ("RCCL version : 2.22.3-HEAD:1a2b", "RCCL version : 2.22.3-HEAD:1a2b"),
+        ("2025-06-01T10:00:00.123456789Z NCCL version 2.28.9+cuda13.0", "NCCL version 2.28.9+cuda13.0"),
+        ("2025-06-01T10:00:00.1Z stdout F NCCL version 2.28.9+cuda13.0", "NCCL version 2.28.9+cuda13.0"),
     ],
 )
 def test_versions_stand_without_a_head(line: str, text: str) -> None:
@@ -160,3 +162,26 @@ def test_a_duplicate_gpu_below_torchs_last_error_is_evidence() -> None:
     name, columns = application("Duplicate GPU detected : rank 3 and rank 0 both on CUDA device f000") or ("", {})
     assert (name, columns["level"]) == ("event", "APP")
     assert application("Duplicate GPU detected in the config") is None
+
+
+def test_a_warning_of_2_2_has_a_place_and_no_word_nccl() -> None:
+    record = one("gpuX:18553:18611 [0] include/socket.h:360 WARN Call to connect failed : Connection timed out")
+    assert (record.host, record.level, record.place) == ("gpuX", "WARN", "include/socket.h:360")
+    assert record.message == "Call to connect failed : Connection timed out"
+    assert list(records("12:30:45 [0] worker.py:3 said WARN nothing")) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "socketStartConnect: Connect to 10.0.0.5<43211> failed : Software caused connection abort",
+        "Error while creating shared memory segment /dev/shm/nccl-3aQk9n (size 9637888)",
+        "Cuda failure 'out of memory'",
+        "Call to ibv_modify_qp failed with error Network is unreachable",
+        "NET/IB : Got completion from peer 10.0.0.2<4000> with status=12 opcode=0 len=0 vendor err 129",
+    ],
+)
+def test_nccls_last_error_below_torchs_trace_is_evidence_of_its_rank(text: str) -> None:
+    name, columns = application(f"[rank3]: {text}") or ("", {})
+    assert (name, columns["level"], columns["label"], columns["text"]) == ("event", "APP", "3", text)
+    assert application(f"we saw that {text}") is None

@@ -84,6 +84,7 @@ _HEADS = (
     "node01:311:352 NCCL CALL ",
     "[0] NCCL INFO ",
     "node01:311:352 [0] INFO ",
+    "node01:311:352 [0] include/socket.h:360 WARN ",
     "[2025-08-14 09:31:07] node01:311:352 [0] transport/net.cc:412 NCCL WARN ",
     "node01:311:352 [123456] NCCL INFO ",
     "a-node-with-a-name-of-forty-bytes.example:311:352 [0] NCCL INFO ",
@@ -92,7 +93,7 @@ _HEADS = (
     "",
 )
 _LABELS = ("", "3: ", "[1,3]<stdout>:", "[rank3]: ", "2025-08-14T09:31:07.123Z ", "\x1b[32m", "(pid=7, ip=10.0.0.1) ",
-           "said by 3: ", "old:1:2 [0] INFO x ", "2025-08-14 09:31:07 ")  # fmt: skip
+           "said by 3: ", "old:1:2 [0] INFO x ", "old:1:2 [0] a.h:3 WARN x ", "2025-08-14 09:31:07 ")  # fmt: skip
 _APPLICATION = (
     "step 3 | loss 2.1",
     "NCCL version 2.28.9+cuda13.0",
@@ -103,6 +104,10 @@ _APPLICATION = (
     "Process group watchdog thread terminated with exception",
     "  AllReduce | 1 1 1 | 1 1",
     "last enqueued work: 3",
+    "[rank3]: socketStartConnect: Connect to 10.0.0.5<43211> failed : Software caused connection abort",
+    "Error while creating shared memory segment /dev/shm/nccl-3aQk9n (size 9637888)",
+    "[rank0]: Cuda failure 2 'out of memory'",
+    "NET/IB : Got completion from peer 10.0.0.2<4000> with status=12 opcode=0 len=0 vendor err 129",
     "",
 )
 

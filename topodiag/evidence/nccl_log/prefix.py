@@ -25,7 +25,8 @@ RECORD = compiled(
     rf"(?<![A-Za-z0-9_.-])({_HOST}):(\d{{1,10}}):(\d{{1,10}}) "
     # Between device and level: place of a warning (aws-ofi-nccl: a C++ signature with blanks), time and place of a
     # trace, `function, line` of patched builds. 2.2 and before had no word NCCL.
-    rf"(?:\[(-?\d{{1,20}})\] (?:{_LEVEL}|(INFO|WARN) |([^\n]{{1,400}}?) {_LEVEL})|NCCL (CALL) ?)"
+    rf"(?:\[(-?\d{{1,20}})\] (?:{_LEVEL}|(INFO|WARN) |([^\s:]{{1,100}}:\d{{1,7}}) WARN "
+    rf"|([^\n]{{1,400}}?) {_LEVEL})|NCCL (CALL) ?)"
 )
 BARE = compiled(rf"^\s{{0,200}}(?:\[?[\w,]{{1,20}}\]?[^\s:]{{0,20}}:\s?|>\s?)?(?:\[(-?\d{{1,20}})\] )?{_LEVEL}")
 """A record whose head was taken off, by an editor or a patched build: nobody knows which process printed it."""
@@ -80,22 +81,22 @@ def records(text: str) -> Iterator[Record]:
         message = text[head.end() : end]
         if index + 1 < len(found):
             message = _without_label(message)
-        level = head[5] or head[6] or head[8] or head[9]
+        level = head[5] or head[6] or (head[7] and "WARN") or head[9] or head[10]
         label, ts = front(before[-300:]) if before else ("", nan)
         dev = -1 if who[4] is None else number(who[4])
-        yield Record(
-            who[1], number(who[2]), number(who[3]), dev, level, _message(message), _place(head[7], level), label, ts
-        )
+        place = _place(head[7] or head[8], level)
+        process, thread = number(who[2]), number(who[3])
+        yield Record(who[1], process, thread, dev, level, _message(message), place, label, ts)
 
 
 def _heads(text: str) -> list[tuple[re.Match[str], re.Match[str]]]:
     """Per record: the match of who prints, and of the whole head. A torn record can stand before the real head."""
     found = []
-    if "INFO" in text or "NCCL" in text:
+    if "INFO" in text or "NCCL" in text or " WARN " in text:
         for head in RECORD.finditer(text):
             who = head
-            if head[7]:
-                for inner in IDENTITY.finditer(text, head.start(7), head.end(7) + 1):
+            if head[8]:
+                for inner in IDENTITY.finditer(text, head.start(8), head.end(8) + 1):
                     who = inner
             found.append((who, head))
     return found
@@ -167,6 +168,10 @@ def application(text: str) -> tuple[str, dict[str, object]] | None:
             return "text", {"kind": "rccl", "text": other[1].rstrip()}
         if _MATRIX.match(text):
             return "text", {"kind": "matrix", "text": text.rstrip()}
+    last = LAST_ERROR.search(text)
+    if last:
+        return "event", {"level": "APP", "place": "", "label": front(text[: last.start(1)])[0],
+                         "text": last[1].rstrip(), "ts": front(text[: last.start(1)])[1]}  # fmt: skip
     if not _FAILURE.search(text) or _FRAME.search(text):
         return None
     head = _GLOG.search(text)
@@ -179,17 +184,25 @@ def application(text: str) -> tuple[str, dict[str, object]] | None:
 
 
 # `NCCL version` opens its line, or follows a launcher's label: "Using NCCL version" is an application's own talk.
-_VERSION = compiled(r"(?:^|[>|:\])])\s{0,20}(R?CCL version ?:? ?\d[\w.+:-]{0,100}|NCCL version \d[\w.+:-]{0,100})")
-_RCCL = compiled(r"(?:^|[>|:\])])\s{0,20}((?:HIP|ROCm) version ?: \d.{0,100}|Librccl path ?: .{0,300})")
+_FRONT = r"(?:^|[>|:\])]|\dZ|std(?:out|err) [FP])\s{0,20}"
+_VERSION = compiled(_FRONT + r"(R?CCL version ?:? ?\d[\w.+:-]{0,100}|NCCL version \d[\w.+:-]{0,100})")
+_RCCL = compiled(_FRONT + r"((?:HIP|ROCm) version ?: \d.{0,100}|Librccl path ?: .{0,300})")
 _MATRIX = compiled(
     r"^\s{0,200}(?:\S{0,100}\s{1,20})?(?:Function|Broadcast|Reduce|AllGather|ReduceScatter|AllReduce) \|"
     r"(?:[\s\d|]{1,300}| {1,20}LL .{0,300})$"
 )
+# NCCL's last warning, which torch prints below `Last error:` without a head of its own (ncclGetLastError).
+LAST_ERROR = compiled(
+    r"^\s{0,80}(?:\[[^\]\s]{1,40}\]:?\s{0,4}){0,3}"
+    r"(Duplicate GPU detected : rank \d.{0,300}|Mismatched NCCL version detected : .{1,300}"
+    r"|(?:ncclS|s)ocket[A-Z]\w{1,40}: .{1,900}|Net : Connect to \S{1,100} failed.{0,300}"
+    r"|NET/IB ?: Got completion .{1,900}|Bootstrap ?: no socket interface found.{0,300}"
+    r"|Error while creating shared memory segment .{1,300}|Error: failed to extend /dev/shm.{1,300}"
+    r"|Call to \w{1,60} failed.{0,900}|Cuda failure (?:\d{1,5} )?'.{1,300}|Failed to CUDA \w{1,20}alloc.{0,300})$"
+)
 _FAILURE = compiled(
     r"Watchdog caught collective operation timeout|last enqueued(?: NCCL)? work"
     r"|\bnccl(?:Remote|System|Internal|UnhandledCuda)Error\b|\bncclInvalid(?:Usage|Argument)\b|NCCL error\b"
-    # What torch prints below `Last error:`, without a head of its own.
-    r"|Duplicate GPU detected : rank \d"
     r"|NCCL failure\b|NCCL watchdog thread terminated|Process group watchdog thread terminated"
 )
 _FRAME = compiled(r"^\s{0,100}(?:\[\w{1,20}\]:\s?)?(?:frame #\d|Exception raised from|what\(\):)|^\s{1,100}what\(\):")

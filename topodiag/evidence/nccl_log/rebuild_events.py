@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from topodiag.evidence.nccl_log.prefix import LAST_ERROR
+
 _STATUS = (
     "SUCCESS", "LOC_LEN_ERR", "LOC_QP_OP_ERR", "LOC_EEC_OP_ERR", "LOC_PROT_ERR", "WR_FLUSH_ERR", "MW_BIND_ERR",
     "BAD_RESP_ERR", "LOC_ACCESS_ERR", "REM_INV_REQ_ERR", "REM_ACCESS_ERR", "REM_OP_ERR", "RETRY_EXC_ERR",
@@ -67,13 +69,16 @@ _CASCADE = re.compile(
 
 @lru_cache(maxsize=65536)
 def classify(level: str, text: str) -> tuple[str, bool, tuple[tuple[str, str], ...]]:
-    """Kind, whether the line follows from another by its nature, and what it names."""
+    """Kind, whether the line follows from another by its nature, and what it names.
+
+    An application's line follows always: it repeats NCCL's own, which may be lost.
+    """
     details: dict[str, str] = {}
     if level == "UNWIND":
         return "unwind", True, ()
     found = _COMPLETION.search(text)
     if found is not None:
-        return _completion(found, text)
+        return _completion(found, text, again=level == "APP")
     found = _ASYNC.search(text)
     if found is not None:
         details = {"hca": found["hca"] or "", "port": found["port"] or "", "event": found["what"].strip()}
@@ -93,7 +98,7 @@ def classify(level: str, text: str) -> tuple[str, bool, tuple[tuple[str, str], .
     if found is not None:
         details = {"ranks": f"{found[1]},{found[2]}", "bus_id": _unpacked(found[3])}
         return "duplicate gpu", level == "APP", _given(details)
-    if level == "APP":
+    if level == "APP" and not LAST_ERROR.match(text):
         return ("watchdog" if "atchdog" in text else "other"), True, _given(_group(text))
     found = _CLOSED.search(text)
     if found is not None:
@@ -103,14 +108,14 @@ def classify(level: str, text: str) -> tuple[str, bool, tuple[tuple[str, str], .
     found = _VERSIONS.search(text)
     if found is not None:
         details = {"ranks": f"{found[1]},{found[3]}", "versions": f"{found[2]},{found[4]}"}
-        return "version", False, _given(details)
+        return "version", level == "APP", _given(details)
     for kind, pattern in _KINDS:
         if pattern.search(text):
-            return kind, bool(_CASCADE.search(text)), _given(_connection(text))
-    return "other", bool(_CASCADE.search(text)), _given(_connection(text))
+            return kind, level == "APP" or bool(_CASCADE.search(text)), _given(_connection(text))
+    return "other", level == "APP" or bool(_CASCADE.search(text)), _given(_connection(text))
 
 
-def _completion(found: re.Match[str], text: str) -> tuple[str, bool, tuple[tuple[str, str], ...]]:
+def _completion(found: re.Match[str], text: str, *, again: bool) -> tuple[str, bool, tuple[tuple[str, str], ...]]:
     number = int(found["status"])
     details = {"peer": found["peer"] or "", "status": str(number)}
     if number < len(_STATUS):
@@ -122,7 +127,7 @@ def _completion(found: re.Match[str], text: str) -> tuple[str, bool, tuple[tuple
         more = pattern.search(text)
         if more is not None:
             details[name] = more[1]
-    return "ib completion", details["status"] == FLUSHED, _given(details)
+    return "ib completion", again or details["status"] == FLUSHED, _given(details)
 
 
 def _connection(text: str) -> dict[str, str]:

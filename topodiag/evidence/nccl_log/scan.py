@@ -33,7 +33,8 @@ _NEWLINE, _SPACE = 10, 32
 _MOST_TEXT = 240
 _OLD_RECORD = 15
 """Bytes of the shortest record without the word NCCL, `h:1:1 [0] INFO `."""
-_SPEAKS = (b"NCCL", b"INFO", b"nccl", b"CCL ", b" version ", b"|", b"atchdog", b"last enqueued", b"Duplicate")
+_SPEAKS = (b"NCCL", b"INFO", b"nccl", b"CCL ", b" version ", b"|", b"atchdog", b"last enqueued", b"Duplicate",
+           b" WARN ", b"ocket", b"ailed", b"Cuda failure", b"shared memory", b"Got completion")  # fmt: skip
 """A line without a record in which none of these stands says nothing to `prefix.application`."""
 
 
@@ -211,7 +212,7 @@ class _Scan:
         """Lines that may hold a record of 2.2 or before, which has no word NCCL, in front of theirs."""
         raw = self.block.raw
         where = []
-        for text in (b"] INFO ", b"] WARN "):
+        for text in (b"] INFO ", b" WARN "):
             at = raw.find(text)
             while at >= 0:
                 where.append(at)
