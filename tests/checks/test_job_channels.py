@@ -158,3 +158,22 @@ def test_rings_without_a_tree_are_told_with_the_versions_that_lose_it() -> None:
 def test_the_cause_is_named_only_where_that_fault_of_nccl_explains_it(finding: Finding) -> None:
     assert "simple order" in finding.message
     assert not finding.settings
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("socketFinalizeAccept: wrong type 4 != 3", "came by NET/IB where NET/Socket listens"),
+        ("socketFinalizeAccept from 10.0.0.2<36558>: wrong type 3 != 4", "came by NET/Socket where NET/IB listens"),
+        ("socketFinalizeAccept from 10.0.0.2<36558>: wrong type 1 != 2", ""),
+        ("socketFinalizeAccept from 10.0.0.2<36558>: wrong magic 4 != 3", ""),
+    ],
+)
+def test_sockets_that_met_nccls_own_ib_tell_of_two_networks_from_one_nodes_log(text: str, told: str) -> None:
+    outcome = NodesDiffer().judge(jobs.job(1, events=[jobs.event("mismatch", text)]))
+    if told:
+        (finding,) = outcome.findings
+        assert told in finding.message
+        assert finding.severity is Severity.ERROR
+    else:
+        assert outcome.status is Status.NOT_APPLICABLE

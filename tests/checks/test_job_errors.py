@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jobs
+import pytest
 
 from topodiag.checks.job_errors import FirstError
 from topodiag.model.finding import Confidence, Severity, Status
@@ -82,3 +83,35 @@ def test_unwinding_is_evidence_and_no_error_of_its_own() -> None:
     [finding] = FirstError().judge(jobs.job(events=[unwind, jobs.event("other", "no room")])).findings
     assert "no room" in finding.message
     assert "later" not in finding.message
+
+
+def test_a_cause_that_only_the_application_repeats_is_the_first_error() -> None:
+    said = [
+        jobs.event("other", "ncclInvalidUsage: This usually reflects invalid usage", "", level="APP", secondary=True),
+        jobs.event("duplicate gpu", "Duplicate GPU detected : rank 3 and rank 0", "", level="APP", secondary=True),
+    ]
+    [finding] = FirstError().judge(jobs.job(hosts=1, events=said)).findings
+    assert finding.message.startswith("first error: n0: Duplicate GPU detected")
+    assert finding.confidence is Confidence.MEDIUM
+    assert "as the application repeats it" in finding.observed
+    [one] = FirstError().judge(jobs.job(events=said[:1])).findings
+    assert one.message == "1 error that follows from one not in the log"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "place", "advice"),
+    [
+        ("connect", "Call to ibv_modify_qp failed with 110 timed out", "ibvwrap.cc:262", "NCCL_IB_GID_INDEX"),
+        ("connect", "Net : Connect to 10.0.0.2<4000> failed : No route to host", "socket.h:9", "NCCL_SOCKET_IFNAME"),
+        ("mismatch", "socketFinalizeAccept: wrong type 4 != 3", "misc/socket.cc:441", "one network"),
+        ("mismatch", "Mismatched collective detected", "init.cc:1247", "JOB006"),
+        ("memory", "Error: failed to extend /dev/shm/nccl-WU88OE to 9637892 bytes", "shmutils.cc:88", "--shm-size"),
+        ("memory", "Failed to CUDA calloc async 16777216 bytes", "alloc.h:9", "fewer channels"),
+        ("cuda", "Cuda failure 1 'invalid argument'", "transport/nvls.cc:244", "Fabric Manager"),
+        ("cuda", "Cuda failure 'unspecified launch failure'", "enqueue.cc:1", "Xid"),
+        ("version", "CUDA Driver version found is 11040", "init.cc:1", "nvidia-smi"),
+    ],
+)
+def test_the_advice_is_for_these_words_in_this_place(kind: str, text: str, place: str, advice: str) -> None:
+    [finding] = FirstError().judge(jobs.job(events=[jobs.event(kind, text, place=place)])).findings
+    assert advice in finding.fix[0]

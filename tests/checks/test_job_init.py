@@ -82,6 +82,20 @@ def test_a_process_that_failed_before_it_had_a_rank_is_told() -> None:
     assert InitNotFinished().judge(replace(job, events=())).status is Status.UNKNOWN
 
 
+def test_a_log_of_warnings_alone_says_nothing_of_init() -> None:
+    full = jobs.event("memory", "Call to posix_fallocate failed : No space left on device", pid=7)
+    late = jobs.event("ib completion", "NET/IB : Got completion with error 12", pid=7)
+    silent, told = Process("n0", 7), Process("n0", 7, bootstrap="eth0:10.0.0.1<0>")
+    job = replace(jobs.job(1, 1), ranks=(), communicators=(), unplaced=(0,))
+    for process, event, status in (
+        (silent, full, Status.UNKNOWN),
+        (told, full, Status.FINDING),
+        (silent, late, Status.UNKNOWN),
+        (told, late, Status.UNKNOWN),
+    ):
+        assert InitNotFinished().judge(replace(job, processes=(process,), events=(event,))).status is status
+
+
 def on_one_gpu(job: Job) -> Job:
     ranks = tuple(replace(rank, bus_id=job.ranks[1].bus_id) if rank.rank == 2 else rank for rank in job.ranks)
     return replace(job, ranks=ranks)
@@ -129,7 +143,7 @@ def test_a_warning_after_which_nccl_goes_on_is_no_failed_init() -> None:
     process = Process("n0", 7)
     job = replace(jobs.job(1, 1), ranks=(), communicators=(), processes=(process,), unplaced=(0,), events=(note,))
     assert InitNotFinished().judge(job).status is Status.UNKNOWN
-    unwound = jobs.event("unwind", "transport.cc:20 -> 2", pid=7, level="UNWIND", secondary=True)
+    unwound = jobs.event("unwind", "init.cc:1093 -> 2", pid=7, level="UNWIND", secondary=True)
     assert InitNotFinished().judge(replace(job, events=(note, unwound))).status is Status.FINDING
 
 

@@ -101,3 +101,23 @@ def test_addresses_of_data_sockets_are_judged_too() -> None:
 
     (finding,) = WrongInterface().judge(jobs.job(process=sockets, world=unfinished)).findings
     assert finding.where.nics == ("eth1",)
+
+
+def test_queue_pairs_of_rdma_devices_are_not_the_interfaces_fault() -> None:
+    text = "Call to ibv_modify_qp failed with error Connection timed out"
+    event = jobs.event("connect", text)
+    assert WrongInterface().judge(jobs.job(events=[event], world=unfinished)).status is Status.CLEAN
+    told = jobs.event("connect", "Net : Connect to 10.0.0.2<4000> failed : Connection timed out")
+    assert WrongInterface().judge(jobs.job(events=[told], world=unfinished)).status is Status.FINDING
+
+
+def one_of_two_nodes(communicator: Communicator) -> Communicator:
+    ranks = communicator.ranks.copy()
+    ranks[8:] = -1
+    return replace(communicator, ranks=ranks, nodes=2)
+
+
+def test_the_log_of_one_node_of_two_is_judged_as_that_of_a_job_of_two_nodes() -> None:
+    made = jobs.job(1, 16, process=on("docker0"), world=one_of_two_nodes)
+    (finding,) = WrongInterface().judge(made).findings
+    assert "docker0" in finding.message

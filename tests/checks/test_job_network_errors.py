@@ -114,3 +114,44 @@ def test_a_port_that_fails_is_named() -> None:
 @given(st.text(max_size=200), st.sampled_from(["ib completion", "ib async", "port"]))
 def test_any_text_is_told(text: str, kind: str) -> None:
     assert RdmaErrors().judge(jobs.job(1, 1, events=[jobs.event(kind, text)])).status is Status.FINDING
+
+
+TIMED_OUT = (
+    "Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_5:1, curr state INIT, next state RTR,"
+    " local GID index 3, local GID ::ffff:10.0.0.1, remote GID ::ffff:10.0.0.65"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "errno", "advice"),
+    [
+        (TIMED_OUT, "Connection timed out", "NCCL_CROSS_NIC=0"),
+        ("Call to ibv_modify_qp failed with error Network is unreachable", "Network is unreachable", "ip route get"),
+        ("Call to ibv_modify_qp failed with error Invalid argument", "Invalid argument", "GID index"),
+        ("Call to ibv_modify_qp failed with 121 Remote I/O error, on dev mlx5_0:1", "Remote I/O error", "dmesg"),
+    ],
+)
+def test_a_queue_pair_that_cannot_be_connected_is_the_devices_error(text: str, errno: str, advice: str) -> None:
+    [finding] = RdmaErrors().judge(jobs.job(events=[jobs.event("connect", text)])).findings
+    assert finding.message.endswith(f": {errno}")
+    assert advice in finding.fix[0]
+
+
+def test_the_device_and_the_peer_of_a_queue_pair_are_named() -> None:
+    details = {"hca": "mlx5_5", "remote_gid": "::ffff:10.0.0.65"}
+    [finding] = RdmaErrors().judge(jobs.job(events=[jobs.event("connect", TIMED_OUT, details=details)])).findings
+    assert finding.where.nics == ("mlx5_5",)
+    assert "mlx5_5 cannot connect to ::ffff:10.0.0.65" in finding.message
+
+
+def test_a_socket_that_cannot_connect_is_no_error_of_a_device() -> None:
+    event = jobs.event("connect", "Net : Connect to 10.0.0.2<4000> failed : Connection timed out")
+    assert RdmaErrors().judge(jobs.job(events=[event])).status is Status.CLEAN
+
+
+def test_what_the_application_repeats_is_not_counted_again() -> None:
+    own = jobs.event("ib completion", COMPLETION)
+    repeated = jobs.event("ib completion", COMPLETION, "", level="APP", secondary=True)
+    [finding] = RdmaErrors().judge(jobs.job(events=[own, repeated])).findings
+    assert finding.observed.startswith("1 completion")
+    assert RdmaErrors().judge(jobs.job(events=[repeated])).status is Status.FINDING

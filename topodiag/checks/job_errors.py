@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from topodiag.checks.common import plural
 from topodiag.checks.interface import JobCheck
+from topodiag.checks.job_error_advice import advice
 from topodiag.checks.job_text import ask_for, failed, few
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
@@ -29,22 +30,10 @@ CAUSES = {
 WARNINGS = frozenset({"topology", "plugin", "other", "ib async", "port"})
 """Kinds that jobs live with: an error only where the job shows that it failed."""
 
-_ADDRESS = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9A-Fa-f:]{4,39})<[0-9]{1,5}>")
+_NO_CAUSE = frozenset({"other", "watchdog", "peer closed", "timeout"})
+"""Kinds of lines that an application prints in the end of which none names what came first."""
 
-FIXES = {
-    "ib completion": "check the port, cable and switch port of the NIC named, and the peer: ibstat, perfquery, dmesg",
-    "port": "check cable and switch port of the NIC named: ibstat, mlxlink, dmesg",
-    "ib async": "check cable and switch port of the NIC named: ibstat, mlxlink, dmesg",
-    "cuda": "look for Xid lines in dmesg of this node, and at the rank's own traceback",
-    "memory": "free memory for NCCL's buffers: a larger /dev/shm, fewer channels, less reserved by the framework",
-    "bootstrap": "name the interface that all nodes share: NCCL_SOCKET_IFNAME",
-    "version": "start the same libnccl on all ranks",
-    "duplicate gpu": "set the CUDA device from the local rank before init",
-    "connect": "check routes and firewall between the two nodes, and NCCL_SOCKET_IFNAME",
-    "mismatch": "compare settings and operations of the ranks: JOB003, JOB006",
-    "watchdog": "see who is behind: JOB006; py-spy on the ranks that wait",
-    "timeout": "see who is behind: JOB006; py-spy on the ranks that wait",
-}
+_ADDRESS = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9A-Fa-f:]{4,39})<[0-9]{1,5}>")
 
 
 class FirstError(JobCheck):
@@ -93,12 +82,18 @@ class FirstError(JobCheck):
             return self.clean(job)
         if primary:
             return self.found(job, [self._first(job, primary, errors)])
+        repeated = [e for e in secondary if e.level == "APP" and e.kind not in _NO_CAUSE]
+        if repeated:
+            return self.found(job, [self._first(job, repeated, errors)])
         if secondary:
             return self.found(job, [self._suspect(job, secondary)])
         return self.clean(job, f"{plural(len(errors), 'warning')}, and no sign that the job failed")
 
     def _first(self, job: Job, primary: Sequence[Event], errors: Sequence[Event]) -> Finding:
         first, sure, doubt = choose(primary)
+        if first.level == "APP" and first.kind not in _NO_CAUSE:
+            sure = Confidence.LOW if sure is Confidence.LOW else Confidence.MEDIUM
+            doubt += "; as the application repeats it"
         later = [event for event in errors if event is not first]
         count = sum(event.count for event in later) + first.count - 1
         places = {_place(event) for event in later}
@@ -109,15 +104,15 @@ class FirstError(JobCheck):
         device = first.details.get("hca", "")
         peer = _peer(job, first)
         what = " ".join(first.text.split())[:150]
-        head = ", ".join(part for part in (f"{_who(job, first)}", device) if part)
+        head = ", ".join(part for part in (_who(job, first), device) if part)
         return self.finding(
             Severity.ERROR,
-            f"first error: {head}: {what}{tail}",
+            f"first error: {f'{head}: ' if head else ''}{what}{tail}",
             observed=f"{_when(first)}{first.kind} in {first.place or 'the log'}"
             + (f", peer {peer}" if peer else "")
             + doubt,
             expected="no error",
-            fix=(FIXES.get(first.kind, "mend what the message names; the later errors follow from it"),),
+            fix=(advice(first),),
             nodes=[first.host] if first.host else [],
             ranks=[first.rank] if first.rank >= 0 else [],
             nics=[device] if device else [],
@@ -135,7 +130,7 @@ class FirstError(JobCheck):
         if peer:
             message = f"{peer} went away first: {votes} of {plural(len(secondary), 'report')} name it"
         else:
-            message = f"{plural(total, 'error')} that follow from one that is not in the log"
+            message = f"{plural(total, 'error')} that {'follows' if total == 1 else 'follow'} from one not in the log"
         return self.finding(
             Severity.ERROR,
             message,
@@ -188,7 +183,7 @@ def _who(job: Job, event: Event) -> str:
         return f"rank {event.rank} on {event.host}" if event.host else f"rank {event.rank}"
     if event.host:
         return f"{event.host} (pid {event.pid})" if event.pid >= 0 else event.host
-    return few(list(job.hosts), 1) or "an unknown process"
+    return few(list(job.hosts), 1)
 
 
 def _when(event: Event) -> str:

@@ -30,10 +30,11 @@ def most(values: Iterable[int]) -> int:
 
 
 def multi_node(job: Job) -> bool:
-    """Whether the job has traffic between nodes: more than one host, and not all of them in one NVLink domain."""
+    """Whether the job has traffic between nodes: more than one host, or a log of some ranks in which NCCL counts more
+    than one node. Not where all of them are one NVLink domain."""
     world = job.world
     if world is not None and world.nodes >= 1:
-        return world.nodes > 1 and len(job.hosts) > 1
+        return world.nodes > 1 and (len(job.hosts) > 1 or len(world.known) < world.nranks)
     return len(job.hosts) > 1
 
 

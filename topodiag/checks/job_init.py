@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
@@ -11,11 +12,17 @@ from topodiag.checks.common import majority, plural
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job_text import ask_for, failed, hosts_word, rank_word, spell_ranks
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
-from topodiag.model.job import Communicator, Event, Job
+from topodiag.model.job import Communicator, Event, Job, Process
 from topodiag.model.provenance import Origin
 
-FATAL = frozenset({"bootstrap", "version", "duplicate gpu", "cuda", "memory", "connect", "timeout", "mismatch"})
-"""Kinds of errors that end an init by themselves; after others, as a library that is not there, NCCL goes on."""
+OF_INIT = frozenset({"bootstrap", "version", "duplicate gpu"})
+"""Kinds of errors that only init has."""
+
+FATAL = frozenset({"cuda", "memory", "connect", "timeout"})
+"""Kinds of errors that end an init too; after others, as a library that is not there, NCCL goes on."""
+
+INIT_FILES = re.compile(r"\b(?:init|bootstrap)\.cc:\d")
+"""Files of NCCL in which an init unwinds, and little else does."""
 
 
 class InitNotFinished(JobCheck):
@@ -38,7 +45,8 @@ class InitNotFinished(JobCheck):
         COMPLETE line is lost but that ran operations or printed its timings, or whose host's other ranks completed
         without an error anywhere (info: init ends with a barrier on each host). All ranks seen are complete and
         some left no line: then init was complete and the logs are not, told at level info. So is an init that is
-        open in a log of half of the ranks or fewer and without an error: the log may have been cut.
+        open in a log of half of the ranks or fewer and without an error: the log may have been cut. A process without
+        a rank whose log is of warnings alone, unless its error is one that only init has.
 
     How to confirm
         `topodiag logs --comms`; `py-spy dump` on a waiting rank shows ncclCommInitRank.
@@ -112,7 +120,7 @@ class InitNotFinished(JobCheck):
             observed="; ".join([*places, f"stopped after: {_phase(job, communicator, hosts)}"]),
             expected=f"Init COMPLETE from all {communicator.nranks} ranks",
             fix=(
-                f"look first at {f'the {len(absent)} ranks that left no line' if absent else _look_at(job, ranks)}",
+                f"look first at {_absent(len(absent)) if absent else _look_at(job, ranks)}",
                 "bootstrap: one interface that all nodes share (NCCL_SOCKET_IFNAME), no firewall between its ports",
                 "the log may end before init did: compare with the time of its last line",
             ),
@@ -128,11 +136,18 @@ class InitNotFinished(JobCheck):
         """Processes that never said a rank and failed."""
         lone = [job.processes[at] for at in job.unplaced if 0 <= at < len(job.processes)]
         own: dict[tuple[str, int], Origin] = {}
-        gave_up = {(event.host, event.pid) for event in job.events if event.level == "UNWIND"}
+        gave_up = {
+            (event.host, event.pid)
+            for event in job.events
+            if event.level == "UNWIND" and INIT_FILES.search(f"{event.place} {event.text}")
+        }
+        # A log of warnings alone names no ranks, however long the job ran.
+        informed = {(process.host, process.pid) for process in lone if _informed(process)}
         for event in job.events:
-            ended = event.kind in FATAL or (event.host, event.pid) in gave_up
+            who = (event.host, event.pid)
+            ended = event.kind in OF_INIT or who in gave_up or (event.kind in FATAL and who in informed)
             if event.level == "WARN" and not event.secondary and ended:
-                own.setdefault((event.host, event.pid), event.origin or Origin("", None, event.text))
+                own.setdefault(who, event.origin or Origin("", None, event.text))
         failed = [(process, own[process.host, process.pid]) for process in lone if (process.host, process.pid) in own]
         if not failed:
             return None
@@ -172,6 +187,11 @@ class InitNotFinished(JobCheck):
         )
 
 
+def _informed(process: Process) -> bool:
+    """Whether the process printed what comes at level INFO before an init, so that its rank is not just not logged."""
+    return bool(process.bootstrap or process.network or process.hcas or process.versions or process.settings)
+
+
 def _named(event: Event) -> list[int]:
     """Ranks that NCCL's own warning names."""
     return [int(word) for word in event.details.get("ranks", "").split(",") if word.isdecimal() and len(word) < 10]
@@ -206,6 +226,10 @@ def _phase(job: Job, communicator: Communicator, hosts: Sequence[str]) -> str:
         return "the topology was found"
     processes = [process for process in job.processes if process.host in here]
     return "bootstrap was set up" if any(process.bootstrap for process in processes) else "Init START"
+
+
+def _absent(count: int) -> str:
+    return "the rank that left no line" if count == 1 else f"the {count} ranks that left no line"
 
 
 def _look_at(job: Job, ranks: Sequence[int]) -> str:

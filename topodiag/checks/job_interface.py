@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job_evidence import piece, settings_of, world_ranks
+from topodiag.checks.job_evidence import multi_node, piece, settings_of, world_ranks
 from topodiag.checks.job_text import NET, ask_for, hosts_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job, Process
@@ -71,8 +71,8 @@ class WrongInterface(JobCheck):
 
     def judge(self, job: Job) -> Outcome:
         found = [*self._none(job)]
-        several = len(job.hosts) > 1 or piece(job)
-        if len(job.hosts) > 1:
+        several = len(job.hosts) > 1 or piece(job) or multi_node(job)
+        if len(job.hosts) > 1 or multi_node(job):
             found += self._wrong(job)
             found += self._link_local(job)
         world = job.world
@@ -175,7 +175,11 @@ class WrongInterface(JobCheck):
 
     def _unreachable(self, job: Job) -> list[Finding]:
         """Connects of sockets that no answer came to; `refused` is a process that is gone, and not told here."""
-        events = [e for e in job.events if e.kind == "connect" and e.level == "WARN" and UNREACHED.search(e.text)]
+        events = [
+            e
+            for e in job.events
+            if e.kind == "connect" and e.level == "WARN" and UNREACHED.search(e.text) and "ibv_" not in e.text
+        ]
         if not events:
             return []
         hosts = list(dict.fromkeys(event.host for event in events if event.host))

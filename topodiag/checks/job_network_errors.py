@@ -35,6 +35,23 @@ PEER = re.compile(r"from peer ([^\s,]{1,80})")
 HCA = re.compile(r"\bhca ([\w.\-]{1,40})|NET/IB ?: ([\w.\-]{1,40}):\d{1,3} ")
 GID = re.compile(r"remoteGids? ?([0-9A-Fa-f:.]{2,60})")
 
+QUEUE_PAIR = re.compile(r"ibv_modify_qp failed with (?:error )?(?:\d{1,4} )?([A-Za-z][^,\n]{0,60})")
+"""wrap_ibv_modify_qp, src/misc/ibvwrap.cc: `with error ..` to v2.26, `with 110 .., on dev .. remote GID ..` later."""
+REMOTE = re.compile(r"remote GID ([0-9A-Fa-f:.]{2,60})")
+
+GID_ADVICE = "`show_gids` on both nodes: NCCL_IB_GID_INDEX must name RoCE v2 with an address that the peer can route to"
+ERRNOS = (
+    ("timed out", "the peer's address does not answer: VLAN, switch, or a fabric on which only NICs of one rail reach"
+     " each other (then NCCL_CROSS_NIC=0)", GID_ADVICE),
+    ("unreachable", "no route leads to the peer's GID: `ip route get` its address from the interface of this NIC",
+     GID_ADVICE),
+    ("no route", "no route leads to the peer's GID: `ip route get` its address from the interface of this NIC",
+     GID_ADVICE),
+    ("invalid argument", "the GID index is empty or of another kind than the peer's, or the path MTU differs",
+     GID_ADVICE),
+)  # fmt: skip
+"""By the words of strerror, what ibv_modify_qp means by it when it brings a queue pair to RTR."""
+
 FLUSHED = 5
 """IBV_WC_WR_FLUSH_ERR: what is left in the queue after another error."""
 
@@ -159,15 +176,16 @@ class RdmaErrors(JobCheck):
     """NET008: RDMA devices report errors
 
     What it finds
-        Work that completed with an error, asynchronous events, and ports that went down: which HCA, towards which peer
-        and GID, folded by kind.
+        Work that completed with an error, asynchronous events, ports that went down, and queue pairs that could not be
+        connected: which HCA, towards which peer and GID, folded by kind.
 
     Why it matters
         NCCL does not recover from it by default: the communicator fails, and the other ranks wait until a watchdog
         ends the job.
 
     Evidence it reads
-        `Got completion from peer .. with status=12 .. hca mlx5_3`, `mlx5_0:1 Got async event : port error`.
+        `Got completion from peer .. with status=12 .. hca mlx5_3`, `mlx5_0:1 Got async event : port error`,
+        `Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_5:1, .. remote GID ..`.
 
     When it stays silent
         Flushed work (status 5) where another status was seen: it follows from that one.
@@ -191,7 +209,11 @@ class RdmaErrors(JobCheck):
     def judge(self, job: Job) -> Outcome:
         completions = [event for event in job.events if event.kind == "ib completion"]
         ports = [event for event in job.events if event.kind in ("ib async", "port")]
-        if not completions and not ports:
+        # An application repeats NCCL's last warning: it counts where NCCL's own line is lost.
+        completions = [event for event in completions if event.level != "APP"] or completions
+        pairs = [event for event in job.events if event.level != "UNWIND" and QUEUE_PAIR.search(event.text)]
+        pairs = [event for event in pairs if event.level != "APP"] or pairs
+        if not completions and not ports and not pairs:
             return self.clean(job)
         by_status: dict[int, list[Event]] = defaultdict(list)
         for event in completions:
@@ -203,7 +225,36 @@ class RdmaErrors(JobCheck):
         for event in ports:
             kinds[_what(event)].append(event)
         found += [self._async(what, events) for what, events in kinds.items()]
+        by_errno: dict[str, list[Event]] = defaultdict(list)
+        for event in pairs:
+            match = QUEUE_PAIR.search(event.text)
+            by_errno[match[1].strip() if match else ""].append(event)
+        found += [self._pair(errno, events) for errno, events in by_errno.items()]
         return self.found(job, found)
+
+    def _pair(self, errno: str, events: list[Event]) -> Finding:
+        """Queue pairs that could not be connected: on RoCE the driver asks for the peer's address at that moment."""
+        hcas = _named(events, "hca", HCA)
+        gids = _named(events, "remote_gid", REMOTE)
+        hosts = list(dict.fromkeys(event.host for event in events if event.host))
+        first, second = next(
+            (words for pattern, *words in ERRNOS if pattern in errno.lower()),
+            ["`dmesg | grep mlx5` on the node names what the driver refused", GID_ADVICE],
+        )
+        return self.finding(
+            Severity.ERROR,
+            f"{hosts_word(hosts) or 'a node'}: {spell(hcas[:4]) if hcas else 'an RDMA device'} cannot connect to"
+            f" {', '.join(gids[:2]) or 'its peer'}: {errno or 'refused'}",
+            observed=events[0].text.strip()[:160],
+            expected="a queue pair between the two devices",
+            fix=(first, second),
+            nodes=hosts,
+            ranks=sorted({event.rank for event in events if event.rank >= 0}),
+            nics=hcas,
+            links=gids[:16],
+            cost=Cost(share=1.0, text="the communicator fails, and the other ranks wait for it"),
+            evidence=[event.origin for event in events],
+        )
 
     def _completion(self, job: Job, status: int, events: list[Event]) -> Finding:
         name, advice = MEANINGS.get(status, ("completion error", "the device's own log: dmesg, and the peer's log"))
