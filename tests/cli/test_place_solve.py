@@ -106,6 +106,19 @@ def test_bad_input_is_one_line(place: Run, args: tuple[str, ...], said: str) -> 
     assert "Traceback" not in done.stderr
 
 
+def test_a_map_that_no_launcher_can_use_names_its_file(place: Run, tmp_path: Path) -> None:
+    target = tmp_path / "map.json"
+    target.write_text('{"map": [{"rank": 0, "host": "a", "gpu": 0}, {"rank": 1, "host": "a", "gpu": 0}]}')
+    done = place("emit", "slurm-hostfile", str(target))
+    assert done.returncode == 2
+    assert f"{target}: GPU 0 of a has two ranks" in done.stderr
+
+
+def test_notes_name_the_file_that_was_written(place: Run, solved: str, tmp_path: Path) -> None:
+    done = place("emit", "mpich", "-", "-o", str(tmp_path / "hosts"), stdin=solved)
+    assert f"-machinefile {tmp_path / 'hosts'};" in done.stderr
+
+
 def test_a_map_that_is_none_is_refused(place: Run) -> None:
     done = place("emit", "hostfile", "-", stdin='{"map": [{"rank": 1, "host": "a"}]}')
     assert done.returncode == 2

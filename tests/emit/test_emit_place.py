@@ -70,6 +70,22 @@ def test_a_map_against_the_order_of_gpus_says_so() -> None:
     assert "rank 1 has GPU 0 of a after a rank with a higher GPU" in made.notes[-1]
 
 
+def test_a_map_on_the_upper_gpus_says_what_each_host_shows_its_ranks() -> None:
+    made = write(placed("aabb", [4, 5, 4, 5]), "slurm-hostfile")
+    assert "ranks of a sit on GPUs 4,5" in made.notes[-1]
+    assert "CUDA_VISIBLE_DEVICES=4,5 there, and likewise on 1 more" in made.notes[-1]
+    assert not any("CUDA" in note for note in write(placed("aabb", [-1, -1, 0, 1]), "slurm-hostfile").notes)
+
+
+def test_a_rankfile_comes_with_the_hosts_that_mpirun_needs_without_a_scheduler() -> None:
+    assert "--host a:2,b:1" in write(placed("aba"), "rankfile").notes[0]
+    assert "--hostfile with a line per host" in write(placed("abcdef"), "rankfile").notes[0]
+
+
+def test_intel_mpi_takes_counts_from_a_machinefile_only() -> None:
+    assert "Intel MPI: mpiexec -n 3 -machinefile FILE" in write(placed("bba"), "mpich").notes[0]
+
+
 def test_slurm_is_asked_for_the_nodes_and_the_leaves() -> None:
     made = write(placed("aabb"), "slurm-flags").text.splitlines()
     assert {"--nodes=2", "--ntasks=4", "--ntasks-per-node=2", "--nodelist=a,b", "--switches=1"} <= set(made)

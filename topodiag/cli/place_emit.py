@@ -31,30 +31,51 @@ def emit(format_: str, map_: str, output: str | None) -> None:
 
     \b
     FORMAT
-      slurm-hostfile  SLURM_HOSTFILE: a host per task     kubernetes  pod index, node and ranks as JSON
-      slurm-flags     what to ask sbatch for              new-group   lists for torch, and a DeviceMesh
-      rankfile        Open MPI, any order of ranks        mpich       host:8, also Intel MPI
-      hostfile        Open MPI, host after host           json        the map alone
-      torchrun        the node rank of each host
+      slurm-hostfile  SLURM_HOSTFILE: a host per task, any order of ranks
+      slurm-flags     what to ask sbatch for
+      rankfile        Open MPI, any order of ranks
+      hostfile        Open MPI, host after host
+      mpich           MPICH (-f) and Intel MPI (-machinefile), host after host
+      torchrun        the node rank of each host, host after host
+      kubernetes      pod index, node and ranks as JSON
+      new-group       lists for torch.distributed.new_group, and a DeviceMesh
+      json            the map alone
 
     What is written is read back first and must be the same map; a format that cannot say the map is refused. The
     command that uses the file is told on standard error.
+
+    \b
+    Example
+      topodiag place solve --nodes 32 --tp 8 --pp 4 --format json --output map.json
+      topodiag place emit slurm-hostfile map.json -o hosts
     """
     from topodiag.cli.output import check_output, opened  # noqa: PLC0415 - heavy from here on
     from topodiag.emit.place_formats import write  # noqa: PLC0415
+    from topodiag.emit.place_map import UnwritableMapError  # noqa: PLC0415
     from topodiag.evidence.one_file import open_blob  # noqa: PLC0415
     from topodiag.evidence.place_map import read_place_map  # noqa: PLC0415
+    from topodiag.model.errors import InputError  # noqa: PLC0415
     from topodiag.pipeline import stdin  # noqa: PLC0415
 
+    if map_ == "-" and sys.stdin is not None and sys.stdin.isatty():
+        raise click.UsageError(
+            "MAP is missing: a file that `place solve --format json` wrote, or its output by a pipe."
+        )
     check_output(output)
     place = read_place_map(open_blob(map_, stdin() if map_ == "-" else None))
-    made = write(place, format_)
+    try:
+        made = write(place, format_)
+    except UnwritableMapError as error:
+        raise InputError("<stdin>" if map_ == "-" else map_, error.message, hint=error.hint) from None
     with opened(output) as stream:
         stream.write(made.text)
         stream.flush()
     name = output if output not in {None, "-"} else "FILE"
+
+    def told(text: str) -> str:
+        return re.sub(r"\bFILE\b", lambda _: str(name), text)
+
     if made.command:
-        command = re.sub(r"\bFILE\b", lambda _: str(name), made.command)
-        click.echo(f"use it: {command}", file=sys.stderr)
+        click.echo(f"use it: {told(made.command)}", file=sys.stderr)
     for note in made.notes:
-        click.echo(f"note: {note}", file=sys.stderr)
+        click.echo(f"note: {told(note)}", file=sys.stderr)

@@ -54,15 +54,25 @@ def to_json(place: PlaceMap) -> str:
 
 
 def misnumbered(place: PlaceMap) -> str:
-    """A sentence where ranks do not stand on their host's GPUs in the order of the GPUs: launchers hand out GPUs by the
-    local rank, so that nothing but CUDA_VISIBLE_DEVICES can say otherwise. "" where they do."""
+    """A sentence where the ranks of a host are not on its GPUs 0, 1, 2, ... in their order: launchers hand out GPUs by
+    the local rank, so that nothing but CUDA_VISIBLE_DEVICES can say otherwise. "" where they are, or nobody knows."""
     order = np.lexsort([np.arange(place.ranks), place.host])
-    same = place.host[order][1:] == place.host[order][:-1]
-    falls = np.flatnonzero(same & (place.gpu[order][1:] < place.gpu[order][:-1]) & (place.gpu[order][1:] >= 0))
-    if not falls.size:
+    host, gpu = place.host[order], place.gpu[order]
+    falls = np.flatnonzero((host[1:] == host[:-1]) & (gpu[1:] < gpu[:-1]) & (gpu[1:] >= 0))
+    if falls.size:
+        rank = int(order[falls[0] + 1])
+        return (
+            f"rank {rank} has GPU {place.gpu[rank]} of {place.hosts[place.host[rank]]} after a rank with a higher GPU: "
+            "launchers number GPUs by local rank, so set CUDA_VISIBLE_DEVICES per process"
+        )
+    other = np.flatnonzero((place.gpu >= 0) & (place.gpu != place.local))
+    if not other.size:
         return ""
-    rank = int(order[falls[0] + 1])
+    first = place.host[other[0]]
+    names = ",".join(str(each) for each in place.gpu[place.host == first].tolist())
+    hosts = np.unique(place.host[other]).size
+    more = f", and likewise on {hosts - 1} more" if hosts > 1 else ""
     return (
-        f"rank {rank} has GPU {place.gpu[rank]} of {place.hosts[place.host[rank]]} after a rank with a higher GPU: "
-        "launchers number GPUs by local rank, so set CUDA_VISIBLE_DEVICES per process"
+        f"ranks of {place.hosts[first]} sit on GPUs {names}: launchers count from 0 unless the scheduler hides the "
+        f"others, so set CUDA_VISIBLE_DEVICES={names} there{more}"
     )

@@ -1,7 +1,9 @@
 """Files that put ranks on hosts, one per launcher, each with the command that reads it and what to beware of.
 
 Formats: Slurm's sbatch and srun pages (SLURM_HOSTFILE, --distribution=arbitrary), Open MPI 5's "Scheduling processes
-across hosts" and PRRTE's rankfile, MPICH's Hydra guide, PyTorch's torchrun page and torch/distributed/elastic.
+across hosts" and PRRTE's rankfile (src/mca/rmaps/rank_file: hosts are those of the allocation, no binding with
+--bind-to none), MPICH's Hydra guide, Intel MPI's "Global Hydra Options" (-machinefile against -f), PyTorch's torchrun
+page and torch/distributed/elastic.
 """
 
 from __future__ import annotations
@@ -15,6 +17,9 @@ from topodiag.model.place_map import PlaceMap
 
 MASTER_PORT = 29500
 """torchrun's default."""
+
+
+HOSTS_NAMED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +49,18 @@ def rankfile(place: PlaceMap) -> Written:
         for rank, (host, local) in enumerate(zip(place.host.tolist(), place.local.tolist(), strict=True))
     ]
     command = f"mpirun -n {place.ranks} --map-by rankfile:file=FILE --bind-to none PROGRAM"
-    return Written(
-        "".join(lines), command, _notes(place, "before Open MPI 5: mpirun -rf FILE; slots are cores, not GPUs")
+    notes = (
+        f"the hosts have to be in the allocation; where no scheduler gives one, add {_given(place)}",
+        "slots are cores, not GPUs; Open MPI 4 (mpirun -rf FILE) binds each rank to the one core of its slot",
     )
+    return Written("".join(lines), command, _notes(place, *notes))
+
+
+def _given(place: PlaceMap) -> str:
+    """How mpirun is told of its hosts: by name where they are few."""
+    if len(place.hosts) > HOSTS_NAMED:
+        return "--hostfile with a line per host: NAME slots=RANKS"
+    return "--host " + ",".join(f"{h}:{n}" for h, n in zip(place.hosts, place.per_host.tolist(), strict=True))
 
 
 def hostfile(place: PlaceMap) -> Written:
@@ -60,7 +74,10 @@ def mpich_hostfile(place: PlaceMap) -> Written:
     """MPICH's and Intel MPI's `host:K`. Raises UnwritableMapError as `hostfile`."""
     _in_blocks(place, "hostfile")
     lines = [f"{host}:{count}\n" for host, count in zip(place.hosts, place.per_host.tolist(), strict=True)]
-    return Written("".join(lines), f"mpiexec -n {place.ranks} -f FILE PROGRAM", _notes(place))
+    intel = "Intel MPI: mpiexec -n {} -machinefile FILE; its -f takes each host once and ignores the counts"
+    return Written(
+        "".join(lines), f"mpiexec -n {place.ranks} -f FILE PROGRAM", _notes(place, intel.format(place.ranks))
+    )
 
 
 def torchrun(place: PlaceMap) -> Written:
@@ -100,7 +117,7 @@ def _in_blocks(place: PlaceMap, what: str) -> None:
             if host in seen:
                 raise UnwritableMapError(
                     f"a {what} fills host after host, and rank {rank} goes back to {place.hosts[host]}",
-                    hint="write a slurm-hostfile or a rankfile, which take any order",
+                    hint="slurm-hostfile and rankfile take any order; other launchers need RANK set per process",
                 )
             seen.add(host)
 

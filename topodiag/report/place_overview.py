@@ -82,6 +82,7 @@ def draw_overview(page: Page, look: Look) -> None:
         line = page.text(*parts)
         line.rstrip()
         page.lines.append(page.cut(line, page.width))
+    page.blank()
     split = "o no group split, 1-9 so many tenths of its GPUs in split groups, # all"
     said = split if any(view.together for view in views) else "o in use"
     page.add("", (f"a sign is {units.what}: {said}, . idle", "dim"))
