@@ -14,12 +14,16 @@ from typing import Any
 
 from topodiag.cost.calibration import Calibration, Observation, generation_of
 from topodiag.cost.expect import Expected, expected, recalibrated
+from topodiag.cost.expect_stages import net_speeds
+from topodiag.cost.expect_wires import WIRES
 from topodiag.cost.nccl.choice import LARGE_BYTES
 from topodiag.hardware import catalog
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
 
 HERE = Path(__file__).resolve().parent
 CORPUS = HERE.parents[1] / "shared" / "corpus"
+NEAR = 0.9
+"""Share of the line rate from which NICs are what bounds a ring: NCCL reckons 48 GB/s for 400 Gb/s."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +62,8 @@ def rows(path: Path = CORPUS / "healthy.csv") -> list[Healthy]:
 
 def _row(row: dict[str, str], machines: list[dict[str, Any]]) -> Healthy:
     machine = next((each for each in machines if re.search(each["match"], row["system"])), None) or _read(row["system"])
-    gpus = int(row["gpus"]) if row["gpus"] else None
-    nodes = int(row["nodes"]) if row["nodes"] else None
+    gpus = int(row["gpus"]) if row["gpus"] else machine.get("ranks")
+    nodes = int(row["nodes"]) if row["nodes"] else machine.get("nodes")
     collective = "all_reduce" if row["collective"] == "any" else row["collective"]
     size = int(row["size_bytes"]) if row["size_bytes"] else LARGE_BYTES
     busbw = float(row["busbw_GBps"])
@@ -124,19 +128,20 @@ def _read(text: str) -> dict[str, Any]:
 
 
 def observations(healthy: list[Healthy]) -> Iterator[Observation]:
-    """Measured over raw, for every row with an expectation."""
+    """Measured over raw, for every row with an expectation; what a ring over NICs reached also over their line rate."""
     for row in healthy:
         if row.none:
             continue
-        made = row.raw
-        if made.setup is None or made.rates is None or made.expectation is None:
+        made, source = row.raw, row.source.split("#")[0]
+        if made.rates is None or made.expectation is None:
             continue
         at_size = made.rates.busbw.get(row.size) or made.rates.peak
-        yield Observation(
-            generation_of(made.setup.sm),
-            made.rates.transport,
-            row.collective,
-            row.group,
-            row.busbw / at_size,
-            row.source.split("#")[0],
-        )
+        generation = generation_of(made.setup.sm) if made.setup is not None else ""
+        transport = made.rates.transport
+        yield Observation(generation, transport, row.collective, row.group, row.busbw / at_size, source)
+        if made.setup is not None and transport.endswith("-ring"):
+            line = made.setup.domain * sum(net_speeds(made.setup.tree)) / 8
+            # Where PCIe is the bound, or NICs stay idle, it says nothing of wires.
+            if made.rates.peak >= NEAR * line:
+                wires = f"{made.setup.network}-{WIRES}"
+                yield Observation("", wires, row.collective, row.group, row.busbw / line, source)

@@ -30,6 +30,7 @@ from topodiag.evidence.nccl_log.streams import Reading, text_of
 from topodiag.evidence.nccl_tests import Read, read_file
 from topodiag.evidence.nccl_tests.read import WITHOUT_MPI
 from topodiag.evidence.reader import read_node
+from topodiag.hardware.amd import amd_system_by_name
 from topodiag.model.bench import Benchmark, BenchRun
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Confidence, Input, Outcome, Severity
@@ -52,10 +53,12 @@ HINT = "it takes what *_perf of nccl-tests printed, or its -J FILE"
 @dataclass(frozen=True, slots=True)
 class BenchOptions:
     """What is known besides the output. `machine` is a bundle, a topology file or an NCCL log, `system` a system's
-    name; `nccl` and `env` add to what the output says. `by_file`: each file is another placement of the same job."""
+    name, `nics` those of a node (count, Gb/s) where neither tells; `nccl` and `env` add to what the output says.
+    `by_file`: each file is another placement of the same job."""
 
     machine: str | None = None
     system: str | None = None
+    nics: tuple[int, float] | None = None
     nodes: int | None = None
     nccl: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
@@ -133,7 +136,7 @@ def _expected(run: BenchRun, machine: Machine, chosen: BenchOptions) -> Expected
     """The expectation of the machine as it should be. The NICs of a log stand in where the machine is only guessed, but
     fewer of them than it is built with are no reason to expect less."""
 
-    node = machine.node or node_of_print(machine.jobs, run)
+    node = machine.node or (node_of_print(machine.jobs, run) if chosen.nics is None else None)
     logged, network = network_of(machine.jobs)
 
     def reckon(nics: tuple[int, float] | None) -> Expected:
@@ -148,7 +151,9 @@ def _expected(run: BenchRun, machine: Machine, chosen: BenchOptions) -> Expected
             network=network,
         )
 
-    made = reckon(None)
+    made = reckon(chosen.nics)
+    if chosen.nics is not None:
+        return made
     guessed = made.expectation is None or made.expectation.confidence is Confidence.LOW
     if logged is None or not guessed:
         return made
@@ -186,6 +191,9 @@ def _machine(path: str) -> Machine:
 
 def _system(name: str) -> str:
     """The full name of a system. Raises InputError with near names."""
+    other = amd_system_by_name(name)
+    if other is not None:
+        return other.name
     try:
         return find_system(name).name
     except UnknownSystemError as unknown:
@@ -293,7 +301,7 @@ def _gaps(files: Sequence[_File], made: Sequence[Benchmark], chosen: BenchOption
     elif any(each.expected is None and each.run.rows and (each.run.nranks or 0) > 1 for each in made):
         yield NotObserved(
             "what some runs should reach",
-            "no machine is known for them: give --machine (a bundle, a topology file, NCCL's log) or --system",
+            "no machine is known for them: give --machine (a bundle, a topology file, NCCL's log), --system or --nics",
         )
 
 

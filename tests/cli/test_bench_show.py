@@ -107,6 +107,25 @@ def test_the_rows_are_written_as_csv(out: str) -> None:
     assert (rows[0]["bytes"], rows[0]["collective"], rows[0]["nranks"]) == ("1024", "all_reduce", "8")
 
 
+def test_nics_alone_are_something_to_measure_against(tmp_path: Path) -> None:
+    place = tmp_path / "unnamed.log"
+    place.write_text(table(beta=90, ranks=16, hosts=2).replace("NVIDIA H100 80GB HBM3", "Odd GPU"))
+    assert "--nics" in run(str(place)).stdout
+    done = run(str(place), "--nics", "4x200", "--explain")
+    assert "expected of  nodes with 4 x 200 Gb/s" in done.stdout
+    assert "a ring's bus" in done.stdout
+    (made,) = json.loads(run(str(place), "--nics", "4x200", "--format", "json").stdout)["facts"]["benchmarks"]
+    assert (made["verdict"], made["expected"]["confidence"]) == ("normal", "low")
+    assert ["NICs of a node", "100.0 GB/s"] in [[each["name"], each["value"]] for each in made["expected"]["terms"]]
+
+
+def test_an_amd_machine_is_known_by_its_name(tmp_path: Path) -> None:
+    place = tmp_path / "rccl.log"
+    place.write_text(table(beta=190, ranks=16, hosts=2).replace("NVIDIA H100 80GB HBM3", ""))
+    done = run(str(place), "--system", "bm.gpu.mi300x.8")
+    assert "expected of  BM.GPU.MI300X.8  up to 448 GB/s by its wires  [medium confidence]" in done.stdout
+
+
 def test_a_folder_of_many_runs_is_one_line_each(tmp_path: Path) -> None:
     for number in range(5):
         (tmp_path / f"run{number}.log").write_text(table(beta=200 + number))
@@ -138,6 +157,8 @@ def test_ascii_output_is_ascii(out: str) -> None:
         (("/nonexistent/x.log",), "no such file"),
         (("--csv", "--format", "json", "X"), "exclude each other"),
         (("--machine", "a", "--system", "b", "X"), "exclude each other"),
+        (("--machine", "a", "--nics", "8x400", "X"), "exclude each other"),
+        (("--nics", "8by400", "X"), "write it like 8x400"),
         (("X", "-", "-"), "only once"),
         (("X", "--plot", "x.pdf"), "neither .svg nor .png"),
         (("X", "--machine", "/nonexistent/bundle"), "no such file"),

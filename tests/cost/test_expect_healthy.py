@@ -21,21 +21,22 @@ WITHIN, SHARE = 0.15, 0.85
 
 
 @cache
-def published() -> tuple[list[Any], list[Observation]]:
-    """The rows that name a machine, and what each measured over the raw model."""
+def published() -> tuple[list[Any], list[Observation], int]:
+    """The rows that name a machine, what each measured over the raw model, and how many rows there are at all."""
     sys.path.insert(0, str(ROOT / "benchmarks"))
     try:
         from healthy_rows import observations, rows  # noqa: PLC0415 - a script beside the package
     finally:
         sys.path.pop(0)
-    healthy = [row for row in rows(HEALTHY) if not row.none]
-    return healthy, list(observations(healthy))
+    every = rows(HEALTHY)
+    healthy = [row for row in every if not row.none]
+    return healthy, list(observations(healthy)), len(every)
 
 
 @cache
 def held_out() -> list[tuple[str, float, str]]:
     """Row, error of the expectation, verdict."""
-    healthy, seen = published()
+    healthy, seen, _ = published()
     made = []
     for row in healthy:
         fitted = fit((each for each in seen if each.system != row.group), calibration().tolerances)
@@ -46,10 +47,9 @@ def held_out() -> list[tuple[str, float, str]]:
     return made
 
 
-def test_most_rows_are_expected_within_fifteen_percent() -> None:
+def test_most_of_all_rows_are_expected_within_fifteen_percent() -> None:
     errors = [error for _, error, _ in held_out()]
-    assert len(errors) >= 60
-    assert sum(abs(error) <= WITHIN for error in errors) / len(errors) >= SHARE
+    assert sum(abs(error) <= WITHIN for error in errors) / published()[2] >= SHARE
 
 
 def test_no_healthy_row_is_called_low_or_impossible() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.errors import Outcome
+from topodiag.cli.model_params import Pair
 from topodiag.cli.params import PLACE, Count, Printing, report_options
 from topodiag.cli.plotting import plot_option, write_plot
 from topodiag.cli.topo_options import MAX_NODES, env_option, run_nccl_option
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PLACE)
 @click.option("--machine", metavar="PATH", type=PLACE, help="The machine: a bundle, a topology file or NCCL's log.")
 @click.option("--system", metavar="NAME", help="The machine by name, as dgx-h100.")
+@click.option(
+    "--nics",
+    type=Pair("NICs", "8x400", whole=False),
+    metavar="COUNTxGBPS",
+    help="NICs of a node, as 8x400, where they are not known.",
+)
 @click.option("--nodes", type=Count(1, MAX_NODES), metavar="N", help="Nodes of the run, where the output lacks them.")
 @run_nccl_option
 @env_option
@@ -34,6 +41,7 @@ def show(  # noqa: PLR0917 - one parameter per option
     paths: tuple[str, ...],
     machine: str | None,
     system: str | None,
+    nics: tuple[int, float] | None,
     nodes: int | None,
     version: str,
     env: dict[str, str],
@@ -48,14 +56,17 @@ def show(  # noqa: PLR0917 - one parameter per option
     """Judge measured bandwidth: is it normal, and if not, what would explain it?
 
     PATH is output of nccl-tests (what *_perf printed, or its -J FILE), a folder, a pattern, or -; .gz and .zst are
-    unpacked. The machine is --machine, --system, NCCL's log in the same file, or what the output itself tells.
+    unpacked. The machine is --machine, --system, NCCL's log in the same file, or what the output itself tells; with
+    --nics alone, what leaves a node is judged.
     """
-    _refuse(paths, machine, system, format_, csv_)
+    _refuse(paths, machine, system, nics, format_, csv_)
     from topodiag.cli.output import check_output, verdict  # noqa: PLC0415 - heavy from here on
     from topodiag.pipeline_bench import BenchOptions, bench  # noqa: PLC0415
 
     check_output(printing.output)
-    options = BenchOptions(machine=machine, system=system, nodes=nodes, nccl=version or None, env=env, by_file=by_file)
+    options = BenchOptions(
+        machine=machine, system=system, nics=nics, nodes=nodes, nccl=version or None, env=env, by_file=by_file
+    )
     result = bench(paths, options=options)
     reached.code = verdict(result, fail_on)
     if plot is not None:
@@ -63,11 +74,20 @@ def show(  # noqa: PLR0917 - one parameter per option
     _write(result, printing, format_=format_ or "table", csv_=csv_, explain=explain)
 
 
-def _refuse(paths: tuple[str, ...], machine: str | None, system: str | None, format_: str | None, csv_: bool) -> None:
+def _refuse(  # noqa: PLR0917 - options that exclude each other
+    paths: tuple[str, ...],
+    machine: str | None,
+    system: str | None,
+    nics: tuple[int, float] | None,
+    format_: str | None,
+    csv_: bool,
+) -> None:
     if csv_ and format_ is not None:
         raise click.UsageError("--csv and --format exclude each other.")
     if machine is not None and system is not None:
         raise click.UsageError("--machine and --system exclude each other.")
+    if machine is not None and nics is not None:
+        raise click.UsageError("--machine and --nics exclude each other: a machine has its own NICs.")
     if (*paths, machine).count("-") > 1:
         raise click.UsageError("Standard input can be read only once.")
 

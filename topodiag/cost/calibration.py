@@ -80,14 +80,15 @@ class Calibration:
         return found or self.tolerances.get("", Tolerance("", 0.25))
 
 
-POINT_TO_POINT = ("p2p", "flow")
-"""Kinds of transport that say nothing of how well a network carries NCCL's own collectives: alltoall, single flows."""
+APART = ("p2p", "flow", "wires")
+"""Kinds of transport that say nothing of how much of NCCL's figure a network carries: alltoall, single flows, and what
+is measured against the line rate instead."""
 
 
 def _wire(transport: str) -> str:
-    """What a transport is a kind of: `cloud` of `cloud-ring`; itself inside a node and for point-to-point patterns."""
+    """What a transport is a kind of: `cloud` of `cloud-ring`; itself inside a node and for kinds that stand apart."""
     wire, _, kind = transport.partition("-")
-    return transport if kind in POINT_TO_POINT else wire
+    return transport if kind in APART else wire
 
 
 def fit(observations: Iterable[Observation], tolerances: Mapping[str, Tolerance] | None = None) -> Calibration:

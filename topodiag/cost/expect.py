@@ -2,7 +2,8 @@
 
 With a topology (a node, a file, a log) the expectation is NCCL's own prediction for it; without one, the same model on
 the catalogued machine that the system's name or the GPU names and ranks per host stand for, with lower confidence and
-with the least of all machines that fit as the bound of what is normal.
+with the least of all machines that fit as the bound of what is normal. Where only the NICs of a node are known, and on
+AMD's accelerators, whose RCCL decides for itself, it is that of the wires.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, replace
 from topodiag.cost.calibration import Calibration, Factor, Tolerance, calibration, generation_of
 from topodiag.cost.expect_rates import Rates, rates_of
 from topodiag.cost.expect_setup import NoSetupError, Setup, setup_of
+from topodiag.cost.expect_wires import Wires, wire_rates, wires_of
 from topodiag.model.bench import BenchRun, Expectation
 from topodiag.model.finding import Confidence
 from topodiag.model.node import Node
@@ -29,6 +31,8 @@ class Expected:
     factor: Factor | None = None
     others: tuple[tuple[str, Rates], ...] = ()
     """What else it could be, by name: other NCCL versions, other machines with such GPUs."""
+    wires: Wires | None = None
+    """In place of `setup` where only wires are known."""
 
 
 def expect(
@@ -36,16 +40,17 @@ def expect(
     machine: Node | None = None,
     *,
     system: str | None = None,
+    nics: tuple[int, float] | None = None,
     nodes: int | None = None,
     version: str | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Expectation | None:
     """The expectation of a run, or None where the run does not say enough (expected() tells why).
 
-    `machine` is the node that it ran on (all nodes alike), `system` a name of the catalogue, `nodes` how many nodes the
-    ranks were on; `version` and `env` of NCCL win over what the run says.
+    `machine` is the node that it ran on (all nodes alike), `system` a name of the catalogue, `nics` (count, Gb/s) those
+    of a node, `nodes` how many nodes the ranks were on; `version` and `env` of NCCL win over what the run says.
     """
-    return expected(run, machine, system=system, nodes=nodes, version=version, env=env).expectation
+    return expected(run, machine, system=system, nics=nics, nodes=nodes, version=version, env=env).expectation
 
 
 def expected(
@@ -62,26 +67,34 @@ def expected(
 ) -> Expected:
     """`expect` with its parts. `nics` (count, Gb/s) and `network` (rdma, cloud, tcpx, slingshot, sockets) say what a
     system's name leaves open; `fitted` stands in for the shipped calibration. Never raises for a run's content."""
+    sizes = tuple(dict.fromkeys(row.size for row in run.rows))
     try:
         setup = setup_of(run, machine, system=system, nics=nics, nodes=nodes, version=version, env=env, network=network)
-        rates, setup, versions = _middle(run, setup, tuple(dict.fromkeys(row.size for row in run.rows)))
+        rates, setup, versions = _middle(run, setup, sizes)
     except NoSetupError as lacking:
-        return Expected(why=str(lacking))
+        try:
+            wires = wires_of(run, lacking, system=system, nics=nics, nodes=nodes, env=env, network=network)
+            rates = wire_rates(wires, run.collective, sizes)
+        except NoSetupError as still:
+            return Expected(why=str(still))
+        return _calibrated(run, wires, rates, (), fitted or calibration())
     others = (*versions, *_variants(run, setup))
     return _calibrated(run, setup, rates, others, fitted or calibration())
 
 
 def recalibrated(run: BenchRun, made: Expected, fitted: Calibration) -> Expected:
     """The same expectation with other factors; itself where there is none."""
-    if made.setup is None or made.rates is None:
+    ground = made.setup or made.wires
+    if ground is None or made.rates is None:
         return made
-    return _calibrated(run, made.setup, made.rates, made.others, fitted)
+    return _calibrated(run, ground, made.rates, made.others, fitted)
 
 
 def _calibrated(
-    run: BenchRun, setup: Setup, rates: Rates, others: tuple[tuple[str, Rates], ...], fitted: Calibration
+    run: BenchRun, setup: Setup | Wires, rates: Rates, others: tuple[tuple[str, Rates], ...], fitted: Calibration
 ) -> Expected:
-    factor = fitted.of(generation_of(setup.sm), rates.transport, run.collective)
+    generation = generation_of(setup.sm) if isinstance(setup, Setup) else ""
+    factor = fitted.of(generation, rates.transport, run.collective)
     tolerance = fitted.tolerance(rates.transport)
     peak = min(rates.peak * factor.factor, rates.limit)
     below = max(tolerance.below, setup.guessed)
@@ -93,7 +106,7 @@ def _calibrated(
     )
     terms.append(("normal from", f"{low:.1f} GB/s", f"-{below:.0%}: {_reason(setup, tolerance)}"))
     for name, other in others:
-        scale = fitted.of(generation_of(setup.sm), other.transport, run.collective).factor
+        scale = fitted.of(generation, other.transport, run.collective).factor
         other_low = other.peak * scale * (1 - max(fitted.tolerance(other.transport).below, setup.guessed))
         if other_low < low:
             low = other_low
@@ -112,11 +125,15 @@ def _calibrated(
         latency_us=rates.latency_us,
         terms=tuple(terms),
     )
+    if isinstance(setup, Wires):
+        return Expected(made, "", None, rates, factor, others, setup)
     return Expected(made, "", setup, rates, factor, others)
 
 
-def _reason(setup: Setup, tolerance: Tolerance) -> str:
-    return "the machine is a guess" if setup.guessed > tolerance.below else tolerance.why
+def _reason(setup: Setup | Wires, tolerance: Tolerance) -> str:
+    if setup.guessed <= tolerance.below:
+        return tolerance.why
+    return "the machine is a guess" if isinstance(setup, Setup) else "only the wires are known"
 
 
 def _middle(run: BenchRun, setup: Setup, sizes: tuple[int, ...]) -> tuple[Rates, Setup, list[tuple[str, Rates]]]:

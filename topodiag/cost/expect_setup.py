@@ -190,8 +190,16 @@ def _machine(
         if spec is None or layout is None:
             raise NoSetupError(f"no system {system!r} in the catalogue")
         said = (f"laid out as {spec.name} is built ({spec.source})",)
-        return _Machine(spec.name, tree_of_layout(layout), layout.gpu, Confidence.MEDIUM, said, virtual=spec.virtual)
-    return _recognised(run, nics)
+        tree = tree_of_layout(_data_direct(layout, env))
+        return _Machine(spec.name, tree, layout.gpu, Confidence.MEDIUM, said, virtual=spec.virtual)
+    return _recognised(run, nics, env)
+
+
+def _data_direct(layout: Layout, env: Mapping[str, str]) -> Layout:
+    """GB300's ConnectX-8 reach GPUs over PCIe 6.0; without data direct over Grace's PCIe 5.0 (NVIDIA GB300 NVL72
+    datasheet; NCCL user guide, NCCL_IB_DATA_DIRECT)."""
+    direct = layout.gpu.name.startswith("GB300") and env.get("NCCL_IB_DATA_DIRECT") != "0"
+    return replace(layout, nic_gen=6) if direct else layout
 
 
 def _seen(name: str, detected: Detected, gpu: GpuSpec | None, virtual: bool) -> _Machine:
@@ -211,13 +219,13 @@ def _named(text: str) -> SystemSpec | None:
     return None
 
 
-def _recognised(run: BenchRun, nics: tuple[int, float] | None) -> _Machine:
+def _recognised(run: BenchRun, nics: tuple[int, float] | None, env: Mapping[str, str]) -> _Machine:
     """From the GPU names and the ranks per host alone."""
     names = {device.name for device in run.devices if device.name}
     specs = {spec for name in names if (spec := catalog.gpu_by_name(name)) is not None}
     if len(specs) != 1 or len(names) != 1:
         what = "several GPU products" if len(names) > 1 else "a GPU that is not in the catalogue" if names else "no GPU"
-        raise NoSetupError(f"the output names {what}: give a topology, a bundle or --system")
+        raise NoSetupError(f"the output names {what}: give a topology, a bundle, --system or --nics")
     gpu = specs.pop()
     least = _most_per_host(run)
     fitting = [spec for spec in catalog.systems() if spec.gpus >= least and gpu.name in (spec.gpu, *spec.other_gpus)]
@@ -225,7 +233,7 @@ def _recognised(run: BenchRun, nics: tuple[int, float] | None) -> _Machine:
     fitting.sort(
         key=lambda s: (across and not (s.compute_nics or nics), s.gpus != least, s.virtual, not s.compute_nics)
     )
-    layouts = [made for spec in fitting if (made := layout_of(spec, gpu, nics)) is not None]
+    layouts = [_data_direct(made, env) for spec in fitting if (made := layout_of(spec, gpu, nics)) is not None]
     layouts = [made for made in layouts if made.gpus == layouts[0].gpus or made.gpus >= 8 > least]
     distinct: dict[tuple[object, ...], Layout] = {}
     for layout in layouts:

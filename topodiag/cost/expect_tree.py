@@ -36,6 +36,8 @@ class Layout:
     nics: int = 0
     gbps: float = 0.0
     instance: str = ""
+    nic_gen: int = 0
+    """PCIe generation between NICs and the rest; 0 for that of the GPUs."""
 
 
 def layout_of(spec: SystemSpec, gpu: GpuSpec | None = None, nics: tuple[int, float] | None = None) -> Layout | None:
@@ -108,8 +110,8 @@ def _switch(layout: Layout, number: int, gpus: list[int], nics: list[int], gbps:
     return [_pci(f"0000:{0x10 + 8 * number:02x}:00.0", _BRIDGE_CLASS, layout.gpu, below)]
 
 
-def _pci(bus_id: str, kind: str, gpu: GpuSpec, below: list[Element]) -> Element:
-    speed = f"{GT_PER_S[gpu.pcie_gen or 5]} GT/s PCIe"
+def _pci(bus_id: str, kind: str, gpu: GpuSpec, below: list[Element], gen: int = 0) -> Element:
+    speed = f"{GT_PER_S[gen or gpu.pcie_gen or 5]} GT/s PCIe"
     attributes = (("busid", bus_id), ("class", kind), ("link_speed", speed), ("link_width", str(gpu.pcie_width or 16)))
     return Element("pci", attributes, tuple(below))
 
@@ -158,4 +160,4 @@ def _nic(layout: Layout, group: int, number: int, gbps: float) -> Element:
         ("gdr", "1"),
     )
     nic = Element("nic", (), (Element("net", net),))
-    return _pci(f"0002:{number + 1:02x}:00.0", _NIC_CLASS, layout.gpu, [nic])
+    return _pci(f"0002:{number + 1:02x}:00.0", _NIC_CLASS, layout.gpu, [nic], layout.nic_gen)

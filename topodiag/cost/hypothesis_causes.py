@@ -1,7 +1,7 @@
 """The causes of a low bandwidth that can be priced: changes of the machine, of NCCL's settings, of the placement.
 
-Changes are those of `topodiag topo what-if` (cost/nccl/topo/changes.py), applied to every node alike: a collective runs at
-the speed of its worst node, so one bad node and all bad nodes look the same here.
+Changes are those of `topodiag topo what-if` (cost/nccl/topo/changes.py), applied to every node alike: a collective runs
+at the speed of its worst node, so one bad node and all bad nodes look the same here.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def verdict_of(run: BenchRun, expectation: Expectation | None, why_none: str = "
     if at < expectation.busbw_gbs * BULK_SHARE or (size not in expectation.busbw and size < _LEAST_BULK):
         return Verdict(UNKNOWN, "the greatest size is bound by latency: measure larger ones", size, gbs, at)
     least = at * expectation.low_gbs / expectation.busbw_gbs
-    sure = "" if expectation.confidence is not Confidence.LOW else " (the machine is a guess by its GPUs)"
+    sure = "" if expectation.confidence is not Confidence.LOW else " (the machine is a guess)"
     if gbs < least:
         short = 1 - gbs / at
         why = f"{gbs:.1f} GB/s of {at:.1f} expected, {short:.0%} short; normal from {least:.1f}{sure}"

@@ -1,0 +1,33 @@
+"""AMD's accelerators and machines: found by the names that tools print, each with its source."""
+
+from __future__ import annotations
+
+import pytest
+
+from topodiag.hardware.amd import amd_gpu_by_name, amd_gpus, amd_system_by_name, amd_systems
+
+
+@pytest.mark.parametrize("said", ["AMD Instinct MI300X", "MI300X", "amd instinct mi300x vf", "Instinct MI300X OAM"])
+def test_a_gpu_is_found_by_its_product_name(said: str) -> None:
+    found = amd_gpu_by_name(said)
+    assert found is not None
+    assert found.name == "MI300X"
+
+
+@pytest.mark.parametrize("said", ["", "NVIDIA H100 80GB HBM3", "MI300XX", "MI" * 5000])
+def test_other_names_are_nothing_of_amds(said: str) -> None:
+    assert amd_gpu_by_name(said) is None
+    assert amd_system_by_name(said) is None
+
+
+def test_a_machine_is_found_whatever_its_signs_and_case() -> None:
+    for said in ("BM.GPU.MI300X.8", "bm-gpu-mi300x-8"):
+        found = amd_system_by_name(said)
+        assert found is not None
+        assert found.nics == (8, 400.0)
+
+
+def test_every_entry_has_a_source_and_links_to_all_other_gpus() -> None:
+    assert all(each.source for each in (*amd_gpus(), *amd_systems()))
+    assert all(system.gpu.links == system.gpus - 1 for system in amd_systems())
+    assert all(gpu.rccl_gbs < gpu.line_gbs for gpu in amd_gpus())

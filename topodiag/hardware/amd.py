@@ -1,0 +1,79 @@
+"""Looks up AMD's accelerators and their machines (amd.toml): the wires that RCCL has, each figure with its source."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+_MAX_NAME = 128
+
+
+@dataclass(frozen=True, slots=True)
+class AmdGpu:
+    """`links` to the other GPUs of the platform, one to each; `line_gbs` of a link and `rccl_gbs`, what RCCL reckons
+    for it, both GB/s in one direction."""
+
+    name: str
+    match: str
+    links: int
+    line_gbs: float
+    rccl_gbs: float
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class AmdSystem:
+    """`nics` (count, Gb/s each), None where the integrator decides."""
+
+    name: str
+    gpu: AmdGpu
+    gpus: int
+    nics: tuple[int, float] | None
+    names: tuple[str, ...]
+    source: str
+
+
+@cache
+def _load() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("amd.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def amd_gpus() -> tuple[AmdGpu, ...]:
+    return tuple(AmdGpu(**row) for row in _load()["gpu"])
+
+
+@cache
+def amd_systems() -> tuple[AmdSystem, ...]:
+    gpus = {gpu.name: gpu for gpu in amd_gpus()}
+    return tuple(
+        AmdSystem(
+            row["name"],
+            gpus[row["gpu"]],
+            row["gpus"],
+            (row["nics"][0], float(row["nics"][1])) if "nics" in row else None,
+            tuple(row["names"]),
+            row["source"],
+        )
+        for row in _load()["system"]
+    )
+
+
+def amd_gpu_by_name(text: str) -> AmdGpu | None:
+    """The product of a name as tools print it, in any case."""
+    said = text.strip()[:_MAX_NAME]
+    return next((gpu for gpu in amd_gpus() if re.fullmatch(gpu.match, said, re.IGNORECASE)), None)
+
+
+def amd_system_by_name(text: str) -> AmdSystem | None:
+    """The machine of a name, whatever its signs and case."""
+    said = _plain(text)
+    return next((spec for spec in amd_systems() if said in {_plain(name) for name in (spec.name, *spec.names)}), None)
+
+
+def _plain(text: str) -> str:
+    return "".join(sign for sign in text[:_MAX_NAME].lower() if sign.isalnum())
