@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from topodiag.evidence.nccl_log.sources import Span
+from topodiag.evidence.nccl_log.streams import Span
 from topodiag.fleet.pool import cpus
 from topodiag.fleet.work import Part, merge, run_task
 from topodiag.model.errors import TopodiagError

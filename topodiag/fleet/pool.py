@@ -7,21 +7,28 @@ import multiprocessing
 import os
 import signal
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
+from itertools import chain
 from multiprocessing import connection
 from typing import Any
 
 import pyarrow as pa
 
-from topodiag.evidence.nccl_log.sources import Span
-from topodiag.evidence.nccl_log.streams import Piece
+from topodiag.evidence.nccl_log.streams import Piece, Span
 from topodiag.fleet.work import Part, Tree, extract_piece, packed, run_task
 from topodiag.model.errors import TopodiagError
 
 OUTSTANDING = 2
 """Tasks per worker that are handed out at once: one in work, one waiting."""
+_LAST = 3
+"""Tasks per worker, the last ones, that are cut in FINE, so that the workers come to their end together."""
+_FINE = 4
+_LEAST_BYTES = 1 << 20
+"""A span that is not cut."""
 _POLL_S = 0.2
 STDIN_FILE = 0
 """Standard input is the first of all files: its text is there before the others are looked at."""
@@ -44,23 +51,37 @@ def run_pool(
 ) -> Tree:
     """Parts of all tasks, and of pieces of standard input as they come. `on_bytes` gets all raw bytes read so far.
 
-    Ctrl-C and errors end the workers at once. Raises TopodiagError when a worker dies.
+    This process is one of the workers: it reads while the others start, and whenever they have enough to do. Ctrl-C and
+    errors end the workers at once. Raises TopodiagError when a worker dies.
     """
     # Spawned, not forked: Arrow has threads, and a forked copy of their locks hangs.
     context = multiprocessing.get_context("spawn")
     counter = context.Value("Q", 0)
     tree = Tree(spill=True)
     before = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(counter,))
+    pool = ProcessPoolExecutor(workers - 1, mp_context=context, initializer=_begin, initargs=(counter,))
+    waiting: set[Future[Part]] = set()
+
+    def on_raw(raw: int) -> None:
+        with counter.get_lock():
+            counter.value += raw
+        on_bytes(counter.value)
+        for future in waiting:
+            if future.done() and future.exception() is not None:
+                future.result()  # a task here may be long: do not find out behind it
+
     try:
-        waiting: set[Future[Part]] = set()
-        for submit in _submissions(pool, tasks, chunk, pieces):
-            with _workers_ignore_ctrl_c():
-                waiting.add(submit())
-            if len(waiting) >= workers * OUTSTANDING:
-                waiting = _collect(waiting, tree, counter, on_bytes)
+        jobs: Iterator[tuple[Span, ...] | Piece] = chain(_finer(tasks, workers), pieces)
+        for job in jobs:
+            if len(waiting) < (workers - 1) * OUTSTANDING:
+                with _workers_ignore_ctrl_c():
+                    waiting.add(_submit(pool, job, chunk))
+                continue
+            tree.add(_here(job, chunk, on_raw))
+            waiting = _collect(waiting, tree)
         while waiting:
-            waiting = _collect(waiting, tree, counter, on_bytes)
+            waiting = _collect(waiting, tree, _POLL_S)
+            on_bytes(counter.value)
         pool.shutdown()
     except BaseException as error:
         pool.shutdown(wait=False, cancel_futures=True)
@@ -75,29 +96,39 @@ def run_pool(
     return tree
 
 
-def _submissions(
-    pool: ProcessPoolExecutor,
-    tasks: Iterable[tuple[Span, ...]],
-    chunk: int,
-    pieces: Iterable[Piece],
-) -> Iterator[Callable[[], Future[Part]]]:
+def _finer(tasks: Iterable[tuple[Span, ...]], workers: int) -> Iterator[tuple[Span, ...]]:
+    """The tasks, the last of them cut finer: a span may be cut anywhere."""
+    held: deque[tuple[Span, ...]] = deque()
     for task in tasks:
-        yield lambda task=task: pool.submit(_run, task, chunk)  # type: ignore[misc]
-    for piece in pieces:
-        yield lambda piece=piece: pool.submit(_run_piece, piece)  # type: ignore[misc]
+        held.append(task)
+        if len(held) > workers * _LAST:
+            yield held.popleft()
+    for task in held:
+        span = task[0]
+        step = max((span.end - span.start) // _FINE + 1, _LEAST_BYTES)
+        if len(task) > 1 or span.coding:
+            yield task
+            continue
+        for start in range(span.start, span.end, step):
+            yield (replace(span, start=start, end=min(start + step, span.end)),)
 
 
-def _collect(
-    waiting: set[Future[Part]], tree: Tree, counter: Any, on_bytes: Callable[[int], None]
-) -> set[Future[Part]]:
-    """Wait for at least one result; say meanwhile how far the workers are."""
-    while True:
-        done, rest = wait(waiting, timeout=_POLL_S, return_when=FIRST_COMPLETED)
-        on_bytes(counter.value)
-        if done:
-            for future in done:
-                tree.add(future.result())
-            return rest
+def _submit(pool: ProcessPoolExecutor, job: tuple[Span, ...] | Piece, chunk: int) -> Future[Part]:
+    if isinstance(job, Piece):
+        return pool.submit(_run_piece, job)
+    return pool.submit(_run, job, chunk)
+
+
+def _here(job: tuple[Span, ...] | Piece, chunk: int, on_raw: Callable[[int], None]) -> Part:
+    return _run_piece(job) if isinstance(job, Piece) else run_task(job, chunk, on_raw)
+
+
+def _collect(waiting: set[Future[Part]], tree: Tree, seconds: float = 0) -> set[Future[Part]]:
+    """Take the results that are there, or come in this time; returns those that are still waited for."""
+    done, rest = wait(waiting, timeout=seconds, return_when=FIRST_COMPLETED)
+    for future in done:
+        tree.add(future.result())
+    return rest
 
 
 @contextlib.contextmanager

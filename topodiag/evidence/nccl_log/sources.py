@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from topodiag.evidence.bundle import MANIFEST
 from topodiag.evidence.nccl_log.looks import HEAD_BYTES, Looks, is_bundle, looks, wrong_file
+from topodiag.evidence.nccl_log.streams import Span
 from topodiag.model.errors import InputError
 
 CHUNK_BYTES = 30 << 20
@@ -33,17 +34,6 @@ class Source:
     size: int
     coding: tuple[str, ...] = ()
     named: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """Raw bytes [start, end) of source number `file`; the whole of a packed file."""
-
-    file: int
-    path: str
-    start: int
-    end: int
-    coding: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,6 +165,17 @@ def _decode(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """Raw bytes [start, end) of source number `file`; the whole of a packed file."""
+
+    file: int
+    path: str
+    start: int
+    end: int
+    coding: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Piece:
     """Consecutive text of one file from `base` on. `lines` counts line ends, and an unfinished last line of the file.
 
