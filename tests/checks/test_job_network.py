@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import jobs
@@ -9,7 +10,7 @@ import pytest
 
 from topodiag.checks.job_network import SocketsInsteadOfRdma
 from topodiag.model.finding import Severity, Status
-from topodiag.model.job import Process
+from topodiag.model.job import Communicator, Process
 
 SOCKET = "NET/Socket"
 
@@ -72,3 +73,27 @@ def test_without_network_lines_nothing_is_claimed() -> None:
     outcome = SocketsInsteadOfRdma().judge(made)
     assert outcome.status is Status.UNKNOWN
     assert "NCCL_DEBUG_SUBSYS=COLL,ENV,GRAPH,INIT,NET,TUNING" in outcome.why
+
+
+def over(interface: str) -> Callable[[int, int, Process], Process]:
+    return lambda rank, host, process: replace(only_sockets(rank, host, process), bootstrap=f"{interface}:10.0.0.2<0>")
+
+
+@pytest.mark.parametrize(("name", "told"), [("ib0", True), ("ibp12s0", True), ("ibs3f1", True), ("eth0", False),
+                                            ("ibgw", False), ("enp3s0", False)])  # fmt: skip
+def test_a_bootstrap_over_ipoib_is_a_trace_of_rdma_hardware(name: str, told: bool) -> None:
+    (finding,) = SocketsInsteadOfRdma().judge(jobs.job(via=SOCKET, process=over(name))).findings
+    assert (finding.severity is Severity.WARNING) is told
+    assert (f"although {name} is a port of an InfiniBand device" in finding.message) is told
+
+
+def test_the_log_of_one_node_tells_of_sockets_between_two() -> None:
+    def half(communicator: Communicator) -> Communicator:
+        ranks = communicator.ranks.copy()
+        ranks[8:] = -1
+        return replace(communicator, ranks=ranks, nodes=2)
+
+    made = jobs.job(1, 16, via=SOCKET, process=only_sockets, world=half)
+    (finding,) = SocketsInsteadOfRdma().judge(made).findings
+    assert finding.severity is Severity.INFO
+    assert SocketsInsteadOfRdma().judge(jobs.job(1, 16, process=only_sockets)).status is Status.NOT_APPLICABLE

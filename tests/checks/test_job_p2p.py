@@ -9,6 +9,7 @@ import pytest
 
 from topodiag.checks.job_p2p import P2pSwitchedOff, ShmInsteadOfP2p
 from topodiag.model.finding import Severity, Status
+from topodiag.model.job import Communicator
 from topodiag.model.links import PathType
 from topodiag.model.nccl_view import NcclSystem
 
@@ -121,3 +122,14 @@ def test_a_driver_that_refuses_nvlink_peers_is_an_error() -> None:
 
 def test_a_log_that_shows_no_settings_is_unknown() -> None:
     assert P2pSwitchedOff().judge(jobs.job(1, subsystems=frozenset({"COLL"}))).status is Status.UNKNOWN
+
+
+def test_the_log_of_one_rank_shows_how_many_the_node_has() -> None:
+    def first(communicator: Communicator) -> Communicator:
+        ranks = communicator.ranks.copy()
+        ranks[1:] = -1
+        return replace(communicator, ranks=ranks)
+
+    made = jobs.job(2, 8, settings={"NCCL_P2P_DISABLE": "1"}, world=first)
+    alone = replace(made, ranks=made.ranks[:1])
+    assert P2pSwitchedOff().judge(alone).status is Status.FINDING

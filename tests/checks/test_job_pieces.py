@@ -101,8 +101,9 @@ def test_refused_pairs_need_no_ranks() -> None:
 
 
 def test_settings_of_unknown_machines_are_information() -> None:
-    for name, value in (("NCCL_CUMEM_ENABLE", "0"), ("NCCL_IBEXT_DISABLE", "1")):
-        process = said("n0", ("setting", f"{name} set by environment to {value}."))
+    costly = {"NCCL_CUMEM_ENABLE": "0", "NCCL_IBEXT_DISABLE": "1", "NCCL_P2P_DISABLE": "1", "NCCL_P2P_LEVEL": "LOC"}
+    for name, value in costly.items():
+        process = said("n0", ("setting", f"{name} set by environment to {value}{'.' if value.isdecimal() else ''}"))
         [finding] = found(CostlySettingInLog(), piece(process))
         assert finding.severity is Severity.INFO
 
@@ -117,6 +118,17 @@ def test_notes_of_the_topology_alone_are_information() -> None:
         without = replace(bare, devices={name: each for name, each in bare.devices.items() if each.kind != "PCI"})
         assert found(GuessedTopology(), piece(replace(noted, system=without))) == [finding]
         assert not found(GuessedTopology(), piece(replace(noted, system=bare)))
+
+
+def test_interfaces_without_a_device_are_no_gap_of_the_topology() -> None:
+    text = "Could not find real path of /sys/class/net/lo/device"
+    assert not found(GuessedTopology(), piece(said("n0", ("topo note", text))))
+
+
+def test_a_path_that_nccl_warns_of_is_a_gap_of_the_topology() -> None:
+    text = "Could not find real path of /sys/class/pci_bus/fffffff/../../fffffff:ffff"
+    [finding] = found(GuessedTopology(), piece(said("n0"), events=(jobs.event("other", text, pid=7),)))
+    assert finding.where.nodes == ("n0",)
 
 
 def test_a_sender_with_gdr_and_a_receiver_without_is_one_node_without_gdr() -> None:

@@ -46,6 +46,10 @@ BY_WORDS: tuple[tuple[re.Pattern[str], str], ...] = (
         "a kernel of the application failed before NCCL met it: CUDA_LAUNCH_BLOCKING=1, compute-sanitizer",
     ),
     (
+        re.compile(r"Could not find real path of /sys/class/pci_bus"),
+        "show the container the whole /sys; a topology file needs the bus ids of this very machine (TOP003)",
+    ),
+    (
         re.compile(r"driver version is insufficient|CUDA Driver version found"),
         "a driver for this CUDA on the node, or a container built for the driver's CUDA: `nvidia-smi`",
     ),

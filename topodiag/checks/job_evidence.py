@@ -108,6 +108,15 @@ def local_ranks(job: Job) -> Mapping[str, int]:
     return Counter(rank.host for rank in job.ranks)
 
 
+def ranks_per_node(job: Job) -> int:
+    """Ranks on the fullest node: as seen, or by NCCL's own count of nodes where only some ranks left a log."""
+    seen = max(local_ranks(job).values(), default=0)
+    world = job.world
+    if world is None or world.nodes < 1 or len(world.known) >= world.nranks:
+        return seen
+    return max(seen, -(-world.nranks // world.nodes))
+
+
 def kind_of(conns: Connections, at: int) -> str:
     """The transport without its details: P2P, SHM, NET/IB, NET/Socket, NET/AWS Libfabric."""
     parts = conns.vias[int(conns.via[at])].split("/")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from topodiag.checks.common import plural
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job_evidence import (
@@ -24,6 +26,9 @@ from topodiag.model.provenance import Origin
 SOCKET_SETTINGS = {"NCCL_IB_DISABLE": None, "NCCL_NET": "socket"}
 """Settings that keep NCCL from RDMA: by name the value that does, None for any but 0."""
 
+IPOIB = re.compile(r"\b(ib(?:\d{1,3}|[psP]\d[\w]{0,12})):")
+"""Ports of InfiniBand devices, as the kernel and udev name their interfaces: ib0, ibp12s0, ibs3 (IPoIB)."""
+
 RDMA_VARIABLES = ("NCCL_IB_HCA", "NCCL_IB_GID_INDEX", "NCCL_IB_TC", "NCCL_IB_SL", "NCCL_IB_QPS_PER_CONNECTION")
 
 
@@ -40,8 +45,8 @@ class SocketsInsteadOfRdma(JobCheck):
         as slow as that node.
 
     Evidence it reads
-        `Using network`, `NET/IB : Using` or `No device found`, `via NET/Socket/`, NCCL_IB_DISABLE and NCCL_NET, and the
-        system print.
+        `Using network`, `NET/IB : Using` or `No device found`, `via NET/Socket/`, NCCL_IB_DISABLE and NCCL_NET, the
+        names of interfaces, and the system print.
 
     When it stays silent
         One node (or one NVLink domain): nothing crosses the network. A plugin (OFI, SHARP) carries the traffic. No
@@ -114,6 +119,13 @@ class SocketsInsteadOfRdma(JobCheck):
         elif meant:
             severity, sure = Severity.WARNING, Confidence.MEDIUM
             message = "sockets carry the traffic although the settings are for RDMA devices"
+        elif ports := _ipoib(job, sockets):
+            severity = Severity.WARNING if multi_node(job) else Severity.INFO
+            sure = Confidence.MEDIUM
+            message = (
+                f"{hosts_word(sockets)}: NCCL found no RDMA device and took sockets, although {ports[0]} is a port of"
+                " an InfiniBand device"
+            )
         numbers = [number for host in sockets for number, _ in by_host(job).get(host, [])]
         return self.finding(
             severity,
@@ -147,6 +159,16 @@ def _networks(job: Job) -> dict[str, set[str]]:
         if host and host not in made:
             made[host] = {kind_of(conns, at).partition("/")[2].lower()}
     return made
+
+
+def _ipoib(job: Job, hosts: list[str]) -> list[str]:
+    """Interfaces of InfiniBand devices (IPoIB) that processes of these hosts name."""
+    made: dict[str, None] = {}
+    for host in hosts:
+        for _, process in by_host(job).get(host, []):
+            for text in (process.bootstrap, *(message.text for message in process.said("sockets"))):
+                made.update(dict.fromkeys(IPOIB.findall(text)))
+    return list(made)
 
 
 def _socket_gbs(job: Job) -> float:

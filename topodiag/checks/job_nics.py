@@ -19,6 +19,7 @@ from topodiag.checks.job_evidence import (
     only_sockets,
     prints,
     ranks_on,
+    ranks_per_node,
     said_by,
     settings_of,
 )
@@ -145,12 +146,12 @@ class FewerNicsUsed(JobCheck):
             host, system = each.host, each.system
             gpus = len(system.of_kind("GPU"))
             fast = min(nvlink_gbs(system).values(), default=0) >= FAST_NVLINK_GBS and system.of_kind("NVS")
-            if fast and len(listed.get(host, {})) == 1 and gpus >= 2 * FEW and local_ranks(job).get(host, 0) >= 2 * FEW:
+            if fast and len(listed.get(host, {})) == 1 and gpus >= 2 * FEW and _local(job, host) >= 2 * FEW:
                 hosts.append(host)
         if not hosts or any(len(listed.get(host, {})) > 1 for host in listed):
             return []  # where other nodes list more, that is NIC005's to tell
         hca = next(iter(listed[hosts[0]].values()))
-        gpus = local_ranks(job)[hosts[0]]
+        gpus = _local(job, hosts[0])
         speed = (hca.speed_mbps or 0) / 8000
         filtered = settings_of(job, "NCCL_IB_HCA").get("NCCL_IB_HCA", [])
         text = (
@@ -176,6 +177,13 @@ class FewerNicsUsed(JobCheck):
                 confidence=Confidence.MEDIUM,
             )
         ]
+
+
+def _local(job: Job, host: str) -> int:
+    """Ranks of a host: those seen, or as many as a node has where only some left a log."""
+    world = job.world
+    partial = world is not None and len(world.known) < world.nranks
+    return ranks_per_node(job) if partial else local_ranks(job).get(host, 0)
 
 
 def _fastest(hcas: dict[int, Hca]) -> dict[int, Hca]:

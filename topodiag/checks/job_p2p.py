@@ -20,6 +20,7 @@ from topodiag.checks.job_evidence import (
     pcie_gbs,
     prints,
     ranks_on,
+    ranks_per_node,
     said_by,
     settings_of,
     views,
@@ -253,7 +254,7 @@ class P2pSwitchedOff(JobCheck):
 
     def judge(self, job: Job) -> Outcome:
         found = [*self._refused(job)]
-        if max(local_ranks(job).values(), default=0) < 2:
+        if ranks_per_node(job) < 2:
             if found:
                 return self.found(job, found)
             return self.not_applicable(job, "one rank on each node")

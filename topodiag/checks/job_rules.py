@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from topodiag.checks.job_evidence import Printed, prints
+from topodiag.checks.job_evidence import Printed, multi_node, prints, ranks_per_node
 from topodiag.checks.setting_rules import (
     DEFAULT_BUFFSIZE,
     FEW_CHANNELS,
@@ -37,11 +36,12 @@ class Shown:
 
     @cached_property
     def hosts(self) -> int:
-        return len(self.job.hosts)
+        world = self.job.world
+        return max(len(self.job.hosts), world.nodes if world is not None and multi_node(self.job) else 0)
 
     @cached_property
     def ranks_per_host(self) -> int:
-        return max(Counter(rank.host for rank in self.job.ranks).values(), default=0)
+        return ranks_per_node(self.job)
 
     @cached_property
     def nvlink_gbs(self) -> float:
@@ -115,7 +115,8 @@ def _below_pxb(value: str) -> bool:
 
 
 E, W, I = Severity.ERROR, Severity.WARNING, Severity.INFO  # noqa: E741
-LIKELY = Confidence.MEDIUM
+LIKELY, LOW = Confidence.MEDIUM, Confidence.LOW
+_NO_P2P = "GPUs of one node do not talk peer-to-peer, over NVLink neither, where a node has several"
 
 JOB_RULES = (
     JobRule("NCCL_P2P_DISABLE", lambda v, s: on(v) and s.ranks_per_host > 1 and s.nvlink_gbs > 0,
@@ -125,6 +126,10 @@ JOB_RULES = (
             "unset NCCL_P2P_DISABLE, unless P2P is broken on this machine (then mend that: ACS, IOMMU)", LIKELY),
     JobRule("NCCL_P2P_LEVEL", lambda v, s: level(v) == PathType.LOC and s.ranks_per_host > 1 and s.nvlink_gbs > 0,
             "peer-to-peer is off between all GPUs, NVLink with it", E, "unset NCCL_P2P_LEVEL"),
+    JobRule("NCCL_P2P_DISABLE", lambda v, s: on(v) and not s.ranks_per_host, _NO_P2P, I,
+            "unset NCCL_P2P_DISABLE", LOW),
+    JobRule("NCCL_P2P_LEVEL", lambda v, s: level(v) == PathType.LOC and not s.ranks_per_host, _NO_P2P, I,
+            "unset NCCL_P2P_LEVEL", LOW),
     JobRule("NCCL_SHM_DISABLE", lambda v, s: on(v) and s.net_inside,
             "GPUs of one node without peer-to-peer talk over the network instead of shared memory", W,
             "unset NCCL_SHM_DISABLE"),

@@ -27,6 +27,9 @@ REFUSED = ("topology has wrong version", "xml parse", "xml topology", "xml : ", 
 DOUBTS = ("could not read", "could not find real path", "unable to", "no cpu affinity")
 """Notes after which NCCL fills a part of its topology with a guess (src/graph/xml.cc, topo.cc)."""
 
+NO_DEVICE = "/sys/class/net/"
+"""Interfaces without a device of their own (lo, bridges, bonds), after which NCCL 2.3 and 2.4 asked for paths too."""
+
 SHORT_OF = 0.97
 """A GPU below this part of its siblings' NVLink bandwidth has fewer links; the print has one decimal."""
 
@@ -116,11 +119,15 @@ class GuessedTopology(JobCheck):
     title = "NCCL's view of the PCI tree is guesswork, by its log"
 
     def judge(self, job: Job) -> Outcome:
+        numbers = {(process.host, process.pid): number for number, process in enumerate(job.processes)}
+        said = [*said_by(job, "topo note")]
+        said += [(numbers.get((event.host, event.pid), -1), event.text, event.origin) for event in job.events]
         notes = [
             (number, text, where)
-            for number, text, where in said_by(job, "topo note")
+            for number, text, where in said
             if text.lower().startswith(("topology detection", "could not find real path"))
             and any(words in text.lower() for words in DOUBTS)
+            and NO_DEVICE not in text
         ]
         seen = list(prints(job))
         flat = [(each.host, each.system) for each in seen if _is_flat(each.system)]
