@@ -16,13 +16,13 @@ import numpy as np
 
 from topodiag.cost.questions import ModelError
 from topodiag.cost.tiers import SWITCH_US, Machine, UnknownSystemError, find_system
-from topodiag.evidence.cluster_facts import ClusterFacts, Partition, joined, partition_of, usable
+from topodiag.evidence.cluster_facts import ClusterFacts, Partition, joined, partition_of, some_of, usable
 from topodiag.evidence.cluster_files import read_cluster
 from topodiag.evidence.free_gpus import keep_free, read_free, take_out
 from topodiag.evidence.node_sets import MAX_NODES, NodeSetError, expand
 from topodiag.evidence.one_file import open_blob
 from topodiag.model.cluster import Bools, Cluster, Ints, Level
-from topodiag.model.errors import TopodiagError
+from topodiag.model.errors import InputError, TopodiagError
 from topodiag.pipeline import resolve, stdin
 from topodiag.pipeline_model import machine_of
 
@@ -80,6 +80,8 @@ def open_cluster(options: ClusterOptions, seen: Seen = Seen()) -> Cluster:
             facts = facts.subset(expand(options.nodelist))
         except NodeSetError as error:
             raise PlaceError(f"--nodelist: {error}") from None
+        except InputError as error:
+            raise PlaceError(f"--nodelist: {error.message}", hint=error.hint) from None
     machine, said = _machine(options, facts, seen.system)
     if facts.format == BUILT_IN and machine.domain == machine.gpus_per_node:
         facts = replace(facts, domain=None)  # what a log shows joins the nodes of any system: joined_by_nvlink
@@ -253,4 +255,4 @@ def _free(cluster: Cluster, options: ClusterOptions) -> Bools:
     try:
         return take_out(slots, index, options.exclude)
     except NodeSetError as error:
-        raise PlaceError(f"--exclude: {error}") from None
+        raise PlaceError(f"--exclude: {error}", hint=f"its nodes are {some_of(cluster.names)}") from None

@@ -51,6 +51,12 @@ def test_gpus_that_make_no_whole_replica_are_left_over(rule: tuple[str, ...]) ->
         assert ready.opened.assignment.ranks == 16
 
 
+def test_gpus_that_are_left_over_are_told() -> None:
+    notes = opened("--nodes", "4", "--tp", "5").opened.cluster.notes
+    assert "30 ranks: as many whole replicas as fit, and 2 of 32 GPUs are left over (--ranks)" in notes
+    assert not any("left over" in note for note in opened("--nodes", "4", "--tp", "8").opened.cluster.notes)
+
+
 def test_experts_need_their_ranks_too() -> None:
     ready = opened("--nodes", "3", "--tp", "4", "--ep", "4")
     assert ready.layout is not None

@@ -66,6 +66,20 @@ def test_what_was_emitted_is_audited_as_the_same_map(place: Run, solved: str, tm
     assert json.loads(again.stdout)["before"]["ms_per_step"] == pytest.approx(json.loads(solved)["ms_per_step"])
 
 
+def test_a_solution_says_how_it_is_written(place: Run) -> None:
+    done = place("solve", "--nodes", "2", "--tp", "8")
+    assert "topodiag place emit slurm-hostfile MAP.json" in done.stdout
+    assert "place emit" not in place("solve", "--nodes", "2", "--tp", "8", "-q").stdout
+
+
+@pytest.mark.parametrize("command", ["audit", "solve", "look", "emit"])
+def test_the_examples_of_the_help_fit_a_terminal(place: Run, command: str) -> None:
+    shown = place(command, "--help").stdout
+    examples = [line for line in shown.splitlines() if line.startswith("    topodiag place")]
+    assert examples
+    assert all(len(line) <= 80 for line in examples)
+
+
 def test_groups_go_to_pytorch(place: Run, solved: str) -> None:
     made = place("emit", "new-group", stdin=solved).stdout
     assert "mesh_dim_names=('pp', 'dp', 'tp')" in made

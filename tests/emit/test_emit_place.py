@@ -86,6 +86,13 @@ def test_intel_mpi_takes_counts_from_a_machinefile_only() -> None:
     assert "Intel MPI: mpiexec -n 3 -machinefile FILE" in write(placed("bba"), "mpich").notes[0]
 
 
+def test_rails_are_part_of_the_map() -> None:
+    made = PlaceMap(("a",), np.zeros(2, np.int64), np.asarray([0, 5]), rail=np.asarray([0, 1]))
+    again = read_place_map(Blob("map", to_json(made).encode()))
+    assert again.rail.tolist() == [0, 1]
+    assert read_place_map(Blob("map", to_json(placed("ab")).encode())).rail.size == 0
+
+
 def test_slurm_is_asked_for_the_nodes_and_the_leaves() -> None:
     made = write(placed("aabb"), "slurm-flags").text.splitlines()
     assert {"--nodes=2", "--ntasks=4", "--ntasks-per-node=2", "--nodelist=a,b", "--switches=1"} <= set(made)

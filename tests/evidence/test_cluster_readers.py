@@ -67,10 +67,17 @@ def test_a_missing_outer_label_does_not_split_the_group_inside() -> None:
     assert [each.group.tolist() for each in made] == [[0, 0, 1, 2], [0, 0, 1, 1]]
 
 
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_spreadsheets_separate_cells_in_other_ways(mark: str) -> None:
+    made = facts("node,gpus,free,leaf\nn1,4,0-1,a\nn2,4,,b\n".replace(",", mark))
+    assert usable(made, 8).sum(axis=1).tolist() == [2, 4]
+    assert levels(made) == [("leaf", [0, 1])]
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("node,leaf\nn1,a\nn1,b\n", "names node 'n1' twice"),
+        ("node,leaf\nn1,a\nn2,a\nn1,b\n", ":4: names node 'n1' twice, first in line 2"),
         ("node,gpus\nn1,many\n", ":2: 'many' is no count of GPUs"),
         ("node,gpus\nn[1-,8\n", ":2: 'n[1-' is no node set"),
         ("node,gpus\nn[1-99999999],8\n", "is more than 200000 nodes"),
@@ -111,6 +118,13 @@ def test_a_slurm_tree_gives_a_level_per_tier() -> None:
 def test_a_leaf_that_hangs_higher_than_others_is_its_own_group_below() -> None:
     made = facts("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n2\nSwitchName=s Switches=a\nSwitchName=top Switches=s,b\n")
     assert levels(made)[-1] == ("core", [0, 0])
+
+
+def test_a_node_below_two_leaves_is_said_and_one_that_a_spine_repeats_is_not() -> None:
+    leaves = "SwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n[2-3]\nSwitchName=s Switches=a,b"
+    made = facts(f"{leaves} Nodes=n[1-3]\n")
+    assert levels(made) == [("leaf", [0, 0, 1]), ("spine", [0, 0, 0])]
+    assert made.notes == ("node n2 is below a and b: the lowest switch counts, else the first",)
 
 
 def test_slurm_blocks_are_joined_in_order_into_larger_ones() -> None:

@@ -21,4 +21,14 @@ class _Place(LazyGroup):
 
 @click.group(cls=_Place)
 def place() -> None:
-    """Ranks on the right wires: a layout audited, priced, solved and written for the launcher."""
+    """Ranks on the right wires: a layout audited, priced, solved and written for the launcher.
+
+    \b
+    First steps
+      topodiag place audit --log job.log           a job that ran, by its NCCL logs
+      topodiag place audit --nodes 32 --tp 8 --pp 4 --rule cyclic
+                                                   one that does not run yet
+      topodiag place solve --topology topology.conf --exclude gpu07 --tp 8
+                                                   a map on the nodes at hand
+      topodiag place look --log job.log --solved   drawn, before and after
+    """

@@ -43,6 +43,12 @@ def audit(
     For every dimension: the level its groups talk over, the time a step waits for it, what it would be with the same
     ranks packed on the same GPUs, and which groups lie wrong. Without a layout (--hostfile, --log, --rule, ...) ranks
     are numbered node by node. -v lists groups.
+
+    \b
+    Examples
+      topodiag place audit --log job.log
+      topodiag place audit --nodes 32 --leaf 8 --tp 8 --pp 4 --rule cyclic
+      topodiag place audit --topology topology.conf --hostfile hosts --tp 8 --pp 4
     """
     from topodiag.checks.run import fold, run_placement_checks  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.model_output import draw_or_dump  # noqa: PLC0415

@@ -46,7 +46,7 @@ def emit(format_: str, map_: str, output: str | None) -> None:
 
     \b
     Example
-      topodiag place solve --nodes 32 --tp 8 --pp 4 --format json --output map.json
+      topodiag place solve --nodes 32 --tp 8 --format json --output map.json
       topodiag place emit slurm-hostfile map.json -o hosts
     """
     from topodiag.cli.output import check_output, opened  # noqa: PLC0415 - heavy from here on

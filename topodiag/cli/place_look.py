@@ -37,6 +37,11 @@ def look(
 
     Groups that lie on more NVLink domains than they need are in brackets, in the SVG outlined. With --solved the better
     map stands beside it.
+
+    \b
+    Examples
+      topodiag place look --log job.log --solved
+      topodiag place look --nodes 32 --tp 8 --rule cyclic --svg look.svg
     """
     from topodiag.cli.model_output import draw_or_dump  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.place_work import talk_for  # noqa: PLC0415

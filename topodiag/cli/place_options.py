@@ -19,7 +19,7 @@ from topodiag.cli.model_params import Pair
 from topodiag.cli.params import PLACE, Count
 
 if TYPE_CHECKING:
-    from topodiag.model.cluster import Demand
+    from topodiag.model.cluster import Cluster, Demand
     from topodiag.model.layout import Layout
     from topodiag.pipeline_place import ClusterOptions, LayoutOptions, Opened
 
@@ -135,7 +135,7 @@ class Asked:
                 why = f"{self._least} ranks of one replica do not fit on {opened.cluster.free} usable GPUs"
                 raise PlaceError(why, hint="take in more nodes, or give smaller sizes")
             taken = None if opened.assignment is None else Assignment(opened.assignment.slot[:world])
-            opened = replace(opened, assignment=taken, world=world)
+            opened = replace(opened, cluster=_left_over(opened, world), assignment=taken, world=world)
         return Ready(opened, self.layout.for_world(world), (), world)
 
     @property
@@ -159,6 +159,13 @@ class Asked:
         if groups:
             return max(int(each.groups.max()) for each in groups) + 1
         return 0
+
+
+def _left_over(opened: Opened, world: int) -> Cluster:
+    """The cluster, with a word about GPUs that make no whole replica."""
+    left = opened.world - world
+    note = f"{world} ranks: as many whole replicas as fit, and {left} of {opened.world} GPUs are left over (--ranks)"
+    return replace(opened.cluster, notes=(*opened.cluster.notes, note)) if left else opened.cluster
 
 
 def place_options(command: Callable[..., None]) -> Callable[..., None]:

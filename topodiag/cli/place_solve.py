@@ -36,6 +36,13 @@ def solve(
     first, pipelines in physical order, then a local search on the cost model exchanges ranks. The map is compared with
     the layout that is given (--hostfile, --log, --rule, ...; else node by node) and with a lower bound; every group
     that stays split is explained. --format json is the map that `place emit` writes for launchers.
+
+    \b
+    Examples
+      topodiag place solve --topology topology.conf --exclude gpu07 --tp 8
+      topodiag place solve --bundles bundles/ --tp 8 --pp 4
+      topodiag place solve --log job.log --format json --output map.json
+      topodiag place emit slurm-hostfile map.json -o hosts
     """
     from topodiag.cli.model_output import draw_or_dump  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.place_work import talk_for  # noqa: PLC0415

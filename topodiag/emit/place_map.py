@@ -35,14 +35,15 @@ def check(place: PlaceMap) -> None:
 
 
 def rows(place: PlaceMap) -> list[dict[str, Any]]:
-    """One object per rank. `nic` is not known here."""
+    """One object per rank. `nic` is the rail of its GPU, null where there is none."""
+    rails = [rail if rail >= 0 else None for rail in place.rail.tolist()] or [None] * place.ranks
     local, names = place.local.tolist(), list(place.groups)
     columns = [place.groups[name].tolist() for name in names]
     made = []
     for rank, (host, gpu) in enumerate(zip(place.host.tolist(), place.gpu.tolist(), strict=True)):
         groups = {name: column[rank] for name, column in zip(names, columns, strict=True) if column[rank] >= 0}
         row = {"rank": rank, "host": place.hosts[host], "local_rank": local[rank], "gpu": gpu if gpu >= 0 else None}
-        made.append({**row, "nic": None, "groups": groups})
+        made.append({**row, "nic": rails[rank], "groups": groups})
     return made
 
 

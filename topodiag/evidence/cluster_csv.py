@@ -3,7 +3,7 @@
 Columns that are known: `node` (or host, hostname, name), `gpus`, `free` (`0-3,6`, or `none`), `nvlink` (or domain,
 clique: the NVLink domain), `system`, `gpu`. Every other column whose name is a level's (leaf, switch, block, subblock,
 rack, spine, pod, group, island, core, row, cell, zone, fabric) is one; the innermost is the one whose groups lie inside
-those of the others.
+those of the others. Semicolons and tabs separate cells too.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MAX_CELL = 4096
 def recognises(head: str) -> bool:
     """A header of known columns, one of which is the node."""
     first = next((line for line in head.splitlines() if line.strip() and not line.startswith("#")), "")
-    cells = [cell.strip().strip('"').lower() for cell in first.split(",")]
+    cells = [cell.strip().strip('"').lower() for cell in first.split(_delimiter(first))]
     return bool(set(cells) & set(_NODE)) and len(cells) > 1 and sum(cell in _COLUMNS for cell in cells) > 1
 
 
@@ -58,7 +58,7 @@ def read(blob: Blob) -> ClusterFacts:
             raise InputError(blob.name, f"names more than {MAX_NODES} nodes")
     if not nodes:
         raise InputError(blob.name, "names no nodes")
-    no_twins(blob.name, nodes)
+    no_twins(blob.name, nodes, lines)
 
     def column(name: str) -> list[str | None]:
         place = columns[name]
@@ -104,7 +104,9 @@ def _refines(inner: list[str | None], outer: list[str | None]) -> bool:
 
 
 def _rows(blob: Blob) -> list[tuple[int, list[str]]]:
-    reader = csv.reader(io.StringIO(blob.text, newline=""), strict=False)
+    text = blob.text
+    header = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(header), strict=False)
     made: list[tuple[int, list[str]]] = []
     try:
         for row in reader:
@@ -113,6 +115,11 @@ def _rows(blob: Blob) -> list[tuple[int, list[str]]]:
     except csv.Error as error:
         raise InputError(blob.name, f"is no CSV: {error}", line=reader.line_num) from None
     return made
+
+
+def _delimiter(header: str) -> str:
+    """A comma, or what spreadsheets write in its place."""
+    return max(",;\t", key=header.count)
 
 
 def _counts(blob: Blob, cells: list[str | None], lines: list[int]) -> list[int]:

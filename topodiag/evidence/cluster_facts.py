@@ -66,7 +66,9 @@ class ClusterFacts:
         index = {name: number for number, name in enumerate(self.nodes)}
         missing = [name for name in wanted if name not in index]
         if missing:
-            raise InputError(self.name, f"has no node {short(missing[0])!r}", hint=and_more(missing))
+            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+            hint = f"its nodes are {some_of(self.nodes)}"
+            raise InputError(self.name, f"has no node {short(missing[0])!r}{more}", hint=hint)
         chosen = np.asarray(sorted({index[name] for name in wanted}), np.int64)
         place = {old: new for new, old in enumerate(chosen.tolist())}
         return replace(
@@ -144,10 +146,6 @@ def some_of(names: Sequence[str]) -> str:
     return ", ".join(short(name) for name in names[:4]) + (", ..." if len(names) > 4 else "")
 
 
-def and_more(missing: Sequence[str]) -> str:
-    return f"and {len(missing) - 1} more" if len(missing) > 1 else ""
-
-
 def partition_of(kind: str, labels: Sequence[Hashable], names: Sequence[str] | None = None) -> Partition:
     """Nodes of one label are one group. None stands for "no label": such a node is a group of its own."""
     numbers: dict[Hashable, int] = {}
@@ -199,9 +197,13 @@ def usable(facts: ClusterFacts, per_node: int) -> Bools:
     return made
 
 
-def no_twins(name: str, nodes: Sequence[str]) -> None:
-    """Raises InputError for a node that is listed twice."""
-    if len(set(nodes)) < len(nodes):
-        seen: set[str] = set()
-        twin = next(node for node in nodes if node in seen or seen.add(node))  # type: ignore[func-returns-value]
-        raise InputError(name, f"names node {short(twin)!r} twice")
+def no_twins(name: str, nodes: Sequence[str], lines: Sequence[int] = ()) -> None:
+    """Raises InputError for a node that is listed twice; `lines` are those that name the nodes."""
+    if len(set(nodes)) == len(nodes):
+        return
+    first: dict[str, int] = {}
+    for place, node in enumerate(nodes):
+        if first.setdefault(node, place) != place:
+            where = f", first in line {lines[first[node]]}" if lines else ""
+            line = lines[place] if lines else None
+            raise InputError(name, f"names node {short(node)!r} twice{where}", line=line, hint="keep one of the two")

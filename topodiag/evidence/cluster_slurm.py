@@ -154,8 +154,11 @@ def _of_tree(blob: Blob, tree: _Tree, notes: tuple[str, ...] = ()) -> ClusterFac
             parent[child] = name
     above = {name: _above(blob, tree, parent, name) for name in tree.line}
     leaf_of: dict[str, str] = {}
+    twice: dict[str, tuple[str, str]] = {}
     for name, nodes in tree.nodes.items():
         for node in nodes:
+            if node in leaf_of and name not in above[leaf_of[node]] and leaf_of[node] not in above[name]:
+                twice.setdefault(node, (leaf_of[node], name))
             # A node may be listed with the switches above its leaf too; the lowest one is its leaf.
             if node not in leaf_of or len(above[name]) > len(above[leaf_of[node]]):
                 leaf_of[node] = name
@@ -168,6 +171,11 @@ def _of_tree(blob: Blob, tree: _Tree, notes: tuple[str, ...] = ()) -> ClusterFac
     # Levels count from the leaves: of a leaf that hangs higher than others, the missing ones are its own.
     labels = [[chain[min(number, len(chain) - 1)] for chain in chains] for number in range(depth)]
     kinds = [_KINDS[number] if number < len(_KINDS) else "fabric" for number in range(depth)]
+    if twice:
+        node, (one, other) = next(iter(twice.items()))
+        more = f", and {len(twice) - 1} more nodes are so" if len(twice) > 1 else ""
+        said = f"node {short(node)} is below {short(one)} and {short(other)}{more}"
+        notes = (*notes, f"{said}: the lowest switch counts, else the first")
     return ClusterFacts(blob.name, "Slurm tree", tuple(leaf_of), nested(kinds, labels), notes=notes)
 
 

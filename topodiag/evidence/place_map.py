@@ -25,9 +25,13 @@ def read_place_map(blob: Blob) -> PlaceMap:
     ranks = read_map(blob)
     document, _ = load(blob)
     groups: dict[str, Ints] = {}
+    rail = np.full(ranks.ranks, -1, np.int64)
     rows = document.get("map") if isinstance(document, dict) else document
     for _, row in objects(rows, MAX_RANKS):
         rank, said = integer(row.get("rank"), 0, ranks.ranks - 1), row.get("groups")
+        nic = integer(row.get("nic"), 0, MAX_RANKS)
+        if rank is not None and nic is not None:
+            rail[rank] = nic
         if rank is None or not isinstance(said, dict):
             continue
         for name, value in list(said.items())[:MAX_DIMENSIONS]:
@@ -39,7 +43,8 @@ def read_place_map(blob: Blob) -> PlaceMap:
     told = list(levels.items())[:MAX_LEVELS] if isinstance(levels, dict) else []
     counts = [(kind, integer(count, 1, MAX_RANKS)) for kind, count in told]
     known = tuple((kind, count) for kind, count in counts if count is not None)
-    return PlaceMap(ranks.hosts, ranks.host, ranks.gpu, groups, known)
+    rails = rail if (rail >= 0).any() else np.zeros(0, np.int64)
+    return PlaceMap(ranks.hosts, ranks.host, ranks.gpu, groups, known, rails)
 
 
 def read_index_map(blob: Blob) -> RankHosts:

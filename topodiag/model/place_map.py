@@ -14,13 +14,15 @@ from topodiag.model.cluster import Assignment, Cluster, Ints
 class PlaceMap:
     """`host[rank]` is an index into `hosts` (distinct, in the order of their first rank), `gpu[rank]` the GPU's number
     on it, -1 where it is not known. `groups[dimension][rank]` numbers the rank's group, -1 for none. `levels[i]` are
-    the groups of the network that the job's hosts lie in, innermost first, as (kind, number of them)."""
+    the groups of the network that the job's hosts lie in, innermost first, as (kind, number of them). `rail[rank]` is
+    the rail of the rank's GPU, -1 where it is not known; empty where the fabric has none."""
 
     hosts: tuple[str, ...]
     host: Ints
     gpu: Ints
     groups: Mapping[str, Ints] = field(default_factory=dict)
     levels: tuple[tuple[str, int], ...] = ()
+    rail: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @property
     def ranks(self) -> int:
@@ -59,4 +61,5 @@ def map_of(cluster: Cluster, assignment: Assignment, groups: Mapping[str, Ints] 
         cluster.gpu_of(assignment.slot),
         dict(groups or {}),
         tuple((level.kind, int(np.unique(level.group[used]).size)) for level in cluster.levels),
+        cluster.gpu_of(assignment.slot) % cluster.rails if cluster.rails else np.zeros(0, np.int64),
     )

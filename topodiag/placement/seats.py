@@ -40,8 +40,9 @@ def by_rule(cluster: Cluster, rule: str, world: int = 0) -> Assignment:
 def check_room(cluster: Cluster, world: int) -> None:
     """Raises SeatError where so many ranks have no seats."""
     if world > cluster.free:
+        nodes = f"{cluster.nodes} nodes" if cluster.nodes > 1 else "1 node"
         raise SeatError(
-            f"{world} ranks do not fit on {cluster.free} usable GPUs of {cluster.nodes} nodes",
+            f"{world} ranks do not fit on {cluster.free} usable GPUs of {nodes}",
             hint="take in more nodes, or ask for fewer ranks",
         )
 
@@ -63,7 +64,9 @@ def assign(cluster: Cluster, ranks: RankHosts, world: int = 0) -> Assignment:
     if over.size:
         many = int((node == over[0]).sum())
         raise InputError(
-            ranks.name, f"puts {many} ranks on node {cluster.names[over[0]]}, which has {free[over[0]]} usable GPUs"
+            ranks.name,
+            f"puts {many} ranks on node {cluster.names[over[0]]}, which has {free[over[0]]} usable GPUs",
+            hint="--system, --topology or --bundles say what the nodes have",
         )
     slot = np.where(gpu >= 0, node * cluster.slots + gpu, -1)
     _check_gpus(cluster, ranks, node, gpu, slot)

@@ -45,7 +45,8 @@ def draw_audit(page: Page, audit: Audit, findings: Sequence[Finding], outcomes: 
 
 
 def _head(page: Page, audit: Audit) -> None:
-    sizes = " ".join(f"{name}{size}" for name, size in audit.talk.sizes.items())
+    short = all(len(name) < 4 for name in audit.talk.sizes)
+    sizes = (" " if short else ", ").join(f"{name}{'' if short else ' '}{n}" for name, n in audit.talk.sizes.items())
     what = "per step" if audit.talk.base_us is not None else "of communication in a step"
     where = (
         f"  {audit.cluster.system or 'cluster'}, {plural(audit.talk.world, 'rank')} on {plural(audit.nodes, 'node')}"

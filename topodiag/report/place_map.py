@@ -1,4 +1,4 @@
-"""The canonical map of a placement, as every `topodiag place --format json` prints it: with the rails filled in."""
+"""The canonical map of a placement, as every `topodiag place --format json` prints it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,4 @@ from topodiag.model.place_map import map_of
 def map_json(cluster: Cluster, assignment: Assignment, groups: Mapping[str, Ints]) -> list[dict[str, Any]]:
     """One row per rank. `groups[dimension][rank]` is the number of its group, -1 for none. `nic` is the rail of the
     rank's GPU, null where the fabric has none."""
-    made = rows(map_of(cluster, assignment, groups))
-    if not cluster.rails:
-        return made
-    rails = (cluster.gpu_of(assignment.slot) % cluster.rails).tolist()
-    return [{**row, "nic": rail} for row, rail in zip(made, rails, strict=True)]
+    return rows(map_of(cluster, assignment, groups))

@@ -68,13 +68,18 @@ def draw_solution(page: Page, solved: Solved) -> None:
         page.add("  ", split.why)
     page.blank()
     _nodes(page, solved)
+    page.blank()
+    page.add(page.text(("write it", "strong"), "  "), "the same with --format json --output MAP.json, then")
+    page.add("  ", "topodiag place emit slurm-hostfile MAP.json, or another launcher's (place emit --help)")
     draw_assumed(page, (*solved.talk.assumed, *solved.cluster.notes))
 
 
 def _against(page: Page, solved: Solved) -> None:
     solution = solved.solution
     before = spell_time(solved.before_cost.step_us)
-    if solved.gain > _ALIKE:
+    if solved.gain > _ALIKE and solved.talk.base_us is None:
+        page.add("", (f"{1 + solved.gain:.2f}× as fast", "ok"), f" as {solved.before_name}, which takes {before}")
+    elif solved.gain > _ALIKE:
         page.add("", (f"{solved.gain:.1%} faster", "ok"), f" than {solved.before_name}, which waits {before}")
     else:
         page.add("", (f"as fast as {solved.before_name}", "ok"), ": nothing to gain from another order")
