@@ -17,6 +17,13 @@ def test_a_torn_rest_is_taken_off_a_host_that_the_process_is_known_by() -> None:
     assert hosts(lines("gpu-a", 40) + torn) == ["gpu-a"]
 
 
+def test_the_end_of_a_torn_head_is_given_back_its_beginning() -> None:
+    torn = b"n0:1:1 [0] NCCL INFO Using network IB\n"
+    assert hosts(lines("x3207c0s25b0n0", 40) + torn) == ["x3207c0s25b0n0"]
+    other_thread = b"n0:1:2 [0] NCCL INFO Using network IB\n"
+    assert hosts(lines("x3207c0s25b0n0", 40) + other_thread) == ["n0", "x3207c0s25b0n0"]
+
+
 def test_another_process_id_keeps_its_host() -> None:
     assert hosts(lines("gpu-a", 40) + lines("0gpu-a", 1, pid=2)) == ["0gpu-a", "gpu-a"]
 

@@ -2,7 +2,8 @@
 
 Processes that share a pipe interleave at any byte, and the rest of a torn line runs into the next head without a blank;
 so do the columns of nccl-tests, which flushes them one by one (`sumgpu-a`, `-1gpu-a`, `0gpu-a`). What stands there
-looks like a host of its own, with a process id that the real host has as well.
+looks like a host of its own, with a process id that the real host has as well. Where the beginning of a head is what
+was torn off, the end of a real host's name is left: `n0` of `x3207c0s25b1n0`.
 """
 
 from __future__ import annotations
@@ -26,13 +27,17 @@ def whole_hosts(facts: Facts) -> Facts:
     hosts = [str(host) for host in threads.column("host").to_pylist()]
     if len(set(hosts)) < 2:
         return facts
-    files, pids = (threads.column(name).to_pylist() for name in ("file", "pid"))
+    files, pids, tids = (threads.column(name).to_pylist() for name in ("file", "pid", "tid"))
     said = _lines_by_thread(facts, len(hosts))
     by_process: dict[tuple[int, int], dict[str, int]] = {}
-    for file, host, pid, count in zip(files, hosts, pids, said.tolist(), strict=True):
-        lines = by_process.setdefault((file, pid), {})
-        lines[host] = lines.get(host, 0) + count
-    renamed = [_whole(host, by_process[file, pid]) for file, host, pid in zip(files, hosts, pids, strict=True)]
+    by_thread: dict[tuple[int, int, int], dict[str, int]] = {}
+    for file, host, pid, tid, count in zip(files, hosts, pids, tids, said.tolist(), strict=True):
+        for lines in (by_process.setdefault((file, pid), {}), by_thread.setdefault((file, pid, tid), {})):
+            lines[host] = lines.get(host, 0) + count
+    renamed = [
+        _whole(host, by_process[file, pid], by_thread[file, pid, tid])
+        for file, host, pid, tid in zip(files, hosts, pids, tids, strict=True)
+    ]
     if renamed == hosts:
         return facts
     schema = SCHEMAS["threads"]
@@ -52,11 +57,17 @@ def _lines_by_thread(facts: Facts, threads: int) -> npt.NDArray[Any]:
     return said.astype(np.int64)
 
 
-def _whole(host: str, lines: dict[str, int]) -> str:
-    """`lines` of the process by host, this one among them."""
+def _whole(host: str, of_process: dict[str, int], of_thread: dict[str, int]) -> str:
+    """Lines by host of this one's process id, and of its thread: a head that lost its beginning still has both."""
+    said = max(of_process[host], 1)
     likely = [
         other
-        for other, count in lines.items()
-        if other and other != host and host.endswith(other) and count >= _MANY * max(lines[host], 1)
+        for other, count in of_process.items()
+        if other and other != host and host.endswith(other) and count >= _MANY * said
     ]
-    return max(likely, key=lambda other: (lines[other], other), default=host)
+    likely += [
+        other
+        for other, count in of_thread.items()
+        if host and other != host and other.endswith(host) and count >= _MANY * said
+    ]
+    return max(likely, key=lambda other: (of_process[other], other), default=host)
