@@ -19,7 +19,7 @@ from topodiag.evidence.nccl_log import streams
 from topodiag.evidence.nccl_log.looks import looks, wrong_file
 from topodiag.evidence.nccl_log.sources import MAX_SPANS, complaint, make_plan, make_tasks
 from topodiag.evidence.nccl_log.streams import MAX_LINE_BYTES, Reading, pieces, text_of
-from topodiag.fleet.work import _first_line
+from topodiag.fleet.work import _first_line, extract_piece
 from topodiag.model.errors import InputError
 
 RECORD = b"node1:11:12 [0] NCCL INFO Using network IB\n"
@@ -241,12 +241,7 @@ def test_pieces_are_the_file_cut_at_line_ends(lines: list[bytes], ended: bool, s
     assert b"".join(piece.data for piece in got) == data
     assert [piece.base for piece in got] == [sum(len(each.data) for each in got[:n]) for n in range(len(got))]
     assert all(piece.data.endswith(b"\n") for piece in got[:-1])
-    assert sum(piece.lines for piece in got) == len(data.splitlines() if b"\r" not in data else _lines(data))
-
-
-def _lines(data: bytes) -> list[bytes]:
-    found = data.split(b"\n")
-    return found if found[-1] else found[:-1]
+    assert not any(piece.cut for piece in got)
 
 
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 60))
@@ -276,7 +271,7 @@ def test_a_huge_line_is_cut_at_the_same_places_for_any_size(size: int, monkeypat
     data = RECORD + b"x" * (2 * MAX_LINE_BYTES + 5) + b"\n" + RECORD + bar + b"\r" + RECORD + RECORD
     got = list(pieces(blocks(data, 1 << 16), size))
     assert b"".join(piece.data for piece in got) == data
-    assert sum(piece.lines for piece in got) == data.count(b"\n")
+    assert sum(extract_piece(0, piece).measures[0].lines for piece in got) == data.count(b"\n")
     assert max(len(piece.data) for piece in got) <= size + 2 * MAX_LINE_BYTES
     cuts = [piece.base + len(piece.data) for piece in got if not piece.data.endswith(b"\n")]
     first = len(RECORD)

@@ -274,7 +274,7 @@ def test_a_file_that_goes_away_costs_that_file(tmp_path: Path, monkeypatch: pyte
 
 def test_the_tree_holds_few_parts_however_many_come(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "YOUNG_BYTES", 100_000)
-    one = work.extract_piece(0, Piece(0, rank_log(0), rank_log(0).count(b"\n")))
+    one = work.extract_piece(0, Piece(0, rank_log(0)))
     tree = Tree()
     for number in range(500):
         tree.add(work.Part(empty(), (work.Measure(number % 3, records=1),)))

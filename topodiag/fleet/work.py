@@ -271,14 +271,14 @@ class Digest:
 def extract_piece(file: int, piece: Piece, raw: int = 0) -> Part:
     facts = extract(piece.data, file, piece.base)
     shards = facts["shards"]
-    records = sum(shards.column("records").to_pylist())
-    understood = sum(shards.column("understood").to_pylist())
+    lines, records, understood = (sum(shards.column(name).to_pylist()) for name in ("lines", "records", "understood"))
     # A line that was cut is one line, whatever number of pieces the extractor saw.
-    one = {"file": [file], "base": [piece.base], "size": [len(piece.data)], "lines": [piece.lines]}
+    lines -= piece.cut
+    one = {"file": [file], "base": [piece.base], "size": [len(piece.data)], "lines": [lines]}
     tables = {
         **facts.tables,
         "shards": table("shards", {**one, "records": [records], "understood": [understood]}),
     }
     app = sum(1 for level in facts["event"].column("level").to_pylist() if level == "APP")
-    measure = Measure(file, raw, len(piece.data), piece.lines, records, understood, app)
+    measure = Measure(file, raw, len(piece.data), lines, records, understood, app)
     return Part(replace(facts, tables=tables), (measure,))

@@ -96,17 +96,18 @@ def placed(columns: Mapping[str, Column]) -> Ints:
     return (columns["thread"].astype(np.int64) << ROOM) + columns["offset"]
 
 
-def _by_place(columns: Columns, names: Sequence[str]) -> Columns:
-    """The rows by place; rows of one place (a line may make several) by the columns named."""
+def _by_place(columns: Columns, names: Sequence[str]) -> Ints | None:
+    """The order of the rows by place, None where they are in it; rows of one place (a line may make several) by the
+    columns named."""
     key = placed(columns)
     if (key[1:] > key[:-1]).all():
-        return columns
+        return None
     least = int(key.min())
     order = sorted_order((key - least).view(np.uint64), (int(key.max()) - least).bit_length())
     there = key[order]
     if (there[1:] == there[:-1]).any():
         order = np.lexsort((*reversed(packed([columns[name] for name in names])), key))
-    return {name: values[order] for name, values in columns.items()}
+    return order
 
 
 def _keys(name: str, columns: Mapping[str, Column]) -> list[str]:
@@ -128,10 +129,10 @@ def _grouped(name: str, columns: Columns) -> Columns:
     if not size:
         return columns
     keys = _keys(name, columns)
-    columns = _by_place(columns, keys)
-    rows, number = _several([columns[key] for key in keys], size)
+    order = _by_place(columns, keys)
+    rows, number = _several([columns[key] for key in keys], order, size)
     if not len(rows):
-        return columns
+        return columns if order is None else {each: values[order] for each, values in columns.items()}
     starts = np.flatnonzero(np.append(True, number[1:] != number[:-1]))
     first = rows[starts]
     made = dict(columns)
@@ -149,13 +150,16 @@ def _grouped(name: str, columns: Columns) -> Columns:
     kept = np.ones(size, bool)
     kept[rows] = False
     kept[first] = True
-    return {each: values[kept] for each, values in made.items()}
+    last = np.flatnonzero(kept) if order is None else order[kept[order]]
+    return {each: values[last] for each, values in made.items()}
 
 
-def _several(columns: Sequence[Column], size: int) -> tuple[Ints, Ints]:
-    """Those rows whose tuple others have too, equal ones together and in their order, and numbers that tell the tuples
+def _several(columns: Sequence[Column], order: Ints | None, size: int) -> tuple[Ints, Ints]:
+    """Those rows whose tuple others have too, equal ones together and in this order, and numbers that tell the tuples
     apart. Most rows of a log differ: one sort of their hashes finds them out."""
     words = packed(columns) or [np.zeros(size, np.uint64)]
+    if order is not None:
+        words = [word[order] for word in words]
     room = size.bit_length()
     place = np.uint64((1 << room) - 1)
     hashes = (mix(words) & ~place) | np.arange(size, dtype=np.uint64)
@@ -168,10 +172,10 @@ def _several(columns: Sequence[Column], size: int) -> tuple[Ints, Ints]:
     own = [word[rows] for word in words]
     new = _breaks([hashes[alike] >> np.uint64(room)])
     if (_breaks(own) & ~new).any():  # two tuples with one hash: practically never
-        order = np.lexsort((rows, *reversed(own)))
-        rows, own = rows[order], [word[order] for word in own]
+        turn = np.lexsort((rows, *reversed(own)))
+        rows, own = rows[turn], [word[turn] for word in own]
         new = _breaks(own)
-    return rows, np.cumsum(new)
+    return rows if order is None else order[rows], np.cumsum(new)
 
 
 def _breaks(words: Sequence[Column]) -> npt.NDArray[np.bool_]:

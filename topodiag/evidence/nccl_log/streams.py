@@ -23,7 +23,6 @@ READ_BYTES = 1 << 20
 MAX_LINE_BYTES = 1 << 20
 """A longer line is cut: NCCL's own are at most a few KiB, and what has no line ends must not fill the memory."""
 _OUT_BYTES = 1 << 20
-_NEWLINE = ord("\n")
 _GZIP_STEP = 1 << 16
 _ZSTD_STEP = 1 << 11
 """Compressed bytes fed at once: a block of 128 KiB can be 4 bytes long, so this bounds one answer to 64 MiB."""
@@ -177,14 +176,12 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Consecutive text of one file from `base` on. `lines` counts line ends, and an unfinished last line of the file.
-
-    It ends at a line end, at the end of the file, or where a line longer than MAX_LINE_BYTES is cut.
-    """
+    """Consecutive text of one file from `base` on. It ends at a line end, at the end of the file, or, `cut`, where a
+    line longer than MAX_LINE_BYTES is cut and goes on in the next piece."""
 
     base: int
     data: bytes
-    lines: int
+    cut: bool = False
 
 
 class _Held:
@@ -289,15 +286,4 @@ def _cut_long_lines(data: bytes, base: int, *, whole: bool, ended: bool) -> Gene
 
 
 def _piece(data: bytes, base: int, *, last: bool) -> Piece:
-    unfinished = last and not data.endswith(b"\n")
-    return Piece(base, data, _line_ends(data) + unfinished)
-
-
-def _line_ends(data: bytes) -> int:
-    """Six times as fast as `data.count`."""
-    import numpy as np  # noqa: PLC0415 - whoever only looks for logs has no need of it
-
-    at = np.frombuffer(data, dtype=np.uint8)
-    return sum(
-        int(np.count_nonzero(at[part : part + READ_BYTES] == _NEWLINE)) for part in range(0, len(at), READ_BYTES)
-    )
+    return Piece(base, data, not last and not data.endswith(b"\n"))
