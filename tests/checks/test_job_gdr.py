@@ -97,3 +97,11 @@ def test_distance_is_no_question_without_rdma() -> None:
     assert GdrTooFarInLog().judge(jobs.job(1)).status is Status.NOT_APPLICABLE
     assert GdrTooFarInLog().judge(jobs.job(via="NET/Socket")).status is Status.NOT_APPLICABLE
     assert GdrTooFarInLog().judge(jobs.job(rows=[])).status is Status.UNKNOWN
+
+
+def test_a_plugin_that_says_it_goes_without_is_believed() -> None:
+    event = jobs.event("plugin", "NET/OFI GDR disabled on GDR-supported instance type p4d.24xlarge")
+    [finding] = GdrOffInLog().judge(jobs.job(events=[event])).findings
+    assert finding.severity is Severity.WARNING
+    assert "p4d.24xlarge" in finding.message
+    assert GdrOffInLog().judge(jobs.job(events=[replace(event, text="NET/OFI GDR enabled")])).status is Status.CLEAN

@@ -53,6 +53,13 @@ def test_only_a_library_that_is_there_and_broken_counts(text: str, broken: bool)
     assert (outcome.status is Status.FINDING) == broken
 
 
+def test_a_plugin_that_gave_up_by_itself_is_not_looked_for_with_ldd() -> None:
+    event = jobs.event("plugin", "NET/OFI aws-ofi-nccl initialization failed")
+    (finding,) = PluginNotLoaded().judge(jobs.job(events=[event])).findings
+    assert "does not start" in finding.message
+    assert "fi_info" in finding.fix[0]
+
+
 def test_a_plugin_that_carries_the_traffic_is_clean() -> None:
     def ofi(rank: int, host: int, process: Process) -> Process:
         return replace(process, network="AWS Libfabric")

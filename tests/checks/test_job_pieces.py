@@ -90,7 +90,7 @@ def test_a_node_without_a_route_is_told_and_a_refused_connection_is_not() -> Non
 def test_a_plugin_that_gave_up_before_nccls_own_search_is_told() -> None:
     event = jobs.event("plugin", "NET/OFI aws-ofi-nccl initialization failed", pid=7)
     [finding] = found(PluginNotLoaded(), piece(said("n0", NO_HCA), events=(event,)))
-    assert "cannot be loaded" in finding.message
+    assert "does not start" in finding.message
     assert not found(PluginNotLoaded(), piece(said("n0"), events=(event,)))
 
 

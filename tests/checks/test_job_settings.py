@@ -180,3 +180,17 @@ def test_old_and_misspelt_names_are_told() -> None:
     assert (
         UnknownSettingInLog().judge(jobs.job(settings={"NCCL_OFI_X": "1", "NCCL_IB_HCA": "a"})).status is Status.CLEAN
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('Missing "iommu=pt" from kernel command line which can lead to system instablity or hang!', "iommu=pt"),
+        ('Missing "HSA_FORCE_FINE_GRAIN_PCIE=1" from environment which can lead to low RCCL performance', "HSA_FORCE"),
+        ("NUMA auto balancing enabled which can lead to variability in the RCCL performance!", "NUMA balancing"),
+    ],
+)
+def test_what_rccl_finds_amiss_in_a_node_is_told_in_its_words(text: str, told: str) -> None:
+    [finding] = CostlySettingInLog().judge(jobs.job(events=[jobs.event("other", text)])).findings
+    assert told in finding.message
+    assert (finding.severity, finding.where.nodes) == (I, ("n0",))

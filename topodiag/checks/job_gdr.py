@@ -36,6 +36,9 @@ from topodiag.model.provenance import Origin
 TOO_FAR = re.compile(r"GPU Direct RDMA Disabled for .{0,80}\(distance (\d{1,3}) (?:>=?|> ?=) ?(\d{1,3})\)")
 """NCCL src/graph/paths.cc (ncclTopoCheckGdr), 2.4 to 2.30; `>=` up to 2.9."""
 
+PLUGIN_OFF = re.compile(r"NET/OFI GDR disabled on GDR-supported instance type ?(\S{0,40})")
+"""aws-ofi-nccl src/platform-aws.c, from 1.6 on."""
+
 HOST_MEMORY_SHARE = 0.5
 """Part of a switch's uplink that is left when each byte passes it twice."""
 
@@ -76,6 +79,9 @@ class GdrOffInLog(JobCheck):
             return self.not_applicable(job, "no traffic between nodes")
         if only_sockets(job):
             return self.not_applicable(job, "sockets carry the traffic: NET001")
+        by_plugin = self._by_plugin(job)
+        if by_plugin:
+            return self.found(job, by_plugin)
         listed = hcas_by_host(job)
         if not any(listed.values()) and not (piece(job) and len(job.connections)):
             return self.not_applicable(job, "no RDMA device is listed")
@@ -127,6 +133,31 @@ class GdrOffInLog(JobCheck):
             confidence=Confidence.HIGH if fast or some else Confidence.MEDIUM,
         )
         return self.found(job, [finding], coverage)
+
+    def _by_plugin(self, job: Job) -> list[Finding]:
+        """What the OFI plugin says of its own devices, which NCCL does not list."""
+        told = [(event, match) for event in job.events if (match := PLUGIN_OFF.search(event.text))]
+        if not told:
+            return []
+        hosts = list(dict.fromkeys(event.host for event, _ in told if event.host))
+        return [
+            self.finding(
+                Severity.WARNING,
+                f"the OFI plugin goes without GPUDirect RDMA on {hosts_word(hosts)}, though {told[0][1][1]} has it",
+                observed=told[0][0].text.strip()[:160],
+                expected="/GDRDMA behind `via NET/AWS Libfabric/..`",
+                fix=(
+                    "an EFA driver and libfabric with FI_HMEM for CUDA: `fi_info -p efa -t FI_EP_RDM`, `modinfo efa`",
+                    "unset FI_EFA_USE_DEVICE_RDMA=0 and OFI_NCCL_DISABLE_GDR_REQUIRED_CHECK",
+                ),
+                nodes=hosts,
+                ranks=sorted({event.rank for event, _ in told if event.rank >= 0}),
+                cost=self._cost(job, None, False),
+                evidence=[event.origin for event, _ in told],
+                coverage=Coverage(len(hosts), len(job.hosts), "nodes"),
+                confidence=Confidence.MEDIUM,
+            )
+        ]
 
     def _uneven(self, job: Job, off: dict[str, list[int]], seen: dict[str, int]) -> Finding | None:
         """Nodes none of whose receives use it, beside nodes all of whose receives do; None where NCCL said too far."""

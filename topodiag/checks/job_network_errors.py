@@ -134,7 +134,8 @@ class PluginNotLoaded(JobCheck):
                 )
             )
         elif broken and without:
-            found.append(self._report(job, "the network plugin is there and cannot be loaded", broken, sorted(without)))
+            what = "does not start" if _started(broken[0][1]) else "cannot be loaded"
+            found.append(self._report(job, f"the network plugin is there and {what}", broken, sorted(without)))
         if found:
             return self.found(job, found)
         return self.clean(
@@ -152,7 +153,9 @@ class PluginNotLoaded(JobCheck):
             observed=lines[0][1].strip(),
             expected="the plugin loaded, or none asked for",
             fix=(
-                "`ldd` on the plugin inside the job's container: which library is missing or does not fit",
+                "`fi_info -p efa` in the job's container: are the devices passed in, is it the plugin's libfabric?"
+                if _started(lines[0][1])
+                else "`ldd` on the plugin inside the job's container: which library is missing or does not fit",
                 "where NCCL's own IB is meant: unset NCCL_NET_PLUGIN",
             ),
             nodes=list(dict.fromkeys(job.processes[number].host for number in numbers)),
@@ -163,6 +166,11 @@ class PluginNotLoaded(JobCheck):
             evidence=[where for _, _, where in lines],
             coverage=Coverage(len(numbers), len(job.processes), "processes"),
         )
+
+
+def _started(text: str) -> bool:
+    """Whether the plugin was loaded, and gave up by itself."""
+    return text.startswith("NET/OFI ")
 
 
 def _broken(text: str) -> bool:

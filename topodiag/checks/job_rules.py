@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -183,3 +184,14 @@ JOB_RULES = (
     JobRule("NCCL_LAUNCH_MODE", lambda v, s: v.strip().upper() == "GROUP",
             "GROUP launch serialises the GPUs of a process", I, "unset NCCL_LAUNCH_MODE"),
 )  # fmt: skip
+
+OF_RCCL = (
+    (re.compile(r'Missing "iommu=pt" from kernel command line'), "iommu=pt on the kernel's command line",
+     "add iommu=pt to GRUB_CMDLINE_LINUX and start the node again; `cat /proc/cmdline` shows it"),
+    (re.compile(r'Missing "amd_iommu=on" from kernel command line'), "amd_iommu=on on the kernel's command line",
+     "add amd_iommu=on to GRUB_CMDLINE_LINUX and start the node again; `cat /proc/cmdline` shows it"),
+    (re.compile(r'Missing "HSA_FORCE_FINE_GRAIN_PCIE=1" from environment'), "HSA_FORCE_FINE_GRAIN_PCIE=1",
+     "export HSA_FORCE_FINE_GRAIN_PCIE=1 where GPUs talk over PCIe"),
+    (re.compile(r"NUMA auto balancing enabled"), "no automatic NUMA balancing", "`sysctl kernel.numa_balancing=0`"),
+)  # fmt: skip
+"""RCCL src/init.cc (commAlloc and rcclInit), ROCm 4 to 6."""

@@ -10,7 +10,7 @@ from topodiag.checks import nccl_variables
 from topodiag.checks.common import plural
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job_evidence import local_ranks
-from topodiag.checks.job_rules import JOB_RULES, JobRule, Shown
+from topodiag.checks.job_rules import JOB_RULES, OF_RCCL, JobRule, Shown
 from topodiag.checks.job_text import ask_for, failed, few, hosts_word, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Given, Job, Process
@@ -283,7 +283,29 @@ class CostlySettingInLog(SettingsInLog):
             for rule in JOB_RULES
             if rule.name == each.name and rule.applies(each.value, shown)
         ]
-        return self.answer(job, found)
+        return self.answer(job, [*found, *self._by_rccl(job)])
+
+    def _by_rccl(self, job: Job) -> list[Finding]:
+        """What RCCL itself finds amiss in the settings of a node, of which NCCL's logs say nothing."""
+        made = []
+        for pattern, setting, fix in OF_RCCL:
+            told = [event for event in job.events if pattern.search(event.text)]
+            if told:
+                made.append(
+                    self.finding(
+                        Severity.INFO,
+                        f"RCCL advises {setting}",
+                        observed=told[0].text.strip()[:160],
+                        expected=setting,
+                        fix=(fix,),
+                        nodes=list(dict.fromkeys(event.host for event in told if event.host)),
+                        ranks=sorted({event.rank for event in told if event.rank >= 0}),
+                        cost=Cost(text="by RCCL: less performance, its variation, or a hang"),
+                        evidence=[event.origin for event in told],
+                        confidence=Confidence.MEDIUM,
+                    )
+                )
+        return made
 
     def _costs(self, job: Job, each: InForce, rule: JobRule) -> Finding:
         words = (f"{each.name}={each.value[:60]}: {rule.what}", f"{each.name} not set", rule.fix, rule.what)
