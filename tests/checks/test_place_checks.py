@@ -115,6 +115,10 @@ def test_stages_over_the_spine_that_could_share_a_leaf() -> None:
     assert not found(audit(made, talk, Assignment(block(32))), "PLC003")
 
 
+def test_stages_over_a_spine_that_costs_a_hop_are_left_alone() -> None:
+    assert not found(judged(cluster(4, 2, 1.0), Layout(tp=8, dp=2, pp=2), block(32)), "PLC003")
+
+
 def test_a_pipeline_that_pays_for_others_is_left_alone() -> None:
     """Replicas of one stage meet in the leaf instead, and that is cheaper here."""
     assert not found(judged(cluster(8, 4, 4.0), Layout(tp=8, dp=4, pp=2), block(64)), "PLC003")

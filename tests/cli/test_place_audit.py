@@ -62,6 +62,16 @@ def test_no_line_is_wider_than_the_page(capsys: pytest.CaptureFixture[str], widt
         assert out.isascii()
 
 
+def test_a_hop_in_a_whole_step_is_no_worst_group(capsys: pytest.CaptureFixture[str]) -> None:
+    args = ("--nodes", "4", "--leaf", "2", "--tp", "8", "--pp", "2", "--dp", "2")
+    code, out, _ = told(capsys, *args)
+    assert code == 0
+    assert "nothing to regain" in out
+    assert "worst group" not in out
+    assert "worst single misplacement" in out
+    assert "PLC003" not in out
+
+
 def test_groups_are_listed_on_request(capsys: pytest.CaptureFixture[str]) -> None:
     _, plain, _ = told(capsys, *CLUSTER, *SIZES, "--width", "160")
     _, folded, _ = told(capsys, *CLUSTER, *SIZES, "--width", "160", "-v")

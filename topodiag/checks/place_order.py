@@ -15,6 +15,8 @@ from topodiag.placement.price import off_rail_us, pairs_of
 
 _WORTH = 0.01
 """Share of a step below which a detour is told at level info."""
+_NOTHING = 0.0005
+"""Share of a step below which the report says that there is nothing to regain: latency of a hop, in a whole step."""
 
 _MANY = {"leaf": "leaves"}
 
@@ -59,7 +61,7 @@ class StagesApart(PlacementCheck):
             return self.not_applicable(audit, "no pipeline in the layout")
         gained = audit.waited_us - sum(each.best_us for each in audit.dimensions)
         apart = [each for each in mine if _further(audit, each) is not None and not audit.instead_of(each)]
-        found = [self._report(audit, each) for each in apart if gained > 0]
+        found = [self._report(audit, each) for each in apart if gained > _NOTHING * audit.step_us]
         return self.found(audit, found) if found else self.clean(audit)
 
     def _report(self, audit: Audit, each: DimensionAudit) -> Finding:

@@ -116,6 +116,8 @@ def _levels(audit: Audit, each: DimensionAudit) -> str:
 
 def _worst(page: Page, audit: Audit) -> None:
     worst = audit.worst
+    if worst is not None and worst.now_us - worst.best_us < _SHARE_SHOWN * audit.step_us:
+        worst = None
     if worst is not None:
         where = f"{worst.dimension} group {worst.group}, ranks {fold_labels([str(rank) for rank in worst.ranks[:64]])}"
         page.add(page.text(("worst group", "error"), "  "), where, f" on {fold_hosts(worst.nodes)}")
