@@ -88,7 +88,7 @@ def _dimensions(page: Page, audit: Audit) -> None:
         Field("dimension"),
         Field("groups", right=True, drop=2),
         Field("ranks", right=True, drop=3),
-        Field("over", least=12),
+        Field("over", least=17),
         Field("split", right=True),
         Field("waited for", right=True),
         Field("could be", right=True),
