@@ -120,6 +120,26 @@ def test_zero_shards_experts_among_their_own_replicas_only() -> None:
     assert made.memory.weights == pytest.approx(2 * (dense + experts / 8) / 1e9)
 
 
+def test_a_shard_group_shards_experts_among_those_of_its_ranks_that_hold_them() -> None:
+    work = replace(WORK, experts=64, active_parameters=13e9, shard=32, zero=3)
+    layout = Layout(ep=8, dp=64)
+    made = price_step(work, layout, NODES)
+    dense, experts = 70e9 - work.expert_parameters, work.expert_parameters / 8
+    assert made.memory.weights == pytest.approx(2 * (dense / 32 + experts / 4) / 1e9)
+    sent = {
+        (piece.ranks, piece.traffic.collective): piece.traffic.size for piece in made.pieces if piece.dimension == "dp"
+    }
+    assert sent[tuple(range(32)), "all_gather"] == pytest.approx(2 * dense)
+    assert sent[(0, 8, 16, 24), "all_gather"] == pytest.approx(2 * experts)
+    shards = [piece.traffic.size for piece in made.pieces if piece.ranks == (0, 32)]
+    assert sorted(shards) == pytest.approx(sorted([2 * dense / 32, 2 * experts / 4]))
+
+
+def test_a_shard_group_of_one_of_each_expert_gathers_no_expert() -> None:
+    made = price_step(replace(WORK, experts=64, active_parameters=13e9, shard=8, zero=3), Layout(ep=8, dp=64), NODES)
+    assert {len(piece.ranks) for piece in made.pieces if piece.traffic.collective == "all_gather"} == {8}
+
+
 def test_groups_that_straddle_domains_are_priced_by_the_worst() -> None:
     layout = Layout(tp=6, dp=32)
     assert len({rank // 8 for rank in layout.worst("tp", 8)}) == 2
@@ -192,7 +212,7 @@ def test_sizes_that_do_not_multiply_are_refused(sizes: dict[str, int], why: str)
         ({"chunks": 2}, Layout(tp=8, dp=8), "without a pipeline"),
         ({"active_parameters": 71e9}, Layout(tp=8, dp=8), "more than --params"),
         ({"shard": 3}, Layout(tp=8, dp=8), "a shard group of 3"),
-        ({"shard": 8, "experts": 8}, Layout(ep=8, dp=64), "not modelled"),
+        ({"shard": 4, "experts": 8}, Layout(ep=8, dp=64), "--shard 4 is no multiple of ep = 8"),
     ],
 )
 def test_what_does_not_divide_is_refused(changes: dict[str, object], layout: Layout, why: str) -> None:

@@ -94,6 +94,15 @@ def test_hsdp_shards_among_neighbours_and_replicates_across() -> None:
     assert len(made["dp replicas"]) == 8
 
 
+def test_experts_are_sharded_among_the_ranks_of_a_shard_group_that_hold_them() -> None:
+    layout = Layout(dp=16, ep=2)
+    work = replace(thumb(None, layout), zero=3, shard=8, experts=8)
+    made = {each.dimension: each.groups.tolist() for each in talk_of_layout(nodes(2), layout, 16, work).demands}
+    assert made["dp shards"] == [list(range(8)), list(range(8, 16))]
+    assert made["expert shards"] == [[0, 2, 4, 6], [1, 3, 5, 7], [8, 10, 12, 14], [9, 11, 13, 15]]
+    assert made["dp replicas"][0] == [0, 8]
+
+
 def test_experts_and_their_replicas_are_groups_of_their_own() -> None:
     talk = talk_of_layout(nodes(2), Layout(tp=1, dp=16, ep=8), 16)
     made = {each.dimension: each.groups for each in talk.demands}

@@ -255,7 +255,7 @@ def _states(work: Work, layout: Layout) -> States:
         states(parameters, ranks, work.zero, bytes_each=work.bytes_each, optimiser_bytes=ADAM_WITH_MASTER_BYTES)
         for parameters, ranks in (
             (dense, work.shard or layout.cp * layout.dp),
-            (experts, work.shard or layout.cp * layout.dp // layout.ep),
+            (experts, (work.shard or layout.cp * layout.dp) // layout.ep),
         )
     ]
     return States(
@@ -308,12 +308,15 @@ def _traffic(
 def _gradients(work: Work, layout: Layout, micro_batches: int) -> list[tuple[str, Sequence[int], tuple[Traffic, ...]]]:
     dense, experts = _local(work, layout)
     made: list[tuple[str, Sequence[int], tuple[Traffic, ...]]] = []
-    for parameters, ranks in ((dense, layout.replicas()), (experts, layout.expert_replicas())):
+    for parameters, ranks, apart in ((dense, layout.replicas(), 1), (experts, layout.expert_replicas(), layout.ep)):
         if parameters <= 0 or len(ranks) < 2:
             continue
         if work.shard:
-            within, among = traffic.hybrid(parameters, work.gradient_bytes, work.shard, micro_batches)
-            made.append(("dp", layout.shards(work.shard), within))
+            # Of a shard group every ep-th rank holds the same experts (torchtitan, distributed/parallel_dims.py).
+            own = layout.shards(work.shard)[::apart]
+            within, among = traffic.hybrid(parameters, work.gradient_bytes, len(own), micro_batches)
+            if len(own) > 1:
+                made.append(("dp", own, within))
             if len(layout.shard_replicas(work.shard)) > 1:
                 made.append(("dp", layout.shard_replicas(work.shard), among))
         elif work.zero:

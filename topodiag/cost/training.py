@@ -63,8 +63,10 @@ def price_training(work: Work, layout: Layout, machine: Machine) -> Step:
         raise ModelError(f"--top-k {work.top_k} of {work.experts} experts")
     if (work.active_parameters or 0) > work.parameters:
         raise ModelError("--active-params are more than --params")
-    if work.shard and layout.ep > 1:
-        raise ModelError("--shard with --ep is not modelled", hint="--zero 3 shards experts among their own replicas")
+    if work.shard % layout.ep:
+        raise ModelError(
+            f"--shard {work.shard} is no multiple of ep = {layout.ep}", hint="a shard group holds all experts"
+        )
     if work.chunks > 1 and layout.pp < 2:
         raise ModelError(f"--chunks {work.chunks} without a pipeline", hint="give --pp")
     try:

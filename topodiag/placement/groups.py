@@ -139,7 +139,9 @@ def _family(piece: Piece, step: Step, families: Mapping[str, Ints]) -> tuple[str
         blocks = dense.reshape(-1, dense.shape[1] // shard, shard)
         if piece.ranks == layout.shards(shard):
             return "dp shards", blocks.reshape(-1, shard)
-        return "dp replicas", blocks.transpose(0, 2, 1).reshape(-1, dense.shape[1] // shard)
+        if piece.ranks == layout.shard_replicas(shard):
+            return "dp replicas", blocks.transpose(0, 2, 1).reshape(-1, dense.shape[1] // shard)
+        return "expert shards", blocks.reshape(-1, shard // layout.ep, layout.ep).transpose(0, 2, 1).reshape(-1, size)
     if layout.ep > 1 and size < layout.cp * layout.dp and "expert-dp" in families:
         return "expert dp", families["expert-dp"]
     if dense is None:
