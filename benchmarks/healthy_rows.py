@@ -1,5 +1,5 @@
 """Published healthy results over the raw model: what the calibration is fitted on. Reads ../shared/corpus/healthy.csv
-where it stands; each row's machine is named by healthy_machines.toml."""
+where it stands, and published.csv; each row's machine is named by healthy_machines.toml."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from topodiag.cost.calibration import Calibration, Observation, generation_of
 from topodiag.cost.expect import Expected, expected, recalibrated
-from topodiag.cost.expect_stages import net_speeds
+from topodiag.cost.expect_stages import NEAR, net_speeds
 from topodiag.cost.expect_wires import WIRES
 from topodiag.cost.nccl.choice import LARGE_BYTES
 from topodiag.hardware import catalog
@@ -22,8 +22,8 @@ from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
 
 HERE = Path(__file__).resolve().parent
 CORPUS = HERE.parents[1] / "shared" / "corpus"
-NEAR = 0.9
-"""Share of the line rate from which NICs are what bounds a ring: NCCL reckons 48 GB/s for 400 Gb/s."""
+MORE = HERE / "published.csv"
+"""Further published results: for the fit, and to see that the model holds beyond the rows of the goal."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,12 @@ class Healthy:
     @property
     def name(self) -> str:
         return f"{self.system[:52]} {self.collective}"
+
+    @property
+    def machine(self) -> str:
+        """Its build: the system, or else the GPUs or NICs."""
+        named = next((device.name for device in self.run.devices), "")
+        return str(self.options.get("system") or named or self.options.get("nics"))
 
     @cached_property
     def raw(self) -> Expected:

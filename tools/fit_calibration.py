@@ -1,4 +1,5 @@
-"""Fits topodiag/cost/calibration.toml on the published healthy results (../shared/corpus/healthy.csv).
+"""Fits topodiag/cost/calibration.toml on published healthy results (../shared/corpus/healthy.csv and
+benchmarks/published.csv).
 
     python tools/fit_calibration.py            prints the factors
     python tools/fit_calibration.py --write    writes them
@@ -14,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from healthy_rows import observations, rows  # noqa: E402
+from healthy_rows import MORE, observations, rows  # noqa: E402
 
 from topodiag.cost.calibration import Calibration, Factor, Tolerance, fit  # noqa: E402
 
@@ -38,7 +39,8 @@ TOLERANCES = (
     Tolerance("tcpx", 0.5, "TCP by the host's cores: 0.52 and 0.75 published of the same machine"),
     Tolerance("slingshot", 0.3, "0.75 to 0.97 published"),
     Tolerance("slingshot-p2p", 0.7, "0.38 published"),
-    Tolerance("racks", 0.5, "one system published, 0.97 of 20 racks: NCCL's figure between racks only ranks"),
+    Tolerance("rdma-pcie", 0.2, "one system published, at 1.17 of what NCCL reckons for PCIe"),
+    Tolerance("racks", 0.5, "nothing published that NICs of racks bound"),
     Tolerance("sockets", 0.6, "TCP depends on cores, sockets and MTU"),
     Tolerance("", 0.25, "nothing published"),
 )
@@ -82,7 +84,7 @@ def _factor(factor: Factor) -> str:
 
 
 def main() -> None:
-    made = fit(observations(rows()), {each.transport: each for each in TOLERANCES})
+    made = fit(observations([*rows(), *rows(MORE)]), {each.transport: each for each in TOLERANCES})
     if "--write" in sys.argv[1:]:
         TARGET.write_text(text(made), encoding="utf-8")
         print(f"wrote {TARGET.relative_to(ROOT)}: {len(made.factors)} factors")

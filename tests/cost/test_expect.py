@@ -47,11 +47,15 @@ def test_nvls_tree_runs_at_its_slowest_stage() -> None:
     assert raw("all_reduce", 16, "a3-megagpu-8g", 2) == pytest.approx(across)
 
 
-def test_nvls_on_blackwell_is_priced_as_the_version_that_measured_it() -> None:
-    for collective, ranks, system in (("all_reduce", 8, "DGX B200"), ("all_reduce", 72, "GB200 NVL72")):
-        nodes = max(ranks // 4 // 18 * 18, 1) if ranks == 72 else 1
-        old, measured = (raw(collective, ranks, system, nodes, version=version) for version in ("2.26.2", "2.28.9"))
-        assert old == pytest.approx(measured)
+@pytest.mark.parametrize(("ranks", "system", "nodes"), [(8, "DGX B200", 1), (72, "GB200 NVL72", 18)])
+def test_nvls_on_blackwell_is_as_fast_under_every_version(ranks: int, system: str, nodes: int) -> None:
+    old, new = (raw("all_reduce", ranks, system, nodes, version=version) for version in ("2.27.1", "2.29.2"))
+    assert old == pytest.approx(new)
+
+
+def test_nvls_on_hopper_is_as_fast_as_its_own_version_says() -> None:
+    (choice,) = [each for each in prediction("DGX H100", 1).choices if each.collective == "AllReduce"]
+    assert raw("all_reduce", 8, "DGX H100", 1, version="2.28") == pytest.approx(choice.busbw_gbs)
 
 
 def test_a_tree_over_more_than_two_racks_slows_down_as_nccls_own_bounds_do() -> None:
@@ -59,6 +63,29 @@ def test_a_tree_over_more_than_two_racks_slows_down_as_nccls_own_bounds_do() -> 
     assert many / two == pytest.approx(43.8 / 96)
     newer = [raw("all_reduce", 72 * racks, "GB200 NVL72", 18 * racks, version="2.30.4") for racks in (2, 20)]
     assert newer[1] / newer[0] == pytest.approx(80 / 96)
+
+
+def test_nics_whose_slots_are_slower_than_their_ports_are_calibrated_apart() -> None:
+    slow, fast = (
+        expected(run(ranks=8), system="GB300 NVL72", nodes=2, nics=(4, 800.0), env={"NCCL_MNNVL_ENABLE": "0", **env})
+        for env in ({"NCCL_IB_DATA_DIRECT": "0", "NCCL_NVLS_ENABLE": "0", "NCCL_ALGO": "Ring"}, {"NCCL_ALGO": "Ring"})
+    )
+    assert slow.rates is not None
+    assert fast.rates is not None
+    assert (slow.rates.transport, fast.rates.transport) == ("rdma-pcie", "rdma-ring")
+    assert fast.rates.peak == pytest.approx(2 * slow.rates.peak, rel=0.01)  # PCIe 6.0 to the GPUs, 5.0 by way of Grace
+
+
+def test_an_alltoall_with_one_rank_outside_is_a_flow_like_a_sendrecv() -> None:
+    made = expected(run("alltoall", 2), system="DGX H100", nodes=2, fitted=RAW, version="2.28.9")
+    assert made.rates is not None
+    assert (made.rates.transport, made.rates.peak) == ("rdma-flow", pytest.approx(28))
+
+
+def test_racks_may_fall_far_below_what_only_ranks_algorithms() -> None:
+    made = expect(run(ranks=1440, nccl="2.28.9"), system="GB200 NVL72", nodes=360)
+    assert made is not None
+    assert made.low_gbs == pytest.approx(made.busbw_gbs / 2)
 
 
 def test_an_alltoall_sends_over_nics_what_leaves_a_node() -> None:

@@ -80,9 +80,9 @@ class Calibration:
         return found or self.tolerances.get("", Tolerance("", 0.25))
 
 
-APART = ("p2p", "flow", "wires")
-"""Kinds of transport that say nothing of how much of NCCL's figure a network carries: alltoall, single flows, and what
-is measured against the line rate instead."""
+APART = ("p2p", "flow", "wires", "pcie")
+"""Kinds of transport that say nothing of how much of NCCL's figure a network carries: alltoall, single flows, what is
+measured against the line rate instead, and NICs whose slots are slower than their ports."""
 
 
 def _wire(transport: str) -> str:

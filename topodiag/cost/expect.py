@@ -97,17 +97,17 @@ def _calibrated(
     factor = fitted.of(generation, rates.transport, run.collective)
     tolerance = fitted.tolerance(rates.transport)
     peak = min(rates.peak * factor.factor, rates.limit)
-    below = max(tolerance.below, setup.guessed)
+    below = max(tolerance.below, setup.guessed, rates.below)
     low, limit = peak * (1 - below), rates.limit
     terms = list(rates.terms)
     said = f"{factor.rows} published rows of {len(factor.systems)} systems, {factor.low:.2f} to {factor.high:.2f}"
     terms.insert(
         -1, ("reached by healthy machines", f"x {factor.factor:.3f}", said if factor.rows else "none published")
     )
-    terms.append(("normal from", f"{low:.1f} GB/s", f"-{below:.0%}: {_reason(setup, tolerance)}"))
+    terms.append(("normal from", f"{low:.1f} GB/s", f"-{below:.0%}: {_reason(setup, tolerance, rates)}"))
     for name, other in others:
         scale = fitted.of(generation, other.transport, run.collective).factor
-        other_low = other.peak * scale * (1 - max(fitted.tolerance(other.transport).below, setup.guessed))
+        other_low = other.peak * scale * (1 - max(fitted.tolerance(other.transport).below, setup.guessed, other.below))
         if other_low < low:
             low = other_low
             terms.append(("normal from", f"{low:.1f} GB/s", f"as {name} would reach, which fits as well"))
@@ -130,9 +130,11 @@ def _calibrated(
     return Expected(made, "", setup, rates, factor, others)
 
 
-def _reason(setup: Setup | Wires, tolerance: Tolerance) -> str:
-    if setup.guessed <= tolerance.below:
+def _reason(setup: Setup | Wires, tolerance: Tolerance, rates: Rates) -> str:
+    if max(setup.guessed, rates.below) <= tolerance.below:
         return tolerance.why
+    if setup.guessed <= rates.below:
+        return "between racks NCCL's figure only ranks its algorithms"
     return "the machine is a guess" if isinstance(setup, Setup) else "only the wires are known"
 
 

@@ -24,6 +24,9 @@ _NVLS_SM = 90
 UNKNOWN_PCIE_GBS = 64.0
 """PCIe 5.0 x16 after line coding, where the tree does not say: the fastest that GPUs of today have."""
 
+GENERATIONS = {"2.5": 1, "5.0": 2, "5": 2, "8.0": 3, "8": 3, "16.0": 4, "16": 4, "32.0": 5, "32": 5, "64.0": 6}
+"""PCIe generations by the GT/s that NCCL's files name."""
+
 Term = tuple[str, str, str]
 
 
@@ -91,8 +94,7 @@ def _nvlink_line(pci: Element, sm: int) -> tuple[float, bool]:
 def _pcie_line(pci: Element) -> float:
     width = pci.get("link_width") or ""
     words = (pci.get("link_speed") or "").split()
-    gen = {"2.5": 1, "5.0": 2, "5": 2, "8.0": 3, "8": 3, "16.0": 4, "16": 4, "32.0": 5, "32": 5, "64.0": 6}
-    known = gen.get(words[0]) if words else None
+    known = GENERATIONS.get(words[0]) if words else None
     if known is None or not width.isdecimal() or len(width) > 3:
         return UNKNOWN_PCIE_GBS
     return catalog.pcie_line_gbs(known, int(width)) or UNKNOWN_PCIE_GBS

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from topodiag.cost.expect_limit import limit_of
 from topodiag.cost.expect_setup import NoSetupError, Setup
-from topodiag.cost.expect_stages import network_gbs, stages
+from topodiag.cost.expect_stages import behind_pcie, network_gbs, stages
 from topodiag.cost.nccl.choice import LARGE_BYTES
 from topodiag.cost.nccl.predict import predict_tree
 from topodiag.cost.nccl.prediction import Choice, Prediction
@@ -55,6 +55,12 @@ class Rates:
     time_us: Mapping[int, float] = field(default_factory=dict)
     latency_us: float | None = None
     terms: Terms = ()
+    below: float = 0.0
+    """How far below it a run may fall at least, as a share, because the price itself is rough."""
+
+
+RACKS_BELOW = 0.5
+"""Racks: NCCL's own figure only ranks algorithms there, and one system is published, on 2 and 20 racks."""
 
 
 def rates_of(setup: Setup, collective: str, sizes: Sequence[int]) -> Rates:
@@ -71,14 +77,15 @@ def rates_of(setup: Setup, collective: str, sizes: Sequence[int]) -> Rates:
         raise NoSetupError("NCCL's settings leave no algorithm for it")
     large = choices[LARGE_BYTES]
     terms: list[tuple[str, str, str]] = [_choice_term(predicted, large)]
-    scale, more = stages(setup, predicted, large)
-    terms += more
+    staged = stages(setup, predicted, large)
+    scale = staged.scale
+    terms += staged.terms
     terms += _switches([choices[size] for size in asked if size in choices and size in sizes])
     limit, limit_term = limit_of(setup, collective)
     return Rates(
         peak=large.busbw_gbs * scale,
         limit=limit,
-        transport=_transport(setup, predicted, large.algorithm),
+        transport=_transport(setup, predicted, large.algorithm, across=staged.across),
         algorithm=f"{large.algorithm}/{large.protocol}",
         busbw={size: each.busbw_gbs * (scale if each.algorithm == large.algorithm else 1.0)
                for size, each in choices.items() if size in sizes},
@@ -86,6 +93,7 @@ def rates_of(setup: Setup, collective: str, sizes: Sequence[int]) -> Rates:
                  for size, each in choices.items() if size in sizes},
         latency_us=_latency(predicted, name),
         terms=(*terms, limit_term),
+        below=RACKS_BELOW if setup.nodes > setup.domain > 1 else 0.0,
     )  # fmt: skip
 
 
@@ -117,14 +125,13 @@ def _switches(choices: Sequence[Choice]) -> list[tuple[str, str, str]]:
     return made
 
 
-def _transport(setup: Setup, predicted: Prediction, algorithm: str) -> str:
+def _transport(setup: Setup, predicted: Prediction, algorithm: str, *, across: bool) -> str:
     """The calibration's word for what bounds the operation."""
-    if setup.nodes > setup.domain > 1:
+    if setup.nodes > setup.domain > 1 and across:
         return "racks"
-    if setup.nodes > setup.domain:
-        return (
-            f"{setup.network}-{'nvls' if algorithm.startswith('NVLS') else 'tree' if algorithm == 'Tree' else 'ring'}"
-        )
+    if setup.nodes > setup.domain == 1:
+        kind = {"Tree": "tree", "NVLSTree": "nvls", "NVLS": "nvls"}.get(algorithm, "ring")
+        return f"{setup.network}-{'pcie' if kind == 'ring' and behind_pcie(setup.tree) else kind}"
     return "nvls" if algorithm.startswith("NVLS") else inside_transport(predicted)
 
 
@@ -148,19 +155,23 @@ def _by_links(setup: Setup, predicted: Prediction, collective: str, sizes: Seque
     network = network_gbs(predicted)
     nics = max(len(nets_of(setup.tree)), 1)
     group = per * setup.domain
+    channels = predicted.channels.p2p_per_peer if predicted.channels is not None else 1
+    flow = channels * CHANNEL_GBS if across else float("inf")
+    by_channels = f"{channels} channels per peer x {CHANNEL_GBS:g} GB/s"
     terms: list[tuple[str, str, str]] = []
     if collective == "alltoall":
         inside = inside_gpu
         wide = network * setup.domain * (n - 1) / (group * max(n - group, 1)) if across else float("inf")
         formula = f"{network:g} GB/s of NICs x {n - 1} / ({group} x {n - group}): what leaves a domain per GPU"
+        if flow * (n - 1) < wide:
+            wide, formula = flow * (n - 1), f"{by_channels}, {n - 1} peers: less than the NICs carry"
     elif collective == "sendrecv":
         inside = pair if per > 1 else float("inf")
         port = network / min(nics, max(per, 1)) if across else float("inf")
-        channels = predicted.channels.p2p_per_peer if predicted.channels is not None else 1
-        wide = min(port, channels * CHANNEL_GBS)
+        wide = min(port, flow)
         formula = f"{port:g} GB/s of the GPU's NIC for the one flow each way that leaves a node"
-        if wide < port:
-            formula = f"{channels} channels per peer x {CHANNEL_GBS:g} GB/s: less than the {port:g} GB/s of the NIC"
+        if flow < port:
+            formula = f"{by_channels}: less than the {port:g} GB/s of the NIC"
     else:
         inside = inside_gpu
         wide = network / nics * (n - 1) / (n - group) if across else float("inf")
@@ -172,7 +183,8 @@ def _by_links(setup: Setup, predicted: Prediction, collective: str, sizes: Seque
     peak = min(inside, wide)
     if not 0 < peak < float("inf"):
         raise NoSetupError("no link that the ranks would use is known")
-    kind = "flow" if collective != "alltoall" else "p2p"
+    # With one rank outside, an alltoall is a single flow too.
+    kind = "p2p" if collective == "alltoall" and n - group > 1 else "flow"
     transport = f"{setup.network}-{kind}" if wide <= inside else inside_transport(predicted)
     limit, limit_term = limit_of(setup, collective)
     bulk = {size: peak for size in sizes if size >= BULK_BYTES}

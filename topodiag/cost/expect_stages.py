@@ -1,40 +1,53 @@
 """What bounds a collective where NCCL's own figure only ranks its algorithms and is not meant as a prediction.
 
-NVLSTree and several racks are priced by their slowest stage, in a domain or across; NVLS on Blackwell under NCCL before
-2.28 by what 2.28 measured of it.
+NVLSTree and several racks are priced by their slowest stage, in a domain or across; NVLS on Blackwell by the figure of
+NCCL 2.27 under any version, of which published nodes and racks reach the same share.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
+from topodiag.cost.expect_limit import GENERATIONS
 from topodiag.cost.expect_setup import Setup
 from topodiag.cost.nccl import tuning_constants
 from topodiag.cost.nccl.choice import LARGE_BYTES, busbw_factor
 from topodiag.cost.nccl.predict import predict_tree
 from topodiag.cost.nccl.prediction import Choice, Prediction
 from topodiag.cost.nccl.versions import minor_of
+from topodiag.hardware import catalog
 from topodiag.model.nccl_tree import Element
 
-Terms = list[tuple[str, str, str]]
+Terms = tuple[tuple[str, str, str], ...]
 
 _BLACKWELL_SM, _BLACKWELL_ROW = 100, 3
-_MEASURED = "2.28"
-"""The first version whose figure for NVLS holds the efficiency of the links (nvlsEfficiency, src/graph/tuning.cc)."""
+_NVLS_REFERENCE, _NVLS_TUNED = "2.27", "2.28"
+"""From 2.28 on NCCL's figure for NVLS holds constants (nvlsEfficiency, src/graph/tuning.cc) that part 8 GPUs from 72 more
+than runs do: on Blackwell 0.91 to 1.15 of it are published, 0.79 to 0.89 of the figure before (nccl issue 1807)."""
 
 
-def stages(setup: Setup, predicted: Prediction, choice: Choice) -> tuple[float, Terms]:
-    """What to multiply NCCL's figure by where its slowest stage is known better."""
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """`scale` is what to multiply NCCL's figure by; `across`: whether the way between domains is the slowest stage."""
+
+    scale: float = 1.0
+    terms: Terms = ()
+    across: bool = True
+
+
+def stages(setup: Setup, predicted: Prediction, choice: Choice) -> Staged:
+    """NCCL's figure where its slowest stage is known better."""
     racks = -(-setup.nodes // setup.domain) if setup.domain > 1 else 1
     if racks == 1 and (choice.algorithm != "NVLSTree" or setup.nodes == 1):
-        return _measured_nvls(setup, choice)
+        return Staged(*_reference_nvls(setup, choice))
     nodes = racks if setup.domain > 1 else setup.nodes
     network = network_gbs(predicted) if setup.domain == 1 else _rack_network(setup)
     factor = busbw_factor(choice.collective, setup.ranks)
     if choice.collective == "AllReduce":
         across = network * factor * nodes / (2 * (nodes - 1))
         formula = f"{network:g} GB/s of NICs per domain x {factor:.3f} x {nodes}/(2 x {nodes - 1})"
-        inside = _inside(setup) if setup.domain == 1 else choice.busbw_gbs * _measured_nvls(setup, choice)[0]
+        inside = _inside(setup) if setup.domain == 1 else choice.busbw_gbs * _reference_nvls(setup, choice)[0]
     else:
         across = network * factor * nodes / (nodes - 1)
         formula = f"{network:g} GB/s of NICs per domain x {factor:.3f} x {nodes}/{nodes - 1}"
@@ -47,30 +60,29 @@ def stages(setup: Setup, predicted: Prediction, choice: Choice) -> tuple[float, 
         terms.append(("stage of the tree over racks", f"{inside:.1f} GB/s", words))
     least = min(inside, across)
     terms.append(("stage across", f"{across:.1f} GB/s", formula))
-    return least / choice.busbw_gbs, terms
+    return Staged(least / choice.busbw_gbs, tuple(terms), across <= inside)
 
 
 def _tree_caps(setup: Setup) -> tuple[float, float]:
     """GB/s of a channel of NVLSTree on two and on more domains: perChMaxNVLSTreeBw of src/graph/tuning.cc."""
-    caps = tuning_constants.constants(max(minor_of(setup.version), minor_of(_MEASURED))).nvls_tree
+    caps = tuning_constants.constants(max(minor_of(setup.version), minor_of(_NVLS_TUNED))).nvls_tree
     return tuning_constants.cap(caps, _BLACKWELL_ROW, 2), tuning_constants.cap(caps, _BLACKWELL_ROW, 3)
 
 
-def _measured_nvls(setup: Setup, choice: Choice) -> tuple[float, Terms]:
+def _reference_nvls(setup: Setup, choice: Choice) -> tuple[float, Terms]:
     if choice.algorithm != "NVLS" or setup.version == _nvls_version(setup) or choice.busbw_gbs <= 0:
-        return 1.0, []
-    within = min(setup.nodes, setup.domain)
-    made = _figure(setup, choice.collective, within, setup.env, "NVLS")
+        return 1.0, ()
+    made = _figure(setup, choice.collective, min(setup.nodes, setup.domain), setup.env, "NVLS")
     if not made:
-        return 1.0, []
-    words = f"as NCCL {_MEASURED} measured it on such GPUs; before, its figure only ranked algorithms"
-    return made / choice.busbw_gbs, [("NVLS", f"{made:.1f} GB/s", words)]
+        return 1.0, ()
+    words = f"as NCCL {_NVLS_REFERENCE} reckons it: later figures only rank algorithms on such GPUs"
+    return made / choice.busbw_gbs, (("NVLS", f"{made:.1f} GB/s", words),)
 
 
 def _nvls_version(setup: Setup) -> str:
     """The version whose figure for NVLS counts."""
-    old = setup.sm >= _BLACKWELL_SM and minor_of(setup.version) < minor_of(_MEASURED)
-    return _MEASURED if old else setup.version
+    later = setup.sm >= _BLACKWELL_SM and minor_of(setup.version) >= minor_of(_NVLS_TUNED)
+    return _NVLS_REFERENCE if later else setup.version
 
 
 def _figure(setup: Setup, collective: str, nodes: int, env: Mapping[str, str], algorithm: str = "") -> float | None:
@@ -99,3 +111,21 @@ def net_speeds(tree: Element) -> list[float]:
     """Gb/s of every NIC of the tree."""
     texts = [element.get("speed") or "" for element in tree.walk() if element.tag == "net"]
     return [int(text) / 1000 for text in texts if text.isdecimal() and len(text) < 9]
+
+
+NEAR = 0.9
+"""Of a port's line rate: NCCL reckons 24 GB/s for 200 Gb/s, and what falls short of this share is bound by PCIe."""
+
+
+def behind_pcie(tree: Element) -> bool:
+    """Whether every NIC's slot carries less than its port."""
+    slots = [pci for pci in tree.walk() if pci.tag == "pci" and pci.having("nic")]
+    return bool(slots) and all(_slot_gbs(pci) < NEAR * sum(net_speeds(pci)) / 8 for pci in slots)
+
+
+def _slot_gbs(pci: Element) -> float:
+    words, width = (pci.get("link_speed") or "").split(), pci.get("link_width") or ""
+    gen = GENERATIONS.get(words[0]) if words else None
+    if gen is None or not width.isdecimal() or len(width) > 2:
+        return float("inf")
+    return catalog.pcie_nccl_gbs(gen, int(width)) or float("inf")
