@@ -26,12 +26,13 @@ import pyarrow as pa
 
 from topodiag.evidence.nccl_log.facts import ROW_TABLES, SCHEMAS, Facts, numbers
 from topodiag.evidence.nccl_log.packed import AnyFacts, AnyTable, columns_of
-from topodiag.evidence.nccl_log.resolve_parts import Rows, sorted_words
+from topodiag.evidence.nccl_log.resolve_parts import Locate, Rows, sorted_words
 from topodiag.evidence.nccl_log.resolve_rows import (
     ROOM,
     Column,
     Columns,
     Ints,
+    breaks,
     cut_tails,
     grouped,
     join_prints,
@@ -68,20 +69,20 @@ def merge_facts(
     keep = keep or _in_memory
     made: dict[str, pa.Table] = {}
     renumber, made["threads"], file_of, process_of = _threads([each.pop("threads") for each in held])
-    runs, made["shards"] = _runs([each.pop("shards") for each in held])
+    shards = [each.pop("shards") for each in held]
+    runs, made["shards"] = _runs(shards)
     places = _Places(runs, file_of)
-    contexts = Rows("contexts", [each.pop("contexts") for each in held], renumber)
-    context = contexts.columns(0, len(file_of))
-    places.locate(context)
+    locate = [places.of(each) for each in shards]
+    context = Rows("contexts", [each.pop("contexts") for each in held], renumber, locate).columns(0, len(file_of))
     starts = _starts([each["init"] for each in held], renumber, places)
     known = _Known(context, starts, process_of)
 
     def jobs() -> Iterator[Callable[[], tuple[str, pa.RecordBatch]]]:
         for name in ROW_TABLES:
-            rows = Rows(name, [each.pop(name) for each in held], renumber)
+            rows = Rows(name, [each.pop(name) for each in held], renumber, locate)
             for low, high in rows.ranges(RANGE_ROWS if name != "print" else 0):
                 maps.rest()
-                yield partial(_range, rows, places, known, low, high)
+                yield partial(_range, rows, known, low, high)
 
     for name, batches in groupby(_in_turn(jobs(), threads), itemgetter(0)):
         made[name] = keep(name, SCHEMAS[name], (batch for _, batch in batches))
@@ -98,10 +99,9 @@ def _in_memory(_name: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch])
     return pa.Table.from_batches(list(batches), schema)
 
 
-def _range(rows: Rows, places: _Places, known: _Known, low: int, high: int) -> tuple[str, pa.RecordBatch]:
+def _range(rows: Rows, known: _Known, low: int, high: int) -> tuple[str, pa.RecordBatch]:
     """The normal form of one table's rows of these threads."""
     name, columns = rows.name, rows.columns(low, high)
-    places.locate(columns)
     known.fill(columns)
     words = rows.words
     if name == "print":
@@ -226,6 +226,25 @@ class _Places:
             lines = columns["line"] + runs.of(runs.lines_before, shard, 0)
             columns["line"] = np.minimum(lines, _MOST_LINES).astype(np.int32)
 
+    def of(self, shards: pa.Table) -> Locate:
+        """What adds the same to rows of facts with these shards: where they are those of one shard, without a look."""
+        if shards.num_rows != 1:
+            return self.locate
+        file, base, size = (numbers(shards.column(name)).astype(np.int64) for name in ("file", "base", "size"))
+        first, last = self.runs.shard_of(np.append(file, file), np.append(base, base + size - 1)).tolist()
+        if first < 0 or first != last:
+            return self.locate
+        runs = self.runs
+        return partial(_place, int(runs.base[first]), int(runs.run[first]), int(runs.lines_before[first]))
+
+
+def _place(base: int, run: int, lines_before: int, columns: Columns) -> None:
+    size = len(columns["offset"])
+    columns["~base"], columns["~run"] = np.full(size, base), np.full(size, run)
+    if "line" in columns and lines_before:
+        lines = columns["line"].astype(np.int64) + lines_before
+        columns["line"] = np.minimum(lines, _MOST_LINES).astype(np.int32)
+
 
 def _starts(tables: Sequence[AnyTable], renumber: Sequence[Ints], places: _Places) -> Columns:
     """Thread, pointer, offset and run of all Init STARTs."""
@@ -272,6 +291,20 @@ class _Known:
 
     def fill(self, columns: Columns) -> None:
         """Context and generation of rows whose shard did not say them, from the shards before it in the same run."""
+        rows = np.flatnonzero((columns["ctx"] == 0) | (columns["gen"] < 0))
+        if not rows.size:
+            return
+        asked = {name: columns[name][rows] for name in ("thread", "ctx", "gen", "~base", "~run")}
+        new = breaks(list(asked.values()))  # of many rows that follow each other the same is asked
+        heads = {name: values[new] for name, values in asked.items()}
+        self._contexts_of(heads)
+        self._generations(heads)
+        of = np.cumsum(new) - 1
+        for name in ("ctx", "gen"):
+            columns[name] = columns[name].copy()
+            columns[name][rows] = heads[name][of]
+
+    def _contexts_of(self, columns: Columns) -> None:
         open_ = np.flatnonzero(columns["ctx"] == 0)
         if open_.size and self._context_key.size:
             thread = columns["thread"][open_].astype(np.int64)
@@ -284,7 +317,6 @@ class _Known:
                 values = columns[name].copy()
                 values[open_[known]] = self._contexts[name][place[known]]
                 columns[name] = values
-        self._generations(columns)
 
     def _generations(self, columns: Columns) -> None:
         open_ = np.flatnonzero((columns["gen"] < 0) & (columns["ctx"] != 0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -16,6 +16,9 @@ from topodiag.evidence.nccl_log.facts import SCHEMAS, numbers, strings
 from topodiag.evidence.nccl_log.packed import AnyTable, PackedTable
 from topodiag.evidence.nccl_log.resolve_rows import Column, Columns, Ints, taken
 
+Locate = Callable[[Columns], None]
+"""Adds `~base` of each row's shard and its `~run`; lines count from the start of the run then."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Run:
@@ -25,6 +28,7 @@ class _Run:
     held: PackedTable | dict[str, Column]
     number_of: Ints
     codes: dict[str, Ints]
+    locate: Locate
 
     def between(self, low: int, high: int) -> Columns:
         """The rows of threads from `low` to below `high`, none as no columns."""
@@ -42,33 +46,36 @@ class _Run:
         columns["thread"] = self.number_of[columns["thread"]].astype(np.int32)
         for name, codes in self.codes.items():
             columns[name] = codes[columns[name]]
+        self.locate(columns)
         return columns
 
 
 class Rows:
     """Threads are those of the whole; `renumber` gives their numbers, by facts and thread."""
 
-    def __init__(self, name: str, tables: Sequence[AnyTable], renumber: Sequence[Ints]) -> None:
+    def __init__(
+        self, name: str, tables: Sequence[AnyTable], renumber: Sequence[Ints], locate: Sequence[Locate]
+    ) -> None:
         self.name = name
         self._schema = SCHEMAS[name]
         self._runs: list[_Run] = []
         self.threads = max((int(number_of.max()) + 1 for number_of in renumber if len(number_of)), default=0)
         self._rows_of = np.zeros(self.threads + 1, np.int64)
         parts = [
-            (_in_order(table, number_of), number_of)
-            for table, number_of in zip(tables, renumber, strict=True)
+            (_in_order(table, number_of), number_of, add)
+            for table, number_of, add in zip(tables, renumber, locate, strict=True)
             if table.num_rows
         ]
-        self.words, codes = sorted_words(name, [table for table, _ in parts])
-        for (table, number_of), recoded in zip(parts, codes, strict=True):
-            self._add(table, number_of, recoded)
+        self.words, codes = sorted_words(name, [table for table, _, _ in parts])
+        for part, recoded in zip(parts, codes, strict=True):
+            self._add(*part, recoded)
 
-    def _add(self, table: AnyTable, number_of: Ints, recoded: dict[str, Ints]) -> None:
+    def _add(self, table: AnyTable, number_of: Ints, locate: Locate, recoded: dict[str, Ints]) -> None:
         thread = table.thread if isinstance(table, PackedTable) else numbers(table.column("thread"))
         counts = np.bincount(thread, minlength=len(number_of))
         self._rows_of[:-1] += np.bincount(number_of, counts, minlength=self.threads).astype(np.int64)
         if isinstance(table, PackedTable):
-            self._runs.append(_Run(table, number_of, recoded))
+            self._runs.append(_Run(table, number_of, recoded, locate))
             return
         if not _rising(number_of) or not _rising(thread):
             # As the plain extractor makes them: threads as they were met.
@@ -78,7 +85,7 @@ class Rows:
             number_of = np.arange(self.threads)
         for batch in table.to_batches():
             columns = {each: numbers(batch.column(at)) for at, each in enumerate(self._schema.names)}
-            self._runs.append(_Run(columns, number_of, recoded))
+            self._runs.append(_Run(columns, number_of, recoded, locate))
 
     def ranges(self, most: int) -> Iterator[tuple[int, int]]:
         """Ranges of threads of about `most` rows each (0: all); none without rows."""
@@ -93,8 +100,8 @@ class Rows:
         yield from pairwise(edges)
 
     def columns(self, low: int, high: int) -> Columns:
-        """The rows of these threads, with threads renumbered and words as codes into `words`."""
-        found: dict[str, list[Column]] = {name: [] for name in self._schema.names}
+        """The rows of these threads, located, with threads renumbered and words as codes into `words`."""
+        found: dict[str, list[Column]] = {name: [] for name in (*self._schema.names, "~base", "~run")}
         for run in self._runs:
             for name, values in run.between(low, high).items():
                 found[name].append(values)

@@ -170,15 +170,15 @@ def _several(columns: Sequence[Column], order: Ints | None, size: int) -> tuple[
     alike = np.append(again, False) | np.append(False, again)
     rows = (hashes[alike] & place).view(np.int64)
     own = [word[rows] for word in words]
-    new = _breaks([hashes[alike] >> np.uint64(room)])
-    if (_breaks(own) & ~new).any():  # two tuples with one hash: practically never
+    new = breaks([hashes[alike] >> np.uint64(room)])
+    if (breaks(own) & ~new).any():  # two tuples with one hash: practically never
         turn = np.lexsort((rows, *reversed(own)))
         rows, own = rows[turn], [word[turn] for word in own]
-        new = _breaks(own)
+        new = breaks(own)
     return rows if order is None else order[rows], np.cumsum(new)
 
 
-def _breaks(words: Sequence[Column]) -> npt.NDArray[np.bool_]:
+def breaks(words: Sequence[Column]) -> npt.NDArray[np.bool_]:
     """Where another tuple begins."""
     new = np.zeros(len(words[0]), bool)
     new[:1] = True
