@@ -12,7 +12,6 @@ from topodiag.cost import collectives, memory, traffic
 from topodiag.cost.alpha_beta import Link
 from topodiag.cost.collectives import shape, sweep_us, time_us
 from topodiag.cost.hierarchy import Stage, leaders, regimes, total_us
-from topodiag.cost.layout import Layout
 from topodiag.cost.questions import price_placements, read_measured
 from topodiag.cost.spread import price
 from topodiag.cost.spread import time_us as spread_us
@@ -20,6 +19,7 @@ from topodiag.cost.step import Work, price_step
 from topodiag.cost.tiers import find_system, machine, with_spine
 from topodiag.hardware import catalog
 from topodiag.hardware.compute import peak
+from topodiag.model.layout import Layout
 from topodiag.pipeline_model import machine_of_links
 
 MIB, GIB = float(1 << 20), float(1 << 30)
@@ -258,7 +258,7 @@ def test_64_gpus_tp8_pp2_dp4_keep_tensor_groups_in_the_node_and_lose_most_by_spl
 
 
 def test_64_gpus_tp8_pp4_dp2_put_stage_k_of_a_replica_on_node_k() -> None:
-    layout = Layout(tp=8, pp=4, dp=2, order=("tp", "cp", "pp", "dp"))
+    layout = Layout(tp=8, pp=4, dp=2, order="tp-cp-pp-dp")
     stages = [[rank // 8 for rank in layout.group("pp", base=32 * replica)] for replica in range(2)]
     assert stages == [[0, 1, 2, 3], [4, 5, 6, 7]]
 

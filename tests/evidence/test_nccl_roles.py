@@ -9,6 +9,7 @@ from topodiag.evidence.nccl_log.roles import RolesOfJobs, assign_roles, descript
 from topodiag.model.finding import Confidence
 from topodiag.model.job import Communicator, FlightRecord, Operations, Role
 from topodiag.model.layout import Layout, LayoutError
+from topodiag.model.layout_groups import groups_of
 
 LOW, MEDIUM, HIGH = Confidence.LOW, Confidence.MEDIUM, Confidence.HIGH
 
@@ -135,7 +136,7 @@ def test_the_layout_makes_a_role_certain() -> None:
 
 
 def test_the_order_of_the_layout_is_that_of_megatron() -> None:
-    groups = Layout(tp=2, cp=2, pp=2, ep=2).groups(16)
+    groups = groups_of(Layout(tp=2, cp=2, pp=2, ep=2), 16)
     assert groups["tp"][0].tolist() == [0, 1]
     assert groups["cp"][0].tolist() == [0, 2]
     assert groups["dp"][0].tolist() == [0, 4]

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from topodiag.cost import layout as cost_layout
 from topodiag.cost.questions import ModelError
 from topodiag.cost.step import price_step
 from topodiag.model.cluster import Assignment, Cluster, Demand
 from topodiag.model.errors import TopodiagError
 from topodiag.model.layout import Layout
+from topodiag.model.layout_groups import groups_of
 from topodiag.pipeline_place import ClusterOptions, open_cluster
 from topodiag.placement.groups import (
     THUMB_WORDS,
@@ -50,7 +50,7 @@ def test_ranks_in_blocks_cost_what_the_step_model_says(sizes: tuple[int, int, in
     cluster, layout = nodes(world // 8), Layout(tp, pp, dp, cp, ep)
     machine = machine_of(cluster, world)
     work = replace(thumb(machine.gpu, layout), zero=zero)
-    step = price_step(work, cost_layout.Layout(tp, cp, ep, pp, dp), machine)
+    step = price_step(work, layout.for_world(world), machine)
     talk = talk_of_step(cluster, step, layout.for_world(world))
     assert talk.base_us is not None
     # The step model knows no rails.
@@ -60,10 +60,12 @@ def test_ranks_in_blocks_cost_what_the_step_model_says(sizes: tuple[int, int, in
 
 @settings(max_examples=40, deadline=None)
 @given(tp=SIZES, cp=SIZES, pp=SIZES, dp=SIZES, order=st.permutations(("tp", "cp", "dp", "pp")))
-def test_both_layouts_name_the_same_groups(tp: int, cp: int, pp: int, dp: int, order: list[str]) -> None:
+def test_the_group_that_is_priced_is_one_of_those_that_are_listed(
+    tp: int, cp: int, pp: int, dp: int, order: list[str]
+) -> None:
     """The step model prices one group of each dimension without listing the others; it is one of the listed ones."""
-    priced = cost_layout.Layout(tp, cp, 1, pp, dp, tuple(order))
-    listed = Layout(tp, pp, dp, cp, order="-".join(order)).groups(priced.world)
+    priced = Layout(tp, pp, dp, cp, order="-".join(order))
+    listed = groups_of(priced, priced.world)
     for name, size in priced.sizes.items():
         if size > 1:
             assert list(priced.group(name)) in listed[name].tolist()

@@ -40,10 +40,10 @@ def _overlap(ctx: click.Context, param: click.Parameter, values: Sequence[str]) 
 
 
 def _order(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str, ...]:
-    from topodiag.cost.layout import LayoutError, order_of  # noqa: PLC0415 - not for the help
+    from topodiag.model.layout import LayoutError, dense_order  # noqa: PLC0415 - not for the help
 
     try:
-        return order_of(value)
+        return dense_order(value)
     except LayoutError as error:
         raise click.BadParameter(f"{error}.", ctx, param) from None
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 from itertools import permutations
 
 from topodiag.cost import traffic
-from topodiag.cost.layout import Layout
 from topodiag.cost.memory import ADAM_WITH_MASTER_BYTES, States, activations, states
 from topodiag.cost.spread import Spread, price
 from topodiag.cost.terms import Term
 from topodiag.cost.tiers import Machine
 from topodiag.cost.traffic import Traffic
+from topodiag.model.layout import Layout
 
 MATTERS = 0.05
 """Share of a step that the worst misplacement must cost before placement is worth a word."""
@@ -190,10 +190,10 @@ def price_step(work: Work, layout: Layout, machine: Machine) -> Step:
 def _better(made: Step) -> Better | None:
     """The best of the other orders, where it takes at least `MATTERS` of the step away."""
     layout = made.layout
-    spread = [name for name in layout.order if layout.sizes[name] > 1]
-    alone = tuple(name for name in layout.order if layout.sizes[name] == 1)
+    spread = [name for name in layout.dense_order if layout.sizes[name] > 1]
+    alone = tuple(name for name in layout.dense_order if layout.sizes[name] == 1)
     found = [
-        Better(order, price_once(made.work, replace(layout, order=order), made.machine).time_us)
+        Better(order, price_once(made.work, replace(layout, order="-".join(order)), made.machine).time_us)
         for order in ((*names, *alone) for names in permutations(spread))
     ]
     best = min(found, key=lambda each: each.step_us)
@@ -210,6 +210,7 @@ def _words(name: str, per_node: int) -> str:
 
 def price_once(work: Work, layout: Layout, machine: Machine, split: Mapping[str, int] | None = None) -> Step:
     """The step alone. `split` puts a dimension's groups into so many times as many domains. Raises LackingError."""
+    layout = layout.filled
     micro_batches = work.global_batch // (layout.dp * work.micro_batch)
     tokens = work.global_batch * work.sequence / layout.world
     flops, _ = work.flops_per_token()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from topodiag.cost.layout import Layout, LayoutError
 from topodiag.cost.questions import ModelError
 from topodiag.cost.step import Step, Work, price_once, price_step
 from topodiag.cost.tiers import LackingError, Machine
 from topodiag.hardware.compute import Peak, peak
+from topodiag.model.layout import Layout, LayoutError
 
 
 def fitted_layout(
@@ -29,10 +29,9 @@ def fitted_layout(
             f"tp {tp} x cp {cp} x pp {pp} x dp {dp} = {fixed * dp}, not the {machine.gpus} GPUs of the job",
             hint=f"{machine.nodes} nodes of {machine.gpus_per_node}; leave out --dp for what the others leave",
         )
-    try:
-        return Layout(tp, cp, ep, pp, dp, order)
-    except LayoutError as error:
-        raise ModelError(str(error)) from None
+    if cp * dp % ep:
+        raise ModelError(f"ep {ep} does not divide cp x dp = {cp * dp}")
+    return Layout(tp=tp, pp=pp, dp=dp, cp=cp, ep=ep, order="-".join(order))
 
 
 def peak_of(machine: Machine, precision: str, given: float | None) -> Peak:
@@ -48,6 +47,7 @@ def peak_of(machine: Machine, precision: str, given: float | None) -> Peak:
 
 def price_training(work: Work, layout: Layout, machine: Machine) -> Step:
     """A priced step. Raises ModelError where sizes do not divide, or the datasheet lacks what is needed."""
+    layout = layout.filled
     for what, whole, by, words in (
         ("--global-batch", work.global_batch, layout.dp * work.micro_batch, "dp x micro-batch"),
         ("--layers", work.layers, layout.pp * work.chunks, "pp x chunks"),

@@ -1,26 +1,24 @@
-"""The declared layout of a training job, and the groups of ranks that it makes.
+"""The declared layout of a training job: its sizes, their order, and the ranks of one group of each dimension.
 
 The convention is Megatron's (megatron/core/parallel_state.py, RankGenerator): the first dimension of the order varies
-fastest. Experts divide the data and context dimensions: expert groups come from a second grid without a context
-dimension, whose data dimension is what the experts leave.
+fastest. Experts divide the data and context dimensions. Pure arithmetic: a job of a million ranks costs nothing here;
+the groups of all ranks are layout_groups.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
 
 from topodiag.model.errors import TopodiagError
-from topodiag.model.job import Ints, Role
 
-_DIMENSIONS = ("tp", "cp", "ep", "dp", "pp")
+DIMENSIONS = ("tp", "cp", "ep", "dp", "pp")
+DENSE = ("tp", "cp", "dp", "pp")
+"""The dimensions that number the ranks; experts are taken out of two of them."""
 _LARGEST = 1 << 24
 """No job has more ranks; keeps a mistyped size from filling the memory."""
-
-_ROLES = {"tp": Role.TP, "cp": Role.CP, "dp": Role.DP, "dp-cp": Role.DP, "pp": Role.PP, "ep": Role.EP,
-          "expert-dp": Role.DP}  # fmt: skip
 
 
 class LayoutError(TopodiagError):
@@ -29,14 +27,17 @@ class LayoutError(TopodiagError):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Sizes of the dimensions; `dp` 0 is what the others leave. `order`: the first varies fastest."""
+    """Sizes of the dimensions; `dp` 0 is what the others leave. `order`: the first varies fastest.
+
+    `group`, `replicas` and the like are the ranks of one group, with an open `dp` counting as 1.
+    """
 
     tp: int = 1
     pp: int = 1
     dp: int = 0
     cp: int = 1
     ep: int = 1
-    order: str = "-".join(_DIMENSIONS)
+    order: str = "-".join(DIMENSIONS)
 
     def for_world(self, world_size: int) -> Layout:
         """The same with its data dimension filled in. Raises LayoutError when it does not make that many ranks."""
@@ -54,14 +55,14 @@ class Layout:
             raise LayoutError(
                 f"ep {self.ep} of the layout does not divide dp {dp} x cp {self.cp}", hint="correct the layout"
             )
-        self._order()
+        self.names()
         return Layout(self.tp, self.pp, dp, self.cp, self.ep, self.order)
 
-    def _order(self) -> tuple[str, ...]:
-        """The dimensions, fastest first; those left out have size 1."""
+    def names(self) -> tuple[str, ...]:
+        """The dimensions, fastest first; those left out have size 1. Raises LayoutError for an order that is none."""
         names = tuple(self.order.lower().split("-"))
-        unknown = [name for name in names if name not in _DIMENSIONS]
-        left_out = [name for name in _DIMENSIONS if name not in names]
+        unknown = [name for name in names if name not in DIMENSIONS]
+        left_out = [name for name in DIMENSIONS if name not in names]
         wanted = [name for name in left_out if name != "dp" and getattr(self, name) > 1]
         if unknown or wanted or len(set(names)) != len(names) or ("dp" in left_out and self.dp > 1):
             raise LayoutError(
@@ -70,74 +71,69 @@ class Layout:
             )
         return names + tuple(left_out)
 
-    def groups(self, world_size: int) -> dict[str, Ints]:
-        """By dimension, or dimensions together, one row of ascending world ranks per group; none of size 1."""
-        whole = self.for_world(world_size)
-        order = whole._order()
-        dense = {"tp": whole.tp, "cp": whole.cp, "ep": 1, "dp": whole.dp, "pp": whole.pp}
-        shared = whole.dp * whole.cp // whole.ep
-        expert = {"tp": whole.tp, "cp": 1, "ep": whole.ep, "dp": shared, "pp": whole.pp}
-        grids: list[tuple[dict[str, int], tuple[str, ...]]] = [
-            (dense, ("tp", "cp", "dp", "dp-cp", "pp", "tp-cp", "tp-dp", "tp-dp-cp", "tp-pp"))
-        ]
-        if whole.ep > 1:
-            grids.append((expert, ("ep", "expert-dp", "tp-ep", "tp-ep-pp")))
-        made = {}
-        for sizes, names in grids:
-            for name in names:
-                together = tuple(name.removeprefix("expert-").split("-"))
-                if all(sizes[each] > 1 for each in together):
-                    made[name] = _groups(sizes, order, together)
-        if whole.pp > 2:
-            made["pipeline ends"] = made["pp"][:, [0, -1]]  # they share the embedding
-        return made
-
-
-def _groups(sizes: dict[str, int], order: tuple[str, ...], together: tuple[str, ...]) -> Ints:
-    """Ranks that differ in the given dimensions only, one row per group."""
-    slowest_first = order[::-1]
-    total = int(np.prod([sizes[name] for name in slowest_first]))
-    grid = np.arange(total, dtype=np.int64).reshape([sizes[name] for name in slowest_first])
-    inside = [axis for axis, name in enumerate(slowest_first) if name in together]
-    outside = [axis for axis, name in enumerate(slowest_first) if name not in together]
-    members = int(np.prod([sizes[name] for name in together]))
-    rows: Ints = np.sort(grid.transpose([*outside, *inside]).reshape(-1, members), axis=1)
-    return rows
-
-
-class LayoutGroups:
-    """Looks up what a set of ranks is in a layout."""
-
-    def __init__(self, layout: Layout, world_size: int) -> None:
-        self._families = layout.groups(world_size)
-        self._by_members: dict[bytes, list[str]] = {}
-        for name, rows in self._families.items():
-            for row in rows:
-                self._by_members.setdefault(row.tobytes(), []).append(name)
-        self._world_size = world_size
-
-    @staticmethod
-    def role(name: str) -> Role:
-        return _ROLES.get(name, Role.OTHER)
+    @property
+    def filled(self) -> Layout:
+        """The same with an open data dimension of size 1."""
+        return self if self.dp else replace(self, dp=1)
 
     @property
-    def role_of_all(self) -> Role | None:
-        """The role of a dimension that holds all ranks by itself."""
-        names = [name for name, rows in self._families.items() if len(rows) == 1 and name in _ROLES]
-        return _ROLES[names[0]] if names else None
+    def sizes(self) -> Mapping[str, int]:
+        """Of the dimensions that number the ranks."""
+        return {"tp": self.tp, "cp": self.cp, "dp": self.dp or 1, "pp": self.pp}
 
-    def matching(self, ranks: Ints) -> list[str]:
-        """The dimensions that have a group of these members. -1 in `ranks` is a member that is not known; then the
-        known ones must stand at their place in the group."""
-        known = np.flatnonzero(ranks >= 0)
-        if not known.size:
-            return []
-        if known.size == ranks.size:
-            return self._by_members.get(np.sort(ranks).astype(np.int64).tobytes(), [])
-        return [name for name, rows in self._families.items() if _holds(rows, ranks, known)]
+    @property
+    def world(self) -> int:
+        return prod(self.sizes.values())
+
+    @property
+    def dense_order(self) -> tuple[str, ...]:
+        """The dimensions that number the ranks, fastest first. Raises LayoutError."""
+        return dense_order(self.order)
+
+    def stride(self, dimension: str) -> int:
+        """Ranks from one member of a group to the next."""
+        order = self.dense_order
+        return prod(self.sizes[name] for name in order[: order.index(dimension)])
+
+    def group(self, dimension: str, base: int = 0) -> range:
+        """The ranks of the group of rank `base` (whose own place in the dimension is 0)."""
+        step = self.stride(dimension)
+        return range(base, base + step * self.sizes[dimension], step)
+
+    def worst(self, dimension: str, domain: int) -> range:
+        """The group over the most domains of `domain` ranks: where a group does not divide a domain, some straddle."""
+        step, size = self.stride(dimension), self.sizes[dimension]
+        blocks = min(self.world // (step * size), 64)
+        groups = [self.group(dimension, block * step * size) for block in range(blocks)]
+        return max(groups, key=lambda ranks: len({rank // domain for rank in ranks}))
+
+    def replicas(self) -> tuple[int, ...]:
+        """The ranks that hold the same dense weights as rank 0, or its context: cp fastest, then dp."""
+        return tuple(b + a for b, a in product(self.group("dp"), self.group("cp")))
+
+    def experts(self) -> tuple[int, ...]:
+        """The expert-parallel group of rank 0."""
+        return self.replicas()[: self.ep]
+
+    def expert_replicas(self) -> tuple[int, ...]:
+        """The ranks that hold the same experts as rank 0."""
+        return self.replicas()[:: self.ep]
+
+    def shards(self, size: int) -> tuple[int, ...]:
+        """A group of HSDP that shares one copy of the weights. Raises LayoutError."""
+        replicas = self.replicas()
+        if size < 1 or len(replicas) % size:
+            raise LayoutError(f"a shard group of {size} does not divide cp x dp = {len(replicas)}")
+        return replicas[:size]
+
+    def shard_replicas(self, size: int) -> tuple[int, ...]:
+        """The ranks that hold the same shard as rank 0."""
+        return self.replicas()[::size]
 
 
-def _holds(rows: Ints, ranks: Ints, known: npt.NDArray[np.intp]) -> bool:
-    if rows.shape[1] != ranks.size:
-        return False
-    return bool((rows[:, known] == ranks[known]).all(axis=1).any())
+def dense_order(text: str) -> tuple[str, ...]:
+    """`tp-cp-ep-dp-pp` and the like without `ep`, whose place follows from the others. Raises LayoutError."""
+    names = tuple(name for name in text.lower().split("-") if name != "ep")
+    if not set(names) <= set(DENSE) or len(set(names)) < len(names):
+        raise LayoutError(f"an order names each of tp, cp, dp and pp at most once, not {text[:40]!r}")
+    return (*names, *(name for name in DENSE if name not in names))

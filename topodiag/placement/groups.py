@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from topodiag.cost import layout as cost_layout
 from topodiag.cost import traffic
 from topodiag.cost.questions import ModelError
 from topodiag.cost.step import Piece, Step, Work, beside_us, price_step
@@ -22,6 +21,7 @@ from topodiag.hardware.compute import peak
 from topodiag.hardware.specs import GpuSpec
 from topodiag.model.cluster import Cluster, Demand, Ints
 from topodiag.model.layout import Layout, LayoutError
+from topodiag.model.layout_groups import groups_of
 from topodiag.placement.price import level_link
 
 TOGETHER = ("tp", "cp", "ep")
@@ -84,14 +84,12 @@ def talk_of_layout(cluster: Cluster, layout: Layout, world: int, work: Work | No
     whole = layout.for_world(world)
     machine = machine_of(cluster, world)
     try:
-        order = cost_layout.order_of(whole.order)
-        sizes = cost_layout.Layout(whole.tp, whole.cp, whole.ep, whole.pp, whole.dp, order)
         if work is None:
             # Nobody asked for these sizes: what does not divide is taken as a fraction.
-            step = price_step(thumb(machine.gpu, whole), sizes, machine)
+            step = price_step(thumb(machine.gpu, whole), whole, machine)
         else:
-            step = price_training(work, sizes, machine)
-    except (cost_layout.LayoutError, LackingError) as error:
+            step = price_training(work, whole, machine)
+    except (LayoutError, LackingError) as error:
         raise ModelError(str(error)) from None
     assumed = () if work is not None else (THUMB_WORDS,)
     return talk_of_step(cluster, step, whole, assumed)
@@ -106,7 +104,7 @@ THUMB_WORDS = (
 def talk_of_step(cluster: Cluster, step: Step, layout: Layout, assumed: Sequence[str] = ()) -> Talk:
     """The demands of a priced step of the same layout."""
     world = step.layout.world
-    families = layout.groups(world)
+    families = groups_of(layout, world)
     beside = beside_us(step.work, step.compute_us, step.micro_batches)
     idle = traffic.bubble(step.layout.pp, step.micro_batches, step.work.chunks)
     made: list[Demand] = []

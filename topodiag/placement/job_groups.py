@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from topodiag.cost import layout as cost_layout
 from topodiag.cost.step import Step, price_step
 from topodiag.model.cluster import Cluster, Demand, Ints, Level
 from topodiag.model.finding import Confidence
@@ -163,8 +162,8 @@ def _thumb_step(cluster: Cluster, sizes: Mapping[str, int], world: int) -> Step:
     while (cp * dp) % ep:
         dp += 1
     machine = machine_of(cluster, max(world, tp * cp * pp * dp))
-    layout = cost_layout.Layout(tp, cp, ep, pp, dp)
-    return price_step(thumb(machine.gpu, Layout(tp, pp, dp, cp, ep)), layout, machine)
+    layout = Layout(tp, pp, dp, cp, ep)
+    return price_step(thumb(machine.gpu, layout), layout, machine)
 
 
 def _logged(family: _Family, priced: Step, counted: bool) -> list[Demand]:

@@ -15,7 +15,8 @@ import numpy as np
 
 from topodiag.model.finding import Confidence
 from topodiag.model.job import Communicator, FlightRecord, Role
-from topodiag.model.layout import Layout, LayoutError, LayoutGroups
+from topodiag.model.layout import Layout, LayoutError
+from topodiag.model.layout_groups import LayoutGroups
 
 _MOST_TENSOR = 8
 """Tensor groups larger than this are taken for such only when they are one whole host."""
