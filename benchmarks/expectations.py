@@ -16,6 +16,8 @@ from topodiag.cost.verdict import Verdict, verdict_of
 
 WITHIN = 0.15
 GOAL = 0.85
+SAMPLE = 30
+"""Rows from which a share means something."""
 
 
 def main() -> int:
@@ -82,8 +84,9 @@ def report(
         print(f"{group:22} {len(values):4}  {median(sizes):12.1%}  {_percentile(sizes, 0.9):15.1%}")
     good = sum(error <= WITHIN for error in everything)
     print(f"{'all':22} {len(everything):4}  {median(everything):12.1%}  {_percentile(sorted(everything), 0.9):15.1%}")
+    goal = f"; goal {GOAL:.0%}" if len(healthy) > SAMPLE else ""
     print(f"within {WITHIN:.0%}: {good} of {len(everything)} rows with an expectation ({good / len(everything):.1%}), "
-          f"of all {len(healthy)} published rows {good / len(healthy):.1%}; goal {GOAL:.0%}")  # fmt: skip
+          f"of all {len(healthy)} published rows {good / len(healthy):.1%}{goal}")  # fmt: skip
     strict = [_strict_error(row, healthy, seen) for row in healthy if not row.none]
     print(f"held out by machine too (no row of any system of that build): "
           f"{sum(error <= WITHIN for error in strict)} within {WITHIN:.0%}")  # fmt: skip

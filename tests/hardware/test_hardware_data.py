@@ -23,7 +23,8 @@ FAMILY_KEYS = {
 PRODUCT_KEYS = {"name", "match", "pci", "memory_gb", "pcie", "nvswitch"}
 NIC_KEYS = {"name", "device", "vf", "rate_gbps", "ports", "pcie", "layers", "is_vf", "dpu"}
 SYSTEM_KEYS = {
-    "name", "vendor", "gpu", "gpus", "nvlink", "nvlinks", "nics", "nvswitches", "sockets", "virtual", "names", "source",
+    "name", "vendor", "gpu", "gpus", "nvlink", "nvlinks", "nics", "gdr", "nvswitches", "sockets", "virtual", "names",
+    "source",
 }  # fmt: skip
 
 

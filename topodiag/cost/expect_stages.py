@@ -23,8 +23,8 @@ Terms = tuple[tuple[str, str, str], ...]
 
 _BLACKWELL_SM, _BLACKWELL_ROW = 100, 3
 _NVLS_REFERENCE, _NVLS_TUNED = "2.27", "2.28"
-"""From 2.28 on NCCL's figure for NVLS holds constants (nvlsEfficiency, src/graph/tuning.cc) that part 8 GPUs from 72 more
-than runs do: on Blackwell 0.91 to 1.15 of it are published, 0.79 to 0.89 of the figure before (nccl issue 1807)."""
+"""From 2.28 on NCCL's figure for NVLS holds constants (nvlsEfficiency, src/graph/tuning.cc) that part 8 GPUs from 72
+more than runs do: on Blackwell 0.91 to 1.15 of it are published, 0.79 to 0.89 of the figure before."""
 
 
 @dataclass(frozen=True, slots=True)

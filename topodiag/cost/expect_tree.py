@@ -38,6 +38,8 @@ class Layout:
     instance: str = ""
     nic_gen: int = 0
     """PCIe generation between NICs and the rest; 0 for that of the GPUs."""
+    gdr: bool = True
+    """Whether NICs reach GPU memory."""
 
 
 def layout_of(spec: SystemSpec, gpu: GpuSpec | None = None, nics: tuple[int, float] | None = None) -> Layout | None:
@@ -50,7 +52,7 @@ def layout_of(spec: SystemSpec, gpu: GpuSpec | None = None, nics: tuple[int, flo
         return None
     count, gbps = nics or (spec.compute_nics, spec.compute_nic_gbps)
     links = found.nvlinks if spec.nvlinks_per_gpu is None else spec.nvlinks_per_gpu
-    return Layout(found, spec.gpus, spec.nvlink, links, count, gbps, spec.name)
+    return Layout(found, spec.gpus, spec.nvlink, links, count, gbps, spec.name, gdr=spec.gdr)
 
 
 def tree_of_layout(layout: Layout) -> Element:
@@ -158,7 +160,7 @@ def _nic(layout: Layout, group: int, number: int, gbps: float) -> Element:
         ("port", "1"),
         ("guid", hex(0x1000 + number)),
         ("maxconn", str(IB_MAXCONN)),
-        ("gdr", "1"),
+        ("gdr", str(int(layout.gdr))),
     )
     nic = Element("nic", (), (Element("net", net),))
     return _pci(f"0002:{number + 1:02x}:00.0", _NIC_CLASS, layout.gpu, [nic], layout.nic_gen)

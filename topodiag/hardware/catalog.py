@@ -181,6 +181,7 @@ def _system(row: dict[str, Any]) -> SystemSpec:
         source=row["source"],
         other_gpus=tuple(others),
         nvlinks_per_gpu=row.get("nvlinks"),
+        gdr=row.get("gdr", True),
     )
 
 

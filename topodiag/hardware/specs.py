@@ -88,6 +88,8 @@ class SystemSpec:
     """Further `GpuSpec.name`s that it is sold with."""
     nvlinks_per_gpu: int | None = None
     """Active links per GPU where they are fewer than the GPU's own by design; None: the GPU's own count."""
+    gdr: bool = True
+    """Whether its NICs reach GPU memory (GPUDirect RDMA)."""
 
 
 @dataclass(frozen=True, slots=True)
