@@ -115,3 +115,13 @@ def test_a_cause_that_only_the_application_repeats_is_the_first_error() -> None:
 def test_the_advice_is_for_these_words_in_this_place(kind: str, text: str, place: str, advice: str) -> None:
     [finding] = FirstError().judge(jobs.job(events=[jobs.event(kind, text, place=place)])).findings
     assert advice in finding.fix[0]
+
+
+def test_of_watchdogs_the_one_of_the_lowest_work_is_first_and_its_rank_is_placed() -> None:
+    events = [
+        jobs.event("watchdog", "Watchdog caught", "", rank=rank, level="APP", details={"seq": str(seq)})
+        for rank, seq in ((4, 7), (9, 5), (0, 56))
+    ]
+    [finding] = FirstError().judge(jobs.job(events=events)).findings
+    assert finding.message.startswith("first error: rank 9 on n1: ")
+    assert finding.where.nodes == ("n1",)

@@ -32,7 +32,8 @@ def test_a_plain_head_names_host_process_thread_and_device() -> None:
         (" 12: ", "12"),
         ("[1,3]<stdout>:", "3"),
         ("[rank3]:", "3"),
-        ("[default7]:", "7"),
+        ("[default7]:", "default7"),
+        ("[default7]:[rank15]:", "15"),
         ("2025-05-16T16:39:55.215-07:00 ", ""),
         ("  | 2025-05-16T16:39:55.215-07:00 | ", ""),
         ("> ", ""),
@@ -136,6 +137,18 @@ def test_the_watchdogs_timeout_is_an_event_of_its_rank() -> None:
     older = application("[E ProcessGroupNCCL.cpp:737] [Rank 1] Watchdog caught collective operation timeout: W")
     assert older is not None
     assert older[1]["label"] == "1"
+
+
+def test_a_rank_of_a_process_group_is_not_taken_for_one_of_the_world() -> None:
+    said = "ProcessGroupNCCL.cpp:616] {} Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5"
+    for front, label in (
+        ("[rank9]:[E1 02:07:08.4 ", "9"), ("[default3]:[E ", "default3"), ("[E ", "ProcessGroupNCCL"),
+    ):  # fmt: skip
+        name, columns = application(front + said.format("[PG ID 2 PG GUID 5(tp) Rank 1]")) or ("", {})
+        assert name == "event"
+        assert (str(columns["label"]).startswith(label)) or not str(columns["label"]).isdigit()
+    _, columns = application("[E " + said.format("[PG ID 0 PG GUID 0(default_pg) Rank 3]")) or ("", {})
+    assert columns["label"] == "3"
 
 
 def test_frames_of_a_trace_are_not_told_again() -> None:

@@ -113,7 +113,7 @@ class FirstError(JobCheck):
             + doubt,
             expected="no error",
             fix=(advice(first),),
-            nodes=[first.host] if first.host else [],
+            nodes=[host] if (host := _host(job, first)) else [],
             ranks=[first.rank] if first.rank >= 0 else [],
             nics=[device] if device else [],
             cost=Cost(text="the job ends, or hangs until a watchdog ends it"),
@@ -164,7 +164,7 @@ def choose(primary: Sequence[Event]) -> tuple[Event, Confidence, str]:
             best = min(tied, key=lambda e: CAUSES.get(e.kind, 3))  # the first of them: min is stable
             return best, Confidence.MEDIUM, doubt
         return first, Confidence.HIGH, ""
-    ordered = sorted(own, key=lambda e: (CAUSES.get(e.kind, 3), e.ts is None, e.ts or 0.0))
+    ordered = sorted(own, key=lambda e: (CAUSES.get(e.kind, 3), e.ts is None, e.ts or 0.0, _work(e)))
     first = ordered[0]
     same = [e for e in ordered if CAUSES.get(e.kind, 3) == CAUSES.get(first.kind, 3)]
     if len({_place(e) for e in same}) > 1:
@@ -174,16 +174,29 @@ def choose(primary: Sequence[Event]) -> tuple[Event, Confidence, str]:
     return first, Confidence.MEDIUM if len(own) > 1 else Confidence.HIGH, ""
 
 
+def _work(event: Event) -> int:
+    """The sequence number of the work that a watchdog gave up on: of several, the lowest stopped first."""
+    seq = event.details.get("seq", "")
+    return int(seq) if seq.isdecimal() and event.kind == "watchdog" else 1 << 62
+
+
 def _place(event: Event) -> tuple[str, int]:
     return (event.host, event.rank if event.rank >= 0 else event.pid)
 
 
 def _who(job: Job, event: Event) -> str:
     if event.rank >= 0:
-        return f"rank {event.rank} on {event.host}" if event.host else f"rank {event.rank}"
+        host = _host(job, event)
+        return f"rank {event.rank} on {host}" if host else f"rank {event.rank}"
     if event.host:
         return f"{event.host} (pid {event.pid})" if event.pid >= 0 else event.host
     return few(list(job.hosts), 1)
+
+
+def _host(job: Job, event: Event) -> str:
+    """Where it was said, or where its rank runs: what an application prints has no host."""
+    known = None if event.host or event.rank < 0 else job.by_rank.get(event.rank)
+    return known.host if known is not None else event.host
 
 
 def _when(event: Event) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from topodiag.checks.common import plural
 from topodiag.checks.interface import JobCheck
+from topodiag.checks.job_hang_watchdog import by_watchdog
 from topodiag.checks.job_text import ask_for, hosts_word, rank_word, spell_ranks
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, FlightRecord, Job, Operations
@@ -50,8 +51,8 @@ class RankBehind(JobCheck):
     Evidence it reads
         Operation lines (subsystem COLL): how many, and collective, count, type, reduction, root of the last ones.
         opCount itself only in part: NCCL raises it for operations over the network, so that it differs between
-        healthy ranks. Flight recorder dumps: process group, sequence number, state. Torch's watchdog lines as the
-        sign of a hang.
+        healthy ranks. Flight recorder dumps: process group, sequence number, state. Torch's watchdog lines: the sign
+        of a hang, and, where there is nothing better, the last work that each rank enqueued and completed.
 
     When it stays silent
         The communicator was destroyed in order. Counts differ by one and nothing says that the job hung: the
@@ -77,11 +78,13 @@ class RankBehind(JobCheck):
     def judge(self, job: Job) -> Outcome:
         hung = any(event.kind in HANG_KINDS for event in job.events)
         found = [*self._from_flight(job, hung)]
+        reported = [] if found else [*by_watchdog(self, job)]
         counted = [each for each in job.communicators if len(each.operations) > 1]
         for communicator in counted:
             behind = None if communicator.destroyed else self._behind(job, communicator, hung)
             other = self._mismatch(job, communicator, hung)
             found += [finding for finding in (other, behind) if finding is not None]
+        found = found or reported
         seen = sum(len(each.operations) for each in counted)
         total = sum(each.nranks for each in counted)
         coverage = Coverage(seen, total, "members with operations") if counted else None

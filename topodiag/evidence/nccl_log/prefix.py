@@ -38,9 +38,11 @@ _STAMP_END = compiled(r"\[[^\[\]]{8,40}\] ?$")
 _TAGGED_END = compiled(r"\s*\[\d{1,6},\d{1,6}\]<std(?:out|err)>:\s*$")
 _RANKS = (
     compiled(r"\[\d{1,6},(\d{1,6})\]<std(?:out|err)>:"),
-    compiled(r"\[(?:rank|default)(\d{1,6})\]"),
+    compiled(r"\[rank(\d{1,6})\]"),
     compiled(r"(?:^|[\s\]>|])(\d{1,6}):\s?$"),
 )
+_LOCAL = compiled(r"\[(default\d{1,6})\]")
+"""torchrun's role and local rank, which is no rank of a job of several nodes."""
 _NO_TIME = "".join((" ", "|", "[", "]", "-", ">"))
 
 
@@ -140,6 +142,9 @@ def front(label: str) -> tuple[str, float]:
         ranks = pattern.findall(label)
         if ranks:
             return str(int(ranks[-1])), ts
+    local = _LOCAL.findall(label)
+    if local:
+        return str(local[-1]), ts
     return _TIME.sub("", label).strip(_NO_TIME)[:80], ts
 
 
@@ -207,4 +212,5 @@ _FAILURE = compiled(
 )
 _FRAME = compiled(r"^\s{0,100}(?:\[\w{1,20}\]:\s?)?(?:frame #\d|Exception raised from|what\(\):)|^\s{1,100}what\(\):")
 _GLOG = compiled(r"\[[EWIFC]\d{0,8}(?: [\d:.]{8,20})?(?: \d{1,10})? ([\w./-]{1,200}\.\w{1,4}:\d{1,7})\] ?")
-_TORCH_RANK = compiled(r"\[(?:PG[^\]]{0,100}? )?[Rr]ank ?(\d{1,6})\]")
+_TORCH_RANK = compiled(r"\[(?:PG (?:ID )?0 (?:[^\]]{0,100} )?)?[Rr]ank ?(\d{1,6})\]")
+"""In a process group other than the first, torch's `Rank` is that of the group."""

@@ -43,9 +43,9 @@ _DUPLICATE = re.compile(
 _WATCHDOG = re.compile(r"[Ww]atchdog caught collective operation timeout: WorkNCCL\(SeqNum=(\d{1,18}), OpType=(\w+)")
 _WATCHDOG_TIME = re.compile(r"Timeout\(ms\)=(\d{1,15})\) ran for (\d{1,15}) milliseconds")
 _LAST_WORK = re.compile(r"last enqueued (?:NCCL )?work: (-?\d{1,18}), last completed (?:NCCL )?work: (-?\d{1,18})")
-_PG = re.compile(r"PG ID (\S+)(?: PG GUID (\S+?))?(?:\([^)]*\))? Rank (\d{1,9})")
+_PG = re.compile(r"PG (?:ID )?(\w{1,40})(?: PG GUID ([^\s(]{1,80}))?(?:\(([^)]{0,80})\))? Rank (\d{1,9})")
 _RANK = re.compile(r"\[[Rr]ank ?(\d{1,9})\]|\brank (\d{1,9})\b")
-_LABEL = re.compile(r"(?:rank|default)?(\d{1,9})")
+_LABEL = re.compile(r"(?:rank)?(\d{1,9})")
 _VERSIONS = re.compile(r"Mismatched NCCL version detected : rank (\d{1,9}) version (\S+) rank (\d{1,9}) version (\S+)")
 
 _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
@@ -145,7 +145,7 @@ def _group(text: str) -> dict[str, str]:
     found = _PG.search(text)
     if found is None:
         return {}
-    return {"group": found[1], "group_rank": found[3]}
+    return {"group": found[1], "guid": found[2] or "", "group_words": found[3] or "", "group_rank": found[4]}
 
 
 def _given(details: dict[str, str]) -> tuple[tuple[str, str], ...]:
@@ -165,9 +165,10 @@ def bus_id_of(packed: int) -> str:
 
 
 def rank_of(label: str, text: str) -> int:
-    """The rank that a launcher's label or torch's own head names, -1 without."""
-    found = _RANK.search(text) if "atchdog" in text or "[R" in text or text.startswith("[rank") else None
-    if found is not None:
-        return int(found[1] or found[2])
+    """The rank that a launcher's label or torch's own head names, -1 without: torch's `[Rank 1]` may be that of a
+    process group, so that the label decides where there is one."""
     labelled = _LABEL.fullmatch(label)
-    return int(labelled[1]) if labelled is not None else -1
+    if labelled is not None:
+        return int(labelled[1])
+    found = _RANK.search(text) if "atchdog" in text or "[R" in text or text.startswith("[rank") else None
+    return int(found[1] or found[2]) if found is not None else -1
