@@ -168,7 +168,7 @@ def pack(facts: AnyFacts) -> Packed:
 def unpacked_bytes(facts: AnyFacts) -> int:
     """What the facts take as plain tables, words of language aside."""
     return sum(
-        each.num_rows * (4 + sum(kind.itemsize for kind in _widths(name).values()))
+        each.num_rows * sum(kind.itemsize for kind in _widths(name).values())
         if isinstance(each, PackedTable)
         else int(each.nbytes)
         for name, each in facts.tables.items()
