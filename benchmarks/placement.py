@@ -5,7 +5,8 @@
 Nodes of 8 GPUs, 16 under a leaf, a spine twice oversubscribed, 8 rails; of the GPUs the share `holes` is broken at
 random, and the job takes `share` of the others with tp 8 and pp 8. Each size runs in a process of its own, whose peak
 memory is printed with what the interpreter and numpy take alone. Growth is time over GPUs, as a ratio to the row above:
-1 is linear. `look` draws the layout, before and after side by side, on the terminal (`lines`) and as SVG (`svg KB`).
+1 is linear. `look` draws the layout, before and after side by side, on the terminal (`lines`) and as SVG (`svg KB`);
+`emit` writes the map as JSON, reads it and writes it for Slurm.
 
     python benchmarks/placement.py --kubernetes 12500
 
@@ -68,11 +69,13 @@ def work(gpus: int, holes: float, share: float) -> None:
     price_s, before = _timed(lambda: price_placement(machines, demands, block))
     solve_s, made = _timed(lambda: solve(machines, demands, world))
     audit_s, _ = _timed(lambda: audit(machines, Talk(world, demands), block))
+    emit_s, _ = _timed(lambda: emit(machines, Talk(world, demands), made.assignment))
     look_s, (lines, svg) = _timed(lambda: look(machines, Talk(world, demands), block, made.assignment))
     print(
         json.dumps(
             {
                 "look_s": look_s,
+                "emit_s": emit_s,
                 "lines": lines,
                 "svg_kb": svg / 1e3,
                 "gpus": gpus,
@@ -109,6 +112,19 @@ def look(cluster: Cluster, talk: Talk, before: Assignment, after: Assignment) ->
     page, seen = Page(Style(width=120)), Look(cluster, "tp", 8, tuple(views))
     draw_look(page, seen)
     return len(page.lines), len(look_svg(seen))
+
+
+def emit(cluster: Cluster, talk: Talk, assignment: Assignment) -> int:
+    """The map as JSON, read back and written for Slurm; characters of that file."""
+    from topodiag.emit.place_formats import write  # noqa: PLC0415 - counted with the memory
+    from topodiag.emit.place_map import to_json  # noqa: PLC0415
+    from topodiag.evidence.interface import Blob  # noqa: PLC0415
+    from topodiag.evidence.place_map import read_place_map  # noqa: PLC0415
+    from topodiag.model.place_map import map_of  # noqa: PLC0415
+    from topodiag.placement.groups import ids_by_rank  # noqa: PLC0415
+
+    text = to_json(map_of(cluster, assignment, ids_by_rank(talk)))
+    return len(write(read_place_map(Blob("map", text.encode())), "slurm-hostfile").text)
 
 
 def kubernetes(nodes: int) -> None:
@@ -198,7 +214,7 @@ def main() -> None:
     print("seconds are of CPU; MB are of the whole process\n")
     print(
         f"{'GPUs':>7} {'holes':>5} {'ranks':>7} {'price s':>8} {'audit s':>8} {'solve s':>8} {'growth':>6} {'MB':>5}"
-        f" {'look s':>6} {'lines':>5} {'svg KB':>6}"
+        f" {'emit s':>6} {'look s':>6} {'lines':>5} {'svg KB':>6}"
         f" {'block ms':>9} {'step ms':>8} {'bound ms':>8} {'gap':>7} {'split':>6}"
     )
     for holes in asked.holes:
@@ -213,7 +229,7 @@ def _rows(sizes: Sequence[int], holes: float, share: float) -> None:
         growth = row["solve_s"] / last["solve_s"] / (gpus / last["gpus"]) if last else float("nan")
         print(
             f"{gpus:>7} {holes:>5.0%} {row['ranks']:>7} {row['price_s']:>8.2f} {row['audit_s']:>8.2f}"
-            f" {row['solve_s']:>8.2f} {growth:>6.2f} {row['peak_mb']:>5.0f} {row['look_s']:>6.2f}"
+            f" {row['solve_s']:>8.2f} {growth:>6.2f} {row['peak_mb']:>5.0f} {row['emit_s']:>6.2f} {row['look_s']:>6.2f}"
             f" {row['lines']:>5} {row['svg_kb']:>6.0f} {row['block_ms']:>9.1f}"
             f" {row['step_ms']:>8.1f} {row['bound_ms']:>8.1f} {row['gap']:>7.1%} {row['split']:>6}",
             flush=True,

@@ -10,7 +10,7 @@ import numpy as np
 
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.json_values import integer, load, objects, text
-from topodiag.evidence.rank_files import MAX_RANKS, ranks_on, read_map
+from topodiag.evidence.rank_files import MAX_MAP, MAX_RANKS, ranks_of_map, ranks_on
 from topodiag.model.cluster import Ints
 from topodiag.model.errors import InputError
 from topodiag.model.place_map import PlaceMap
@@ -22,8 +22,8 @@ MAX_LEVELS = 16
 
 def read_place_map(blob: Blob) -> PlaceMap:
     """The whole map. Raises InputError for what is none."""
-    ranks = read_map(blob)
-    document, _ = load(blob)
+    document, why = load(blob, MAX_MAP)
+    ranks = ranks_of_map(blob, document, why)
     groups: dict[str, Ints] = {}
     rail = np.full(ranks.ranks, -1, np.int64)
     rows = document.get("map") if isinstance(document, dict) else document
@@ -38,7 +38,9 @@ def read_place_map(blob: Blob) -> PlaceMap:
             number = integer(value, 0, MAX_RANKS)
             if number is None or (name not in groups and len(groups) >= MAX_DIMENSIONS):
                 continue
-            groups.setdefault(name, np.full(ranks.ranks, -1, np.int64))[rank] = number
+            if name not in groups:
+                groups[name] = np.full(ranks.ranks, -1, np.int64)
+            groups[name][rank] = number
     levels = document.get("levels") if isinstance(document, dict) else None
     told = list(levels.items())[:MAX_LEVELS] if isinstance(levels, dict) else []
     counts = [(kind, integer(count, 1, MAX_RANKS)) for kind, count in told]

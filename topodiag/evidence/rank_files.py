@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -112,7 +113,11 @@ def read_torchrun(blob: Blob) -> RankHosts:
 
 def read_map(blob: Blob) -> RankHosts:
     """The map that `topodiag place` writes as JSON: `{"map": [{"rank", "host", "gpu"}]}`."""
-    document, why = load(blob, MAX_MAP)
+    return ranks_of_map(blob, *load(blob, MAX_MAP))
+
+
+def ranks_of_map(blob: Blob, document: Any, why: str = "") -> RankHosts:
+    """The same of a document that has been read; `why` says why there is none. Raises InputError."""
     rows = document.get("map") if isinstance(document, dict) else document
     if why or not isinstance(rows, list):
         raise InputError(blob.name, why or "has no map", hint='{"map": [{"rank": 0, "host": "node1", "gpu": 0}]}')
