@@ -108,7 +108,7 @@ def test_a_job_whose_tensor_groups_lie_across_nodes_is_told_the_better_order(mod
 
 def test_a_captured_machine_stands_for_its_like_and_its_faults_cost(model: Run) -> None:
     healthy, sick = (
-        loaded(model("collective", "--system", f"fixture:{name}", "--placement", "2x8", "--format", "json"))
+        loaded(model("collective", "--system", f"fixture:{name}", "--placement", "4x8", "--format", "json"))
         for name in ("dgx-h100-healthy", "dgx-h100-nic-down-and-half-rate")
     )
     assert sick["time_us"] > healthy["time_us"]

@@ -160,6 +160,38 @@ def test_a_reducing_switch_gives_eight_h100_the_480_gb_s_that_is_published() -> 
     assert busbw_gbs("all_reduce", 8, 8e9, took) == pytest.approx(480, rel=0.02)
 
 
+H100 = Spread(2, 8, Link(0.6, 370.8), Link(5.0, 48.0), switch=True)
+
+
+def test_switches_and_trees_over_two_nodes_of_h100_keep_what_one_has() -> None:
+    """Published are 465 to 490 GB/s, and where rings alone are left 370."""
+    tree, ring = (spread_us("all_reduce", name, H100, 8e9) for name in ("nvls_tree", "ring"))
+    assert busbw_gbs("all_reduce", 16, 8e9, tree) == pytest.approx(480, rel=0.04)
+    assert busbw_gbs("all_reduce", 16, 8e9, ring) == pytest.approx(370, rel=0.01)
+    assert price("all_reduce", H100, 8e9).algorithm == "nvls_tree"
+
+
+def test_over_more_nodes_a_tree_passes_the_ways_out_twice() -> None:
+    four = replace(H100, nodes=4)
+    took = spread_us("all_reduce", "nvls_tree", four, 8e9)
+    assert busbw_gbs("all_reduce", 32, 8e9, took) == pytest.approx(48 * 8 * 31 / 32, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("collective", "spread"),
+    [
+        ("all_gather", H100),
+        ("all_reduce", replace(H100, switch=False)),
+        ("all_reduce", replace(H100, nodes=1)),
+        ("all_reduce", replace(H100, per_node=1)),
+    ],
+)
+def test_only_an_all_reduce_over_several_switches_has_them(collective: str, spread: Spread) -> None:
+    assert "nvls_tree" not in available(collective, spread)
+    with pytest.raises(NotModelledError, match="over several domains"):
+        spread_us(collective, "nvls_tree", spread, 1e6)
+
+
 def test_a_latency_that_vanishes_is_none() -> None:
     assert shape("broadcast", "ring", 8).chunks(1e6, Link(5e-324, 0.5)) == shape("broadcast", "ring", 8).chunks(
         1e6, Link(0.0, 0.5)

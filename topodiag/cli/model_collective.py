@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from topodiag.cost.alpha_beta import Link
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "send_recv")
-ALGORITHMS = ("auto", "ring", "tree", "nvls", "direct", "two_level", "halving_doubling", "unchunked_ring")
+ALGORITHMS = (
+    "auto", "ring", "tree", "nvls", "nvls_tree", "direct", "two_level", "halving_doubling", "unchunked_ring",
+)  # fmt: skip
 _PLACEMENT = Pair("a placement", "1x8 (nodes x ranks per node)", whole=True)
 
 
@@ -84,7 +86,8 @@ def collective(  # noqa: PLR0917 - one parameter per option
     machine = machine_from(system, max(nodes, 2), leaf=leaf, per_node=per_node, **how)  # type: ignore[arg-type]
     first = (placement[0], int(placement[1])) if placement else (1, machine.gpus_per_node)
     other = (against[0], int(against[1])) if against else (first[0] * first[1], 1)
-    alone = other == first or (against is None and algorithm == "nvls")  # its switch ends at the domain
+    # A reducing switch has nothing to do for one rank per node.
+    alone = other == first or (against is None and algorithm in {"nvls", "nvls_tree"})
     both = (first,) if alone else (first, other)
     made = price_placements(machine, collective, float(size), both, algorithm)
     reading = read_measured(made, measured) if measured is not None else None

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from topodiag.cost.alpha_beta import Link, S
 from topodiag.cost.collectives import (
     IN_NCCL,
+    NVLS_EFFICIENCY,
     NotModelledError,
     Shape,
     algorithms,
@@ -67,6 +68,8 @@ def available(collective: str, spread: Spread) -> tuple[str, ...]:
         have.remove("nvls")
     if spread.nodes > 1 and spread.per_node > 1 and collective != "send_recv":
         have.append("two_level")
+        if spread.switch and collective == "all_reduce":
+            have.append("nvls_tree")
     return tuple(have)
 
 
@@ -81,8 +84,10 @@ def time_us(collective: str, algorithm: str, spread: Spread, size: S) -> S:
 
 
 def _shape(collective: str, algorithm: str, spread: Spread) -> tuple[Shape, Link]:
+    if algorithm == "nvls_tree":
+        return _nvls_tree(collective, spread)
     if algorithm == "nvls" and spread.nodes > 1:
-        raise NotModelledError("a reducing switch is modelled inside one NVLink domain only")
+        raise NotModelledError("NVLS ends at the NVLink domain: nvls_tree goes on between them")
     made, link = shape(collective, algorithm, spread.ranks), spread.ring_link
     if algorithm == "tree" and spread.nodes > 1 and spread.per_node > 1:
         # NCCL's trees: a chain through the ranks of a node, a tree over the nodes.
@@ -95,6 +100,24 @@ def _shape(collective: str, algorithm: str, spread: Spread) -> tuple[Shape, Link
     if collective == "send_recv" and spread.nodes > 1:
         link = spread.outside
     return made, link
+
+
+def _nvls_tree(collective: str, spread: Spread) -> tuple[Shape, Link]:
+    """NCCL's NVLSTree: switches reduce and multicast inside, each rank's part goes by two trees over the nodes. Both
+    run at once, so that the slower of them sets the pace."""
+    if collective != "all_reduce" or spread.nodes == 1 or spread.per_node == 1 or not spread.switch:
+        raise NotModelledError("nvls_tree is an all_reduce over several domains with a reducing switch")
+    over, within = shape(collective, "tree", spread.nodes), shape(collective, "nvls", spread.per_node)
+    depth = over.depth + 2
+    alpha = (over.depth * spread.outside.alpha_us + 2 * spread.inside.alpha_us) / depth
+    ways_out = spread.per_node * spread.outside.gbs
+    words = "(2 log2 nodes + 2 + c-1)(alpha + B/(c beta)), beta of"
+    if within.share / spread.inside.gbs >= over.share / ways_out:
+        made = Shape(depth, within.share, f"{words} the switch: {NVLS_EFFICIENCY:g} of the links", depth)
+        return made, Link(alpha, spread.inside.gbs, spread.outside.name)
+    return Shape(depth, over.share, f"{words} the ways out: {over.share:g} B", depth), Link(
+        alpha, ways_out, spread.outside.name
+    )
 
 
 def _all_to_all(spread: Spread, size: S) -> S:
