@@ -47,7 +47,7 @@ def table() -> None:
             f"{case['case']:4} {gbs} {want} {verdict.word:10}{mark}{case['verdict']:8} {said or case.get('note', '')}"
         )
         if not agrees:
-            print("       " + "; ".join(filter(None, [verdict.why, case.get("note", "")])))
+            print(f"       {verdict.why}")
     print(f"verdict agrees in {right} of {len(cases)} cases; cause among the first {NAMED} in {causes} of {asked} low")
     low = [case for case in cases if case["verdict"] == "normal"]
     print(f"({len(low)} of the cases are healthy after all)")
