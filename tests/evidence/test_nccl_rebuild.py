@@ -112,6 +112,13 @@ def test_a_restart_in_the_same_files_is_another_job() -> None:
     assert len(first.communicators) == len(second.communicators) == 3
 
 
+def test_a_job_names_only_the_files_that_its_processes_wrote() -> None:
+    other = [rank_log(rank, pid=500, comm_id="0xdef", host=f"m{rank // 2}") for rank in range(4)]
+    first, second = jobs(*(text(log) for log in [*LOGS, *other]), "epoch 1\n")
+    assert first.files == tuple(f"{i}.log" for i in range(4))
+    assert second.files == tuple(f"{i}.log" for i in range(4, 8))
+
+
 def test_missing_ranks_leave_their_places_empty() -> None:
     (job,) = jobs(text(LOGS[0]), text(LOGS[3]))
     assert job.world_size == 4

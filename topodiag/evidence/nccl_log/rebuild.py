@@ -164,6 +164,12 @@ class _Builder:
             owners.setdefault(file, set()).update(which)
         return {file: next(iter(which)) for file, which in owners.items() if len(which) == 1}
 
+    def _files(self, own: set[int]) -> tuple[str, ...]:
+        """Those in which these processes print; all of them where no line has a head."""
+        held = {file for (file, _, _), (_, which) in self.processes.starts.items() if not own.isdisjoint(which)}
+        names = self.frame.files
+        return tuple(names[file] for file in sorted(held) if 0 <= file < len(names)) if own else tuple(names)
+
     def _job(self, number: int, events: list[Event]) -> Job:
         group = self.groups[number] if self.groups else []
         own = [p for p, job in enumerate(self.job_of_process) if job == number]
@@ -201,7 +207,7 @@ class _Builder:
             subsystems=self._subsystems(),
             unplaced=tuple(i for i in range(len(processes)) if i not in placed),
             notes=tuple(notes),
-            files=self.frame.files,
+            files=self._files(set(own)),
         )
 
     def _ranks(self, group: Sequence[int], place: Mapping[int, int]) -> tuple[Rank, ...]:
