@@ -120,6 +120,15 @@ def test_a_leaf_that_hangs_higher_than_others_is_its_own_group_below() -> None:
     assert levels(made)[-1] == ("core", [0, 0])
 
 
+def test_what_scontrol_shows_is_read_as_the_file_it_comes_from() -> None:
+    tree = "SwitchName=a Level=0 LinkSpeed=1 Nodes=n[1-2]\nSwitchName=b Level=0 LinkSpeed=1 Nodes=n[3-4]\n"
+    made = facts(f"{tree}SwitchName=s Level=1 LinkSpeed=1 Nodes=n[1-4] Switches=a,b\n")
+    assert levels(made) == [("leaf", [0, 0, 1, 1]), ("spine", [0, 0, 0, 0])]
+    blocks = "".join(f"BlockName=b{n} BlockIndex={n} Nodes=n[{2 * n}-{2 * n + 1}] BlockSize=2\n" for n in range(4))
+    made = facts(f"{blocks}AggregatedBlock=b[0-1] BlockIndex=4 Nodes=n[0-3] BlockSize=4\n")
+    assert levels(made) == [("block", [0, 0, 1, 1, 2, 2, 3, 3]), ("group", [0, 0, 0, 0, 1, 1, 1, 1])]
+
+
 def test_a_node_below_two_leaves_is_said_and_one_that_a_spine_repeats_is_not() -> None:
     leaves = "SwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n[2-3]\nSwitchName=s Switches=a,b"
     made = facts(f"{leaves} Nodes=n[1-3]\n")

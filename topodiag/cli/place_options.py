@@ -27,8 +27,8 @@ _SIZE = Count(1, 1 << 20)
 CLUSTER = (
     click.option(
         "--topology", type=PLACE, metavar="FILE", default="",
-        help="The cluster: Slurm topology.conf or topology.yaml, ibnetdiscover, iblinkinfo, kubectl get nodes -o json,"
-        " CSV.",
+        help="The cluster: Slurm topology.conf, topology.yaml or scontrol show topology, ibnetdiscover, iblinkinfo,"
+        " kubectl get nodes -o json, CSV.",
     ),
     click.option(
         "--bundles", type=PLACE, metavar="PATH", multiple=True,

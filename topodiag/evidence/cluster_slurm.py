@@ -1,4 +1,4 @@
-"""Slurm's topology.conf (tree and block) and topology.yaml: switches, their children, blocks.
+"""Slurm's topology.conf (tree and block), topology.yaml, scontrol show topology: switches, their children, blocks.
 
 Formats: the topology.conf and topology.yaml pages of Slurm 25.05. Switches name nodes or switches as node sets; blocks
 are joined in the file's order into larger ones of the further sizes (`BlockSizes=18,144`).
@@ -48,11 +48,16 @@ def read_conf(blob: Blob) -> ClusterFacts:
     tree = _Tree()
     blocks: list[tuple[str, tuple[str, ...]]] = []
     sizes: list[int] = []
+    shown: set[int] = set()  # what scontrol says of each block in place of BlockSizes
     for line, text in _joined(blob):
         words = {match[1].lower(): match[2] for match in _WORD.finditer(text)}
         if "switchname" in words:
             _add(blob, tree, words["switchname"], words.get("nodes", ""), words.get("switches", ""), line)
+        elif "aggregatedblock" in words:
+            shown.update(_sizes(blob, words.get("blocksize", "").split(","), line))
         elif "blockname" in words:
+            if "blocksize" in words:
+                shown.update(_sizes(blob, words["blocksize"].split(","), line))
             blocks.append((words["blockname"], _set(blob, words.get("nodes", ""), line)))
         elif "blocksizes" in words:
             sizes = _sizes(blob, words["blocksizes"].split(","), line)
@@ -60,7 +65,7 @@ def read_conf(blob: Blob) -> ClusterFacts:
             raise InputError(blob.name, f"{short(text.strip())!r} is no line of a topology.conf", line=line)
     if tree.line and blocks:
         raise InputError(blob.name, "has switches and blocks: Slurm takes one of them")
-    return _of_blocks(blob, blocks, sizes) if blocks else _of_tree(blob, tree)
+    return _of_blocks(blob, blocks, sizes or sorted(shown)) if blocks else _of_tree(blob, tree)
 
 
 def read_yaml(blob: Blob) -> ClusterFacts:
