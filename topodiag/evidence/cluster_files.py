@@ -41,6 +41,6 @@ def read_cluster(blob: Blob) -> ClusterFacts:
     raise InputError(
         blob.name,
         "is no description of a cluster that topodiag knows",
-        hint="Slurm topology.conf, topology.yaml or scontrol show topology, ibnetdiscover, iblinkinfo, kubectl get nodes"
-        " -o json, or CSV with a header like node,gpus,rack,leaf",
+        hint="Slurm topology.conf, topology.yaml or scontrol show topology, ibnetdiscover, iblinkinfo, kubectl get"
+        " nodes -o json, or CSV with a header like node,gpus,rack,leaf",
     )
