@@ -130,6 +130,11 @@ def test_any_mixture_of_lines_gives_the_plain_result(lines: list[str], end: str)
     _same(("\n".join(lines) + end).encode())
 
 
+@pytest.mark.parametrize("text", ["", "epoch 1\n", "epoch 1\nepoch 2", "\n\n", "NCCL\n", "epoch 1\rfailed"])
+def test_files_of_another_kind_give_the_plain_result(text: str) -> None:
+    _same(text.encode())
+
+
 @pytest.mark.parametrize("head", _HEADS)
 @pytest.mark.parametrize("label", _LABELS)
 def test_every_message_behind_every_head_gives_the_plain_result(label: str, head: str) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from topodiag.evidence.nccl_log import plain, scan_conn, scan_forms
+from topodiag.evidence.nccl_log.collect import Collector
 from topodiag.evidence.nccl_log.facts import Facts
 from topodiag.evidence.nccl_log.grammar import START
 from topodiag.evidence.nccl_log.scan_bytes import MASKS, PAD, Block, Flags, Positions, places, word
@@ -41,6 +42,8 @@ _SPEAKS = (b"NCCL", b"INFO", b"nccl", b"CCL ", b" version ", b"|", b"atchdog", b
 def extract(data: bytes | memoryview, file: int, base: int) -> Facts:
     """Facts of whole lines of a file; `base` is the offset of `data` in the file."""
     data = data if isinstance(data, bytes) else bytes(data)
+    if not any(part in data for part in _SPEAKS):  # one of many files of another kind: setting up costs more
+        return Collector(file, base).facts(len(data), data.count(b"\n") + (data[-1:] not in (b"", b"\n")))
     shard = Shard(file, base)
     heads = Heads(shard.thread_of)
     done = 0
