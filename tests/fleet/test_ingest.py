@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topodiag.evidence.nccl_log import resolve, stored
-from topodiag.evidence.nccl_log.facts import SCHEMAS, empty, save
+from topodiag.evidence.nccl_log.facts import SCHEMAS, Facts, empty, save
 from topodiag.evidence.nccl_log.streams import Piece, Span
 from topodiag.fleet import dask_engine, pool, work
 from topodiag.fleet.dask_engine import reduce_on, run_dask
@@ -75,9 +76,14 @@ def expected(job: Path) -> Ingested:
     return ingest([str(job)], workers=1)
 
 
-def same(left: Ingested, right: Ingested) -> bool:
+def same_facts(left: Facts, right: Facts) -> bool:
     for name in SCHEMAS:  # as text: NaN equals NaN
-        assert repr(left.facts[name].to_pylist()) == repr(right.facts[name].to_pylist()), name
+        assert repr(left[name].to_pylist()) == repr(right[name].to_pylist()), name
+    return True
+
+
+def same(left: Ingested, right: Ingested) -> bool:
+    assert same_facts(left.facts, right.facts)
     assert left.files == right.files
     assert left.inputs == right.inputs
     assert left.unread == right.unread
@@ -120,9 +126,7 @@ def test_any_order_and_any_grouping_give_the_same_facts(
     whole = merge(parts)
     for number in sorted(once_more):
         whole = merge([whole, work.Part(empty(), (work.Measure(number),))])
-    facts = resolve.resolve(whole.facts)
-    for name in SCHEMAS:
-        assert repr(facts[name].to_pylist()) == repr(expected.facts[name].to_pylist()), name
+    assert same_facts(resolve.resolve(whole.facts), expected.facts)
 
 
 def ingest_part(files: list[str], number: int) -> work.Part:
@@ -285,6 +289,56 @@ def test_the_tree_holds_few_parts_however_many_come(monkeypatch: pytest.MonkeyPa
     assert result is not None
     assert sum(each.records for each in result.measures) == 500
     assert sum(resolve.resolve(result.facts)["conn"]["count"].to_pylist()) == 500 * 4
+
+
+def test_facts_that_share_nothing_wait_for_the_end_unjoined(
+    job: Path, expected: Ingested, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = sorted(str(path) for path in job.iterdir())
+    monkeypatch.setattr(work, "YOUNG_BYTES", 1)
+    tree = Tree()
+    parts = [ingest_part(files, number) for number in range(4)]
+    for part in parts:
+        tree.add(part)
+    assert len(tree.old) == 4
+    result = tree.result(threads=2)
+    assert result is not None
+    assert result.normal
+    assert same_facts(resolve.resolve(result.facts), expected.facts)
+
+
+@given(st.lists(st.integers(0, 9_000), max_size=12), st.integers(2, 4), st.integers(1, 3000))
+@settings(max_examples=60, deadline=None)
+def test_the_last_tasks_are_cut_finer_and_none_is_lost(sizes: list[int], workers: int, least: int) -> None:
+    tasks = [(Span(number, f"{number}.log", 100, 100 + size),) for number, size in enumerate(sizes) if size]
+    packed = (Span(98, "a.gz", 0, 9_000, ("gzip",)),)
+    several = (Span(99, "a.log", 0, 5), Span(100, "b.log", 0, 9_000))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pool, "_LEAST_BYTES", least)
+        got = list(pool._finer([*tasks, packed, several], workers))
+    assert got[-2:] == [packed, several]
+    whole = {span.file: [span.start, span.end] for (span,) in tasks}
+    for (span,) in got[:-2]:
+        assert span.start == whole[span.file][0]
+        whole[span.file][0] = span.end
+        assert span.end > span.start
+    assert all(start == end for start, end in whole.values())
+    assert all(len([one for (one,) in got[:-2] if one.file == number]) <= pool._FINE for number in whole)
+
+
+def test_the_process_that_hands_out_tasks_reads_too(
+    job: Path, expected: Ingested, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here: list[tuple[Span, ...]] = []
+
+    def seen(task: tuple[Span, ...], *more: Any) -> Iterator[work.Part]:
+        here.append(task)
+        return work.parts_of(task, *more)
+
+    monkeypatch.setattr(pool, "parts_of", seen)
+    monkeypatch.setattr(pool, "OUTSTANDING", 1)
+    assert same(ingest([str(job)], workers=2, chunk=400), expected)
+    assert here
 
 
 @pytest.mark.parametrize("most", [0, 8_000, 1 << 30])

@@ -25,7 +25,7 @@ from topodiag.evidence.nccl_log.sources import (
 from topodiag.evidence.nccl_log.streams import Piece, Reading, pieces, text_of
 from topodiag.fleet.dask_engine import run_dask
 from topodiag.fleet.pool import cpus, run_pool
-from topodiag.fleet.work import GONE, Digest, Measure, Part, Tree, extract_piece, run_task
+from topodiag.fleet.work import GONE, Digest, Measure, Part, Tree, extract_piece, packed, parts_of
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
 from topodiag.model.result import UnreadLine
@@ -162,9 +162,10 @@ def _read(
             on_bytes(read)
 
         for task in tasks:
-            tree.add(run_task(task, chunk, took))
+            for each in parts_of(task, chunk, took):
+                tree.add(each)
         for piece in _both(early, streamed):
-            tree.add(extract_piece(0, piece))
+            tree.add(packed(extract_piece(0, piece)))
             took(len(piece.data))
     if source is not None:
         reading = source.reading

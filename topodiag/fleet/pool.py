@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from topodiag.evidence.nccl_log.streams import Piece, Span
-from topodiag.fleet.work import Part, Tree, extract_piece, packed, run_task
+from topodiag.fleet.work import Part, Tree, extract_piece, packed, parts_of, run_task
 from topodiag.model.errors import TopodiagError
 
 OUTSTANDING = 2
@@ -77,7 +77,8 @@ def run_pool(
                 with _workers_ignore_ctrl_c():
                     waiting.add(_submit(pool, job, chunk))
                 continue
-            tree.add(_here(job, chunk, on_raw))
+            for part in [_run_piece(job)] if isinstance(job, Piece) else parts_of(job, chunk, on_raw):
+                tree.add(part)
             waiting = _collect(waiting, tree)
         while waiting:
             waiting = _collect(waiting, tree, _POLL_S)
@@ -117,10 +118,6 @@ def _submit(pool: ProcessPoolExecutor, job: tuple[Span, ...] | Piece, chunk: int
     if isinstance(job, Piece):
         return pool.submit(_run_piece, job)
     return pool.submit(_run, job, chunk)
-
-
-def _here(job: tuple[Span, ...] | Piece, chunk: int, on_raw: Callable[[int], None]) -> Part:
-    return _run_piece(job) if isinstance(job, Piece) else run_task(job, chunk, on_raw)
 
 
 def _collect(waiting: set[Future[Part]], tree: Tree, seconds: float = 0) -> set[Future[Part]]:

@@ -176,12 +176,19 @@ def packed(part: Part) -> Part:
 
 
 def run_task(task: Iterable[Span], chunk: int, on_raw: Callable[[int], None] | None = None) -> Part:
-    """Read and extract the spans of one task. A file that has gone costs that file."""
-    tree = Tree()
+    """Read and extract the spans of one task, as one part that may be sent. A file that has gone costs that file."""
+    tree = Tree(spill=True)
+    for part in parts_of(task, chunk, on_raw):
+        tree.add(part)
+    made = packed(tree.result() or Part(empty()))
+    return replace(made, facts=replace(made.facts, maps=()))  # a map belongs to its process
+
+
+def parts_of(task: Iterable[Span], chunk: int, on_raw: Callable[[int], None] | None = None) -> Iterator[Part]:
+    """The same piece by piece, for a tree of this process."""
     for span in task:
         for part in _span(span, chunk, on_raw):
-            tree.add(part)
-    return packed(tree.result() or Part(empty()))
+            yield packed(part)
 
 
 def _span(span: Span, chunk: int, on_raw: Callable[[int], None] | None) -> Iterator[Part]:
