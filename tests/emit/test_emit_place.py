@@ -51,6 +51,11 @@ def test_hostfiles_count_slots_in_the_order_of_ranks() -> None:
     assert write(placed("bba"), "mpich").text == "b:2\na:1\n"
 
 
+@pytest.mark.parametrize("name", ["rankfile", "hostfile"])
+def test_mpirun_binds_no_rank_to_one_core(name: str) -> None:
+    assert "--bind-to none" in write(placed("bba"), name).command
+
+
 @pytest.mark.parametrize("name", ["hostfile", "mpich", "torchrun"])
 def test_what_fills_host_after_host_cannot_go_back_to_one(name: str) -> None:
     with pytest.raises(UnwritableMapError, match="rank 2 goes back to a"):

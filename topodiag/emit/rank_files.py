@@ -66,8 +66,11 @@ def _given(place: PlaceMap) -> str:
 def hostfile(place: PlaceMap) -> Written:
     """Open MPI's `host slots=K`. Raises UnwritableMapError for ranks of a host that do not follow one another."""
     _in_blocks(place, "hostfile")
+    # Bound to a core each, as mpirun does by itself, ranks leave none to NCCL's threads and the data loaders.
     lines = [f"{host} slots={count}\n" for host, count in zip(place.hosts, place.per_host.tolist(), strict=True)]
-    return Written("".join(lines), f"mpirun -n {place.ranks} --hostfile FILE --map-by slot PROGRAM", _notes(place))
+    return Written(
+        "".join(lines), f"mpirun -n {place.ranks} --hostfile FILE --map-by slot --bind-to none PROGRAM", _notes(place)
+    )
 
 
 def mpich_hostfile(place: PlaceMap) -> Written:
