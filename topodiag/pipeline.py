@@ -197,7 +197,8 @@ def _save(bundle: Bundle, path: str) -> None:
 
 def _with_flight(jobs: tuple[Job, ...], records: tuple[FlightRecord, ...]) -> tuple[Job, ...]:
     """The records at the last job that has such ranks: dumps are of the run that died. Without logs they are a job."""
-    from topodiag.model.job import Job, no_connections  # noqa: PLC0415
+    from topodiag.model.connections import no_connections  # noqa: PLC0415
+    from topodiag.model.job import Job  # noqa: PLC0415
 
     if not records:
         return jobs

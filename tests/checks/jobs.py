@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from topodiag.model.connections import Connections
 from topodiag.model.finding import Confidence
 from topodiag.model.job import (
     Channels,
     Communicator,
-    Connections,
     Event,
     Given,
     Hca,

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from topodiag.checks import registry
 from topodiag.checks.interface import JobCheck
+from topodiag.model.connections import no_connections
 from topodiag.model.finding import Confidence, Status
-from topodiag.model.job import Communicator, FlightRecord, Job, Operations, Role, no_connections
+from topodiag.model.job import Communicator, FlightRecord, Job, Operations, Role
 
 CHECKS = [cls for each in registry.ids() for cls in registry.check_classes(each) if issubclass(cls, JobCheck)]
 KINDS = (

@@ -9,8 +9,9 @@ import pytest
 
 from topodiag.checks import registry
 from topodiag.checks.interface import JobCheck
+from topodiag.model.connections import no_connections
 from topodiag.model.finding import Severity
-from topodiag.model.job import Job, no_connections
+from topodiag.model.job import Job
 
 WHOLE = jobs.job()
 HOLES = {

@@ -17,8 +17,9 @@ from topodiag.checks.job_p2p import ShmInsteadOfP2p
 from topodiag.checks.job_settings import CostlySettingInLog
 from topodiag.checks.job_topology import DeviceTwice, GpuShortOfNvlinks, GuessedTopology
 from topodiag.evidence.nccl_log.rebuild_process import process_of
+from topodiag.model.connections import no_connections
 from topodiag.model.finding import Finding, Severity, Status
-from topodiag.model.job import Event, Job, Process, no_connections
+from topodiag.model.job import Event, Job, Process
 from topodiag.model.nccl_view import Graph, NcclSystem
 
 

@@ -5,8 +5,9 @@ import pytest
 from topodiag.checks import registry
 from topodiag.checks.interface import JobCheck, NodeCheck
 from topodiag.checks.run import fold, run_checks, run_job_checks
+from topodiag.model.connections import no_connections
 from topodiag.model.finding import Cost, Finding, Outcome, Severity, Status, Where
-from topodiag.model.job import Job, no_connections
+from topodiag.model.job import Job
 from topodiag.model.node import Node
 
 

@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from topodiag.evidence.nccl_log.facts import SourceFile, concat
@@ -82,7 +83,7 @@ def test_what_the_lines_count_is_what_the_communicators_hold(name: str) -> None:
     for each in made.communicators:
         lines.update(each.transports)
     loose = made.connections.comm < 0
-    for i in made.connections.select(loose):
+    for i in np.flatnonzero(loose).tolist():
         lines[made.connections.label(i)] += int(made.connections.count[i])
     assert lines == Counter(counted["transports"])
     assert not loose.any(), "every line of a connection finds its communicator"

@@ -14,11 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topodiag.evidence.nccl_log import facts, rebuild_frame, resolve, resolve_rows, stored
+from topodiag.evidence.nccl_log import columns, facts, rebuild_frame, resolve, resolve_rows, stored
 from topodiag.evidence.nccl_log.facts import SCHEMAS, Facts, SourceFile, concat, load, numbers, save, table
 from topodiag.evidence.nccl_log.plain import extract_plain
 from topodiag.evidence.nccl_log.rebuild import rebuild
 from topodiag.evidence.nccl_log.resolve import merge_facts
+from topodiag.model.connections import COLUMNS
 
 RANKS = 4
 FILES = (SourceFile("job.log"),)
@@ -113,15 +114,19 @@ def test_merging_is_resolving_what_was_put_together() -> None:
 
 
 @settings(max_examples=15, deadline=None)
-@given(st.integers(1, 300))
-def test_any_batch_of_connections_gives_the_same_job(rows: int) -> None:
+@given(st.integers(1, 300), st.sampled_from([0, 100, 1 << 20]))
+def test_any_batch_of_connections_gives_the_same_job_in_memory_and_on_disk(rows: int, size: int) -> None:
     (job,) = rebuild(WHOLE, FILES)
     assert len(job.connections) == 2 * (2 + 2 * 2)  # twice: two inside hosts; two between, over two devices each
-    with small(rebuild_frame, "BATCH_ROWS", rows):
+    with small(rebuild_frame, "BATCH_ROWS", rows), small(columns, "SMALL_BYTES", size):
         (again,) = rebuild(WHOLE, FILES)
-    for name in type(job.connections).__slots__:
+    assert bool(again.connections.maps) == (size < 1 << 20)
+    for name in COLUMNS:
         left, right = getattr(job.connections, name), getattr(again.connections, name)
-        assert left.tolist() == right.tolist() if isinstance(left, np.ndarray) else left == right, name
+        assert left.dtype == right.dtype, name
+        assert left.tolist() == right.tolist(), name
+    assert job.connections.vias == again.connections.vias
+    assert job.connections.hosts == again.connections.hosts
     assert [each.transports for each in job.communicators] == [each.transports for each in again.communicators]
 
 

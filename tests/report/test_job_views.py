@@ -18,6 +18,7 @@ from topodiag.model.finding import Finding, Severity, Where
 from topodiag.model.job import Event
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Result
+from topodiag.report import job_rows
 from topodiag.report.interface import Style
 from topodiag.report.job_rows import TABLES, write_csv, write_parquet
 from topodiag.report.job_table import VIEWS, JobTable
@@ -172,6 +173,26 @@ def test_every_table_is_written_as_csv_and_as_parquet(name):
     rows = pq.read_table(raw)
     assert rows.column_names == text.getvalue().splitlines()[0].split(",")
     assert rows.num_rows == len(text.getvalue().splitlines()) - 1
+
+
+def test_parquet_that_is_written_in_pieces_is_the_same_table(monkeypatch):
+    result = Result(jobs=(broken(),))
+    whole, pieces = io.BytesIO(), io.BytesIO()
+    write_parquet("connections", result, whole)
+    monkeypatch.setattr(job_rows, "_AT_ONCE", 5)
+    write_parquet("connections", result, pieces)
+    assert pq.ParquetFile(pieces).num_row_groups > 1
+    assert pq.read_table(pieces).to_pylist() == pq.read_table(whole).to_pylist()
+
+
+def test_a_hop_that_only_its_receiver_prints_is_shown_too():
+    rows = [row for row in jobs.healthy_rows(2, 2, 2) if row.get("direction") != 1]
+    ring = {0: (0, 2, 3, 1)}
+    made = jobs.job(2, 2, rows=rows)
+    made = replace(made, communicators=(replace(made.communicators[0], rings=ring), *made.communicators[1:]))
+    text = drawn(made, ("rings",), width=160)
+    assert text.count("=NET/IB/0 GDR=>") == 1
+    assert "P2P/CUMEM" in text
 
 
 def test_the_options_name_every_view_and_table():

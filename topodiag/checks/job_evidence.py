@@ -10,8 +10,9 @@ import numpy as np
 
 from topodiag.checks.interface import MAX_EVIDENCE
 from topodiag.checks.job_text import hosts_word
+from topodiag.model.connections import Connections, Ints, Mask, distinct
 from topodiag.model.finding import Coverage, Finding, Severity
-from topodiag.model.job import Communicator, Connections, Given, Hca, Job, Process
+from topodiag.model.job import Communicator, Given, Hca, Job, Process
 from topodiag.model.links import PathType
 from topodiag.model.nccl_view import Graph, NcclSystem, SystemDevice
 from topodiag.model.provenance import Origin
@@ -117,41 +118,125 @@ def ranks_per_node(job: Job) -> int:
     return max(seen, -(-world.nranks // world.nodes))
 
 
-def kind_of(conns: Connections, at: int) -> str:
+def transport_kind(via: str) -> str:
     """The transport without its details: P2P, SHM, NET/IB, NET/Socket, NET/AWS Libfabric."""
-    parts = conns.vias[int(conns.via[at])].split("/")
+    parts = via.split("/")
     return "/".join(parts[:2]) if parts[0] == "NET" else parts[0]
 
 
-def uses_gdr(conns: Connections, at: int) -> bool:
-    return "GDRDMA" in conns.vias[int(conns.via[at])]
+def uses_gdr(via: str) -> bool:
+    return "GDRDMA" in via
 
 
-def between_nodes(job: Job) -> Iterator[int]:
+def between_nodes(conns: Connections) -> Mask:
     """Entries over the network between two hosts."""
-    conns = job.connections
-    over = np.array([via.startswith("NET/") for via in conns.vias], bool)
-    if len(conns):
-        yield from conns.select(over[conns.via] & ((conns.host < 0) | (conns.host != conns.peer_host)))
+    made: Mask = conns.over(_over_network) & ((conns.host < 0) | (conns.host != conns.peer_host))
+    return made
 
 
-def inside_nodes(job: Job) -> Iterator[int]:
+def inside_nodes(conns: Connections) -> Mask:
     """Entries between two ranks of one host."""
-    conns = job.connections
-    yield from conns.select((conns.host >= 0) & (conns.host == conns.peer_host) & (conns.rank != conns.peer))
+    made: Mask = (conns.host >= 0) & (conns.host == conns.peer_host) & (conns.rank != conns.peer)
+    return made
+
+
+def _over_network(via: str) -> bool:
+    return via.startswith("NET/")
+
+
+@dataclass(frozen=True, slots=True)
+class NetUse:
+    """Entries between nodes whose NIC is one of `host` ("" unknown): how many, and the number of the first."""
+
+    host: str
+    via: str
+    direction: int
+    entries: int
+    first: int
+
+
+def net_uses(conns: Connections) -> list[NetUse]:
+    """By host of the NIC, via and direction, in the order of the log."""
+    made: dict[tuple[str, int, int], tuple[int, int]] = {}
+    flows = conns.flows
+    over = np.array([_over_network(via) for via in conns.vias] or [False], bool)[flows.via]
+    chosen = np.flatnonzero(over & ((flows.host < 0) | (flows.host != flows.peer_host)))
+    side = np.where(flows.direction == 2, flows.peer_host, flows.host)
+    columns = (column[chosen].tolist() for column in (side, flows.via, flows.direction, flows.entries, flows.first))
+    for number, via, direction, entries, first in zip(*columns, strict=True):
+        key = (host_name(conns, number), via, direction)
+        count, earliest = made.get(key, (0, first))
+        made[key] = (count + entries, min(earliest, first))
+    found = [NetUse(host, conns.vias[via], way, *counted) for (host, via, way), counted in made.items()]
+    return sorted(found, key=lambda use: use.first)
+
+
+def host_name(conns: Connections, number: int) -> str:
+    return conns.hosts[number] if 0 <= number < len(conns.hosts) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class NicSide:
+    """The side whose NIC some entries name, the sender's, or the receiver's of receive lines: index of the host,
+    communicator rank and world rank, one of each per entry."""
+
+    host: Ints
+    rank: Ints
+    world: Ints
+
+
+def nic_side(conns: Connections, at: Ints) -> NicSide:
+    received = conns.direction[at] == 2
+    return NicSide(
+        np.where(received, conns.peer_host[at], conns.host[at]),
+        np.where(received, conns.peer[at], conns.rank[at]),
+        np.where(received, conns.world_peer[at], conns.world[at]),
+    )
 
 
 def nic_host(conns: Connections, at: int) -> str:
     """The host whose NIC an entry names: the sender's, or the receiver's for a receive line."""
-    host = int(conns.peer_host[at] if conns.direction[at] == 2 else conns.host[at])
-    return conns.hosts[host] if 0 <= host < len(conns.hosts) else ""
+    return host_name(conns, int(conns.peer_host[at] if conns.direction[at] == 2 else conns.host[at]))
 
 
-def nic_rank(conns: Connections, at: int) -> tuple[int, int]:
-    """Communicator rank and world rank on the side whose NIC an entry names."""
-    if conns.direction[at] == 2:
-        return int(conns.peer[at]), int(conns.world_peer[at])
-    return int(conns.rank[at]), int(conns.world[at])
+def nic_world(conns: Connections, at: int) -> int:
+    """The world rank on that side, -1 unknown."""
+    return int(conns.world_peer[at] if conns.direction[at] == 2 else conns.world[at])
+
+
+@dataclass(frozen=True, slots=True)
+class NicUse:
+    """What a GPU sends or receives by one NIC, both as the host's print has them: the first such entry, how many, the
+    world rank (-1 unknown)."""
+
+    entry: int
+    entries: int
+    host: str
+    world: int
+    system: NcclSystem
+    gpu: SystemDevice
+    net: SystemDevice
+
+
+def nic_uses(job: Job, *, send_recv: bool) -> Iterator[NicUse]:
+    """Traffic between nodes by GPU and NIC, without PXN; `send_recv`: also what is not for collectives. A use may come
+    again, further down in the log."""
+    conns = job.connections
+    view = {
+        key: system for key, system in views(job).items() if system.of_kind("GPU") and system.of_kind("NET")
+    }  # fmt: skip
+    for batch in conns.batches() if view else ():
+        wanted = between_nodes(batch) & (batch.proxy < 0) & (batch.net_dev >= 0)
+        at = np.flatnonzero(wanted if send_recv else wanted & (batch.conn != 1))
+        side = nic_side(batch, at)
+        columns = (batch.comm[at], side.host, side.rank, batch.net_dev[at])
+        first, counts = distinct(*columns)
+        lists = (column[first].tolist() for column in (at, *columns, side.world))
+        for count, (entry, comm, host, rank, dev, world) in zip(counts.tolist(), zip(*lists, strict=True), strict=True):
+            system = view.get((comm, host_name(conns, host)))
+            gpu, net = (gpu_of(system, rank), net_of(system, dev)) if system else (None, None)
+            if system and gpu and net:
+                yield NicUse(batch.first + entry, count, host_name(conns, host), world, system, gpu, net)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
 
 from topodiag.checks.common import plural, spell
 from topodiag.checks.interface import JobCheck
@@ -13,10 +16,10 @@ from topodiag.checks.job_evidence import (
     fold,
     gpu_word,
     hcas_by_host,
-    kind_of,
+    host_name,
     multi_node,
-    nic_host,
-    nic_rank,
+    net_uses,
+    nic_side,
     nvlink_gbs,
     only_sockets,
     path_between,
@@ -25,9 +28,11 @@ from topodiag.checks.job_evidence import (
     ranks_on,
     said_by,
     settings_of,
+    transport_kind,
     uses_gdr,
 )
 from topodiag.checks.job_text import NET, ask_for, hosts_word, unconnected
+from topodiag.model.connections import distinct
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.nccl_view import NcclSystem
@@ -39,33 +44,65 @@ TOO_FAR = re.compile(r"GPU Direct RDMA Disabled for .{0,80}\(distance (\d{1,3}) 
 PLUGIN_OFF = re.compile(r"NET/OFI GDR disabled on GDR-supported instance type ?(\S{0,40})")
 """aws-ofi-nccl src/platform-aws.c, from 1.6 on."""
 
+EXAMPLES = 3
+"""Connections that a finding about a host shows."""
+
 HOST_MEMORY_SHARE = 0.5
 """Part of a switch's uplink that is left when each byte passes it twice."""
 
 
-def _without(job: Job) -> tuple[dict[str, list[int]], dict[str, int]]:
+@dataclass(slots=True)
+class Off:
+    """Connections of a host without GPUDirect RDMA: the number of the first, and how many."""
+
+    first: int
+    entries: int = 0
+
+
+def _without(job: Job) -> tuple[dict[str, Off], dict[str, int]]:
     """By host: connections over NET/IB whose receiving side goes without GPUDirect RDMA, and all that were seen.
 
     Only the receiving side is judged where both are printed: NCCL reads for a send from GPU memory by its own rule
     (NCCL_NET_GDR_READ), and on PCIe machines it does not.
     """
-    conns = job.connections
-    off: dict[str, list[int]] = defaultdict(list)
+    off: dict[str, Off] = {}
     seen: dict[str, int] = defaultdict(int)
-    for at in between_nodes(job):
-        if not kind_of(conns, at).startswith("NET/IB") or conns.direction[at] == 1:
-            continue
-        host = nic_host(conns, at)
-        seen[host] += 1
-        if not uses_gdr(conns, at):
-            off[host].append(at)
+    for use in net_uses(job.connections):
+        if use.direction != 1 and _over_ib(use.via):
+            seen[use.host] += use.entries
+            if not uses_gdr(use.via):
+                off.setdefault(use.host, Off(use.first)).entries += use.entries
     return {host: off[host] for host in job.hosts if host in off}, dict(seen)
+
+
+def _over_ib(via: str) -> bool:
+    return transport_kind(via).startswith("NET/IB")
+
+
+def _entries_without(job: Job) -> tuple[dict[str, list[int]], dict[str, set[int]]]:
+    """By host: the first connections of those that `_without` counts, and the world ranks that have any."""
+    conns = job.connections
+    first: dict[str, list[int]] = defaultdict(list)
+    ranks: dict[str, set[int]] = defaultdict(set)
+    for batch in conns.batches():
+        off = batch.over(lambda via: _over_ib(via) and not uses_gdr(via))
+        at = np.flatnonzero(between_nodes(batch) & off & (batch.direction != 1))
+        side = nic_side(batch, at)
+        for i in distinct(side.host, side.world)[0].tolist():
+            ranks[host_name(conns, int(side.host[i]))].add(int(side.world[i]))
+        order = np.argsort(side.host, kind="stable")
+        starts = np.flatnonzero(np.diff(side.host[order], prepend=-2))
+        for start in starts.tolist():
+            host = side.host[order[start]]
+            own = first[host_name(conns, int(host))]
+            some = order[start : start + EXAMPLES - len(own)]
+            own += (at[some[side.host[some] == host]] + batch.first).tolist()
+    return first, ranks
 
 
 def _senders(job: Job) -> set[str]:
     """Hosts that send with it: a node that can read for a send can write for a receive."""
-    conns = job.connections
-    return {nic_host(conns, at) for at in between_nodes(job) if conns.direction[at] == 1 and uses_gdr(conns, at)} - {""}
+    return {use.host for use in net_uses(job.connections) if use.direction == 1 and uses_gdr(use.via)} - {""}
 
 
 class GdrOffInLog(JobCheck):
@@ -159,20 +196,20 @@ class GdrOffInLog(JobCheck):
             )
         ]
 
-    def _uneven(self, job: Job, off: dict[str, list[int]], seen: dict[str, int]) -> Finding | None:
+    def _uneven(self, job: Job, off: dict[str, Off], seen: dict[str, int]) -> Finding | None:
         """Nodes none of whose receives use it, beside nodes all of whose receives do; None where NCCL said too far."""
         if any(TOO_FAR.search(text) for _, text, _ in said_by(job, "gdr pair")):
             return None
-        without = [host for host, entries in off.items() if len(entries) == seen[host]]
+        without = [host for host, each in off.items() if each.entries == seen[host]]
         seen = seen | {host: 1 for host in _senders(job) if host not in seen}
         others = [host for host in seen if host not in off]
         if not without or not others:
             return None
-        places = [job.connections.origin(off[host][0]) for host in without]
+        places = [job.connections.origin(off[host].first) for host in without]
         return self.finding(
             Severity.ERROR,
             f"{hosts_word(without)} receive without GPUDirect RDMA, {hosts_word(others)} with it",
-            observed=f"via {job.connections.label(off[without[0]][0])} on {hosts_word(without)}",
+            observed=f"via {job.connections.label(off[without[0]].first)} on {hosts_word(without)}",
             expected="/GDRDMA on every node, as on the others",
             fix=("`lsmod | grep -E 'nvidia_peermem|nv_peer_mem'` on both: load it where it is missing",),
             nodes=without,
@@ -217,7 +254,7 @@ def _below_one_switch(system: NcclSystem) -> bool:
 
 def _a_connection(job: Job) -> list[Origin]:
     off, _ = _without(job)
-    return [job.connections.origin(entries[0]) for entries in list(off.values())[:2]]
+    return [job.connections.origin(each.first) for each in list(off.values())[:2]]
 
 
 class GdrTooFarInLog(JobCheck):
@@ -245,11 +282,13 @@ class GdrTooFarInLog(JobCheck):
                     said[host].append((match[1], match[2], where))
         listed = hcas_by_host(job)
         by_setting = settings_of(job, "NCCL_NET_GDR_LEVEL", "NCCL_IB_GDR_LEVEL")
-        found = []
-        for host, entries in off.items():
-            able = [hca for hca in listed.get(host, {}).values() if hca.gdr is not False]
-            if said.get(host) and able:
-                found.append(self._report(job, host, entries, said[host], seen[host]))
+        able = {host for host, hcas in listed.items() if any(hca.gdr is not False for hca in hcas.values())}
+        hosts = [host for host in off if said.get(host) and host in able]
+        first, ranks = _entries_without(job) if hosts else ({}, {})
+        found = [
+            self._report(job, host, off[host], first[host], ranks[host] - {-1}, said[host], seen[host])
+            for host in hosts
+        ]  # fmt: skip
         if found:
             if by_setting:
                 given = next(iter(by_setting.values()))[0][1]
@@ -259,26 +298,26 @@ class GdrTooFarInLog(JobCheck):
             return self.clean(job, "GPUDirect RDMA is off altogether: GDR001", coverage)
         return self.unknown(job, f"connections without /GDRDMA, and no line says why; {ask_for(job, *NET)}")
 
-    def _report(
-        self, job: Job, host: str, entries: list[int], said: list[tuple[str, str, Origin | None]], seen: int
-    ) -> Finding:
+    def _report(  # noqa: PLR0917 - what one host shows
+        self, job: Job, host: str, off: Off, first: list[int], ranks: set[int],
+        said: list[tuple[str, str, Origin | None]], seen: int,
+    ) -> Finding:  # fmt: skip
         conns = job.connections
-        ranks = sorted({nic_rank(conns, at)[1] for at in entries} - {-1})
-        labels = [label for rank in ranks if (label := gpu_word(job, rank))]
+        labels = [label for rank in sorted(ranks) if (label := gpu_word(job, rank))]
         distance, limit, _ = said[0]
         return self.finding(
             Severity.WARNING,
-            f"{host}: {plural(len(entries), 'connection')} over RDMA without GPUDirect: GPU and NIC are too far apart",
-            observed=f"via {conns.label(entries[0])}; distance {distance} where NCCL goes up to {limit}",
+            f"{host}: {plural(off.entries, 'connection')} over RDMA without GPUDirect: GPU and NIC are too far apart",
+            observed=f"via {conns.label(off.first)}; distance {distance} where NCCL goes up to {limit}",
             expected="/GDRDMA: a NIC behind the GPU's own PCIe switch",
             fix=(
                 "give the job the NIC behind the GPU's own PCIe switch: `nvidia-smi topo -m`",
                 "else try NCCL_NET_GDR_LEVEL=PHB (SYS) and measure: through the root complex it may not pay",
             ),
             nodes=(host,),
-            ranks=ranks,
+            ranks=sorted(ranks),
             gpus=labels,
             cost=Cost(text="each byte is copied to host memory first: one more pass over PCIe and the memory bus"),
-            evidence=[*(conns.origin(at) for at in entries[:3]), *(where for _, _, where in said[:3])],
-            coverage=Coverage(len(entries), seen, "connections of the node"),
+            evidence=[*(conns.origin(at) for at in first), *(where for _, _, where in said[:3])],
+            coverage=Coverage(off.entries, seen, "connections of the node"),
         )

@@ -218,7 +218,7 @@ def _folded(found: list[Finding]) -> list[Finding]:
 def _phase(job: Job, communicator: Communicator, hosts: Sequence[str]) -> str:
     """The last phase of init that these hosts show."""
     here = set(hosts)
-    if any(int(job.connections.comm[i]) == communicator.index for i in range(min(len(job.connections), 1000))):
+    if (job.connections.comm[:1000] == communicator.index).any():
         return "connections were being made"
     if here & set(communicator.graphs):
         return "the graph search was done"

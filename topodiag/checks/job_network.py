@@ -7,15 +7,14 @@ import re
 from topodiag.checks.common import plural
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job_evidence import (
-    between_nodes,
     by_host,
     hcas_by_host,
-    kind_of,
     multi_node,
-    nic_host,
+    net_uses,
     piece,
     said_by,
     settings_of,
+    transport_kind,
     world_ranks,
 )
 from topodiag.checks.job_text import NET, ask_for, hosts_word
@@ -153,11 +152,9 @@ def _networks(job: Job) -> dict[str, set[str]]:
         said = {process.network.lower() for _, process in group if process.network}
         if said:
             made[host] = said
-    conns = job.connections
-    for at in between_nodes(job):
-        host = nic_host(conns, at)
-        if host and host not in made:
-            made[host] = {kind_of(conns, at).partition("/")[2].lower()}
+    for use in net_uses(job.connections):
+        if use.host and use.host not in made:
+            made[use.host] = {transport_kind(use.via).partition("/")[2].lower()}
     return made
 
 
@@ -186,8 +183,7 @@ def _socket_places(job: Job) -> list[Origin | None]:
         for _, text, where in said_by(job, kind)
         if "Using network IB" not in text
     ]
-    for at in between_nodes(job):
-        if kind_of(job.connections, at) == "NET/Socket":
-            places.append(job.connections.origin(at))
-            break
+    first = next((use.first for use in net_uses(job.connections) if transport_kind(use.via) == "NET/Socket"), None)
+    if first is not None:
+        places.append(job.connections.origin(first))
     return places[:4]

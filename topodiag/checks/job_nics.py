@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 
+import numpy as np
+
 from topodiag.checks.common import plural, spell
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job_evidence import (
     between_nodes,
     hcas_by_host,
-    kind_of,
+    host_name,
     local_ranks,
     most,
     multi_node,
-    nic_host,
+    nic_side,
     nvlink_gbs,
     only_sockets,
     prints,
@@ -22,8 +24,10 @@ from topodiag.checks.job_evidence import (
     ranks_per_node,
     said_by,
     settings_of,
+    transport_kind,
 )
 from topodiag.checks.job_text import NET, ask_for, hosts_word, unconnected
+from topodiag.model.connections import distinct
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Hca, Job
 from topodiag.model.provenance import Origin
@@ -199,16 +203,20 @@ def _used(job: Job) -> tuple[dict[str, set[int]], dict[str, int]]:
     carried: dict[str, int] = defaultdict(int)
     counted: dict[int, Counter[str]] = {}
     by_rank = job.by_rank
-    for at in between_nodes(job):
-        host = nic_host(conns, at)
-        if not host or conns.net_dev[at] < 0 or conns.conn[at] == 1 or kind_of(conns, at) == "NET/Socket":
-            continue
-        used[host].add(int(conns.net_dev[at]))
-        number = int(conns.comm[at])
-        if number not in counted and 0 <= number < len(job.communicators):
-            known = job.communicators[number].known.tolist()
-            counted[number] = Counter(by_rank[rank].host for rank in known if rank in by_rank)
-        carried[host] = max(carried[host], counted.get(number, Counter())[host])
+    for batch in conns.batches():
+        wanted = between_nodes(batch) & batch.over(lambda via: transport_kind(via) != "NET/Socket")
+        at = np.flatnonzero(wanted & (batch.net_dev >= 0) & (batch.conn != 1))
+        columns = (batch.comm[at], nic_side(batch, at).host, batch.net_dev[at])
+        first, _ = distinct(*columns)
+        for number, place, dev in zip(*(column[first].tolist() for column in columns), strict=True):
+            host = host_name(conns, place)
+            if not host:
+                continue
+            used[host].add(dev)
+            if number not in counted and 0 <= number < len(job.communicators):
+                known = job.communicators[number].known.tolist()
+                counted[number] = Counter(by_rank[rank].host for rank in known if rank in by_rank)
+            carried[host] = max(carried[host], counted[number][host] if number in counted else 0)
     return dict(used), carried
 
 

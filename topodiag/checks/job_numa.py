@@ -9,18 +9,14 @@ from collections.abc import Mapping
 from topodiag.checks.common import spell
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job_evidence import (
-    between_nodes,
     cpu_of,
     fold,
-    gpu_of,
     gpu_word,
     multi_node,
-    net_of,
-    nic_host,
-    nic_rank,
+    nic_uses,
+    nic_world,
     piece,
     said_by,
-    views,
     world_ranks,
 )
 from topodiag.checks.job_text import NET, ask_for, at_least
@@ -53,25 +49,18 @@ class NicOnOtherSocket(JobCheck):
     def judge(self, job: Job) -> Outcome:
         if not multi_node(job) and not piece(job):
             return self.not_applicable(job, "no traffic between nodes")
-        conns = job.connections
-        view = views(job)
         judged = 0
         across: dict[str, dict[str, int]] = defaultdict(dict)
-        for at in between_nodes(job):
-            host = nic_host(conns, at)
-            system = view.get((int(conns.comm[at]), host))
-            if system is None or conns.proxy[at] >= 0 or conns.net_dev[at] < 0:
+        for use in nic_uses(job, send_recv=True):
+            system = use.system
+            mine, its = cpu_of(system, use.gpu), cpu_of(system, use.net)
+            if not mine or not its:
                 continue
-            rank, world = nic_rank(conns, at)
-            gpu, net = gpu_of(system, rank), net_of(system, int(conns.net_dev[at]))
-            mine, its = (cpu_of(system, gpu), cpu_of(system, net)) if gpu and net else ("", "")
-            if not mine or not its or net is None:
-                continue
-            judged += 1
+            judged += use.entries
             own = any(cpu_of(system, other) == mine for other in system.of_kind("NET"))
-            virtual = not net.guid.strip("0x")  # sockets: NCCL hangs them below the first CPU
+            virtual = not use.net.guid.strip("0x")  # sockets: NCCL hangs them below the first CPU
             if mine != its and not own and not virtual:
-                across[host].setdefault(gpu_word(job, world) or (gpu.name if gpu else ""), at)
+                across[use.host].setdefault(gpu_word(job, use.world) or use.gpu.name, use.entry)
         if not judged:
             return self.unknown(job, f"no line places the GPUs and NICs that a connection joins; {ask_for(job, *NET)}")
         if not across:
@@ -80,7 +69,7 @@ class NicOnOtherSocket(JobCheck):
 
     def _report(self, job: Job, host: str, entries: dict[str, int]) -> Finding:
         conns = job.connections
-        ranks = sorted({nic_rank(conns, at)[1] for at in entries.values()} - {-1})
+        ranks = sorted({nic_world(conns, at) for at in entries.values()} - {-1})
         at = next(iter(entries.values()))
         return self.finding(
             Severity.INFO,

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
 
 from topodiag.checks.common import plural, spell
 from topodiag.checks.interface import JobCheck
@@ -13,7 +16,6 @@ from topodiag.checks.job_evidence import (
     gpu_of,
     gpu_word,
     inside_nodes,
-    kind_of,
     local_ranks,
     nvlink_gbs,
     path_between,
@@ -23,10 +25,12 @@ from topodiag.checks.job_evidence import (
     ranks_per_node,
     said_by,
     settings_of,
+    transport_kind,
     views,
     world_ranks,
 )
 from topodiag.checks.job_text import NET, ask_for, hosts_word, unconnected
+from topodiag.model.connections import Connections, distinct
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Given, Job
 from topodiag.model.links import PathType
@@ -51,6 +55,52 @@ def _switched_off(job: Job) -> list[tuple[int, Given]]:
         if given.value.strip().upper() in NO_P2P_LEVELS:
             made.append((number, given))
     return made
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """Connections of two ranks of one host: the number of the first, how many, the communicator (-1 unknown), its
+    ranks, world ranks (-1), index of the host, and the transport without its details."""
+
+    first: int
+    entries: int
+    comm: int
+    host: int
+    rank: int
+    peer: int
+    world: int
+    world_peer: int
+    kind: str
+
+
+@dataclass(slots=True)
+class Alike:
+    """Connections of one host that are judged alike: the number of the first, how many, world ranks that send."""
+
+    first: int
+    entries: int = 0
+    worlds: dict[int, None] = field(default_factory=dict)
+
+    def add(self, talk: Talk) -> None:
+        self.entries += talk.entries
+        self.worlds.setdefault(talk.world)
+
+
+def _around_p2p(batch: Connections, wanted: Callable[[str], bool]) -> Iterator[Talk]:
+    """Inside the nodes, by what they go over."""
+    at = np.flatnonzero(inside_nodes(batch) & batch.over(wanted))
+    columns = [column[at] for column in (batch.comm, batch.host, batch.rank, batch.peer, batch.via)]
+    first, counts = distinct(*columns)
+    worlds = (batch.world[at], batch.world_peer[at])
+    lists = (column[first].tolist() for column in (at, *columns, *worlds))
+    for count, row in zip(counts.tolist(), zip(*lists, strict=True), strict=True):
+        entry, comm, host, rank, peer, via, world, world_peer = row
+        kind = transport_kind(batch.vias[via])
+        yield Talk(batch.first + entry, count, comm, host, rank, peer, world, world_peer, kind)
+
+
+def _is_shm(via: str) -> bool:
+    return transport_kind(via) == "SHM"
 
 
 class ShmInsteadOfP2p(JobCheck):
@@ -97,26 +147,25 @@ class ShmInsteadOfP2p(JobCheck):
         conns = job.connections
         view = views(job)
         seen = 0
-        pairs: dict[tuple[str, str, str], list[int]] = defaultdict(list)
-        for at in inside_nodes(job):
-            seen += 1
-            kind = kind_of(conns, at)
-            host = conns.hosts[int(conns.host[at])]
-            if kind != "SHM" and not (kind.startswith("NET/") and len(job.hosts) > 1):
-                continue
-            system = view.get((int(conns.comm[at]), host))
-            a = gpu_of(system, int(conns.rank[at])) if system else None
-            b = gpu_of(system, int(conns.peer[at])) if system else None
-            path = path_between(system, a.name, b.name) if system and a and b else None
-            direct = bool(system and a and b and a.parent == b.parent and a.parent.startswith("PCI/"))
-            near = path is not None and path <= NEAR
-            numbers = frozenset((gpu_word(job, int(conns.world[at])), gpu_word(job, int(conns.world_peer[at]))))
-            if (host, numbers) in refused and kind == "SHM":
-                word = "refused"
-            else:
-                word = "near" if near or (direct and kind == "SHM") else "far" if path is not None else "?"
-            if kind == "SHM" or word == "near":
-                pairs[host, kind, word].append(at)
+        pairs: dict[tuple[str, str, str], Alike] = {}
+        several = len(job.hosts) > 1
+        for batch in conns.batches():
+            seen += int(inside_nodes(batch).sum())
+            for talk in _around_p2p(batch, lambda via: _is_shm(via) or (several and via.startswith("NET/"))):
+                host = conns.hosts[talk.host]
+                system = view.get((talk.comm, host))
+                a = gpu_of(system, talk.rank) if system else None
+                b = gpu_of(system, talk.peer) if system else None
+                path = path_between(system, a.name, b.name) if system and a and b else None
+                direct = bool(system and a and b and a.parent == b.parent and a.parent.startswith("PCI/"))
+                near = path is not None and path <= NEAR
+                numbers = frozenset((gpu_word(job, talk.world), gpu_word(job, talk.world_peer)))
+                if (host, numbers) in refused and talk.kind == "SHM":
+                    word = "refused"
+                else:
+                    word = "near" if near or (direct and talk.kind == "SHM") else "far" if path is not None else "?"
+                if talk.kind == "SHM" or word == "near":
+                    pairs.setdefault((host, talk.kind, word), Alike(talk.first)).add(talk)
         if not seen and refused:
             return self.found(job, [self._said(refused)])
         if not seen:
@@ -152,20 +201,20 @@ class ShmInsteadOfP2p(JobCheck):
     def _reports(
         self,
         job: Job,
-        pairs: Mapping[tuple[str, str, str], list[int]],
+        pairs: Mapping[tuple[str, str, str], Alike],
         refusals: Sequence[Origin | None],
         coverage: Coverage,
     ) -> list[Finding]:
         conns = job.connections
-        groups: dict[tuple[str, str], dict[str, list[int]]] = defaultdict(dict)
-        for (host, kind, word), entries in pairs.items():
+        groups: dict[tuple[str, str], dict[str, Alike]] = defaultdict(dict)
+        for (host, kind, word), alike in pairs.items():
             if word != "?":
-                groups[kind, word][host] = entries
+                groups[kind, word][host] = alike
         made = []
         for (kind, word), hosts in groups.items():
             first = next(iter(hosts.values()))
-            ranks = sorted({int(conns.world[at]) for entries in hosts.values() for at in entries} - {-1})
-            labels = list(dict.fromkeys(label for at in first if (label := gpu_word(job, int(conns.world[at])))))
+            ranks = sorted({world for each in hosts.values() for world in each.worlds} - {-1})
+            labels = list(dict.fromkeys(label for world in first.worlds if (label := gpu_word(job, world))))
             bad, refused = word != "far", word == "refused"
             why = "the driver refuses peer-to-peer" if refused else "NVLink or a PCIe switch joins them"
             made.append(
@@ -174,8 +223,8 @@ class ShmInsteadOfP2p(JobCheck):
                     f"{hosts_word(list(hosts))}: {spell(labels)} talk over {kind}, though {why}"
                     if bad
                     else f"{hosts_word(list(hosts))}: {kind} between host bridges, by NCCL's own rule",
-                    observed=f"{plural(sum(len(entries) for entries in hosts.values()), 'connection')}"
-                    f" via {conns.label(first[0])}",
+                    observed=f"{plural(sum(each.entries for each in hosts.values()), 'connection')}"
+                    f" via {conns.label(first.first)}",
                     expected="via P2P/CUMEM or P2P/IPC"
                     if bad
                     else "SHM: NCCL goes peer-to-peer across host bridges on some processors only (NCCL_P2P_LEVEL)",
@@ -190,7 +239,7 @@ class ShmInsteadOfP2p(JobCheck):
                     ranks=ranks,
                     gpus=labels,
                     cost=_cost(job, list(hosts)) if bad else Cost(text="as the machine is built"),
-                    evidence=[conns.origin(first[0]), *(refusals if refused else ())],
+                    evidence=[conns.origin(first.first), *(refusals if refused else ())],
                     coverage=coverage,
                     confidence=Confidence.MEDIUM if refused or kind != "SHM" else Confidence.HIGH,
                 )
@@ -296,9 +345,14 @@ class P2pSwitchedOff(JobCheck):
         nvlink = any(any(nvlink_gbs(system).values()) for system in view)
         near = nvlink or any(_near_pair(system) for system in view)
         conns = job.connections
-        other = [at for at in inside_nodes(job) if kind_of(conns, at) != "P2P"]
+        kinds: set[str] = set()
+        places: list[int] = []
+        for batch in conns.batches():
+            for talk in _around_p2p(batch, lambda via: transport_kind(via) != "P2P"):
+                kinds.add(talk.kind)
+                places += [talk.first] * (len(places) < 2)
         severity = Severity.ERROR if nvlink else Severity.WARNING if near or not view else Severity.INFO
-        used = ", ".join(sorted({kind_of(conns, at) for at in other}))
+        used = ", ".join(sorted(kinds))
         return self.finding(
             severity,
             f"{given.name}={given.value} switches peer-to-peer off"
@@ -309,7 +363,7 @@ class P2pSwitchedOff(JobCheck):
             nodes=hosts,
             ranks=world_ranks(job, [number for number, _ in off]) or ranks_on(job, hosts),
             cost=_cost(job, hosts),
-            evidence=[given.origin, *(conns.origin(at) for at in other[:2])],
+            evidence=[given.origin, *(conns.origin(at) for at in places)],
             coverage=Coverage(len(off), len(job.processes), "processes"),
             settings=((given.name, None),),
         )

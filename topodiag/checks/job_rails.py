@@ -3,40 +3,26 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
-from itertools import product
 
 from topodiag.checks.common import plural, spell
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job_evidence import (
     NEAR,
-    between_nodes,
     fold,
-    gpu_of,
     gpu_word,
     hcas_by_host,
     multi_node,
-    net_of,
+    net_uses,
     nic_host,
-    nic_rank,
+    nic_uses,
+    nic_world,
     path_between,
     settings_of,
-    views,
 )
+from topodiag.checks.job_rail_ends import both_ends
 from topodiag.checks.job_text import NET, ask_for
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
-
-
-@dataclass(frozen=True, slots=True)
-class Ends:
-    """A connection as both its ends print it: entries of the connections, the devices, and on how many channels."""
-
-    sender: int
-    receiver: int
-    out: int
-    into: int
-    channels: int
 
 
 class FarNic(JobCheck):
@@ -78,53 +64,43 @@ class FarNic(JobCheck):
     def judge(self, job: Job) -> Outcome:
         if not multi_node(job):
             return self.not_applicable(job, "no traffic between nodes")
-        conns = job.connections
         judged = 0
         far: dict[str, dict[str, tuple[int, str, str, str]]] = defaultdict(dict)
-        view = views(job)
-        for at in between_nodes(job):
-            host = nic_host(conns, at)
-            system = view.get((int(conns.comm[at]), host))
-            if system is None or conns.proxy[at] >= 0 or conns.net_dev[at] < 0 or conns.conn[at] == 1:
-                continue
-            rank, world = nic_rank(conns, at)
-            gpu, net = gpu_of(system, rank), net_of(system, int(conns.net_dev[at]))
-            if gpu is None or net is None:
-                continue
+        for use in nic_uses(job, send_recv=False):
+            system, gpu, net = use.system, use.gpu, use.net
             taken = path_between(system, gpu.name, net.name)
-            near = [each.name for each in system.of_kind("NET")
-                    if (path_between(system, gpu.name, each.name) or taken or 99) <= NEAR]  # fmt: skip
             if taken is None:
                 continue
-            judged += 1
+            judged += use.entries
+            near = [each.name for each in system.of_kind("NET")
+                    if (path_between(system, gpu.name, each.name) or taken or 99) <= NEAR]  # fmt: skip
             if taken > NEAR and near and net.name not in near:
-                far[host].setdefault(
-                    f"{gpu.name} {net.name}", (at, gpu_word(job, world) or gpu.name, taken.name, near[0])
-                )
-        coverage = Coverage(judged, sum(1 for _ in between_nodes(job)), "connections")
+                label = gpu_word(job, use.world) or gpu.name
+                far[use.host].setdefault(f"{gpu.name} {net.name}", (use.entry, label, taken.name, near[0]))
+        total = sum(use.entries for use in net_uses(job.connections))
+        coverage = Coverage(judged, total, "connections")
         found = [self._report(job, host, list(entries.values()), coverage) for host, entries in sorted(far.items())]
-        found = [*fold(found), *self._rails(job, _both_ends(job))]
+        found = [*fold(found), *self._rails(job)]
         if found:
             return self.found(job, found, coverage)
         if not judged:
             return self.unknown(job, f"no path from a GPU to the NIC it uses was printed; {ask_for(job, *NET)}")
         return self.clean(job, "", coverage)
 
-    def _rails(self, job: Job, ends: list[Ends]) -> list[Finding]:
+    def _rails(self, job: Job) -> list[Finding]:
         """Connections that leave by another NIC than they arrive by."""
         conns = job.connections
-        crossed = [each for each in ends if each.out != each.into]
         wanted = settings_of(job, "NCCL_CROSS_NIC").get("NCCL_CROSS_NIC", [])
         values = {given.value.strip() for _, given in wanted}
-        if not crossed or "1" in values:
-            return []
-        first = crossed[0]
         listed = hcas_by_host(job)
-        hosts = sorted({nic_host(conns, entry) for each in crossed for entry in (each.sender, each.receiver)} - {""})
+        ends = None if "1" in values else both_ends(job, listed)
+        if ends is None or not ends.crossed:
+            return []
+        first = ends.first[0]
+        hosts = sorted({conns.hosts[host] for host in ends.hosts})
         names = listed.get(nic_host(conns, first.sender), {})
         out, into = (names[device].name if device in names else f"NIC {device}" for device in (first.out, first.into))
-        ranks = {nic_rank(conns, entry)[1] for each in crossed for entry in (each.sender, each.receiver)} - {-1}
-        count, total = sum(each.channels for each in crossed), sum(each.channels for each in ends)
+        count, total = ends.crossed, ends.channels
         asked = "0" in values
         return [
             self.finding(
@@ -138,10 +114,10 @@ class FarNic(JobCheck):
                     "nothing, where all NICs hang on one switch or the fabric has no rails",
                 ),
                 nodes=hosts,
-                ranks=sorted(ranks),
+                ranks=sorted(ends.ranks),
                 nics=[out, into],
                 cost=Cost(text="on a rail-optimised network this traffic passes the spine"),
-                evidence=[conns.origin(entry) for each in crossed[:4] for entry in (each.sender, each.receiver)],
+                evidence=[conns.origin(entry) for each in ends.first for entry in (each.sender, each.receiver)],
                 coverage=Coverage(count, total, "channels seen from both ends"),
                 confidence=Confidence.HIGH if asked else Confidence.MEDIUM,
             )
@@ -151,7 +127,7 @@ class FarNic(JobCheck):
         conns = job.connections
         labels = list(dict.fromkeys(label for _, label, _, _ in entries))
         at, label, kind, near = entries[0]
-        ranks = sorted({nic_rank(conns, entry[0])[1] for entry in entries})
+        ranks = sorted({nic_world(conns, entry[0]) for entry in entries})
         return self.finding(
             Severity.WARNING,
             f"{host}: {spell(labels)} send by a far NIC ({label} over {conns.label(at)} at {kind})",
@@ -168,28 +144,3 @@ class FarNic(JobCheck):
             evidence=[conns.origin(entry[0]) for entry in entries],
             coverage=coverage,
         )
-
-
-def _both_ends(job: Job) -> list[Ends]:
-    """Connections for collectives between hosts that list the same devices, several of them, and without PXN."""
-    conns = job.connections
-    listed = hcas_by_host(job)
-    lists = {host: tuple((at, hca.name) for at, hca in sorted(hcas.items())) for host, hcas in listed.items()}
-    sent: dict[tuple[int, int, int, int], list[int]] = defaultdict(list)
-    received: dict[tuple[int, int, int, int], list[int]] = defaultdict(list)
-    for at in between_nodes(job):
-        if conns.comm[at] < 0 or conns.net_dev[at] < 0 or conns.proxy[at] >= 0 or conns.conn[at] == 1:
-            continue
-        key = (int(conns.comm[at]), int(conns.rank[at]), int(conns.peer[at]), int(conns.conn[at]))
-        if conns.direction[at] == 1:
-            sent[key].append(at)
-        elif conns.direction[at] == 2:
-            received[key].append(at)
-    made = []
-    for key in sorted(sent.keys() & received.keys()):
-        for a, b in product(sent[key], received[key]):
-            channels = (int(conns.channels[a]) & int(conns.channels[b])).bit_count()
-            mine, theirs = lists.get(nic_host(conns, a), ()), lists.get(nic_host(conns, b), ())
-            if channels and len(mine) > 1 and mine == theirs:
-                made.append(Ends(a, b, int(conns.net_dev[a]), int(conns.net_dev[b]), channels))
-    return made

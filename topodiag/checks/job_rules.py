@@ -82,7 +82,7 @@ class Shown:
     @cached_property
     def vias(self) -> frozenset[str]:
         made = self.job.connections
-        return frozenset(made.vias[at] for at in np.unique(made.via).tolist() if 0 <= at < len(made.vias))
+        return frozenset(made.vias[at] for at in np.unique(made.flows.via).tolist())
 
     @cached_property
     def no_gdr(self) -> bool:
@@ -93,8 +93,8 @@ class Shown:
     @cached_property
     def net_inside(self) -> bool:
         """Whether GPUs of one node talk over the network."""
-        made = self.job.connections
-        net = [at for at, via in enumerate(made.vias) if via.startswith("NET/")]
+        net = [at for at, via in enumerate(self.job.connections.vias) if via.startswith("NET/")]
+        made = self.job.connections.flows
         return bool(((made.host >= 0) & (made.host == made.peer_host) & np.isin(made.via, net)).any())
 
 

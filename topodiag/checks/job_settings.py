@@ -189,7 +189,7 @@ def _alike(job: Job, having: set[int]) -> bool:
     without, alike in version, network, devices and connections, in a job that came through its first operations."""
     if failed(job) or len(having) < 2:
         return False
-    connected = {job.connections.hosts[at] for at in set(job.connections.host.tolist()) if at >= 0}
+    connected = {job.connections.hosts[at] for at in set(job.connections.flows.host.tolist()) if at >= 0}
     kinds = set()
     count = local_ranks(job)
     for process in job.processes:

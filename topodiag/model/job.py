@@ -5,20 +5,18 @@ World ranks are those of the job's largest root communicator. Unknown integers a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from topodiag.model.connections import Connections, Ints
 from topodiag.model.finding import Confidence
 from topodiag.model.nccl_view import Graph, NcclSystem, Tuning
 from topodiag.model.provenance import Origin
-
-Ints = npt.NDArray[np.int64]
-Column = npt.NDArray[np.signedinteger[Any]]
 
 PHASES = ("kernels", "alloc", "bootstrap", "allgathers", "topo", "graphs", "connections", "rest")
 
@@ -217,76 +215,6 @@ class Communicator:
         return f"{word} {self.color}" if self.color >= 0 else word
 
 
-_AT_ONCE = 1 << 16
-
-
-@dataclass(frozen=True, slots=True)
-class Connections:
-    """Who talks to whom, one entry per sender, receiver, transport and device; all arrays have one length.
-
-    comm: index of the communicator, -1 unknown. rank, peer: of that communicator. world, world_peer: of the world (-1
-    unknown). host, peer_host: index into `hosts` (-1). channels: bit per channel. conn: 0 collectives, 1 send/recv.
-    direction: 0 not printed (P2P, SHM: the sender prints), 1 send, 2 receive. via: index into `vias`. net_dev: the
-    network device (-1 none). proxy: communicator rank whose NIC is used by PXN (-1). count: lines. For a receive
-    line, rank is still the sender and peer the receiver, as printed; `printed_by` is the world rank that printed it.
-    A large job has millions of entries: columns are as narrow as their numbers allow.
-    """
-
-    comm: Column
-    rank: Column
-    peer: Column
-    world: Column
-    world_peer: Column
-    host: Column
-    peer_host: Column
-    printed_by: Column
-    channels: npt.NDArray[np.uint64]
-    conn: Column
-    direction: Column
-    via: Column
-    net_dev: Column
-    proxy: Column
-    count: Column
-    file: Column
-    line: Column
-    vias: tuple[str, ...] = ()
-    hosts: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.comm)
-
-    def select(self, mask: npt.NDArray[np.bool_]) -> Iterator[int]:
-        """Entries where the mask is set; some at a time, as numbers of Python take five times the memory."""
-        for first in range(0, len(mask), _AT_ONCE):
-            yield from (np.flatnonzero(mask[first : first + _AT_ONCE]) + first).tolist()
-
-    def label(self, i: int) -> str:
-        """The transport as NCCL prints it, without the proxy: `NET/IB/3/GDRDMA`."""
-        return transport_label(self.vias[int(self.via[i])], int(self.net_dev[i]))
-
-    def origin(self, i: int) -> Origin:
-        words = ("", " [send]", " [receive]")[int(self.direction[i])]
-        first = _lowest_bit(int(self.channels[i]))
-        text = f"Channel {first:02d} : {int(self.rank[i])} -> {int(self.peer[i])}{words} via {self.label(i)}"
-        file = int(self.file[i])
-        return Origin(self.files[file] if 0 <= file < len(self.files) else "", int(self.line[i]), text)
-
-
-def _lowest_bit(mask: int) -> int:
-    return (mask & -mask).bit_length() - 1 if mask else 0
-
-
-def transport_label(via: str, net_dev: int) -> str:
-    """`NET/IB/GDRDMA` and device 3 make `NET/IB/3/GDRDMA`; without a device `via` stands as it is."""
-    if net_dev < 0:
-        return via
-    parts = via.split("/")
-    tail = [part for part in parts[2:] if part.startswith(("GDRDMA", "Shared"))]
-    head = parts[: len(parts) - len(tail)]
-    return "/".join([*head, str(net_dev), *tail])
-
-
 @dataclass(frozen=True, slots=True)
 class Event:
     """Something that went wrong, or the unwinding after it, first of its kind in its process.
@@ -327,7 +255,7 @@ class FlightRecord:
     origin: Origin | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Job:
     """One job, or one start of a job that was restarted.
 
@@ -351,7 +279,7 @@ class Job:
     notes: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def by_rank(self) -> Mapping[int, Rank]:
         return {rank.rank: rank for rank in self.ranks}
 
@@ -369,9 +297,3 @@ class Job:
             for given in process.settings.values():
                 made.setdefault(given.name, {}).setdefault(given.value, []).append(number)
         return made
-
-
-def no_connections() -> Connections:
-    none = np.zeros(0, np.int64)
-    return Connections(none, none, none, none, none, none, none, none, np.zeros(0, np.uint64), none, none, none, none,
-                       none, none, none, none)  # fmt: skip

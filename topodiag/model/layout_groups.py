@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from topodiag.model.job import Ints, Role
+from topodiag.model.connections import Ints
+from topodiag.model.job import Role
 from topodiag.model.layout import Layout
 
 _ROLES = {"tp": Role.TP, "cp": Role.CP, "dp": Role.DP, "dp-cp": Role.DP, "pp": Role.PP, "ep": Role.EP,

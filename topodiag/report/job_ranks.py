@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from topodiag.model.connections import distinct
 from topodiag.model.job import Communicator, Job
 from topodiag.report.findings import fold_labels
 from topodiag.report.grid import Field, draw_grid
@@ -13,17 +14,18 @@ from topodiag.report.text import Page, Part
 
 RANKS_SHOWN = 64
 COMMS_SHOWN = 40
-_HALF = 32
-"""Bits of the second of two numbers in one."""
 
 
 def nics_by_rank(job: Job) -> dict[int, tuple[str, ...]]:
     """The network devices that each world rank's own lines name; devices without a name as `NET 3`."""
     conns = job.connections
     found: dict[int, set[int]] = {}
-    used = np.flatnonzero((conns.net_dev >= 0) & (conns.printed_by >= 0) & (conns.proxy < 0))
-    for pair in np.unique((conns.printed_by[used].astype(np.int64) << _HALF) + conns.net_dev[used]).tolist():
-        found.setdefault(pair >> _HALF, set()).add(pair & ((1 << _HALF) - 1))
+    for batch in conns.batches():
+        used = np.flatnonzero((batch.net_dev >= 0) & (batch.printed_by >= 0) & (batch.proxy < 0))
+        ranks, devices = batch.printed_by[used], batch.net_dev[used]
+        first, _ = distinct(ranks, devices)
+        for rank, device in zip(ranks[first].tolist(), devices[first].tolist(), strict=True):
+            found.setdefault(rank, set()).add(device)
     made = {}
     for rank in job.ranks:
         process = job.process_of(rank)

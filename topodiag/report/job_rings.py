@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
+
+import numpy as np
 
 from topodiag.model.cpulist import format_cpulist
 from topodiag.model.job import Communicator, Job
@@ -58,16 +60,25 @@ def _draw_comm(page: Page, job: Job, comm: Communicator, host_of: dict[int, str]
 
 
 def _hops(job: Job, comm: Communicator) -> _Hops:
-    conns = job.connections
-    found: _Hops = {}
-    for i in conns.select((conns.comm == comm.index) & (conns.conn != 1) & (conns.direction != 2)):
-        entry = (int(conns.channels[i]), conns.label(i), int(conns.proxy[i]))
-        found.setdefault((int(conns.rank[i]), int(conns.peer[i])), []).append(entry)
-    for i in conns.select((conns.comm == comm.index) & (conns.conn != 1) & (conns.direction == 2)):
-        pair = (int(conns.rank[i]), int(conns.peer[i]))
-        if pair not in found:
-            found[pair] = [(int(conns.channels[i]), conns.label(i), int(conns.proxy[i]))]
-    return found
+    """What the log shows of the communicator's hops, and of no other pair of its ranks: those may be a thousand times
+    as many. What a receiver prints counts where the sender left no line."""
+    wanted = np.unique([a * comm.nranks + b for ring in comm.rings.values() for a, b in _pairs(ring)])
+    sent: _Hops = {}
+    received: _Hops = {}
+    for batch in job.connections.batches():
+        at = np.flatnonzero((batch.comm == comm.index) & (batch.conn != 1))
+        at = at[np.isin(batch.rank[at].astype(np.int64) * comm.nranks + batch.peer[at], wanted)]
+        columns = (batch.rank, batch.peer, batch.direction, batch.channels, batch.proxy)
+        lists = (column[at].tolist() for column in columns)
+        for i, (rank, peer, direction, channels, proxy) in zip(at.tolist(), zip(*lists, strict=True), strict=True):
+            hops = received if direction == 2 else sent
+            hops.setdefault((rank, peer), []).append((channels, batch.label(i), proxy))
+    return {pair: entries[:1] for pair, entries in received.items()} | sent
+
+
+def _pairs(ring: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Neighbours, the last and the first too."""
+    return zip(ring, [*ring[1:], *ring[:1]], strict=True)
 
 
 def _via(hops: _Hops, a: int, b: int, channel: int) -> str:

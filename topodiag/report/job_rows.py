@@ -5,10 +5,13 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from itertools import islice
 from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 
+from topodiag.model.connections import transport_label
 from topodiag.model.job import Job
 from topodiag.model.result import Result
 from topodiag.report.job_ranks import nics_by_rank
@@ -25,9 +28,8 @@ class Rows:
     rows: Callable[[Result], Iterable[tuple[Value, ...]]]
 
 
-def _n(value: object) -> int | None:
-    number = int(value)  # type: ignore[call-overload]
-    return number if number >= 0 else None
+def _n(value: int) -> int | None:
+    return value if value >= 0 else None
 
 
 def _ranks(result: Result) -> Iterator[tuple[Value, ...]]:
@@ -51,24 +53,33 @@ def _comms(result: Result) -> Iterator[tuple[Value, ...]]:
             )  # fmt: skip
 
 
+_AT_ONCE = 1 << 17
+"""Rows that are objects of Python at the same time: of a large job there are millions."""
 _USES = {0: "collective", 1: "send/recv"}
 _DIRECTIONS = {1: "send", 2: "receive"}
 
 
 def _connections(result: Result) -> Iterator[tuple[Value, ...]]:
     for job in result.jobs:
-        c = job.connections
-        for i in range(len(c)):
-            yield (
-                job.name, _n(c.comm[i]), _n(c.rank[i]), _n(c.peer[i]), _n(c.world[i]), _n(c.world_peer[i]),
-                _at(c.hosts, c.host[i]), _at(c.hosts, c.peer_host[i]), f"{int(c.channels[i]):#x}",
-                _USES.get(int(c.conn[i])), _DIRECTIONS.get(int(c.direction[i])),
-                c.label(i), _n(c.net_dev[i]), _n(c.proxy[i]), int(c.count[i]), _at(c.files, c.file[i]), int(c.line[i]),
+        hosts, files, vias = job.connections.hosts, job.connections.files, job.connections.vias
+        labels = cache(transport_label)
+        for c in job.connections.batches(_AT_ONCE):
+            columns = (
+                c.comm, c.rank, c.peer, c.world, c.world_peer, c.host, c.peer_host, c.channels, c.conn, c.direction,
+                c.via, c.net_dev, c.proxy, c.count, c.file, c.line,
             )  # fmt: skip
+            for (
+                comm, rank, peer, world, world_peer, host, peer_host, channels, conn, direction, via, net_dev, proxy,
+                count, file, line,
+            ) in zip(*(column.tolist() for column in columns), strict=True):  # fmt: skip
+                yield (
+                    job.name, _n(comm), _n(rank), _n(peer), _n(world), _n(world_peer), _at(hosts, host),
+                    _at(hosts, peer_host), f"{channels:#x}", _USES.get(conn), _DIRECTIONS.get(direction),
+                    labels(vias[via], net_dev), _n(net_dev), _n(proxy), count, _at(files, file), line,
+                )  # fmt: skip
 
 
-def _at(names: tuple[str, ...], number: object) -> str | None:
-    i = int(number)  # type: ignore[call-overload]
+def _at(names: tuple[str, ...], i: int) -> str | None:
     return names[i] if 0 <= i < len(names) else None
 
 
@@ -187,12 +198,13 @@ def write_parquet(name: str, result: Result, stream: BinaryIO) -> None:
 
     kinds: dict[type, Any] = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
     table = TABLES[name]
-    columns: dict[str, list[Value]] = {column: [] for column in table.columns}
-    for row in table.rows(result):
-        for column, value in zip(columns, row, strict=True):
-            columns[column].append(_utf8(value) if isinstance(value, str) else value)
     schema = pa.schema([(column, kinds[kind]) for column, kind in table.columns.items()])
-    pq.write_table(pa.table(columns, schema=schema), stream, compression="zstd")
+    rows = iter(table.rows(result))
+    with pq.ParquetWriter(stream, schema, compression="zstd") as writer:
+        while some := list(islice(rows, _AT_ONCE)):
+            columns = [[_utf8(value) if isinstance(value, str) else value for value in each]
+                       for each in zip(*some, strict=True)]  # fmt: skip
+            writer.write_table(pa.table(dict(zip(table.columns, columns, strict=True)), schema=schema))
 
 
 def _utf8(text: str) -> str:

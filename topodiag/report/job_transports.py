@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-import numpy as np
-
 from topodiag.model.job import Job
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.job_words import short_transport, spell_hosts
@@ -15,35 +13,20 @@ from topodiag.report.words import plural
 
 HOSTS_DRAWN = 12
 MIXES_SHOWN = 12
-_AT_ONCE = 1 << 20
-"""Connections that are counted together."""
 
 Mix = dict[str, int]
 
 
 def mixes(job: Job) -> dict[tuple[str, str], Mix]:
     """Lines by transport for each ordered pair of hosts, the most frequent transport first."""
-    conns = job.connections
-    if not len(conns):
-        return {}
     # What a receiver prints, the sender printed too; it counts only where the sender left no line.
-    hosts, vias = len(conns.hosts) + 1, max(len(conns.vias), 1)
-    counted: Counter[int] = Counter()
-    for first in range(0, len(conns), _AT_ONCE):
-        own = slice(first, first + _AT_ONCE)
-        keys = (conns.host[own].astype(np.int64) + 1) * hosts + conns.peer_host[own] + 1
-        keys = (keys * vias + conns.via[own]) * 2 + (conns.direction[own] == 2)
-        found, place = np.unique(keys, return_inverse=True)
-        counts = np.bincount(place, weights=conns.count[own].astype(np.float64))
-        counted.update(dict(zip(found.tolist(), counts.astype(np.int64).tolist(), strict=True)))
+    conns, flows = job.connections, job.connections.flows
     sent: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     received: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-    for key, count in sorted(counted.items()):
-        rest, receiver = divmod(key, 2)
-        rest, via = divmod(rest, vias)
-        a, b = divmod(rest, hosts)
-        pair = (_host(conns.hosts, a - 1), _host(conns.hosts, b - 1))
-        (received if receiver else sent)[pair][short_transport(conns.vias[via])] += count
+    columns = (flows.host, flows.peer_host, flows.via, flows.direction, flows.lines)
+    for a, b, via, direction, count in zip(*(column.tolist() for column in columns), strict=True):
+        pair = (_host(conns.hosts, a), _host(conns.hosts, b))
+        (received if direction == 2 else sent)[pair][short_transport(conns.vias[via])] += count
     pairs = sent | {pair: mix for pair, mix in received.items() if pair not in sent}
     places = {host: place for place, host in enumerate(job.hosts)}
     return {

@@ -11,7 +11,7 @@ import numpy as np
 
 from topodiag.evidence.nccl_log.facts import Facts, SourceFile
 from topodiag.evidence.nccl_log.rebuild_comms import Hearing, Said, phases
-from topodiag.evidence.nccl_log.rebuild_connections import Gathered, connections, seats, transports
+from topodiag.evidence.nccl_log.rebuild_connections import Gathering, Seats, seats
 from topodiag.evidence.nccl_log.rebuild_events import bus_id_of, classify, rank_of
 from topodiag.evidence.nccl_log.rebuild_frame import Frame, groups, open_frame
 from topodiag.evidence.nccl_log.rebuild_groups import Comm, find_comms, find_jobs, world_is_known
@@ -21,7 +21,8 @@ from topodiag.evidence.nccl_log.rebuild_process import Text, process_of, version
 from topodiag.evidence.nccl_log.roles import RolesOfJobs
 from topodiag.evidence.nccl_log.system_print import Print, read_print
 from topodiag.evidence.nccl_log.torn_hosts import whole_hosts
-from topodiag.model.job import PHASES, Communicator, Connections, Event, Job, Process, Rank
+from topodiag.model.connections import no_connections
+from topodiag.model.job import PHASES, Communicator, Event, Job, Process, Rank
 from topodiag.model.layout import Layout
 from topodiag.model.provenance import MAX_QUOTE, Origin
 
@@ -61,7 +62,6 @@ class _Builder:
         self.host_of = [self.processes.host[member.process] for member in self.members]
         self.places = Places(frame, self.processes, self.members)
         self.job_of_process = self._jobs_of_processes()
-        self.gathered = self._gather()
         self.texts = self._texts()
         self.lone_prints = self._lone_prints()
         self.said = self._hear()
@@ -69,7 +69,9 @@ class _Builder:
     def jobs(self) -> tuple[Job, ...]:
         order = sorted(range(max(self.jobs_count, 0)), key=self._first_place)
         events = self._events()
-        made = [self._job(number, events.get(number, [])) for number in order]
+        drafts = {number: self._draft(number, events.get(number, [])) for number in order}
+        gathered = self._gather({number: seated for number, (_, seated) in drafts.items()})
+        made = [self._joined(drafts.pop(number)[0], gathered.pop(number)) for number in order]
         self.roles.check()
         several = len(made) > 1
         return tuple(replace(job, name=f"job {i}" if several else "job") for i, job in enumerate(made))
@@ -170,7 +172,8 @@ class _Builder:
         names = self.frame.files
         return tuple(names[file] for file in sorted(held) if 0 <= file < len(names)) if own else tuple(names)
 
-    def _job(self, number: int, events: list[Event]) -> Job:
+    def _draft(self, number: int, events: list[Event]) -> tuple[Job, Seats]:
+        """A job without its connections and what these tell, and its ranks' seats."""
         group = self.groups[number] if self.groups else []
         own = [p for p, job in enumerate(self.job_of_process) if job == number]
         place = {process: i for i, process in enumerate(own)}
@@ -181,26 +184,21 @@ class _Builder:
         communicators = self._communicators(group)
         rank_hosts = {rank.rank: rank.host for rank in ranks}
         told = bool(communicators) and world_is_known(group, self.comms)
-        world_size = communicators[0].nranks if told else -1
         notes = []
         if communicators and not told:
-            world_size = len(ranks)
             notes.append("the communicator of all ranks is not in the logs: ranks are numbered by process")
         hosts = tuple(sorted({process.host for process in processes} | set(rank_hosts.values())))
-        joined, communicators = self._connections(number, group, communicators, ranks, hosts)
-        communicators, misfit = self.roles.assign(communicators, world_size, rank_hosts, told=told)
-        notes += [misfit] if misfit else []
         placed = {rank.process for rank in ranks}
         by_process: dict[tuple[str, int], list[int]] = {}
         for rank in ranks:
             by_process.setdefault((rank.host, rank.pid), []).append(rank.rank)
-        return Job(
+        job = Job(
             name="job",
-            world_size=world_size,
+            world_size=communicators[0].nranks if told else len(ranks) if communicators else -1,
             ranks=ranks,
             processes=processes,
             communicators=communicators,
-            connections=joined,
+            connections=no_connections(),
             hosts=hosts,
             nccl_versions=self._versions(processes, number),
             events=tuple(_placed(event, by_process) for event in events),
@@ -209,6 +207,17 @@ class _Builder:
             notes=tuple(notes),
             files=self._files(set(own)),
         )
+        return job, seats(group, len(self.comms), communicators, rank_hosts, self.processes.host, hosts)
+
+    def _joined(self, job: Job, gathered: Gathering) -> Job:
+        """The job with its connections, and the roles of its communicators."""
+        counted = gathered.transports()
+        communicators = tuple(replace(each, transports=counted.get(each.index, {})) for each in job.communicators)
+        told = bool(job.communicators) and not job.notes
+        rank_hosts = {rank.rank: rank.host for rank in job.ranks}
+        communicators, misfit = self.roles.assign(communicators, job.world_size, rank_hosts, told=told)
+        notes = (*job.notes, misfit) if misfit else job.notes
+        return replace(job, communicators=communicators, connections=gathered.connections(), notes=notes)
 
     def _ranks(self, group: Sequence[int], place: Mapping[int, int]) -> tuple[Rank, ...]:
         made: dict[int, Rank] = {}
@@ -280,23 +289,10 @@ class _Builder:
             origin=self._said_at(first),
         )
 
-    def _connections(
-        self, number: int, group: Sequence[int], communicators: tuple[Communicator, ...], ranks: Sequence[Rank],
-        hosts: tuple[str, ...],
-    ) -> tuple[Connections, tuple[Communicator, ...]]:  # fmt: skip
-        gathered = self.gathered.pop(number, Gathered())
-        index = np.full(len(self.comms) + 1, -1, np.int64)
-        index[list(group)] = np.arange(len(group))
-        numbers = {host: i for i, host in enumerate(hosts)}
-        host_of = np.array([numbers.get(host, -1) for host in self.processes.host], np.int64)
-        seated = seats(communicators, {rank.rank: numbers[rank.host] for rank in ranks})
-        counted = transports(gathered, index, self.frame.vias)
-        joined = connections(gathered, index, host_of, seated, self.frame, hosts)
-        return joined, tuple(replace(each, transports=counted.get(each.index, {})) for each in communicators)
-
-    def _gather(self) -> dict[int, Gathered]:
+    def _gather(self, seated: Mapping[int, Seats]) -> dict[int, Gathering]:
         """Connections by job, with their communicator."""
-        made: dict[int, Gathered] = {}
+        spans = self.frame.connection_spans()
+        made = {number: Gathering(self.frame, each, spans) for number, each in seated.items()}
         jobs = np.array(self.job_of_process, np.int64)
         seating = self.places.seating(self.comms, self.comm_of)
         for rows in self.frame.connections() if jobs.size else ():
@@ -305,7 +301,7 @@ class _Builder:
             comm = np.where(member >= 0, self.comm_of[member], -1) if self.members else member
             owner = np.where(process >= 0, jobs[process], -1)
             for number, chosen in groups(owner):
-                made.setdefault(number, Gathered()).add(self.frame, rows, chosen, comm, process)
+                made[number].add(rows, chosen, comm, process)
         return made
 
     def _versions(self, processes: Sequence[Process], number: int) -> tuple[str, ...]:

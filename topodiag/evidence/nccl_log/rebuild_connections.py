@@ -4,113 +4,111 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from topodiag.evidence.nccl_log.rebuild_frame import BATCH_ROWS, Frame, Ints, Rows
-from topodiag.model.job import Communicator, Connections, no_connections, transport_label
+from topodiag.evidence.nccl_log.columns import Columns, narrowest
+from topodiag.evidence.nccl_log.rebuild_frame import Frame, Ints, Rows
+from topodiag.model.connections import COLUMNS, Connections, no_connections, packed, transport_label
+from topodiag.model.job import Communicator
 
-_MOST_NARROW = (1 << 31) - 1
+_PRINTED = ("rank", "peer", "channels", "conn", "direction", "via", "net_dev", "proxy", "count", "line")
+"""Columns that are as the lines have them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seats:
-    """World rank and host of every rank of every communicator of a job, below each other."""
+    """World rank and host of every rank of every communicator of a job, below each other. `index`: number in the job
+    by that of the communicator over all jobs, with -1 behind the last; `host_of`: index into `hosts` by process."""
 
     base: Ints
     world: Ints
     host: Ints
+    index: Ints
+    host_of: Ints
+    hosts: tuple[str, ...]
 
-    def at(self, values: Ints, comm: npt.NDArray[Any], rank: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
+    def at(self, values: Ints, comm: npt.NDArray[Any], rank: npt.NDArray[Any]) -> Ints:
         if not values.size:
-            return np.full(len(comm), -1, np.int32)
-        made = np.full(len(comm), -1, np.int32)
-        size = np.diff(self.base)
-        for first in range(0, len(comm), BATCH_ROWS):
-            some, own = comm[first : first + BATCH_ROWS], rank[first : first + BATCH_ROWS]
-            good = (some >= 0) & (own >= 0)
-            good &= own < size[np.where(some >= 0, some, 0)]
-            found = values[np.where(good, self.base[np.maximum(some, 0)] + own, 0)]
-            made[first : first + BATCH_ROWS] = np.where(good, found, -1)
-        return made
+            return np.full(len(comm), -1, np.int64)
+        good = (comm >= 0) & (rank >= 0)
+        good &= rank < np.diff(self.base)[np.where(comm >= 0, comm, 0)]
+        return np.where(good, values[np.where(good, self.base[np.maximum(comm, 0)] + rank, 0)], -1)
 
 
-def seats(communicators: Sequence[Communicator], host_of_world: Mapping[int, int]) -> Seats:
+def seats(  # noqa: PLR0917 - what a job knows of itself
+    group: Sequence[int], comms: int, communicators: Sequence[Communicator], host_of_rank: Mapping[int, str],
+    host_of_process: Sequence[str], hosts: tuple[str, ...],
+) -> Seats:  # fmt: skip
+    """Those of a job whose communicators have the numbers `group` among the `comms` of all jobs."""
+    index = np.full(comms + 1, -1, np.int64)
+    index[list(group)] = np.arange(len(group))
+    numbers = {host: i for i, host in enumerate(hosts)}
     base = np.cumsum([0, *(each.nranks for each in communicators)])
     world = np.concatenate([each.ranks for each in communicators]) if communicators else np.zeros(0, np.int64)
-    size = max(host_of_world, default=-1) + 1
+    size = max(host_of_rank, default=-1) + 1
     table = np.full(size + 1, -1, np.int64)
-    table[np.array(list(host_of_world), np.int64)] = np.array(list(host_of_world.values()), np.int64)
+    for rank, name in host_of_rank.items():
+        table[rank] = numbers[name]
     host: Ints = table[np.where((world >= 0) & (world < size), world, size)]
-    return Seats(base, world, host)
+    of_process = np.array([numbers.get(name, -1) for name in host_of_process], np.int64)
+    return Seats(base, world, host, index, of_process, hosts)
 
 
-_PRINTED = ("rank", "peer", "channels", "conn", "direction", "via", "net_dev", "proxy", "count", "line")
+class Gathering:
+    """The connections of one job while its rows come."""
 
+    def __init__(self, frame: Frame, seated: Seats, spans: Mapping[str, tuple[int, int]]) -> None:
+        self.frame, self.seats = frame, seated
+        self.lines: Counter[tuple[int, int, int]] = Counter()
+        """How many by communicator of the job, via and device."""
+        kinds = {name: narrowest(*span) for name, span in spans.items()}
+        kinds["channels"], kinds["line"] = np.dtype(np.uint64), np.dtype(np.int32)
+        world = narrowest(-1, int(seated.world.max(initial=-1)))
+        kinds |= dict.fromkeys(("world", "world_peer", "printed_by"), world)
+        kinds |= dict.fromkeys(("host", "peer_host"), narrowest(-1, len(seated.hosts)))
+        kinds["comm"], kinds["via"] = narrowest(-1, len(seated.index)), narrowest(0, len(frame.vias))
+        kinds["file"] = narrowest(-1, len(frame.files))
+        self.columns = Columns({name: kinds[name] for name in COLUMNS}, frame.connection_rows)
 
-@dataclass(slots=True)
-class Gathered:
-    """Rows of one job's connections as they come, in as few bytes as their numbers take. `comm` and `process` are
-    counted over all jobs. `lines`: how many by communicator, via and device."""
+    def add(self, rows: Rows, chosen: Ints, comm: Ints, process: Ints) -> None:
+        """These rows of a batch; `comm` (over all jobs, -1 unknown) and `process` are of the whole batch."""
+        made = {name: rows[name][chosen] for name in _PRINTED}
+        seated = self.seats
+        made["file"] = self.frame["threads"]["file"][rows["thread"][chosen]]
+        made["comm"] = own = seated.index[comm[chosen]]
+        printer, received = seated.host_of[process[chosen]], made["direction"] == 2
+        host, peer_host = (seated.at(seated.host, own, made[end]) for end in ("rank", "peer"))
+        made["host"] = np.where((host < 0) & ~received, printer, host)
+        made["peer_host"] = np.where((peer_host < 0) & received, printer, peer_host)
+        made["world"], made["world_peer"] = (seated.at(seated.world, own, made[end]) for end in ("rank", "peer"))
+        made["printed_by"] = np.where(received, made["world_peer"], made["world"])
+        self.columns.add(made)
+        self._count(own, made["via"], made["net_dev"], made["count"])
 
-    parts: dict[str, list[npt.NDArray[Any]]] = field(default_factory=dict)
-    lines: Counter[tuple[int, int, int]] = field(default_factory=Counter)
+    def _count(self, comm: Ints, via: npt.NDArray[Any], net_dev: npt.NDArray[Any], count: npt.NDArray[Any]) -> None:
+        key, _ = packed((comm, via, net_dev))
+        _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+        keys = zip(comm[first].tolist(), via[first].tolist(), net_dev[first].tolist(), strict=True)
+        for each, lines in zip(keys, np.bincount(inverse, count).tolist(), strict=True):
+            self.lines[each] += int(lines)
 
-    def add(self, frame: Frame, rows: Rows, chosen: Ints, comm: Ints, process: Ints) -> None:
-        """These rows of a batch; `comm` (-1 unknown) and `process` are of the whole batch."""
-        columns = {name: rows[name][chosen] for name in _PRINTED}
-        columns["file"] = frame["threads"]["file"][rows["thread"][chosen]].astype(np.int32)
-        columns["comm"], columns["process"] = comm[chosen].astype(np.int32), process[chosen].astype(np.int32)
-        for name, values in columns.items():
-            self.parts.setdefault(name, []).append(values)
-        devices = int(columns["net_dev"].max()) + 2
-        keys = (columns["comm"].astype(np.int64) * len(frame.vias) + columns["via"]) * devices + columns["net_dev"] + 1
-        found, place = np.unique(keys, return_inverse=True)
-        for key, count in zip(found.tolist(), np.bincount(place, columns["count"]).tolist(), strict=True):
-            rest, device = divmod(key, devices)
-            number, via = divmod(rest, len(frame.vias))
-            self.lines[number, via, device - 1] += int(count)
+    def connections(self) -> Connections:
+        """All that came, once."""
+        if not len(self.columns):
+            return no_connections()
+        columns, maps = self.columns.take()
+        made: dict[str, Any] = {**columns, "maps": maps}
+        return Connections(**made, vias=self.frame.vias, hosts=self.seats.hosts, files=self.frame.files)
 
-    def take(self, name: str) -> npt.NDArray[Any]:
-        """The whole column, once."""
-        parts = self.parts.pop(name, [])
-        return np.concatenate(parts) if parts else np.zeros(0, np.int32)
-
-
-def connections(  # noqa: PLR0917 - what a job knows of itself
-    gathered: Gathered, index: Ints, host_of: Ints, seated: Seats, frame: Frame, hosts: tuple[str, ...]
-) -> Connections:
-    """The connections of a job; empties `gathered`. `index`: number in the job by that of the communicator, with -1
-    behind the last; `host_of`: index into hosts by process."""
-    if not gathered.parts:
-        return no_connections()
-    comm = index[gathered.take("comm")].astype(np.int32)
-    printer = host_of[gathered.take("process")].astype(np.int32)
-    rank, peer, direction = (gathered.take(name) for name in ("rank", "peer", "direction"))
-    received = direction == 2
-    host = seated.at(seated.host, comm, rank)
-    peer_host = seated.at(seated.host, comm, peer)
-    host = np.where((host < 0) & ~received, printer, host)
-    peer_host = np.where((peer_host < 0) & received, printer, peer_host)
-    count = gathered.take("count")
-    world, world_peer = seated.at(seated.world, comm, rank), seated.at(seated.world, comm, peer)
-    return Connections(
-        comm=comm, rank=rank, peer=peer, world=world, world_peer=world_peer, host=host, peer_host=peer_host,
-        printed_by=np.where(received, world_peer, world), channels=gathered.take("channels"),
-        conn=gathered.take("conn"), direction=direction, via=gathered.take("via"), net_dev=gathered.take("net_dev"),
-        proxy=gathered.take("proxy"), count=count.astype(np.int32) if count.max() <= _MOST_NARROW else count,
-        file=gathered.take("file"), line=gathered.take("line"), vias=frame.vias, hosts=hosts, files=frame.files,
-    )  # fmt: skip
-
-
-def transports(gathered: Gathered, index: Ints, vias: Sequence[str]) -> dict[int, dict[str, int]]:
-    """Lines by communicator of the job and transport label."""
-    made: dict[int, dict[str, int]] = {}
-    for (number, via, device), count in sorted(gathered.lines.items()):
-        own = made.setdefault(int(index[number]), {})
-        label = transport_label(vias[via], device)
-        own[label] = own.get(label, 0) + count
-    return made
+    def transports(self) -> dict[int, dict[str, int]]:
+        """Lines by communicator of the job and transport label."""
+        made: dict[int, dict[str, int]] = {}
+        for (number, via, device), count in sorted(self.lines.items()):
+            own = made.setdefault(number, {})
+            label = transport_label(self.frame.vias[via], device)
+            own[label] = own.get(label, 0) + count
+        return made

@@ -67,6 +67,10 @@ class Frame:
         rows = self.tables[table]
         return Origin(self.sources[rows["thread"][row]], int(rows["line"][row]), text)
 
+    @property
+    def connection_rows(self) -> int:
+        return int(self.facts["conn"].num_rows)
+
     def connections(self) -> Iterator[Rows]:
         """The connections in order of thread and offset; columns keep the width of their table."""
         every = _alike(self.facts["conn"])
@@ -75,6 +79,19 @@ class Frame:
             columns = {name: numbers(rows.column(name)) for name in rows.schema.names}
             yield Rows(columns, {"via": self.vias}, rows.num_rows)
             self.facts.rest()
+
+    def connection_spans(self) -> Mapping[str, tuple[int, int]]:
+        """Least and largest number of those columns of connections that the lines fill; 0 and 0 without any."""
+        made: dict[str, tuple[int, int]] = {}
+        for name in ("rank", "peer", "conn", "direction", "net_dev", "proxy", "count"):
+            low, high = 0, 0
+            for chunk in self.facts["conn"].column(name).chunks:
+                for first in range(0, len(chunk), BATCH_ROWS):
+                    values = numbers(chunk.slice(first, BATCH_ROWS))
+                    low, high = min(low, int(values.min())), max(high, int(values.max()))
+            made[name] = low, high
+            self.facts.rest()
+        return made
 
 
 def open_frame(facts: Facts, files: Sequence[SourceFile]) -> Frame:
