@@ -178,9 +178,12 @@ def test_a_folder_without_nodes_is_one_clear_line(tmp_path: Path, content: dict[
     assert "\n" not in str(caught.value)
 
 
-def test_a_path_that_is_not_there_is_one_clear_line() -> None:
-    with pytest.raises(InputError, match="no such file"):
-        read_bundles(["/nonexistent/bundles"])
+@pytest.mark.parametrize("path", ["/nonexistent/bundles", "", "a\0b"])
+def test_a_path_that_is_not_there_is_one_clear_line_also_beside_others(path: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_bundles([str(fixture_path("dgx-h100-healthy")), path])
+    assert "no such file" in str(caught.value) or not path
+    assert "\n" not in str(caught.value)
 
 
 # --- bundles on a network -------------------------------------------------------------------------------------

@@ -96,11 +96,15 @@ def read_bundles(paths: Sequence[str]) -> ClusterFacts:
 
 def find_bundles(path: str) -> Iterator[str]:
     """The bundles at a path: itself, or those in a folder and the folders below it. Raises InputError for none."""
+    if not path:
+        raise InputError("''", "names no file", hint="give a bundle, or a folder of them")
     place = Path(path)
     try:
-        folder = place.is_dir()
+        folder, there = place.is_dir(), place.exists()
     except (OSError, ValueError):
-        folder = False
+        folder = there = False
+    if not there:
+        raise InputError(path.replace("\0", "?"), "no such file or folder")
     if not folder or (place / MANIFEST).is_file():
         yield path
         return
