@@ -40,7 +40,8 @@ class FabricNotReady(NodeCheck):
 
     Evidence it reads
         GPU fabric information of NVML or `nvidia-smi -q` (Hopper and later), systemd's word on nvidia-fabricmanager
-        and nvidia-imex, NVSwitches on the PCI bus, link states, uptime.
+        and nvidia-imex, NVSwitches on the PCI bus, link states, uptime. In a job's log: state and health mask that
+        NCCL prints of each GPU (`MNNVL busId ..`, 2.20 and later), and its warning of IMEX.
 
     When it stays silent
         One GPU, or a product without NVSwitches. The service is judged only where this system runs it: not in

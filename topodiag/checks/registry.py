@@ -13,7 +13,7 @@ _CHECKS = {
     "NVL002": "nvlink:SlowNvlinks",
     "NVL003": "nvlink_errors:NvlinkErrors",
     "NVL004": "nvlink:PairWithoutNvlink",
-    "NVL005": "fabric:FabricNotReady",
+    "NVL005": "fabric:FabricNotReady job_fabric:FabricInLog",
     "PCI001": "pcie:NarrowPcieLink",
     "PCI002": "pcie:SlowPcieLink",
     "PCI003": "pcie_errors:PcieErrors",
