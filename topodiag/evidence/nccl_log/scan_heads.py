@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
+from topodiag.evidence.nccl_log.collect import ThreadKey
+from topodiag.evidence.nccl_log.prefix import IDENTITY, clean, number, records
 from topodiag.evidence.nccl_log.scan_bytes import (
     MASKS,
     Block,
@@ -106,6 +109,19 @@ class Heads:
         thread = np.full(len(room), -1, dtype=np.int64)
         thread[kept] = np.array(self._threads or [-1], dtype=np.int64)[codes]
         return thread, length, np.flatnonzero(unknown)
+
+
+@lru_cache(maxsize=1 << 14)
+def who(head: bytes) -> ThreadKey | None:
+    """The thread that a head names, None for a text that is no plain one. One without a host is none: whether it is a
+    head depends on what stands in front of it. Shards of one log ask for the same ones."""
+    plain = IDENTITY.fullmatch(head.decode("utf-8", "replace") + " ") if head.endswith(b"]") else None
+    if plain:
+        return plain[1], number(plain[2]), number(plain[3]), number(plain[4])
+    read = list(records(clean(head + b" NCCL INFO x")))
+    if len(read) != 1 or read[0].message != "x" or read[0].level != "INFO" or not read[0].host:
+        return None
+    return read[0].host, read[0].pid, read[0].tid, read[0].dev
 
 
 def _turned(text: bytes) -> bytes:

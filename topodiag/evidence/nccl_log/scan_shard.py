@@ -14,10 +14,11 @@ from topodiag.evidence.nccl_log.facts import Facts
 from topodiag.evidence.nccl_log.grammar import Rows, parse
 from topodiag.evidence.nccl_log.grammar_comm import UNORDERED
 from topodiag.evidence.nccl_log.grammar_numbers import device
-from topodiag.evidence.nccl_log.prefix import IDENTITY, clean, number, records
+from topodiag.evidence.nccl_log.prefix import clean, records
 from topodiag.evidence.nccl_log.scan_bytes import Block, Dictionary, Positions, Words
 from topodiag.evidence.nccl_log.scan_contexts import Contexts, Naming, place
 from topodiag.evidence.nccl_log.scan_forms import NAME_WORDS, Read
+from topodiag.evidence.nccl_log.scan_heads import who
 from topodiag.evidence.nccl_log.scan_messages import COLUMNS, PLACE, Messages
 from topodiag.evidence.nccl_log.scan_rows import (
     Columns,
@@ -101,15 +102,9 @@ class Shard:
     # Who prints, and when.
 
     def thread_of(self, head: bytes) -> int:
-        """Index of the thread of a head, -1 for a text that is no plain one. One without a host is none: whether it is
-        a head depends on what stands in front of it."""
-        plain = IDENTITY.fullmatch(head.decode("utf-8", "replace") + " ") if head.endswith(b"]") else None
-        if plain:
-            return self.slow.thread((plain[1], number(plain[2]), number(plain[3]), number(plain[4])))
-        read = list(records(clean(head + b" NCCL INFO x")))
-        if len(read) != 1 or read[0].message != "x" or read[0].level != "INFO" or not read[0].host:
-            return -1
-        return self.slow.thread((read[0].host, read[0].pid, read[0].tid, read[0].dev))
+        """Index of the thread of a head, -1 for a text that is no plain one."""
+        key = who(head)
+        return -1 if key is None else self.slow.thread(key)
 
     def stamps(self, fronts: list[bytes]) -> Ints:
         """Bits of the seconds that stand in what precedes ` NCCL INFO `."""
