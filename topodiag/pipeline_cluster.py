@@ -99,8 +99,9 @@ def _found(options: ClusterOptions) -> ClusterFacts:
     machines = None
     if options.bundles:
         from topodiag.evidence.cluster_bundles import read_bundles  # noqa: PLC0415 - all readers of nodes
+        from topodiag.fleet.bundles import read_many  # noqa: PLC0415
 
-        machines = read_bundles([resolve(path) for path in options.bundles])
+        machines = read_bundles([resolve(path) for path in options.bundles], read_many)
     if not options.topology:
         assert machines is not None  # noqa: S101 - one of them is given
         return machines

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -58,25 +58,20 @@ class NodeSeen:
     tiers: tuple[tuple[str, str], ...] = ()
 
 
-def read_bundles(paths: Sequence[str]) -> ClusterFacts:
-    """The cluster of all bundles at these paths: bundles, or folders that hold some. Raises InputError where there is
-    none with a GPU."""
+def read_bundles(paths: Sequence[str], read: Reader | None = None) -> ClusterFacts:
+    """The cluster of all bundles at these paths: bundles, or folders that hold some. `read` reads all of them, None:
+    one after the other. Raises InputError where there is none with a GPU."""
     seen: dict[str, NodeSeen] = {}
     notes: list[str] = []
-    found = [each for path in paths for each in find_bundles(path)]
+    found = list(dict.fromkeys(each for path in paths for each in find_bundles(path)))
     if len(found) > MAX_NODES:
         raise InputError(paths[0], f"holds more than {MAX_NODES} bundles")
     broken: list[str] = []
     empty: list[str] = []
-    for path in dict.fromkeys(found):
-        try:
-            each = read_one(path)
-        except InputError as error:
-            if len(found) == 1:
-                raise
-            broken.append(str(error))
-            continue
-        if not each.gpus:
+    for each in [read_one(found[0])] if len(found) == 1 else (read or _one_by_one)(found):
+        if isinstance(each, str):
+            broken.append(each)
+        elif not each.gpus:
             empty.append(each.host)
         elif each.host not in seen or seen[each.host].time < each.time:
             seen[each.host] = each
@@ -92,6 +87,22 @@ def read_bundles(paths: Sequence[str]) -> ClusterFacts:
         if many:
             notes.append(f"{many} of {len(found)} bundles left out, {why}")
     return _facts(paths[0], sorted(seen.values(), key=lambda node: natural(node.host)), notes)
+
+
+Reader = Callable[[Sequence[str]], Iterable[NodeSeen | str]]
+"""From paths of bundles to what each says, or why it cannot be read."""
+
+
+def read_or_why(path: str) -> NodeSeen | str:
+    """What is needed of one bundle, or why it cannot be read."""
+    try:
+        return read_one(path)
+    except InputError as error:
+        return str(error)
+
+
+def _one_by_one(paths: Sequence[str]) -> Iterable[NodeSeen | str]:
+    return map(read_or_why, paths)
 
 
 def find_bundles(path: str) -> Iterator[str]:

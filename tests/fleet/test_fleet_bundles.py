@@ -1,0 +1,42 @@
+"""Bundles read by several processes: the same as by one, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+
+import pytest
+
+from topodiag.evidence.cluster_bundles import NodeSeen, read_or_why
+from topodiag.fleet import bundles
+from topodiag.model.errors import TopodiagError
+from topodiag.pipeline import fixture_path
+
+
+def paths(tmp_path: Path) -> list[str]:
+    broken = tmp_path / "cut.tar.gz"
+    broken.write_bytes(b"\x1f\x8bcut")
+    names = ("dgx-h100-healthy", "gb200-tray", "no-gpu", "mig-on")
+    return [*(str(fixture_path(name)) for name in names), str(broken), "/nonexistent"]
+
+
+def test_many_processes_say_what_one_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = paths(tmp_path)
+    monkeypatch.setattr(bundles, "FEW", 1)
+    monkeypatch.setattr(bundles, "_CHUNK", 2)
+    monkeypatch.setattr(bundles.os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    found = list(bundles.read_many(here))
+    assert found == [read_or_why(path) for path in here]
+    assert [type(each) for each in found] == [NodeSeen] * 4 + [str] * 2
+
+
+def test_a_worker_that_dies_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def dead(*_: object) -> Iterator[NodeSeen | str]:
+        raise BrokenProcessPool
+
+    monkeypatch.setattr(bundles, "FEW", 1)
+    monkeypatch.setattr(bundles.os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    monkeypatch.setattr(bundles, "_submitted", dead)
+    with pytest.raises(TopodiagError, match="a worker process ended"):
+        list(bundles.read_many(paths(tmp_path)))
