@@ -6,6 +6,7 @@ import jobs
 import pytest
 
 from topodiag.checks.job_errors import FirstError
+from topodiag.checks.job_text import quoted
 from topodiag.model.finding import Confidence, Severity, Status
 from topodiag.model.job import Event
 
@@ -125,3 +126,11 @@ def test_of_watchdogs_the_one_of_the_lowest_work_is_first_and_its_rank_is_placed
     [finding] = FirstError().judge(jobs.job(events=events)).findings
     assert finding.message.startswith("first error: rank 9 on n1: ")
     assert finding.where.nodes == ("n1",)
+
+
+def test_a_long_text_is_cut_between_words_so_that_no_number_is_left_half() -> None:
+    text = "Watchdog caught collective operation timeout: " + "word " * 18 + "ran for 600021 milliseconds"
+    [finding] = FirstError().judge(jobs.job(events=[jobs.event("cuda", text)])).findings
+    assert finding.message.endswith("ran for ...")
+    assert quoted("a  b\nc") == "a b c"
+    assert len(quoted("x" * 500, 100)) == 100

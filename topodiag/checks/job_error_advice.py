@@ -42,6 +42,11 @@ BY_WORDS: tuple[tuple[re.Pattern[str], str], ...] = (
         "allow locked memory: `ulimit -l unlimited` in the job's container and in the launcher's daemon",
     ),
     (
+        re.compile(r"Cuda failure .{0,12}'out of memory'|Failed to CUDA \w{1,20}alloc"),
+        "leave GPU memory to NCCL: a lower share for the framework's allocator, fewer channels (NCCL_MAX_NCHANNELS),"
+        " fewer communicators",
+    ),
+    (
         re.compile(r"illegal memory access|misaligned address|device-side assert"),
         "a kernel of the application failed before NCCL met it: CUDA_LAUNCH_BLOCKING=1, compute-sanitizer",
     ),

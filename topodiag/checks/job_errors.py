@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from topodiag.checks.common import plural
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job_error_advice import advice
-from topodiag.checks.job_text import ask_for, failed, few
+from topodiag.checks.job_text import ask_for, failed, few, quoted
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 
@@ -96,14 +96,14 @@ class FirstError(JobCheck):
             doubt += "; as the application repeats it"
         later = [event for event in errors if event is not first]
         count = sum(event.count for event in later) + first.count - 1
-        places = {_place(event) for event in later}
+        places = {_place(event) for event in later if event.host or event.rank >= 0}
         tail = ""
         if count:
             tail = f"; {plural(count, 'later error')} on {plural(len(places) or 1, 'rank')} follow"
             tail += "" if count > 1 else "s"
         device = first.details.get("hca", "")
         peer = _peer(job, first)
-        what = " ".join(first.text.split())[:150]
+        what = quoted(first.text, 150)
         head = ", ".join(part for part in (_who(job, first), device) if part)
         return self.finding(
             Severity.ERROR,
@@ -134,7 +134,7 @@ class FirstError(JobCheck):
         return self.finding(
             Severity.ERROR,
             message,
-            observed=" ".join(secondary[0].text.split())[:160] or secondary[0].kind,
+            observed=quoted(secondary[0].text) or secondary[0].kind,
             expected="no error",
             fix=(
                 f"look at the logs of {peer or 'the ranks that left no error'}: its own error is not in the evidence",

@@ -8,7 +8,7 @@ from collections import defaultdict
 from topodiag.checks.common import plural
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job_evidence import ranks_on, said_by
-from topodiag.checks.job_text import hosts_word
+from topodiag.checks.job_text import hosts_word, quoted
 from topodiag.evidence.nvidia_words import fabric_bandwidth, fabric_problems
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
@@ -61,7 +61,7 @@ class FabricInLog(JobCheck):
         return self.finding(
             severity,
             f"{hosts_word(hosts)}: {words} on {plural(count, 'GPU')}",
-            observed=next(where.text for told in by_host.values() for _, where in told if where is not None)[:160],
+            observed=quoted(next(where.text for told in by_host.values() for _, where in told if where is not None)),
             expected="state 3 (completed), and a health mask without faults",
             fix=(
                 "`nvidia-smi -q | grep -A12 Fabric` and Fabric Manager's log on the node, NMX's on a rack",
@@ -83,7 +83,7 @@ class FabricInLog(JobCheck):
             self.finding(
                 Severity.ERROR,
                 f"{hosts_word(hosts)}: NVLink between nodes is there and does not work: IMEX",
-                observed=events[0].text.strip()[:160],
+                observed=quoted(events[0].text),
                 expected="an IMEX domain of all nodes of the job, and its channels in the container",
                 fix=(
                     "`nvidia-imex-ctl -N` on the nodes: all READY? `systemctl status nvidia-imex`",

@@ -31,7 +31,7 @@ from topodiag.checks.job_evidence import (
     transport_kind,
     uses_gdr,
 )
-from topodiag.checks.job_text import NET, ask_for, hosts_word, unconnected
+from topodiag.checks.job_text import NET, ask_for, hosts_word, quoted, unconnected
 from topodiag.model.connections import distinct
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
@@ -181,7 +181,7 @@ class GdrOffInLog(JobCheck):
             self.finding(
                 Severity.WARNING,
                 f"the OFI plugin goes without GPUDirect RDMA on {hosts_word(hosts)}, though {told[0][1][1]} has it",
-                observed=told[0][0].text.strip()[:160],
+                observed=quoted(told[0][0].text),
                 expected="/GDRDMA behind `via NET/AWS Libfabric/..`",
                 fix=(
                     "an EFA driver and libfabric with FI_HMEM for CUDA: `fi_info -p efa -t FI_EP_RDM`, `modinfo efa`",

@@ -10,7 +10,7 @@ import numpy as np
 
 from topodiag.checks.common import majority, plural
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job_text import ask_for, failed, hosts_word, rank_word, spell_ranks
+from topodiag.checks.job_text import ask_for, failed, hosts_word, quoted, rank_word, spell_ranks
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, Event, Job, Process
 from topodiag.model.provenance import Origin
@@ -157,7 +157,7 @@ class InitNotFinished(JobCheck):
         return self.finding(
             Severity.ERROR,
             f"{count} {'process' if count == 1 else 'processes'} on {hosts_word(hosts)} failed before init gave a rank",
-            observed=origins[0].text[:160] or "a warning of NCCL",
+            observed=quoted(origins[0].text) or "a warning of NCCL",
             expected="Init START and Init COMPLETE from each process",
             fix=("mend what the first error says (JOB005), then start the whole job again",),
             nodes=hosts,
@@ -288,7 +288,7 @@ class SharedGpu(JobCheck):
                     words
                     + (f" on {hosts_word(hosts)}" if hosts else "")
                     + (f" ({', '.join(bus_ids[:3])})" if bus_ids else ""),
-                    observed=told[0].text[:160] or "NCCL says so",
+                    observed=quoted(told[0].text) or "NCCL says so",
                     expected="one rank per GPU",
                     fix=("set the CUDA device from the local rank before init, or CUDA_VISIBLE_DEVICES per task",),
                     nodes=hosts,

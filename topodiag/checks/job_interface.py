@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job_evidence import multi_node, piece, settings_of, world_ranks
-from topodiag.checks.job_text import NET, ask_for, hosts_word
+from topodiag.checks.job_text import NET, ask_for, hosts_word, quoted
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job, Process
 from topodiag.model.provenance import Origin
@@ -190,7 +190,7 @@ class WrongInterface(JobCheck):
                 Severity.ERROR,
                 f"{hosts_word(hosts) or 'a node'} cannot reach {', '.join(peers[:3]) or 'another node'}"
                 + (f" over {'/'.join(used[:3])}" if used else ""),
-                observed=events[0].text.strip()[:160],
+                observed=quoted(events[0].text),
                 expected="an interface whose network leads to all nodes, with its ports open",
                 fix=(
                     "`ip route get` the address: which interface leads there, if any",

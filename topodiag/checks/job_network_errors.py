@@ -15,7 +15,7 @@ from topodiag.checks.job_evidence import (
     settings_of,
     world_ranks,
 )
-from topodiag.checks.job_text import NET, ask_for, hosts_word
+from topodiag.checks.job_text import NET, ask_for, hosts_word, quoted, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.model.provenance import Origin
@@ -251,9 +251,9 @@ class RdmaErrors(JobCheck):
         )
         return self.finding(
             Severity.ERROR,
-            f"{hosts_word(hosts) or 'a node'}: {spell(hcas[:4]) if hcas else 'an RDMA device'} cannot connect to"
+            f"{_who(events)}: {spell(hcas[:4]) if hcas else 'an RDMA device'} cannot connect to"
             f" {', '.join(gids[:2]) or 'its peer'}: {errno or 'refused'}",
-            observed=events[0].text.strip()[:160],
+            observed=quoted(events[0].text),
             expected="a queue pair between the two devices",
             fix=(first, second),
             nodes=hosts,
@@ -276,7 +276,7 @@ class RdmaErrors(JobCheck):
         vendor = sorted({event.details["vendor_err"] for event in events if event.details.get("vendor_err")})
         return self.finding(
             Severity.ERROR,
-            f"{hosts_word(hosts)}: {name} (status {status if status >= 0 else 'unknown'}){place}{towards}",
+            f"{_who(events)}: {name} (status {status if status >= 0 else 'unknown'}){place}{towards}",
             observed=f"{plural(count, 'completion')} with an error"
             + (f", vendor error {', '.join(vendor[:3])}" if vendor else "")
             + (f", peer GID {', '.join(gids[:2])}" if gids else ""),
@@ -297,7 +297,7 @@ class RdmaErrors(JobCheck):
         fatal = any("fatal" in event.text.lower() or "err" in event.text.lower() for event in events)
         return self.finding(
             Severity.ERROR if fatal else Severity.WARNING,
-            f"{hosts_word(hosts)}: {what}" + (f" on {spell(hcas[:4])}" if hcas else ""),
+            f"{_who(events)}: {what}" + (f" on {spell(hcas[:4])}" if hcas else ""),
             observed=events[0].text.strip(),
             expected="no events of a device while the job runs",
             fix=(
@@ -311,6 +311,13 @@ class RdmaErrors(JobCheck):
             evidence=[event.origin for event in events],
             confidence=Confidence.HIGH if hcas else Confidence.MEDIUM,
         )
+
+
+def _who(events: list[Event]) -> str:
+    """The hosts that report; the ranks where only those are known."""
+    hosts = list(dict.fromkeys(event.host for event in events if event.host))
+    ranks = sorted({event.rank for event in events if event.rank >= 0})
+    return hosts_word(hosts) or (rank_word(ranks) if ranks else "a node")
 
 
 def _status(event: Event) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 from topodiag.checks.common import majority, plural
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job_evidence import by_host, hcas_by_host, ranks_on
-from topodiag.checks.job_text import NET, ask_for, hosts_word
+from topodiag.checks.job_text import NET, ask_for, hosts_word, quoted
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 
@@ -156,7 +156,7 @@ class NodesDiffer(JobCheck):
                 Severity.ERROR,
                 f"{hosts_word(hosts) or 'a node'}: a peer came by {there} where {here} listens: nodes of the job use"
                 " different networks",
-                observed=first.text.strip()[:160],
+                observed=quoted(first.text),
                 expected="the same on every node",
                 fix=(
                     "`grep -h 'Using network' LOGS | sort | uniq -c` and `ibv_devinfo` in the job's container of each"
@@ -185,7 +185,7 @@ class NodesDiffer(JobCheck):
                 self.finding(
                     Severity.WARNING,
                     f"{hosts_word(hosts)}: RDMA device {device} cannot be opened there, and NCCL goes without it",
-                    observed=told[0].text.strip()[:160],
+                    observed=quoted(told[0].text),
                     expected="the same devices on every node, each of which the job may open",
                     fix=(
                         "in the job's container or cgroup: is its /dev/infiniband/uverbs device there, and allowed?",

@@ -11,7 +11,7 @@ from topodiag.checks.common import plural
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job_evidence import local_ranks
 from topodiag.checks.job_rules import JOB_RULES, OF_RCCL, JobRule, Shown
-from topodiag.checks.job_text import ask_for, failed, few, hosts_word, rank_word
+from topodiag.checks.job_text import ask_for, failed, few, hosts_word, quoted, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Given, Job, Process
 
@@ -295,7 +295,7 @@ class CostlySettingInLog(SettingsInLog):
                     self.finding(
                         Severity.INFO,
                         f"RCCL advises {setting}",
-                        observed=told[0].text.strip()[:160],
+                        observed=quoted(told[0].text),
                         expected=setting,
                         fix=(fix,),
                         nodes=list(dict.fromkeys(event.host for event in told if event.host)),

@@ -32,6 +32,15 @@ def few(words: Sequence[str], most: int = MAX_NAMED) -> str:
     return ", ".join(words) if rest <= 0 else f"{', '.join(words[:most])} and {rest} more"
 
 
+def quoted(text: str, most: int = 160) -> str:
+    """A line of the log on one line, at most `most` characters: cut between words, so that no number is left half."""
+    words = " ".join(text.split())
+    if len(words) <= most:
+        return words
+    end = words.rfind(" ", most // 2, most - 3)
+    return f"{words[: end if end > 0 else most - 4]} ..."
+
+
 def hosts_word(hosts: Sequence[str]) -> str:
     """`n0, n1, n2 and 61 more nodes`."""
     return few(hosts, 3) + ("" if len(hosts) <= 3 else " node" if len(hosts) == 4 else " nodes")

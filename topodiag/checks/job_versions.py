@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job_text import ask_for, few, hosts_word, rank_word
+from topodiag.checks.job_text import ask_for, few, hosts_word, quoted, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job, Process
 from topodiag.model.provenance import Origin
@@ -98,8 +98,8 @@ class VersionsDiffer(JobCheck):
             found.append(
                 self.finding(
                     Severity.ERROR,
-                    f"NCCL itself found different versions: {told[0].text[:120]}",
-                    observed=told[0].text[:160] or "NCCL says so",
+                    f"NCCL itself found different versions: {quoted(told[0].text, 120)}",
+                    observed=quoted(told[0].text) or "NCCL says so",
                     expected="one NCCL version on all ranks",
                     fix=("start the same image and the same libnccl on all ranks",),
                     nodes=list(dict.fromkeys(event.host for event in told if event.host)),
