@@ -61,6 +61,25 @@ def test_a_guess_is_told_with_the_verdict() -> None:
     assert "guess" not in verdict_of(run(busbw=10), EXPECTED).why
 
 
+def test_what_only_another_machine_that_fits_would_call_normal_is_left_open() -> None:
+    guessed = replace(EXPECTED, low_gbs=20.0, own_low_gbs=200.0, least_of="a small one", confidence=Confidence.LOW)
+    assert word(run(busbw=300), guessed) == "normal"
+    open_ = verdict_of(run(busbw=100), guessed)
+    assert open_.word == "unknown"
+    assert "not for a small one" in open_.why
+    assert word(run(busbw=10), guessed) == "low"
+
+
+def test_the_machines_that_fit_gpu_names_are_told_apart() -> None:
+    slow = run(gpu="NVIDIA A100-SXM4-40GB", ranks=16, hosts=2, busbw=20)
+    made = expect(slow)
+    assert made is not None
+    assert made.own_low_gbs is not None
+    assert made.low_gbs < 20 < made.own_low_gbs
+    assert word(slow, made) == "unknown"
+    assert word(slow, expect(slow, nics=(8, 200.0))) == "low"
+
+
 def test_one_nic_of_eight_missing_is_low_on_a_known_machine_and_no_alarm_on_a_guessed_one() -> None:
     sick = run(ranks=32, busbw=384 * 7 / 8)
     assert word(sick, expect(sick, system="DGX H100", nodes=4)) == "low"

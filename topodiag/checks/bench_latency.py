@@ -55,8 +55,10 @@ class LatencyFloorHigh(BenchCheck):
 
     def judge(self, benchmark: Benchmark, others: Sequence[Benchmark]) -> Outcome:
         run, expected = benchmark.run, benchmark.expected
-        if expected is None or not expected.latency_us:
-            return self.unknown(benchmark, benchmark.why or "NCCL has no latency model of this collective")
+        if expected is None:
+            return self.unknown(benchmark, benchmark.why or "no expectation: the machine is not known")
+        if not expected.latency_us:
+            return self.unknown(benchmark, "there is no model of the latency of this collective on this machine")
         if run.parameters.get("graph", "0") not in ("0", "") or run.parameters.get("aggIters", "1") not in ("1", ""):
             return self.not_applicable(benchmark, "operations are merged or replayed: their times are not latencies")
         floor = benchmark.fit.latency_us

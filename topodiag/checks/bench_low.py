@@ -40,8 +40,8 @@ class BandwidthLow(BenchCheck):
     When it stays silent
         Fewer than three sizes, or a greatest size that is bound by latency: unknown. No machine known, a collective
         without a model, GPUs outside the catalogue: unknown. A bandwidth above the physical limit is no low one:
-        unknown, with the ranks or the placement to check. Where only the GPU names are known, what the least of all
-        machines with such GPUs would reach is normal.
+        unknown, with the ranks or the placement to check. Where only the GPU names are known and what was measured
+        would be normal for another machine with such GPUs: unknown, with that machine's name.
 
     How to confirm
         What the finding says to confirm the likeliest cause; then one pair of nodes at a time:

@@ -35,6 +35,9 @@ class Expected:
     """In place of `setup` where only wires are known."""
 
 
+VERSION = "NCCL "
+
+
 def expect(
     run: BenchRun,
     machine: Node | None = None,
@@ -105,13 +108,17 @@ def _calibrated(
         -1, ("reached by healthy machines", f"x {factor.factor:.3f}", said if factor.rows else "none published")
     )
     terms.append(("normal from", f"{low:.1f} GB/s", f"-{below:.0%}: {_reason(setup, tolerance, rates)}"))
+    own, least_of = low, ""
     for name, other in others:
         scale = fitted.of(generation, other.transport, run.collective).factor
         other_low = other.peak * scale * (1 - max(fitted.tolerance(other.transport).below, setup.guessed, other.below))
-        if other_low < low:
-            low = other_low
-            terms.append(("normal from", f"{low:.1f} GB/s", f"as {name} would reach, which fits as well"))
         limit = max(limit, other.limit)
+        if other_low >= low:
+            continue
+        low = other_low
+        terms.append(("normal from", f"{low:.1f} GB/s", f"as {name} would reach, which fits as well"))
+        # Another version is no other machine.
+        own, least_of = (low, least_of) if name.startswith(VERSION) else (own, name)
     terms += [("assumed", "", each) for each in setup.assumed]
     # A size is expected at its own share of the peak: latency is NCCL's, bandwidth what healthy machines make of it.
     made = Expectation(
@@ -124,6 +131,8 @@ def _calibrated(
         time_us={size: time / factor.factor for size, time in rates.time_us.items()},
         latency_us=rates.latency_us,
         terms=tuple(terms),
+        own_low_gbs=own if least_of else None,
+        least_of=least_of,
     )
     if isinstance(setup, Wires):
         return Expected(made, "", None, rates, factor, others, setup)
@@ -150,7 +159,7 @@ def _middle(run: BenchRun, setup: Setup, sizes: tuple[int, ...]) -> tuple[Rates,
     ranked = sorted(made, key=lambda each: each[0].peak)
     # Of equal ones the default version speaks.
     chosen = next(each for each in made if each[0].peak == ranked[len(ranked) // 2][0].peak)
-    return (*chosen, [(f"NCCL {each.version}", rates) for rates, each in made if rates is not chosen[0]])
+    return (*chosen, [(f"{VERSION}{each.version}", rates) for rates, each in made if rates is not chosen[0]])
 
 
 def _variants(run: BenchRun, setup: Setup) -> Iterator[tuple[str, Rates]]:

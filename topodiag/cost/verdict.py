@@ -63,13 +63,20 @@ def verdict_of(run: BenchRun, expectation: Expectation | None, why_none: str = "
     at = expectation.busbw.get(size, expectation.busbw_gbs)
     if at < expectation.busbw_gbs * BULK_SHARE or (size not in expectation.busbw and size < _LEAST_BULK):
         return Verdict(UNKNOWN, "the greatest size is bound by latency: measure larger ones", size, gbs, at)
-    least = at * expectation.low_gbs / expectation.busbw_gbs
+    own = expectation.own_low_gbs if expectation.own_low_gbs is not None else expectation.low_gbs
+    share = at / expectation.busbw_gbs
     sure = "" if expectation.confidence is not Confidence.LOW else " (the machine is a guess)"
-    if gbs < least:
+    if gbs < expectation.low_gbs * share:
         short = 1 - gbs / at
-        why = f"{gbs:.1f} GB/s of {at:.1f} expected, {short:.0%} short; normal from {least:.1f}{sure}"
+        why = f"{gbs:.1f} GB/s of {at:.1f} expected, {short:.0%} short; normal from {own * share:.1f}{sure}"
         return Verdict(LOW, why, size, gbs, at)
-    return Verdict(NORMAL, f"{gbs:.1f} GB/s of {at:.1f} expected, normal from {least:.1f}{sure}", size, gbs, at)
+    if gbs < own * share:
+        why = (
+            f"of {at:.1f} expected it is low for {expectation.machine}, but not for {expectation.least_of}, "
+            "which fits as well: say which it is (--machine, --system, --nics)"
+        )
+        return Verdict(UNKNOWN, why, size, gbs, at)
+    return Verdict(NORMAL, f"{gbs:.1f} GB/s of {at:.1f} expected, normal from {own * share:.1f}{sure}", size, gbs, at)
 
 
 _LEAST_BULK = 64 << 20

@@ -140,6 +140,10 @@ class Expectation:
     latency_us: float | None = None
     terms: tuple[tuple[str, str, str], ...] = ()
     """(name, value with unit, formula), the derivation."""
+    own_low_gbs: float | None = None
+    """Where the machine is a guess and others fit as well: the least that is normal of it. `low_gbs` is then the least
+    of all of them, that of `least_of`."""
+    least_of: str = ""
 
 
 @dataclass(frozen=True, slots=True)
