@@ -17,7 +17,7 @@ from topodiag.model.bench import BenchDevice, Benchmark, BenchRow, BenchRun, Exp
 from topodiag.model.finding import Confidence
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Result
-from topodiag.report.bench_plot import series_of
+from topodiag.report.bench_plot import series_of, title_of
 from topodiag.report.bench_rows import write_bench_csv
 from topodiag.report.bench_table import BenchTable
 from topodiag.report.interface import Style
@@ -150,6 +150,16 @@ def test_expected_curves_are_dashed_and_drawn_once() -> None:
     series, marks = series_of([low(), low()])
     assert [each.dashed for each in series] == [False, True, False]
     assert marks == []
+
+
+def test_a_picture_on_its_own_names_runs_machines_and_files() -> None:
+    one, _ = series_of([low()], alone=True)
+    assert [each.name.partition(":")[0] for each in one] == ["measured", "expected"]
+    assert one[1].name.endswith(low().expected.machine)  # type: ignore[union-attr]
+    several, _ = series_of([low(), low()], alone=True)
+    assert all(f"{low().run.nranks} ranks" in each.name for each in several if not each.dashed)
+    assert title_of([low()] * 9) == "the first 6 of 9 runs"
+    assert title_of([low()]).startswith("bus bandwidth of all_reduce, ")
 
 
 def test_foreign_text_cannot_run_in_a_spreadsheet_or_a_terminal() -> None:

@@ -97,7 +97,7 @@ def _write_plot(path: str, result: Result) -> None:
     from topodiag.report.plot import SIZE, plot_svg  # noqa: PLC0415
     from topodiag.report.plot_png import plot_png  # noqa: PLC0415
 
-    (series, marks), title = series_of(result.benchmarks), title_of(result.benchmarks)
+    (series, marks), title = series_of(result.benchmarks, alone=True), title_of(result.benchmarks)
     write_plot(
         path,
         lambda: plot_svg(series, x=SIZE, y=AXIS, title=title, marks=marks),
