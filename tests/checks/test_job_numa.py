@@ -69,6 +69,13 @@ def test_a_container_with_few_cores_is_information() -> None:
     assert str(finding.coverage) == "4 of 8 processes of these nodes"
 
 
+def test_processes_that_share_a_gpu_name_it_once() -> None:
+    made = jobs.job(1, 16, process=bound(("0-1", "0-1")))  # ranks 8 to 15 say the GPUs of ranks 0 to 7 again
+    (finding,) = AwayFromGpuInLog().judge(made).findings
+    assert finding.where.gpus == ("GPU4", "GPU5", "GPU6", "GPU7")
+    assert "processes of GPU4-7 may" in finding.message
+
+
 def test_nodes_that_say_the_same_are_one_finding() -> None:
     (finding,) = AwayFromGpuInLog().judge(jobs.job(5, process=bound(("0-1", "0-1")))).findings
     assert finding.where.nodes == ("n0", "n1", "n2", "n3", "n4")

@@ -122,7 +122,7 @@ class AwayFromGpuInLog(JobCheck):
         on_host = [cores[number] for number in cores if job.processes[number].host == host]
         pinned = len({own for _, _, own, _ in on_host}) > 1
         first = cores[numbers[0]]
-        labels = [f"GPU{cores[number][0]}" for number in numbers]
+        labels = list(dict.fromkeys(f"GPU{cores[number][0]}" for number in numbers))
         return self.finding(
             Severity.WARNING if pinned else Severity.INFO,
             f"{host}: the processes of {spell(labels)} may run only on cores away from their GPUs"
@@ -146,7 +146,7 @@ class AwayFromGpuInLog(JobCheck):
 
     def _unbound(self, job: Job, host: str, numbers: list[int], bound: Mapping[int, Origin | None]) -> Finding:
         ranks = world_ranks(job, numbers)
-        labels = [label for rank in ranks if (label := gpu_word(job, rank))]
+        labels = list(dict.fromkeys(label for rank in ranks if (label := gpu_word(job, rank))))
         return self.finding(
             Severity.INFO,
             f"{host}: the processes of {spell(labels) if labels else 'some GPUs'} may run only on cores away from their"
