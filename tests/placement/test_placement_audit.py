@@ -42,9 +42,12 @@ def over_two_nodes(ranks: int) -> Ints:
 
 
 def test_256_gpus_with_every_tensor_group_over_two_nodes_lose_about_30_percent() -> None:
-    """On four 400 Gb/s NICs, where compute reaches 40 % of the peak: as the step model's own case."""
-    work = Work(70e9, 80, 8192, 4096, 1, 128, 989.0, reached=0.4)
-    made = judged(cluster(32, nics=4), Layout(tp=8, pp=4, dp=8), over_two_nodes(256), work)
+    """On four 400 Gb/s NICs, where compute reaches half of the peak, by rings; by NVLSTree somewhat less."""
+    work = Work(70e9, 80, 8192, 4096, 1, 128, 989.0, reached=0.5)
+    few_nics = cluster(32, nics=4)
+    made = judged(replace(few_nics, switch=False), Layout(tp=8, pp=4, dp=8), over_two_nodes(256), work)
+    switched = judged(few_nics, Layout(tp=8, pp=4, dp=8), over_two_nodes(256), work)
+    assert 0.2 < switched.gain < made.gain
     tensor = made.dimensions[0]
     assert (tensor.dimension, tensor.split.tolist()) == ("tp", list(range(32)))
     assert made.gain == pytest.approx(0.30, abs=0.05)

@@ -11,7 +11,7 @@ from topodiag.model.cluster import Assignment, Cluster, Demand, Ints, Level
 from topodiag.placement.bound import step_bound_us
 from topodiag.placement.pack import pack
 from topodiag.placement.price import price_placement
-from topodiag.placement.shares import Class, classes, make_seats, usable
+from topodiag.placement.shares import Class, classes, make_seats
 from topodiag.placement.solve import in_order, solve
 
 
@@ -60,11 +60,6 @@ def test_a_split_stays_within_its_leaf_while_its_class_says_so() -> None:
     machines = cluster([4, 4], [0, 1])
     assert len(make_seats(machines, free_of(machines), 8, Class((4, 0, 0)), 1)) == 0
     assert len(make_seats(machines, free_of(machines), 8, Class((4, 4, 4)), 1)) == 1
-
-
-@pytest.mark.parametrize(("have", "least", "most"), [(7, 4, 4), (7, 3, 7), (6, 4, 4), (2, 3, 0), (8, 4, 8), (7, 2, 7)])
-def test_what_of_a_node_shares_can_take(have: int, least: int, most: int) -> None:
-    assert usable(have, 8, least) == most
 
 
 @settings(max_examples=60, deadline=None)

@@ -16,9 +16,11 @@ import numpy as np
 from topodiag.model.cluster import Assignment, Cluster, Demand, Ints
 from topodiag.model.errors import TopodiagError
 from topodiag.placement.groups import Talk
+from topodiag.placement.order import heaviest_first
 from topodiag.placement.pack import pack
 from topodiag.placement.price import DemandCost, Floats, PlacementCost, price_demand, price_placement, span_time_us
-from topodiag.placement.solve import solve
+from topodiag.placement.rails import on_rails
+from topodiag.placement.solve import in_order, solve
 
 MATTERS = 0.05
 """Share of a step that placement must be worth before a word is said about it; the step model's (cost/step.py)."""
@@ -261,13 +263,13 @@ def check(cluster: Cluster, talk: Talk, assignment: Assignment) -> None:
 
 
 def compare_with(cluster: Cluster, talk: Talk, assignment: Assignment) -> Assignment:
-    """A map of the same ranks on the same slots that packs the groups, the innermost first."""
+    """A map of the same ranks on the same slots that packs the groups, the innermost first, and keeps them on rails."""
     usable = np.zeros(cluster.usable.size, bool)
     usable[assignment.slot] = True
     own = replace(cluster, usable=usable.reshape(cluster.usable.shape))
     if talk.world <= SEARCHED:
         return solve(own, talk.demands, talk.world).assignment
-    return pack(own, talk.demands, talk.world)
+    return on_rails(own, heaviest_first(talk.demands), in_order(own, pack(own, talk.demands, talk.world)))
 
 
 def _dimensions(

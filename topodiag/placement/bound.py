@@ -1,21 +1,54 @@
 """A lower bound on the communication of a step that no placement can beat, under the same cost model.
 
-Each demand by itself: no class of seats (placement/shares.py) in which the free GPUs hold all its groups is faster. And
-together: where every rank brings at least m ranks of its own group of the heaviest demand into its node, a node has
-room for at most its free GPUs over m ranks of a group that meets each of those in one rank. Holes are counted, not
-averaged, so the bound holds for the nodes at hand.
+The heaviest demand takes each class of seats in turn (placement/shares.py). Beside it every other demand takes the
+fastest class that can be had at once with it and with the others, by counting (placement/room.py):
+
+- the free GPUs hold all groups of the demand so;
+- where every rank of it has m ranks of its own group in its node, no share of the heaviest is more than its node
+  over m, and those shares still hold all groups of the heaviest;
+- ranks joined by demands that meet within a level lie in one region of it, so the regions hold as many of these
+  families as there are.
+
+The cheapest of all such choices bounds the step. Holes are counted, not averaged, so it holds for the nodes at hand.
+Rails only add to a price and are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from topodiag.model.cluster import Cluster, Demand, Ints
 from topodiag.placement.order import heaviest_first, labels
 from topodiag.placement.price import span_time_us
-from topodiag.placement.shares import Class, classes, regions, usable
+from topodiag.placement.room import most_groups
+from topodiag.placement.shares import Class, classes, regions
+from topodiag.placement.worth import WHOLE, worths
+
+TOGETHER = 5
+"""Demands, from the heaviest, that are looked at together; what others take at least is added."""
+
+MOST_ROWS = 512
+"""Rows of a grid in a region up to which shares of it are counted: more waste next to nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """A class that a demand may take: it meets within `level`, each rank has at least `least` of its group in its node,
+    and a step waits for `us`."""
+
+    allowed: Class
+    level: int
+    least: int
+    us: float
+
+
+def _chosen(allowed: Class, size: int, us: float) -> _Choice:
+    level = max((at for at, least in enumerate(allowed.least, start=1) if least), default=0)
+    return _Choice(allowed, level, min([each for each in allowed.least if each], default=size), us)
 
 
 def step_bound_us(cluster: Cluster, demands: Sequence[Demand], world: int) -> float:
@@ -23,76 +56,189 @@ def step_bound_us(cluster: Cluster, demands: Sequence[Demand], world: int) -> fl
     real = heaviest_first(demands)
     if not real:
         return 0.0
-    first, rest = real[0], real[1:]
-    most = int(cluster.usable.sum(axis=1).max(initial=0))
-    if first.collective == "send_recv":
-        return sum(_alone(cluster, each, most) for each in real)
-    family = labels(world, [first])[0]
-    crossing = [_crosses(each, family) for each in rest]
-    found = float("inf")
-    for allowed in classes(cluster, first, first.size):
-        if not _room(cluster, first, allowed, most):
-            continue
-        smallest = min((least for least in allowed.least if least), default=first.size)
-        took = _slowest(cluster, first, allowed)
-        for each, crosses in zip(rest, crossing, strict=True):
-            took += _alone(cluster, each, most // smallest if crosses else most)
-        found = min(found, took)
-    return found if found < float("inf") else sum(_alone(cluster, each, most) for each in real)
+    alone = sum(_Bound(cluster, (each,), world).step_us() for each in real[TOGETHER:])
+    return alone + _Bound(cluster, tuple(real[:TOGETHER]), world).step_us()
 
 
-def _crosses(demand: Demand, family: Ints) -> bool:
-    """Whether every group has at most one rank of each family."""
-    found = np.sort(family[demand.groups], axis=1)
-    return not bool((found[:, 1:] == found[:, :-1]).any())
+class _Bound:
+    def __init__(self, cluster: Cluster, demands: tuple[Demand, ...], world: int) -> None:
+        self.cluster, self.world = cluster, world
+        # Seats are told for groups, not for the pairs of a pipeline: one of groups comes first where there is any.
+        self.demands = tuple(sorted(demands, key=lambda each: each.collective == "send_recv"))
+        self.free = cluster.usable.sum(axis=1).astype(np.int64)
+        self.most = int(self.free.max(initial=0))
+        self.outermost = len(cluster.levels) + 1
+        self.families: dict[tuple[int, ...], Ints] = {}
+        self.fitting: dict[tuple[int, tuple[int, ...], Class], bool] = {}
+        self.most_held: dict[tuple[int, Class, int, int | None], int] = {}
 
+    def step_us(self) -> float:
+        first, *rest = self.demands
+        best = float("inf")
+        for choice in self.choices(first):
+            if choice.us >= best or not self.held(0, choice):
+                continue
+            others = [list(self.beside(choice, number)) for number in range(1, len(rest) + 1)]
+            if all(others):
+                best = min(best, self.cheapest(choice, others, best - choice.us) + choice.us)
+        return best if best < float("inf") else 0.0
 
-def _alone(cluster: Cluster, demand: Demand, per_node: int) -> float:
-    """One demand by itself, with at most `per_node` ranks of a group in one node; us in a step."""
-    if demand.collective == "send_recv":
-        return _neighbours(cluster, demand, per_node)
-    for allowed in classes(cluster, demand, demand.size):
-        if _room(cluster, demand, allowed, per_node):
-            return _slowest(cluster, demand, allowed)
-    return 0.0
+    def cheapest(self, first: _Choice, others: Sequence[Sequence[_Choice]], below: float) -> float:
+        """The least that the others take beside the first, where it is `below`."""
+        least = [min(each.us for each in options) for options in others]
+        best = below
 
+        def search(taken: tuple[_Choice, ...], us: float) -> None:
+            nonlocal best
+            if us + sum(least[len(taken) :]) >= best:
+                return
+            if len(taken) == len(others):
+                if self.together((first, *taken)):
+                    best = us
+                return
+            for option in others[len(taken)]:
+                search((*taken, option), us + option.us)
 
-def _slowest(cluster: Cluster, demand: Demand, allowed: Class) -> float:
-    """The slowest group that a class allows, in us of a step."""
-    whole = 0.0
-    if demand.size <= int(cluster.usable.sum(axis=1).max(initial=0)):
-        whole = span_time_us(cluster, demand, demand.size, 1, demand.size, 0)
-    took = allowed.time_us if allowed.least else whole
-    return demand.waited_us(took)
+        search((), 0.0)
+        return best
 
+    def choices(self, demand: Demand) -> Iterator[_Choice]:
+        """All that a demand could take, were it alone."""
+        cluster, size = self.cluster, demand.size
+        if demand.collective == "send_recv":
+            for level in range(self.outermost + 1):
+                us = demand.waited_us(span_time_us(cluster, demand, 2, 2 if level else 1, 1 if level else 2, level))
+                yield _Choice(Class((1,) * level) if level else Class(), level, 1 if level else size, us)
+            return
+        whole = span_time_us(cluster, demand, size, 1, size, 0) if size <= self.most else 0.0
+        for allowed in classes(cluster, demand, size):
+            yield _chosen(allowed, size, demand.waited_us(allowed.time_us if allowed.least else whole))
 
-def _room(cluster: Cluster, demand: Demand, allowed: Class, per_node: int) -> bool:
-    """Whether the free GPUs could hold all groups so; where it is False none can."""
-    size, groups = demand.size, len(demand.groups)
-    free = cluster.usable.sum(axis=1).astype(np.int64)
-    if not allowed.least:
-        return size <= per_node and int((free // size).sum()) >= groups
-    able = [(level, least) for level, least in enumerate(allowed.least) if 0 < least <= per_node]
-    if not able:
-        return False
-    region = regions(cluster)[able[-1][0]]
-    least = min(least for _, least in able)
-    taken = np.asarray([usable(have, size, least) for have in range(int(free.max(initial=0)) + 1)], np.int64)[free]
-    count = int(region.max(initial=0)) + 1
-    room = np.bincount(region, weights=taken, minlength=count).astype(np.int64)
-    # One group takes no more than `per_node` of any node.
-    one = np.bincount(region, weights=np.minimum(taken, per_node), minlength=count)
-    return int((room // size)[one >= size].sum()) >= groups
+    def held(self, number: int, choice: _Choice, *, copies: int = 1, largest: int | None = None) -> bool:
+        """Whether the free GPUs hold all groups of a demand so."""
+        demand = self.demands[number]
+        if demand.collective == "send_recv":
+            # Neighbours that meet within a level, one after the other: the whole row lies in one region of it.
+            return int((self.room(choice.level) // demand.size).sum()) >= len(demand.groups)
+        return self.most_of(number, choice.allowed, copies, largest) >= len(demand.groups)
 
+    def most_of(self, number: int, allowed: Class, copies: int = 1, largest: int | None = None) -> int:
+        """The most groups of a demand that the free GPUs hold."""
+        key = (number, allowed, copies, largest)
+        if key not in self.most_held:
+            size, outermost = self.demands[number].size, self.outermost
+            found = most_groups(self.cluster, size, allowed, level=outermost, copies=copies, largest=largest)
+            self.most_held[key] = int(found.sum())
+        return self.most_held[key]
 
-def _neighbours(cluster: Cluster, demand: Demand, per_node: int) -> float:
-    """Two stages that follow one another: in one node, else in two of the innermost level that has two."""
-    if per_node > 1:
-        return demand.waited_us(span_time_us(cluster, demand, 2, 1, 2, 0))
-    have = cluster.usable.any(axis=1)
-    times = [
-        span_time_us(cluster, demand, 2, 2, 1, number)
-        for number, region in enumerate(regions(cluster), start=1)
-        if np.bincount(region[have], minlength=1).max() > 1
-    ]
-    return demand.waited_us(min(times, default=0.0))
+    def beside(self, first: _Choice, number: int) -> Iterator[_Choice]:
+        """What another demand can take beside the first; of what joins as much, the fastest only."""
+        demand = self.demands[number]
+        crosses = self.crossing[number]
+        seen: set[tuple[int, int]] = set()
+        for full in sorted(self.choices(demand), key=lambda each: each.us):
+            choice = self.trimmed(full, demand, first) if crosses else full
+            if any(level >= choice.level and least <= choice.least for level, least in seen):
+                continue
+            largest = max(self.most // first.least, 1) if crosses else None
+            if not self.held(number, choice, largest=largest):
+                continue
+            copies = min(choice.least, demand.size)
+            if crosses and copies > 1 and not self.held(0, first, copies=copies):
+                continue
+            seen.add((choice.level, choice.least))
+            yield choice
+
+    def trimmed(self, choice: _Choice, demand: Demand, first: _Choice) -> _Choice:
+        """A choice without the levels at which no group can lie of a demand that crosses the first: no region is wide
+        enough, or with so many of its ranks in a node there are as many copies of the shares of all groups of the first
+        that it meets, and no room for these."""
+        if demand.collective == "send_recv":
+            return choice
+        ways = np.minimum(self.free, max(self.most // first.least, 1))
+        kept = []
+        for region, least in zip(regions(self.cluster), choice.allowed.least, strict=False):
+            wide = int(np.bincount(region, weights=ways).max()) >= demand.size
+            kept.append(least if least and wide and self.most_of(0, first.allowed, least) >= demand.size else 0)
+        allowed = Class(tuple(kept) if any(kept) else (), choice.allowed.time_us)
+        return _chosen(allowed, demand.size, choice.us)
+
+    @cached_property
+    def crossing(self) -> list[bool]:
+        """By demand, whether each of its groups has at most one rank of each of the first's, and all ranks of these are
+        in one."""
+        first = self.demands[0]
+        family = labels(self.world, [first])[0]
+        made = []
+        for each in self.demands:
+            found = np.sort(family[each.groups], axis=1)
+            apart = not bool((found[:, 1:] == found[:, :-1]).any())
+            made.append(apart and bool(np.isin(first.groups, each.groups).all()))
+        return made
+
+    def together(self, taken: tuple[_Choice, ...]) -> bool:
+        """Whether what the choices join fits into the regions of each level."""
+        for level in range(self.outermost):
+            inside = tuple(number for number, each in enumerate(taken) if each.level <= level)
+            key = (level, inside, taken[0].allowed)
+            if inside and key not in self.fitting:
+                self.fitting[key] = self.regions_hold(level, inside, taken[0])
+            if inside and not self.fitting[key]:
+                return False
+        return True
+
+    def regions_hold(self, level: int, inside: tuple[int, ...], first: _Choice) -> bool:
+        """Whether the families that demands join fit into the regions of a level."""
+        sizes, counts = self.family_sizes(inside)
+        free = self.room(level)
+        for size in sizes.tolist():
+            if int((free // size).sum()) < int(counts[sizes >= size].sum()):
+                return False
+        demand = self.demands[0]
+        if demand.collective == "send_recv" or not level:
+            return True
+        if 0 in inside:
+            # Whole groups of the first, as many in a region as it has seats.
+            seats = most_groups(self.cluster, demand.size, first.allowed, level=level)
+            return all(
+                int((seats // (size // demand.size)).sum()) >= int(counts[sizes >= size].sum())
+                for size in sizes.tolist()
+                if size % demand.size == 0
+            )
+        return self.shares_hold(level, inside, first, free)
+
+    def shares_hold(self, level: int, inside: tuple[int, ...], first: _Choice, free: Ints) -> bool:
+        """The same where groups of the first may lie in several regions, but the families of the others may not. In a
+        grid of both a region that holds a share of one group holds as large a share of all groups of its grid."""
+        size = self.demands[0].size
+        across, _ = self.family_sizes(inside)
+        grids, counts = self.family_sizes((0, *inside))
+        if across.size != 1 or grids.size != 1 or int(grids[0]) != size * int(across[0]):
+            return True
+        if not all(self.crossing[number] for number in inside):
+            return True
+        later = next((each for each in first.allowed.least[level:] if each), 0)
+        rows = free // int(across[0])
+        if not later or int(rows.max(initial=0)) > MOST_ROWS:
+            return True
+        room = min(
+            int(np.asarray(worth.node, np.int64)[rows].sum())
+            for worth in worths(size, min(later, size // 2), int(rows.max(initial=0)))
+        )  # fmt: skip
+        return room // WHOLE >= int(counts.sum())
+
+    def family_sizes(self, inside: tuple[int, ...]) -> tuple[Ints, Ints]:
+        """(size, how many of it) of the families that these demands join, without ranks that none joins."""
+        if inside not in self.families:
+            family = labels(self.world, [self.demands[number] for number in inside])[-1]
+            self.families[inside] = np.bincount(np.bincount(family, minlength=self.world)).astype(np.int64)
+        found = self.families[inside]
+        sizes: Ints = np.flatnonzero(found[2:]) + 2
+        return sizes, found[sizes]
+
+    def room(self, level: int) -> Ints:
+        """Free GPUs by region of a level."""
+        found: Ints = self.free
+        if level:
+            found = np.bincount(regions(self.cluster)[level - 1], weights=self.free).astype(np.int64)
+        return found

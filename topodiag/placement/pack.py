@@ -9,7 +9,7 @@ a few orders are laid and the cheapest is kept.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 
 import numpy as np
@@ -27,6 +27,8 @@ MORE_CLASSES = 3
 def pack(cluster: Cluster, demands: Sequence[Demand], world: int) -> Assignment:
     """The cheapest of the layings tried. The cluster has at least `world` usable GPUs."""
     real = heaviest_first(demands)
+    # Rails are a matter of GPUs within nodes, which come last (placement/rails.py).
+    flat = replace(cluster, rails=0)
     best: tuple[float, Assignment] | None = None
     for order in _orders(real, world):
         made = labels(world, order)
@@ -34,7 +36,7 @@ def pack(cluster: Cluster, demands: Sequence[Demand], world: int) -> Assignment:
             laid = _laid(cluster, order, made, world, extra)
             if laid is None:
                 break
-            took = price_placement(cluster, real, laid).step_us
+            took = price_placement(flat, real, laid).step_us
             if best is None or took < best[0] * (1 - 1e-12):
                 best = took, laid
     return best[1] if best else Assignment(cluster.free_slots()[:world])

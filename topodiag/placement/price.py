@@ -173,7 +173,7 @@ def span_time_us(  # noqa: PLR0917 - one span, spelt out
 
     def over(outside: Link) -> float:
         # Unequal shares: the node with the fewest members has the fewest NICs for the ring that passes all.
-        spread = Spread(-(-size // least), least, inside, outside)
+        spread = Spread(-(-size // least), least, inside, outside, cluster.switch)
         return price(demand.collective, spread, demand.bytes).time_us
 
     link = level_link(cluster, level)

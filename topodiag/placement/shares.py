@@ -13,7 +13,11 @@ from functools import lru_cache
 import numpy as np
 
 from topodiag.model.cluster import Cluster, Demand, Ints
+from topodiag.placement.cut import TOGETHER, Cut, cuts
 from topodiag.placement.price import span_time_us
+
+MOST_NODES = 16
+"""Nodes that a group may need at least, to be cut as well as can be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +71,11 @@ def classes(cluster: Cluster, demand: Demand, size: int) -> list[Class]:
 
 
 def make_seats(cluster: Cluster, free: Ints, size: int, allowed: Class, wanted: int) -> Seats:
-    """Seats of a class, `wanted` of them where they are found: no way to cut fragments is the best for all, so each is
-    tried until one makes as many, and the one that makes the most is kept. `free` are the free GPUs of each node."""
+    """Seats of a class, `wanted` of them where they are found. Groups of few nodes are cut from fragments by search
+    (placement/cut.py); for those of many no way is the best for all, so each is tried until one makes as many, and the
+    one that makes the most is kept. `free` are the free GPUs of each node."""
+    if size <= MOST_NODES * int(free.max(initial=0)):
+        return _cut(cluster, free.copy(), size, allowed)
     best: Seats | None = None
     for frugal, way in _WAYS:
         made = _made(cluster, free.copy(), size, allowed, (frugal, way))
@@ -79,17 +86,70 @@ def make_seats(cluster: Cluster, free: Ints, size: int, allowed: Class, wanted: 
     return best if best is not None else Seats(size)
 
 
+def _cut(cluster: Cluster, free: Ints, size: int, allowed: Class) -> Seats:
+    made = _whole(free, size)
+    for level, least in enumerate(allowed.least):
+        if not least:
+            continue
+        later = next((each for each in allowed.least[level + 1 :] if each), 0)
+        left = np.flatnonzero(free >= least)
+        region = regions(cluster)[level]
+        order = left[np.argsort(region[left], kind="stable")]
+        for members in np.split(order, np.flatnonzero(np.diff(region[order])) + 1):
+            _cut_region(made, free, members.tolist(), least, later)
+    return made
+
+
+def _cut_region(made: Seats, free: Ints, members: list[int], least: int, later: int) -> None:
+    """Seats over the nodes of one region, a few nodes at a time; what they leave goes to the next."""
+    most = int(free[members].max(initial=0))
+    together = max(TOGETHER, 2 * -(-made.size // max(most, 1)))
+    pool: list[int] = []
+    start = 0
+    while start < len(members):
+        fresh = members[start : start + max(together - len(pool), 1)]
+        start += len(fresh)
+        pool = [node for node in pool if free[node] >= least] + fresh
+        by_free: list[list[int]] = [[] for _ in range(most + 1)]
+        for node in pool[::-1]:
+            by_free[free[node]].append(node)
+        counts = tuple(len(nodes) for nodes in by_free)
+        last = start >= len(members)
+        before = len(made)
+        for group in cuts(counts, made.size, least, later if last else least):
+            made.parts.append(_take(free, by_free, group))
+        if len(pool) >= together and len(made) == before:
+            pool = pool[together // 2 :]  # nothing came of these: others come in
+
+
+def _take(free: Ints, by_free: list[list[int]], group: Cut) -> tuple[tuple[int, int], ...]:
+    """The shares of one group as (node, share); a node that gives two counts once."""
+    shares: dict[int, int] = {}
+    for have, share in group:
+        node = by_free[have].pop()
+        free[node] -= share
+        by_free[have - share].append(node)
+        shares[node] = shares.get(node, 0) + share
+    return tuple(sorted(shares.items()))
+
+
+def _whole(free: Ints, size: int) -> Seats:
+    """The seats that are in one node; `free` is what they leave."""
+    made = Seats(size)
+    for node in np.flatnonzero(free >= size).tolist():
+        count = int(free[node]) // size
+        made.parts.extend(((node, size),) for _ in range(count))
+        free[node] -= count * size
+    return made
+
+
 _WAYS = tuple((frugal, way) for way in ("spare", "whole", "equal") for frugal in (True, False))
 """How fragments are cut: first only what leaves nothing behind that no later share fits, near or far, or not; and what
 is preferred: to spare such rests, to use up whole fragments, or equal shares."""
 
 
 def _made(cluster: Cluster, free: Ints, size: int, allowed: Class, how: tuple[bool, str]) -> Seats:
-    made = Seats(size)
-    for node in np.flatnonzero(free >= size).tolist():
-        count = int(free[node]) // size
-        made.parts.extend(((node, size),) for _ in range(count))
-        free[node] -= count * size
+    made = _whole(free, size)
     passes = list(zip(allowed.least, regions(cluster), strict=False))
     for frugal in (True, False) if how[0] else (False,):
         for least, region in passes:
@@ -169,14 +229,3 @@ def _many(by_free: dict[int, list[int]], size: int, least: int) -> tuple[tuple[i
         made.append((have, share))
         rest -= share
     return tuple(made) if made[0][1] >= least else ()
-
-
-def usable(have: int, size: int, least: int) -> int:
-    """The most GPUs of a node with `have` free ones that shares of groups of `size` can take, where a share is all of a
-    group or from `least` to `size - least` of it."""
-    parts = [*range(least, min(size - least, have) + 1), size]
-    reached = {0}
-    for total in range(1, have + 1):
-        if any(total - part in reached for part in parts):
-            reached.add(total)
-    return max(reached)

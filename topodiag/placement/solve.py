@@ -2,7 +2,7 @@
 
 Units of ranks that belong together (the families of the heaviest demands that still fit into a node) are laid into
 nodes in an order in which neighbours are near; what no node can hold whole is split over what is left; then a local
-search on the cost model exchanges ranks. Deterministic under a seed.
+search on the cost model exchanges ranks, and those of a node take its GPUs by rail. Deterministic under a seed.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from topodiag.placement.local_search import improve
 from topodiag.placement.order import heaviest_first
 from topodiag.placement.pack import pack
 from topodiag.placement.price import PlacementCost, price_placement
+from topodiag.placement.rails import on_rails
 
 
 class NoRoomError(TopodiagError):
@@ -65,19 +66,22 @@ def solve(
     at_most: Assignment | None = None,
 ) -> Solution:
     """A slot for every rank of a job of `world` ranks. `tries` bounds the local search (None: by size). What is found
-    is never worse than `at_most`. On each node ranks take GPUs in their order, as launchers number them. Raises
-    NoRoomError."""
+    is never worse than `at_most`. On each node ranks take GPUs in their order, as launchers number them, where rails
+    make no other order faster. Raises NoRoomError."""
     if world > cluster.free:
         raise NoRoomError(
             f"{world} ranks do not fit on {cluster.free} usable GPUs of {cluster.nodes} nodes",
             hint="take in more nodes, or ask for fewer ranks",
         )
-    first = pack(cluster, demands, world)
+    real = heaviest_first(demands)
+    first = on_rails(cluster, real, in_order(cluster, pack(cluster, demands, world)))
     if at_most is not None and _step_us(cluster, demands, at_most) < _step_us(cluster, demands, first):
         first = at_most
     bound = step_bound_us(cluster, demands, world)
-    made, moves = improve(cluster, heaviest_first(demands), first, seed=seed, tries=tries, enough_us=bound)
-    made = in_order(cluster, made)
+    made, moves = improve(cluster, real, first, seed=seed, tries=tries, enough_us=bound)
+    made = on_rails(cluster, real, in_order(cluster, made))
+    if _step_us(cluster, demands, made) > _step_us(cluster, demands, first) * (1 + 1e-12):
+        made, moves = first, 0
     cost = price_placement(cluster, demands, made)
     return Solution(made, cost, _splits(cluster, demands, made), moves, max(bound, cost.bound_us))
 
