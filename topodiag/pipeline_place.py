@@ -84,6 +84,7 @@ def open_placement(cluster: ClusterOptions, layout: LayoutOptions, world: int = 
     if ranks is not None:
         if not (cluster.system or cluster.topology or cluster.bundles or cluster.nodes or cluster.free or ranks.whole):
             made = _only_used(made, ranks)
+        made = replace(made, notes=(*made.notes, *ranks.notes))
         assignment = assign(made, ranks, world)
     elif layout.rule:
         assignment = by_rule(made, layout.rule, world)

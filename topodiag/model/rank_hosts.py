@@ -10,13 +10,15 @@ from topodiag.model.cluster import Ints
 @dataclass(frozen=True, slots=True)
 class RankHosts:
     """The host of every rank as an index into `hosts` (distinct names in the order of their first rank), and its GPU,
-    -1 where nobody says. `whole` says that each host stands for all its free GPUs: then there is one entry per host."""
+    -1 where nobody says. `whole` says that each host stands for all its free GPUs: then there is one entry per host.
+    `notes` are sentences on what was taken for granted."""
 
     name: str
     hosts: tuple[str, ...]
     host: Ints
     gpu: Ints
     whole: bool = False
+    notes: tuple[str, ...] = ()
 
     @property
     def ranks(self) -> int:
