@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from measured_runs import GIB, run
 
 from topodiag.cost.calibration import Calibration, Factor, calibration
 from topodiag.cost.expect import Expected, expected, recalibrated
+from topodiag.cost.hypotheses import hypotheses
 from topodiag.cost.verdict import verdict_of
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
 from topodiag.model.finding import Confidence
@@ -121,6 +124,26 @@ def test_the_maintainers_rules_per_nic_are_normal() -> None:
 def test_half_of_the_wires_is_low() -> None:
     measured = run(ranks=64, busbw=190.0)
     assert verdict_of(measured, expected(measured, nics=(8, 400.0), nodes=8).expectation).word == "low"
+
+
+@pytest.mark.parametrize(
+    ("busbw", "cause"), [(330.0, "1 of 8 NICs"), (190.0, "half"), (47.0, "7 of 8 NICs"), (2.0, "sockets")]
+)
+def test_a_low_run_gets_the_causes_that_wires_can_have(busbw: float, cause: str) -> None:
+    measured = run(ranks=64, busbw=busbw)
+    made = expected(measured, nics=(8, 400.0), nodes=8, fitted=RAW)
+    assert made.expectation is not None
+    certain = replace(made.expectation, low_gbs=390.0)
+    found = hypotheses(measured, made, verdict_of(measured, certain))
+    assert any(cause in each.cause for each in found[:3])
+    assert sum(each.likelihood for each in found) <= 1
+
+
+def test_more_than_the_wires_carry_asks_for_ranks_and_machine() -> None:
+    measured = run(ranks=64, busbw=5000.0)
+    made = expected(measured, nics=(8, 400.0), nodes=8)
+    found = hypotheses(measured, made, verdict_of(measured, made.expectation))
+    assert any("nodes with 8 x 400 Gb/s" in each.cause for each in found)
 
 
 names = st.sampled_from(["", "AMD Instinct MI300X", "odd"])

@@ -86,12 +86,16 @@ class BandwidthLow(BenchCheck):
             f"{title(benchmark.run)} reaches {gbs:.1f} GB/s at {size_text(size)}, {short:.0%} below what "
             f"{expected.machine} should{named}",
             observed=f"{gbs:.1f} GB/s bus bandwidth at {size_text(size)} ({place(benchmark)})",
-            expected=f"{wanted:.1f} GB/s, normal from {wanted * expected.low_gbs / expected.busbw_gbs:.1f}",
+            expected=f"{wanted:.1f} GB/s, normal from {wanted * _low(expected) / expected.busbw_gbs:.1f}",
             fix=_steps(benchmark.hypotheses),
             cost=Cost(wanted - gbs, short, "bus bandwidth of this collective against the expectation"),
             evidence=(benchmark.run.origin,),
             confidence=sure,
         )
+
+
+def _low(expected: Expectation) -> float:
+    return expected.low_gbs if expected.own_low_gbs is None else expected.own_low_gbs
 
 
 def _steps(hypotheses: Sequence[Hypothesis]) -> list[str]:

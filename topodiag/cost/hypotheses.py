@@ -14,8 +14,9 @@ from math import exp, isfinite, log
 from topodiag.cost.calibration import Calibration, Factor, calibration, generation_of
 from topodiag.cost.expect import Expected
 from topodiag.cost.expect_rates import Rates, rates_of
-from topodiag.cost.expect_setup import NoSetupError, Setup
-from topodiag.cost.hypothesis_causes import Cause, causes_of
+from topodiag.cost.expect_setup import NoSetupError, Setup, is_costly
+from topodiag.cost.expect_wires import Wires
+from topodiag.cost.hypothesis_causes import Cause, causes_of, wire_causes
 from topodiag.cost.nccl.topo.changes import ChangeError
 from topodiag.cost.verdict import IMPOSSIBLE, LOW, Verdict
 from topodiag.model.bench import BenchRun, Fit, Hypothesis
@@ -58,7 +59,8 @@ class _Case:
     """A low run with what was expected of it and what else is known."""
 
     run: BenchRun
-    setup: Setup
+    setup: Setup | None
+    """None where only wires are known."""
     rates: Rates
     factor: Factor | None
     size: int
@@ -82,10 +84,11 @@ def hypotheses(
 
     `outcomes` are those of checks on the nodes and on a log of the same run. Never raises for the content of a run.
     """
-    if made.setup is None or made.rates is None or not verdict.measured_gbs or not verdict.expected_gbs:
+    ground = made.setup or made.wires
+    if ground is None or made.rates is None or not verdict.measured_gbs or not verdict.expected_gbs:
         return ()
     if verdict.word == IMPOSSIBLE:
-        return tuple(_misread(run, made.setup, verdict.measured_gbs))
+        return tuple(_misread(run, ground, verdict.measured_gbs))
     if verdict.word != LOW:
         return ()
     case = _Case(
@@ -101,11 +104,18 @@ def hypotheses(
         fitted=fitted or calibration(),
     )
     weighed = []
-    for cause in causes_of(made.setup, run.collective):
+    for cause in _causes(made, run, verdict.expected_gbs):
         predicted = _priced(case, cause)
         if predicted is not None and (cause.span or cause.least * predicted <= SLOWS * case.expected):
             weighed.append(_weigh(case, cause, predicted))
     return _ranked(weighed)
+
+
+def _causes(made: Expected, run: BenchRun, expected: float) -> Iterator[Cause]:
+    if made.setup is not None:
+        yield from causes_of(made.setup, run.collective)
+    elif made.wires is not None:
+        yield from wire_causes(made.wires, expected)
 
 
 def _ranked(weighed: list[_Weighed]) -> tuple[Hypothesis, ...]:
@@ -127,7 +137,7 @@ def _ranked(weighed: list[_Weighed]) -> tuple[Hypothesis, ...]:
 
 def _priced(case: _Case, cause: Cause) -> float | None:
     """The bus bandwidth that the run would have reached at its size with this cause alone; None: it cannot be."""
-    if cause.gbs is not None:
+    if cause.gbs is not None or case.setup is None:
         return cause.gbs
     try:
         setup = cause.change(case.setup)
@@ -160,6 +170,10 @@ def _weigh(case: _Case, cause: Cause, predicted: float) -> _Weighed:
 
 
 def _settings(case: _Case, cause: Cause) -> Iterator[tuple[float, str]]:
+    if case.setup is None:
+        costly = {name: value for name, value in case.run.env.items() if is_costly(name, value)}
+        yield from ((FOR, f"for: {name}={value} is set") for name, value in costly.items() if name in cause.settings)
+        return
     for name, value in case.setup.costly.items():
         if name in cause.settings:
             yield FOR, f"for: {name}={value} is set"
@@ -196,9 +210,9 @@ def _floor(case: _Case, cause: Cause) -> Iterator[tuple[float, str]]:
         yield 0.2, f"against: the smallest operation takes {case.latency_us:.0f} us, no more than NCCL reckons"
 
 
-def _misread(run: BenchRun, setup: Setup, measured: float) -> Iterator[Hypothesis]:
+def _misread(run: BenchRun, setup: Setup | Wires, measured: float) -> Iterator[Hypothesis]:
     """What would make an impossible bandwidth possible: other ranks or another placement than assumed."""
-    if setup.nodes > 1:
+    if setup.nodes is not None and setup.nodes > 1:
         words = "the ranks share fewer nodes than assumed, so that less of the traffic crosses the network"
         where = "hostname of every rank (srun -l hostname, mpirun --display-map)"
         weight = 0.6 if any("cut short" in each or "do not list" in each or "does not list" in each

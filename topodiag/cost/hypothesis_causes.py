@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from topodiag.cost.expect_setup import Setup
 from topodiag.cost.expect_stages import net_speeds
+from topodiag.cost.expect_wires import Wires
 from topodiag.cost.nccl.topo.changes import Change, apply, down, gpus_of, nets_of, off, rate, remove, width
 from topodiag.model.nccl_tree import Element
 
@@ -74,6 +75,44 @@ def causes_of(setup: Setup, collective: str) -> Iterator[Cause]:
             ("NVL005",),
             ("NCCL_DEBUG=INFO: `MNNVL 1 cliqueId`", "nvidia-smi -q | grep -A6 Fabric; systemctl status nvidia-imex"),
         )
+
+
+def wire_causes(wires: Wires, expected: float) -> Iterator[Cause]:
+    """The same of the network alone, where only wires are known: each as a share of `expected`, GB/s."""
+    if wires.nodes == 1:
+        return
+    nics_confirm = ("NCCL_DEBUG=INFO: the list behind `NET/IB : Using` on every node", "ibstat; rdma link")
+    for lost in _counts(wires.nics):
+        left = wires.nics - lost
+        prior = 1.0 if lost == 1 else 0.5 if left == 1 or lost == wires.nics // 2 else 0.25
+        share = expected * left / wires.nics
+        words = f"{lost} of {wires.nics} NICs not used"
+        yield Cause(words, prior=prior, checks=("NET003", "NIC005"), confirm=nics_confirm, gbs=share)
+    yield Cause(
+        f"NIC ports at half their rate ({wires.gbps / 2:g} Gb/s)", prior=0.6, checks=("NIC002",),
+        confirm=("ibstat | grep Rate on every node", "ib_write_bw between two nodes"), gbs=expected / 2,
+    )  # fmt: skip
+    yield Cause(
+        "GPUDirect RDMA off: traffic goes through host memory",
+        prior=1.0,
+        checks=("GDR001", "GDR002"),
+        confirm=("lsmod | grep nvidia_peermem", "NCCL_DEBUG=INFO: `/GDRDMA` in the connections"),
+        settings=("NCCL_NET_GDR_LEVEL",),
+        gbs=expected,
+        span=(HOST_MEMORY * expected, expected),
+    )
+    yield Cause(
+        "sockets instead of RDMA",
+        prior=0.9,
+        checks=("NET001", "NET005"),
+        confirm=("NCCL_DEBUG=INFO: `Using network Socket`, `via NET/Socket`",),
+        settings=("NCCL_IB_DISABLE", "NCCL_NET"),
+        networks=("sockets",),
+        gbs=SOCKET_GBS[1],
+        span=(SOCKET_GBS[0], min(SOCKET_GBS[1], max(wires.gbps / 16, 1.0))),
+        slow_start=True,
+    )
+    yield _fabric()
 
 
 def _as_found(setup: Setup) -> Setup:
@@ -152,7 +191,11 @@ def _network(setup: Setup) -> Iterator[Cause]:
             ("PCI001", "PCI002"),
             ("lspci -vv: LnkSta of the NIC against LnkCap",),
         )
-    yield Cause(
+    yield _fabric()
+
+
+def _fabric() -> Cause:
+    return Cause(
         "lossy or congested fabric: retransmissions, hash collisions of flows",
         prior=0.25,
         checks=("NIC003", "NET008"),
