@@ -34,7 +34,7 @@ _ARCHIVES = (".tar.gz", ".tgz")
 _NOT_NEEDED = frozenset(
     {"nvidia-smi-nvlink", "nvidia-smi-p2p", "kernel-log", "ethtool-stats", "systemctl", "processes", "nccl-xml"}
 )
-"""Half of the time, and nothing of what a node is."""
+"""A fifth of the time to read a bundle, and nothing of what a node is."""
 _NO_DOMAIN = "00000000-0000-0000-0000-000000000000"
 _TREE = ("leaf", "spine", "core")
 _ADDRESS, _PATTERN = "SLURM_TOPOLOGY_ADDR", "SLURM_TOPOLOGY_ADDR_PATTERN"
@@ -202,7 +202,7 @@ def _tiers(node: Node) -> tuple[tuple[str, str], ...]:
 def _facts(name: str, nodes: Sequence[NodeSeen], notes: list[str]) -> ClusterFacts:
     usual = _most([node.nics for node in nodes])
     other = [node.host for node in nodes if node.nics != usual]
-    if other:
+    if other and usual[0]:
         notes.append(f"{len(other)} of {len(nodes)} nodes have other NICs up than {usual[0]} of {usual[1]:g} Gb/s, as"
                      f" most have, and are priced like them: {some_of(other)}")  # fmt: skip
     system = _most([node.system for node in nodes])
