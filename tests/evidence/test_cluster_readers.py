@@ -414,6 +414,28 @@ def test_bad_kubernetes_json_is_one_clear_line(text: str, says: str) -> None:
     assert "\n" not in refused(text)
 
 
+# --- other files ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('<system version="1">\n  <cpu numaid="0"/>\n</system>\n', "--system FILE"),
+        ("node0:12:34 [0] NCCL INFO Bootstrap: Using eth0\n", "--log"),
+        ('{"levels": {}, "map": [\n{"rank": 0}]}', "--map"),
+        ("ClusterName=c\nNodeName=n[1-4] Gres=gpu:8\n", "topology.conf does"),
+        ("PARTITION AVAIL TIMELIMIT NODES STATE NODELIST\ngpu up infinite 4 idle n[1-4]\n", "--nodelist"),
+        ("n1 slots=8\nn2 slots=8\n", "--hostfile"),
+        ("n1:8\nn2:8\n", "--hostfile"),
+        ("hello world\n", "CSV with a header"),
+    ],
+)
+def test_a_file_of_another_kind_is_told_where_it_belongs(text: str, says: str) -> None:
+    line = refused(text)
+    assert "no description of a cluster" in line
+    assert says in line
+
+
 # --- any bytes ------------------------------------------------------------------------------------------------
 
 SEEDS = [TREE, YAML, LINKINFO, discovered(), listed(node("n1", {"a": "b"})), "node,gpus,free\nn[1-4],8,0-3\n"]

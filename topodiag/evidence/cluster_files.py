@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -27,6 +28,16 @@ FORMATS: tuple[Format, ...] = (
     Format("Slurm topology.conf", cluster_slurm.recognises_conf, cluster_slurm.read_conf),
     Format("CSV", cluster_csv.recognises, cluster_csv.read),
 )
+_OTHERS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"<system\b"), "an NCCL topology file is one node: --system FILE"),
+    (re.compile(r"\bNCCL INFO\b"), "a job's log goes in as --log"),
+    (re.compile(r'"map"\s{0,9}:\s{0,9}\['), "a map goes in as --map"),
+    (re.compile(r"^(?:NodeName|PartitionName|ClusterName)=", re.MULTILINE),
+     "slurm.conf names no switches: topology.conf does, or scontrol show topology"),
+    (re.compile(r"^PARTITION\s"), "nodes that sinfo lists go in as --nodelist"),
+    (re.compile(r"^\S{1,200}(?:\sslots=\d|:\d{1,4}$)", re.MULTILINE), "a hostfile goes in as --hostfile"),
+)  # fmt: skip
+"""What people give in place of a cluster, and where it belongs."""
 _HEAD = 1 << 16
 
 
@@ -38,9 +49,11 @@ def read_cluster(blob: Blob) -> ClusterFacts:
             return each.read(blob)
     if not head.strip():
         raise InputError(blob.name, "is empty")
+    belongs = next((hint for pattern, hint in _OTHERS if pattern.search(head)), "")
     raise InputError(
         blob.name,
         "is no description of a cluster that topodiag knows",
-        hint="Slurm topology.conf, topology.yaml or scontrol show topology, ibnetdiscover, iblinkinfo, kubectl get"
+        hint=belongs
+        or "Slurm topology.conf, topology.yaml or scontrol show topology, ibnetdiscover, iblinkinfo, kubectl get"
         " nodes -o json, or CSV with a header like node,gpus,rack,leaf",
     )
