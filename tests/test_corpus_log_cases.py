@@ -155,7 +155,9 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> list[Case]:
         texts = [each["text"] for each in case["inputs"] if each["kind"] == "nccl_log"]
         if not texts:
             continue
-        log = folder / f"{case['id']}.log"
+        # A file of a repository keeps its name: it is evidence as the user has it.
+        place = case["url"].partition("#")[0].rpartition("/")[2]
+        log = folder / (f"{case['id']}-{place}" if place.endswith(".log") else f"{case['id']}.log")
         log.write_text("\n".join(texts) + "\n")
         try:
             result, why = diagnose_logs([str(log)], options=LogOptions(workers=1)), ""

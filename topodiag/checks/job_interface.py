@@ -221,7 +221,8 @@ class WrongInterface(JobCheck):
             made.append(
                 self.finding(
                     Severity.WARNING if started else Severity.ERROR,
-                    f"{name} is used between nodes by {len(group)} processes on {hosts_word(hosts)}",
+                    f"{name} is used between nodes by {len(group)} {'process' if len(group) == 1 else 'processes'} on"
+                    f" {hosts_word(hosts)}",
                     observed=f"{group[0][1].bootstrap or name}",
                     expected="the interface that leads to the other nodes",
                     fix=(

@@ -222,7 +222,8 @@ class InForce:
         return hosts, sorted({rank_of[number] for number in self.processes if number in rank_of})
 
     def place(self, job: Job) -> str:
-        return f"{len(self.processes)} of {len(job.processes)} processes"
+        count = len(job.processes)
+        return f"{len(self.processes)} of {count} {'process' if count == 1 else 'processes'}"
 
 
 def in_force(job: Job, *how: str) -> list[InForce]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from pathlib import PurePath
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job_text import ask_for, few, hosts_word, quoted, rank_word
@@ -39,6 +40,8 @@ WORDINGS: tuple[tuple[str, str, Release, Release], ...] = (
 """Words by kind of line, and the first and last release whose source has them (src/bootstrap.cc, src/graph/topo.cc,
 src/net.cc, src/plugin/, tags v2.4.2 to v2.30.7)."""
 
+_THREE = re.compile(r"\d{1,2}\.\d{1,2}\.\d{1,2}(?!\d)")
+_IN_NAME = re.compile(r"(?<![\d.])(2\.\d{1,2}\.\d{1,2})(?![\d]|\.\d)")
 _RELEASE = re.compile(r"(\d{1,3})\.(\d{1,3})\b")
 _NUMBERED = re.compile(r"(.*?)\s*\(?v?([0-9][0-9.]{0,30})\)?\s*")
 
@@ -57,7 +60,8 @@ class VersionsDiffer(JobCheck):
 
     Evidence it reads
         `NCCL version`, `cudaDriverVersion` and the plug-ins' lines, per process. Lines whose wording changed between
-        releases (`Bootstrap : Using` to 2.23, `Bootstrap: Using` from 2.24 on): most processes print no version.
+        releases (`Bootstrap : Using` to 2.23, `Bootstrap: Using` from 2.24 on): most processes print no version. A
+        release in the name of a file that is not that of its log is told at level info.
 
     When it stays silent
         Only one process printed its version, as NCCL does by default on rank 0 before 2.29: unknown where there
@@ -92,7 +96,8 @@ class VersionsDiffer(JobCheck):
                 found.append(self._report(job, word, by_value, worst))
         if not found or found[0].severity is not Severity.ERROR:  # NCCL is the first component
             found += self._by_wording(job)
-        told = [event for event in job.events if event.kind == "version"]
+        # A driver that is too old for the library is of this kind too, and no difference between ranks.
+        told = [event for event in job.events if event.kind == "version" and "ismatched" in event.text]
         if told and not any(finding.severity is Severity.ERROR for finding in found):
             ranks = sorted({event.rank for event in told if event.rank >= 0})
             found.append(
@@ -108,12 +113,35 @@ class VersionsDiffer(JobCheck):
                     evidence=[event.origin for event in told],
                 )
             )
+        found += [] if found else self._by_name(job)
         coverage = Coverage(said, len(job.processes), "processes with a version")
         if found:
             return self.found(job, found, coverage)
         if said < 2 and len(job.processes) > 1:
             return self.unknown(job, f"fewer than two processes told a version: {ask_for(job)} on all ranks")
         return self.clean(job, coverage=coverage) if said else self.unknown(job, f"no version: {ask_for(job)}")
+
+    def _by_name(self, job: Job) -> list[Finding]:
+        """A file that is named after another release of NCCL than its log: another library was loaded than meant."""
+        loaded = {match[0] for version in job.nccl_versions if (match := _THREE.match(version))}
+        for path in job.files:
+            name = PurePath(path).name
+            named = {match[1] for match in _IN_NAME.finditer(name)}
+            if "nccl" not in name.lower() or not loaded or len(named) != 1 or named & loaded:
+                continue
+            return [
+                self.finding(
+                    Severity.INFO,
+                    f"the file's name says NCCL {named.pop()}, its log {', '.join(sorted(loaded))}",
+                    observed=name[:160],
+                    expected="the release that the run was meant for",
+                    fix=("LD_LIBRARY_PATH and LD_PRELOAD of the job: which libnccl comes first? NCCL_DEBUG=VERSION",),
+                    cost=Cost(text="what is compared is not what was run"),
+                    evidence=[Origin(path)],
+                    confidence=Confidence.LOW,
+                )
+            ]
+        return []
 
     def _by_wording(self, job: Job) -> list[Finding]:
         """Processes that cannot be of one release."""
