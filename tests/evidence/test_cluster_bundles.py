@@ -155,6 +155,14 @@ def test_a_domain_is_that_of_gpus_which_have_joined_it(fabric: GpuFabric, domain
     assert seen_of(Node("n", gpus=(Gpu(0, fabric=fabric),)), "n").domain == domain
 
 
+def test_a_redacted_address_names_no_switch() -> None:
+    scheduler = {
+        "SLURM_TOPOLOGY_ADDR": Fact("host-d8dc264615.d4f9fe6cee.example"),
+        "SLURM_TOPOLOGY_ADDR_PATTERN": Fact("switch.switch.node"),
+    }
+    assert seen_of(Node("n", scheduler=scheduler), "n").tiers == ()
+
+
 @given(st.text(max_size=30), st.text(max_size=30))
 def test_any_address_names_switches_or_none(address: str, pattern: str) -> None:
     scheduler = {"SLURM_TOPOLOGY_ADDR": Fact(address), "SLURM_TOPOLOGY_ADDR_PATTERN": Fact(pattern)}

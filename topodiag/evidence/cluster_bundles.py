@@ -9,6 +9,7 @@ nodes count as equally near, and it is said. A bundle that cannot be read costs 
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,8 @@ _NOT_NEEDED = frozenset(
 _NO_DOMAIN = "00000000-0000-0000-0000-000000000000"
 _TREE = ("leaf", "spine", "core")
 _ADDRESS, _PATTERN = "SLURM_TOPOLOGY_ADDR", "SLURM_TOPOLOGY_ADDR_PATTERN"
+_REDACTED = re.compile(r"host-[0-9a-f]{6,64}\.[0-9a-f]{6,64}\.example")
+"""What redaction makes of any dotted name: it no longer tells one switch from another."""
 MAX_TIERS = 8
 
 
@@ -194,7 +197,7 @@ def _tiers(node: Node) -> tuple[tuple[str, str], ...]:
     if not address or len(words) < 2 or words[-1] != "node" or len(words) > MAX_TIERS:
         return ()
     names = address.split(".", len(words) - 1)  # the node's own name may have dots
-    if len(names) != len(words):
+    if len(names) != len(words) or _REDACTED.fullmatch(address):
         return ()
     return tuple((word, name) for word, name in zip(words[-2::-1], names[-2::-1], strict=True))
 
