@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -29,8 +30,24 @@ _SAMPLE, _SOME = 64, 2048
 _AGAIN = 2
 """Lines that must share a front for it to be kept."""
 _SPACE, _OPEN, _CLOSE = ord(" "), ord("["), ord("]")
-_UNKNOWN = -2
+_UNKNOWN, _NEW = -2, -3
+_MOST_FRONTS = 1 << 14
+"""Fronts that are kept from shard to shard, about as many as their dictionary finds fast."""
 _U = np.uint64
+
+
+class _Fronts(threading.local):
+    """Fronts of lines that came again, with the head that each ends in: what one shard learned the next one knows."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        self.texts = Dictionary(_FAR)
+        self.heads: list[bytes] = []
+
+
+_fronts = _Fronts()
 
 
 class Heads:
@@ -43,9 +60,19 @@ class Heads:
         self._thread_of = thread_of
         self._heads = Dictionary(_FAR)
         self._threads: list[int] = []
-        self._fronts = Dictionary(_FAR)
-        self._of_fronts: list[tuple[int, int]] = []
+        if len(_fronts.heads) > _MOST_FRONTS:
+            _fronts.clear()
         self._known: Positions = np.array([[_UNKNOWN], [0]], dtype=np.int64)
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """A place for each front: its thread, _NEW until this shard meets it, and the length of its head. Behind the
+        last one, where the code -1 leads to, stands what is not known."""
+        had, size = self._known.shape[1] - 1, len(_fronts.heads)
+        known = np.full((2, size + 1), _NEW)
+        known[:, :had] = self._known[:, :had]
+        known[:, size] = _UNKNOWN, 0
+        self._known = known
 
     def find(self, block: Block, begin: Positions, anchor: Positions) -> tuple[Positions, Positions]:
         """Index of the thread of each record, -1 where its line must be read, and the bytes of its head.
@@ -72,9 +99,13 @@ class Heads:
 
     def _by_front(self, fronts: Words, room: Positions) -> Positions:
         """Thread and length of the head by the words in front of the anchor, the last one first."""
-        codes = self._fronts.known(fronts)
+        codes = _fronts.texts.known(fronts)
         if (room >= 8 * len(fronts)).any():
             codes[room >= 8 * len(fronts)] = -1
+        new = codes[self._known[0][codes] == _NEW]
+        for code in np.unique(new).tolist():
+            head = _fronts.heads[code]
+            self._known[:, code] = self._thread_of(head), len(head)
         return np.stack([known[codes] for known in self._known])
 
     def _learn(self, fronts: Words, room: Positions) -> bool:
@@ -83,13 +114,11 @@ class Heads:
         first = kept[firsts(mix(np.ascontiguousarray(fronts[:, kept])))]
         if not len(first) or len(first) * _AGAIN > len(room):
             return False
-        self._fronts.encode(np.ascontiguousarray(fronts[:, first]))
-        new = [_turned(text) for text in self._fronts.texts[len(self._of_fronts) :]]
+        _fronts.texts.encode(np.ascontiguousarray(fronts[:, first]))
+        new = [_turned(text) for text in _fronts.texts.texts[len(_fronts.heads) :]]
         for front in new:
-            head = front[front.rfind(b" ", 0, max(front.rfind(b" ["), 0)) + 1 :]
-            self._of_fronts.append((self._thread_of(head), len(head)))
-        # Behind the last one, where the code -1 leads to, stands what is not known.
-        self._known = np.array([*self._of_fronts, (_UNKNOWN, 0)], dtype=np.int64).T.copy()
+            _fronts.heads.append(front[front.rfind(b" ", 0, max(front.rfind(b" ["), 0)) + 1 :])
+        self._make_room()
         return bool(new)
 
     def _by_heads(self, block: Block, rows: Words, anchor: Positions, room: Positions) -> tuple[Positions, Positions]:
