@@ -1,11 +1,12 @@
 """Prints how fast logs are read, beside other ways of reading them, on a log that it makes.
 
-    python benchmarks/log_scan.py [--size 1GB] [--label] [--folder /tmp]
+    python benchmarks/log_scan.py [--size 1GB] [--label] [--folder /tmp] [--repeat 1]
 
 Each way runs as its own process, one after the other, on one warm file: MB of text per second of wall time and of CPU,
 ratio to the plain loop per second of CPU, records and connections, peak memory of the process (of its largest child
 where it has workers). The plain loop (log_loop.py) is the usual `for line in file` with one compiled regex that keeps
 the fields that `extract` keeps; it runs on a part of the file when that is larger than SAMPLE. Counts must agree.
+With --repeat all ways take turns so many times, and the fastest run of each counts: for a machine that others use too.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import log_loop
 import make_log
@@ -97,7 +98,7 @@ def tool(argv: list[str]) -> tuple[float, str]:
     return time.perf_counter() - before, (done.stdout or "").strip()[:20]
 
 
-def compare(path: Path, size: int) -> None:
+def compare(path: Path, size: int, repeat: int) -> None:
     subprocess.run(["cat", str(path)], stdout=subprocess.DEVNULL, check=True)  # warm
     for name, argv in (
         ("cat", ["cat", str(path)]),
@@ -110,24 +111,26 @@ def compare(path: Path, size: int) -> None:
     part = whole_lines(path, min(size, SAMPLE))
     plan = [("loop", part, "plain loop"), ("extract", part, "extract"), ("extract", size, "extract, whole file")]
     plan += [("1", size, "ingest, 1 worker"), ("2", size, "ingest, 2 workers")]
-    rate, walls = 0.0, {}
-    for way, share, name in plan:
+    runs: dict[str, list[dict[str, Any]]] = {name: [] for _, _, name in plan}
+    for way, share, name in plan * repeat:
         argv = [sys.executable, __file__, "--way", way, "--path", str(path), "--size", str(share)]
         done = subprocess.run(argv, capture_output=True, text=True, check=False, env={**os.environ})
         if done.returncode:
             print(f"{name:24} failed: {done.stderr.strip().splitlines()[-1:]}")
-            continue
-        said = json.loads(done.stdout)
-        speed = share / said["cpu"] / 1e6
+            return
+        runs[name].append(json.loads(done.stdout))
+    rate, walls = 0.0, {}
+    for way, share, name in plan:
+        wall, cpu, peak = (min(said[what] for said in runs[name]) for what in ("wall", "cpu", "peak"))
+        speed = share / cpu / 1e6
         rate = rate or speed
-        walls[way] = said["wall"]
-        records, connections = said["found"]
+        walls[way] = wall
+        records, connections = runs[name][0]["found"]
         print(
-            f"{name:24} {share / said['wall'] / 1e6:8.1f} MB/s   {speed:7.1f} MB/CPU s   x{speed / rate:5.1f}   "
-            f"{records} records, {connections} connections in {share // 10**6} MB   {said['peak']:.0f} MiB"
+            f"{name:24} {share / wall / 1e6:8.1f} MB/s   {speed:7.1f} MB/CPU s   x{speed / rate:5.1f}   "
+            f"{records} records, {connections} connections in {share // 10**6} MB   {peak:.0f} MiB"
         )
-    if "1" in walls and "2" in walls:
-        print(f"two workers read x{walls['1'] / walls['2']:.2f} as fast as one")
+    print(f"two workers read x{walls['1'] / walls['2']:.2f} as fast as one")
 
 
 def whole_lines(path: Path, size: int) -> int:
@@ -143,6 +146,7 @@ def main() -> None:
     parser.add_argument("--size", type=make_log.number_of_bytes, default=10**9)
     parser.add_argument("--label", action="store_true")
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--way", help=argparse.SUPPRESS)
     parser.add_argument("--path", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -152,7 +156,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         path = Path(folder, "job.log")
         make_log.write(path, given.size, label=given.label)
-        compare(path, path.stat().st_size)
+        compare(path, path.stat().st_size, max(given.repeat, 1))
 
 
 if __name__ == "__main__":
