@@ -104,6 +104,7 @@ def diagnose_logs(
     """Rebuild jobs from NCCL logs (files, folders, globs, `-`, saved facts) and diagnose them. Raises InputError."""
     from topodiag.checks.run import run_job_checks  # noqa: PLC0415 - numpy and pyarrow from here on
     from topodiag.evidence.flight_recorder import read_flight  # noqa: PLC0415
+    from topodiag.evidence.nccl_log.apart import noted  # noqa: PLC0415
     from topodiag.evidence.nccl_log.facts import empty, save  # noqa: PLC0415
     from topodiag.evidence.nccl_log.rebuild import rebuild  # noqa: PLC0415
     from topodiag.evidence.nccl_log.roles import descriptions  # noqa: PLC0415
@@ -132,7 +133,7 @@ def diagnose_logs(
     gaps = [NotObserved("part of the input", note) for note in found.notes]
     records, problems = read_flight(tuple(dict.fromkeys((*found.flight, *chosen.flight))))
     gaps += [NotObserved("part of the flight recorder", problem) for problem in problems]
-    jobs = _with_flight(rebuild(found.facts, found.files, layout, descriptions(records)), records)
+    jobs = noted(_with_flight(rebuild(found.facts, found.files, layout, descriptions(records)), records))
     found = replace(found, facts=empty())  # their memory is better used by the checks
     outcomes = run_job_checks(jobs)
     return Result(
