@@ -90,12 +90,13 @@ def improve(
     demands: Sequence[Demand],
     start: Assignment,
     *,
+    others: Sequence[Assignment] = (),
     seed: int = 0,
     tries: int | None = None,
     enough_us: float = 0.0,
 ) -> tuple[Assignment, int]:
-    """The best assignment found, and how many moves led to it from `start`; `start` where its step takes no longer than
-    `enough_us`, the bound."""
+    """The best assignment found from `start`, or for a job of few ranks from any of the others, and how many moves led
+    to it; `start` where its step takes no longer than `enough_us`, the bound."""
     if not demands or price_placement(cluster, demands, start).step_us <= enough_us * (1 + 1e-9):
         return start, 0
     if start.ranks > SMALL:
@@ -103,7 +104,7 @@ def improve(
         limit = min(TRIES_PER_RANK * start.ranks, MOST_TRIES) if tries is None else tries
         return _wander(cluster, demands, start, generator, limit)
     starts = STARTS if tries is None else tries
-    return search(cluster, demands, start, seed=seed, starts=starts)
+    return search(cluster, demands, (start, *others), seed=seed, starts=starts)
 
 
 def _wander(

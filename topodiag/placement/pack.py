@@ -21,25 +21,35 @@ from topodiag.placement.shares import Seats, classes, make_seats
 
 FEW_RANKS = 2048
 """Ranks up to which every order of up to four demands is laid, and the classes after the fastest too."""
+FEWER_RANKS = 256
+"""Ranks up to which leaves are left out of account too."""
 MORE_CLASSES = 3
 
 
 def pack(cluster: Cluster, demands: Sequence[Demand], world: int) -> Assignment:
-    """The cheapest of the layings tried. The cluster has at least `world` usable GPUs."""
+    """The cheapest of the layings. The cluster has at least `world` usable GPUs."""
+    return layings(cluster, demands, world)[0]
+
+
+def layings(cluster: Cluster, demands: Sequence[Demand], world: int) -> list[Assignment]:
+    """All that are tried, the cheapest first, rails aside: those are a matter of GPUs within nodes, which come last
+    (placement/rails.py)."""
     real = heaviest_first(demands)
-    # Rails are a matter of GPUs within nodes, which come last (placement/rails.py).
     flat = replace(cluster, rails=0)
-    best: tuple[float, Assignment] | None = None
+    found: dict[bytes, tuple[float, Assignment]] = {}
     for order in _orders(real, world):
         made = labels(world, order)
-        for extra in range(MORE_CLASSES if world <= FEW_RANKS else 1):
-            laid = _laid(cluster, order, made, world, extra)
-            if laid is None:
-                break
-            took = price_placement(flat, real, laid).step_us
-            if best is None or took < best[0] * (1 - 1e-12):
-                best = took, laid
-    return best[1] if best else Assignment(cluster.free_slots()[:world])
+        # As if there were no leaves: a job that fewer nodes hold may be faster on these, wherever they are.
+        for on in (cluster, replace(cluster, levels=())) if world <= FEWER_RANKS else (cluster,):
+            for extra in range(MORE_CLASSES if world <= FEW_RANKS else 1):
+                laid = _laid(cluster, on, order, made, world, extra)
+                if laid is None:
+                    break
+                where = cluster.node_of(laid.slot).tobytes()
+                if where not in found:
+                    found[where] = price_placement(flat, real, laid).step_us, laid
+    ordered = sorted(found.values(), key=lambda each: each[0])
+    return [laid for _, laid in ordered] or [Assignment(cluster.free_slots()[:world])]
 
 
 def _orders(demands: Sequence[Demand], world: int) -> Iterator[Sequence[Demand]]:
@@ -54,8 +64,11 @@ def _orders(demands: Sequence[Demand], world: int) -> Iterator[Sequence[Demand]]
         yield [demands[0], *demands[:0:-1]]
 
 
-def _laid(cluster: Cluster, order: Sequence[Demand], made: Sequence[Ints], world: int, extra: int) -> Assignment | None:
-    """Every rank into a slot, by the `extra`-th class after the fastest that has the room."""
+def _laid(  # noqa: PLR0917 - one laying, spelt out
+    cluster: Cluster, on: Cluster, order: Sequence[Demand], made: Sequence[Ints], world: int, extra: int
+) -> Assignment | None:
+    """Every rank into a slot, by the `extra`-th class after the fastest that has the room, in an order as if the
+    cluster were `on`."""
     ranks = np.lexsort([np.arange(world, dtype=np.int64), *made])
     units = np.split(ranks, np.flatnonzero(np.diff(made[0][ranks])) + 1)
     free = cluster.usable.sum(axis=1).astype(np.int64)
@@ -69,7 +82,7 @@ def _laid(cluster: Cluster, order: Sequence[Demand], made: Sequence[Ints], world
             return None
         first = np.asarray([unit[0] for unit in mine], np.int64)
         families = [np.arange(len(mine), dtype=np.int64), *(label[first] for label in made[1:])]
-        where = _arrange(cluster, seats, families)
+        where = _arrange(on, seats, families)
         for unit, seat in zip(mine, where.tolist(), strict=True):
             start = 0
             for node, share in seats.parts[seat]:
@@ -135,19 +148,19 @@ def _arrange(cluster: Cluster, seats: Seats, families: Sequence[Ints]) -> Ints:
 
 
 def _lay(work: _Arranging, units: Ints, seats: Ints, level: int) -> None:
+    for inner in range(level + 1):
+        # The innermost region that holds it all; of several the smallest, which leaves the larger ones whole.
+        _, which, room = np.unique(work.regions[inner][seats], return_inverse=True, return_counts=True)
+        enough = np.flatnonzero(room >= len(units))
+        if enough.size:
+            level, seats = inner - 1, seats[which == enough[room[enough].argmin()]]
+            break
     if level < 0:
         work.seat[units] = seats[: len(units)]
         return
-    region = work.regions[level][seats]
-    names, which, room = np.unique(region, return_inverse=True, return_counts=True)
-    del names
-    enough = np.flatnonzero(room >= len(units))
+    _, which, room = np.unique(work.regions[level][seats], return_inverse=True, return_counts=True)
     order = np.argsort(which, kind="stable")
     members = np.split(seats[order], np.cumsum(room)[:-1])
-    if enough.size:
-        # The smallest that holds it all leaves the larger ones whole.
-        _lay(work, units, members[int(enough[room[enough].argmin()])], level - 1)
-        return
     places = np.argsort(-room, kind="stable")
     shared = _first_fit(work.families, units, room[places])
     for place, mine in zip(places.tolist(), shared, strict=True):

@@ -20,22 +20,25 @@ _MEAN = 1e-3
 
 
 def search(
-    cluster: Cluster, demands: Sequence[Demand], start: Assignment, *, seed: int, starts: int = STARTS
+    cluster: Cluster, demands: Sequence[Demand], given: Sequence[Assignment], *, seed: int, starts: int = STARTS
 ) -> tuple[Assignment, int]:
-    """The best assignment found, and the moves of the descent that ended there."""
+    """The best assignment found from any of those given or another start, and the moves of the descent that ended
+    there."""
     state = _State(cluster, demands)
     generator = np.random.default_rng(seed)
     slots = cluster.node_of(cluster.free_slots())
-    best = cluster.node_of(start.slot).tolist()
-    value, moves = state.descend(best)
-    for number in range(starts):
-        if number % 2:
+    best: list[int] = []
+    value, moves = float("inf"), 0
+    for number in range(-len(given), starts):
+        if number < 0:
+            nodes = cluster.node_of(given[number].slot).tolist()
+        elif number % 2:
             nodes = list(best)
             for _ in range(KICKS):
                 one, other = generator.integers(len(nodes), size=2).tolist()
                 nodes[one], nodes[other] = nodes[other], nodes[one]
         else:
-            nodes = generator.permutation(slots)[: start.ranks].tolist()
+            nodes = generator.permutation(slots)[: len(best)].tolist()
         found, made = state.descend(nodes)
         if found < value * _LESS:
             best, value, moves = nodes, found, made
@@ -132,6 +135,10 @@ class _State:
                 for other in groups[:place]:
                     if not set(one) & set(other):
                         pairs = list(zip(one, other, strict=True))
+                        made.append([(a, nodes[b]) for a, b in pairs] + [(b, nodes[a]) for a, b in pairs])
+                        # The end of one for the beginning of the other: both split alike.
+                        half = len(one) // 2
+                        pairs = list(zip(one[half:], other, strict=False))
                         made.append([(a, nodes[b]) for a, b in pairs] + [(b, nodes[a]) for a, b in pairs])
             # A whole group to a node, in exchange for what is there that is not of the group.
             for group in groups:

@@ -17,7 +17,7 @@ from topodiag.model.errors import TopodiagError
 from topodiag.placement.bound import step_bound_us
 from topodiag.placement.local_search import improve
 from topodiag.placement.order import heaviest_first
-from topodiag.placement.pack import pack
+from topodiag.placement.pack import layings
 from topodiag.placement.price import PlacementCost, price_placement
 from topodiag.placement.rails import on_rails
 
@@ -74,11 +74,12 @@ def solve(
             hint="take in more nodes, or ask for fewer ranks",
         )
     real = heaviest_first(demands)
-    first = on_rails(cluster, real, in_order(cluster, pack(cluster, demands, world)))
+    laid, *others = layings(cluster, demands, world)
+    first = on_rails(cluster, real, in_order(cluster, laid))
     if at_most is not None and _step_us(cluster, demands, at_most) < _step_us(cluster, demands, first):
         first = at_most
     bound = step_bound_us(cluster, demands, world)
-    made, moves = improve(cluster, real, first, seed=seed, tries=tries, enough_us=bound)
+    made, moves = improve(cluster, real, first, others=others, seed=seed, tries=tries, enough_us=bound)
     made = on_rails(cluster, real, in_order(cluster, made))
     if _step_us(cluster, demands, made) > _step_us(cluster, demands, first) * (1 + 1e-12):
         made, moves = first, 0
