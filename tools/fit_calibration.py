@@ -36,7 +36,7 @@ TOLERANCES = (
     Tolerance("cloud", 0.2, "virtual networks: 0.86 to 1.04 published"),
     Tolerance("cloud-tree", 0.5, "two-node trees reach between the ring's rate and twice that"),
     Tolerance("cloud-flow", 0.6, "one flow of a virtual network"),
-    Tolerance("tcpx", 0.5, "TCP by the host's cores: 0.52 and 0.75 published of the same machine"),
+    Tolerance("tcpx", 0.5, "TCP by the host's cores: 0.52 to 0.75 published of the same machine type"),
     Tolerance("slingshot", 0.3, "0.75 to 0.97 published"),
     Tolerance("slingshot-p2p", 0.7, "0.38 published"),
     Tolerance("rdma-pcie", 0.2, "one system published, at 1.17 of what NCCL reckons for PCIe"),
