@@ -70,6 +70,7 @@ class _Bound:
         self.outermost = len(cluster.levels) + 1
         self.families: dict[tuple[int, ...], Ints] = {}
         self.fitting: dict[tuple[int, tuple[int, ...], Class], bool] = {}
+        self.crossed: dict[tuple[int, ...], bool] = {}
         self.most_held: dict[tuple[int, Class, int, int | None], int] = {}
 
     def step_us(self) -> float:
@@ -165,19 +166,13 @@ class _Bound:
 
     @cached_property
     def crossing(self) -> list[bool]:
-        """By demand, whether each of its groups has at most one rank of each of the first's, and all ranks of these are
-        in one."""
-        first = self.demands[0]
-        family = labels(self.world, [first])[0]
-        made = []
-        for each in self.demands:
-            found = np.sort(family[each.groups], axis=1)
-            apart = not bool((found[:, 1:] == found[:, :-1]).any())
-            made.append(apart and bool(np.isin(first.groups, each.groups).all()))
-        return made
+        """By demand, whether it crosses the first."""
+        return [self.crosses_family(number, (0,)) for number in range(len(self.demands))]
 
     def together(self, taken: tuple[_Choice, ...]) -> bool:
-        """Whether what the choices join fits into the regions of each level."""
+        """Whether what the choices join fits into the nodes, and into the regions of each level."""
+        if not self.nodes_hold(taken):
+            return False
         for level in range(self.outermost):
             inside = tuple(number for number, each in enumerate(taken) if each.level <= level)
             key = (level, inside, taken[0].allowed)
@@ -186,6 +181,46 @@ class _Bound:
             if inside and not self.fitting[key]:
                 return False
         return True
+
+    def nodes_hold(self, taken: tuple[_Choice, ...]) -> bool:
+        """Whether nodes hold the shares of the first with all that others keep in a node beside each of its ranks, as
+        many times over as those ask for that have several ranks in each node."""
+        size = self.demands[0].size
+        inside = tuple(number for number, each in enumerate(taken) if number and not each.level)
+        if not all(self.crossing[number] for number in inside):
+            inside = ()
+        rows = 1
+        if inside:
+            across, _ = self.family_sizes(inside)
+            grids, _ = self.family_sizes((0, *inside))
+            if across.size != 1 or grids.size != 1 or int(grids[0]) != size * int(across[0]):
+                return True
+            rows = int(across[0])
+        copies = max(
+            (min(each.least, self.demands[number].size) for number, each in enumerate(taken)
+             if number and number not in inside and self.crosses_family(number, (0, *inside))), default=1
+        )  # fmt: skip
+        if rows == 1 and copies == 1:
+            return True
+        key = (0, taken[0].allowed, copies, -rows)
+        if key not in self.most_held:
+            found = most_groups(
+                self.cluster, size, taken[0].allowed, level=self.outermost, copies=copies, rows=rows
+            )  # fmt: skip
+            self.most_held[key] = int(found.sum())
+        return self.most_held[key] * rows >= len(self.demands[0].groups)
+
+    def crosses_family(self, number: int, inside: tuple[int, ...]) -> bool:
+        """Whether each group of a demand has at most one rank of each family that others join, and all ranks of these
+        are in one."""
+        key = (number, *inside)
+        if key not in self.crossed:
+            demand = self.demands[number]
+            family = labels(self.world, [self.demands[each] for each in inside])[-1]
+            found = np.sort(family[demand.groups], axis=1)
+            apart = not bool((found[:, 1:] == found[:, :-1]).any())
+            self.crossed[key] = apart and bool(np.isin(self.demands[0].groups, demand.groups).all())
+        return self.crossed[key]
 
     def regions_hold(self, level: int, inside: tuple[int, ...], first: _Choice) -> bool:
         """Whether the families that demands join fit into the regions of a level."""

@@ -16,19 +16,26 @@ from topodiag.placement.worth import WHOLE, Worth, worths
 
 
 def most_groups(
-    cluster: Cluster, size: int, allowed: Class, *, level: int, copies: int = 1, largest: int | None = None
+    cluster: Cluster,
+    size: int,
+    allowed: Class,
+    *,
+    level: int,
+    copies: int = 1,
+    largest: int | None = None,
+    rows: int = 1,
 ) -> Ints:
     """By region of a level (0 the nodes, past the last level the one of all nodes), the most groups of `size` that lie
     in it. No node holds more than `largest` of one group; each rank of a share has `copies` in its node at least, so
-    that no share is larger than its node over `copies`."""
-    free = cluster.usable.sum(axis=1).astype(np.int64)
+    that no share is larger than its node over `copies`; and each stands for `rows` ranks that its node holds with it."""
+    free = cluster.usable.sum(axis=1).astype(np.int64) // rows
     most = int(free.max(initial=0))
     largest = size if largest is None else largest
     least = min([each for each in allowed.least if each], default=size)
     if least > min(largest, most // copies) and (size > largest or size * copies > most):
         return np.zeros(int(_region(cluster, level).max(initial=0)) + 1, np.int64)
     held = [
-        _held(cluster, worth, allowed, level, (size, min(largest, size)))
+        _held(cluster, free, worth, allowed, at=(level, size, min(largest, size)))
         for worth in worths(size, least, most, copies, min(largest, size))
     ]
     found: Ints = np.minimum.reduce(held)
@@ -39,10 +46,9 @@ def _region(cluster: Cluster, level: int) -> Ints:
     return regions(cluster)[level - 1] if level else np.arange(cluster.nodes, dtype=np.int64)
 
 
-def _held(cluster: Cluster, worth: Worth, allowed: Class, level: int, group: tuple[int, int]) -> Ints:
-    """Groups by region of `level`, by one worth of shares."""
-    size, largest = group
-    free = cluster.usable.sum(axis=1).astype(np.int64)
+def _held(cluster: Cluster, free: Ints, worth: Worth, allowed: Class, *, at: tuple[int, int, int]) -> Ints:
+    """Groups by region of a level, by one worth of shares. `at`: the level, the size and the largest share."""
+    level, size, largest = at
     value = np.asarray(worth.node, np.int64)[free]
     region = np.arange(cluster.nodes, dtype=np.int64)
     for number in range(level + 1):
