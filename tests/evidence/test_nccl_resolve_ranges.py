@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topodiag.evidence.nccl_log import columns, facts, rebuild_frame, resolve, resolve_rows, stored
+from topodiag.evidence.nccl_log import columns, facts, rebuild_comms, rebuild_frame, resolve, resolve_rows, stored
 from topodiag.evidence.nccl_log.facts import SCHEMAS, Facts, SourceFile, concat, load, numbers, save, table
 from topodiag.evidence.nccl_log.plain import extract_plain
 from topodiag.evidence.nccl_log.rebuild import rebuild
@@ -118,7 +118,12 @@ def test_merging_is_resolving_what_was_put_together() -> None:
 def test_any_batch_of_connections_gives_the_same_job_in_memory_and_on_disk(rows: int, size: int) -> None:
     (job,) = rebuild(WHOLE, FILES)
     assert len(job.connections) == 2 * (2 + 2 * 2)  # twice: two inside hosts; two between, over two devices each
-    with small(rebuild_frame, "BATCH_ROWS", rows), small(columns, "SMALL_BYTES", size):
+    with (
+        small(rebuild_frame, "BATCH_ROWS", rows),
+        small(rebuild_frame, "SMALL_ROWS", size),
+        small(rebuild_frame, "_AT_ONCE", rows),
+        small(columns, "SMALL_BYTES", size),
+    ):
         (again,) = rebuild(WHOLE, FILES)
     assert bool(again.connections.maps) == (size < 1 << 20)
     for name in COLUMNS:
@@ -127,7 +132,28 @@ def test_any_batch_of_connections_gives_the_same_job_in_memory_and_on_disk(rows:
         assert left.tolist() == right.tolist(), name
     assert job.connections.vias == again.connections.vias
     assert job.connections.hosts == again.connections.hosts
-    assert [each.transports for each in job.communicators] == [each.transports for each in again.communicators]
+    assert repr(job.communicators) == repr(again.communicators)
+    assert (job.ranks, job.processes, job.events) == (again.ranks, again.processes, again.events)
+
+
+def test_members_that_called_the_same_share_what_is_kept_of_it() -> None:
+    (job,) = rebuild(WHOLE, FILES)
+    for each in job.communicators:
+        first, *others = each.operations.values()
+        assert len(first.tail) == facts.TAIL
+        assert [call[0] for call in first.tail] == list(range(70 - facts.TAIL, 70))
+        assert first.calls_by_collective == {"AllReduce": 70}
+        assert all(other.tail is first.tail and other.digest == first.digest for other in others)
+        assert (
+            len({(other.origin.source, other.origin.line) for other in each.operations.values() if other.origin}) == 4
+        )
+
+
+@given(st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=6), min_size=1, max_size=6))
+def test_the_first_of_the_least_of_each_group_is_found(parts: list[list[int]]) -> None:
+    starts = np.cumsum([0, *(len(part) for part in parts[:-1])])
+    found = rebuild_comms._first_least(np.array([value for part in parts for value in part], np.int64), starts)
+    assert found.tolist() == [start + part.index(min(part)) for start, part in zip(starts.tolist(), parts, strict=True)]
 
 
 def test_facts_saved_in_several_batches_come_back(tmp_path: Path) -> None:

@@ -139,8 +139,11 @@ class RankBehind(JobCheck):
         same = {at: communicator.operations[at] for at, count in counts.items() if count == total}
         for number in range(max(0, total - MAX_TAIL), total):
             groups: dict[str, list[int]] = defaultdict(list)
+            calls: dict[int, str] = {}  # members that called the same share one tail
             for at, ops in same.items():
-                call = _call(ops, number)
+                call = calls.get(id(ops.tail))
+                if call is None:
+                    call = calls[id(ops.tail)] = _call(ops, number)
                 if call and not call.startswith(ROOTED):
                     groups[call].append(at)
             if len(groups) < 2:

@@ -13,7 +13,7 @@ from topodiag.evidence.nccl_log.facts import Facts, SourceFile
 from topodiag.evidence.nccl_log.rebuild_comms import Hearing, Said, phases
 from topodiag.evidence.nccl_log.rebuild_connections import Gathering, Seats, seats
 from topodiag.evidence.nccl_log.rebuild_events import bus_id_of, classify, rank_of
-from topodiag.evidence.nccl_log.rebuild_frame import Frame, groups, open_frame
+from topodiag.evidence.nccl_log.rebuild_frame import Frame, Rows, groups, in_pieces, open_frame
 from topodiag.evidence.nccl_log.rebuild_groups import Comm, find_comms, find_jobs, world_is_known
 from topodiag.evidence.nccl_log.rebuild_members import Member, Processes, find_members, find_processes
 from topodiag.evidence.nccl_log.rebuild_places import Places
@@ -129,11 +129,8 @@ class _Builder:
             process[row] = alone.get(int(files[rows["thread"][row]]), -1)
         kinds, texts = rows.words["kind"], rows.words["text"]
         made: dict[int, dict[tuple[int, int], Text]] = {}
-        order = np.lexsort((rows["offset"], files[rows["thread"]])) if rows.size else np.zeros(0, np.int64)
-        for row, owner, kind, text, count in zip(
-            order.tolist(), process[order].tolist(), rows["kind"][order].tolist(), rows["text"][order].tolist(),
-            rows["count"][order].tolist(), strict=True,
-        ):  # fmt: skip
+        order = np.lexsort((rows["offset"], files[rows["thread"]]))
+        for row, owner, kind, text, count in in_pieces(order, process, rows["kind"], rows["text"], rows["count"]):
             if owner < 0:
                 continue
             own = made.setdefault(owner, {})
@@ -141,7 +138,7 @@ class _Builder:
             if first is not None:  # said again, for another communicator
                 own[kind, text] = (*first[:3], first[3] + count)
                 continue
-            origin = self.frame.origin("text", row, texts[text][:MAX_QUOTE])
+            origin = self.frame.origin(rows, row, texts[text][:MAX_QUOTE])
             own[kind, text] = (kinds[kind], texts[text], origin, count)
         return {owner: list(own.values()) for owner, own in made.items()}
 
@@ -153,7 +150,7 @@ class _Builder:
         made: dict[int, Print] = {}
         for row in lone[np.argsort(rows["offset"][lone], kind="stable")].tolist():
             if int(process[row]) not in made:
-                made[int(process[row])] = read_print(rows.word("text", row), self.frame.origin("print", row))
+                made[int(process[row])] = read_print(rows.word("text", row), self.frame.origin(rows, row))
         return made
 
     def _seen(self, process: Process, number: int) -> Process:
@@ -335,12 +332,11 @@ class _Builder:
             owner = int(process[row])
             if owner < 0:
                 owner = alone.get(int(files[row]), -1)
-            event = self._event(row, owner, int(member[row]))
+            event = self._event(rows, row, owner, int(member[row]))
             made.setdefault(self.job_of_process[owner] if owner >= 0 else 0, []).append((event, row))
         return {number: _in_time([event for event, _ in own]) for number, own in made.items()}
 
-    def _event(self, row: int, owner: int, member: int) -> Event:
-        rows = self.frame["event"]
+    def _event(self, rows: Rows, row: int, owner: int, member: int) -> Event:
         level, text, label = rows.word("level", row), rows.word("text", row), rows.word("label", row)
         kind, secondary, details = classify(level, text)
         rank = -1
@@ -354,7 +350,7 @@ class _Builder:
             pid=self.processes.pid[owner] if owner >= 0 else -1, rank=rank, place=rows.word("place", row), label=label,
             ts=None if math.isnan(ts) else ts, last_ts=None if math.isnan(last) else last,
             count=int(rows["count"][row]), level=level, secondary=secondary, details=dict(details),
-            origin=self.frame.origin("event", row, text[:MAX_QUOTE]),
+            origin=self.frame.origin(rows, row, text[:MAX_QUOTE]),
         )  # fmt: skip
 
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from topodiag.evidence.nccl_log.facts import TAIL
-from topodiag.evidence.nccl_log.rebuild_frame import Frame, Ints, groups
+from topodiag.evidence.nccl_log.rebuild_frame import Frame, Ints, Rows, groups
 from topodiag.evidence.nccl_log.system_print import Print, read_print
 from topodiag.model.job import PHASES, Channels, Choice, Message, Operations
 from topodiag.model.nccl_view import Graph, NcclSystem, Tuning
@@ -28,6 +29,10 @@ OF_COMMUNICATORS = frozenset({
     "thresholds", "assigned", "kernel", "split", "network", "search", "devices", "connect time",
 })  # fmt: skip
 """Kinds of text that speak of a communicator."""
+
+
+Tail = tuple[tuple[int, str, int, int, int, int], ...]
+"""As in Operations."""
 
 
 @dataclass(slots=True)
@@ -78,12 +83,12 @@ class Hearing:
 
     def rings(self, member: Ints, order_member: Ints) -> None:
         rows = self.frame["ring"]
+        shared: dict[tuple[int, ...], tuple[int, ...]] = {}  # channels and communicators have few rings between them
         for number, own in groups(self._comm(member)):
             size = self.nranks[number]
             links: dict[int, Ints] = {}
-            for row in own.tolist():
-                mask = int(rows["channels"][row])
-                prev, rank, after = int(rows["prev"][row]), int(rows["rank"][row]), int(rows["next"][row])
+            lists = (rows[name][own].tolist() for name in ("channels", "prev", "rank", "next"))
+            for mask, prev, rank, after in zip(*lists, strict=True):
                 while mask:
                     channel = (mask & -mask).bit_length() - 1
                     mask &= mask - 1
@@ -96,7 +101,7 @@ class Hearing:
             for channel, link in sorted(links.items()):
                 ring = _closed(link.tolist())
                 if ring:
-                    self.said[number].rings[channel] = ring
+                    self.said[number].rings[channel] = shared.setdefault(ring, ring)
         orders = self.frame["order"]
         for number, own in groups(self._comm(order_member)):
             for row in own.tolist():
@@ -107,6 +112,7 @@ class Hearing:
 
     def trees(self, member: Ints) -> None:
         rows = self.frame["tree"]
+        shared: dict[bytes, tuple[tuple[int, int], ...]] = {}  # channels and communicators have few trees between them
         usable = np.where((rows["second"] == 0) & (rows["up"] >= 0), self._comm(member), -1)
         for number, own in groups(usable):
             masks = rows["channels"][own]
@@ -115,8 +121,12 @@ class Hearing:
             used = int(np.bitwise_or.reduce(masks))
             for channel in range(used.bit_length()):
                 if used >> channel & 1:
-                    there = np.unique(pairs[(masks >> np.uint64(channel)) & np.uint64(1) == 1]).tolist()
-                    made[channel] = tuple((pair >> _HALF, pair & _LOW) for pair in there)
+                    there = np.unique(pairs[(masks >> np.uint64(channel)) & np.uint64(1) == 1])
+                    tree = shared.get(there.tobytes())
+                    if tree is None:
+                        tree = tuple((pair >> _HALF, pair & _LOW) for pair in there.tolist())
+                        shared[there.tobytes()] = tree
+                    made[channel] = tree
             self.said[number].trees = made
 
     def prints(self, member: Ints) -> None:
@@ -131,7 +141,7 @@ class Hearing:
                     continue
                 code = int(rows["text"][row])
                 if code not in read:
-                    read[code] = read_print(rows.words["text"][code], self.frame.origin("print", row))
+                    read[code] = read_print(rows.words["text"][code], self.frame.origin(rows, row))
                 found = read[code]
                 if found.system is not None:
                     said.systems.setdefault(host, found.system)
@@ -157,37 +167,57 @@ class Hearing:
             )
 
     def operations(self, member: Ints, tail_member: Ints) -> None:
-        rows, tails = self.frame["op"], self.frame["tail"]
-        files = self.frame["threads"]["file"]
-        ends: dict[int, tuple[tuple[int, str, int, int, int, int], ...]] = {}
-        names = ("op_count", "func", "elements", "dtype", "redop", "root")
-        funcs = tails.words["func"]
-        for owner, own in groups(tail_member):
-            file = files[tails["thread"][own]]
-            if (file != file[0]).any():
+        """Members of a communicator call the same: equal tails and sums are one object, or a large job's take half a
+        gigabyte."""
+        tails = self._tails(tail_member)
+        rows = self.frame["op"]
+        order = np.argsort(member, kind="stable")
+        order = order[member[order] >= 0]
+        owners, starts = np.unique(member[order], return_index=True)
+        if not owners.size:
+            return
+        made = _table(rows, ("func", "elements", "dtype", "count"), order)
+        last = np.maximum.reduceat(rows.read("last")[order], starts).tolist()
+        digest = np.add.reduceat(rows.read("digest")[order], starts).tolist()
+        first = order[_first_least(rows.read("offset")[order], starts)].tolist()
+        shared: dict[bytes, tuple[dict[str, int], dict[str, int]]] = {}
+        for at, (owner, start, end) in enumerate(
+            zip(owners.tolist(), starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True)
+        ):
+            key = made[start:end].tobytes()
+            if key not in shared:
+                shared[key] = _sums(rows.words["func"], made[start:end].tolist())
+            volume, calls = shared[key]
+            self.said[int(self.comm_of[owner])].operations[int(self.rank_of[owner])] = Operations(
+                last=last[at], calls=sum(calls.values()), digest=digest[at], bytes_by_collective=volume,
+                calls_by_collective=calls, tail=tails.get(owner, ()), origin=self.frame.origin(rows, first[at]),
+            )  # fmt: skip
+
+    def _tails(self, member: Ints) -> dict[int, Tail]:
+        """The last operations by member; equal ones are the same object."""
+        rows = self.frame["tail"]
+        order = np.lexsort((rows.read("offset"), member))
+        order = order[member[order] >= 0]
+        owners, starts = np.unique(member[order], return_index=True)
+        if not owners.size:
+            return {}
+        file = self.frame["threads"]["file"][rows.read("thread")[order]]
+        one_file = np.minimum.reduceat(file, starts) == np.maximum.reduceat(file, starts)
+        made = _table(rows, ("op_count", "func", "elements", "dtype", "redop", "root"), order)
+        funcs = rows.words["func"]
+        shared: dict[bytes, Tail] = {}
+        found: dict[int, Tail] = {}
+        ends = [*starts[1:].tolist(), len(order)]
+        for owner, start, end, alone in zip(owners.tolist(), starts.tolist(), ends, one_file.tolist(), strict=True):
+            if not alone:
                 continue  # which of the files came last is not told
             # One tail per thread and context that printed for the member: only their last ones leave no gap.
-            last = own[np.argsort(tails["offset"][own], kind="stable")][-TAIL:]
-            columns = [tails[name][last].tolist() for name in names]
-            columns[1] = [funcs[code] for code in columns[1]]
-            ends[owner] = tuple(zip(*columns, strict=True))
-        for owner, own in groups(member):
-            volume: dict[str, int] = {}
-            calls: dict[str, int] = {}
-            for row in own.tolist():
-                elements, dtype = int(rows["elements"][row]), int(rows["dtype"][row])
-                elements = abs(elements)  # negative where sizes were rounded
-                width = _TYPE_BYTES[dtype] if 0 <= dtype < len(_TYPE_BYTES) else 1
-                func = rows.word("func", row)
-                volume[func] = volume.get(func, 0) + elements * width * int(rows["count"][row])
-                calls[func] = calls.get(func, 0) + int(rows["count"][row])
-            first = own[np.argmin(rows["offset"][own])]
-            made = Operations(
-                last=int(rows["last"][own].max()), calls=int(rows["count"][own].sum()),
-                digest=int(np.add.reduce(rows["digest"][own])), bytes_by_collective=volume,
-                calls_by_collective=calls, tail=ends.get(owner, ()), origin=self.frame.origin("op", int(first)),
-            )  # fmt: skip
-            self.said[int(self.comm_of[owner])].operations[int(self.rank_of[owner])] = made
+            own = made[max(start, end - TAIL) : end]
+            key = own.tobytes()
+            if key not in shared:
+                shared[key] = tuple((op_count, funcs[code], *rest) for op_count, code, *rest in own.tolist())
+            found[owner] = shared[key]
+        return found
 
     def timings(self, member: Ints) -> None:
         rows = self.frame["timing"]
@@ -214,7 +244,7 @@ class Hearing:
             messages = []
             for (kind, text), (row, count) in made.items():
                 self._note(said, kinds[kind], texts[text])
-                messages.append(Message(kinds[kind], texts[text], self.frame.origin("text", row, texts[text]), count))
+                messages.append(Message(kinds[kind], texts[text], self.frame.origin(rows, row, texts[text]), count))
             said.messages = tuple(messages)
 
     def _note(self, said: Said, kind: str, text: str) -> None:
@@ -228,6 +258,37 @@ class Hearing:
                 # One member without GDR is a communicator with a channel without it.
                 said.ring_pxn = bool(said.ring_pxn) or words[0] == "1"
                 said.ring_gdr = words[2] == "1" and said.ring_gdr is not False
+
+
+def _table(rows: Rows, names: Sequence[str], order: Ints) -> npt.NDArray[Any]:
+    """These columns side by side, in this order of the rows."""
+    made = np.empty(len(order), [(name, rows.read(name).dtype) for name in names])
+    for name in names:
+        made[name] = rows.read(name)[order]
+    return made
+
+
+def _first_least(values: Ints, starts: Ints) -> Ints:
+    """Place of the first of the least numbers between each start and the next."""
+    group = np.zeros(len(values), np.int64)
+    group[starts[1:]] = 1
+    group = np.cumsum(group)
+    places = np.flatnonzero(values == np.minimum.reduceat(values, starts)[group])
+    _, first = np.unique(group[places], return_index=True)
+    found: Ints = places[first]
+    return found
+
+
+def _sums(funcs: Sequence[str], rows: Sequence[tuple[int, int, int, int]]) -> tuple[dict[str, int], dict[str, int]]:
+    """Bytes and calls by collective, from (function, elements, type, how many)."""
+    volume: dict[str, int] = {}
+    calls: dict[str, int] = {}
+    for code, elements, dtype, count in rows:
+        width = _TYPE_BYTES[dtype] if 0 <= dtype < len(_TYPE_BYTES) else 1
+        func = funcs[code]
+        volume[func] = volume.get(func, 0) + abs(elements) * width * count  # negative where sizes were rounded
+        calls[func] = calls.get(func, 0) + count
+    return volume, calls
 
 
 def _closed(link: Sequence[int]) -> tuple[int, ...]:

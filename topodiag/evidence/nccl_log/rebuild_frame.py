@@ -10,13 +10,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from topodiag.evidence.nccl_log.facts import SCHEMAS, Facts, SourceFile, numbers
+from topodiag.evidence.nccl_log.facts import Facts, SourceFile, numbers
 from topodiag.model.provenance import Origin
 
 Ints = npt.NDArray[np.int64]
 
 BATCH_ROWS = 1 << 18
 """Connections that are looked at together."""
+
+_AT_ONCE = 1 << 16
+
+SMALL_ROWS = 1 << 15
+"""A table of so many rows is kept as columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,10 @@ class Rows:
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
         return self.columns[name]
 
+    def read(self, name: str) -> npt.NDArray[Any]:
+        """The column as wide as its table has it, for one use: a column of a large table is not kept."""
+        return self.columns.read(name) if isinstance(self.columns, Wide) else self.columns[name]
+
     def word(self, name: str, row: int) -> str:
         return self.words[name][int(self.columns[name][row])]
 
@@ -42,12 +51,61 @@ class Rows:
         return zip(*(self.columns[name].tolist() for name in names), strict=True)
 
 
+class Wide(Mapping[str, npt.NDArray[Any]]):
+    """Columns of a table, integers as wide as sums of them need, each made when it is first asked for."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self._rows = rows
+        self._made: dict[str, npt.NDArray[Any]] = {}
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        made = self._made.get(name)
+        if made is None:
+            made = self.read(name)
+            self._made[name] = made = made.astype(np.int64) if made.dtype.kind == "i" else made
+        return made
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows.schema.names)
+
+    def __len__(self) -> int:
+        return len(self._rows.schema.names)
+
+    def read(self, name: str) -> npt.NDArray[Any]:
+        return numbers(self._rows.column(name))
+
+
+class Tables:
+    """Tables by name. Those of many rows are made anew each time, so that their columns last as long as their use: of
+    a log of 10 GB they take half a gigabyte together."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._kept: dict[str, Rows] = {}
+        self._words: dict[str, Mapping[str, tuple[str, ...]]] = {}
+
+    def __getitem__(self, name: str) -> Rows:
+        kept = self._kept.get(name)
+        if kept is not None:
+            return kept
+        rows = _alike(self._facts[name])
+        if name not in self._words:
+            worded = [field.name for field in rows.schema if pa.types.is_dictionary(field.type)]
+            self._words[name] = {each: _words(rows.column(each)) for each in worded}
+        made = Rows(Wide(rows), self._words[name], rows.num_rows)
+        if name == "threads" or rows.num_rows <= SMALL_ROWS:
+            self._kept[name] = made
+        else:
+            self._facts.rest()
+        return made
+
+
 @dataclass(frozen=True, slots=True)
 class Frame:
     """All tables but the connections, with the file of each thread at hand. Of connections there may be millions of
     rows: they come in batches."""
 
-    tables: Mapping[str, Rows]
+    tables: Tables
     files: tuple[str, ...]
     hosts: tuple[str, ...]
     """Of each thread."""
@@ -63,8 +121,7 @@ class Frame:
     def file_of(self, thread: int) -> str:
         return self.sources[thread]
 
-    def origin(self, table: str, row: int, text: str = "") -> Origin:
-        rows = self.tables[table]
+    def origin(self, rows: Rows, row: int, text: str = "") -> Origin:
         return Origin(self.sources[rows["thread"][row]], int(rows["line"][row]), text)
 
     @property
@@ -95,8 +152,7 @@ class Frame:
 
 
 def open_frame(facts: Facts, files: Sequence[SourceFile]) -> Frame:
-    tables = {name: _rows(facts[name]) for name in SCHEMAS if name != "conn"}
-    facts.rest()
+    tables = Tables(facts)
     threads = tables["threads"]
     hosts = tuple(threads.word("host", i) for i in range(threads.size))
     paths = tuple(each.path for each in files)
@@ -113,17 +169,12 @@ def _words(column: pa.ChunkedArray) -> tuple[str, ...]:
     return tuple(column.chunk(0).dictionary.to_pylist()) if column.num_chunks else ()
 
 
-def _rows(rows: pa.Table) -> Rows:
-    columns: dict[str, npt.NDArray[Any]] = {}
-    words: dict[str, tuple[str, ...]] = {}
-    rows = _alike(rows)
-    for field in rows.schema:
-        column = rows.column(field.name)
-        values = numbers(column)
-        if pa.types.is_dictionary(field.type):
-            words[field.name] = _words(column)
-        columns[field.name] = values.astype(np.int64) if values.dtype.kind == "i" else values
-    return Rows(columns, words, rows.num_rows)
+def in_pieces(order: Ints, *columns: npt.NDArray[Any]) -> Iterator[tuple[int, ...]]:
+    """Rows in this order, each with its values of these columns. As numbers of Python they take five times the memory:
+    some at a time."""
+    for first in range(0, len(order), _AT_ONCE):
+        own = order[first : first + _AT_ONCE]
+        yield from zip(own.tolist(), *(column[own].tolist() for column in columns), strict=True)
 
 
 def groups(keys: Ints) -> Iterator[tuple[int, Ints]]:

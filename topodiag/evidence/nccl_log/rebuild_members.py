@@ -17,6 +17,9 @@ from topodiag.evidence.nccl_log.rebuild_frame import Frame, Ints
 
 _BEGINNINGS = ("bootstrap", "driver")
 
+_AT_ONCE = 1 << 16
+"""Lines that are numbers of Python at the same time."""
+
 MOST_RANKS = 1 << 21
 """A larger communicator is a damaged number, and would take the memory of one."""
 
@@ -125,36 +128,38 @@ class Member:
 
 def find_members(frame: Frame, processes: Processes) -> list[Member]:
     init = frame["init"]
-    process = processes.of(frame, init["thread"], init["offset"]).tolist()
-    order = np.lexsort((init["offset"], frame["threads"]["file"][init["thread"]])).tolist() if init.size else []
+    of_process = processes.of(frame, init["thread"], init["offset"])
+    order = np.lexsort((init["offset"], frame["threads"]["file"][init["thread"]]))
     names = (
         "event", "func", "ctx", "gen", "offset", "thread", "line", "count", "rank", "nranks", "cuda_dev", "nvml_dev",
         "bus_id", "comm_id", "parent", "split", "color", "nodes", "mnnvl", "ts",
     )  # fmt: skip
-    lists = {name: init[name].tolist() for name in names}
     made: list[Member] = []
     known: dict[tuple[int, int, int], Member] = {}
     latest: dict[tuple[int, int], Member] = {}
-    for row in order:
-        event = init.words["event"][lists["event"][row]]
-        ctx, gen = lists["ctx"][row], lists["gen"][row]
-        if process[row] < 0 or not ctx or lists["nranks"][row] > MOST_RANKS:
-            continue
-        member = known.get((process[row], ctx, gen))
-        if member is None and event != "start":
-            member = latest.get((process[row], ctx)) if gen < 0 else None
-        if member is not None and _other(member, lists, row, event):
-            member = None
-        if member is None:
-            if event in ("destroy", "abort", "revoke") and lists["nranks"][row] < 0:
+    for own in np.split(order, range(_AT_ONCE, len(order), _AT_ONCE)):
+        process = of_process[own].tolist()
+        lists = {name: init.read(name)[own].tolist() for name in names}
+        for row in range(len(own)):
+            event = init.words["event"][lists["event"][row]]
+            ctx, gen = lists["ctx"][row], lists["gen"][row]
+            if process[row] < 0 or not ctx or lists["nranks"][row] > MOST_RANKS:
                 continue
-            member = Member(
-                process[row], ctx, gen, lists["offset"][row], lists["thread"][row], lists["line"][row],
-            )  # fmt: skip
-            known[process[row], ctx, gen] = member
-            latest[process[row], ctx] = member
-            made.append(member)
-        _take(member, init.words["func"][lists["func"][row]], lists, row, event)
+            member = known.get((process[row], ctx, gen))
+            if member is None and event != "start":
+                member = latest.get((process[row], ctx)) if gen < 0 else None
+            if member is not None and _other(member, lists, row, event):
+                member = None
+            if member is None:
+                if event in ("destroy", "abort", "revoke") and lists["nranks"][row] < 0:
+                    continue
+                member = Member(
+                    process[row], ctx, gen, lists["offset"][row], lists["thread"][row], lists["line"][row],
+                )  # fmt: skip
+                known[process[row], ctx, gen] = member
+                latest[process[row], ctx] = member
+                made.append(member)
+            _take(member, init.words["func"][lists["func"][row]], lists, row, event)
     return made
 
 

@@ -16,6 +16,8 @@ import numpy.typing as npt
 
 from topodiag.evidence.nccl_log.facts import ROW_TABLES, SCHEMAS, Facts, numbers, strings
 
+_AT_ONCE = 1 << 18
+"""Rows that are counted together: there may be millions."""
 _MANY = 4
 """Times as many lines that the process has under its real host. Two real hosts, one named like the end of the other and
 with equal process ids (containers), say about as much."""
@@ -51,9 +53,9 @@ def _lines_by_thread(facts: Facts, threads: int) -> npt.NDArray[Any]:
     for name in ROW_TABLES:
         if name == "tail":
             continue  # the lines of `op` once more
-        rows = facts[name]
-        if rows.num_rows:
-            said += np.bincount(numbers(rows.column("thread")), numbers(rows.column("count")), minlength=threads)
+        for rows in facts[name].select(["thread", "count"]).to_batches(max_chunksize=_AT_ONCE):
+            said += np.bincount(numbers(rows.column(0)), numbers(rows.column(1)), minlength=threads)
+        facts.rest()
     return said.astype(np.int64)
 
 
