@@ -1,7 +1,10 @@
-"""Local search on the cost model: ranks change places, one pair at a time, as long as a step becomes shorter.
+"""Local search on the cost model: ranks change places, guided by the groups that a step waits for.
 
-What is minimised is the time that a step waits for, and of equal times the sum over all groups, so that a move that
-mends one of several slowest groups counts. A move is priced by the groups that it touches. Deterministic under a seed.
+What changes places are single ranks, fragments (the ranks of one of the heaviest groups in a node), all ranks of two
+nodes, or two groups; or a fragment takes free GPUs. What is minimised is the time that a step waits for, and of equal
+times the sum over all groups, so that a move that mends one of several slowest groups counts. A move is priced by the
+groups that it touches, and one that makes a step a little longer is taken too, ever less so, to come out of a dead end.
+Deterministic under a seed.
 """
 
 from __future__ import annotations
@@ -18,6 +21,9 @@ SMALL = 16
 """Ranks up to which all exchanges are tried, from several starts (placement/small_search.py)."""
 TRIES_PER_RANK = 8
 MOST_TRIES = 4_000
+MEAN = 0.3
+SLACK = 0.003
+"""Share by which a move at the start may make a step longer; it falls to nothing."""
 _MEAN = 1e-3
 """Weight of the mean over groups beside the slowest: it only decides between equals."""
 
@@ -28,7 +34,7 @@ class _Priced:
     def __init__(self, cluster: Cluster, demands: Sequence[Demand], slot: Ints) -> None:
         self.cluster = cluster
         self.slot = slot.copy()
-        self.known: dict[tuple[int, int, int, int], float] = {}
+        self.known: dict[tuple[int, int, int, int, int], float] = {}
         self.rows = [pairs_of(d.groups) if d.collective == "send_recv" else d.groups for d in demands]
         self.demands = list(demands)
         self.owners = [_owners(rows, slot.size) for rows in self.rows]
@@ -40,32 +46,32 @@ class _Priced:
             return np.zeros(len(which))
         spans = spans_of(self.cluster, rows, Assignment(self.slot))
         made = np.empty(len(which))
-        for place, (nodes, least, level) in enumerate(
-            zip(spans.nodes.tolist(), spans.least.tolist(), spans.level.tolist(), strict=True)
-        ):
-            key = (number, nodes, least, level)
+        kinds = zip(
+            spans.nodes.tolist(), spans.least.tolist(), spans.level.tolist(), spans.on_rail.tolist(), strict=True
+        )  # fmt: skip
+        for place, (nodes, least, level, on_rail) in enumerate(kinds):
+            key = (number, nodes, least, level, on_rail)
             if key not in self.known:
-                kind = (rows.shape[1], nodes, least, level)
-                self.known[key] = span_time_us(self.cluster, self.demands[number], *kind)
+                size, demand = rows.shape[1], self.demands[number]
+                self.known[key] = span_time_us(self.cluster, demand, size, nodes, least, level, on_rail)
             made[place] = self.known[key]
         return made
 
-    def value(self) -> float:
-        found = 0.0
+    def value(self) -> tuple[float, float]:
+        """What a step waits for, and what all groups take beside it."""
+        found = mean = 0.0
         for demand, times in zip(self.demands, self.times, strict=True):
             if times.size:
-                found += demand.waited_us(float(times.max())) + _MEAN * demand.urgency * float(times.mean())
-        return found
+                found += demand.waited_us(float(times.max()))
+                mean += demand.urgency * float(times.mean())
+        return found, mean
 
-    def exchange(self, one: int, other: int) -> list[tuple[int, Ints, Floats]]:
-        """Ranks change places; what is needed to take it back."""
-        self.slot[one], self.slot[other] = self.slot[other], self.slot[one]
-        return self._retime((one, other))
-
-    def _retime(self, ranks: Sequence[int]) -> list[tuple[int, Ints, Floats]]:
+    def change(self, ranks: Ints, slots: Ints) -> list[tuple[int, Ints, Floats]]:
+        """Ranks take these slots; what is needed to take it back."""
+        self.slot[ranks] = slots
         undo = []
         for number, owners in enumerate(self.owners):
-            which = np.unique(np.concatenate([owners[rank] for rank in ranks]))
+            which = np.unique(np.concatenate([owners[rank] for rank in ranks.tolist()]))
             if which.size:
                 undo.append((number, which, self.times[number][which].copy()))
                 self.times[number][which] = self._times(number, which)
@@ -110,25 +116,94 @@ def improve(
 def _wander(
     cluster: Cluster, demands: Sequence[Demand], start: Assignment, generator: np.random.Generator, tries: int
 ) -> tuple[Assignment, int]:
-    """Exchanges of ranks of the slowest groups with others, drawn at random."""
+    """The best of the assignments that so many moves lead through, and the moves made."""
     state = _Priced(cluster, demands, start.slot)
-    value, moves = state.value(), 0
-    for _ in range(tries):
-        number = int(generator.integers(len(state.rows)))
-        times = state.times[number]
-        if not times.size or times.max() == times.min():
+    moves = _Moves(state, generator)
+    best, mean = state.value()
+    value, best = best + MEAN * mean, best + _MEAN * mean
+    kept, made, at = start.slot.copy(), 0, 0
+    for number in range(tries):
+        move = moves.draw()
+        if move is None:
             continue
-        slow = np.flatnonzero(times == times.max())
-        row = state.rows[number][slow[int(generator.integers(slow.size))]]
-        one = int(row[int(generator.integers(row.size))])
-        other = int(generator.integers(start.ranks))
-        if cluster.node_of(state.slot[one]) == cluster.node_of(state.slot[other]):
-            continue
-        kept = state.exchange(one, other)
-        new = state.value()
-        if new < value * (1 - 1e-12):
-            value, moves = new, moves + 1
+        ranks, slots = move
+        before = state.slot[ranks].copy()
+        undo = state.change(ranks, slots)
+        step, mean = state.value()
+        if step + MEAN * mean < value * (1 + SLACK * (1 - number / tries) ** 2):
+            value, made = step + MEAN * mean, made + 1
+            if step + _MEAN * mean < best * (1 - 1e-12):
+                best, kept, at = step + _MEAN * mean, state.slot.copy(), made
         else:
-            state.slot[one], state.slot[other] = state.slot[other], state.slot[one]
-            state.undo(kept)
-    return Assignment(state.slot), moves
+            state.slot[ranks] = before
+            state.undo(undo)
+    return Assignment(kept), at
+
+
+class _Moves:
+    """Draws moves: ranks, and the slots that they take."""
+
+    def __init__(self, state: _Priced, generator: np.random.Generator) -> None:
+        self.state, self.cluster, self.generator = state, state.cluster, generator
+        self.usable = [np.flatnonzero(row) for row in state.cluster.usable]
+
+    def one_of(self, several: Ints) -> int:
+        return int(several[int(self.generator.integers(several.size))])
+
+    def draw(self) -> tuple[Ints, Ints] | None:
+        """A move of a rank of a group that the others wait for, None where the draw came to nothing."""
+        state = self.state
+        number = int(self.generator.integers(len(state.rows)))
+        times = state.times[number]
+        if not times.size:
+            return None
+        slow = self.one_of(np.flatnonzero(times == times.max()))
+        row = state.rows[number][slow]
+        one = self.one_of(row)
+        nodes = self.cluster.node_of(state.slot)
+        # Half of the time to where others of the group are already.
+        near = self.generator.integers(2)
+        target = int(nodes[self.one_of(row)]) if near else int(self.generator.integers(self.cluster.nodes))
+        if target == nodes[one]:
+            return None
+        there = np.flatnonzero(nodes == target)
+        here = np.flatnonzero(nodes == nodes[one])
+        kind = int(self.generator.integers(5))
+        if kind == 0:
+            row_of = state.rows[number]
+            other = row_of[int(self.generator.integers(len(row_of)))]
+            if np.isin(row, other).any():
+                return None
+            return np.concatenate([row, other]), np.concatenate([state.slot[other], state.slot[row]])
+        some, others = np.asarray([one]), there[:0]
+        if kind == 1 and there.size:
+            others = np.asarray([self.one_of(there)])
+        elif kind == 2 and there.size:
+            some, others = self.fragment(one, here), self.fragment(self.one_of(there), there)
+        elif kind == 3:
+            some, others = here, there
+        elif kind == 4:
+            some = self.fragment(one, here)
+        return self.placed((some, here), (others, there), target)
+
+    def fragment(self, rank: int, here: Ints) -> Ints:
+        """The ranks of the rank's group of the heaviest demand that are in its node."""
+        owners = self.state.owners[0][rank]
+        if not owners.size:
+            return np.asarray([rank])
+        found: Ints = np.intersect1d(self.state.rows[0][owners[0]], here)
+        return found
+
+    def placed(self, one: tuple[Ints, Ints], other: tuple[Ints, Ints], target: int) -> tuple[Ints, Ints] | None:
+        """(ranks, all ranks of their node) go to another node, and some of its ranks come back; both take the GPUs that
+        the others leave, and free ones. None where these are too few."""
+        slot = self.state.slot
+        home = int(self.cluster.node_of(slot[one[0][:1]])[0])
+        made = []
+        for ranks, node, leaving, there in ((one[0], target, other[0], other[1]), (other[0], home, one[0], one[1])):
+            free = np.setdiff1d(node * self.cluster.slots + self.usable[node], slot[there])
+            into = np.concatenate([slot[leaving], free])
+            if into.size < ranks.size:
+                return None
+            made.append(np.sort(into[: ranks.size]))
+        return np.concatenate([one[0], other[0]]), np.concatenate(made)

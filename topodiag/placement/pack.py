@@ -22,7 +22,10 @@ from topodiag.placement.shares import Seats, classes, make_seats
 FEW_RANKS = 2048
 """Ranks up to which every order of up to four demands is laid, and the classes after the fastest too."""
 FEWER_RANKS = 256
-"""Ranks up to which leaves are left out of account too."""
+"""Ranks up to which leaves are left out of account too, and pieces of groups are laid side by side."""
+MOST_TILED = 4
+"""Demands up to which that is done."""
+PIECES = (2, 3, 4)
 MORE_CLASSES = 3
 
 
@@ -37,19 +40,50 @@ def layings(cluster: Cluster, demands: Sequence[Demand], world: int) -> list[Ass
     real = heaviest_first(demands)
     flat = replace(cluster, rails=0)
     found: dict[bytes, tuple[float, Assignment]] = {}
-    for order in _orders(real, world):
+
+    def lay(order: Sequence[Demand], on: Cluster, classes_tried: int) -> None:
         made = labels(world, order)
-        # As if there were no leaves: a job that fewer nodes hold may be faster on these, wherever they are.
-        for on in (cluster, replace(cluster, levels=())) if world <= FEWER_RANKS else (cluster,):
-            for extra in range(MORE_CLASSES if world <= FEW_RANKS else 1):
-                laid = _laid(cluster, on, order, made, world, extra)
-                if laid is None:
-                    break
-                where = cluster.node_of(laid.slot).tobytes()
-                if where not in found:
-                    found[where] = price_placement(flat, real, laid).step_us, laid
+        for extra in range(classes_tried):
+            laid = _laid(cluster, on, order, made, world, extra)
+            if laid is None:
+                return
+            where = cluster.node_of(laid.slot).tobytes()
+            if where not in found:
+                found[where] = price_placement(flat, real, laid).step_us, laid
+
+    for order in _orders(real, world):
+        lay(order, cluster, MORE_CLASSES if world <= FEW_RANKS else 1)
+        if world <= FEWER_RANKS:
+            # As if there were no leaves: a job that fewer nodes hold may be faster on these, wherever they are.
+            lay(order, replace(cluster, levels=()), MORE_CLASSES)
+    if world <= FEWER_RANKS and len(real) <= MOST_TILED:
+        for order in _tilings(real):
+            lay(order, cluster, 1)
     ordered = sorted(found.values(), key=lambda each: each[0])
     return [laid for _, laid in ordered] or [Assignment(cluster.free_slots()[:world])]
+
+
+def _tilings(demands: Sequence[Demand]) -> Iterator[Sequence[Demand]]:
+    """Orders that begin with pieces of groups: a node then holds a few ranks of each of several dimensions."""
+    for one, other in permutations(demands, 2):
+        rest = [each for each in demands if each is not one and each is not other]
+        for begin in (one, *_pieces(one)):
+            for piece in _pieces(other):
+                yield [begin, piece, *rest, one, other]
+                yield [begin, piece, other, one, *rest]
+                for third in (piece for each in rest for piece in _pieces(each)):
+                    yield [begin, piece, third, one, other, *rest]
+
+
+def _pieces(demand: Demand) -> Iterator[Demand]:
+    """The same groups in pieces of neighbours, as equal as can be."""
+    for length in PIECES:
+        if length < demand.size:
+            parts = np.array_split(np.arange(demand.size), -(-demand.size // length))
+            wide = len(parts[0])
+            # Rows are of one length: a shorter piece names its last rank twice.
+            columns = np.stack([np.append(part, part[-1:])[:wide] if len(part) < wide else part for part in parts])
+            yield replace(demand, groups=demand.groups[:, columns].reshape(-1, wide))
 
 
 def _orders(demands: Sequence[Demand], world: int) -> Iterator[Sequence[Demand]]:

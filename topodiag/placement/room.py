@@ -27,7 +27,7 @@ def most_groups(
 ) -> Ints:
     """By region of a level (0 the nodes, past the last level the one of all nodes), the most groups of `size` that lie
     in it. No node holds more than `largest` of one group; each rank of a share has `copies` in its node at least, so
-    that no share is larger than its node over `copies`; and each stands for `rows` ranks that its node holds with it."""
+    that no share is larger than its node over `copies`; and each stands for `rows` ranks of its node."""
     free = cluster.usable.sum(axis=1).astype(np.int64) // rows
     most = int(free.max(initial=0))
     largest = size if largest is None else largest

@@ -17,9 +17,12 @@ from topodiag.model.errors import TopodiagError
 from topodiag.placement.bound import step_bound_us
 from topodiag.placement.local_search import improve
 from topodiag.placement.order import heaviest_first
-from topodiag.placement.pack import layings
-from topodiag.placement.price import PlacementCost, price_placement
+from topodiag.placement.pack import FEWER_RANKS, layings
+from topodiag.placement.price import PlacementCost, price_placement, rail_level
 from topodiag.placement.rails import on_rails
+
+OTHERS = 12
+"""Layings from which the search of a small job starts too."""
 
 
 class NoRoomError(TopodiagError):
@@ -74,13 +77,20 @@ def solve(
             hint="take in more nodes, or ask for fewer ranks",
         )
     real = heaviest_first(demands)
+
+    def by_rail(laid: Assignment) -> Assignment:
+        return on_rails(cluster, real, in_order(cluster, laid))
+
     laid, *others = layings(cluster, demands, world)
-    first = on_rails(cluster, real, in_order(cluster, laid))
-    if at_most is not None and _step_us(cluster, demands, at_most) < _step_us(cluster, demands, first):
-        first = at_most
+    starts = [by_rail(laid)]
+    if rail_level(cluster) > 0 and world <= FEWER_RANKS:
+        starts += [by_rail(other) for other in others[:OTHERS]]
+    if at_most is not None:
+        starts.insert(0, at_most)
+    first = min(starts, key=lambda start: _step_us(cluster, demands, start))
     bound = step_bound_us(cluster, demands, world)
-    made, moves = improve(cluster, real, first, others=others, seed=seed, tries=tries, enough_us=bound)
-    made = on_rails(cluster, real, in_order(cluster, made))
+    found, moves = improve(cluster, real, first, others=others[:OTHERS], seed=seed, tries=tries, enough_us=bound)
+    made = min((by_rail(found), found), key=lambda each: _step_us(cluster, demands, each))
     if _step_us(cluster, demands, made) > _step_us(cluster, demands, first) * (1 + 1e-12):
         made, moves = first, 0
     cost = price_placement(cluster, demands, made)
