@@ -1,0 +1,90 @@
+"""Ranks, fragments, nodes and groups that change places."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topodiag.model.cluster import Assignment, Cluster, Demand, Level
+from topodiag.placement.local_search import improve
+from topodiag.placement.pack import layings, pack
+from topodiag.placement.price import price_placement, spans_of
+
+
+def cluster(free: list[int], leaf: int, rails: int = 0) -> Cluster:
+    numbers = np.arange(len(free))
+    levels = (Level("leaf", numbers // leaf, 5.0, 45.0), Level("spine", np.zeros(len(free), np.int64), 7.0, 11.25))
+    usable = np.arange(8)[None, :] < np.asarray(free)[:, None]
+    return Cluster(tuple(f"n{n}" for n in numbers), usable, numbers, levels, 1.0, 400.0, rails)
+
+
+def job(tp: int, pp: int, dp: int) -> list[Demand]:
+    ranks = np.arange(tp * pp * dp).reshape(pp, dp, tp)
+    made = [
+        Demand("tp", ranks.reshape(-1, tp), "all_reduce", 64e6, calls=160, keep_together=True),
+        Demand("pp", np.moveaxis(ranks, 0, 2).reshape(-1, pp), "send_recv", 32e6, calls=16),
+        Demand("dp", np.moveaxis(ranks, 1, 2).reshape(-1, dp), "all_reduce", 1e9, exposed=0.5),
+    ]
+    return [demand for demand in made if demand.size > 1]
+
+
+def step_us(machines: Cluster, demands: list[Demand], placed: Assignment) -> float:
+    return price_placement(machines, demands, placed).step_us
+
+
+def test_fragments_that_two_groups_left_in_each_others_nodes_come_back() -> None:
+    machines, demands = cluster([8] * 4, 4), job(8, 1, 4)
+    slot = np.arange(32)
+    slot[[4, 5, 6, 7, 12, 13, 14, 15]] = slot[[12, 13, 14, 15, 4, 5, 6, 7]]
+    made, moves = improve(machines, demands, Assignment(slot))
+    assert moves > 0
+    assert spans_of(machines, demands[0].groups, made).nodes.max() == 1
+
+
+def test_whole_nodes_change_leaves() -> None:
+    """Two pipelines of two nodes each, laid crosswise over two leaves."""
+    machines, demands = cluster([8] * 4, 2), job(8, 2, 2)[:2]
+    start = Assignment(np.arange(32))
+    assert spans_of(machines, demands[1].groups, start).level.max() == 2
+    made, _ = improve(machines, demands, start)
+    assert spans_of(machines, demands[1].groups, made).level.max() == 1
+
+
+def test_fragments_take_free_gpus() -> None:
+    machines, demands = cluster([8] * 5, 5), job(8, 1, 4)[:1]
+    slot = np.arange(32)
+    slot[:4] = np.arange(32, 36)
+    made, _ = improve(machines, demands, Assignment(slot))
+    assert spans_of(machines, demands[0].groups, made).nodes.max() == 1
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.permutations(range(40)), st.integers(0, 3), st.sampled_from([0, 8]))
+def test_what_is_found_is_a_map_no_worse_and_the_same_again(slots: list[int], seed: int, rails: int) -> None:
+    machines, demands = cluster([8, 8, 6, 8, 7, 8], 3, rails), job(4, 2, 3)
+    usable = machines.free_slots()
+    start = Assignment(usable[np.asarray(slots[:24])])
+    made, again = (improve(machines, demands, start, seed=seed, tries=60)[0] for _ in range(2))
+    assert made.slot.tolist() == again.slot.tolist()
+    assert len(set(made.slot.tolist())) == 24
+    assert machines.usable.ravel()[made.slot].all()
+    assert step_us(machines, demands, made) <= step_us(machines, demands, start) * (1 + 1e-3)
+
+
+def test_a_node_holds_ranks_of_several_dimensions_where_that_is_cheapest() -> None:
+    """Two stages of two replicas of tensor pairs: each replica group then leaves a node by two ways."""
+    machines, demands = cluster([8] * 8, 4), job(2, 4, 8)
+    made = pack(machines, demands, 64)
+    replicas = spans_of(machines, demands[2].groups, made)
+    alone = [Assignment(np.arange(64))]
+    assert replicas.least.min() >= 2
+    assert step_us(machines, demands, made) < min(step_us(machines, demands, each) for each in alone)
+
+
+def test_layings_are_told_from_the_cheapest() -> None:
+    machines, demands = cluster([8, 7, 8, 6, 8, 8], 3), job(4, 2, 4)
+    prices = [step_us(machines, demands, each) for each in layings(machines, demands, 32)]
+    assert prices == sorted(prices)
+    assert prices[0] == pytest.approx(step_us(machines, demands, pack(machines, demands, 32)))
