@@ -5,6 +5,9 @@
 Each seed plants one NIC (the way to it at half width), one cable, one leaf and one slow GPU at random, and sweeps; then
 the same fabric without faults. Printed: how many of each kind are named (confirmed and told apart), how many sweeps
 named anything that was not planted (with the upper end of the 95 % interval), and what it took in runs and rounds.
+Then two racks, where the rails between them have but one another to be compared with: one fault at a time, of every
+kind by turns, among them what joins the racks.
+
 `simulate.py` says what the simulation leaves out.
 """
 
@@ -16,6 +19,7 @@ from collections import Counter
 from random import Random
 
 from topodiag.fleet.sweep.simulate import Noise, fabric_of, false_alarms, found, plant, sweep
+from topodiag.model.sweep import Part
 
 NOISES = (
     ("quiet: 2 % scatter, 1 % of runs slow by chance", Noise()),
@@ -57,6 +61,31 @@ def main() -> None:
         spread = ", ".join(f"{count} after round {number}" for number, count in sorted(rounds.items()))
         print(f"  {sum(runs) / seeds:.0f} runs on average, {max(runs)} at most; ended: {spread}")
         print(f"  ({time.monotonic() - began:.0f} s)", flush=True)
+    for name, noise in NOISES:
+        for nodes in (16, 32):
+            two_racks(nodes, noise, name, seeds)
+
+
+def two_racks(nodes: int, noise: Noise, name: str, seeds: int) -> None:
+    fabric = fabric_of(nodes, 2)
+    tried: Counter[str] = Counter()
+    named: Counter[str] = Counter()
+    wrong = healthy_wrong = runs = 0
+    for seed in range(seeds):
+        random = Random(20_000_000 + seed)
+        planted = plant(fabric, random)
+        planted[Part("between", "rack1 and rack2", random.randrange(fabric.rails))] = random.uniform(0.5, 0.75)
+        part = list(planted)[seed % len(planted)]
+        made = sweep(fabric, {part: planted[part]}, seed, noise)
+        tried[part.kind] += 1
+        named[part.kind] += found(made.judgement, part)
+        wrong += bool(false_alarms(made.judgement, {part: planted[part]}))
+        runs += made.runs
+        healthy_wrong += bool(sweep(fabric, {}, seed, noise).judgement.confirmed)
+    print(f"two racks of {nodes // 2} nodes, one fault, {name}: {seeds} seeds, {runs / seeds:.0f} runs on average")
+    print("  named: " + ", ".join(f"{kind} {named[kind]} of {tried[kind]}" for kind in tried))
+    print(f"  false alarms: {wrong} with the fault, {healthy_wrong} without (below "
+          f"{100 * upper(wrong, seeds):.2f} % and {100 * upper(healthy_wrong, seeds):.2f} %)", flush=True)  # fmt: skip
 
 
 if __name__ == "__main__":

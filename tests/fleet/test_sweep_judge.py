@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from topodiag.checks.bench_placement import APART
 from topodiag.fleet.sweep.further import next_round
-from topodiag.fleet.sweep.judge import TWO_KINDS, judge
+from topodiag.fleet.sweep.judge import ONE_RAIL, TWO_KINDS, judge
 from topodiag.fleet.sweep.parts import acquits, parts_of
 from topodiag.fleet.sweep.plan import first_round, pair_run, racks_run, rail_run
 from topodiag.fleet.sweep.simulate import Noise, fabric_of, false_alarms, found, measure, plant, sweep
@@ -206,3 +206,78 @@ def test_whatever_runs_yield_it_is_judged_and_planned_on(rows):
     next_round([plan], judged)
     assert judged.confirmed == ()
     assert len(judged.runs) + judged.missing == len(plan.runs)
+
+
+TWO_RACKS = fabric_of(16, 2)
+
+
+def test_rails_between_two_racks_are_compared_with_one_another():
+    plan = first_round(TWO_RACKS, ("racks",))
+    assert [(run.rail, len(run.nodes), run.gpus) for run in plan.runs] == [(rail, 16, (rail,)) for rail in range(8)]
+    assert plan.waves == 8
+    fault = Part("between", "rack1 and rack2", 5)
+    made = sweep(TWO_RACKS, {fault: 0.6}, 1, STILL)
+    (found_one,) = made.judgement.confirmed
+    assert found_one.parts == (fault,)
+    assert made.judgement.suspects == ()
+    assert made.judgement.gaps == ()
+    assert len(found_one.rounds) == 3  # nothing else is there to measure it with
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_fault_in_one_of_two_racks_is_found_and_what_joins_the_racks_is_not_accused(seed):
+    planted = plant(TWO_RACKS, Random(seed))
+    part = sorted(planted)[seed % 4]  # all four would slow most runs of 16 nodes
+    faults = {part: planted[part]}
+    made = sweep(TWO_RACKS, faults, seed)
+    assert found(made.judgement, part)
+    assert false_alarms(made.judgement, faults) == 0
+    assert sweep(TWO_RACKS, {}, seed, Noise(0.03, 0.02)).judgement.confirmed == ()
+
+
+def test_two_racks_with_one_leaf_each_have_one_run_between_them_and_nothing_to_compare_it_with():
+    fabric = replace(TWO_RACKS, leaf_per_rail=False)
+    plan = first_round(fabric, ("racks",))
+    assert [run.rail for run in plan.runs] == [None]
+    judged = judge([plan], slowed(measure(plan, {}, Random(1), STILL), {plan.runs[0].id}))
+    assert judged.faults == ()
+    assert judged.notes == ("1 racks run cannot be judged: fewer than 3 runs are alike",)
+
+
+@pytest.mark.parametrize("nodes", [16, 32])
+def test_a_leaf_of_one_of_two_racks_is_told_from_what_joins_them_and_from_another_kind_of_machine(nodes):
+    leaf = Part("leaf", "rack1", 3)
+    made = sweep(fabric_of(nodes, 2), {leaf: 0.6}, 1)
+    assert found(made.judgement, leaf)
+    assert len(made.judgement.confirmed) == 1
+
+
+def test_runs_of_one_suspect_rail_alone_say_nothing_of_what_is_normal():
+    fabric = replace(TWO_RACKS, racks={})
+    first = first_round(fabric, ("pairs",))
+    runs = tuple(rail_run(fabric, fabric.nodes[place], fabric.nodes[place + 8], 3, 1, number=2) for place in range(8))
+    second = SweepPlan(fabric, runs, 2)
+    results = [*measure(first, {}, Random(1), STILL), *measure(second, {}, Random(2), STILL)]
+    alone = judge([first, second], results)
+    assert {each.why for each in alone.runs if each.run.kind == "rails"} == {ONE_RAIL}
+    others = replace(runs[0], id="2-other", rail=4), replace(runs[1], id="2-third", rail=5)
+    wider = replace(second, runs=(*runs, *others))
+    judged = judge([first, wider], [*results[:8], *measure(wider, {}, Random(2), STILL)])
+    assert {each.standing for each in judged.runs} == {Standing.NORMAL}
+
+
+def test_what_joins_two_racks_is_not_confirmed_while_pairs_on_that_rail_are_slow_without_a_reason():
+    between = Part("between", "rack1 and rack2", 3)
+    plans = [first_round(TWO_RACKS)]
+    slow = {"1-racks-0-rack1+1-rack2-rail3"}
+    results = slowed(measure(plans[0], {}, Random(1), STILL), slow)
+    for number in (2, 3):
+        further = next_round(plans, judge(plans, results))
+        assert further is not None
+        plans.append(further)
+        inside = {run.id for run in further.runs if run.rail == 3 and run.why != "control"}
+        assert any("racks" in name for name in inside)
+        results += slowed(measure(further, {}, Random(number), STILL), inside)
+    judged = judge(plans, results)
+    assert any(fault.parts == (between,) for fault in judged.suspects)
+    assert judged.confirmed == ()

@@ -43,8 +43,16 @@ def test_the_page_names_the_nic_with_its_rail_and_what_looks_like_it_and_the_gpu
     assert "BEN005 GPU 6" not in text  # a quarter, not 30 per cent
 
 
+def test_what_joins_two_racks_is_named_with_its_rail_and_what_no_run_tells_of_it():
+    made = sweep(FABRIC, {Part("between", "rack1 and rack2", 5): 0.6}, 1, Noise(0.01, 0))
+    text = "\n".join(page_of(made.judgement, made.plans, width=120))
+    assert "BEN005 what joins the leaves of rack1 and rack2, rail 5: at 60% of what is normal" in text
+    assert "whose uplinks they are, and which, no benchmark says of two racks" in text
+    assert "counters, firmware and routing of the uplinks on the leaves of both racks, rail 5" in text
+
+
 def test_a_first_round_says_what_it_cannot_tell_apart_yet_and_what_comes_next():
-    plan = first_round(FABRIC)
+    plan = first_round(fabric_of(16, 4))
     judged = judge([plan], measure(plan, FAULTS, Random(1), Noise(0.01, 0)))
     text = "\n".join(page_of(judged, [plan], further=next_round([plan], judged)))
     assert "2 suspects, none confirmed yet" in text
@@ -60,7 +68,7 @@ def test_a_healthy_sweep_is_one_verdict_and_a_matrix():
     assert "no part is slower than its like" in text
     assert "at fault" not in text
     assert page_of(made.judgement, made.plans, quiet=True) == [
-        "no part is slower than its like (7 of 37 runs not judged)"
+        "no part is slower than its like (6 of 44 runs not judged)"
     ]
 
 

@@ -44,7 +44,8 @@ class Fabric:
 class Part(NamedTuple):
     """A part that can be at fault. `kind`: `gpu` (rail: the GPU's index), `board` (NVLink of a node as a whole), `link`
     (NIC, its cable and the leaf's port), `pcie` (the way from the GPU to that NIC), `host` (what all rails of a node
-    share), `leaf` and `uplink` (of a rack), `path` (just these nodes or GPUs together). `rail` is -1 for all."""
+    share), `leaf` and `uplink` (of a rack), `between` (what joins two racks that are all), `path` (just these nodes or
+    GPUs together). `rail` is -1 for all."""
 
     kind: str
     place: str

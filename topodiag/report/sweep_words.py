@@ -44,6 +44,8 @@ def _other(kind: str, place: str, rails: Sequence[int]) -> str:
             return f"the leaf of {place}{on}" if len(rails) == 1 else f"one of the leaves of {place}{on}"
         case "uplink":
             return f"the uplinks of the leaf of {place}{on}"
+        case "between":
+            return f"what joins the leaves of {place}{on}"
         case "gpu":
             return f"GPU {rails[0]} of {place}" if len(rails) == 1 else f"one of GPUs {_numbers(rails)} of {place}"
         case "board":
@@ -73,6 +75,8 @@ def untold(fault: Fault) -> str:
         return "slow only when all rails run at once: CPU, memory, PCIe root and power look alike in these runs"
     if kinds == {"uplink"}:
         return "which of the uplinks it is, no benchmark says"
+    if kinds == {"between"}:
+        return "whose uplinks they are, and which, no benchmark says of two racks"
     return ""
 
 
@@ -94,6 +98,9 @@ def look_at(fault: Fault, fabric: Fabric) -> list[str]:
             return [f"{scan}: checks NVL and PCI", f"nvidia-smi -q -i {part.rail} on {part.place}: clocks, throttling"]
         case "board" | "host":
             return [f"{scan}: all checks"]
+        case "between":
+            rail = f", rail {part.rail}" if part.rail >= 0 else ""
+            return [f"counters, firmware and routing of the uplinks on the leaves of both racks{rail}"]
         case "leaf" | "uplink":
             return [f"the switch's counters, firmware and routing: {_other(part.kind, part.place, [part.rail])}"]
         case _:

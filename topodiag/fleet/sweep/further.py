@@ -84,6 +84,8 @@ class _Planner:
                 self._leaf(rack, asked)
             elif kind == "uplink":
                 self._uplink(rack, asked)
+            elif kind == "between":
+                self._between(asked)
         for node in dict.fromkeys(part.place for part in fault.parts if part.kind in {"gpu", "board"}):
             self._gpus(node, fault)
         if "path" in kinds:
@@ -119,13 +121,13 @@ class _Planner:
         met.add(best)
         return best
 
-    def _leaf(self, rack: str, rails: Iterable[int]) -> None:
+    def _leaf(self, rack: str, rails: Iterable[int], most: int = 1 << 30) -> None:
         """Every node of the rack with one that is half the rack away, rail by rail: a bad NIC may hide there."""
         nodes = self.fabric.by_rack().get(rack, ())
         half = len(nodes) // 2
         shift = (self.number - 2) % half if half else 0
         for rail in rails:
-            for place in range(half):
+            for place in range(min(half, most)):
                 other = nodes[half + (place + shift) % half]
                 self._add(rail_run(self.fabric, nodes[place], other, rail, 0, number=self.number))
 
@@ -138,6 +140,17 @@ class _Planner:
         other = good[(self.number + sum(map(ord, rack))) % len(good)]
         for rail in rails:
             self._add(racks_run(self.fabric, rack, other, 0, rail=rail, number=self.number))
+
+    def _between(self, rails: Sequence[int]) -> None:
+        """Two racks have no other partner: the same rails once more; and pairs inside each, which a bad leaf slows."""
+        racks = list(self.fabric.by_rack())
+        if len(racks) != 2:  # the last plan was edited
+            return
+        first, second = racks
+        for rail in rails:
+            self._add(racks_run(self.fabric, first, second, 0, rail=rail, number=self.number))
+            for rack in (first, second):
+                self._leaf(rack, [rail], most=2)
 
     def _gpus(self, node: str, fault: Fault) -> None:
         """The node once more, and every GPU with both of its neighbours: two slow pairs have one GPU in common."""

@@ -7,6 +7,7 @@ parts with exactly the same slow runs cannot be told apart and are named togethe
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
@@ -35,6 +36,7 @@ SPREADS = 4.0
 """And below the reference by this many robust standard deviations of the runs that are alike; between the two it is
 neither slow nor normal."""
 BETWEEN = "their like scatter so much that this may be chance"
+ONE_RAIL = "all are of one suspect rail, and nothing good could run beside them"
 CONTROL = "control"
 """What a run between good nodes says of itself that is there to show what is normal."""
 LEAST_ALIKE = 3
@@ -47,7 +49,7 @@ TWO_KINDS_SHARE, LEAST_KIND, KIND_SPREAD = 0.4, 8, 0.05
 """More than this share of at least so many runs (times the nodes of each), slow within so small a spread: another kind
 of machine, not faults."""
 TWO_KINDS = "so many are slow alike that it may be another kind of machine (sweep each kind by itself, or --kind rails)"
-_LAYERS = ("leaf", "uplink", "board", "gpu", "link", "pcie", "host", "path")
+_LAYERS = ("leaf", "uplink", "between", "board", "gpu", "link", "pcie", "host", "path")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +74,10 @@ def judge(plans: Sequence[SweepPlan], results: Iterable[SweepResult]) -> SweepJu
             passed |= acquits(each.run, fabric)
     bad = {Standing.LOW, Standing.FAILED}
     slow = [each for each in judged if each.standing in bad]
-    faults = tuple(_explain(slow, parts, passed))
+    faults = _doubted(_explain(slow, parts, passed))
     accused = {part.place for fault in faults for part in fault.parts}
+    if any(part.kind == "between" for fault in faults for part in fault.parts):
+        accused.update(fabric.racks.values())
     # A slow run is a fault's or was slow by chance; but of a bisection only where nothing in it is accused.
     placed = [
         each
@@ -109,10 +113,13 @@ def _standings(seen: Sequence[_Seen], fabric: Fabric) -> list[JudgedRun]:
     made: dict[tuple[int, str], JudgedRun] = {}
     for group in groups.values():
         values = sorted(value for each in group if (value := _value(each)) is not None)
-        reference = _reference(values, [value for each in group if each.run.why == CONTROL and (value := _value(each))])
+        controls = [value for each in group if each.run.why == CONTROL and (value := _value(each))]
+        reference = _reference(values, controls)
         floor = _floor(values, reference)
         failed = len(group) - len(values)
         of_shape = [_judged(each, reference, floor, failed, len(values)) for each in group]
+        if len(controls) < LEAST_ALIKE and _one_suspect(group):
+            of_shape = [replace(each, standing=Standing.UNKNOWN, why=ONE_RAIL) for each in of_shape]
         if _two_kinds(of_shape):
             of_shape = [
                 replace(each, standing=Standing.UNKNOWN, why=TWO_KINDS) if each.standing is Standing.LOW else each
@@ -120,6 +127,12 @@ def _standings(seen: Sequence[_Seen], fabric: Fabric) -> list[JudgedRun]:
             ]
         made.update(((each.round, each.run.id), each) for each in of_shape)
     return [made[each.round, each.run.id] for each in seen]
+
+
+def _one_suspect(group: Sequence[_Seen]) -> bool:
+    """Whether all were asked for because of one rail: if its leaf is bad all are slow alike, and none is normal."""
+    rails = {each.run.rail for each in group}
+    return len(rails) == 1 and None not in rails and all(each.round > 1 for each in group)
 
 
 def _two_kinds(group: Sequence[JudgedRun]) -> bool:
@@ -210,6 +223,19 @@ def _explain(
     return made
 
 
+def _doubted(faults: Sequence[Fault]) -> tuple[Fault, ...]:
+    """What joins two racks is not confirmed where pairs of nodes were slow on that rail more than once without a
+    reason: where most runs are slow, what passes for normal acquits a bad leaf, and it would be that."""
+    slow = Counter(part.rail for fault in faults for part in fault.parts if part.kind == "path" for _ in fault.runs)
+    unexplained = {rail for rail, runs in slow.items() if runs > 1}
+    return tuple(
+        replace(fault, confirmed=False)
+        if any(part.kind == "between" and part.rail in unexplained for part in fault.parts)
+        else fault
+        for fault in faults
+    )
+
+
 def _order(part: Part) -> tuple[int, str, int]:
     return _LAYERS.index(part.kind), part.place, part.rail
 
@@ -233,9 +259,10 @@ def places(parts: Iterable[Part]) -> set[tuple[str, str, int]]:
 
 
 def _partners(part: Part, runs: Sequence[JudgedRun]) -> bool:
-    """Whether the slow runs had different partners. What has but itself to be measured with (a path, the NVLink of a
-    node as a whole) must be slow once more instead: by chance a run is slow twice in one sweep of a hundred."""
-    if part.kind in {"path", "board"}:
+    """Whether the slow runs had different partners. What has but itself to be measured with (a path, what joins two
+    racks, the NVLink of a node as a whole) must be slow once more instead: by chance a run is slow twice in one sweep
+    of a hundred."""
+    if part.kind in {"path", "between", "board"}:
         return len({each.round for each in runs}) >= LEAST_ALONE
     return len({(each.run.nodes, each.run.gpus) for each in runs}) > 1
 

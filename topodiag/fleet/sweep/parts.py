@@ -34,10 +34,17 @@ def parts_of(run: SweepRun, fabric: Fabric) -> frozenset[Part]:
         made |= _on_rails("leaf", rack, leaves)
         if len(racks) > 1 and run.kind == "racks":
             # One pair's flow takes one uplink of many, so that it says nothing of the others.
-            made |= _on_rails("uplink", rack, leaves)
-    if len(run.nodes) <= NAMED_PATHS:
+            made |= _on_rails(*joint(fabric, rack), leaves)
+    if len(run.nodes) <= NAMED_PATHS and not any(part.kind == "between" for part in made):
         made.add(Part("path", _path(run), -1 if run.rail is None else run.rail))
     return frozenset(made)
+
+
+def joint(fabric: Fabric, rack: str) -> tuple[str, str]:
+    """What joins this rack to the others, as a part's kind and place. Of two racks every flow that leaves one enters
+    the other: whose uplinks it is cannot be told."""
+    racks = tuple(fabric.by_rack())
+    return ("between", " and ".join(racks)) if len(racks) == 2 else ("uplink", rack)
 
 
 @lru_cache(maxsize=1 << 16)
@@ -49,7 +56,7 @@ def acquits(run: SweepRun, fabric: Fabric) -> frozenset[Part]:
     """The parts that a normal run shows to be good. Runs of whole racks share so many parts that a few faults make
     most of them slow, and what is normal among them is no proof: they speak of uplinks alone."""
     parts = parts_of(run, fabric)
-    return parts if len(run.nodes) <= 2 else frozenset(part for part in parts if part.kind == "uplink")
+    return parts if len(run.nodes) <= 2 else frozenset(part for part in parts if part.kind in {"uplink", "between"})
 
 
 def _path(run: SweepRun) -> str:

@@ -157,7 +157,11 @@ def _rails(fabric: Fabric, kind: str) -> list[SweepRun]:
 
 
 def _racks(fabric: Fabric) -> list[SweepRun]:
+    """Each rack with two others. Two racks are but one pair, which has no like: there each rail runs by itself, and
+    rails are compared."""
     racks = list(fabric.by_rack())
+    if len(racks) == 2 and fabric.leaf_per_rail and fabric.rails > 2:
+        return [racks_run(fabric, racks[0], racks[1], rail + 1, rail=rail) for rail in range(fabric.rails)]
     return [racks_run(fabric, racks[a], racks[b], wave + 1) for a, b, wave in edges(len(racks))]
 
 
