@@ -83,7 +83,7 @@ def run_pool(
         while waiting:
             waiting = _collect(waiting, tree, _POLL_S)
             on_bytes(counter.value)
-        pool.shutdown()
+        pool.shutdown(wait=False)  # they end while what they found is joined
     except BaseException as error:
         pool.shutdown(wait=False, cancel_futures=True)
         for child in set(multiprocessing.active_children()) - before:

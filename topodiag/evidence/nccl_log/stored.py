@@ -99,5 +99,5 @@ def _written(file: IO[bytes], table: pa.Table) -> tuple[int, int]:
 def _full(error: OSError) -> TopodiagError:
     return TopodiagError(
         f"{tempfile.gettempdir()}: the facts of these logs do not fit: {error.strerror or error}",
-        hint="set TMPDIR to a folder with room for a fourth of the logs' size",
+        hint="set TMPDIR to a folder with room for a third of the logs' size",
     )
