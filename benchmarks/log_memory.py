@@ -34,8 +34,12 @@ def work(path: str, workers: int, *, job: bool) -> None:
 
     begun = time.perf_counter()
     said: dict[str, float] = {}
+
+    def tell(_read: int, _size: int) -> None:
+        said["read_s"] = time.perf_counter() - begun
+
     if job:
-        result = diagnose_logs([path], options=LogOptions(workers=workers))
+        result = diagnose_logs([path], options=LogOptions(workers=workers), on_progress=tell)
         said["connections"] = sum(len(each.connections) for each in result.jobs)
     else:
         read = ingest([path], workers=workers)
@@ -52,7 +56,10 @@ class Watch:
         self._root = psutil.Process(pid)
         self.own: dict[int, float] = {}
         self.mapped: dict[int, float] = {}
+        self.when: dict[int, float] = {}
+        """Seconds after the start at which a process took most."""
         self.together = 0.0
+        self._begun = time.perf_counter()
 
     def look(self) -> None:
         together = 0.0
@@ -66,7 +73,8 @@ class Watch:
             except psutil.Error:
                 continue
             own, mapped = (seen.rss - seen.shared) / 2**20, seen.shared / 2**20
-            self.own[each.pid] = max(self.own.get(each.pid, 0.0), own)
+            if own > self.own.get(each.pid, 0.0):
+                self.own[each.pid], self.when[each.pid] = own, time.perf_counter() - self._begun
             self.mapped[each.pid] = max(self.mapped.get(each.pid, 0.0), mapped)
             together += own
         self.together = max(self.together, together)
@@ -86,13 +94,14 @@ def watch(path: Path, workers: int, *, job: bool) -> None:
     said = json.loads(out)
     size = path.stat().st_size
     what = ", ".join(f"{count:,.0f} {name}" for name, count in said.items() if name in {"rows", "connections"})
-    print(f"{size / 1e9:.1f} GB in {said['seconds']:.0f} s, {size / said['seconds'] / 1e6:.0f} MB/s: {what}")
+    read = f" (read after {said['read_s']:.0f} s)" if "read_s" in said else ""
+    print(f"{size / 1e9:.1f} GB in {said['seconds']:.0f} s{read}, {size / said['seconds'] / 1e6:.0f} MB/s: {what}")
     for number, (pid, own) in enumerate(sorted(seen.own.items(), key=lambda item: item[0] != child.pid)):
         name = "this process" if not number else f"child {number}"
         mapped = seen.mapped[pid]
         more = f"   peak of both at once {said['peak_mib']:5.0f} MiB" if not number else ""
         verdict = "" if own <= TARGET_MIB else f"   MORE than the {TARGET_MIB} MiB aimed at"
-        print(f"  {name:14} own {own:6.0f} MiB   mapped {mapped:6.0f} MiB{more}{verdict}")
+        print(f"  {name:14} own {own:6.0f} MiB after {seen.when[pid]:4.0f} s   mapped {mapped:6.0f} MiB{more}{verdict}")
     print(f"  {'all together':14} own {seen.together:6.0f} MiB")
 
 

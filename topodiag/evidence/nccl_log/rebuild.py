@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from topodiag.evidence.nccl_log.facts import Facts, SourceFile
+from topodiag.evidence.nccl_log.memory import give_back
 from topodiag.evidence.nccl_log.rebuild_comms import Hearing, Said, phases
 from topodiag.evidence.nccl_log.rebuild_connections import Gathering, Seats, seats
 from topodiag.evidence.nccl_log.rebuild_events import bus_id_of, classify, rank_of
@@ -45,7 +46,12 @@ def rebuild(
 ) -> tuple[Job, ...]:
     """Jobs by their first file; one without ranks when processes printed and no communicator began. `described` are
     torch's words for process groups by their world ranks (`roles.descriptions`)."""
-    return _Builder(open_frame(whole_hosts(facts), files), layout, described or {}).jobs()
+    if facts.maps:  # a large log
+        give_back()
+    made = _Builder(open_frame(whole_hosts(facts), files), layout, described or {}).jobs()
+    if facts.maps:
+        give_back()
+    return made
 
 
 class _Builder:

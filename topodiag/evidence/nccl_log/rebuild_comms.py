@@ -232,14 +232,14 @@ class Hearing:
     def texts(self, member: Ints) -> None:
         rows = self.frame["text"]
         kinds, texts = rows.words["kind"], rows.words["text"]
-        wanted = rows.is_word("kind", *OF_COMMUNICATORS)
-        for number, own in groups(np.where(wanted, self._comm(member), -1)):
+        wanted = np.flatnonzero(rows.is_word("kind", *OF_COMMUNICATORS))  # few of very many
+        kind_of, text_of, count_of = (rows.read(name)[wanted] for name in ("kind", "text", "count"))
+        for number, own in groups(self._comm(member[wanted])):
             said = self.said[number]
             made: dict[tuple[int, int], list[int]] = {}
             for row, kind, text, count in zip(
-                own.tolist(), rows["kind"][own].tolist(), rows["text"][own].tolist(), rows["count"][own].tolist(),
-                strict=True,
-            ):  # fmt: skip
+                wanted[own].tolist(), kind_of[own].tolist(), text_of[own].tolist(), count_of[own].tolist(), strict=True
+            ):
                 made.setdefault((kind, text), [row, 0])[1] += count
             messages = []
             for (kind, text), (row, count) in made.items():

@@ -45,7 +45,7 @@ class Rows:
     def is_word(self, name: str, *wanted: str) -> npt.NDArray[np.bool_]:
         """Rows whose word in this column is one of these."""
         chosen = np.array([word in wanted for word in self.words[name]], bool)
-        return chosen[self.columns[name]] if chosen.size else np.zeros(self.size, bool)
+        return chosen[self.read(name)] if chosen.size else np.zeros(self.size, bool)
 
     def lists(self, *names: str) -> Iterator[tuple[Any, ...]]:
         return zip(*(self.columns[name].tolist() for name in names), strict=True)
