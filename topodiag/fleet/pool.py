@@ -7,8 +7,7 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
@@ -43,7 +42,7 @@ def cpus() -> int:
 
 
 def run_pool(
-    tasks: Iterable[tuple[Span, ...]],
+    tasks: Sequence[tuple[Span, ...]],
     workers: int,
     chunk: int,
     on_bytes: Callable[[int], None],
@@ -51,29 +50,32 @@ def run_pool(
 ) -> Tree:
     """Parts of all tasks, and of pieces of standard input as they come. `on_bytes` gets all raw bytes read so far.
 
-    This process is one of the workers: it reads while the others start, and whenever they have enough to do. Ctrl-C and
-    errors end the workers at once. Raises TopodiagError when a worker dies.
+    This process is one of the workers: it reads while the others start, and whenever they have enough to do; not where
+    there are archives, which take so long that the others would wait for their next task. Ctrl-C and errors end the
+    workers at once. Raises TopodiagError when a worker dies.
     """
+    reads = not any(span.coding for task in tasks for span in task)
+    others = workers - reads
     # Spawned, not forked: Arrow has threads, and a forked copy of their locks hangs.
     context = multiprocessing.get_context("spawn")
     counter = context.Value("Q", 0)
     tree = Tree(spill=True)
     before = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(workers - 1, mp_context=context, initializer=_begin, initargs=(counter,))
+    pool = ProcessPoolExecutor(others, mp_context=context, initializer=_begin, initargs=(counter,))
     waiting: set[Future[Part]] = set()
 
     def on_raw(raw: int) -> None:
         with counter.get_lock():
             counter.value += raw
         on_bytes(counter.value)
-        for future in waiting:
-            if future.done() and future.exception() is not None:
-                future.result()  # a task here may be long: do not find out behind it
 
     try:
         jobs: Iterator[tuple[Span, ...] | Piece] = chain(_finer(tasks, workers), pieces)
         for job in jobs:
-            if len(waiting) < (workers - 1) * OUTSTANDING:
+            while not reads and len(waiting) >= others * OUTSTANDING:
+                waiting = _collect(waiting, tree, _POLL_S)
+                on_bytes(counter.value)
+            if len(waiting) < others * OUTSTANDING:
                 with _workers_ignore_ctrl_c():
                     waiting.add(_submit(pool, job, chunk))
                 continue
@@ -97,14 +99,11 @@ def run_pool(
     return tree
 
 
-def _finer(tasks: Iterable[tuple[Span, ...]], workers: int) -> Iterator[tuple[Span, ...]]:
+def _finer(tasks: Sequence[tuple[Span, ...]], workers: int) -> Iterator[tuple[Span, ...]]:
     """The tasks, the last of them cut finer: a span may be cut anywhere."""
-    held: deque[tuple[Span, ...]] = deque()
-    for task in tasks:
-        held.append(task)
-        if len(held) > workers * _LAST:
-            yield held.popleft()
-    for task in held:
+    whole = max(len(tasks) - workers * _LAST, 0)
+    yield from tasks[:whole]
+    for task in tasks[whole:]:
         span = task[0]
         step = max((span.end - span.start) // _FINE + 1, _LEAST_BYTES)
         if len(task) > 1 or span.coding:
