@@ -92,6 +92,8 @@ def test_a_log_of_warnings_alone_says_nothing_of_init() -> None:
         (told, full, Status.FINDING),
         (silent, late, Status.UNKNOWN),
         (told, late, Status.UNKNOWN),
+        (replace(told, versions={"nccl": "2.17.1+cuda12.0"}), full, Status.FINDING),
+        (replace(told, versions={"nccl": "2.21.5+cuda12.4"}), full, Status.UNKNOWN),
     ):
         assert InitNotFinished().judge(replace(job, processes=(process,), events=(event,))).status is status
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from topodiag.checks.common import majority, plural
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job_text import ask_for, failed, hosts_word, quoted, rank_word, spell_ranks
+from topodiag.checks.job_text import ask_for, at_least, failed, hosts_word, quoted, rank_word, spell_ranks
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, Event, Job, Process
 from topodiag.model.provenance import Origin
@@ -156,7 +156,8 @@ class InitNotFinished(JobCheck):
         count = len(failed)
         return self.finding(
             Severity.ERROR,
-            f"{count} {'process' if count == 1 else 'processes'} on {hosts_word(hosts)} failed before init gave a rank",
+            f"{count} {'process' if count == 1 else 'processes'} on {hosts_word(hosts)} failed in init, and no line"
+            f" names {'its rank' if count == 1 else 'their ranks'}",
             observed=quoted(origins[0].text) or "a warning of NCCL",
             expected="Init START and Init COMPLETE from each process",
             fix=("mend what the first error says (JOB005), then start the whole job again",),
@@ -188,7 +189,12 @@ class InitNotFinished(JobCheck):
 
 
 def _informed(process: Process) -> bool:
-    """Whether the process printed what comes at level INFO before an init, so that its rank is not just not logged."""
+    """Whether the process printed what comes at level INFO before an init, so that its rank is not just not logged.
+
+    From 2.18 on Init START comes before any connection: a log without it is a piece of one.
+    """
+    if at_least(process.versions.get("nccl", ""), 2, 18):
+        return False
     return bool(process.bootstrap or process.network or process.hcas or process.versions or process.settings)
 
 
