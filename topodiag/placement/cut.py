@@ -16,8 +16,8 @@ from topodiag.placement.worth import WHOLE, worths
 
 TOGETHER = 16
 """Nodes looked at together."""
-MOST_STATES = 3_000
-"""States of one search, after which what was found so far counts."""
+MOST_STATES = 2_000
+"""States of one search, after which the first that is found counts, and after as many again no other is looked for."""
 _NOTHING = -(1 << 60)
 
 Counts = tuple[int, ...]
@@ -65,6 +65,8 @@ class _Search:
             most = next((have for have in range(len(counts) - 1, 0, -1) if counts[have]), 0)
             if not most:
                 return 0
+        if len(self.known) >= 2 * MOST_STATES:
+            return _NOTHING if need else sum(map(int.__mul__, self.rest, counts))
         enough = self.ceiling(counts, need) if len(self.known) < MOST_STATES else 0
         best, choice = _NOTHING, (0, 0)
         wanted = need or self.size

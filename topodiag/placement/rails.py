@@ -6,8 +6,9 @@ looked at; in their nodes two ranks change GPUs, or one takes a free GPU, as lon
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import islice, product
@@ -20,8 +21,10 @@ from topodiag.placement.shares import Class, make_seats
 
 DEPTH, BREADTH = 3, 8
 """How far a group that took another's rail may push it on, and how many ways to do so are tried."""
-TRIES, TRIES_PER_GROUP = 2_000, 20
-"""Groups mended on the way, in all."""
+TRIES, TRIES_PER_GROUP, RANKS_PER_TRY = 2_000, 20, 16
+"""Groups mended on the way, in all; those of many ranks count as several."""
+EXCHANGES = 64
+"""Exchanges with other groups that one tries."""
 
 SEATS = 8
 """Empty seats that a group without rails is offered."""
@@ -184,28 +187,35 @@ class _Turning:
         self.undo(at)
         return False
 
-    def mended(self, groups: Iterable[int], depth: int, settled: frozenset[int]) -> bool:
-        self.tries -= 1
+    def mended(self, groups: Sequence[int], depth: int, settled: frozenset[int]) -> bool:
+        self.tries -= 1 + sum(len(self.rows[each].ranks) for each in groups) // RANKS_PER_TRY
         return self.tries >= 0 and all(self.mend(each, depth, settled) for each in groups)
 
     def exchanged(self, number: int) -> bool:
         """Whether the group keeps to its rails once its ranks in a node have changed places with as many of another
         group in another node under the same switches. For groups of the heaviest demand: others would be torn."""
-        row = self.rows[number]
+        if self.rows[number].demand:
+            return False
+        for mine, theirs, other in islice(self.exchanges(number), EXCHANGES):
+            at = len(self.log)
+            self.apply(tuple((one, self.slot[two]) for one, two in zip(mine, theirs, strict=True)))
+            if self.mended((number, other), 1, frozenset()):
+                return True
+            self.undo(at)
+        return False
+
+    def exchanges(self, number: int) -> Iterator[tuple[list[int], list[int], int]]:
+        """(ranks of the group in a node, as many of another group in another node, the other group)."""
         nodes = self.by_node(number)
-        for node, mine in nodes.items() if not row.demand else ():
-            for other in self.near[row.demand, self.region[node]]:
+        for node, mine in nodes.items():
+            near = self.near[self.rows[number].demand, self.region[node]]
+            # Those after it first, so that not all ask the same few.
+            start = bisect_right(near, number)
+            for other in (*near[start:], *near[:start]):
                 others = self.by_node(other)
                 for their_node, theirs in others.items():
-                    if their_node in nodes or node in others or len(mine) != len(theirs):
-                        continue
-                    at = len(self.log)
-                    for one, two in zip(mine, theirs, strict=True):
-                        self.apply(((one, self.slot[two]),))
-                    if self.mended((number, other), 1, frozenset()):
-                        return True
-                    self.undo(at)
-        return False
+                    if their_node not in nodes and node not in others and len(mine) == len(theirs):
+                        yield mine, theirs, other
 
     def moved(self, number: int) -> bool:
         """Whether the group keeps to its rails on GPUs that nobody took, in shares no smaller."""
@@ -239,18 +249,17 @@ class _Turning:
 
     def undo(self, at: int) -> None:
         """Take back all changes after so many."""
-        while len(self.log) > at:
-            rank, home = self.log.pop()
-            self.apply(((rank, home),))
-            self.log.pop()
+        self.apply(tuple(self.log[at:][::-1]))
+        del self.log[at:]
 
     def apply(self, change: Change) -> None:
+        touched: set[int] = set()
         for rank, slot in change:
-            touched = self.touched(rank, slot)
+            touched |= self.touched(rank, slot)
             self.log.append((rank, self.slot[rank]))
             self.move(rank, slot)
-            for each in touched:
-                self.lacking[each] = self.lacks(each)
+        for each in touched:
+            self.lacking[each] = self.lacks(each)
 
     def touched(self, rank: int, slot: int) -> set[int]:
         """The groups of a rank and of the one at a slot."""
