@@ -14,7 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topodiag.evidence.nccl_log import columns, facts, rebuild_comms, rebuild_frame, resolve, resolve_rows, stored
+from topodiag.evidence.nccl_log import (
+    columns,
+    facts,
+    rebuild_comms,
+    rebuild_frame,
+    rebuild_members,
+    resolve,
+    resolve_rows,
+    stored,
+)
 from topodiag.evidence.nccl_log.facts import SCHEMAS, Facts, SourceFile, concat, load, numbers, save, table
 from topodiag.evidence.nccl_log.plain import extract_plain
 from topodiag.evidence.nccl_log.rebuild import rebuild
@@ -122,6 +131,8 @@ def test_any_batch_of_connections_gives_the_same_job_in_memory_and_on_disk(rows:
         small(rebuild_frame, "BATCH_ROWS", rows),
         small(rebuild_frame, "SMALL_ROWS", size),
         small(rebuild_frame, "_AT_ONCE", rows),
+        small(rebuild_members, "_AT_ONCE", rows),
+        small(rebuild_comms, "_AT_ONCE", rows),
         small(columns, "SMALL_BYTES", size),
     ):
         (again,) = rebuild(WHOLE, FILES)

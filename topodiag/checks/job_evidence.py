@@ -10,7 +10,7 @@ import numpy as np
 
 from topodiag.checks.interface import MAX_EVIDENCE
 from topodiag.checks.job_text import hosts_word
-from topodiag.model.connections import Connections, Ints, Mask, distinct
+from topodiag.model.connections import Connections, Ints, Mask, distinct, summed
 from topodiag.model.finding import Coverage, Finding, Severity
 from topodiag.model.job import Communicator, Given, Hca, Job, Process
 from topodiag.model.links import PathType
@@ -157,18 +157,16 @@ class NetUse:
 
 def net_uses(conns: Connections) -> list[NetUse]:
     """By host of the NIC, via and direction, in the order of the log."""
-    made: dict[tuple[str, int, int], tuple[int, int]] = {}
     flows = conns.flows
     over = np.array([_over_network(via) for via in conns.vias] or [False], bool)[flows.via]
     chosen = np.flatnonzero(over & ((flows.host < 0) | (flows.host != flows.peer_host)))
-    side = np.where(flows.direction == 2, flows.peer_host, flows.host)
-    columns = (column[chosen].tolist() for column in (side, flows.via, flows.direction, flows.entries, flows.first))
-    for number, via, direction, entries, first in zip(*columns, strict=True):
-        key = (host_name(conns, number), via, direction)
-        count, earliest = made.get(key, (0, first))
-        made[key] = (count + entries, min(earliest, first))
-    found = [NetUse(host, conns.vias[via], way, *counted) for (host, via, way), counted in made.items()]
-    return sorted(found, key=lambda use: use.first)
+    side = np.where(flows.direction == 2, flows.peer_host, flows.host)[chosen]
+    columns = (side, flows.via[chosen], flows.direction[chosen])
+    made = summed(columns, flows.entries[chosen], flows.lines[chosen], flows.first[chosen])
+    return [
+        NetUse(host_name(conns, host), conns.vias[via], direction, entries, first)
+        for host, via, direction, entries, _, first in zip(*(column.tolist() for column in made), strict=True)
+    ]
 
 
 def host_name(conns: Connections, number: int) -> str:

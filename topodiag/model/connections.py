@@ -97,12 +97,12 @@ class Connections:
     def flows(self) -> Flows:
         """Counted once, by batch."""
         parts = [
-            _summed((each.host, each.peer_host, each.via, each.direction), np.ones(len(each), np.int64),
+            summed((each.host, each.peer_host, each.via, each.direction), np.ones(len(each), np.int64),
                     each.count, np.arange(each.first, each.first + len(each)))
             for each in self.batches()
         ]  # fmt: skip
         columns = [np.concatenate(column) for column in zip(*parts, strict=True)] or [np.zeros(0, np.int64)] * 7
-        return Flows(*_summed(columns[:4], *columns[4:]))
+        return Flows(*summed(columns[:4], *columns[4:]))
 
     def over(self, wanted: Callable[[str], bool]) -> Mask:
         """Entries whose `via` is one that is wanted."""
@@ -167,7 +167,7 @@ def _unique(columns: Sequence[Column]) -> tuple[Ints, Ints]:
     return first, table[key]
 
 
-def _summed(columns: Sequence[Column], entries: Ints, lines: Column, first: Ints) -> tuple[Ints, ...]:
+def summed(columns: Sequence[Column], entries: Ints, lines: Column, first: Ints) -> tuple[Ints, ...]:
     """Equal rows as one, in order of `first`: the columns, the sums of entries and lines, the first `first`."""
     if not len(first):
         return (np.zeros(0, np.int64),) * (len(columns) + 3)

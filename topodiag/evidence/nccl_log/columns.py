@@ -103,5 +103,5 @@ def narrowest(low: int, high: int) -> np.dtype[Any]:
 def _full(error: OSError) -> TopodiagError:
     return TopodiagError(
         f"{tempfile.gettempdir()}: the connections of these logs do not fit: {error.strerror or error}",
-        hint="set TMPDIR to a folder with room for a third of the logs' size",
+        hint="set TMPDIR to a folder with room for half of the logs' size",
     )

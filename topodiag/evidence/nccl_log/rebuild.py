@@ -68,14 +68,20 @@ class _Builder:
         self.host_of = [self.processes.host[member.process] for member in self.members]
         self.places = Places(frame, self.processes, self.members)
         self.job_of_process = self._jobs_of_processes()
+        self._rest()
         self.texts = self._texts()
         self.lone_prints = self._lone_prints()
         self.said = self._hear()
+
+    def _rest(self) -> None:
+        if self.frame.facts.maps:  # a large log
+            give_back()
 
     def jobs(self) -> tuple[Job, ...]:
         order = sorted(range(max(self.jobs_count, 0)), key=self._first_place)
         events = self._events()
         drafts = {number: self._draft(number, events.get(number, [])) for number in order}
+        self._rest()
         gathered = self._gather({number: seated for number, (_, seated) in drafts.items()})
         made = [self._joined(drafts.pop(number)[0], gathered.pop(number)) for number in order]
         self.roles.check()
@@ -136,7 +142,10 @@ class _Builder:
         kinds, texts = rows.words["kind"], rows.words["text"]
         made: dict[int, dict[tuple[int, int], Text]] = {}
         order = np.lexsort((rows["offset"], files[rows["thread"]]))
-        for row, owner, kind, text, count in in_pieces(order, process, rows["kind"], rows["text"], rows["count"]):
+        names = ("kind", "text", "count", "thread", "line")
+        for _, owner, kind, text, count, thread, line in in_pieces(
+            order, process, *(rows.read(name) for name in names)
+        ):
             if owner < 0:
                 continue
             own = made.setdefault(owner, {})
@@ -144,7 +153,7 @@ class _Builder:
             if first is not None:  # said again, for another communicator
                 own[kind, text] = (*first[:3], first[3] + count)
                 continue
-            origin = self.frame.origin(rows, row, texts[text][:MAX_QUOTE])
+            origin = Origin(self.frame.file_of(thread), line, texts[text][:MAX_QUOTE])
             own[kind, text] = (kinds[kind], texts[text], origin, count)
         return {owner: list(own.values()) for owner, own in made.items()}
 

@@ -24,6 +24,9 @@ _TYPE_BYTES = (1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1)
 """By NCCL's number of a datatype (nccl.h): int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16,
 fp8e4m3, fp8e5m2."""
 
+_AT_ONCE = 1 << 14
+"""Members whose last operations are looked at together."""
+
 OF_COMMUNICATORS = frozenset({
     "connected", "nvls", "nvls comm", "nvls head", "nvls tree", "mnnvl", "collnet", "config", "p2p type", "chunk size",
     "thresholds", "assigned", "kernel", "split", "network", "search", "devices", "connect time",
@@ -201,22 +204,29 @@ class Hearing:
         owners, starts = np.unique(member[order], return_index=True)
         if not owners.size:
             return {}
-        file = self.frame["threads"]["file"][rows.read("thread")[order]]
-        one_file = np.minimum.reduceat(file, starts) == np.maximum.reduceat(file, starts)
-        made = _table(rows, ("op_count", "func", "elements", "dtype", "redop", "root"), order)
+        files = self.frame["threads"]["file"]
+        names = ("op_count", "func", "elements", "dtype", "redop", "root")
         funcs = rows.words["func"]
         shared: dict[bytes, Tail] = {}
         found: dict[int, Tail] = {}
-        ends = [*starts[1:].tolist(), len(order)]
-        for owner, start, end, alone in zip(owners.tolist(), starts.tolist(), ends, one_file.tolist(), strict=True):
-            if not alone:
-                continue  # which of the files came last is not told
-            # One tail per thread and context that printed for the member: only their last ones leave no gap.
-            own = made[max(start, end - TAIL) : end]
-            key = own.tobytes()
-            if key not in shared:
-                shared[key] = tuple((op_count, funcs[code], *rest) for op_count, code, *rest in own.tolist())
-            found[owner] = shared[key]
+        ends = np.append(starts[1:], len(order))
+        for first in range(0, len(owners), _AT_ONCE):
+            some = slice(first, first + _AT_ONCE)
+            low = int(starts[some][0])
+            own = order[low : int(ends[some][-1])]
+            made, file = _table(rows, names, own), files[rows.read("thread")[own]]
+            bounds = starts[some] - low
+            one_file = np.minimum.reduceat(file, bounds) == np.maximum.reduceat(file, bounds)
+            lists = (owners[some].tolist(), bounds.tolist(), (ends[some] - low).tolist(), one_file.tolist())
+            for owner, start, end, alone in zip(*lists, strict=True):
+                if not alone:
+                    continue  # which of the files came last is not told
+                # One tail per thread and context that printed for the member: only their last ones leave no gap.
+                last = made[max(start, end - TAIL) : end]
+                key = last.tobytes()
+                if key not in shared:
+                    shared[key] = tuple((op_count, funcs[code], *rest) for op_count, code, *rest in last.tolist())
+                found[owner] = shared[key]
         return found
 
     def timings(self, member: Ints) -> None:

@@ -15,7 +15,7 @@ from topodiag.model.provenance import Origin
 
 Ints = npt.NDArray[np.int64]
 
-BATCH_ROWS = 1 << 18
+BATCH_ROWS = 1 << 17
 """Connections that are looked at together."""
 
 _AT_ONCE = 1 << 16

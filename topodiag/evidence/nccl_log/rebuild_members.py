@@ -20,6 +20,8 @@ _BEGINNINGS = ("bootstrap", "driver")
 _AT_ONCE = 1 << 16
 """Lines that are numbers of Python at the same time."""
 
+_NEVER = (1 << 63) - 1
+
 MOST_RANKS = 1 << 21
 """A larger communicator is a damaged number, and would take the memory of one."""
 
@@ -56,9 +58,11 @@ def find_processes(frame: Frame) -> Processes:
     files, pids = threads["file"].tolist(), threads["pid"].tolist()
     keys = [(files[i], frame.hosts[i], pids[i]) for i in range(threads.size)]
     first_init: dict[tuple[int, str, int], int] = {}
-    for thread, offset in init.lists("thread", "offset"):
-        key = keys[thread]
-        first_init[key] = min(offset, first_init.get(key, offset))
+    first = np.full(threads.size, _NEVER)
+    np.minimum.at(first, init.read("thread"), init.read("offset"))
+    for key, offset in zip(keys, first.tolist(), strict=True):
+        if offset < _NEVER:
+            first_init[key] = min(offset, first_init.get(key, offset))
     begun: dict[tuple[int, str, int], dict[str, list[int]]] = {}
     kinds = text.words["kind"]
     for row in np.flatnonzero(text.is_word("kind", *_BEGINNINGS)).tolist():
