@@ -88,3 +88,18 @@ def test_layings_are_told_from_the_cheapest() -> None:
     prices = [step_us(machines, demands, each) for each in layings(machines, demands, 32)]
     assert prices == sorted(prices)
     assert prices[0] == pytest.approx(step_us(machines, demands, pack(machines, demands, 32)))
+
+
+def test_two_dimensions_that_no_node_holds_together_share_it_in_pieces() -> None:
+    """Tensor pairs and experts by eight: four pairs in a node, and so half of two groups of experts."""
+    ranks = np.arange(4096).reshape(-1, 8, 2)
+    demands = [
+        Demand("ep", np.moveaxis(ranks, 1, 2).reshape(-1, 8), "all_to_all", 64e6, calls=40, keep_together=True),
+        Demand("tp", ranks.reshape(-1, 2), "all_reduce", 64e6, calls=160, keep_together=True),
+        Demand("dp", np.moveaxis(ranks, 0, 2).reshape(-1, 256), "all_reduce", 1e6),
+    ]
+    machines = cluster([8] * 512, 16)
+    made = price_placement(machines, demands, pack(machines, demands, 4096))
+    experts, tensor = made.demands[0].spans, made.demands[1].spans
+    assert tensor.nodes.max() == 1
+    assert (experts.nodes.max(), experts.least.min(), experts.level.max()) == (2, 4, 1)

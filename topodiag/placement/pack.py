@@ -51,7 +51,7 @@ def layings(cluster: Cluster, demands: Sequence[Demand], world: int) -> list[Ass
             if where not in found:
                 found[where] = price_placement(flat, real, laid).step_us, laid
 
-    for order in _orders(real, world):
+    for order in _orders(real, world, cluster.slots):
         lay(order, cluster, MORE_CLASSES if world <= FEW_RANKS else 1)
         if world <= FEWER_RANKS:
             # As if there were no leaves: a job that fewer nodes hold may be faster on these, wherever they are.
@@ -76,18 +76,20 @@ def _tilings(demands: Sequence[Demand]) -> Iterator[Sequence[Demand]]:
 
 
 def _pieces(demand: Demand) -> Iterator[Demand]:
-    """The same groups in pieces of neighbours, as equal as can be."""
-    for length in PIECES:
-        if length < demand.size:
-            parts = np.array_split(np.arange(demand.size), -(-demand.size // length))
-            wide = len(parts[0])
-            # Rows are of one length: a shorter piece names its last rank twice.
-            columns = np.stack([np.append(part, part[-1:])[:wide] if len(part) < wide else part for part in parts])
-            yield replace(demand, groups=demand.groups[:, columns].reshape(-1, wide))
+    return (_in_pieces(demand, length) for length in PIECES if length < demand.size)
 
 
-def _orders(demands: Sequence[Demand], world: int) -> Iterator[Sequence[Demand]]:
-    """Orders to try: the heaviest stays first, unless the job is small."""
+def _in_pieces(demand: Demand, length: int) -> Demand:
+    """The same groups in pieces of neighbours, as equal as can be and no longer."""
+    parts = np.array_split(np.arange(demand.size), -(-demand.size // length))
+    wide = len(parts[0])
+    # Rows are of one length: a shorter piece names its last rank twice.
+    columns = np.stack([np.append(part, part[-1:])[:wide] if len(part) < wide else part for part in parts])
+    return replace(demand, groups=demand.groups[:, columns].reshape(-1, wide))
+
+
+def _orders(demands: Sequence[Demand], world: int, slots: int) -> Iterator[Sequence[Demand]]:
+    """Orders to try: one that belongs inside a domain stays first, unless the job is small."""
     if not demands:
         return
     if world <= FEW_RANKS and len(demands) <= 4:
@@ -96,6 +98,15 @@ def _orders(demands: Sequence[Demand], world: int) -> Iterator[Sequence[Demand]]
     yield demands
     if len(demands) > 2:
         yield [demands[0], *demands[:0:-1]]
+    together = [demand for demand in demands if demand.keep_together]
+    for first in together:
+        if first is not demands[0]:
+            yield [first, *(each for each in demands if each is not first)]
+        for second in together:
+            # Two that no node holds together: a node of whole groups of the first and a piece of the second.
+            if second is not first and first.size < slots < first.size * second.size:
+                rest = [each for each in demands if each is not first and each is not second]
+                yield [first, _in_pieces(second, slots // first.size), second, *rest]
 
 
 def _laid(  # noqa: PLR0917 - one laying, spelt out
