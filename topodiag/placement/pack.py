@@ -34,10 +34,15 @@ def pack(cluster: Cluster, demands: Sequence[Demand], world: int) -> Assignment:
     return layings(cluster, demands, world)[0]
 
 
-def layings(cluster: Cluster, demands: Sequence[Demand], world: int) -> list[Assignment]:
+def layings(cluster: Cluster, demands: Sequence[Demand], world: int, *, enough_us: float = 0.0) -> list[Assignment]:
     """All that are tried, the cheapest first, rails aside: those are a matter of GPUs within nodes, which come last
-    (placement/rails.py)."""
+    (placement/rails.py). No pieces are laid where a step takes no longer than `enough_us` without."""
     real = heaviest_first(demands)
+    # Two collectives of the same groups are laid as one.
+    families: dict[bytes, Demand] = {}
+    for each in real:
+        families.setdefault(each.groups.tobytes(), each)
+    several = list(families.values())
     flat = replace(cluster, rails=0)
     found: dict[bytes, tuple[float, Assignment]] = {}
 
@@ -51,13 +56,14 @@ def layings(cluster: Cluster, demands: Sequence[Demand], world: int) -> list[Ass
             if where not in found:
                 found[where] = price_placement(flat, real, laid).step_us, laid
 
-    for order in _orders(real, world, cluster.slots):
+    for order in _orders(several, world, cluster.slots):
         lay(order, cluster, MORE_CLASSES if world <= FEW_RANKS else 1)
         if world <= FEWER_RANKS:
             # As if there were no leaves: a job that fewer nodes hold may be faster on these, wherever they are.
             lay(order, replace(cluster, levels=()), MORE_CLASSES)
-    if world <= FEWER_RANKS and len(real) <= MOST_TILED:
-        for order in _tilings(real):
+    best = min((took for took, _ in found.values()), default=0.0)
+    if world <= FEWER_RANKS and len(several) <= MOST_TILED and best > enough_us * (1 + 1e-9):
+        for order in _tilings(several):
             lay(order, cluster, 1)
     ordered = sorted(found.values(), key=lambda each: each[0])
     return [laid for _, laid in ordered] or [Assignment(cluster.free_slots()[:world])]

@@ -81,14 +81,14 @@ def solve(
     def by_rail(laid: Assignment) -> Assignment:
         return on_rails(cluster, real, in_order(cluster, laid))
 
-    laid, *others = layings(cluster, demands, world)
+    bound = step_bound_us(cluster, demands, world)
+    laid, *others = layings(cluster, demands, world, enough_us=bound)
     starts = [by_rail(laid)]
     if rail_level(cluster) > 0 and world <= FEWER_RANKS:
         starts += [by_rail(other) for other in others[:OTHERS]]
     if at_most is not None:
         starts.insert(0, at_most)
     first = min(starts, key=lambda start: _step_us(cluster, demands, start))
-    bound = step_bound_us(cluster, demands, world)
     found, moves = improve(cluster, real, first, others=others[:OTHERS], seed=seed, tries=tries, enough_us=bound)
     made = min((by_rail(found), found), key=lambda each: _step_us(cluster, demands, each))
     if _step_us(cluster, demands, made) > _step_us(cluster, demands, first) * (1 + 1e-12):
