@@ -264,6 +264,7 @@ def test_leaves_of_single_port_nodes_are_groups_below_their_spine() -> None:
         discovered(pods=1, leaves=1) + discovered(pods=1, leaves=1).replace("gpu0", "gpu7").replace("S-100", "S-1ff")
     )
     assert [kind for kind, _ in levels(made)] == ["leaf", "spine"]
+    assert made.rails == 1, "all that a node has is on one switch"
 
 
 LINKINFO = """CA: gpu01 mlx5_0:

@@ -170,7 +170,7 @@ def _facts(blob: Blob, name: str, fabric: _Fabric) -> ClusterFacts:
         format=name,
         nodes=tuple(hosts),
         partitions=_levels(fabric, hosts),
-        rails=int(leaves) if leaves > 1 else 0,
+        rails=max(int(leaves), 1),
         notes=tuple(notes),
     )
 

@@ -41,7 +41,7 @@ class ClusterFacts:
     """The nodes of a cluster as one file tells. `gpus[node]` is -1 where it does not say; `free` holds the free GPUs of
     the nodes for which it does. `domain` is the partition into NVLink domains, None where it says nothing. `nics` are
     those of a node for the job, as (count, Gb/s each), and `sample` a bundle of such a node; None and "" where nobody
-    has looked."""
+    has looked. `rails` is 0 where the file does not say, and 1 where all NICs of a node are on one switch."""
 
     name: str
     format: str

@@ -61,5 +61,5 @@ def map_of(cluster: Cluster, assignment: Assignment, groups: Mapping[str, Ints] 
         cluster.gpu_of(assignment.slot),
         dict(groups or {}),
         tuple((level.kind, int(np.unique(level.group[used]).size)) for level in cluster.levels),
-        cluster.gpu_of(assignment.slot) % cluster.rails if cluster.rails else np.zeros(0, np.int64),
+        cluster.gpu_of(assignment.slot) % cluster.rails if cluster.rails > 1 else np.zeros(0, np.int64),
     )
