@@ -14,7 +14,7 @@ from topodiag.evidence.nccl_log.memory import give_back
 from topodiag.evidence.nccl_log.rebuild_comms import Hearing, Said, phases
 from topodiag.evidence.nccl_log.rebuild_connections import Gathering, Seats, seats
 from topodiag.evidence.nccl_log.rebuild_events import bus_id_of, classify, rank_of
-from topodiag.evidence.nccl_log.rebuild_frame import Frame, Rows, groups, in_pieces, open_frame
+from topodiag.evidence.nccl_log.rebuild_frame import BATCH_ROWS, Frame, Rows, groups, in_pieces, open_frame
 from topodiag.evidence.nccl_log.rebuild_groups import Comm, find_comms, find_jobs, world_is_known
 from topodiag.evidence.nccl_log.rebuild_members import Member, Processes, find_members, find_processes
 from topodiag.evidence.nccl_log.rebuild_places import Places
@@ -46,10 +46,11 @@ def rebuild(
 ) -> tuple[Job, ...]:
     """Jobs by their first file; one without ranks when processes printed and no communicator began. `described` are
     torch's words for process groups by their world ranks (`roles.descriptions`)."""
-    if facts.maps:  # a large log
+    large = facts["conn"].num_rows > BATCH_ROWS
+    if large:
         give_back()
     made = _Builder(open_frame(whole_hosts(facts), files), layout, described or {}).jobs()
-    if facts.maps:
+    if large:
         give_back()
     return made
 
@@ -74,7 +75,7 @@ class _Builder:
         self.said = self._hear()
 
     def _rest(self) -> None:
-        if self.frame.facts.maps:  # a large log
+        if self.frame.connection_rows > BATCH_ROWS:
             give_back()
 
     def jobs(self) -> tuple[Job, ...]:
@@ -124,7 +125,10 @@ class _Builder:
         hearing.trees(places.of("tree"))
         hearing.prints(places.of("print"))
         hearing.choices(places.of("choice"))
-        hearing.operations(places.of("op"), places.of("tail"))
+        self._rest()
+        tails = hearing.tails(places.of("tail"))
+        hearing.operations(places.of("op"), tails)
+        self._rest()
         hearing.timings(places.of("timing"))
         hearing.texts(places.of_text())
         return hearing.said

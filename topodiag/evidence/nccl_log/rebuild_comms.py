@@ -169,14 +169,11 @@ class Hearing:
                 for (func, size, algo, proto, low, high), count in made.items()
             )
 
-    def operations(self, member: Ints, tail_member: Ints) -> None:
+    def operations(self, member: Ints, tails: Mapping[int, Tail]) -> None:
         """Members of a communicator call the same: equal tails and sums are one object, or a large job's take half a
         gigabyte."""
-        tails = self._tails(tail_member)
         rows = self.frame["op"]
-        order = np.argsort(member, kind="stable")
-        order = order[member[order] >= 0]
-        owners, starts = np.unique(member[order], return_index=True)
+        order, owners, starts = _by_member(np.argsort(member, kind="stable"), member)
         if not owners.size:
             return
         made = _table(rows, ("func", "elements", "dtype", "count"), order)
@@ -196,12 +193,10 @@ class Hearing:
                 calls_by_collective=calls, tail=tails.get(owner, ()), origin=self.frame.origin(rows, first[at]),
             )  # fmt: skip
 
-    def _tails(self, member: Ints) -> dict[int, Tail]:
+    def tails(self, member: Ints) -> dict[int, Tail]:
         """The last operations by member; equal ones are the same object."""
         rows = self.frame["tail"]
-        order = np.lexsort((rows.read("offset"), member))
-        order = order[member[order] >= 0]
-        owners, starts = np.unique(member[order], return_index=True)
+        order, owners, starts = _by_member(np.lexsort((rows.read("offset"), member)), member)
         if not owners.size:
             return {}
         files = self.frame["threads"]["file"]
@@ -268,6 +263,15 @@ class Hearing:
                 # One member without GDR is a communicator with a channel without it.
                 said.ring_pxn = bool(said.ring_pxn) or words[0] == "1"
                 said.ring_gdr = words[2] == "1" and said.ring_gdr is not False
+
+
+def _by_member(order: Ints, member: Ints) -> tuple[Ints, Ints, Ints]:
+    """Of rows ordered by member: those that have one, the different members, and where the rows of each begin."""
+    owner = member[order]
+    known = int(np.searchsorted(owner, 0))
+    order, owner = order[known:], owner[known:]
+    starts = np.flatnonzero(np.diff(owner, prepend=-1))
+    return order, owner[starts], starts
 
 
 def _table(rows: Rows, names: Sequence[str], order: Ints) -> npt.NDArray[Any]:

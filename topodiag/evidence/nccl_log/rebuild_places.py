@@ -67,22 +67,22 @@ class Places:
     def of(self, table: str) -> Ints:
         """Member of each row, -1 unknown."""
         rows = self.frame[table]
-        return self._of_rows(table, rows, self.processes.of(self.frame, rows["thread"], rows["offset"]))
+        return self._of_rows(table, rows, self.processes.of(self.frame, rows.read("thread"), rows.read("offset")))
 
     def _of_rows(self, table: str, rows: Rows, process: Ints) -> Ints:
         made = np.full(rows.size, -1, np.int64)
         if not rows.size:
             return made
         devs = self.frame["threads"]["dev"]
-        thread, offset = rows["thread"], rows["offset"]
+        thread, offset, ctx_of, gen_of = (rows.read(name) for name in ("thread", "offset", "ctx", "gen"))
         # A thread prints many rows of one context in a row, and they share the answer.
         new = np.ones(rows.size, bool)
         new[1:] = False
-        for column in (thread, process, rows["ctx"], rows["gen"]):
+        for column in (thread, process, ctx_of, gen_of):
             new[1:] |= column[1:] != column[:-1]
         starts = np.flatnonzero(new)
         bounds = [*starts.tolist(), rows.size]
-        lists = (column[starts].tolist() for column in (process, rows["ctx"], rows["gen"], devs[thread]))
+        lists = (column[starts].tolist() for column in (process, ctx_of, gen_of, devs[thread]))
         for number, (owner, ctx, gen, dev) in enumerate(zip(*lists, strict=True)):
             if owner < 0:
                 continue
