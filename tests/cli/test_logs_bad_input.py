@@ -1,5 +1,6 @@
 """What `topodiag logs` says to wrong, damaged and hostile input: one line that names it, exit code 2, no traceback."""
 
+import contextlib
 import gzip
 import os
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import psutil
 import pytest
 from small_log import HEAD, log
 
@@ -172,6 +174,14 @@ def test_a_reader_that_leaves_is_no_error(tmp_path):
         assert process.wait(60) == 0
 
 
+def workers_of(pid):
+    started = []
+    for child in psutil.Process(pid).children():
+        with contextlib.suppress(psutil.Error):
+            started += [child] if any("spawn_main" in word for word in child.cmdline()) else []
+    return started
+
+
 def test_ctrl_c_ends_the_work_and_its_workers(tmp_path):
     one = log().encode()
     for name in ("a.log", "b.log", "c.log"):
@@ -179,7 +189,9 @@ def test_ctrl_c_ends_the_work_and_its_workers(tmp_path):
     with subprocess.Popen(
         [*PROGRAM, ".", "--workers", "2"], stderr=subprocess.PIPE, cwd=tmp_path, start_new_session=True
     ) as process:
-        time.sleep(1.0)
+        while not workers_of(process.pid):
+            assert process.poll() is None
+            time.sleep(0.01)
         os.killpg(process.pid, signal.SIGINT)
         said = process.stderr.read()  # ends when the last worker does
         assert process.wait(60) == 130

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
@@ -25,18 +26,18 @@ def test_many_processes_say_what_one_says(tmp_path: Path, monkeypatch: pytest.Mo
     here = paths(tmp_path)
     monkeypatch.setattr(bundles, "FEW", 1)
     monkeypatch.setattr(bundles, "_CHUNK", 2)
-    monkeypatch.setattr(bundles.os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    monkeypatch.setattr(bundles, "cpus", lambda: 2)
     found = list(bundles.read_many(here))
     assert found == [read_or_why(path) for path in here]
     assert [type(each) for each in found] == [NodeSeen] * 4 + [str] * 2
 
 
 def test_a_worker_that_dies_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def dead(*_: object) -> Iterator[NodeSeen | str]:
+    def dead(*_: object, **__: object) -> Iterator[NodeSeen | str]:
         raise BrokenProcessPool
 
     monkeypatch.setattr(bundles, "FEW", 1)
-    monkeypatch.setattr(bundles.os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
-    monkeypatch.setattr(bundles, "_submitted", dead)
+    monkeypatch.setattr(bundles, "cpus", lambda: 2)
+    monkeypatch.setattr(ProcessPoolExecutor, "map", dead)
     with pytest.raises(TopodiagError, match="a worker process ended"):
         list(bundles.read_many(paths(tmp_path)))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -21,10 +23,10 @@ import distributed
 class SLURMCluster(distributed.LocalCluster):
     """As in dask-jobqueue 0.9: nothing runs before scale(), and jobs are asked for by their number."""
 
-    def __init__(self):
+    def __init__(self, scheduler_options):
         if "NO_CORES" in os.environ:
             raise ValueError("You must specify how much cores to use per job")
-        super().__init__(n_workers=0, threads_per_worker=1, processes=False, dashboard_address=None, silence_logs=50)
+        super().__init__(n_workers=0, threads_per_worker=1, processes=False, silence_logs=50, **scheduler_options)
 
     def scale(self, n=None, jobs=0, memory=None, cores=None):
         if n is None:  # closing asks for 0 workers by this argument
@@ -56,6 +58,16 @@ def test_slurm_jobs_read_the_same_as_this_machine_and_are_given_back(tmp_path: P
     assert json.loads(done.stdout) == json.loads(run(tmp_path, *asked, "--workers", "1").stdout)
     assert (tmp_path / "calls").read_text() == "scale 2 None None\n"
     assert (tmp_path / "calls.closed").exists()
+
+
+def test_another_cluster_at_dask_s_usual_port_is_nothing_to_tell(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        with contextlib.suppress(OSError):  # somebody else has it: as good
+            taken.bind(("", 8787))
+            taken.listen()
+        for where in ("slurm", "local"):
+            done = run(tmp_path, str(LOGS), "--dask", where, "--workers", "1", "--fail-on", "never")
+            assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_without_a_number_four_jobs_are_asked_for(tmp_path: Path) -> None:

@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from topodiag.evidence.nccl_log.streams import Span
-from topodiag.fleet.pool import cpus
 from topodiag.fleet.work import Part, merge, run_task
+from topodiag.fleet.workers import cpus
 from topodiag.model.errors import TopodiagError
 
 LOCAL, SLURM = "local", "slurm"
 _CONNECT_S = 10
+_ANY_PORT = ":0"
+"""For dask's own pages, which nobody is told of: at its usual port another cluster may be, which dask warns of."""
 _GROUP = 8
 """Parts that one task of the tree merges: they come to it over the network."""
 
@@ -74,7 +76,7 @@ def _explain(future: Any) -> None:
 
 @contextlib.contextmanager
 def _client(where: str, workers: int | None, distributed: Any) -> Iterator[Any]:
-    quiet = {"dashboard_address": None, "silence_logs": 50}
+    quiet = {"dashboard_address": _ANY_PORT, "silence_logs": 50}
     with contextlib.ExitStack() as stack:
         if where == LOCAL:
             count = workers or cpus()
@@ -105,8 +107,11 @@ def _slurm(workers: int | None) -> Any:
         raise TopodiagError(
             "--dask slurm needs dask-jobqueue, which is not installed", hint="pip install dask-jobqueue"
         ) from None
+    import dask  # noqa: PLC0415
+
+    options = {"dashboard_address": _ANY_PORT, **(dask.config.get("jobqueue.slurm.scheduler-options", {}) or {})}
     try:
-        cluster = dask_jobqueue.SLURMCluster()
+        cluster = dask_jobqueue.SLURMCluster(scheduler_options=options)
         cluster.scale(jobs=workers or 4)
     except Exception as error:  # noqa: BLE001 - of its configuration or of sbatch, all alike to the user
         raise TopodiagError(

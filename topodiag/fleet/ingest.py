@@ -24,8 +24,9 @@ from topodiag.evidence.nccl_log.sources import (
 )
 from topodiag.evidence.nccl_log.streams import Piece, Reading, pieces, text_of
 from topodiag.fleet.dask_engine import run_dask
-from topodiag.fleet.pool import cpus, run_pool
+from topodiag.fleet.pool import run_pool
 from topodiag.fleet.work import GONE, Digest, Measure, Part, Tree, extract_piece, packed, parts_of
+from topodiag.fleet.workers import cpus
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
 from topodiag.model.result import UnreadLine

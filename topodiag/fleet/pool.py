@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import multiprocessing
-import os
-import signal
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from itertools import chain
-from multiprocessing import connection
 from typing import Any
 
 import pyarrow as pa
 
 from topodiag.evidence.nccl_log.streams import Piece, Span
 from topodiag.fleet.work import Part, Tree, extract_piece, packed, parts_of, run_task
-from topodiag.model.errors import TopodiagError
+from topodiag.fleet.workers import end_with_parent, pool_of, starting
 
 OUTSTANDING = 2
 """Tasks per worker that are handed out at once: one in work, one waiting."""
@@ -34,11 +28,6 @@ STDIN_FILE = 0
 
 _read: Any = None
 """In a worker: the shared count of raw bytes that all workers have read."""
-
-
-def cpus() -> int:
-    """CPUs that this process may use, which a batch system often limits."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def run_pool(
@@ -56,12 +45,8 @@ def run_pool(
     """
     reads = not any(span.coding for task in tasks for span in task)
     others = workers - reads
-    # Spawned, not forked: Arrow has threads, and a forked copy of their locks hangs.
-    context = multiprocessing.get_context("spawn")
-    counter = context.Value("Q", 0)
+    counter = multiprocessing.get_context("spawn").Value("Q", 0)
     tree = Tree(spill=True)
-    before = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(others, mp_context=context, initializer=_begin, initargs=(counter,))
     waiting: set[Future[Part]] = set()
 
     def on_raw(raw: int) -> None:
@@ -69,14 +54,14 @@ def run_pool(
             counter.value += raw
         on_bytes(counter.value)
 
-    try:
+    with pool_of(others, _begin, (counter,)) as pool:
         jobs: Iterator[tuple[Span, ...] | Piece] = chain(_finer(tasks, workers), pieces)
         for job in jobs:
             while not reads and len(waiting) >= others * OUTSTANDING:
                 waiting = _collect(waiting, tree, _POLL_S)
                 on_bytes(counter.value)
             if len(waiting) < others * OUTSTANDING:
-                with _workers_ignore_ctrl_c():
+                with starting():
                     waiting.add(_submit(pool, job, chunk))
                 continue
             for part in [_run_piece(job)] if isinstance(job, Piece) else parts_of(job, chunk, on_raw):
@@ -85,17 +70,6 @@ def run_pool(
         while waiting:
             waiting = _collect(waiting, tree, _POLL_S)
             on_bytes(counter.value)
-        pool.shutdown(wait=False)  # they end while what they found is joined
-    except BaseException as error:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for child in set(multiprocessing.active_children()) - before:
-            child.terminate()
-        if isinstance(error, BrokenProcessPool):
-            raise TopodiagError(
-                "a worker process ended before its work was done",
-                hint="it may have been killed for want of memory: try --workers 1, or a machine with more memory",
-            ) from None
-        raise
     return tree
 
 
@@ -127,32 +101,12 @@ def _collect(waiting: set[Future[Part]], tree: Tree, seconds: float = 0) -> set[
     return rest
 
 
-@contextlib.contextmanager
-def _workers_ignore_ctrl_c() -> Iterator[None]:
-    """A worker started within inherits the mask: Ctrl-C is the parent's to handle, without a traceback per worker."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    old = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, old)
-
-
 def _begin(counter: Any) -> None:
     """First thing in a worker: know the counter, and end when the parent does, however that ends."""
     global _read  # noqa: PLW0603 - a worker has one
     _read = counter
     pa.set_cpu_count(1)  # the workers are the parallelism
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
-
-
-def _end_with(sentinel: int) -> None:
-    connection.wait([sentinel])
-    os._exit(1)
+    end_with_parent()
 
 
 def _count(raw: int) -> None:

@@ -1,0 +1,81 @@
+"""Processes that work for this one: how they start, and how they end with it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing import connection
+from types import FrameType
+from typing import Any
+
+from topodiag.model.errors import TopodiagError
+
+
+def cpus() -> int:
+    """CPUs that this process may use, which a batch system often limits."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def pool_of(
+    workers: int, initializer: Callable[..., None], initargs: tuple[Any, ...] = ()
+) -> Iterator[ProcessPoolExecutor]:
+    """So many workers. They end behind the block, at once where it ends in an error or Ctrl-C. Raises TopodiagError
+    when a worker dies."""
+    before = set(multiprocessing.active_children())
+    # Spawned, not forked: libraries of the parent have threads, and a forked copy of their locks hangs.
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=initializer, initargs=initargs)
+    try:
+        yield pool
+        pool.shutdown(wait=False)  # they end while what they found is joined
+    except BaseException as error:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in set(multiprocessing.active_children()) - before:
+            child.terminate()
+        if isinstance(error, BrokenProcessPool):
+            raise TopodiagError(
+                "a worker process ended before its work was done",
+                hint="it may have been killed for want of memory: fewer --workers, or a machine with more memory",
+            ) from None
+        raise
+
+
+@contextmanager
+def starting() -> Iterator[None]:
+    """Around what starts workers: Ctrl-C is this process's to handle, without a traceback per worker.
+
+    Workers inherit the mask. Here Ctrl-C waits for the end of the block: the mask alone does not hold it back, since
+    another thread may take the signal, and a worker that is left half started says so with a traceback.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    held: list[tuple[int, FrameType | None]] = []
+    old = signal.signal(signal.SIGINT, lambda number, frame: held.append((number, frame)))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, old)
+    if held and callable(old):
+        old(*held[0])
+
+
+def end_with_parent() -> None:
+    """In a worker, first of all: end when the parent does, however that ends."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_with(sentinel: int) -> None:
+    connection.wait([sentinel])
+    os._exit(1)
