@@ -21,7 +21,7 @@ from topodiag.checks.job_evidence import (
 )
 from topodiag.checks.job_narrow_file import judge_narrow
 from topodiag.checks.job_text import NET, ask_for, hosts_word
-from topodiag.cost.nccl.prediction import SIMPLE_ORDER_GBS
+from topodiag.checks.lost_tree import AROUND, EXPECTED, MEANWHILE, NEWER
 from topodiag.cost.nccl.versions import TREES_BOUND_BY_PXN, UnknownVersionError, minor_of
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
@@ -157,7 +157,7 @@ class SearchCollapsed(JobCheck):
         )
 
     def _simple(self, job: Job, searches: Sequence[Search], said: Sequence[tuple[str, Origin | None]]) -> Finding:
-        rings = [each.ring for each in searches if each.ring.channels > 0 and each.ring.bw_inter > SIMPLE_ORDER_GBS]
+        rings = [each.ring for each in searches if each.ring.channels > 0 and each.ring.bw_inter > NO_BANDWIDTH]
         trees = all((match := _PATTERN.search(text)) is not None and int(match[1]) != RING for text, _ in said)
         if trees and rings and _all_between(job.nccl_versions, TREES_BOUND_BY_PXN):
             return self._lost_tree(job, min(rings, key=lambda ring: ring.channels), said)
@@ -179,18 +179,15 @@ class SearchCollapsed(JobCheck):
             f"{hosts_word(job.hosts)}: NCCL {'/'.join(job.nccl_versions)} found {plural(ring.channels, 'ring')} and no"
             f" tree, and the tree's one stand-in channel bounds the rings too",
             observed=said[0][0].strip(),
-            expected="as many tree channels as rings: NCCL 2.24 and 2.29 find them on such nodes",
-            fix=(
-                "NCCL 2.29 or later, or 2.24",
-                "until then NCCL_PXN_DISABLE=1: GPUs before Hopper then have a path that a tree may use",
-            ),
+            expected=EXPECTED,
+            fix=(NEWER, MEANWHILE),
             nodes=job.hosts[:8],
             cost=Cost(
                 gbs - ring.bw_inter, 1 - 1 / ring.channels, f"1 of {ring.channels} channels of {ring.bw_inter:g} GB/s"
             ),
             evidence=[where for _, where in said],
             confidence=Confidence.MEDIUM,
-            settings=(("NCCL_PXN_DISABLE", "1"),),
+            settings=AROUND,
         )
 
 

@@ -87,8 +87,7 @@ def _ring(made: Prediction) -> str:
 def _cost(now: Prediction | None, then: Prediction | None, minor: int) -> Cost:
     if now is None or then is None:
         return Cost(text="every ring of the node passes this GPU")
-    old = next((choice for choice in then.choices if choice.collective == "AllReduce"), None)
-    new = next((choice for choice in now.choices if choice.collective == "AllReduce"), None)
+    old, new = then.all_reduce, now.all_reduce
     if old is None or new is None or not old.busbw_gbs:
         return Cost(text="every ring of the node passes this GPU")
     text = (

@@ -5,7 +5,7 @@ Decides nothing itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from topodiag.checks.interface import NodeCheck
@@ -107,11 +107,11 @@ def has_gpus(tree: Element) -> bool:
     return any(element.tag == "gpu" for element in tree.walk())
 
 
-def ask(tree: Element, minor: int, nodes: int = 1) -> Prediction | None:
+def ask(tree: Element, minor: int, nodes: int = 1, env: Mapping[str, str] | None = None) -> Prediction | None:
     """NCCL's decisions; None where there is no GPU to decide about, which NCCL fills in from the machine."""
     if not has_gpus(tree):
         return None
-    return predict_tree(tree, nodes=nodes, version=f"2.{minor}", sizes=(PRICED_BYTES,))
+    return predict_tree(tree, nodes=nodes, version=f"2.{minor}", env=env, sizes=(PRICED_BYTES,))
 
 
 def spell_versions(minors: Iterable[int]) -> str:

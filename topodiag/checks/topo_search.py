@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topodiag.checks.interface import NodeCheck
-from topodiag.checks.topo_evidence import PRICED_BYTES, ask, spell_versions, without_file
-from topodiag.cost.nccl.predict import predict_tree
+from topodiag.checks.lost_tree import AROUND, EXPECTED, MEANWHILE, NEWER
+from topodiag.checks.topo_evidence import ask, spell_versions, without_file
 from topodiag.cost.nccl.prediction import Prediction
 from topodiag.cost.nccl.versions import TREES_BOUND_BY_PXN
 from topodiag.model.finding import Cost, Outcome, Severity
@@ -15,7 +15,6 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 
 _HOPPER = 90
-_AROUND = (("NCCL_PXN_DISABLE", "1"),)
 
 
 class TreesLostInFile(NodeCheck):
@@ -38,8 +37,8 @@ class TreesLostInFile(NodeCheck):
             return self.not_applicable(node, "NCCL does not take the file: TOP001")
         if not now.lost_tree:
             return self.clean(node, "rings and trees between two such nodes were found")
-        then = predict_tree(file.tree, nodes=2, version=f"2.{asked[-1]}", env=dict(_AROUND), sizes=(PRICED_BYTES,))
-        helps = then.accepted and not then.lost_tree
+        then = ask(file.tree, asked[-1], nodes=2, env=dict(AROUND))
+        helps = then is not None and then.accepted and not then.lost_tree
         rings = now.graph(0)
         finding = self.finding(
             node,
@@ -48,14 +47,11 @@ class TreesLostInFile(NodeCheck):
             f"NCCL {spell_versions(asked)}: no tree is found between such nodes, and the one channel of its stand-in"
             " bounds the rings too",
             observed=f"{rings.channels if rings else 0} ring channels, 1 tree channel of 0.1 GB/s",
-            expected="as many tree channels as rings: 2.24 and 2.29 find them",
-            fix=(
-                "NCCL 2.29 or later, or 2.24",
-                *(("until then NCCL_PXN_DISABLE=1: GPUs before Hopper then have a path that a tree may use",) * helps),
-            ),
-            cost=_cost(now, then) if helps else Cost(text="one channel in place of all"),
+            expected=EXPECTED,
+            fix=(NEWER, MEANWHILE) if helps else (NEWER,),
+            cost=_cost(now, then if helps else None),
             evidence=[Origin(file.name)],
-            settings=_AROUND if helps else (),
+            settings=AROUND if helps else (),
         )
         return self.found(node, [finding])
 
@@ -66,9 +62,8 @@ def _older_gpus(tree: Element) -> bool:
     return bool(known) and min(known) < _HOPPER
 
 
-def _cost(now: Prediction, then: Prediction) -> Cost:
-    old = next((choice for choice in then.choices if choice.collective == "AllReduce"), None)
-    new = next((choice for choice in now.choices if choice.collective == "AllReduce"), None)
+def _cost(now: Prediction, then: Prediction | None) -> Cost:
+    old, new = then.all_reduce if then is not None else None, now.all_reduce
     if old is None or new is None or old.busbw_gbs <= new.busbw_gbs:
         return Cost(text="one channel in place of all")
     text = f"an all-reduce of 1 GiB on two nodes: {new.busbw_gbs:.0f} instead of {old.busbw_gbs:.0f} GB/s by NCCL's own"

@@ -8,7 +8,7 @@ sendrecv, gather, scatter) are priced by the links that they cross.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from topodiag.cost.expect_limit import limit_of
 from topodiag.cost.expect_setup import NoSetupError, Setup
@@ -213,8 +213,3 @@ def _packed(pci: Element) -> str:
     """A bus id as NCCL packs and prints it: 0001:10:00.0 is 110000."""
     digits = "".join(c for c in (pci.get("busid") or "") if c.isalnum())
     return f"{int(digits, 16):x}" if digits and all(c in "0123456789abcdefABCDEF" for c in digits) else ""
-
-
-def with_tree(setup: Setup, tree: Element, env: Mapping[str, str] | None = None, **changes: object) -> Setup:
-    """The same run on a changed machine."""
-    return replace(setup, tree=tree, env=dict(setup.env if env is None else env), **changes)  # type: ignore[arg-type]

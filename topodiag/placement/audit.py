@@ -62,10 +62,6 @@ class DimensionAudit:
         """What each group would make a step wait, were it the slowest."""
         return _group_us(self.now, len(self.groups))
 
-    @cached_property
-    def best_group_us(self) -> Floats:
-        return _group_us(self.best, len(self.groups))
-
     @property
     def step_us(self) -> float:
         return sum(each.step_us for each in self.now)

@@ -81,10 +81,6 @@ def _marked(old: str, new: str) -> Part:
     return (new, "doubtful") if old != new else (new, "dim")
 
 
-def all_reduce(made: Prediction) -> Choice | None:
-    return next((choice for choice in made.choices if choice.collective == "AllReduce"), None)
-
-
 def _rows(answer: Answer) -> Iterator[tuple[str, str, str]]:
     before, after = answer.before, answer.after
     if not (before.accepted and after.accepted):
@@ -97,7 +93,7 @@ def _rows(answer: Answer) -> Iterator[tuple[str, str, str]]:
         if old or new:
             yield title, old or NOT_FOUND, new or NOT_FOUND
     yield "channels", _channels(before), _channels(after)
-    old_choice, new_choice = all_reduce(before), all_reduce(after)
+    old_choice, new_choice = before.all_reduce, after.all_reduce
     title = f"all-reduce of {spell_bytes(answer.size)}"
     yield title, _choice(old_choice), _choice(new_choice)
     if old_choice and new_choice:
@@ -186,7 +182,7 @@ def sentence(answer: Answer) -> str:
         return f"NCCL {before.version} already refuses the topology as it is: {before.why}."
     if not after.accepted:
         return f"With {what}, NCCL {after.version} no longer starts on this machine: {after.why}."
-    old, new = all_reduce(before), all_reduce(after)
+    old, new = before.all_reduce, after.all_reduce
     if old is None or new is None:
         return f"With {what}, no all-reduce can be compared."
     on = f"an all-reduce of {spell_bytes(answer.size)} over {plural(after.ranks, 'GPU')}"
@@ -206,7 +202,7 @@ def sentence(answer: Answer) -> str:
 
 def _why(before: Prediction, after: Prediction) -> str:
     """What the search finds now for the algorithm that was to run, and whether another one must run."""
-    old, new = all_reduce(before), all_reduce(after)
+    old, new = before.all_reduce, after.all_reduce
     reasons = []
     number = GRAPH_OF.get(old.algorithm) if old is not None else None
     if number is not None:

@@ -100,6 +100,11 @@ class Prediction:
         return next((graph for graph in self.graphs if graph.id == id), None)
 
     @property
+    def all_reduce(self) -> Choice | None:
+        """What it would run for an all-reduce of the least size that was asked about."""
+        return next((choice for choice in self.choices if choice.collective == "AllReduce"), None)
+
+    @property
     def lost_tree(self) -> bool:
         """Rings were found and no tree: its stand-in has one channel, and all graphs are cut to the least of them."""
         ring, tree = self.graph(0), self.graph(1)
