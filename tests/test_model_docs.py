@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import doctest
-import os
-import re
-import shlex
-import subprocess
-import sys
-from fnmatch import fnmatchcase
-from pathlib import Path
 
 import click
 import pytest
 
+from tests.shown import ROOT, assert_printed, shown_on
 from topodiag import pipeline_model
 from topodiag.cli.model_collective import collective
 from topodiag.cli.model_hierarchy import hierarchy
 from topodiag.cli.model_link import link
 from topodiag.cli.model_step import step
 
-ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "model.md"
-SHOWN = re.findall(r"```console\n\$ topodiag ([^\n]+)\n(.*?)```", PAGE.read_text(), re.DOTALL)
+SHOWN = shown_on(PAGE)
 
 
 def test_the_page_shows_each_command() -> None:
@@ -31,15 +24,7 @@ def test_the_page_shows_each_command() -> None:
 
 @pytest.mark.parametrize(("command", "output"), SHOWN, ids=[shown[:60] for shown, _ in SHOWN])
 def test_what_the_page_shows_is_what_the_program_prints(command: str, output: str) -> None:
-    clean = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LC_ALL", "FORCE_COLOR"}}
-    argv = [sys.executable, "-m", "topodiag", *shlex.split(command)]
-    done = subprocess.run(
-        argv, capture_output=True, text=True, cwd=ROOT, env=clean | {"LANG": "C.UTF-8"}, timeout=120, check=False
-    )
-    assert done.stderr == ""
-    # A line of three dots stands for any number of lines.
-    pattern = "\n".join("*" if line == "..." else re.sub(r"([*?[])", r"[\1]", line) for line in output.splitlines())
-    assert fnmatchcase(done.stdout.rstrip("\n"), pattern), done.stdout
+    assert_printed(command, output)
 
 
 @pytest.mark.parametrize("command", [link, collective, hierarchy, step], ids=lambda each: each.name)

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import doctest
-import os
-import re
-import shlex
-import subprocess
-import sys
-from fnmatch import fnmatchcase
-from pathlib import Path
 
 import pytest
 
+from tests.shown import ROOT, assert_printed, shown_on
 from topodiag.cli.place_audit import audit
 
-ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "place.md"
-SHOWN = re.findall(r"```console\n\$ topodiag ([^\n]+)\n(.*?)```", PAGE.read_text(), re.DOTALL)
+SHOWN = shown_on(PAGE)
 _OF_ALL_REPORTS = {"--format", "--output", "--color", "--ascii", "--quiet", "--verbose", "--width"}
 
 
@@ -38,15 +31,7 @@ def test_the_page_shows_a_bad_layout_and_a_good_one_a_drawing_and_a_solution() -
 
 @pytest.mark.parametrize(("command", "output"), SHOWN, ids=[shown[:60] for shown, _ in SHOWN])
 def test_what_the_page_shows_is_what_the_program_prints(command: str, output: str) -> None:
-    clean = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LC_ALL", "FORCE_COLOR"}}
-    argv = [sys.executable, "-m", "topodiag", *shlex.split(command)]
-    done = subprocess.run(
-        argv, capture_output=True, text=True, cwd=ROOT, env=clean | {"LANG": "C.UTF-8"}, timeout=120, check=False
-    )
-    assert done.stderr == ""
-    # A line of three dots stands for any number of lines.
-    pattern = "\n".join("*" if line == "..." else re.sub(r"([*?[])", r"[\1]", line) for line in output.splitlines())
-    assert fnmatchcase(done.stdout.rstrip("\n"), pattern), done.stdout
+    assert_printed(command, output)
 
 
 def test_every_option_is_on_the_page_or_that_of_the_model() -> None:

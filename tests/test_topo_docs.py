@@ -1,15 +1,10 @@
 """docs/topo.md shows what the program prints, and names every option."""
 
 import doctest
-import os
-import re
-import subprocess
-import sys
-from fnmatch import fnmatchcase
-from pathlib import Path
 
 import pytest
 
+from tests.shown import ROOT, assert_printed, shown_on
 from topodiag import pipeline_topo
 from topodiag.cli.topo_check import check
 from topodiag.cli.topo_diff import diff
@@ -17,9 +12,8 @@ from topodiag.cli.topo_predict import predict
 from topodiag.cli.topo_show import show
 from topodiag.cli.topo_what_if import what_if
 
-ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "topo.md"
-SHOWN = re.findall(r"```console\n\$ topodiag ([^\n]+)\n(.*?)```", PAGE.read_text(), re.DOTALL)
+SHOWN = shown_on(PAGE)
 
 
 def test_the_page_shows_each_command_that_answers() -> None:
@@ -28,15 +22,7 @@ def test_the_page_shows_each_command_that_answers() -> None:
 
 @pytest.mark.parametrize(("command", "output"), SHOWN, ids=[shown[:60] for shown, _ in SHOWN])
 def test_what_the_page_shows_is_what_the_program_prints(command: str, output: str) -> None:
-    clean = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LC_ALL", "FORCE_COLOR"}}
-    argv = [sys.executable, "-m", "topodiag", *command.split()]
-    done = subprocess.run(
-        argv, capture_output=True, text=True, cwd=ROOT, env=clean | {"LANG": "C.UTF-8"}, timeout=120, check=False
-    )
-    assert done.stderr == ""
-    # A line of three dots stands for any number of lines.
-    pattern = "\n".join("*" if line == "..." else re.sub(r"([*?[])", r"[\1]", line) for line in output.splitlines())
-    assert fnmatchcase(done.stdout.rstrip("\n"), pattern), done.stdout
+    assert_printed(command, output)
 
 
 @pytest.mark.parametrize("command", [check, predict, what_if, diff, show], ids=lambda each: each.name)

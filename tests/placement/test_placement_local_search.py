@@ -4,30 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import small_jobs
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_jobs import job
 
-from topodiag.model.cluster import Assignment, Cluster, Demand, Level
+from topodiag.model.cluster import Assignment, Cluster, Demand
 from topodiag.placement.local_search import improve
 from topodiag.placement.pack import layings, pack
 from topodiag.placement.price import price_placement, spans_of
 
 
 def cluster(free: list[int], leaf: int, rails: int = 0) -> Cluster:
-    numbers = np.arange(len(free))
-    levels = (Level("leaf", numbers // leaf, 5.0, 45.0), Level("spine", np.zeros(len(free), np.int64), 7.0, 11.25))
-    usable = np.arange(8)[None, :] < np.asarray(free)[:, None]
-    return Cluster(tuple(f"n{n}" for n in numbers), usable, numbers, levels, 1.0, 400.0, rails)
-
-
-def job(tp: int, pp: int, dp: int) -> list[Demand]:
-    ranks = np.arange(tp * pp * dp).reshape(pp, dp, tp)
-    made = [
-        Demand("tp", ranks.reshape(-1, tp), "all_reduce", 64e6, calls=160, keep_together=True),
-        Demand("pp", np.moveaxis(ranks, 0, 2).reshape(-1, pp), "send_recv", 32e6, calls=16),
-        Demand("dp", np.moveaxis(ranks, 1, 2).reshape(-1, dp), "all_reduce", 1e9, exposed=0.5),
-    ]
-    return [demand for demand in made if demand.size > 1]
+    return small_jobs.cluster(free, leaf, rails, spine_gbs=11.25)
 
 
 def step_us(machines: Cluster, demands: list[Demand], placed: Assignment) -> float:
