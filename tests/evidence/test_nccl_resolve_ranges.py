@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +22,7 @@ from topodiag.evidence.nccl_log import (
     resolve_rows,
     stored,
 )
-from topodiag.evidence.nccl_log.facts import SCHEMAS, Facts, SourceFile, concat, load, numbers, save, table
+from topodiag.evidence.nccl_log.facts import SCHEMAS, Facts, SourceFile, concat, numbers, table
 from topodiag.evidence.nccl_log.plain import extract_plain
 from topodiag.evidence.nccl_log.rebuild import rebuild
 from topodiag.evidence.nccl_log.resolve import merge_facts
@@ -165,16 +163,6 @@ def test_the_first_of_the_least_of_each_group_is_found(parts: list[list[int]]) -
     starts = np.cumsum([0, *(len(part) for part in parts[:-1])])
     found = rebuild_comms._first_least(np.array([value for part in parts for value in part], np.int64), starts)
     assert found.tolist() == [start + part.index(min(part)) for start, part in zip(starts.tolist(), parts, strict=True)]
-
-
-def test_facts_saved_in_several_batches_come_back(tmp_path: Path) -> None:
-    stream = io.BytesIO()
-    with small(facts, "_BATCH_ROWS", 7):
-        save(stream, WHOLE, FILES)
-    (tmp_path / "job.parquet").write_bytes(stream.getvalue())
-    again, files = load(str(tmp_path / "job.parquet"))
-    assert files == FILES
-    assert same(again, WHOLE)
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(-(1 << 63), (1 << 63) - 1), st.integers(0, (1 << 64) - 1))))

@@ -21,7 +21,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topodiag.evidence.nccl_log import resolve, stored
-from topodiag.evidence.nccl_log.facts import SCHEMAS, Facts, empty, save
+from topodiag.evidence.nccl_log.facts import SCHEMAS, Facts, empty
+from topodiag.evidence.nccl_log.saved import save
 from topodiag.evidence.nccl_log.streams import Piece, Span
 from topodiag.fleet import dask_engine, pool, work
 from topodiag.fleet.dask_engine import reduce_on, run_dask

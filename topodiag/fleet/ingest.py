@@ -7,11 +7,22 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO, cast
 
+import numpy as np
 import pyarrow as pa
 
-from topodiag.evidence.nccl_log.facts import SCHEMAS, Facts, SourceFile, empty, load, numbers, plain, without_files
+from topodiag.evidence.nccl_log.facts import (
+    BATCH_ROWS,
+    SCHEMAS,
+    Facts,
+    SourceFile,
+    empty,
+    numbers,
+    plain,
+    without_files,
+)
 from topodiag.evidence.nccl_log.looks import HEAD_BYTES, looks
 from topodiag.evidence.nccl_log.resolve import merge_facts, resolve
+from topodiag.evidence.nccl_log.saved import MOST_BYTES, load
 from topodiag.evidence.nccl_log.sources import (
     CHUNK_BYTES,
     STDIN_NAME,
@@ -22,6 +33,7 @@ from topodiag.evidence.nccl_log.sources import (
     make_plan,
     make_tasks,
 )
+from topodiag.evidence.nccl_log.stored import Store
 from topodiag.evidence.nccl_log.streams import Piece, Reading, pieces, text_of
 from topodiag.fleet.dask_engine import run_dask
 from topodiag.fleet.pool import run_pool
@@ -101,10 +113,10 @@ def ingest(
         facts.append(_renumbered(saved, len(files)))
         measures.update(_measured(facts[-1], len(files), len(listed)))
         files += listed
-    whole = facts[0] if len(facts) == 1 else merge_facts(facts, consume=True)
+    whole = _joined(facts)
     copies = _copies(files)
     if copies:
-        whole = without_files(whole, frozenset(copies))
+        whole = _without(whole, frozenset(copies))
     notes = [*plan.notes, *_judge(plan, source, measures)]
     notes += [f"{files[number].path}: {note}" for number, each in measures.items() for note in _said(each)]
     return Ingested(
@@ -153,7 +165,7 @@ def _read(
         early = _first(streamed, LITTLE_BYTES)  # a short stream is not worth a pool
     much = len(tasks) > 1 and (workers is not None or plan.size >= LITTLE_BYTES)
     if count > 1 and (much or sum(len(piece.data) for piece in early) >= LITTLE_BYTES):
-        tree = run_pool(tasks, count, chunk, on_bytes, _both(early, streamed))
+        tree = run_pool(tasks, count, chunk, on_bytes, _both(early, streamed) if source is not None else None)
     else:
         read = 0
 
@@ -180,6 +192,27 @@ def _normal(tree: Tree, threads: int) -> _Whole | None:
         return None
     facts = part.facts if part.normal and isinstance(part.facts, Facts) else resolve(part.facts)
     return facts, part.measures
+
+
+def _joined(several: list[Facts]) -> Facts:
+    """All of them, which are let go on the way."""
+    if len(several) == 1:
+        return several[0]
+    store = _store(several)
+    made = merge_facts(several, store.keep if store is not None else None, consume=True)
+    return replace(made, maps=store.maps) if store is not None else made
+
+
+def _without(facts: Facts, dropped: frozenset[int]) -> Facts:
+    store = _store([facts])
+    made = without_files(facts, dropped, store.keep if store is not None else None)
+    return replace(made, maps=store.maps) if store is not None else made
+
+
+def _store(several: Sequence[Facts]) -> Store | None:
+    """Where what becomes of them waits on disk, if it is much."""
+    much = any(each.maps for each in several) or sum(each.nbytes for each in several) > MOST_BYTES
+    return Store() if much else None
 
 
 def _first(streamed: Iterator[Piece], size: int) -> list[Piece]:
@@ -308,13 +341,15 @@ def _inputs(
 
 def _unread(facts: Facts, files: Sequence[SourceFile]) -> Iterator[UnreadLine]:
     """One line per shape over all files: the first place in order of files, and how often."""
-    rows = facts["unread"].select(["thread", "offset", "line", "count", "shape", "text"]).to_pylist()
     file_of = facts["threads"].column("file").to_pylist()
     seen: dict[str, tuple[int, tuple[int, int, int, str]]] = {}
-    for row in rows:
-        place = (file_of[row["thread"]], row["offset"], row["line"], row["text"])
-        count, first = seen.get(row["shape"], (0, place))
-        seen[row["shape"]] = (count + row["count"], min(first, place))
+    columns = ("thread", "offset", "line", "text", "shape", "count")
+    for batch in facts["unread"].select(columns).to_batches(max_chunksize=BATCH_ROWS // 16):
+        for thread, offset, line, text, shape, more in zip(*(each.to_pylist() for each in batch.columns), strict=True):
+            place = (file_of[thread], offset, line, text)
+            count, first = seen.get(shape, (0, place))
+            seen[shape] = (count + more, min(first, place))
+        facts.rest()
     by_count = sorted(seen.items(), key=lambda item: (-item[1][0], item[0]))
     for shape, (count, (file, _, line, text)) in by_count[:MAX_SHAPES]:
         times = "once" if count == 1 else f"{count:,} times"
@@ -341,9 +376,12 @@ def _measured(facts: Facts, first: int, count: int) -> dict[int, Measure]:
         if row["file"] in measures:
             more = Measure(row["file"], 0, row["size"], row["lines"], row["records"], row["understood"])
             measures[row["file"]] += more
-    file_of = facts["threads"].column("file").to_pylist()
-    events = facts["event"]
-    for thread, level in zip(events.column("thread").to_pylist(), events.column("level").to_pylist(), strict=True):
-        if level == "APP" and file_of[thread] in measures:
-            measures[file_of[thread]] += Measure(file_of[thread], app=1)
+    file_of = numbers(facts["threads"].column("file"))
+    for batch in facts["event"].select(["thread", "level"]).to_batches(max_chunksize=BATCH_ROWS):
+        levels = batch.column("level")
+        said = np.array([level == "APP" for level in levels.dictionary.to_pylist()], bool)[numbers(levels)]
+        for file, lines in enumerate(np.bincount(file_of[numbers(batch.column("thread"))[said]]).tolist()):
+            if lines and file in measures:
+                measures[file] += Measure(file, app=lines)
+        facts.rest()
     return measures

@@ -74,7 +74,7 @@ class Columns:
             self._file = cast("IO[bytes]", file)
             os.ftruncate(self._file.fileno(), self._size)
         except OSError as error:
-            raise _full(error) from None
+            raise disk_full("connections", error) from None
         self._write(early, 0)
 
     def _write(self, rows: Mapping[str, Array], first: int) -> None:
@@ -89,7 +89,7 @@ class Columns:
                     left, at = left[done:], at + done
         except OSError as error:
             self._file.close()
-            raise _full(error) from None
+            raise disk_full("connections", error) from None
 
 
 def narrowest(low: int, high: int) -> np.dtype[Any]:
@@ -100,8 +100,10 @@ def narrowest(low: int, high: int) -> np.dtype[Any]:
     return np.dtype(np.int64)
 
 
-def _full(error: OSError) -> TopodiagError:
+def disk_full(what: str, error: OSError) -> TopodiagError:
+    """What does not fit into `TMPDIR`. Connections take a twelfth of the logs' size there, facts a third, and a merge
+    of facts holds both its ends."""
     return TopodiagError(
-        f"{tempfile.gettempdir()}: the connections of these logs do not fit: {error.strerror or error}",
+        f"{tempfile.gettempdir()}: the {what} of these logs do not fit: {error.strerror or error}",
         hint="set TMPDIR to a folder with room for half of the logs' size",
     )

@@ -22,15 +22,13 @@ Unknown integers are -1 unless a column says otherwise, unknown texts are "".
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-
-from topodiag.model.errors import InputError
 
 _I8, _I16, _I32, _I64, _U64, _F64, _BOOL = (
     pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint64(), pa.float64(), pa.bool_()
@@ -114,6 +112,12 @@ SCHEMAS: Mapping[str, pa.Schema] = {
 
 TAIL = 16
 """Operations kept per communicator and thread for JOB006."""
+
+BATCH_ROWS = 1 << 17
+"""Rows of a table that are looked at, saved or read together: there may be millions."""
+
+Keep = Callable[[str, pa.Schema, Iterator[pa.RecordBatch]], pa.Table]
+"""Where a table's batches go, which share their words, and the table that they make."""
 
 ROW_TABLES = tuple(name for name, schema in SCHEMAS.items() if "count" in schema.names)
 THREAD_TABLES = tuple(name for name, schema in SCHEMAS.items() if "thread" in schema.names)
@@ -199,6 +203,10 @@ _EMPTY = {
 }
 
 
+def in_memory(_name: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.Table:
+    return pa.Table.from_batches(list(batches), schema)
+
+
 def empty() -> Facts:
     return Facts({name: table(name) for name in SCHEMAS})
 
@@ -232,22 +240,34 @@ def _shift(rows: pa.Table, by: int) -> pa.Table:
     return rows.set_column(index, rows.schema.field(index), moved)
 
 
-def without_files(facts: Facts, dropped: frozenset[int]) -> Facts:
-    """The facts without those of some files; threads are renumbered, files are not."""
-
-    def of(name: str, column: str) -> Any:
-        return numbers(facts[name].column(column))
-
-    keep = ~np.isin(of("threads", "file"), list(dropped))
-    number = np.cumsum(keep, dtype=np.int32) - 1
-    kept = {"threads": facts["threads"].filter(plain(keep, _BOOL))}
-    kept["shards"] = facts["shards"].filter(plain(~np.isin(of("shards", "file"), list(dropped)), _BOOL))
+def without_files(facts: Facts, dropped: frozenset[int], keep: Keep | None = None) -> Facts:
+    """The facts without those of some files; threads are renumbered, files are not. `maps` stay those of before."""
+    gone = list(dropped)
+    held = ~np.isin(numbers(facts["threads"].column("file")), gone)
+    number = np.cumsum(held, dtype=np.int32) - 1
+    shards = ~np.isin(numbers(facts["shards"].column("file")), gone)
+    made = {
+        "threads": facts["threads"].filter(plain(held, _BOOL)),
+        "shards": facts["shards"].filter(plain(shards, _BOOL)),
+    }
     for name in THREAD_TABLES:
-        threads = of(name, "thread")
-        rows = facts[name].filter(plain(keep[threads], _BOOL))
-        at = rows.schema.get_field_index("thread")
-        kept[name] = rows.set_column(at, rows.schema.field(at), plain(number[threads[keep[threads]]], _I32))
-    return replace(facts, tables={**facts.tables, **kept})
+        made[name] = (keep or in_memory)(name, SCHEMAS[name], _of_threads(facts, name, held, number))
+    return replace(facts, tables={name: made[name] for name in SCHEMAS})
+
+
+def _of_threads(
+    facts: Facts, name: str, held: npt.NDArray[np.bool_], number: npt.NDArray[np.int32]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of these threads, which get new numbers, some at a time."""
+    rows = facts[name]
+    rows = rows.unify_dictionaries() if rows.column(0).num_chunks > 1 else rows
+    at = rows.schema.get_field_index("thread")
+    for batch in rows.to_batches(max_chunksize=BATCH_ROWS):
+        threads = numbers(batch.column(at))
+        chosen = held[threads]
+        moved = plain(number[threads[chosen]], _I32)
+        yield batch.filter(plain(chosen, _BOOL)).set_column(at, rows.schema.field(at), moved)
+        facts.rest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,87 +278,3 @@ class SourceFile:
     size: int = 0
     sha256: str = ""
     note: str = ""
-
-
-_BATCH_ROWS = 1 << 17
-"""Rows that are saved together: each batch carries the empty columns of all other tables."""
-
-
-def save(stream: BinaryIO, facts: Facts, files: Sequence[SourceFile]) -> None:
-    """Keep resolved facts as one Parquet file: all tables below each other, the columns of the others null."""
-    import json  # noqa: PLC0415 - only for saving and loading
-
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
-    listed = [[each.path, each.size, each.sha256, each.note] for each in files]
-    note = json.dumps({"version": FACTS_VERSION, "files": listed})
-    named = [schema.append(pa.field("table", pa.string())) for schema in SCHEMAS.values()]
-    schema = pa.unify_schemas(named).with_metadata({b"topodiag": note.encode()})
-    with pq.ParquetWriter(stream, schema, compression="zstd") as writer:
-        for name in SCHEMAS:
-            for first in range(0, facts[name].num_rows, _BATCH_ROWS):
-                rows = facts[name].slice(first, _BATCH_ROWS)
-                columns = {field: rows.column(field) for field in rows.schema.names}
-                columns["table"] = pa.array([name] * rows.num_rows, pa.string())
-                nulls = {field.name: pa.nulls(rows.num_rows, field.type) for field in schema}
-                writer.write_table(pa.table({**nulls, **columns}, schema))
-            facts.rest()
-
-
-def load(path: str) -> tuple[Facts, tuple[SourceFile, ...]]:
-    """Facts as `save` wrote them. Raises InputError for anything else."""
-    import json  # noqa: PLC0415
-
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
-    hint = "give it the logs, or a file that `topodiag logs --save` wrote"
-    try:
-        with pq.ParquetFile(path) as saved:
-            note = json.loads((saved.schema_arrow.metadata or {}).get(b"topodiag", b"null"))
-            if not isinstance(note, dict) or note.get("version") != FACTS_VERSION:
-                raise InputError(path, "holds no facts of a log, or those of another version of topodiag", hint=hint)
-            files = tuple(SourceFile(str(p), int(s), str(h), str(n)) for p, s, h, n in note["files"])
-            parts: dict[str, list[pa.Table]] = {name: [] for name in SCHEMAS}
-            for name, rows in _saved_rows(saved):
-                parts[name].append(rows)
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(
-            path, f"is no Parquet file that can be read: {str(error).splitlines()[0]}", hint=hint
-        ) from None
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(path, f"is damaged: {error}", hint=hint) from None
-    tables = {name: _together(name, parts.pop(name)) for name in SCHEMAS}
-    if any(column.null_count for rows in tables.values() for column in rows.columns):
-        raise InputError(path, "is damaged: values are missing", hint=hint)
-    threads = tables["threads"].num_rows
-    if any(_outside(tables[name].column("thread"), threads) for name in THREAD_TABLES):
-        raise InputError(path, "is damaged: rows of threads that it does not hold", hint=hint)
-    if _outside(tables["threads"].column("file"), len(files)):
-        raise InputError(path, "is damaged: threads of files that it does not name", hint=hint)
-    return Facts(tables), files
-
-
-def _saved_rows(saved: Any) -> Iterator[tuple[str, pa.Table]]:
-    """Name of a table and some of its rows. Only the columns that it has are read."""
-    import pyarrow.compute as pc  # noqa: PLC0415
-
-    for group in range(saved.num_row_groups):
-        names = saved.read_row_group(group, ["table"]).column("table")
-        held = pc.unique(names).to_pylist()
-        for name in held:
-            rows = saved.read_row_group(group, SCHEMAS[name].names).select(SCHEMAS[name].names)
-            rows = rows if len(held) == 1 else rows.filter(pc.equal(names, name))
-            yield name, rows.cast(SCHEMAS[name])
-
-
-def _together(name: str, parts: list[pa.Table]) -> pa.Table:
-    return pa.concat_tables(parts).unify_dictionaries().combine_chunks() if parts else table(name)
-
-
-def _outside(column: pa.ChunkedArray, size: int) -> bool:
-    import pyarrow.compute as pc  # noqa: PLC0415
-
-    if not len(column):
-        return False
-    span = pc.min_max(column).as_py()
-    return span["min"] is None or span["min"] < 0 or span["max"] >= size or column.null_count > 0

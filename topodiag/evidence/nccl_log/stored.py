@@ -14,9 +14,9 @@ from typing import IO, cast
 
 import pyarrow as pa
 
+from topodiag.evidence.nccl_log.columns import disk_full
 from topodiag.evidence.nccl_log.facts import SCHEMAS
 from topodiag.evidence.nccl_log.packed import AnyFacts, AnyTable, Packed, PackedTable, pack
-from topodiag.model.errors import TopodiagError
 
 SMALL_BYTES = 1 << 18
 """A table up to this size stays in memory."""
@@ -47,7 +47,7 @@ class Store:
             with tempfile.TemporaryFile(prefix="topodiag-", buffering=0) as file:
                 return self._mapped(cast("IO[bytes]", file), schema, chain(early, batches))
         except OSError as error:
-            raise _full(error) from None
+            raise disk_full("facts", error) from None
 
     def _mapped(self, file: IO[bytes], schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.Table:
         with pa.ipc.new_file(file, schema) as writer:
@@ -71,7 +71,7 @@ def stored(parts: Sequence[AnyFacts]) -> list[Packed]:
             file.write(b"\0")  # nothing cannot be mapped
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except OSError as error:
-        raise _full(error) from None
+        raise disk_full("facts", error) from None
     whole = pa.py_buffer(mapped)
     kept = []
     for part, written in zip(packed, spans, strict=True):
@@ -94,10 +94,3 @@ def _written(file: IO[bytes], table: pa.Table) -> tuple[int, int]:
     with pa.ipc.new_stream(file, table.schema) as writer:
         writer.write_table(table)
     return start, file.tell()
-
-
-def _full(error: OSError) -> TopodiagError:
-    return TopodiagError(
-        f"{tempfile.gettempdir()}: the facts of these logs do not fit: {error.strerror or error}",
-        hint="set TMPDIR to a folder with room for a third of the logs' size",
-    )
