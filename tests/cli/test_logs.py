@@ -41,6 +41,19 @@ def test_standard_input_is_read(small):
     assert json.loads(done.stdout)["facts"]["jobs"][0]["world_size"] == 2
 
 
+def test_several_workers_tell_the_same_job(tmp_path):
+    lines = log().splitlines(keepends=True)
+    place = tmp_path / "long.log"
+    noise = "step 1 | loss 2.5 | 400 TFLOPS | nothing that concerns anybody here\n" * 480_000  # 32 MB: two tasks
+    place.write_text("".join([*lines[: len(lines) // 2], noise, *lines[len(lines) // 2 :]]))
+    told = [run(str(place), "--workers", workers, "--format", "json", "--fail-on", "never") for workers in "13"]
+    assert {done.stderr for done in told} == {""}
+    first, *others = (json.loads(done.stdout) for done in told)
+    assert first["facts"]["jobs"][0]["world_size"] == 2
+    assert all(other["facts"] == first["facts"] for other in others)
+    assert all(other["findings"] == first["findings"] for other in others)
+
+
 def test_saved_facts_tell_the_same_job(small, tmp_path):
     kept = str(tmp_path / "job.parquet")
     first = run(small, "--save", kept, "--format", "json", "--fail-on", "never")

@@ -178,7 +178,7 @@ def workers_of(pid):
     started = []
     for child in psutil.Process(pid).children():
         with contextlib.suppress(psutil.Error):
-            started += [child] if any("spawn_main" in word for word in child.cmdline()) else []
+            started += [child] if not any("resource_tracker" in word for word in child.cmdline()) else []
     return started
 
 

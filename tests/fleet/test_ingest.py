@@ -332,6 +332,7 @@ def test_facts_that_wait_on_disk_are_the_same(
 ) -> None:
     monkeypatch.setattr(work, "YOUNG_BYTES", 2_000)
     monkeypatch.setattr(work, "MOST_BYTES", most)
+    monkeypatch.setattr(work, "JOINED_BYTES", most)
     monkeypatch.setattr(stored, "SMALL_BYTES", 500)
     monkeypatch.setattr(resolve, "RANGE_ROWS", 5)
     got = ingest([str(job)], workers=1, chunk=700)

@@ -103,6 +103,9 @@ def logs(  # noqa: PLR0917 - one parameter per option
     """
     chosen_views = tuple(name for name, on in zip(VIEWS, (ranks, comms, rings, transports, errors), strict=True) if on)
     _refuse(bool(chosen_views) or unread, format_, csv_, parquet, printing.output, paths)
+    from topodiag.fleet.workers import one_thread  # noqa: PLC0415
+
+    one_thread()
     from topodiag.cli.output import check_output, verdict  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.progress import reading  # noqa: PLC0415
     from topodiag.pipeline import LogOptions, diagnose_logs  # noqa: PLC0415

@@ -73,11 +73,15 @@ def reading(*, color: str, ascii_only: bool, quiet: bool) -> Iterator[Callable[[
     columns = [words, DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn(elapsed_when_finished=True)]
     if not style.ascii:
         columns.insert(1, BarColumn(bar_width=None))
-    with Progress(*columns, console=console, transient=True, refresh_per_second=5) as bar:
-        task = bar.add_task("reading logs", total=None)
+    bar = Progress(*columns, console=console, transient=True, refresh_per_second=5)
+    task = bar.add_task("reading logs", total=None)
 
-        def tell(done: int, total: int) -> None:
-            ended = 0 < total <= done
-            bar.update(task, completed=done, total=total or None, description="judging" if ended else "reading logs")
+    def tell(done: int, total: int) -> None:
+        bar.start()  # not before there is something to tell: workers start faster while there is no thread that draws
+        ended = 0 < total <= done
+        bar.update(task, completed=done, total=total or None, description="judging" if ended else "reading logs")
 
+    try:
         yield tell
+    finally:
+        bar.stop()

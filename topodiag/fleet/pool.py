@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import replace
@@ -13,11 +12,11 @@ import pyarrow as pa
 
 from topodiag.evidence.nccl_log.streams import Piece, Span
 from topodiag.fleet.work import Part, Tree, extract_piece, packed, parts_of, run_task
-from topodiag.fleet.workers import end_with_parent, pool_of, starting
+from topodiag.fleet.workers import end_with_parent, pool_of, starting, way_to_start
 
 OUTSTANDING = 2
 """Tasks per worker that are handed out at once: one in work, one waiting."""
-_LAST = 3
+_LAST = 1
 """Tasks per worker, the last ones, that are cut in FINE, so that the workers come to their end together."""
 _FINE = 4
 _LEAST_BYTES = 1 << 20
@@ -35,7 +34,7 @@ def run_pool(
     workers: int,
     chunk: int,
     on_bytes: Callable[[int], None],
-    pieces: Iterable[Piece] = (),
+    pieces: Iterable[Piece] | None = None,
 ) -> Tree:
     """Parts of all tasks, and of pieces of standard input as they come. `on_bytes` gets all raw bytes read so far.
 
@@ -44,8 +43,9 @@ def run_pool(
     workers at once. Raises TopodiagError when a worker dies.
     """
     reads = not any(span.coding for task in tasks for span in task)
-    others = workers - reads
-    counter = multiprocessing.get_context("spawn").Value("Q", 0)
+    finer = list(_finer(tasks, workers))
+    others = (workers if pieces is not None else min(workers, max(len(finer), 2))) - reads
+    counter = way_to_start().Value("Q", 0)
     tree = Tree(spill=True)
     waiting: set[Future[Part]] = set()
 
@@ -55,7 +55,7 @@ def run_pool(
         on_bytes(counter.value)
 
     with pool_of(others, _begin, (counter,)) as pool:
-        jobs: Iterator[tuple[Span, ...] | Piece] = chain(_finer(tasks, workers), pieces)
+        jobs: Iterator[tuple[Span, ...] | Piece] = chain(finer, pieces or ())
         for job in jobs:
             while not reads and len(waiting) >= others * OUTSTANDING:
                 waiting = _collect(waiting, tree, _POLL_S)

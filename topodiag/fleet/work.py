@@ -23,7 +23,9 @@ GROUP = 64
 YOUNG_BYTES = 24 << 20
 """Facts that are joined before there are GROUP of them: packed, those of 300 MB of connections."""
 MOST_BYTES = 96 << 20
-"""Facts that stay in memory while logs are read; more of them wait on disk, and so do more of them in the end."""
+"""Facts, packed, that stay in memory while logs are read; more of them wait on disk."""
+JOINED_BYTES = 256 << 20
+"""Facts, plain, that stay in memory in the end, as those of 1 GB of connections; more of them go to disk."""
 SHARED = 0.4
 """Facts are joined before the end where this share of one of them stands in the next one too."""
 _ASK = 4
@@ -143,7 +145,7 @@ class Tree:
     def result(self, threads: int = 1) -> Part | None:
         """All that was added, or None without anything. Empties the tree. `threads` join what has been left alone."""
         parts = [*self.on_disk, *self.old, *self.young]
-        much = self.spill and sum(unpacked_bytes(part.facts) for part in parts) > MOST_BYTES
+        much = self.spill and sum(unpacked_bytes(part.facts) for part in parts) > JOINED_BYTES
         for each in (self.on_disk, self.old, self.young):
             each.clear()
         measures = tuple(self.measures[file] for file in sorted(self.measures))

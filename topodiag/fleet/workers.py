@@ -5,21 +5,51 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import connection
+from multiprocessing.context import BaseContext
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from topodiag.model.errors import TopodiagError
 
+_FORK_SAFE = frozenset({"jemalloc_bg_thd"})
+"""Threads that end before a fork and start again behind it: those of jemalloc (its src/background_thread.c), which
+pyarrow has."""
+
 
 def cpus() -> int:
     """CPUs that this process may use, which a batch system often limits."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def one_thread() -> None:
+    """Before numpy is loaded: its threads do not start. They are for products of matrices, of which there are none
+    here; they spin for a tenth of a second each, and a process that has them is not forked (`way_to_start`)."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+def way_to_start() -> BaseContext:
+    """Forked where this process has one thread, which takes a hundredth of a second; else spawned, which takes a third
+    of one: another thread may hold a lock, and whoever asks for the forked copy of it hangs."""
+    return multiprocessing.get_context("fork" if _alone() else "spawn")
+
+
+def _alone() -> bool:
+    if sys.platform != "linux":
+        return False
+    threads = Path("/proc/self/task")
+    try:
+        names = [(each / "comm").read_text().strip() for each in threads.iterdir()]
+    except OSError:
+        return False
+    return sum(name not in _FORK_SAFE for name in names) == 1
 
 
 @contextmanager
@@ -29,9 +59,7 @@ def pool_of(
     """So many workers. They end behind the block, at once where it ends in an error or Ctrl-C. Raises TopodiagError
     when a worker dies."""
     before = set(multiprocessing.active_children())
-    # Spawned, not forked: libraries of the parent have threads, and a forked copy of their locks hangs.
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=initializer, initargs=initargs)
+    pool = ProcessPoolExecutor(workers, mp_context=way_to_start(), initializer=initializer, initargs=initargs)
     try:
         yield pool
         pool.shutdown(wait=False)  # they end while what they found is joined

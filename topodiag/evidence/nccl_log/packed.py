@@ -64,27 +64,31 @@ class PackedTable:
 
     def columns(self, rows: slice) -> dict[str, Column]:
         """The columns of these rows, each of the width that its table has."""
-        made: dict[str, Column] = {"thread": self.thread[rows]}
+        made = room_for(self.name, len(self.thread[rows]))
+        self.put(rows, made)
+        return made
+
+    def put(self, rows: slice, into: Mapping[str, Column]) -> None:
+        """Writes the columns of these rows where they are wanted, as `room_for` makes them."""
+        into["thread"][:] = self.thread[rows]
         words = [word[rows] for word in self.words]
-        size = len(made["thread"])
+        own = np.empty(len(into["thread"]), np.uint64)
         for place in self.places:
-            kind = _widths(self.name)[place.name]
-            low = np.uint64(place.low & _ALL)
-            if not place.width:
-                value: Column = np.full(size, low)
-            else:
+            column, low = into[place.name], np.uint64(place.low & _ALL)
+            if place.width:
                 value = words[place.word]
                 if place.shift:
-                    value = value >> np.uint64(place.shift)
+                    value = np.right_shift(value, np.uint64(place.shift), out=own)
                 if place.width + place.shift < _WORD_BITS:
-                    value = value & np.uint64((1 << place.width) - 1)
+                    value = np.bitwise_and(value, np.uint64((1 << place.width) - 1), out=own)
                 if place.values is not None:
-                    made[place.name] = place.values[value.view(np.int64)]
+                    np.take(place.values, value.view(np.int64), out=column, mode="clip")
                     continue
                 if low:
-                    value = value + low
-            made[place.name] = value.view(kind) if kind.itemsize == value.itemsize else value.astype(kind)
-        return made
+                    value = np.add(value, low, out=own)
+            else:
+                value = np.full(1, low)
+            column[:] = value.view(column.dtype) if column.itemsize == value.itemsize else value
 
     def arrays(self) -> list[pa.Table]:
         """What takes room, as tables: the words, then each column's texts."""
@@ -109,6 +113,11 @@ class PackedTable:
             else:
                 made.append(plain(columns[each.name], each.type))
         return pa.Table.from_arrays(made, schema=SCHEMAS[self.name])
+
+
+def room_for(name: str, rows: int) -> dict[str, Column]:
+    """So many rows of this table, as numbers and codes of words, to be written."""
+    return {column: np.empty(rows, kind) for column, kind in _widths(name).items()}
 
 
 _WIDTHS: dict[str, dict[str, np.dtype[Any]]] = {}

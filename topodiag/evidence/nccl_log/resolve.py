@@ -45,6 +45,8 @@ from topodiag.evidence.nccl_log.resolve_rows import (
 
 RANGE_ROWS = 1 << 17
 """Rows of one table that are worked on at once, where more than one thread has them."""
+_AHEAD = 2
+"""Ranges per thread that are done before it is their turn."""
 _MOST_LINES = (1 << 31) - 1
 _Made = TypeVar("_Made")
 
@@ -122,11 +124,16 @@ def _in_turn(jobs: Iterator[Callable[[], _Made]], threads: int) -> Iterator[_Mad
         for job in jobs:
             yield job()
         return
-    with ThreadPoolExecutor(threads) as pool:
+    with ThreadPoolExecutor(threads - 1) as pool:
         waiting: deque[Future[_Made]] = deque()
         for job in jobs:
-            waiting.append(pool.submit(job))
-            if len(waiting) > threads:
+            if sum(not each.done() for each in waiting) < threads:
+                waiting.append(pool.submit(job))
+            else:
+                here: Future[_Made] = Future()
+                here.set_result(job())
+                waiting.append(here)
+            while waiting and (waiting[0].done() or len(waiting) > _AHEAD * threads):
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
@@ -217,17 +224,16 @@ class _Places:
     file_of: Ints
 
     def locate(self, columns: Columns) -> None:
-        """Adds `~base` of each row's shard and its `~run`; lines count from the start of the run."""
+        """Writes `~base` of each row's shard and its `~run`; lines count from the start of the run."""
         runs = self.runs
         shard = runs.shard_of(self.file_of[columns["thread"]], columns["offset"])
-        columns["~base"] = runs.of(runs.base, shard, 0)
-        columns["~run"] = runs.of(runs.run, shard, -1)
+        columns["~base"][:] = runs.of(runs.base, shard, 0)
+        columns["~run"][:] = runs.of(runs.run, shard, -1)
         if "line" in columns:
-            lines = columns["line"] + runs.of(runs.lines_before, shard, 0)
-            columns["line"] = np.minimum(lines, _MOST_LINES).astype(np.int32)
+            columns["line"][:] = np.minimum(columns["line"] + runs.of(runs.lines_before, shard, 0), _MOST_LINES)
 
     def of(self, shards: pa.Table) -> Locate:
-        """What adds the same to rows of facts with these shards: where they are those of one shard, without a look."""
+        """What writes the same to rows of facts with these shards: if they are of one shard, without a look."""
         if shards.num_rows != 1:
             return self.locate
         file, base, size = (numbers(shards.column(name)).astype(np.int64) for name in ("file", "base", "size"))
@@ -239,11 +245,9 @@ class _Places:
 
 
 def _place(base: int, run: int, lines_before: int, columns: Columns) -> None:
-    size = len(columns["offset"])
-    columns["~base"], columns["~run"] = np.full(size, base), np.full(size, run)
+    columns["~base"][:], columns["~run"][:] = base, run
     if "line" in columns and lines_before:
-        lines = columns["line"].astype(np.int64) + lines_before
-        columns["line"] = np.minimum(lines, _MOST_LINES).astype(np.int32)
+        columns["line"][:] = np.minimum(columns["line"].astype(np.int64) + lines_before, _MOST_LINES)
 
 
 def _starts(tables: Sequence[AnyTable], renumber: Sequence[Ints], places: _Places) -> Columns:
@@ -260,6 +264,7 @@ def _starts(tables: Sequence[AnyTable], renumber: Sequence[Ints], places: _Place
             own = columns[name][begun]
             found[name].append(number_of[own] if name == "thread" else own)
     columns = {name: np.concatenate(values) for name, values in found.items()}
+    columns |= {name: np.empty(len(columns["offset"]), np.int64) for name in ("~base", "~run")}
     places.locate(columns)
     return columns
 
@@ -301,8 +306,7 @@ class _Known:
         self._generations(heads)
         of = np.cumsum(new) - 1
         for name in ("ctx", "gen"):
-            columns[name] = columns[name].copy()
-            columns[name][rows] = heads[name][of]
+            columns[name][rows] = heads[name].take(of)
 
     def _contexts_of(self, columns: Columns) -> None:
         open_ = np.flatnonzero(columns["ctx"] == 0)

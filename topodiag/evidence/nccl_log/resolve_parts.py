@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from topodiag.evidence.nccl_log.facts import SCHEMAS, numbers, strings
-from topodiag.evidence.nccl_log.packed import AnyTable, PackedTable
+from topodiag.evidence.nccl_log.packed import AnyTable, PackedTable, room_for
 from topodiag.evidence.nccl_log.resolve_rows import Column, Columns, Ints, taken
 
 Locate = Callable[[Columns], None]
-"""Adds `~base` of each row's shard and its `~run`; lines count from the start of the run then."""
+"""Writes `~base` of each row's shard and its `~run`; lines count from the start of the run then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,24 +30,23 @@ class _Run:
     codes: dict[str, Ints]
     locate: Locate
 
-    def between(self, low: int, high: int) -> Columns:
-        """The rows of threads from `low` to below `high`, none as no columns."""
+    def between(self, low: int, high: int) -> slice:
+        """The rows of threads from `low` to below `high`."""
         thread = self.held.thread if isinstance(self.held, PackedTable) else self.held["thread"]
         # Of the column's own width: of any other, searchsorted copies all of it.
         own = np.searchsorted(self.number_of, [low, high]).astype(thread.dtype)
-        first, last = np.searchsorted(thread, own).tolist()
-        if first == last:
-            return {}
-        rows = slice(first, last)
+        return slice(*np.searchsorted(thread, own).tolist())
+
+    def put(self, rows: slice, columns: Columns) -> None:
+        """Writes these rows."""
         if isinstance(self.held, PackedTable):
-            columns = self.held.columns(rows)
+            self.held.put(rows, columns)
         else:
-            columns = {name: values[rows] for name, values in self.held.items()}
-        columns["thread"] = self.number_of[columns["thread"]].astype(np.int32)
-        for name, codes in self.codes.items():
-            columns[name] = codes[columns[name]]
+            for name, values in self.held.items():
+                columns[name][:] = values[rows]
+        for name, number_of in (("thread", self.number_of), *self.codes.items()):
+            columns[name][:] = number_of.take(columns[name])
         self.locate(columns)
-        return columns
 
 
 class Rows:
@@ -68,7 +67,8 @@ class Rows:
         ]
         self.words, codes = sorted_words(name, [table for table, _, _ in parts])
         for part, recoded in zip(parts, codes, strict=True):
-            self._add(*part, recoded)
+            other = {name: codes for name, codes in recoded.items() if (codes != np.arange(len(codes))).any()}
+            self._add(*part, other)
 
     def _add(self, table: AnyTable, number_of: Ints, locate: Locate, recoded: dict[str, Ints]) -> None:
         thread = table.thread if isinstance(table, PackedTable) else numbers(table.column("thread"))
@@ -101,12 +101,16 @@ class Rows:
 
     def columns(self, low: int, high: int) -> Columns:
         """The rows of these threads, located, with threads renumbered and words as codes into `words`."""
-        found: dict[str, list[Column]] = {name: [] for name in (*self._schema.names, "~base", "~run")}
-        for run in self._runs:
-            for name, values in run.between(low, high).items():
-                found[name].append(values)
-        none = np.zeros(0, np.int64)
-        return {name: np.concatenate(values) if values else none for name, values in found.items()}
+        found = [(run, run.between(low, high)) for run in self._runs]
+        size = sum(rows.stop - rows.start for _, rows in found)
+        made = {**room_for(self.name, size), "~base": np.empty(size, np.int64), "~run": np.empty(size, np.int64)}
+        first = 0
+        for run, rows in found:
+            last = first + rows.stop - rows.start
+            if last > first:
+                run.put(rows, {name: values[first:last] for name, values in made.items()})
+            first = last
+        return made
 
 
 def _rising(values: Column) -> bool:

@@ -119,12 +119,12 @@ def _keys(name: str, columns: Mapping[str, Column]) -> list[str]:
 def grouped(name: str, columns: Columns) -> Columns:
     """Equal rows of one thread and context as one row, in order of thread and offset."""
     if name == "op":
-        columns = _grouped(name, columns)
+        columns = _grouped(name, columns, list(columns))
         _bucket(columns)
-    return _grouped(name, columns)
+    return _grouped(name, columns, SCHEMAS[name].names)
 
 
-def _grouped(name: str, columns: Columns) -> Columns:
+def _grouped(name: str, columns: Columns, wanted: Sequence[str]) -> Columns:
     size = len(columns["offset"])
     if not size:
         return columns
@@ -132,7 +132,7 @@ def _grouped(name: str, columns: Columns) -> Columns:
     order = _by_place(columns, keys)
     rows, number = _several([columns[key] for key in keys], order, size)
     if not len(rows):
-        return columns if order is None else {each: values[order] for each, values in columns.items()}
+        return columns if order is None else {each: columns[each].take(order) for each in wanted}
     starts = np.flatnonzero(np.append(True, number[1:] != number[:-1]))
     first = rows[starts]
     made = dict(columns)
@@ -151,7 +151,7 @@ def _grouped(name: str, columns: Columns) -> Columns:
     kept[rows] = False
     kept[first] = True
     last = np.flatnonzero(kept) if order is None else order[kept[order]]
-    return {each: values[last] for each, values in made.items()}
+    return {each: made[each].take(last) for each in wanted}
 
 
 def _several(columns: Sequence[Column], order: Ints | None, size: int) -> tuple[Ints, Ints]:
@@ -159,7 +159,7 @@ def _several(columns: Sequence[Column], order: Ints | None, size: int) -> tuple[
     apart. Most rows of a log differ: one sort of their hashes finds them out."""
     words = packed(columns) or [np.zeros(size, np.uint64)]
     if order is not None:
-        words = [word[order] for word in words]
+        words = [word.take(order) for word in words]
     room = size.bit_length()
     place = np.uint64((1 << room) - 1)
     hashes = (mix(words) & ~place) | np.arange(size, dtype=np.uint64)
