@@ -11,10 +11,10 @@ import numpy as np
 
 from topodiag.evidence.nccl_log.facts import Facts, SourceFile
 from topodiag.evidence.nccl_log.memory import give_back
-from topodiag.evidence.nccl_log.rebuild_comms import Hearing, Said, phases
+from topodiag.evidence.nccl_log.rebuild_comms import Hearing, Said
 from topodiag.evidence.nccl_log.rebuild_connections import Gathering, Seats, seats
 from topodiag.evidence.nccl_log.rebuild_events import bus_id_of, classify, rank_of
-from topodiag.evidence.nccl_log.rebuild_frame import BATCH_ROWS, Frame, Rows, groups, in_pieces, open_frame
+from topodiag.evidence.nccl_log.rebuild_frame import BATCH_ROWS, Frame, Rows, groups, in_pieces, once, open_frame
 from topodiag.evidence.nccl_log.rebuild_groups import Comm, find_comms, find_jobs, world_is_known
 from topodiag.evidence.nccl_log.rebuild_members import Member, Processes, find_members, find_processes
 from topodiag.evidence.nccl_log.rebuild_places import Places
@@ -137,34 +137,27 @@ class _Builder:
         """Different texts by process, as they were first printed; lines without a head go to the one process of their
         file."""
         rows = self.frame["text"]
-        process = self.processes.of(self.frame, rows["thread"], rows["offset"])
+        thread, offset = rows.read("thread"), rows.read("offset")
+        files = self.frame["threads"]["file"][thread]
+        owner = self.processes.of(thread, offset)
         alone = self._only_process_of_file()
-        files = self.frame["threads"]["file"]
-        nobody = np.flatnonzero(process < 0)
-        for row in nobody.tolist():
-            process[row] = alone.get(int(files[rows["thread"][row]]), -1)
+        for row in np.flatnonzero(owner < 0).tolist():
+            owner[row] = alone.get(int(files[row]), -1)
+        order = np.lexsort((offset, files))
+        order = order[owner[order] >= 0]
+        order, count = once(order, (owner, rows.read("kind"), rows.read("text")), rows.read("count"))
         kinds, texts = rows.words["kind"], rows.words["text"]
-        made: dict[int, dict[tuple[int, int], Text]] = {}
-        order = np.lexsort((rows["offset"], files[rows["thread"]]))
-        names = ("kind", "text", "count", "thread", "line")
-        for _, owner, kind, text, count, thread, line in in_pieces(
-            order, process, *(rows.read(name) for name in names)
-        ):
-            if owner < 0:
-                continue
-            own = made.setdefault(owner, {})
-            first = own.get((kind, text))
-            if first is not None:  # said again, for another communicator
-                own[kind, text] = (*first[:3], first[3] + count)
-                continue
-            origin = Origin(self.frame.file_of(thread), line, texts[text][:MAX_QUOTE])
-            own[kind, text] = (kinds[kind], texts[text], origin, count)
-        return {owner: list(own.values()) for owner, own in made.items()}
+        made: dict[int, list[Text]] = {}
+        columns = (owner, rows.read("kind"), rows.read("text"), thread, rows.read("line"))
+        for (_, own, kind, text, said_by, line), times in zip(in_pieces(order, *columns), count, strict=True):
+            origin = Origin(self.frame.file_of(said_by), line, texts[text][:MAX_QUOTE])
+            made.setdefault(own, []).append((kinds[kind], texts[text], origin, times))
+        return made
 
     def _lone_prints(self) -> dict[int, Print]:
         """By process, its first print of which the log does not say the communicator."""
         rows = self.frame["print"]
-        process = self.processes.of(self.frame, rows["thread"], rows["offset"])
+        process = self.processes.of(rows["thread"], rows["offset"])
         lone = np.flatnonzero((self.places.of("print") < 0) & (process >= 0))
         made: dict[int, Print] = {}
         for row in lone[np.argsort(rows["offset"][lone], kind="stable")].tolist():
@@ -267,7 +260,6 @@ class _Builder:
                 ranks[member.rank] = comm.world.get(member.rank, -1)
                 started[member.rank] |= member.started
                 completed[member.rank] |= member.completed
-        measured = phases(said.timing, size)
         first = min(own, key=lambda member: (member.rank, member.offset))
         nodes = Counter(member.nodes for member in own if member.nodes > 0)
         mnnvl = {member.mnnvl for member in own if member.mnnvl >= 0}
@@ -287,8 +279,8 @@ class _Builder:
             started=started,
             completed=completed,
             destroyed=sum(member.destroyed for member in own),
-            init_s=measured.pop("total", np.full(size, np.nan)),
-            phases_s={name: measured[name] for name in PHASES if name in measured},
+            init_s=said.timing.get("total", np.full(size, np.nan)),
+            phases_s={name: said.timing[name] for name in PHASES if name in said.timing},
             network=said.network,
             channels=said.channels,
             channels_by_rank=said.channels_by_rank,
@@ -312,7 +304,7 @@ class _Builder:
         jobs = np.array(self.job_of_process, np.int64)
         seating = self.places.seating(self.comms, self.comm_of)
         for rows in self.frame.connections() if jobs.size else ():
-            process = self.processes.of(self.frame, rows["thread"], rows["offset"])
+            process = self.processes.of(rows["thread"], rows["offset"])
             member = self.places.of_connections(rows, process, seating)
             comm = np.where(member >= 0, self.comm_of[member], -1) if self.members else member
             owner = np.where(process >= 0, jobs[process], -1)
@@ -342,7 +334,7 @@ class _Builder:
     def _events(self) -> dict[int, list[Event]]:
         """Events by job, in the order of time where all have it, else by file and offset."""
         rows = self.frame["event"]
-        process = self.processes.of(self.frame, rows["thread"], rows["offset"])
+        process = self.processes.of(rows["thread"], rows["offset"])
         alone = self._only_process_of_file()
         files = self.frame["threads"]["file"][rows["thread"]] if rows.size else np.zeros(0, np.int64)
         member = self.places.of("event")

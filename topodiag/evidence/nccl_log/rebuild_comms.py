@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,10 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from topodiag.evidence.nccl_log.facts import TAIL
-from topodiag.evidence.nccl_log.rebuild_frame import Frame, Ints, Rows, groups
+from topodiag.evidence.nccl_log.rebuild_frame import Frame, Ints, Rows, by_owner, groups, in_pieces, once
 from topodiag.evidence.nccl_log.system_print import Print, read_print
+from topodiag.model.connections import packed
 from topodiag.model.job import PHASES, Channels, Choice, Message, Operations
 from topodiag.model.nccl_view import Graph, NcclSystem, Tuning
+from topodiag.model.provenance import Origin
 
 _HALF, _LOW = 32, (1 << 32) - 1
 """Two ranks in one number: the upper is shifted, the lower not negative."""
@@ -56,7 +57,8 @@ class Said:
     network: str = ""
     ring_pxn: bool | None = None
     ring_gdr: bool | None = None
-    timing: dict[str, dict[int, float]] = field(default_factory=dict)
+    timing: dict[str, npt.NDArray[np.float64]] = field(default_factory=dict)
+    """Seconds by rank, of the total and of the phases that any member told."""
 
 
 class Hearing:
@@ -73,38 +75,38 @@ class Hearing:
 
     def channels(self, member: Ints) -> None:
         rows = self.frame["channels"]
-        lists = {name: rows[name].tolist() for name in ("coll", "collnet", "nvls", "p2p", "per_peer")}
+        if not rows.size:
+            return
+        columns = [rows.read(name) for name in ("coll", "collnet", "nvls", "p2p", "per_peer")]
+        _, first, which = np.unique(packed(columns)[0], return_index=True, return_inverse=True)
+        counts = [Channels(*each) for each in zip(*(column[first].tolist() for column in columns), strict=True)]
+        ranks = self.rank_of[member]
         for number, own in groups(self._comm(member)):
-            made: dict[int, Channels] = {}
-            for row in own.tolist():
-                made[int(self.rank_of[member[row]])] = Channels(**{name: lists[name][row] for name in lists})
+            made = dict(zip(ranks[own].tolist(), which[own].tolist(), strict=True))
             common = Counter(made.values()).most_common(1)[0][0]
-            self.said[number].channels = common
+            self.said[number].channels = counts[common]
             self.said[number].channels_by_rank = {
-                rank: each for rank, each in sorted(made.items()) if each != common
+                rank: counts[each] for rank, each in sorted(made.items()) if each != common
             }  # fmt: skip
 
     def rings(self, member: Ints, order_member: Ints) -> None:
         rows = self.frame["ring"]
-        shared: dict[tuple[int, ...], tuple[int, ...]] = {}  # channels and communicators have few rings between them
+        shared: dict[bytes, tuple[int, ...]] = {}  # channels and communicators have few rings between them
         for number, own in groups(self._comm(member)):
-            size = self.nranks[number]
-            links: dict[int, Ints] = {}
-            lists = (rows[name][own].tolist() for name in ("channels", "prev", "rank", "next"))
-            for mask, prev, rank, after in zip(*lists, strict=True):
-                while mask:
-                    channel = (mask & -mask).bit_length() - 1
-                    mask &= mask - 1
-                    link = links.get(channel)
-                    if link is None:
-                        link = links[channel] = np.full(max(size, 0), -1, np.int64)
-                    for here, there in ((prev, rank), (rank, after)):
-                        if 0 <= here < size and 0 <= there < size:
-                            link[here] = there
-            for channel, link in sorted(links.items()):
-                ring = _closed(link.tolist())
-                if ring:
-                    self.said[number].rings[channel] = shared.setdefault(ring, ring)
+            size, masks = max(self.nranks[number], 0), rows["channels"][own]
+            before, rank, after = (rows[name][own] for name in ("prev", "rank", "next"))
+            # Each line says two hops; what a later line says of a rank counts.
+            here, there = np.stack((before, rank), 1), np.stack((rank, after), 1)
+            good = (here >= 0) & (here < size) & (there >= 0) & (there < size)
+            for channel in _bits(masks):
+                chosen = good & _has(masks, channel)[:, None]
+                link = np.full(size, -1, np.int64)
+                link[here[chosen]] = there[chosen]
+                key = link.tobytes()
+                if key not in shared:
+                    shared[key] = _closed(link.tolist())
+                if shared[key]:
+                    self.said[number].rings[channel] = shared[key]
         orders = self.frame["order"]
         for number, own in groups(self._comm(order_member)):
             for row in own.tolist():
@@ -121,37 +123,35 @@ class Hearing:
             masks = rows["channels"][own]
             made: dict[int, tuple[tuple[int, int], ...]] = {}
             pairs = (rows["rank"][own] << _HALF) + rows["up"][own]
-            used = int(np.bitwise_or.reduce(masks))
-            for channel in range(used.bit_length()):
-                if used >> channel & 1:
-                    there = np.unique(pairs[(masks >> np.uint64(channel)) & np.uint64(1) == 1])
-                    tree = shared.get(there.tobytes())
-                    if tree is None:
-                        tree = tuple((pair >> _HALF, pair & _LOW) for pair in there.tolist())
-                        shared[there.tobytes()] = tree
-                    made[channel] = tree
+            for channel in _bits(masks):
+                there = np.unique(pairs[_has(masks, channel)])
+                key = there.tobytes()
+                if key not in shared:
+                    shared[key] = tuple((pair >> _HALF, pair & _LOW) for pair in there.tolist())
+                made[channel] = shared[key]
             self.said[number].trees = made
 
     def prints(self, member: Ints) -> None:
         rows = self.frame["print"]
         read: dict[int, Print] = {}
-        for number, own in groups(self._comm(member)):
-            said = self.said[number]
-            ordered = sorted(own.tolist(), key=lambda row: (int(self.rank_of[member[row]]), int(rows["offset"][row])))
-            for row in ordered:
-                host = self.host_of[int(member[row])]
-                if host in said.systems and host in said.graphs:
-                    continue
-                code = int(rows["text"][row])
-                if code not in read:
-                    read[code] = read_print(rows.words["text"][code], self.frame.origin(rows, row))
-                found = read[code]
-                if found.system is not None:
-                    said.systems.setdefault(host, found.system)
-                if found.graphs:
-                    said.graphs.setdefault(host, found.graphs)
-                if found.tuning and not said.tuning:
-                    said.tuning = found.tuning
+        whole: set[tuple[int, str]] = set()
+        comm = self._comm(member)
+        order, _, _ = by_owner(np.lexsort((rows.read("offset"), self.rank_of[member])), comm)
+        for row, number, which, code in in_pieces(order, comm, member, rows.read("text")):
+            said, host = self.said[number], self.host_of[which]
+            if (number, host) in whole:
+                continue
+            if code not in read:
+                read[code] = read_print(rows.words["text"][code], self.frame.origin(rows, row))
+            found = read[code]
+            if found.system is not None:
+                said.systems.setdefault(host, found.system)
+            if found.graphs:
+                said.graphs.setdefault(host, found.graphs)
+            if found.tuning and not said.tuning:
+                said.tuning = found.tuning
+            if host in said.systems and host in said.graphs:
+                whole.add((number, host))
 
     def choices(self, member: Ints) -> None:
         rows = self.frame["choice"]
@@ -173,30 +173,34 @@ class Hearing:
         """Members of a communicator call the same: equal tails and sums are one object, or a large job's take half a
         gigabyte."""
         rows = self.frame["op"]
-        order, owners, starts = _by_member(np.argsort(member, kind="stable"), member)
+        order, owners, starts = by_owner(np.arange(rows.size), member)
         if not owners.size:
             return
         made = _table(rows, ("func", "elements", "dtype", "count"), order)
         last = np.maximum.reduceat(rows.read("last")[order], starts).tolist()
         digest = np.add.reduceat(rows.read("digest")[order], starts).tolist()
-        first = order[_first_least(rows.read("offset")[order], starts)].tolist()
-        shared: dict[bytes, tuple[dict[str, int], dict[str, int]]] = {}
-        for at, (owner, start, end) in enumerate(
-            zip(owners.tolist(), starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True)
+        first = order[_first_least(rows.read("offset")[order], starts)]
+        columns = (self.comm_of[owners], self.rank_of[owners], rows.read("thread")[first], rows.read("line")[first])
+        bounds = [*starts.tolist(), len(order)]
+        shared: dict[bytes, tuple[dict[str, int], dict[str, int], int]] = {}
+        for at, (owner, number, rank, thread, line) in enumerate(
+            zip(owners.tolist(), *(column.tolist() for column in columns), strict=True)
         ):
-            key = made[start:end].tobytes()
+            own = made[bounds[at] : bounds[at + 1]]
+            key = own.tobytes()
             if key not in shared:
-                shared[key] = _sums(rows.words["func"], made[start:end].tolist())
-            volume, calls = shared[key]
-            self.said[int(self.comm_of[owner])].operations[int(self.rank_of[owner])] = Operations(
-                last=last[at], calls=sum(calls.values()), digest=digest[at], bytes_by_collective=volume,
-                calls_by_collective=calls, tail=tails.get(owner, ()), origin=self.frame.origin(rows, first[at]),
+                volume, calls = _sums(rows.words["func"], own.tolist())
+                shared[key] = volume, calls, sum(calls.values())
+            volume, calls, total = shared[key]
+            self.said[number].operations[rank] = Operations(
+                last=last[at], calls=total, digest=digest[at], bytes_by_collective=volume, calls_by_collective=calls,
+                tail=tails.get(owner, ()), origin=Origin(self.frame.file_of(thread), line),
             )  # fmt: skip
 
     def tails(self, member: Ints) -> dict[int, Tail]:
         """The last operations by member; equal ones are the same object."""
         rows = self.frame["tail"]
-        order, owners, starts = _by_member(np.lexsort((rows.read("offset"), member)), member)
+        order, owners, starts = by_owner(np.argsort(rows.read("offset"), kind="stable"), member)
         if not owners.size:
             return {}
         files = self.frame["threads"]["file"]
@@ -226,31 +230,31 @@ class Hearing:
 
     def timings(self, member: Ints) -> None:
         rows = self.frame["timing"]
-        for row in np.flatnonzero(member >= 0).tolist():
-            said = self.said[int(self.comm_of[member[row]])]
-            rank = int(self.rank_of[member[row]])
+        for number, own in groups(self._comm(member)):
+            size = max(self.nranks[number], 0)
             for name in ("total", *PHASES):
-                value = float(rows[name][row])
-                if not math.isnan(value):
-                    said.timing.setdefault(name, {})[rank] = value
+                values, ranks = rows.read(name)[own], self.rank_of[member[own]]
+                told = ~np.isnan(values)
+                if told.any():
+                    column = self.said[number].timing[name] = np.full(size, np.nan)
+                    told &= (ranks >= 0) & (ranks < size)
+                    column[ranks[told]] = values[told]
 
     def texts(self, member: Ints) -> None:
         rows = self.frame["text"]
         kinds, texts = rows.words["kind"], rows.words["text"]
-        wanted = np.flatnonzero(rows.is_word("kind", *OF_COMMUNICATORS))  # few of very many
-        kind_of, text_of, count_of = (rows.read(name)[wanted] for name in ("kind", "text", "count"))
-        for number, own in groups(self._comm(member[wanted])):
-            said = self.said[number]
-            made: dict[tuple[int, int], list[int]] = {}
-            for row, kind, text, count in zip(
-                wanted[own].tolist(), kind_of[own].tolist(), text_of[own].tolist(), count_of[own].tolist(), strict=True
-            ):
-                made.setdefault((kind, text), [row, 0])[1] += count
-            messages = []
-            for (kind, text), (row, count) in made.items():
-                self._note(said, kinds[kind], texts[text])
-                messages.append(Message(kinds[kind], texts[text], self.frame.origin(rows, row, texts[text]), count))
-            said.messages = tuple(messages)
+        comm = np.where(rows.is_word("kind", *OF_COMMUNICATORS), self._comm(member), -1)  # few of very many
+        order, _, _ = by_owner(np.arange(rows.size), comm)
+        said = (comm, rows.read("kind"), rows.read("text"))
+        order, count = once(order, said, rows.read("count"))
+        made: dict[int, list[Message]] = {}
+        columns = (*said, rows.read("thread"), rows.read("line"))
+        for (_, number, kind, text, thread, line), times in zip(in_pieces(order, *columns), count, strict=True):
+            self._note(self.said[number], kinds[kind], texts[text])
+            origin = Origin(self.frame.file_of(thread), line, texts[text])
+            made.setdefault(number, []).append(Message(kinds[kind], texts[text], origin, times))
+        for number, messages in made.items():
+            self.said[number].messages = tuple(messages)
 
     def _note(self, said: Said, kind: str, text: str) -> None:
         if kind == "network":
@@ -265,13 +269,15 @@ class Hearing:
                 said.ring_gdr = words[2] == "1" and said.ring_gdr is not False
 
 
-def _by_member(order: Ints, member: Ints) -> tuple[Ints, Ints, Ints]:
-    """Of rows ordered by member: those that have one, the different members, and where the rows of each begin."""
-    owner = member[order]
-    known = int(np.searchsorted(owner, 0))
-    order, owner = order[known:], owner[known:]
-    starts = np.flatnonzero(np.diff(owner, prepend=-1))
-    return order, owner[starts], starts
+def _bits(masks: npt.NDArray[np.uint64]) -> list[int]:
+    """Channels that any of these has, ascending."""
+    used = int(np.bitwise_or.reduce(masks))
+    return [channel for channel in range(used.bit_length()) if used >> channel & 1]
+
+
+def _has(masks: npt.NDArray[np.uint64], channel: int) -> npt.NDArray[np.bool_]:
+    made: npt.NDArray[np.bool_] = (masks >> np.uint64(channel)) & np.uint64(1) == 1
+    return made
 
 
 def _table(rows: Rows, names: Sequence[str], order: Ints) -> npt.NDArray[Any]:
@@ -326,14 +332,3 @@ def _order(text: str, size: int) -> tuple[int, ...]:
         return ()
     start = ranks.index(0)
     return tuple(ranks[start:] + ranks[:start])
-
-
-def phases(timing: Mapping[str, Mapping[int, float]], size: int) -> dict[str, Any]:
-    made = {}
-    for name, values in timing.items():
-        column = np.full(max(size, 0), np.nan)
-        for rank, value in values.items():
-            if 0 <= rank < size:
-                column[rank] = value
-        made[name] = column
-    return made

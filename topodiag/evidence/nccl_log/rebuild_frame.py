@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from topodiag.evidence.nccl_log.facts import Facts, SourceFile, numbers
+from topodiag.model.connections import packed
 from topodiag.model.provenance import Origin
 
 Ints = npt.NDArray[np.int64]
@@ -46,9 +47,6 @@ class Rows:
         """Rows whose word in this column is one of these."""
         chosen = np.array([word in wanted for word in self.words[name]], bool)
         return chosen[self.read(name)] if chosen.size else np.zeros(self.size, bool)
-
-    def lists(self, *names: str) -> Iterator[tuple[Any, ...]]:
-        return zip(*(self.columns[name].tolist() for name in names), strict=True)
 
 
 class Wide(Mapping[str, npt.NDArray[Any]]):
@@ -177,12 +175,31 @@ def in_pieces(order: Ints, *columns: npt.NDArray[Any]) -> Iterator[tuple[int, ..
         yield from zip(own.tolist(), *(column[own].tolist() for column in columns), strict=True)
 
 
+def by_owner(order: Ints, owner: Ints) -> tuple[Ints, Ints, Ints]:
+    """The rows in this order that have an owner (`owner` is by row, -1 none), those of each one together; the different
+    owners, ascending; and where the rows of each begin."""
+    order = order[np.argsort(owner[order], kind="stable")]
+    owner = owner[order]
+    known = int(np.searchsorted(owner, 0))
+    order, owner = order[known:], owner[known:]
+    starts = np.flatnonzero(np.diff(owner, prepend=-1))
+    return order, owner[starts], starts
+
+
+def once(order: Ints, columns: Sequence[npt.NDArray[Any]], counts: Ints) -> tuple[Ints, list[int]]:
+    """Of the rows in this order, the first of those that are equal in these columns, and the sum of their counts."""
+    if not order.size:
+        return order, []
+    key, _ = packed([column[order] for column in columns])
+    _, first, which = np.unique(key, return_index=True, return_inverse=True)
+    sums = np.bincount(which, counts[order]).astype(np.int64)
+    by_place = np.argsort(first)
+    return order[first[by_place]], sums[by_place].tolist()
+
+
 def groups(keys: Ints) -> Iterator[tuple[int, Ints]]:
     """(key, rows in their order) for each key that is not negative."""
-    order = np.argsort(keys, kind="stable")
-    order = order[keys[order] >= 0]
-    if not order.size:
-        return
-    bounds = np.flatnonzero(np.diff(keys[order]) != 0) + 1
-    for rows in np.split(order, bounds):
-        yield int(keys[rows[0]]), rows
+    order, found, starts = by_owner(np.arange(len(keys)), keys)
+    bounds = [*starts.tolist(), len(order)]
+    for number, key in enumerate(found.tolist()):
+        yield key, order[bounds[number] : bounds[number + 1]]

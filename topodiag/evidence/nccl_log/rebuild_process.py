@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from sys import intern
 
 from topodiag.model.job import Given, Hca, Message, Process
 from topodiag.model.provenance import Origin
@@ -31,6 +32,11 @@ _BOOTSTRAP = re.compile(r"(?:Bootstrap ?: Using|^NET : Using interface) (?:\[0\]
 _PLUGIN = re.compile(r"(?:Loaded net plugin|Initialized NET plugin|Loaded external network plugin) (.+?)\s*$")
 _TUNER = re.compile(r"[Uu]sing (?:tuner plugin:? )?'?([^']+?)'?\s*$")
 _OFI = re.compile(r"aws-ofi-nccl\s+(?:v)?(\S+)")
+_VERSIONED = {
+    "version": ("nccl", _VERSION), "driver": ("driver", _NUMBER), "net plugin": ("net plugin", _PLUGIN),
+    "tuner": ("tuner plugin", _TUNER), "ofi": ("ofi", _OFI),
+}  # fmt: skip
+"""Component and its pattern by the kind of text."""
 _MINUS_ONE = "18446744073709551615"
 
 
@@ -40,16 +46,17 @@ def process_of(host: str, pid: int, texts: Sequence[Text]) -> Process:
     network = bootstrap = ""
     listed: tuple[Hca, ...] = ()
     listed_at: Origin | None = None
-    details: dict[str, tuple[int, str]] = {}
+    details: dict[str, tuple[int | None, str]] = {}
     gdr: dict[str, bool] = {}
     for kind, text, origin, _ in texts:
-        if kind in ("version", "driver", "net plugin", "tuner", "ofi"):
-            _version(kind, text, versions)
+        if kind in _VERSIONED:
+            component, version = _version(kind, text)
+            if component:
+                versions.setdefault(component, version)
         elif kind == "network":
             network = network or text.partition("Using network ")[2].strip()
         elif kind == "bootstrap" and not bootstrap:
-            found = _BOOTSTRAP.search(text)
-            bootstrap = found[1].split(" [")[0] if found else ""
+            bootstrap = _bootstrap(text)
         elif kind == "setting":
             given = _setting(text)
             if given is not None and given[0] not in settings:
@@ -61,41 +68,47 @@ def process_of(host: str, pid: int, texts: Sequence[Text]) -> Process:
         elif kind == "hcas" and listed_at is None:
             listed, listed_at = _hcas(text), origin
         elif kind == "hca":
-            found = _HCA_LONG.search(text)
-            if found is not None:
-                details[found[2]] = (int(found[5]), found[6] or "")
+            named = _hca(text)
+            if named is not None:
+                details[named[0]] = named[1:]
         elif kind == "gdr hca":
             found = _GDR_HCA.search(text)
             if found is not None:
                 gdr[found[3]] = found[1] == "Enabled"
     if not network and any(kind == "no hca" for kind, *_ in texts) and any(kind == "sockets" for kind, *_ in texts):
         network = "Socket"  # NCCL lists interfaces for data only when it found no RDMA device
-    hcas = tuple(_enriched(hca, details, gdr, listed_at) for hca in listed)
+    hcas = tuple(
+        Hca(each.index, each.name, each.port, each.link_layer, *details.get(each.name, (None, "")), gdr.get(each.name),
+            listed_at)
+        for each in listed
+    )  # fmt: skip
     messages = tuple(Message(kind, text, origin, count) for kind, text, origin, count in texts)
     return Process(host, pid, versions, network, hcas, bootstrap, settings, messages, texts[0][2] if texts else None)
 
 
-def _version(kind: str, text: str, versions: dict[str, str]) -> None:
-    if kind == "version":
-        found = _VERSION.search(text)
-        if found is not None:
-            versions.setdefault("rccl" if text.lstrip().startswith("RCCL") else "nccl", found[1])
-    elif kind == "driver":
-        found = _NUMBER.search(text)
-        if found is not None:
-            versions.setdefault("driver", found[1])
-    elif kind == "net plugin":
-        found = _PLUGIN.search(text)
-        if found is not None and found[1] not in ("IB", "Socket"):
-            versions.setdefault("net plugin", found[1])
-    elif kind == "tuner":
-        found = _TUNER.search(text)
-        if found is not None:
-            versions.setdefault("tuner plugin", found[1])
-    else:
-        found = _OFI.search(text)
-        if found is not None:
-            versions.setdefault("ofi", found[1])
+@lru_cache(maxsize=65536)
+def _version(kind: str, text: str) -> tuple[str, str]:
+    """Component and version, "" where the text says none."""
+    component, pattern = _VERSIONED[kind]
+    found = pattern.search(text)
+    if found is None or (kind == "net plugin" and found[1] in ("IB", "Socket")):
+        return "", ""
+    if kind == "version" and text.lstrip().startswith("RCCL"):
+        component = "rccl"
+    return component, found[1]
+
+
+@lru_cache(maxsize=65536)
+def _bootstrap(text: str) -> str:
+    found = _BOOTSTRAP.search(text)
+    return found[1].split(" [")[0] if found else ""
+
+
+@lru_cache(maxsize=65536)
+def _hca(text: str) -> tuple[str, int, str] | None:
+    """Name, speed in Mb/s and path of a device. Processes print the same paths with pointers of their own beside."""
+    found = _HCA_LONG.search(text)
+    return (found[2], int(found[5]), intern(found[6] or "")) if found is not None else None
 
 
 @lru_cache(maxsize=65536)
@@ -127,14 +140,3 @@ def _hcas(text: str) -> tuple[Hca, ...]:
         layer = (found[4] or "").strip("/")
         made.append(Hca(int(found[1]), found[2], int(found[3] or 1), layer))
     return tuple(made)
-
-
-@lru_cache(maxsize=65536)
-def _enrich(hca: Hca, speed: int | None, path: str, gdr: bool | None) -> Hca:
-    return Hca(hca.index, hca.name, hca.port, hca.link_layer, speed, path, gdr)
-
-
-def _enriched(hca: Hca, details: dict[str, tuple[int, str]], gdr: dict[str, bool], origin: Origin | None) -> Hca:
-    speed, path = details.get(hca.name, (None, ""))
-    made = _enrich(hca, speed, path, gdr.get(hca.name))
-    return Hca(made.index, made.name, made.port, made.link_layer, made.speed_mbps, made.pci_path, made.gdr, origin)
