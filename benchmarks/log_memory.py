@@ -1,11 +1,13 @@
 """Prints the memory that reading logs takes: the peak of each process, and of all together, on logs that it makes.
 
-    python benchmarks/log_memory.py [--size 1GB] [--size 10GB] [--workers 2] [--job] [--path LOG] [--folder /tmp]
+    python benchmarks/log_memory.py [--size 1GB] [--size 10GB] [--workers 2] [--job] [--saved] [--path LOG]
+        [--folder /tmp]
 
 For each size, a log of `make_log.py` is read into facts by `topodiag.fleet.ingest`, with --job also rebuilt and judged,
-as `topodiag logs` does. The process and its workers are watched from outside: `own` is memory that only this process
-has, `mapped` are pages of files, facts on disk above all, which the system takes back when it needs them. Target: less
-than 700 MiB for each process whatever the size.
+as `topodiag logs` does; with --saved the facts are saved too, and the job is rebuilt and judged once more from those
+alone, by a process of its own. Each process and its workers are watched from outside: `own` is memory that only this
+process has, `mapped` are pages of files, facts on disk above all, which the system takes back when it needs them.
+Target: less than 700 MiB for each process whatever the size.
 """
 
 from __future__ import annotations
@@ -27,9 +29,10 @@ TARGET_MIB = 700
 STEP_S = 0.05
 
 
-def work(path: str, workers: int, *, job: bool) -> None:
+def work(path: str, workers: int, save_to: str | None, *, job: bool) -> None:
     """Read in this process; print what it took and gave."""
-    from topodiag.fleet.ingest import ingest  # noqa: PLC0415 - what is imported counts as memory too
+    from topodiag.evidence.nccl_log.saved import save  # noqa: PLC0415 - what is imported counts as memory too
+    from topodiag.fleet.ingest import ingest  # noqa: PLC0415
     from topodiag.pipeline import LogOptions, diagnose_logs  # noqa: PLC0415
 
     begun = time.perf_counter()
@@ -39,10 +42,13 @@ def work(path: str, workers: int, *, job: bool) -> None:
         said["read_s"] = time.perf_counter() - begun
 
     if job:
-        result = diagnose_logs([path], options=LogOptions(workers=workers), on_progress=tell)
+        result = diagnose_logs([path], options=LogOptions(workers=workers, save=save_to), on_progress=tell)
         said["connections"] = sum(len(each.connections) for each in result.jobs)
     else:
-        read = ingest([path], workers=workers)
+        read = ingest([path], workers=workers, on_progress=tell)
+        if save_to is not None:
+            with Path(save_to).open("wb") as stream:
+                save(stream, read.facts, read.files)
         said["rows"] = sum(table.num_rows for table in read.facts.tables.values())
     said["seconds"] = time.perf_counter() - begun
     said["peak_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -80,8 +86,9 @@ class Watch:
         self.together = max(self.together, together)
 
 
-def watch(path: Path, workers: int, *, job: bool) -> None:
+def watch(path: Path, workers: int, save_to: Path | None = None, *, job: bool) -> None:
     argv = [sys.executable, __file__, "--inner", str(path), "--workers", str(workers), *(["--job"] if job else [])]
+    argv += ["--save", str(save_to)] if save_to is not None else []
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env={**os.environ}) as child:
         seen = Watch(child.pid)
         while child.poll() is None:
@@ -89,13 +96,12 @@ def watch(path: Path, workers: int, *, job: bool) -> None:
             time.sleep(STEP_S)
         out = child.stdout.read() if child.stdout is not None else ""
     if child.returncode:
-        print(f"failed with {child.returncode}")
-        return
+        raise SystemExit(f"failed with {child.returncode}")
     said = json.loads(out)
     size = path.stat().st_size
     what = ", ".join(f"{count:,.0f} {name}" for name, count in said.items() if name in {"rows", "connections"})
     read = f" (read after {said['read_s']:.0f} s)" if "read_s" in said else ""
-    print(f"{size / 1e9:.1f} GB in {said['seconds']:.0f} s{read}, {size / said['seconds'] / 1e6:.0f} MB/s: {what}")
+    print(f"{amount(size)} in {said['seconds']:.0f} s{read}, {size / said['seconds'] / 1e6:.0f} MB/s: {what}")
     for number, (pid, own) in enumerate(sorted(seen.own.items(), key=lambda item: item[0] != child.pid)):
         name = "this process" if not number else f"child {number}"
         mapped = seen.mapped[pid]
@@ -105,25 +111,42 @@ def watch(path: Path, workers: int, *, job: bool) -> None:
     print(f"  {'all together':14} own {seen.together:6.0f} MiB")
 
 
+def amount(size: int) -> str:
+    return f"{size / 1e9:.1f} GB" if size >= 10**9 else f"{size / 1e6:.0f} MB"
+
+
+def measure(path: Path, workers: int, folder: Path | None, *, job: bool, saved: bool) -> None:
+    if not saved:
+        watch(path, workers, job=job)
+        return
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        facts = Path(place, "job.parquet")
+        watch(path, workers, facts, job=job)
+        print("from its saved facts:")
+        watch(facts, workers, job=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=make_log.number_of_bytes, action="append")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--job", action="store_true", help="rebuild and judge the job too")
+    parser.add_argument("--saved", action="store_true", help="save the facts, and rebuild and judge the job from them")
     parser.add_argument("--path", type=Path, help="read this log instead of making one")
     parser.add_argument("--folder", type=Path, help="where logs are made")
     parser.add_argument("--inner", help=argparse.SUPPRESS)
+    parser.add_argument("--save", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.inner:
-        work(given.inner, given.workers, job=given.job)
+        work(given.inner, given.workers, given.save, job=given.job)
     elif given.path:
-        watch(given.path, given.workers, job=given.job)
+        measure(given.path, given.workers, given.folder, job=given.job, saved=given.saved)
     else:
         for size in given.size or [10**9]:
             with tempfile.TemporaryDirectory(dir=given.folder) as folder:
                 path = Path(folder, "job.log")
                 make_log.write(path, size)
-                watch(path, given.workers, job=given.job)
+                measure(path, given.workers, given.folder, job=given.job, saved=given.saved)
 
 
 if __name__ == "__main__":

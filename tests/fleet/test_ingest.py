@@ -20,11 +20,12 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topodiag.evidence.nccl_log import resolve, stored
+from topodiag.evidence.nccl_log import resolve, saved, stored
 from topodiag.evidence.nccl_log.facts import SCHEMAS, Facts, empty
 from topodiag.evidence.nccl_log.saved import save
 from topodiag.evidence.nccl_log.streams import Piece, Span
 from topodiag.fleet import dask_engine, pool, work
+from topodiag.fleet import ingest as ingest_module
 from topodiag.fleet.dask_engine import reduce_on, run_dask
 from topodiag.fleet.ingest import Ingested, ingest
 from topodiag.fleet.work import Tree, merge
@@ -205,6 +206,44 @@ def test_saved_facts_go_on_where_the_logs_left(tmp_path: Path, job: Path, expect
     assert both.files[2].note == f"left out: same content as {tmp_path}/a.log"
     assert sum(each.records for each in both.inputs) == 5 * 34
     assert both.facts["shards"].num_rows == 4
+
+
+TORCH = (
+    b"[rank1]:[E1121 10:00:00.000000000 ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught collective operation timeout"
+    b": WorkNCCL(SeqNum=7, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600005 milliseconds "
+    b"before timing out.\n"
+)
+
+
+def test_saved_facts_of_what_only_an_application_said_are_evidence_still(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_bytes(TORCH)
+    read = ingest([str(tmp_path / "a.log")])
+    assert read.facts["event"].column("level").to_pylist() == ["APP"]
+    with (tmp_path / "job.parquet").open("wb") as stream:
+        save(stream, read.facts, read.files)
+    assert same(ingest([str(tmp_path / "job.parquet")]), read)
+
+
+def test_saved_facts_that_are_joined_or_lose_a_copy_on_disk_are_the_same(
+    tmp_path: Path, job: Path, expected: Ingested, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.log").write_bytes(rank_log(1))  # a copy of one that was saved
+    (tmp_path / "b.log").write_bytes(rank_log(5) + TORCH)
+    for name, one in (("job", expected), ("more", ingest([str(tmp_path / "b.log")]))):
+        with (tmp_path / f"{name}.parquet").open("wb") as stream:
+            save(stream, one.facts, one.files)
+    inputs = [str(tmp_path / name) for name in ("a.log", "more.parquet", "job.parquet")]
+    in_memory = ingest(inputs, workers=1)
+    assert not in_memory.facts.maps
+    assert len(in_memory.files) == 6
+    for module in (saved, ingest_module):
+        monkeypatch.setattr(module, "MOST_BYTES", 0)
+    monkeypatch.setattr(stored, "SMALL_BYTES", 0)
+    on_disk = ingest(inputs, workers=1)
+    assert on_disk.facts.maps
+    assert same(on_disk, in_memory)
+    on_disk.facts.rest()
+    assert same(on_disk, in_memory)
 
 
 def test_the_same_log_twice_counts_once_and_says_so(tmp_path: Path) -> None:
