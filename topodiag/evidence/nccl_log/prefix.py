@@ -34,6 +34,7 @@ BARE = compiled(rf"^\s{{0,200}}(?:\[?[\w,]{{1,20}}\]?[^\s:]{{0,20}}:\s?|>\s?)?(?
 _PLACE = compiled(r"^(.{1,300}?:\d{1,7})(?: \([^)]{0,200}\))?$")
 _TIME = compiled(r"(\d{4})[-/](\d\d)[-/](\d\d)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?[^\s\]]{0,6}")
 _ANSI = compiled(r"\x1b\[[0-9;?]{0,20}[A-Za-z]|\x00")
+_ANSI_BYTES = re.compile(_ANSI.pattern.encode())
 _STAMP_END = compiled(r"\[[^\[\]]{8,40}\] ?$")
 _TAGGED_END = compiled(r"\s*\[\d{1,6},\d{1,6}\]<std(?:out|err)>:\s*$")
 _RANKS = (
@@ -66,6 +67,11 @@ def clean(raw: bytes) -> str:
     """The text of a physical line without its end, colours and NULs. Bytes that are no UTF-8 become U+FFFD."""
     text = raw.decode("utf-8", "replace").rstrip("\r\n")
     return _ANSI.sub("", text) if "\x1b" in text or "\x00" in text else text
+
+
+def without_colours(raw: bytes) -> bytes:
+    """The same, of bytes."""
+    return _ANSI_BYTES.sub(b"", raw)
 
 
 def records(text: str) -> Iterator[Record]:
@@ -164,7 +170,7 @@ def number(digits: str) -> int:
 
 def application(text: str) -> tuple[str, dict[str, object]] | None:
     """The row of a line without a head that speaks of NCCL: (table, columns), None for all others."""
-    if "NCCL" in text or "nccl" in text or "CCL " in text or " version " in text or "|" in text:
+    if "CCL" in text or "ccl" in text or " version " in text or "|" in text:
         version = _VERSION.search(text)
         if version:
             return "text", {"kind": "version", "text": version[1]}

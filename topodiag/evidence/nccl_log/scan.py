@@ -18,6 +18,7 @@ from topodiag.evidence.nccl_log import plain, scan_conn, scan_forms
 from topodiag.evidence.nccl_log.collect import Collector
 from topodiag.evidence.nccl_log.facts import Facts
 from topodiag.evidence.nccl_log.grammar import START
+from topodiag.evidence.nccl_log.prefix import without_colours
 from topodiag.evidence.nccl_log.scan_bytes import MASKS, PAD, Block, Flags, Positions, places, word
 from topodiag.evidence.nccl_log.scan_heads import Heads
 from topodiag.evidence.nccl_log.scan_messages import UNDECIDED
@@ -34,15 +35,20 @@ _NEWLINE, _SPACE = 10, 32
 _MOST_TEXT = 240
 _OLD_RECORD = 15
 """Bytes of the shortest record without the word NCCL, `h:1:1 [0] INFO `."""
-_SPEAKS = (b"NCCL", b"INFO", b"nccl", b"CCL ", b" version ", b"|", b"atchdog", b"last enqueued", b"Duplicate",
-           b" WARN ", b"ocket", b"ailed", b"Cuda failure", b"shared memory", b"Got completion")  # fmt: skip
-"""A line without a record in which none of these stands says nothing to `prefix.application`."""
+_SPEAKS = (b"CCL", b"ccl", b"] INFO ", b" WARN ", b"atchdog", b"last enqueued", b"Duplicate", b"ocket", b"ailed",
+           b"Cuda failure", b"shared memory", b"Got completion", b"HIP version", b"ROCm version",
+           b"tion |", b"cast |", b"duce |", b"ther |", b"tter |")  # fmt: skip
+"""A line in which none of these stands holds no record, and says nothing to `prefix.application`. What a training
+prints at every step should not be among them: to read a line costs as much as to search a hundred for these."""
+_TORN = (b"\x1b", b"\0")
+"""What may stand inside of words, and is taken out of a line before it is read."""
+_WORTH = (*_SPEAKS, *_TORN)
 
 
 def extract(data: bytes | memoryview, file: int, base: int) -> Facts:
     """Facts of whole lines of a file; `base` is the offset of `data` in the file."""
     data = data if isinstance(data, bytes) else bytes(data)
-    if not any(part in data for part in _SPEAKS):  # one of many files of another kind: setting up costs more
+    if not any(part in data for part in _WORTH):  # one of many files of another kind: setting up costs more
         return Collector(file, base).facts(len(data), data.count(b"\n") + (data[-1:] not in (b"", b"\n")))
     shard = Shard(file, base)
     heads = Heads(shard.thread_of)
@@ -225,10 +231,29 @@ class _Scan:
     def _plain_lines(self) -> None:
         """Read the lines that are odd by now one by one."""
         raw, collector = self.block.raw, self.shard.slow
-        lines = np.flatnonzero(self.odd & (self.ends > self.starts))
+        lines = self._speaking(np.flatnonzero(self.odd & (self.ends > self.starts)))
         starts, ends = self.starts[lines].tolist(), self.ends[lines].tolist()
         for line, start, end in zip(lines.tolist(), starts, ends, strict=True):
             text = raw[start:end]
-            if any(part in text for part in _SPEAKS):
+            if not any(part in text for part in _TORN) or any(part in without_colours(text) for part in _SPEAKS):
                 plain.read_line(collector, text, start + self.shift, line)
         self.odd[:] = False
+
+    def _speaking(self, lines: Positions) -> Positions:
+        """Those of these lines in which something may stand. What lies together is searched together."""
+        if not len(lines):
+            return lines
+        begins = np.flatnonzero(np.append(True, np.diff(lines) > 1))
+        first, last = self.starts[lines[begins]], self.ends[lines[np.append(begins[1:], len(lines)) - 1]]
+        text = b"\n".join([self.block.raw[a:b] for a, b in zip(first.tolist(), last.tolist(), strict=True)])
+        found = []
+        for part in _WORTH:
+            at = text.find(part)
+            while at >= 0:
+                found.append(at)
+                newline = text.find(b"\n", at)
+                at = text.find(part, newline) if newline >= 0 else -1
+        where = np.array(found, dtype=np.int64)
+        begins = np.cumsum(last - first + 1) - (last - first + 1)
+        piece = np.searchsorted(begins, where, side="right") - 1
+        return np.unique(self._lines_of(where - begins[piece] + first[piece]))
