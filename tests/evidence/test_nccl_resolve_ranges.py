@@ -17,7 +17,6 @@ from topodiag.evidence.nccl_log import (
     facts,
     rebuild_comms,
     rebuild_frame,
-    rebuild_members,
     resolve,
     resolve_rows,
     stored,
@@ -129,7 +128,6 @@ def test_any_batch_of_connections_gives_the_same_job_in_memory_and_on_disk(rows:
         small(rebuild_frame, "BATCH_ROWS", rows),
         small(rebuild_frame, "SMALL_ROWS", size),
         small(rebuild_frame, "_AT_ONCE", rows),
-        small(rebuild_members, "_AT_ONCE", rows),
         small(rebuild_comms, "_AT_ONCE", rows),
         small(columns, "SMALL_BYTES", size),
     ):
