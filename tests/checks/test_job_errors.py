@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jobs
+import numpy as np
 import pytest
 
 from topodiag.checks.job_errors import FirstError
 from topodiag.checks.job_text import quoted
 from topodiag.model.finding import Confidence, Severity, Status
-from topodiag.model.job import Event
+from topodiag.model.job import Communicator, Event
 
 COMPLETION = "NET/IB: Got completion from peer 10.0.0.1<49872> with status=12 opcode=0 len=0 vendor err 129 hca mlx5_3"
 CLOSED = "socketProgress: Connection closed by remote peer n1<51234>"
+
+
+def open_init(world: Communicator) -> Communicator:
+    return replace(world, completed=np.zeros_like(world.completed))
 
 
 def port_error(rank: int = 9, **changes: object) -> Event:
@@ -111,10 +118,29 @@ def test_a_cause_that_only_the_application_repeats_is_the_first_error() -> None:
         ("cuda", "Cuda failure 1 'invalid argument'", "transport/nvls.cc:244", "Fabric Manager"),
         ("cuda", "Cuda failure 'unspecified launch failure'", "enqueue.cc:1", "Xid"),
         ("version", "CUDA Driver version found is 11040", "init.cc:1", "nvidia-smi"),
+        ("cuda", "Failed to bind NVLink SHARP (NVLS) Multicast memory of size 8 : CUDA error 401 'x'", "", "Fabric"),
+        ("cuda", "Cuda failure 802 'system not yet initialized'", "init.cc:9", "Fabric Manager"),
+        ("cuda", "Cuda failure 'initialization error'", "init.cc:263", "spawn"),
+        ("cuda", "Cuda failure 711 'peer mapping resources exhausted'", "allocator.cc:79", "8 peers"),
+        ("cuda", "Cuda failure 217 'peer access is not supported between these two devices'", "shm.cc:5", "PCI004"),
+        ("cuda", "failed to open CUDA IPC handle : 217 peer access", "transport/p2p.cc:238", "CUDA_VISIBLE_DEVICES"),
+        ("cuda", "Cuda failure 'invalid argument'", "misc/shmutils.cc:103", "/dev/shm"),
+        (
+            "memory",
+            "Error while attaching to shared memory segment /dev/shm/nccl-a",
+            "shmutils.cc:132",
+            "IPC namespace",
+        ),
+        ("memory", "Call to ibv_create_cq failed with error Cannot allocate memory", "ibvwrap.cc:203", "ulimit -l"),
+        ("other", "Call to ibv_create_qp failed", "ibvwrap.cc:268", "ulimit -l"),
+        ("other", "Call to ibv_reg_dmabuf_mr failed with error Operation not supported", "i.cc:1", "nvidia-peermem"),
+        ("bootstrap", "Bootstrap Root : rank 1 of 8 ranks has already checked in", "bootstrap.cc:131", "launcher"),
+        ("bootstrap", "Bootstrap : no socket interface found", "bootstrap.cc:37", "no interface of this node"),
     ],
 )
 def test_the_advice_is_for_these_words_in_this_place(kind: str, text: str, place: str, advice: str) -> None:
-    [finding] = FirstError().judge(jobs.job(events=[jobs.event(kind, text, place=place)])).findings
+    events = [jobs.event(kind, text, place=place), jobs.event("unwind", "transport.cc:1 -> 2", level="UNWIND")]
+    [finding] = FirstError().judge(jobs.job(world=open_init, events=events)).findings
     assert advice in finding.fix[0]
 
 
@@ -134,3 +160,82 @@ def test_a_long_text_is_cut_between_words_so_that_no_number_is_left_half() -> No
     assert finding.message.endswith("ran for ...")
     assert quoted("a  b\nc") == "a b c"
     assert len(quoted("x" * 500, 100)) == 100
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Failed to open libibverbs.so[.1]",
+        "Call to ibv_query_port_speed failed with error Protocol not supported errno 93",
+        'Missing "iommu=pt" from kernel command line which can lead to system instablity or hang!',
+        "NET/IB : SHARP coll init error: Cannot create SHARP job(-11)",
+        "Cannot initialize CollNet, using point-to-point network instead",
+        "NET/IB : mlx5_0:1 Got non-fatal async event: GID table change(18)",
+    ],
+)
+def test_a_warning_that_nccl_goes_on_after_is_never_the_first_error(text: str) -> None:
+    went_on = jobs.event("other", text, pid=7, origin=jobs.origin(text, 3))
+    unwind = jobs.event("unwind", "transport.cc:291 -> 2", level="UNWIND", secondary=True, pid=7)
+    assert FirstError().judge(jobs.job(events=[went_on, unwind])).status is Status.CLEAN
+    words = "Connect to 10.0.0.2<4000> failed : Network is unreachable"
+    later = jobs.event("connect", words, pid=7, origin=jobs.origin(words, 9))
+    [finding] = FirstError().judge(jobs.job(events=[went_on, later, unwind])).findings
+    assert words in finding.message
+
+
+def test_what_a_process_printed_after_its_own_error_did_not_cause_it() -> None:
+    first = jobs.event("ib completion", COMPLETION, pid=5, origin=jobs.origin(COMPLETION, 10))
+    fallout = "Cuda failure 'an illegal memory access was encountered'"
+    after = jobs.event("cuda", fallout, pid=5, origin=jobs.origin(fallout, 30))
+    [finding] = FirstError().judge(jobs.job(events=[first, after])).findings
+    assert "Got completion" in finding.message
+    elsewhere = jobs.event("cuda", fallout, "n1", pid=5, origin=jobs.origin(fallout, 30))
+    [finding] = FirstError().judge(jobs.job(events=[first, elsewhere])).findings
+    assert fallout in finding.message
+
+
+def test_an_error_that_the_application_prints_makes_a_warning_before_it_the_first_error() -> None:
+    warned = jobs.event("other", "Call to ibv_create_cq failed", pid=5)
+    assert FirstError().judge(jobs.job(events=[warned])).status is Status.CLEAN
+    said = jobs.event("other", "NCCL error: unhandled system error", "", level="APP", secondary=True)
+    [finding] = FirstError().judge(jobs.job(events=[warned, said])).findings
+    assert "ibv_create_cq" in finding.message
+    assert finding.confidence is Confidence.MEDIUM
+
+
+def unwound(*texts: str) -> list[Event]:
+    return [jobs.event("unwind", text, place=text.split(" ")[0], level="UNWIND", secondary=True, pid=5)
+            for text in texts]  # fmt: skip
+
+
+def test_an_init_that_unwinds_without_a_warning_is_told_with_its_code() -> None:
+    events = unwound("misc/socket.cc:564 -> 2", "bootstrap.cc:270 -> 2", "init.cc:1303 -> 2", "group.cc:64 -> 2")
+    [finding] = FirstError().judge(jobs.job(world=open_init, events=events)).findings
+    assert finding.message == (
+        "1 process on n0 gave up in init: system error at misc/socket.cc:564; no warning says why"
+    )
+    assert (finding.severity, finding.confidence) == (Severity.ERROR, Confidence.LOW)
+    for harmless in (
+        unwound("misc/socket.cc:47 -> 3", "misc/socket.cc:752 -> 3"),
+        unwound("init.cc:1303 -> 7", "group.cc:64 -> 7"),
+    ):
+        assert FirstError().judge(jobs.job(events=harmless)).status is Status.UNKNOWN
+
+
+def test_nvlink_sharp_that_fails_while_the_job_goes_on_is_a_warning() -> None:
+    failed = [jobs.event("cuda", "Cuda failure 1 'invalid argument'", rank=rank, place="transport/nvls.cc:621")
+              for rank in (0, 1)]  # fmt: skip
+    [finding] = FirstError().judge(jobs.job(events=failed)).findings
+    assert finding.severity is Severity.WARNING
+    assert finding.message.startswith("NVLink SHARP: rank 0 on n0: Cuda failure 1")
+    assert finding.message.endswith("init completed without it")
+    said = jobs.event("other", "NCCL error: unhandled cuda error", "", level="APP", secondary=True)
+    for job in (jobs.job(events=[*failed, said]), jobs.job(world=open_init, events=failed)):
+        assert FirstError().judge(job).findings[0].severity is Severity.ERROR
+
+
+def test_the_advice_for_a_completion_is_that_of_its_status() -> None:
+    text = COMPLETION.replace("status=12", "status=4")
+    event = jobs.event("ib completion", text, details={"status": "4"})
+    [finding] = FirstError().judge(jobs.job(events=[event])).findings
+    assert "registration" in finding.fix[0]

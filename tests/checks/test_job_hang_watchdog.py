@@ -80,3 +80,25 @@ def test_the_label_names_the_rank_where_torch_names_that_of_a_group() -> None:
     assert rank_of("9", "[Rank 1] Watchdog caught collective operation timeout") == 9
     assert rank_of("", "[Rank 1] Watchdog caught collective operation timeout") == 1
     assert rank_of("default1", "Process group watchdog") == -1
+
+
+def test_a_count_that_nothing_was_written_to_is_no_rank_far_ahead() -> None:
+    first = [told(rank, 1, 4611686018427387 + rank) for rank in range(8)]
+    assert found(first) == []
+    [finding] = found([told(0, 1, 94904856301872), *(told(rank, 8, 6) for rank in range(1, 8))])
+    assert finding.where.ranks == (0,)
+    assert finding.message == "rank 0 stopped at work 1, which 7 other ranks completed"
+
+
+def caught(rank: int, seq: int, op: str = "BROADCAST") -> Event:
+    details = {"seq": str(seq), "op": op}
+    return jobs.event("watchdog", "Watchdog caught", "", rank=rank, level="APP", details=details)
+
+
+def test_the_rank_that_did_not_time_out_is_named_without_the_lines_of_the_last_works() -> None:
+    quiet = jobs.job(1, events=[caught(rank, 4) for rank in range(1, 8)])
+    [finding] = [each for each in RankBehind().judge(quiet).findings if "work" in each.message]
+    assert (finding.severity, finding.where.ranks) == (Severity.INFO, (0,))
+    assert "wait in work 4" in finding.message
+    for events in ([caught(rank, 4 + (rank > 3)) for rank in range(1, 8)], [caught(r, 4, "RECV") for r in range(1, 8)]):
+        assert found(events) == []

@@ -157,3 +157,15 @@ def test_ranks_that_only_torch_names_are_told() -> None:
     [finding] = SharedGpu().judge(job).findings
     assert finding.where.ranks == (0, 3)
     assert "ranks 0, 3 share one GPU (0000:0f:00.0)" in finding.message
+
+
+def test_two_ranks_on_one_gpu_are_a_fault_where_init_did_not_come_so_far() -> None:
+    shared = jobs.job(1)
+    shared = replace(shared, ranks=tuple(replace(rank, bus_id=jobs.bus_id(rank.rank // 2)) for rank in shared.ranks))
+    [finding] = SharedGpu().judge(shared).findings
+    assert finding.severity is Severity.INFO
+    assert "NCCL allows it" in finding.message
+    world = replace(shared.communicators[0], completed=np.zeros_like(shared.communicators[0].completed))
+    [finding] = SharedGpu().judge(replace(shared, communicators=(world,))).findings
+    assert finding.severity is Severity.WARNING
+    assert "NCCL before 2.30 refuses that" in finding.message

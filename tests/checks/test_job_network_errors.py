@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topodiag.checks.job_network_errors import PluginNotLoaded, RdmaErrors
+from topodiag.evidence.nccl_log.rebuild_events import classify
 from topodiag.model.finding import Severity, Status
 from topodiag.model.job import Process
 
@@ -135,6 +136,7 @@ TIMED_OUT = (
         (TIMED_OUT, "Connection timed out", "NCCL_CROSS_NIC=0"),
         ("Call to ibv_modify_qp failed with error Network is unreachable", "Network is unreachable", "ip route get"),
         ("Call to ibv_modify_qp failed with error Invalid argument", "Invalid argument", "GID index"),
+        ("Call to ibv_modify_qp failed with error No data available errno 61", "No data available errno 61", "empty"),
         ("Call to ibv_modify_qp failed with 121 Remote I/O error, on dev mlx5_0:1", "Remote I/O error", "dmesg"),
     ],
 )
@@ -163,3 +165,28 @@ def test_what_the_application_repeats_is_not_counted_again() -> None:
     assert finding.observed.startswith("1 completion")
     [alone] = RdmaErrors().judge(jobs.job(events=[replace(repeated, rank=5)])).findings
     assert alone.message.startswith("rank 5: transport retries exceeded")
+
+
+@pytest.mark.parametrize(
+    ("text", "severity", "what"),
+    [
+        ("NET/IB : mlx5_0:1 Got non-fatal async event: GID table change(18)", Severity.INFO, "GID table change"),
+        ("NET/IB : mlx5_0:1 GID table changed", Severity.INFO, "GID table changed"),
+        ("NET/IB : mlx5_0:1 Got async error event: SM change", Severity.INFO, "SM change"),
+        ("NET/IB : mlx5_0:1 Got async error event: LID change", Severity.WARNING, "LID change"),
+        ("NET/IB : mlx5_0:1 Got non-fatal async event: port error(10)", Severity.ERROR, "port error"),
+        ("NET/IB : mlx5_0:1 async fatal event: local catastrophic error", Severity.ERROR, "local catastrophic error"),
+        (
+            "NET/IB : mlx5_0:1 async fatal event on QP (0x7f3a) qpn=5 handle=1 send_cq=1 recv_cq=2 state=6 sq_psn=1"
+            " rq_psn=2: local access violation work queue error",
+            Severity.ERROR,
+            "local access violation work queue error",
+        ),
+    ],
+)
+def test_an_event_of_a_device_is_as_grave_as_what_the_driver_names(text: str, severity: Severity, what: str) -> None:
+    kind, _, details = classify("WARN", text)
+    assert kind in ("ib async", "port")
+    (finding,) = RdmaErrors().judge(jobs.job(events=[jobs.event(kind, text, details=dict(details))])).findings
+    assert finding.severity is severity
+    assert finding.message == f"n0: {what} on mlx5_0"

@@ -175,8 +175,11 @@ def test_values_that_nccl_refused_are_told() -> None:
     assert MisreadSettingInLog().judge(jobs.job(settings={"NCCL_IB_HCA": "mlx5"})).status is Status.CLEAN
 
 
-def test_old_and_misspelt_names_are_told() -> None:
-    assert UnknownSettingInLog().judge(jobs.job(settings={"NCCL_IB_HCAS": "mlx5"})).findings
+def test_old_names_are_told_and_one_that_the_library_printed_is_no_slip() -> None:
+    [finding] = UnknownSettingInLog().judge(jobs.job(settings={"NCCL_CHECK_POINTERS": "1"})).findings
+    assert "NCCL_CHECK_MODE" in finding.fix[0]
+    forked = jobs.job(settings={"NCCL_NCHANNELS_PER_PEER": "16"})
+    assert UnknownSettingInLog().judge(forked).status is Status.CLEAN
     assert (
         UnknownSettingInLog().judge(jobs.job(settings={"NCCL_OFI_X": "1", "NCCL_IB_HCA": "a"})).status is Status.CLEAN
     )

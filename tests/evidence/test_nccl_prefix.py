@@ -192,9 +192,40 @@ def test_a_warning_of_2_2_has_a_place_and_no_word_nccl() -> None:
         "Cuda failure 'out of memory'",
         "Call to ibv_modify_qp failed with error Network is unreachable",
         "NET/IB : Got completion from peer 10.0.0.2<4000> with status=12 opcode=0 len=0 vendor err 129",
+        "Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152 : CUDA error 401 'not in this state'.",
     ],
 )
 def test_nccls_last_error_below_torchs_trace_is_evidence_of_its_rank(text: str) -> None:
     name, columns = application(f"[rank3]: {text}") or ("", {})
     assert (name, columns["level"], columns["label"], columns["text"]) == ("event", "APP", "3", text)
     assert application(f"we saw that {text}") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "dev"),
+    [
+        (
+            "[3] include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space left on device",
+            "include/shm.h:28",
+            3,
+        ),
+        ("init.cc:1247 NCCL WARN Mismatched collective detected", "init.cc:1247", -1),
+        ("[0] misc/cudawrap.cc:33 (ncclCudaLibraryInit) NCCL WARN Cuda failure 'unknown'", "misc/cudawrap.cc:33", 0),
+        ("NCCL WARN Mismatched collective detected", "", -1),
+    ],
+)
+def test_a_warning_whose_host_was_cut_off_keeps_its_place(text: str, place: str, dev: int) -> None:
+    record = one(text)
+    assert (record.host, record.level, record.place, record.dev) == ("", "WARN", place, dev)
+    assert record.message == text.split("NCCL WARN ")[1]
+
+
+def test_a_place_before_information_is_the_talk_of_an_application() -> None:
+    assert list(records("train.cpp:12 NCCL INFO comm is up")) == []
+
+
+def test_an_operation_that_xla_says_failed_is_evidence_of_the_application() -> None:
+    said = "NCCL operation ncclCommInitRank failed: unhandled cuda error (run with NCCL_DEBUG=INFO for details)."
+    name, columns = application(f"2024-05-14 10:33:08.612345: W xla/service/gpu/nccl_utils.cc:12] {said}") or ("", {})
+    assert (name, columns["level"]) == ("event", "APP")
+    assert str(columns["text"]).endswith(said)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from topodiag.checks.job_network_errors import MEANINGS
 from topodiag.model.job import Event
 
 BY_KIND = {
@@ -29,8 +30,48 @@ _OTHER_NETWORK = (
     "bring all nodes to one network: `ibv_devinfo` in the job's container of each; or NCCL_IB_DISABLE=1 on all of them"
 )
 
+_FABRIC = (
+    "is Fabric Manager running and the fabric ready on this node? `nvidia-smi -q | grep -A4 Fabric` (NVL005); after"
+    " a restart of Fabric Manager the GPUs want a reset; NCCL_NVLS_ENABLE=0 tells whether only NVLink SHARP fails"
+)
+_NO_PEER = (
+    "GPUs of one node that cannot reach each other: in virtual machines and with IOMMU or ACS on (PCI004), or because"
+    " each process sees its own GPU only (CUDA_VISIBLE_DEVICES); NCCL_P2P_DISABLE=1 tells whether it is all that fails"
+)
+
 BY_WORDS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"ibv_modify_qp failed"), _QUEUE_PAIR),
+    (re.compile(r"NVLink SHARP \(NVLS\)|system not yet initialized"), _FABRIC),
+    (
+        re.compile(r"has already checked in"),
+        "two processes came with one rank: compare RANK and WORLD_SIZE of all processes; the launcher ran twice, or the"
+        " scheduler starts more tasks than it was told of",
+    ),
+    (
+        re.compile(r"no socket interface found|is neither AF_INET"),
+        "NCCL_SOCKET_IFNAME names no interface of this node, or none has an address: `ip -brief addr` there, in the"
+        " container",
+    ),
+    (
+        re.compile(r"attaching to shared memory|failed to open /dev/shm"),
+        "the ranks of this node have /dev/shm each to itself: one IPC namespace for their containers (`--ipc=host`, one"
+        " emptyDir), or NCCL_SHM_DISABLE=1",
+    ),
+    (
+        re.compile(r"peer mapping resources exhausted"),
+        "CUDA maps at most 8 peers of a GPU without NVSwitch: run with 8 GPUs (CUDA_VISIBLE_DEVICES), or"
+        " NCCL_CUMEM_ENABLE=0, or NCCL_P2P_DISABLE=1",
+    ),
+    (re.compile(r"peer access is not supported|CUDA IPC handle|IpcGetMemHandle|IpcOpenMemHandle"), _NO_PEER),
+    (
+        re.compile(r"Cuda failure .{0,12}'initialization error'"),
+        "CUDA was up before the process was forked: start workers with spawn, and ask CUDA nothing before; else"
+        " `nvidia-smi` on the node",
+    ),
+    (
+        re.compile(r"ibv_reg_dmabuf_mr"),
+        "NCCL_DMABUF_ENABLE=0 with nvidia-peermem loaded, or an RDMA stack and a driver that know DMA-BUF",
+    ),
     # Types of src/include/socket.h: 3 NET/Socket, 4 NET/IB. They meet where one side found no RDMA device.
     (re.compile(r"wrong type (?:3 != 4|4 != 3)\b"), _OTHER_NETWORK),
     (
@@ -38,7 +79,9 @@ BY_WORDS: tuple[tuple[re.Pattern[str], str], ...] = (
         "a larger /dev/shm: `docker run --shm-size=8g` or `--ipc=host`, in Kubernetes an emptyDir of medium Memory",
     ),
     (
-        re.compile(r"ibv_reg_mr\w* .*(?:Cannot allocate memory|ENOMEM)"),
+        re.compile(
+            r"ibv_(?:reg_mr|create_cq|create_qp|alloc_pd)\w* failed(?:$|.*(?:Cannot allocate memory|ENOMEM|error -12))"
+        ),
         "allow locked memory: `ulimit -l unlimited` in the job's container and in the launcher's daemon",
     ),
     (
@@ -59,10 +102,6 @@ BY_WORDS: tuple[tuple[re.Pattern[str], str], ...] = (
         "a driver for this CUDA on the node, or a container built for the driver's CUDA: `nvidia-smi`",
     ),
 )
-_FABRIC = (
-    "is Fabric Manager running and the fabric ready on this node? `nvidia-smi -q | grep -A4 Fabric` (NVL005);"
-    " NCCL_NVLS_ENABLE=0 tells whether NVLink SHARP is all that fails"
-)
 
 
 def advice(event: Event) -> str:
@@ -70,6 +109,14 @@ def advice(event: Event) -> str:
     for pattern, words in BY_WORDS:
         if pattern.search(event.text):
             return words
+    # What a completion means is in its status; the cable is for those that got no answer.
+    status = event.details.get("status", "")
+    if event.kind == "ib completion" and status.isdecimal() and status != "12" and int(status) in MEANINGS:
+        return MEANINGS[int(status)][1]
+    if event.kind == "cuda" and "shmutils" in event.place:
+        return (
+            "CUDA cannot map the shared memory segment: size and limits of the container's /dev/shm; NCCL_SHM_DISABLE=1"
+        )
     # Multicast objects need the fabric's routes: creating or binding one fails first where they are missing.
     if event.kind == "cuda" and "nvls" in event.place:
         return _FABRIC

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from topodiag.checks.common import plural
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job_error_advice import advice
-from topodiag.checks.job_text import ask_for, failed, few, quoted
+from topodiag.checks.job_text import ask_for, failed, few, hosts_word, quoted
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 
@@ -29,6 +29,23 @@ CAUSES = {
 
 WARNINGS = frozenset({"topology", "plugin", "other", "ib async", "port"})
 """Kinds that jobs live with: an error only where the job shows that it failed."""
+
+GOES_ON = re.compile(
+    r"Failed to open libibverbs|Failed to open \S*gdrapi|Failed to find CUDA library|No NVML device handle"
+    r"|ibv_query_port_speed|falling back to simple order|is being ignored because|Continue without profiler"
+    r"|SHARP (?:coll init|group create)|Cannot initialize CollNet|CollNet is not supported or|disabling CollNet"
+    r"|GID table change|client reregistration|async (?:error )?event ?: SM change|port active"
+    r'|Missing "(?:iommu=|amd_iommu=|HSA_)|NUMA auto balancing enabled'
+    r"|Cannot get incoming CPU|Maximum retry reached for (?:accept|connect) \d"
+)
+"""Warnings after which NCCL (src/misc/*wrap.cc, src/graph/*.cc, src/init.cc, src/transport/*.cc of 2.4 to 2.30), RCCL,
+the SHARP plugin or FastSocket goes on: jobs that work print them too, so that none is what made another one fail."""
+
+CODES = {"1": "CUDA error", "2": "system error", "3": "internal error", "4": "invalid argument", "5": "invalid usage",
+         "6": "remote error", "8": "timeout"}  # fmt: skip
+"""ncclResult_t (src/nccl.h.in), but for 7, which is no error: in progress."""
+
+_CODE = re.compile(r"-> ([1-68])\b")
 
 _NO_CAUSE = frozenset({"other", "watchdog", "peer closed", "timeout"})
 """Kinds of lines that an application prints in the end of which none names what came first."""
@@ -52,8 +69,8 @@ class FirstError(JobCheck):
         unwind; which kinds of error cause which others, where times are missing.
 
     When it stays silent
-        Nothing but warnings, and no sign that the job failed. Order by times of two hosts less than a second
-        apart is said to rest on their clocks.
+        Nothing but warnings, and no sign that the job failed; warnings after which NCCL goes on, as of a libibverbs
+        that is not there. Order by times of two hosts less than a second apart is said to rest on their clocks.
 
     How to confirm
         `topodiag logs --errors` draws the timeline. `dmesg -T` and `ibstat` on the node named, at that time.
@@ -73,7 +90,11 @@ class FirstError(JobCheck):
         errors = [event for event in job.events if event.level != "UNWIND" and event.kind != "unwind"]
         broken = failed(job)
         primary = [e for e in errors if not e.secondary and (broken or e.kind not in WARNINGS)]
+        primary = [event for event in primary if not GOES_ON.search(event.text)]
         secondary = [event for event in errors if event.secondary]
+        gave_up = [] if primary or secondary else _init_unwound(job)
+        if gave_up:
+            return self.found(job, [self._unwound(job, gave_up)])
         if not errors:
             if any(event.level == "UNWIND" for event in job.events):
                 return self.unknown(job, "return codes unwind, and the warning before them is not in the log")
@@ -94,6 +115,9 @@ class FirstError(JobCheck):
         if first.level == "APP" and first.kind not in _NO_CAUSE:
             sure = Confidence.LOW if sure is Confidence.LOW else Confidence.MEDIUM
             doubt += "; as the application repeats it"
+        if first.kind in WARNINGS and sure is Confidence.HIGH and not _unwound_after(job, first):
+            sure = Confidence.MEDIUM
+        goes_on = _goes_on(job, primary)
         later = [event for event in errors if event is not first]
         count = sum(event.count for event in later) + first.count - 1
         places = {_place(event) for event in later if event.host or event.rank >= 0}
@@ -105,9 +129,11 @@ class FirstError(JobCheck):
         peer = _peer(job, first)
         what = quoted(first.text, 150)
         head = ", ".join(part for part in (_who(job, first), device) if part)
+        if goes_on:
+            tail += "; init completed without it"
         return self.finding(
-            Severity.ERROR,
-            f"first error: {f'{head}: ' if head else ''}{what}{tail}",
+            Severity.WARNING if goes_on else Severity.ERROR,
+            f"{'NVLink SHARP' if goes_on else 'first error'}: {f'{head}: ' if head else ''}{what}{tail}",
             observed=f"{_when(first)}{first.kind} in {first.place or 'the log'}"
             + (f", peer {peer}" if peer else "")
             + doubt,
@@ -116,9 +142,13 @@ class FirstError(JobCheck):
             nodes=[host] if (host := _host(job, first)) else [],
             ranks=[first.rank] if first.rank >= 0 else [],
             nics=[device] if device else [],
-            cost=Cost(text="the job ends, or hangs until a watchdog ends it"),
+            cost=Cost(
+                text="buffers that could not be registered go without NVLink SHARP"
+                if goes_on
+                else "the job ends, or hangs until a watchdog ends it"
+            ),
             evidence=[first.origin, *(event.origin for event in later)],
-            confidence=sure,
+            confidence=min(sure, Confidence.MEDIUM) if goes_on else sure,
         )
 
     def _suspect(self, job: Job, secondary: Sequence[Event]) -> Finding:
@@ -145,6 +175,83 @@ class FirstError(JobCheck):
             confidence=Confidence.LOW,
         )
 
+    def _unwound(self, job: Job, gave_up: Sequence[Event]) -> Finding:
+        """Processes whose init returned an error, and nothing was said before."""
+        first = gave_up[0]
+        code = _CODE.search(first.text)
+        processes = {_place(event) for event in gave_up}
+        hosts = list(dict.fromkeys(event.host for event in gave_up if event.host))
+        sockets = "socket.cc" in f"{first.place} {first.text}"
+        return self.finding(
+            Severity.ERROR,
+            f"{len(processes)} {'process' if len(processes) == 1 else 'processes'} on {hosts_word(hosts) or 'a node'}"
+            f" gave up in init: {CODES.get(code[1] if code else '', 'an error')} at"
+            f" {first.place or first.text.split(' ')[0]}; no warning says why",
+            observed=quoted(first.text),
+            expected="init returns without an error",
+            fix=(
+                *(("a connection of the bootstrap that nobody answered ends so: a peer that died before, the interface"
+                   " (NCCL_SOCKET_IFNAME), a firewall between the nodes",) if sockets else ()),
+                "the logs of the other ranks: the one that failed first says why, the others only give up",
+            ),
+            nodes=hosts,
+            ranks=sorted({event.rank for event in gave_up if event.rank >= 0}),
+            cost=Cost(text="the job cannot start"),
+            evidence=[event.origin for event in gave_up],
+            confidence=Confidence.LOW,
+        )  # fmt: skip
+
+
+def _init_unwound(job: Job) -> list[Event]:
+    """The codes that unwind of processes in which one of them came through init or bootstrap and through the group that
+    every init ends in (src/group.cc), each process' first one first."""
+    by_process: dict[tuple[str, int], list[Event]] = {}
+    for event in job.events:
+        if event.level == "UNWIND" and _CODE.search(event.text):
+            by_process.setdefault((event.host, event.pid), []).append(event)
+    made = []
+    for events in by_process.values():
+        said = " ".join(f"{event.place} {event.text}" for event in events)
+        if re.search(r"\b(?:init|bootstrap)\.c[cu]:\d", said) and re.search(r"\bgroup\.c[cu]:\d", said):
+            made += events
+    return made
+
+
+def _unwound_after(job: Job, first: Event) -> bool:
+    return any(e.level == "UNWIND" and (e.host, e.pid) == (first.host, first.pid) for e in job.events)
+
+
+def _goes_on(job: Job, primary: Sequence[Event]) -> bool:
+    """Whether only NVLink SHARP failed, and the job goes without: init is complete, and nobody gave up."""
+    world = job.world
+    return (
+        world is not None
+        and world.init_complete
+        and all(event.kind == "cuda" and "nvls" in event.place and event.level != "APP" for event in primary)
+        and not any(event.level == "APP" for event in job.events)
+        and not any(event.level == "UNWIND" and re.search(r"\b(?:init|group)\.c", event.text) for event in job.events)
+    )
+
+
+def _first_of_each(events: Sequence[Event]) -> list[Event]:
+    """The events without those that a process printed after an error of its own, which they cannot have caused."""
+    first: dict[tuple[str, int, str], int] = {}
+    for event in events:
+        line = _line(event)
+        if line is not None and event.kind not in WARNINGS and event.level != "APP":
+            key = (event.host, event.pid, event.origin.source if event.origin else "")
+            first[key] = min(line, first.get(key, line))
+    return [
+        event
+        for event in events
+        if (line := _line(event)) is None
+        or line <= first.get((event.host, event.pid, event.origin.source if event.origin else ""), line)
+    ]
+
+
+def _line(event: Event) -> int | None:
+    return event.origin.line if event.origin is not None and event.pid >= 0 else None
+
 
 def choose(primary: Sequence[Event]) -> tuple[Event, Confidence, str]:
     """The first of the errors that stand for themselves, how sure that is, and what it rests on.
@@ -153,6 +260,7 @@ def choose(primary: Sequence[Event]) -> tuple[Event, Confidence, str]:
     reports, and lost peers yield to any other kind.
     """
     own = [event for event in primary if CAUSES.get(event.kind, 3) < CAUSES["timeout"]] or list(primary)
+    own = _first_of_each(own)
     timed = [event for event in own if event.ts is not None]
     if len(timed) == len(own):
         ordered = sorted(own, key=lambda e: (e.ts or 0.0, CAUSES.get(e.kind, 3), e.host, e.rank))

@@ -47,12 +47,26 @@ def by_watchdog(check: JobCheck, job: Job) -> Iterable[Finding]:
 
 
 def _standings(job: Job) -> Mapping[str, Mapping[int, Standing]]:
+    """By process group and rank. No rank completes what it did not enqueue: where a group's first work hangs, torch 2.4
+    prints memory that nothing was written to, `last enqueued NCCL work: 1, last completed NCCL work: 94904856301872`
+    (ProcessGroupNCCL.cpp, lastCompletedSeq), and nothing was completed."""
     made: dict[str, dict[int, Standing]] = defaultdict(dict)
     for event in job.events:
         work, completed = event.details.get("work", ""), event.details.get("completed", "")
         if event.kind == "watchdog" and event.rank >= 0 and work and completed and (group := _group(event)):
-            made[group].setdefault(event.rank, Standing(int(work), int(completed), event))
-    return made
+            enqueued, done = int(work), int(completed)
+            made[group].setdefault(event.rank, Standing(enqueued, done if done <= enqueued else 0, event))
+    return made or _gave_up(job)
+
+
+def _gave_up(job: Job) -> Mapping[str, Mapping[int, Standing]]:
+    """By the line `Watchdog caught collective operation timeout` alone, where all that printed one wait in the same
+    work: it names no process group, so that others would not compare."""
+    told = [e for e in job.events if e.kind == "watchdog" and e.rank >= 0 and e.details.get("seq", "").isdecimal()]
+    works = {(event.details["seq"], event.details.get("op", "")) for event in told}
+    if len(works) != 1 or works.pop()[1] in POINT_TO_POINT:
+        return {}
+    return {WORLD: {e.rank: Standing(int(e.details["seq"]), int(e.details["seq"]) - 1, e) for e in reversed(told)}}
 
 
 def _group(event: Event) -> str:
@@ -95,7 +109,8 @@ def _behind(check: JobCheck, job: Job, ranks: Mapping[int, Standing], low: int) 
 
 
 def _silent(check: JobCheck, job: Job, ranks: Mapping[int, Standing], low: int) -> Iterable[Finding]:
-    silent = [rank for rank in range(min(job.world_size, 1 << 16)) if rank not in ranks]
+    size = max(job.world_size, max(ranks) + 1)
+    silent = [rank for rank in range(min(size, 1 << 16)) if rank not in ranks]
     if not silent or len(silent) >= len(ranks):
         return
     by_rank = job.by_rank
@@ -110,6 +125,6 @@ def _silent(check: JobCheck, job: Job, ranks: Mapping[int, Standing], low: int) 
         ranks=silent[:4096],
         cost=Cost(text="the others wait until a watchdog ends the job"),
         evidence=[standing.event.origin for standing in ranks.values()],
-        coverage=Coverage(len(ranks), job.world_size, "ranks reported"),
+        coverage=Coverage(len(ranks), size, "ranks reported"),
         confidence=Confidence.LOW,
     )

@@ -306,13 +306,21 @@ class SharedGpu(JobCheck):
             )
         elif shared:
             ranks = sorted({rank for _, group in shared for rank in group})
+            world = job.world
+            allowed = any(at_least(version, 2, 30) for version in job.nccl_versions)
+            came_up = allowed or world is None or bool(world.completed.any())
             found.append(
                 self.finding(
-                    Severity.INFO,
-                    f"{rank_word(ranks)} share {plural(len(shared), 'GPU')}, and NCCL allows it",
+                    Severity.INFO if came_up else Severity.WARNING,
+                    f"{rank_word(ranks)} share {plural(len(shared), 'GPU')}, and NCCL "
+                    + ("allows it" if came_up else "before 2.30 refuses that"),
                     observed="; ".join(f"{host} {bus}: ranks {spell_ranks(g)}" for (host, bus), g in shared[:3]),
                     expected="one rank per GPU, unless they are MIG instances or NCCL_MULTI_RANK_GPU_ENABLE is meant",
-                    fix=("check that the ranks are meant to share the GPU",),
+                    fix=(
+                        "check that the ranks are meant to share the GPU"
+                        if came_up
+                        else "one rank for each GPU: does the launcher run twice, or with twice the processes?",
+                    ),
                     nodes=list(dict.fromkeys(host for (host, _), _ in shared)),
                     ranks=ranks,
                     gpus=[bus for (_, bus), _ in shared],

@@ -15,7 +15,7 @@ from topodiag.model.provenance import Origin
 
 NOT_FOR_JOBS = re.compile(
     r"^(?:lo|docker\d*|br-[0-9a-f]+|virbr\d*|veth\w*|cali\w*|vxlan\.calico|flannel[.\w]*|cni\d*|cbr\d*|lxcbr\d*"
-    r"|lxdbr\d*|podman\d*|kube-\w+|nodelocaldns|dummy\d*|tunl\d*|usb\d*)$"
+    r"|lxdbr\d*|podman\d*|kube-\w+|nodelocaldns|dummy\d*|tunl\d*|ip6tnl\d*|sit\d*|gre\d*|usb\d*)$"
 )
 """Interfaces that exist on every node with the same address, or lead to this node only."""
 
@@ -94,11 +94,11 @@ class WrongInterface(JobCheck):
             return []
         wanted = settings_of(job, "NCCL_SOCKET_IFNAME").get("NCCL_SOCKET_IFNAME", [])
         value = f" that fits NCCL_SOCKET_IFNAME={wanted[0][1].value}" if wanted else ""
-        hosts = list(dict.fromkeys(event.host for event in events))
+        hosts = list(dict.fromkeys(event.host for event in events if event.host))
         return [
             self.finding(
                 Severity.ERROR,
-                f"NCCL found no interface{value} on {hosts_word(hosts)}",
+                f"NCCL found no interface{value}{f' on {hosts_word(hosts)}' if hosts else ''}",
                 observed=events[0].text.strip(),
                 expected="an interface with an address that the other nodes reach",
                 fix=(

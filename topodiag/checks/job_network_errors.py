@@ -49,8 +49,21 @@ ERRNOS = (
      GID_ADVICE),
     ("invalid argument", "the GID index is empty or of another kind than the peer's, or the path MTU differs",
      GID_ADVICE),
+    ("no data available", "the GID index names an entry of this node's own table that is empty: its interface is down"
+     " or lost its address", GID_ADVICE),
+    ("no such device", "the interface behind the GID index is gone or down: `ip -brief addr` on the node", GID_ADVICE),
 )  # fmt: skip
 """By the words of strerror, what ibv_modify_qp means by it when it brings a queue pair to RTR."""
+
+FATAL_EVENT = re.compile(r"(?<!non-)\bfatal\b|catastrophic|\berr(?:or)?\b", re.I)
+"""In the driver's words for what happened, not in NCCL's for all events that are not fatal (`Got async error event: SM
+change`, 2.23 to 2.27)."""
+
+PASSING = re.compile(
+    r"^(?:port active|SM change|client reregistration|GID table changed?|path migrated|communication established"
+    r"|send queue drained|last WQE reached|SRQ limit reached|Device link speed change)\b"
+)
+"""Events of a fabric that is served or grows (ibv_event_type_str), which connections that exist live through."""
 
 FLUSHED = 5
 """IBV_WC_WR_FLUSH_ERR: what is left in the queue after another error."""
@@ -294,9 +307,10 @@ class RdmaErrors(JobCheck):
     def _async(self, what: str, events: list[Event]) -> Finding:
         hcas = _named(events, "hca", HCA)
         hosts = list(dict.fromkeys(event.host for event in events if event.host))
-        fatal = any("fatal" in event.text.lower() or "err" in event.text.lower() for event in events)
+        fatal = FATAL_EVENT.search(what) or any(" fatal event" in event.text for event in events)
+        passing = not fatal and PASSING.match(what)
         return self.finding(
-            Severity.ERROR if fatal else Severity.WARNING,
+            Severity.ERROR if fatal else Severity.INFO if passing else Severity.WARNING,
             f"{_who(events)}: {what}" + (f" on {spell(hcas[:4])}" if hcas else ""),
             observed=events[0].text.strip(),
             expected="no events of a device while the job runs",
@@ -307,7 +321,11 @@ class RdmaErrors(JobCheck):
             nodes=hosts,
             ranks=sorted({event.rank for event in events if event.rank >= 0}),
             nics=hcas,
-            cost=Cost(text="traffic over the device stops; queue pairs in use fail with status 12 or 5"),
+            cost=Cost(
+                text="none by itself; with errors of connections it shows when the fabric changed"
+                if passing
+                else "traffic over the device stops; queue pairs in use fail with status 12 or 5"
+            ),
             evidence=[event.origin for event in events],
             confidence=Confidence.HIGH if hcas else Confidence.MEDIUM,
         )
@@ -343,7 +361,12 @@ def _named(events: list[Event], key: str, pattern: re.Pattern[str]) -> list[str]
 def _what(event: Event) -> str:
     """The event in the driver's words: `port error`."""
     text = event.text.strip().splitlines()[0] if event.text.strip() else event.kind
+    said = event.details.get("event", "").strip()
+    if said:
+        return said[:60]
     match = re.search(
-        r"Got async (?:(?:error|fatal|unknown) )?event(?: on [A-Z|]{2,6})? ?(?:\([^)]{0,20}\))? ?: ?(.{1,60})", text
+        r"(?:Got )?(?:non-fatal )?async (?:(?:error|fatal|unknown) )?event(?: on \w{2,6})?(?:, unused for now)?"
+        r" ?(?:\([^)]{0,20}\))? ?: ?(.{1,60}?)(?:\(\d{1,6}\))?$",
+        text[:300],
     )
     return (match[1].strip() if match else text[:80]) or event.kind

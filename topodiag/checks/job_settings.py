@@ -346,15 +346,15 @@ class MisreadSettingInLog(SettingsInLog):
 
 
 class UnknownSettingInLog(SettingsInLog):
-    """ENV003 by the names that a job's log prints."""
+    """ENV003 by the names that a job's log prints: old ones only. NCCL prints a setting where it reads it, so that any
+    name in a log is one that this library knows, a newer NCCL or a fork."""
 
     id = "ENV003"
     title = "an unknown, deprecated or misspelt NCCL variable"
 
     def judge(self, job: Job) -> Outcome:
-        cost = "a setting that NCCL does not read is not in force"
         found = []
-        for each in in_force(job, "environment"):
+        for each in in_force(job, "environment"):  # printed as it is read: a name that no list has is a newer one
             name = each.name
             if not name.startswith("NCCL_") or nccl_variables.is_foreign(name):
                 continue
@@ -363,7 +363,4 @@ class UnknownSettingInLog(SettingsInLog):
                 fix = f"use {old.now}" if old.now else f"remove {name}"
                 words = (f"{name} is {old.what}", old.now or "no such setting", fix, "none while this NCCL reads it")
                 found.append(self.report(job, each, Severity.INFO, words))
-            elif name not in nccl_variables.known() and (near := nccl_variables.nearest(name)) is not None:
-                words = (f"{name} is not a variable of NCCL: misspelt {near}?", near, f"write {near}", cost)
-                found.append(self.report(job, each, Severity.INFO, words, Confidence.LOW))
         return self.answer(job, found)

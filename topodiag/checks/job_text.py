@@ -86,7 +86,7 @@ def at_least(version: str, major: int, minor: int) -> bool:
 
 def failed(job: Job) -> bool:
     """Whether anything says that the job went wrong, not only that it was watched: codes that unwind, a watchdog, a
-    transport that gave up."""
+    transport that gave up, an application that prints NCCL's error."""
     signs = {"ib completion", "peer closed", "cuda", "memory", "bootstrap", "version", "duplicate gpu", "watchdog",
              "mismatch", "timeout", "connect", "unwind"}  # fmt: skip
-    return any(event.level in ("UNWIND", "WARN", "APP") and event.kind in signs for event in job.events)
+    return any(e.level == "APP" or (e.level in ("UNWIND", "WARN") and e.kind in signs) for e in job.events)

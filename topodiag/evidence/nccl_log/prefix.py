@@ -28,7 +28,10 @@ RECORD = compiled(
     rf"(?:\[(-?\d{{1,20}})\] (?:{_LEVEL}|(INFO|WARN) |([^\s:]{{1,100}}:\d{{1,7}}) WARN "
     rf"|([^\n]{{1,400}}?) {_LEVEL})|NCCL (CALL) ?)"
 )
-BARE = compiled(rf"^\s{{0,200}}(?:\[?[\w,]{{1,20}}\]?[^\s:]{{0,20}}:\s?|>\s?)?(?:\[(-?\d{{1,20}})\] )?{_LEVEL}")
+BARE = compiled(
+    rf"^\s{{0,200}}(?:\[?[\w,]{{1,20}}\]?[^\s:]{{0,20}}:\s?|>\s?)?(?:\[(-?\d{{1,20}})\] )?"
+    rf"(?:([\w./-]{{1,200}}\.(?:cc|cu|h|cpp):\d{{1,7}}) (?:\(\w{{1,100}}\) )?(?=NCCL WARN ))?{_LEVEL}"
+)
 """A record whose head was taken off, by an editor or a patched build: nobody knows which process printed it."""
 
 _PLACE = compiled(r"^(.{1,300}?:\d{1,7})(?: \([^)]{0,200}\))?$")
@@ -81,7 +84,7 @@ def records(text: str) -> Iterator[Record]:
         bare = BARE.search(text) if "NCCL " in text else None
         if bare:
             dev = -1 if bare[1] is None else number(bare[1])
-            yield Record("", -1, -1, dev, bare[2], _message(text[bare.end() :]))
+            yield Record("", -1, -1, dev, bare[3], _message(text[bare.end() :]), bare[2] or "")
         return
     for index, (who, head) in enumerate(found):
         before = text[found[index - 1][1].end() if index else 0 : who.start()]
@@ -209,12 +212,14 @@ LAST_ERROR = compiled(
     r"|(?:ncclS|s)ocket[A-Z]\w{1,40}: .{1,900}|Net : Connect to \S{1,100} failed.{0,300}"
     r"|NET/IB ?: Got completion .{1,900}|Bootstrap ?: no socket interface found.{0,300}"
     r"|Error while creating shared memory segment .{1,300}|Error: failed to extend /dev/shm.{1,300}"
+    r"|Failed to bind NVLink SHARP .{1,300}"
     r"|Call to \w{1,60} failed.{0,900}|Cuda failure (?:\d{1,5} )?'.{1,300}|Failed to CUDA \w{1,20}alloc.{0,300})$"
 )
 _FAILURE = compiled(
     r"Watchdog caught collective operation timeout|last enqueued(?: NCCL)? work"
     r"|\bnccl(?:Remote|System|Internal|UnhandledCuda)Error\b|\bncclInvalid(?:Usage|Argument)\b|NCCL error\b"
-    r"|NCCL failure\b|NCCL watchdog thread terminated|Process group watchdog thread terminated"
+    r"|NCCL failure\b|NCCL operation \w{1,40} failed"
+    r"|NCCL watchdog thread terminated|Process group watchdog thread terminated"
 )
 _FRAME = compiled(r"^\s{0,100}(?:\[\w{1,20}\]:\s?)?(?:frame #\d|Exception raised from|what\(\):)|^\s{1,100}what\(\):")
 _GLOG = compiled(r"\[[EWIFC]\d{0,8}(?: [\d:.]{8,20})?(?: \d{1,10})? ([\w./-]{1,200}\.\w{1,4}:\d{1,7})\] ?")

@@ -28,8 +28,9 @@ _LOCAL_GID = re.compile(r"localGid ?(\S+)")
 _REMOTE_GID = re.compile(r"remoteGids ?(\S+)")
 _DIRECTION = re.compile(r"(?:req_type=|\()(Send|Recv|Flush|Unused)\b")
 _ASYNC = re.compile(
-    r"NET/IB ?: (?:(?P<hca>[^\s:]+):(?P<port>\d{1,6}) )?Got (?:non-fatal )?async (?:error |fatal )?event"
-    r"(?: on (?P<on>\w+))?[^:]*: (?P<what>.*?)(?:\(\d{1,6}\))?\s*$"
+    r"NET/IB ?: (?:(?P<hca>[^\s:]+):(?P<port>\d{1,6}) )?"
+    r"(?:(?:Got )?(?:non-fatal )?async (?:error |fatal )?event(?: on (?P<on>\w+))?[^:]*: (?P<what>.*?)(?:\(\d{1,6}\))?"
+    r"|(?P<changed>GID table changed|unknown event type \(\d{1,6}\)))\s*$"
 )
 _CLOSED = re.compile(r"Connection closed by remote peer ?(\S*)")
 _CONNECT = re.compile(r"[Cc]onnect to (\S+) failed|[Nn]o route to host|Connection (?:refused|timed out)")
@@ -51,11 +52,11 @@ _VERSIONS = re.compile(r"Mismatched NCCL version detected : rank (\d{1,9}) versi
 _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("version", re.compile(r"Mismatched NCCL version|driver version is insufficient|CUDA Driver version found", re.I)),
     ("mismatch", re.compile(r"message truncated|[Mm]essage truncated|collective mismatch|[Mm]ismatched collective|posted incorrect receive|mixed local Net device|Detected mixed|socketFinalize\w+: wrong type|mismatch in (?:rank count|info)")),  # noqa: E501
-    ("memory", re.compile(r"[Oo]ut of memory|Failed to (?:CUDA )?malloc|shared memory segment|failed to extend|[Mm]emory allocation|ibv_reg_mr\w*.*(?:Cannot allocate|ENOMEM)|No space left|Allocation failed")),  # noqa: E501
+    ("memory", re.compile(r"[Oo]ut of memory|Failed to (?:CUDA )?malloc|shared memory segment|failed to extend|[Mm]emory allocation|ibv_(?:reg_mr|create_|alloc_)\w*.*(?:Cannot allocate|ENOMEM|error -12)|No space left|Allocation failed")),  # noqa: E501
     ("connect", re.compile(r"[Cc]onnect to .* failed|ibv_modify_qp failed|No route to host|Connection (?:refused|timed out)|[Cc]onnect timeout|No interface found in the same subnet|incompatible")),  # noqa: E501
-    ("bootstrap", re.compile(r"^Bootstrap|^bootstrap|no socket interface found|has already checked in|NCCL_COMM_ID|wrong magic|no device found matching")),  # noqa: E501
+    ("bootstrap", re.compile(r"^Bootstrap|^bootstrap|no socket interface found|has already checked in|NCCL_COMM_ID|wrong magic|no device found matching|is neither AF_INET")),  # noqa: E501
     ("timeout", re.compile(r"timed? ?out|ETIMEDOUT", re.I)),
-    ("cuda", re.compile(r"Cuda failure|CUDA error|NVLS|NVML|[Ii]llegal memory|cuMem|MNNVL")),
+    ("cuda", re.compile(r"Cuda failure|CUDA error|NVLS|NVML|[Ii]llegal memory|cuMem|MNNVL|CUDA IPC|HIP failure|\bhip\w{1,40} failed")),  # noqa: E501
     ("port", re.compile(r"\bport (?:error|active|down)|marked as failed|link (?:down|flap)|Device <?\d+>? marked")),
     ("topology", re.compile(r"XML|topology|topo|Attribute .* not found|P2P is disabled between|does not loop back|graph|Could not find a path")),  # noqa: E501
     ("plugin", re.compile(r"[Pp]lugin|NET/OFI|libnccl-net|libfabric", re.I)),
@@ -81,8 +82,9 @@ def classify(level: str, text: str) -> tuple[str, bool, tuple[tuple[str, str], .
         return _completion(found, text, again=level == "APP")
     found = _ASYNC.search(text)
     if found is not None:
-        details = {"hca": found["hca"] or "", "port": found["port"] or "", "event": found["what"].strip()}
-        kind = "port" if found["what"].startswith(("port ", "Device link", "speed")) else "ib async"
+        what = (found["what"] or found["changed"]).strip()
+        details = {"hca": found["hca"] or "", "port": found["port"] or "", "event": what}
+        kind = "port" if what.startswith(("port ", "Device link", "speed")) else "ib async"
         return kind, False, _given(details)
     found = _WATCHDOG.search(text)
     if found is not None:
