@@ -1,6 +1,6 @@
 """Prints how fast logs are read, beside other ways of reading them, on a log that it makes.
 
-    python benchmarks/log_scan.py [--size 1GB] [--label] [--folder /tmp] [--repeat 1]
+    python benchmarks/log_scan.py [--size 1GB] [--label] [--talk 0] [--folder /tmp] [--repeat 1]
 
 Each way runs as its own process, one after the other, on one warm file: MB of text per second of wall time and of CPU,
 ratio to the plain loop per second of CPU, records and connections, peak memory of the process (of its largest child
@@ -146,6 +146,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=make_log.number_of_bytes, default=10**9)
     parser.add_argument("--label", action="store_true")
+    parser.add_argument("--talk", type=int, default=0)
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--way", help=argparse.SUPPRESS)
@@ -156,7 +157,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         path = Path(folder, "job.log")
-        make_log.write(path, given.size, label=given.label)
+        make_log.write(path, given.size, label=given.label, talking=given.talk)
         compare(path, path.stat().st_size, max(given.repeat, 1))
 
 

@@ -1,9 +1,10 @@
 """Makes a NCCL log of any size for benchmarks: the same bytes for the same arguments.
 
-    python benchmarks/make_log.py OUT [--size 1GB] [--hosts 256] [--label]
+    python benchmarks/make_log.py OUT [--size 1GB] [--hosts 256] [--label] [--talk 0]
 
 NCCL 2.28's wording. Eight ranks a host, whose lines are interleaved as one file of a whole job has them. About 87 of
-100 lines are channel connections, as in the log of a large job; the rest is what a job prints around them.
+100 lines are channel connections, as in the log of a large job; the rest is what a job prints around them. With
+--talk, so many lines of a training's own follow each line of NCCL, as in a folder with all that a job printed.
 """
 
 from __future__ import annotations
@@ -89,6 +90,18 @@ def rank_lines(rank: int, hosts: int, dice: random.Random, turn: int) -> Iterato
         yield f"step {turn} | loss {dice.random():.4f} | {dice.randrange(400)} TFLOPS"
 
 
+def talk(dice: random.Random) -> str:
+    """What trainings print at a step."""
+    step, loss, speed = dice.randrange(500_000), dice.random(), dice.random()
+    return (
+        f" iteration {step:8d}/  500000 | consumed samples: {step * 1024:12d} | elapsed time per iteration (ms): "
+        f"{speed * 9000:.1f} | global batch size:  1024 | lm loss: {loss:.6E} | grad norm: {loss:.3f} |\n",
+        f"2026-11-20 12:{step // 60 % 60:02d}:{step % 60:02d},{step % 1000:03d} INFO trainer.py:88 step {step} "
+        f"loss {loss:.4f} tokens/s {speed * 1e5:.0f}\n",
+        f"step {step} loss {loss:.4f} tokens/s {speed * 1e5:.0f} mfu {speed:.2f}\n",
+    )[step % 3]
+
+
 def lines(hosts: int, label: bool) -> Iterator[str]:
     """The whole log, without an end: communicator after communicator."""
     turn = 0
@@ -109,11 +122,14 @@ def lines(hosts: int, label: bool) -> Iterator[str]:
         turn += 1
 
 
-def write(path: Path, size: int, hosts: int = 256, *, label: bool = False) -> None:
+def write(path: Path, size: int, hosts: int = 256, *, label: bool = False, talking: int = 0) -> None:
     done = 0
+    dice = random.Random(1)
     with path.open("w", encoding="ascii", newline="\n") as stream:
         for line in lines(hosts, label):
             done += stream.write(line)
+            for _ in range(talking):
+                done += stream.write(talk(dice))
             if done >= size:
                 return
 
@@ -131,8 +147,9 @@ def main() -> None:
     parser.add_argument("--size", type=number_of_bytes, default=10**9)
     parser.add_argument("--hosts", type=int, default=256)
     parser.add_argument("--label", action="store_true", help="put `RANK: ` in front, as srun -l does")
+    parser.add_argument("--talk", type=int, default=0, help="lines of a training's own behind each line of NCCL")
     given = parser.parse_args()
-    write(given.out, given.size, given.hosts, label=given.label)
+    write(given.out, given.size, given.hosts, label=given.label, talking=given.talk)
 
 
 if __name__ == "__main__":

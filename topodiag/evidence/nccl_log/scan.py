@@ -13,10 +13,11 @@ from math import nan
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from topodiag.evidence.nccl_log import plain, scan_conn, scan_forms
 from topodiag.evidence.nccl_log.collect import Collector
-from topodiag.evidence.nccl_log.facts import Facts
+from topodiag.evidence.nccl_log.facts import Facts, numbers
 from topodiag.evidence.nccl_log.grammar import START
 from topodiag.evidence.nccl_log.prefix import without_colours
 from topodiag.evidence.nccl_log.scan_bytes import MASKS, PAD, Block, Flags, Positions, places, word
@@ -42,13 +43,16 @@ _SPEAKS = (b"CCL", b"ccl", b"] INFO ", b" WARN ", b"atchdog", b"last enqueued", 
 prints at every step should not be among them: to read a line costs as much as to search a hundred for these."""
 _TORN = (b"\x1b", b"\0")
 """What may stand inside of words, and is taken out of a line before it is read."""
-_WORTH = (*_SPEAKS, *_TORN)
+_WORTH = "|".join(f"\\Q{part.decode()}\\E" for part in _SPEAKS) + r"|\x1b|\x00"
+"""Any of them, for RE2, which looks for all at once: five times as fast as one search for each."""
 
 
 def extract(data: bytes | memoryview, file: int, base: int) -> Facts:
     """Facts of whole lines of a file; `base` is the offset of `data` in the file."""
     data = data if isinstance(data, bytes) else bytes(data)
-    if not any(part in data for part in _WORTH):  # one of many files of another kind: setting up costs more
+    if not _speaking(data, np.array([0, len(data)], dtype=np.int32))[
+        0
+    ]:  # one of many files of another kind: setting up costs more
         return Collector(file, base).facts(len(data), data.count(b"\n") + (data[-1:] not in (b"", b"\n")))
     shard = Shard(file, base)
     heads = Heads(shard.thread_of)
@@ -231,7 +235,8 @@ class _Scan:
     def _plain_lines(self) -> None:
         """Read the lines that are odd by now one by one."""
         raw, collector = self.block.raw, self.shard.slow
-        lines = self._speaking(np.flatnonzero(self.odd & (self.ends > self.starts)))
+        lines = np.flatnonzero(self.odd & (self.ends > self.starts))
+        lines = lines[self._speak(lines)]
         starts, ends = self.starts[lines].tolist(), self.ends[lines].tolist()
         for line, start, end in zip(lines.tolist(), starts, ends, strict=True):
             text = raw[start:end]
@@ -239,21 +244,21 @@ class _Scan:
                 plain.read_line(collector, text, start + self.shift, line)
         self.odd[:] = False
 
-    def _speaking(self, lines: Positions) -> Positions:
-        """Those of these lines in which something may stand. What lies together is searched together."""
+    def _speak(self, lines: Positions) -> Flags:
+        """Whether something may stand in each of these lines. What lies together is not taken apart for that."""
         if not len(lines):
-            return lines
+            return np.zeros(0, np.bool_)
         begins = np.flatnonzero(np.append(True, np.diff(lines) > 1))
         first, last = self.starts[lines[begins]], self.ends[lines[np.append(begins[1:], len(lines)) - 1]]
         text = b"\n".join([self.block.raw[a:b] for a, b in zip(first.tolist(), last.tolist(), strict=True)])
-        found = []
-        for part in _WORTH:
-            at = text.find(part)
-            while at >= 0:
-                found.append(at)
-                newline = text.find(b"\n", at)
-                at = text.find(part, newline) if newline >= 0 else -1
-        where = np.array(found, dtype=np.int64)
-        begins = np.cumsum(last - first + 1) - (last - first + 1)
-        piece = np.searchsorted(begins, where, side="right") - 1
-        return np.unique(self._lines_of(where - begins[piece] + first[piece]))
+        edges = np.cumsum(self.ends[lines] - self.starts[lines] + 1, dtype=np.int32)
+        edges[-1] -= 1  # no newline follows the last one
+        return _speaking(text, np.append(np.int32(0), edges))
+
+
+def _speaking(text: bytes, edges: npt.NDArray[np.int32]) -> Flags:
+    """Whether any of _WORTH stands between each of these edges and the next one."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - 40 ms
+
+    parts = pa.Array.from_buffers(pa.binary(), len(edges) - 1, [None, pa.py_buffer(edges), pa.py_buffer(text)])
+    return numbers(pc.match_substring_regex(parts, _WORTH))
