@@ -32,7 +32,7 @@ from topodiag.evidence.nccl_log.plain import extract_plain
 from topodiag.evidence.nccl_log.rebuild import rebuild
 from topodiag.evidence.nccl_log.resolve import merge_facts
 from topodiag.evidence.nccl_log.saved import load, save
-from topodiag.evidence.nccl_log.stored import Store
+from topodiag.evidence.nccl_log.stored import Store, on_disk
 from topodiag.model.errors import InputError, TopodiagError
 
 FILES = (SourceFile("node-a.log", 7, "ab", "cut short"), SourceFile("node-b.log"))
@@ -152,6 +152,17 @@ def test_loaded_facts_are_merged_with_others_on_disk(folder: Path) -> None:
         both = merge_facts([again, more], store.keep)
     assert store.maps
     assert same(both, merge_facts([WHOLE, more]))
+
+
+def test_facts_in_memory_go_to_disk_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored, "SMALL_BYTES", 0)
+    moved = on_disk(WHOLE)
+    assert moved.maps
+    assert same(moved, WHOLE)
+    moved.rest()
+    assert same(moved, WHOLE)
+    assert on_disk(moved) is moved
+    assert same(on_disk(empty()), empty())
 
 
 def test_facts_of_nothing_are_saved_and_loaded(folder: Path) -> None:

@@ -21,6 +21,7 @@ from topodiag.evidence.nccl_log.facts import (
     without_files,
 )
 from topodiag.evidence.nccl_log.looks import HEAD_BYTES, looks
+from topodiag.evidence.nccl_log.memory import give_back
 from topodiag.evidence.nccl_log.resolve import merge_facts, resolve
 from topodiag.evidence.nccl_log.saved import MOST_BYTES, load
 from topodiag.evidence.nccl_log.sources import (
@@ -33,7 +34,7 @@ from topodiag.evidence.nccl_log.sources import (
     make_plan,
     make_tasks,
 )
-from topodiag.evidence.nccl_log.stored import Store
+from topodiag.evidence.nccl_log.stored import Store, on_disk
 from topodiag.evidence.nccl_log.streams import Piece, Reading, pieces, text_of
 from topodiag.fleet.dask_engine import run_dask
 from topodiag.fleet.pool import run_pool
@@ -105,8 +106,9 @@ def ingest(
     names += [each.path for each in plan.sources]
     if read is None and not plan.saved:
         read = empty(), ()
-    facts = [read[0]] if read is not None else []
-    measures = {each.file: each for each in read[1]} if read is not None else {}
+    facts, seen = ([read[0]], read[1]) if read is not None else ([], ())
+    del read  # what it holds is let go where it is joined with saved facts
+    measures = {each.file: each for each in seen}
     files = [_file(path, measures.get(number)) for number, path in enumerate(names)]
     for path in plan.saved:
         saved, listed = load(path)
@@ -199,8 +201,11 @@ def _joined(several: list[Facts]) -> Facts:
     if len(several) == 1:
         return several[0]
     store = _store(several)
-    made = merge_facts(several, store.keep if store is not None else None, consume=True)
-    return replace(made, maps=store.maps) if store is not None else made
+    if store is None:
+        return merge_facts(several, consume=True)
+    waiting = [on_disk(several.pop(0)) for _ in range(len(several))]
+    give_back()
+    return replace(merge_facts(waiting, store.keep, consume=True), maps=store.maps)
 
 
 def _without(facts: Facts, dropped: frozenset[int]) -> Facts:

@@ -29,6 +29,7 @@ from topodiag.evidence.nccl_log.facts import (
     strings,
     table,
 )
+from topodiag.evidence.nccl_log.memory import give_back
 from topodiag.evidence.nccl_log.stored import Store
 from topodiag.model.errors import InputError
 
@@ -96,7 +97,10 @@ def load(path: str) -> tuple[Facts, tuple[SourceFile, ...]]:
         saved = _Saved(path, file, len(files))
         store = Store() if saved.size > MOST_BYTES else None
         tables = {name: saved.table(name, store if name in ROW_TABLES else None) for name in SCHEMAS}
-    return Facts(tables, store.maps if store is not None else ()), files
+    if store is None:
+        return Facts(tables), files
+    give_back()
+    return Facts(tables, store.maps), files
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from typing import IO, cast
 import pyarrow as pa
 
 from topodiag.evidence.nccl_log.columns import disk_full
-from topodiag.evidence.nccl_log.facts import SCHEMAS
+from topodiag.evidence.nccl_log.facts import SCHEMAS, Facts
 from topodiag.evidence.nccl_log.packed import AnyFacts, AnyTable, Packed, PackedTable, pack
 
 SMALL_BYTES = 1 << 18
@@ -56,6 +56,18 @@ class Store:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self._maps.append(mapped)
         return pa.ipc.open_file(pa.py_buffer(mapped)).read_all()
+
+
+def on_disk(facts: Facts) -> Facts:
+    """The same facts, what is large of them on disk. Raises TopodiagError where it is full."""
+    if facts.maps:
+        return facts
+    store = Store()
+    tables = {
+        name: store.keep(name, rows.schema, iter(rows.unify_dictionaries().to_batches()))
+        for name, rows in facts.tables.items()
+    }
+    return Facts(tables, store.maps)
 
 
 def stored(parts: Sequence[AnyFacts]) -> list[Packed]:
