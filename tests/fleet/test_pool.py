@@ -1,13 +1,17 @@
-"""What the pool hands out: all of the text, once."""
+"""What the pool hands out, all of the text, once; and what workers hand back."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topodiag.evidence.nccl_log.streams import Span
-from topodiag.fleet import pool
+from topodiag.evidence.nccl_log.resolve import resolve
+from topodiag.evidence.nccl_log.streams import Piece, Span
+from topodiag.fleet import pool, work
+from topodiag.fleet.work import Part
 
 
 @given(st.lists(st.integers(0, 9_000), max_size=12), st.integers(2, 4), st.integers(1, 3000))
@@ -27,3 +31,48 @@ def test_the_last_tasks_are_cut_finer_and_none_is_lost(sizes: list[int], workers
         assert span.end > span.start
     assert all(start == end for start, end in whole.values())
     assert all(len([one for (one,) in got[:-2] if one.file == number]) <= pool._FINE for number in whole)
+
+
+def found() -> Part:
+    """Facts of some connections, packed as a worker has them."""
+    text = "".join(
+        f"node-a:41:52 [0] NCCL INFO Channel 00/0 : {rank}[0] -> {rank + 1}[1] via P2P/CUMEM/read\n"
+        for rank in range(3000)
+    )
+    return work.packed(work.extract_piece(0, Piece(0, text.encode())))
+
+
+def rows(part: Part) -> list[object]:
+    facts = resolve(part.facts)
+    return [facts[name].to_pylist() for name in facts.tables]
+
+
+def test_what_a_worker_found_is_handed_over_in_a_file_that_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "_folder", str(tmp_path))
+    monkeypatch.setattr(pool, "_PIPE_BYTES", 1000)
+    left = pool._left(found())
+    assert [str(path) for path in tmp_path.iterdir()] == [left]
+    taken = pool._taken(left)
+    assert rows(taken) == rows(found())
+    assert taken.measures == found().measures
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("folder", ["", "/nowhere/at/all"])
+def test_without_room_it_goes_through_the_pipe(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "_folder", folder)
+    monkeypatch.setattr(pool, "_PIPE_BYTES", 1000)
+    part = found()
+    assert pool._left(part) is part
+    assert pool._taken(part) is part
+
+
+def test_no_folder_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(**_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("tempfile.TemporaryDirectory", full)
+    with pool._room() as folder:
+        assert folder == ""

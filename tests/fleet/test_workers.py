@@ -26,7 +26,8 @@ def test_a_process_of_one_thread_is_forked() -> None:
 
 @LINUX
 def test_what_reading_loads_leaves_one_thread() -> None:
-    loaded = "from topodiag.fleet.workers import one_thread\none_thread()\nimport topodiag.fleet.ingest, pyarrow.compute"
+    start = "from topodiag.fleet.workers import one_thread\none_thread()"
+    loaded = f"{start}\nimport topodiag.fleet.ingest, pyarrow.compute"
     assert way(loaded) == "fork"
 
 
