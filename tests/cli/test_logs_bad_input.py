@@ -197,3 +197,22 @@ def test_ctrl_c_ends_the_work_and_its_workers(tmp_path):
         assert process.wait(60) == 130
     assert said.splitlines()[-1] == b"topodiag: interrupted"
     assert b"Traceback" not in said
+
+
+def test_a_program_that_is_killed_leaves_no_worker_and_no_file(tmp_path):
+    one = log().encode()
+    place, kept = tmp_path / "logs", tmp_path / "tmp"
+    place.mkdir()
+    kept.mkdir()
+    for name in ("a.log", "b.log", "c.log"):
+        (place / name).write_bytes(one * (20_000_000 // len(one)))
+    with subprocess.Popen(
+        [*PROGRAM, str(place), "--workers", "2"], stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(kept)}
+    ) as process:
+        while not (workers := workers_of(process.pid)):
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.kill()
+        psutil.wait_procs(workers, timeout=30)
+        assert not any(worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE for worker in workers)
+    assert not list(kept.iterdir())

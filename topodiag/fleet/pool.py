@@ -149,7 +149,7 @@ def _begin(counter: Any, folder: str) -> None:
     global _read, _folder
     _read, _folder = counter, folder
     pa.set_cpu_count(1)  # the workers are the parallelism
-    end_with_parent()
+    end_with_parent(folder)
 
 
 def _count(raw: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -97,13 +98,15 @@ def starting() -> Iterator[None]:
         old(*held[0])
 
 
-def end_with_parent() -> None:
-    """In a worker, first of all: end when the parent does, however that ends."""
+def end_with_parent(folder: str = "") -> None:
+    """In a worker, first of all: end when the parent does, however that ends; the folder ends with them."""
     parent = multiprocessing.parent_process()
     if parent is not None:
-        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+        threading.Thread(target=_end_with, args=(parent.sentinel, folder), daemon=True).start()
 
 
-def _end_with(sentinel: int) -> None:
+def _end_with(sentinel: int, folder: str) -> None:
     connection.wait([sentinel])
+    if folder:
+        shutil.rmtree(folder, ignore_errors=True)
     os._exit(1)

@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from topodiag.evidence.nccl_log.facts import ROW_TABLES, SCHEMAS, Facts, numbers
+from topodiag.evidence.nccl_log.facts import ROW_TABLES, SCHEMAS, Facts, Keep, in_memory, numbers
 from topodiag.evidence.nccl_log.packed import AnyFacts, AnyTable, columns_of
 from topodiag.evidence.nccl_log.resolve_parts import Locate, Rows, sorted_words
 from topodiag.evidence.nccl_log.resolve_rows import (
@@ -46,12 +46,9 @@ from topodiag.evidence.nccl_log.resolve_rows import (
 RANGE_ROWS = 1 << 17
 """Rows of one table that are worked on at once, where more than one thread has them."""
 _AHEAD = 2
-"""Ranges per thread that are done before it is their turn."""
+"""Ranges per thread that may wait, done, until it is their turn."""
 _MOST_LINES = (1 << 31) - 1
 _Made = TypeVar("_Made")
-
-Keep = Callable[[str, pa.Schema, Iterator[pa.RecordBatch]], pa.Table]
-"""Where a table's batches go, and the table that they make."""
 
 
 def resolve(facts: AnyFacts) -> Facts:
@@ -68,7 +65,7 @@ def merge_facts(
     maps = Facts({}, tuple(each for part in parts for each in part.maps))
     if consume and isinstance(parts, list):
         parts.clear()
-    keep = keep or _in_memory
+    keep = keep or in_memory
     made: dict[str, pa.Table] = {}
     renumber, made["threads"], file_of, process_of = _threads([each.pop("threads") for each in held])
     shards = [each.pop("shards") for each in held]
@@ -91,14 +88,10 @@ def merge_facts(
     for name in ROW_TABLES:
         if name not in made:
             made[name] = keep(name, SCHEMAS[name], iter(()))
-    made["contexts"] = _in_memory(
+    made["contexts"] = in_memory(
         "contexts", SCHEMAS["contexts"], iter([record_batch("contexts", last_contexts(context), {})])
     )
     return Facts({name: made[name] for name in SCHEMAS})
-
-
-def _in_memory(_name: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.Table:
-    return pa.Table.from_batches(list(batches), schema)
 
 
 def _range(rows: Rows, known: _Known, low: int, high: int) -> tuple[str, pa.RecordBatch]:
@@ -119,7 +112,7 @@ def _range(rows: Rows, known: _Known, low: int, high: int) -> tuple[str, pa.Reco
 
 
 def _in_turn(jobs: Iterator[Callable[[], _Made]], threads: int) -> Iterator[_Made]:
-    """What the jobs make, in their order; some are done ahead where there are threads for it."""
+    """What the jobs make, in their order; some are done ahead where there are threads for it, of which this is one."""
     if threads < 2:
         for job in jobs:
             yield job()
