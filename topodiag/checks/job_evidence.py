@@ -76,7 +76,8 @@ def hcas_by_host(job: Job) -> dict[str, dict[int, Hca]]:
         seen: dict[int, Hca] = {}
         for _, process in group:
             for hca in process.hcas:
-                if rdma(hca) and (hca.index not in seen or (hca.gdr is not None and seen[hca.index].gdr is None)):
+                known = seen.get(hca.index)  # processes of a host list the same, so that this tells most at once
+                if (known is None or (hca.gdr is not None and known.gdr is None)) and rdma(hca):
                     seen[hca.index] = hca
         if seen or any(process.said("no hca") for _, process in group):
             made[host] = seen
@@ -327,9 +328,8 @@ def gpu_word(job: Job, world_rank: int) -> str:
 
 def said_by(job: Job, kind: str) -> Iterator[tuple[int, str, Origin | None]]:
     """Messages of a kind: index of the process (-1: of a communicator), text, place."""
-    for number, process in enumerate(job.processes):
-        for message in process.said(kind):
-            yield number, message.text, message.origin
+    for number, message in job.messages.get(kind, ()):
+        yield number, message.text, message.origin
     for communicator in job.communicators:
         for message in communicator.messages:
             if message.kind == kind:

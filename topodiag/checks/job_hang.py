@@ -102,7 +102,7 @@ class RankBehind(JobCheck):
             return None
         front, started = max(counts.values()), communicator.started
         late = {at: count for at, count in counts.items() if count < front}
-        if any(_sends(ops) for ops in communicator.operations.values()):
+        if any(_sends(ops) for ops in _different(communicator)):
             # Sends move opCount too: only a log that has the start of the communicator has all of its calls.
             late = {at: count for at, count in late.items() if at < len(started) and started[at]}
         else:
@@ -137,17 +137,16 @@ class RankBehind(JobCheck):
         counts = _comparable(communicator)
         total, _ = Counter(counts.values()).most_common(1)[0] if counts else (0, 0)
         same = {at: communicator.operations[at] for at, count in counts.items() if count == total}
+        tails = {id(ops.tail): ops for ops in same.values()}  # members that called the same share one tail
         for number in range(max(0, total - MAX_TAIL), total):
-            groups: dict[str, list[int]] = defaultdict(list)
-            calls: dict[int, str] = {}  # members that called the same share one tail
-            for at, ops in same.items():
-                call = calls.get(id(ops.tail))
-                if call is None:
-                    call = calls[id(ops.tail)] = _call(ops, number)
-                if call and not call.startswith(ROOTED):
-                    groups[call].append(at)
-            if len(groups) < 2:
+            calls = {tail: _call(ops, number) for tail, ops in tails.items()}
+            calls = {tail: call for tail, call in calls.items() if call and not call.startswith(ROOTED)}
+            if len(set(calls.values())) < 2:
                 continue
+            groups: dict[str, list[int]] = defaultdict(list)
+            for at, ops in same.items():
+                if id(ops.tail) in calls:
+                    groups[calls[id(ops.tail)]].append(at)
             ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[1]))
             odd = sorted(at for _, members in ordered[1:] for at in members)
             ranks = _world(communicator, odd)
@@ -253,10 +252,17 @@ def _comparable(communicator: Communicator) -> dict[int, int]:
     Not opCount: NCCL raises it only for operations that its proxy works on, so that GPUs without a part in the
     network stay behind (ncclProxyStart, src/proxy.cc v2.28).
     """
-    members = communicator.operations
-    if any(_sends(ops) and not ops.calls_by_collective for ops in members.values()):
+    if any(_sends(ops) and not ops.calls_by_collective for ops in _different(communicator)):
         return {}
-    return {at: _collectives(ops) for at, ops in members.items() if ops.calls > 0}
+    return {at: _collectives(ops) for at, ops in communicator.operations.items() if ops.calls > 0}
+
+
+def _different(communicator: Communicator) -> Iterable[Operations]:
+    """One of those members' operations that share their sums and their tail."""
+    return {
+        (id(ops.bytes_by_collective), id(ops.calls_by_collective), id(ops.tail)): ops
+        for ops in communicator.operations.values()
+    }.values()
 
 
 def _sends(ops: Operations) -> bool:

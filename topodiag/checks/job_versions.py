@@ -39,6 +39,7 @@ WORDINGS: tuple[tuple[str, str, Release, Release], ...] = (
 )
 """Words by kind of line, and the first and last release whose source has them (src/bootstrap.cc, src/graph/topo.cc,
 src/net.cc, src/plugin/, tags v2.4.2 to v2.30.7)."""
+_WORDINGS_OF = {kind: [row[1:] for row in WORDINGS if row[0] == kind] for kind in {row[0] for row in WORDINGS}}
 
 _THREE = re.compile(r"\d{1,2}\.\d{1,2}\.\d{1,2}(?!\d)")
 _IN_NAME = re.compile(r"(?<![\d.])(2\.\d{1,2}\.\d{1,2})(?![\d]|\.\d)")
@@ -198,9 +199,10 @@ def releases(process: Process) -> tuple[Release, Release] | None:
         return low, high
     if match := _RELEASE.match(process.versions.get("nccl", "")):
         low = high = (int(match[1]), int(match[2]))
-    for kind, words, first, last in WORDINGS:
-        if any(words in message.text for message in process.said(kind)):
-            low, high = max(low, first), min(high, last)
+    for message in process.messages:
+        for words, first, last in _WORDINGS_OF.get(message.kind, ()):
+            if words in message.text:
+                low, high = max(low, first), min(high, last)
     return (low, high) if low <= high else None
 
 

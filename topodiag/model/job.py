@@ -75,7 +75,8 @@ class Process:
     `versions` by component: `nccl`, `driver` (CUDA driver API, as 12040), `net plugin`, `tuner plugin`, `ofi`, `rccl`.
     `network` is what NCCL uses between nodes: `IB`, `Socket`, `AWS Libfabric`, ...; "" when not said.
     `bootstrap` is the interface and address: `eth0:10.1.2.3<0>`. `messages` are lines that checks
-    read. `system` and `graphs` are what it printed of its node where the log does not say for which communicator.
+    read, without those that tell of one device, which `hcas` have. `system` and `graphs` are what it printed of its
+    node where the log does not say for which communicator.
     """
 
     host: str
@@ -282,6 +283,15 @@ class Job:
     @cached_property
     def by_rank(self) -> Mapping[int, Rank]:
         return {rank.rank: rank for rank in self.ranks}
+
+    @cached_property
+    def messages(self) -> Mapping[str, Sequence[tuple[int, Message]]]:
+        """By kind, what processes said: index of the process and the message, in the order of the processes."""
+        made: dict[str, list[tuple[int, Message]]] = {}
+        for number, process in enumerate(self.processes):
+            for message in process.messages:
+                made.setdefault(message.kind, []).append((number, message))
+        return made
 
     @property
     def world(self) -> Communicator | None:

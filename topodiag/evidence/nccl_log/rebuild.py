@@ -18,7 +18,7 @@ from topodiag.evidence.nccl_log.rebuild_frame import BATCH_ROWS, Frame, Rows, gr
 from topodiag.evidence.nccl_log.rebuild_groups import Comm, find_comms, find_jobs, world_is_known
 from topodiag.evidence.nccl_log.rebuild_members import Member, Processes, find_members, find_processes
 from topodiag.evidence.nccl_log.rebuild_places import Places
-from topodiag.evidence.nccl_log.rebuild_process import Text, process_of, version_of
+from topodiag.evidence.nccl_log.rebuild_process import OF_DEVICES, Text, process_of, version_of
 from topodiag.evidence.nccl_log.roles import RolesOfJobs
 from topodiag.evidence.nccl_log.system_print import Print, read_print
 from topodiag.evidence.nccl_log.torn_hosts import whole_hosts
@@ -147,10 +147,13 @@ class _Builder:
         order = order[owner[order] >= 0]
         order, count = once(order, (owner, rows.read("kind"), rows.read("text")), rows.read("count"))
         kinds, texts = rows.words["kind"], rows.words["text"]
+        placed = ~rows.is_word("kind", *OF_DEVICES)
         made: dict[int, list[Text]] = {}
-        columns = (owner, rows.read("kind"), rows.read("text"), thread, rows.read("line"))
-        for (_, own, kind, text, said_by, line), times in zip(in_pieces(order, *columns), count, strict=True):
-            origin = Origin(self.frame.file_of(said_by), line, texts[text][:MAX_QUOTE])
+        columns = (owner, rows.read("kind"), rows.read("text"), thread, rows.read("line"), placed)
+        for (_, own, kind, text, said_by, line, at), times in zip(in_pieces(order, *columns), count, strict=True):
+            origin = None
+            if at or own not in made:
+                origin = Origin(self.frame.file_of(said_by), line, texts[text][:MAX_QUOTE])
             made.setdefault(own, []).append((kinds[kind], texts[text], origin, times))
         return made
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -98,15 +98,17 @@ class Hearing:
             # Each line says two hops; what a later line says of a rank counts.
             here, there = np.stack((before, rank), 1), np.stack((rank, after), 1)
             good = (here >= 0) & (here < size) & (there >= 0) & (there < size)
-            for channel in _bits(masks):
-                chosen = good & _has(masks, channel)[:, None]
+            made: dict[int, tuple[int, ...]] = {}
+            for channels, rows_of in _by_channels(masks):
+                chosen = good & rows_of[:, None]
                 link = np.full(size, -1, np.int64)
                 link[here[chosen]] = there[chosen]
                 key = link.tobytes()
                 if key not in shared:
                     shared[key] = _closed(link.tolist())
                 if shared[key]:
-                    self.said[number].rings[channel] = shared[key]
+                    made |= dict.fromkeys(channels, shared[key])
+            self.said[number].rings = dict(sorted(made.items()))
         orders = self.frame["order"]
         for number, own in groups(self._comm(order_member)):
             for row in own.tolist():
@@ -123,13 +125,13 @@ class Hearing:
             masks = rows["channels"][own]
             made: dict[int, tuple[tuple[int, int], ...]] = {}
             pairs = (rows["rank"][own] << _HALF) + rows["up"][own]
-            for channel in _bits(masks):
-                there = np.unique(pairs[_has(masks, channel)])
+            for channels, rows_of in _by_channels(masks):
+                there = np.unique(pairs[rows_of])
                 key = there.tobytes()
                 if key not in shared:
                     shared[key] = tuple((pair >> _HALF, pair & _LOW) for pair in there.tolist())
-                made[channel] = shared[key]
-            self.said[number].trees = made
+                made |= dict.fromkeys(channels, shared[key])
+            self.said[number].trees = dict(sorted(made.items()))
 
     def prints(self, member: Ints) -> None:
         rows = self.frame["print"]
@@ -269,15 +271,16 @@ class Hearing:
                 said.ring_gdr = words[2] == "1" and said.ring_gdr is not False
 
 
-def _bits(masks: npt.NDArray[np.uint64]) -> list[int]:
-    """Channels that any of these has, ascending."""
-    used = int(np.bitwise_or.reduce(masks))
-    return [channel for channel in range(used.bit_length()) if used >> channel & 1]
-
-
-def _has(masks: npt.NDArray[np.uint64], channel: int) -> npt.NDArray[np.bool_]:
-    made: npt.NDArray[np.bool_] = (masks >> np.uint64(channel)) & np.uint64(1) == 1
-    return made
+def _by_channels(masks: npt.NDArray[np.uint64]) -> Iterator[tuple[list[int], npt.NDArray[np.bool_]]]:
+    """Channels that are in the masks of the same rows, and which rows these are."""
+    different = np.unique(masks).tolist()
+    sharing: dict[tuple[int, ...], list[int]] = {}
+    for channel in range(max(different, default=0).bit_length()):
+        which = tuple(mask >> channel & 1 for mask in different)
+        if any(which):
+            sharing.setdefault(which, []).append(channel)
+    for channels in sharing.values():
+        yield channels, (masks >> np.uint64(channels[0])) & np.uint64(1) == 1
 
 
 def _table(rows: Rows, names: Sequence[str], order: Ints) -> npt.NDArray[Any]:

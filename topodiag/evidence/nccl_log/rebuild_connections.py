@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from topodiag.evidence.nccl_log.columns import Columns, narrowest
 from topodiag.evidence.nccl_log.rebuild_frame import Frame, Ints, Rows
-from topodiag.model.connections import COLUMNS, Connections, no_connections, packed, transport_label
+from topodiag.model.connections import COLUMNS, Connections, no_connections, summed, transport_label
 from topodiag.model.job import Communicator
 
 _PRINTED = ("rank", "peer", "channels", "conn", "direction", "via", "net_dev", "proxy", "count", "line")
@@ -21,8 +21,9 @@ _PRINTED = ("rank", "peer", "channels", "conn", "direction", "via", "net_dev", "
 
 @dataclass(frozen=True, slots=True)
 class Seats:
-    """World rank and host of every rank of every communicator of a job, below each other. `index`: number in the job
-    by that of the communicator over all jobs, with -1 behind the last; `host_of`: index into `hosts` by process."""
+    """World rank and host of every rank of every communicator of a job, below each other, and -1 for those that are
+    unknown behind the last. `index`: number in the job by that of the communicator over all jobs, with -1 behind the
+    last; `host_of`: index into `hosts` by process."""
 
     base: Ints
     world: Ints
@@ -31,12 +32,14 @@ class Seats:
     host_of: Ints
     hosts: tuple[str, ...]
 
-    def at(self, values: Ints, comm: npt.NDArray[Any], rank: npt.NDArray[Any]) -> Ints:
-        if not values.size:
-            return np.full(len(comm), -1, np.int64)
-        good = (comm >= 0) & (rank >= 0)
-        good &= rank < np.diff(self.base)[np.where(comm >= 0, comm, 0)]
-        return np.where(good, values[np.where(good, self.base[np.maximum(comm, 0)] + rank, 0)], -1)
+    def at(self, comm: npt.NDArray[Any], rank: npt.NDArray[Any]) -> Ints:
+        """Places in `world` and `host`."""
+        unknown = len(self.world) - 1
+        first, size = self.base[:-1], np.diff(self.base)
+        if not size.size:
+            return np.full(len(comm), unknown)
+        good = (comm >= 0) & (rank >= 0) & (rank < size[comm])
+        return np.where(good, first[comm] + rank, unknown)
 
 
 def seats(  # noqa: PLR0917 - what a job knows of itself
@@ -48,7 +51,7 @@ def seats(  # noqa: PLR0917 - what a job knows of itself
     index[list(group)] = np.arange(len(group))
     numbers = {host: i for i, host in enumerate(hosts)}
     base = np.cumsum([0, *(each.nranks for each in communicators)])
-    world = np.concatenate([each.ranks for each in communicators]) if communicators else np.zeros(0, np.int64)
+    world = np.concatenate([*(each.ranks for each in communicators), np.full(1, -1, np.int64)])
     size = max(host_of_rank, default=-1) + 1
     table = np.full(size + 1, -1, np.int64)
     for rank, name in host_of_rank.items():
@@ -81,20 +84,20 @@ class Gathering:
         made["file"] = self.frame["threads"]["file"][rows["thread"][chosen]]
         made["comm"] = own = seated.index[comm[chosen]]
         printer, received = seated.host_of[process[chosen]], made["direction"] == 2
-        host, peer_host = (seated.at(seated.host, own, made[end]) for end in ("rank", "peer"))
+        place, peer_place = (seated.at(own, made[end]) for end in ("rank", "peer"))
+        host, peer_host = seated.host[place], seated.host[peer_place]
         made["host"] = np.where((host < 0) & ~received, printer, host)
         made["peer_host"] = np.where((peer_host < 0) & received, printer, peer_host)
-        made["world"], made["world_peer"] = (seated.at(seated.world, own, made[end]) for end in ("rank", "peer"))
+        made["world"], made["world_peer"] = seated.world[place], seated.world[peer_place]
         made["printed_by"] = np.where(received, made["world_peer"], made["world"])
         self.columns.add(made)
         self._count(own, made["via"], made["net_dev"], made["count"])
 
     def _count(self, comm: Ints, via: npt.NDArray[Any], net_dev: npt.NDArray[Any], count: npt.NDArray[Any]) -> None:
-        key, _ = packed((comm, via, net_dev))
-        _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-        keys = zip(comm[first].tolist(), via[first].tolist(), net_dev[first].tolist(), strict=True)
-        for each, lines in zip(keys, np.bincount(inverse, count).tolist(), strict=True):
-            self.lines[each] += int(lines)
+        rows = np.arange(len(comm))
+        found = summed((comm, via, net_dev), np.ones(len(comm), np.int64), count, rows)
+        for number, transport, device, _, lines, _ in zip(*(column.tolist() for column in found), strict=True):
+            self.lines[number, transport, device] += lines
 
     def connections(self) -> Connections:
         """All that came, once."""

@@ -13,8 +13,12 @@ from sys import intern
 from topodiag.model.job import Given, Hca, Message, Process
 from topodiag.model.provenance import Origin
 
-Text = tuple[str, str, Origin, int]
+Text = tuple[str, str, Origin | None, int]
 """Kind, text, place, count."""
+
+OF_DEVICES = frozenset({"hca", "gdr hca"})
+"""Kinds that tell more of the devices in a list, whose place stands for theirs. A large job has a line for each device
+of each rank: they are not kept as messages."""
 
 _VERSION = re.compile(r"(?:NCCL|RCCL) version\s*:?\s*(\S+)")
 _NUMBER = re.compile(r"(\d{1,12})")
@@ -82,7 +86,7 @@ def process_of(host: str, pid: int, texts: Sequence[Text]) -> Process:
             listed_at)
         for each in listed
     )  # fmt: skip
-    messages = tuple(Message(kind, text, origin, count) for kind, text, origin, count in texts)
+    messages = tuple(Message(*each) for each in texts if each[0] not in OF_DEVICES)
     return Process(host, pid, versions, network, hcas, bootstrap, settings, messages, texts[0][2] if texts else None)
 
 
