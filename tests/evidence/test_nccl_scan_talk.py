@@ -89,6 +89,28 @@ def test_any_mixture_gives_what_reading_line_by_line_gives(lines: list[str]) -> 
     assert rows(data) == plain_rows(extract_plain(data, 0, 0))
 
 
+@given(
+    st.lists(
+        st.sampled_from(
+            (RECORD, SAID[0], TALK[3], "\n", "\r\n", "\r\r\n", "\r", "\x1b[0m", "\x1b[31;1m", "\x1b", "\x00")
+        ),
+        max_size=14,
+    )
+)
+@settings(max_examples=200, deadline=None)
+def test_colours_zeros_and_carriage_returns_anywhere_change_nothing(parts: list[str]) -> None:
+    data = "".join(parts).encode()
+    assert rows(data) == plain_rows(extract_plain(data, 0, 0))
+
+
+def test_coloured_records_and_those_of_windows_are_not_read_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    label = "\x1b[36m(RayTrainWorker pid=3)\x1b[0m "
+    data = "".join(label + RECORD.replace("00/0", f"{channel:02d}/0") + "\r\n" for channel in range(40)).encode()
+    expected = plain_rows(extract_plain(data, 0, 0))
+    monkeypatch.setattr(plain, "read_line", None)
+    assert rows(data) == expected
+
+
 def test_talk_is_not_read_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
     read = []
     monkeypatch.setattr(plain, "read_line", lambda _, text, *rest: read.append(text))

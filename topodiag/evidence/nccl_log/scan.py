@@ -43,7 +43,7 @@ _SPEAKS = (b"CCL", b"ccl", b"] INFO ", b" WARN ", b"atchdog", b"last enqueued", 
 prints at every step should not be among them: to read a line costs as much as to search a hundred for these."""
 _TORN = (b"\x1b", b"\0")
 """What may stand inside of words, and is taken out of a line before it is read."""
-_WORTH = "|".join(f"\\Q{part.decode()}\\E" for part in _SPEAKS) + r"|\x1b|\x00"
+_WORTH = "|".join(f"\\Q{part.decode()}\\E" for part in _SPEAKS)
 """Any of them, for RE2, which looks for all at once: five times as fast as one search for each."""
 
 
@@ -59,9 +59,22 @@ def extract(data: bytes | memoryview, file: int, base: int) -> Facts:
     done = 0
     while done < len(data):
         end = _cut(data, done)
-        _Scan(shard, heads, Block(memoryview(data)[done:end]), done).run()
+        text, begins = _cleaned(memoryview(data)[done:end])
+        _Scan(shard, heads, Block(text), base + done, begins).run()
         done = end
     return shard.facts(len(data))
+
+
+def _cleaned(part: memoryview) -> tuple[bytes | memoryview, Positions | None]:
+    """These lines as `prefix.clean` leaves them, without colours, zeros and carriage returns at their ends. Where there
+    are any, also where each line began."""
+    raw = bytes(part)
+    torn = any(each in raw for each in _TORN)
+    if not torn and b"\r\n" not in raw:
+        return part, None
+    newlines = np.flatnonzero(np.frombuffer(raw, np.uint8) == _NEWLINE)
+    begins = np.append(0, newlines + 1)[: len(newlines) + (raw[-1:] != b"\n")]
+    return (without_colours(raw) if torn else raw).replace(b"\r\n", b"\n"), begins
 
 
 def _cut(data: bytes, start: int) -> int:
@@ -78,9 +91,8 @@ def _cut(data: bytes, start: int) -> int:
 class _Scan:
     """One block on its way into the shard."""
 
-    def __init__(self, shard: Shard, heads: Heads, block: Block, place: int) -> None:
+    def __init__(self, shard: Shard, heads: Heads, block: Block, base: int, begins: Positions | None) -> None:
         self.shard, self.heads, self.block = shard, heads, block
-        self.shift = shard.base + place - PAD
         inside = block.at[PAD : PAD + block.size]
         control = places(inside < _SPACE) + PAD
         newline = block.at[control] == _NEWLINE
@@ -90,13 +102,14 @@ class _Scan:
         self.starts: Positions = np.empty_like(self.ends)
         self.starts[:1] = PAD
         self.starts[1:] = self.ends[:-1] + 1
+        self.offsets: Positions = (self.starts - PAD if begins is None else begins) + base
         self.odd: Flags = np.zeros(len(self.ends), dtype=np.bool_)
         if not newline.all():
             self.odd[self._lines_of(control[~newline])] = True
 
     def run(self) -> None:
         shard, block = self.shard, self.block
-        shard.begin_block(self.starts + self.shift)
+        shard.begin_block(self.offsets)
         line, anchor = self._records()
         begin = self.starts[line]
         thread, head = self.heads.find(block, begin, anchor)
@@ -126,7 +139,7 @@ class _Scan:
             codes = np.append(codes, self._codes(own[left]))
             self._plain_lines()
         shard.add_messages(codes, self.line[others], self.thread[others])
-        shard.end_block(len(self.ends))
+        shard.end_block(len(self.offsets))
 
     def _named(self, records: Positions) -> Positions:
         """Take operations and inits among these records; returns the others."""
@@ -237,11 +250,9 @@ class _Scan:
         raw, collector = self.block.raw, self.shard.slow
         lines = np.flatnonzero(self.odd & (self.ends > self.starts))
         lines = lines[self._speak(lines)]
-        starts, ends = self.starts[lines].tolist(), self.ends[lines].tolist()
-        for line, start, end in zip(lines.tolist(), starts, ends, strict=True):
-            text = raw[start:end]
-            if not any(part in text for part in _TORN) or any(part in without_colours(text) for part in _SPEAKS):
-                plain.read_line(collector, text, start + self.shift, line)
+        starts, ends, offsets = (each[lines].tolist() for each in (self.starts, self.ends, self.offsets))
+        for line, start, end, offset in zip(lines.tolist(), starts, ends, offsets, strict=True):
+            plain.read_line(collector, raw[start:end], offset, line)
         self.odd[:] = False
 
     def _speak(self, lines: Positions) -> Flags:
