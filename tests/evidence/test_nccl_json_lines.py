@@ -47,6 +47,13 @@ def test_lines_that_wrap_no_text_go_through_as_they_are() -> None:
     assert b"".join(json_lines(iter([plain]))) == plain
 
 
+def test_what_is_nearly_json_is_read_as_the_standard_library_does() -> None:
+    assert unwrapped(b'{"log": "caf\xe9 NCCL INFO x", "load": NaN}') == "caf\ufffd NCCL INFO x"
+    assert unwrapped(b'{"log": "a", "log": "b"}') == "b"
+    assert unwrapped(b'{"log": "a\tb"}') is None
+    assert unwrapped(b'"log"') is None
+
+
 def test_a_text_of_several_lines_keeps_the_number_of_lines_of_the_file() -> None:
     data = _docker(f"{RECORD}\n{RECORD}\n") + _docker("next\n")
     assert b"".join(json_lines(iter([data]))).split(b"\n") == [f"{RECORD}\r{RECORD}".encode(), b"next", b""]

@@ -14,6 +14,8 @@ import json
 import re
 from collections.abc import Iterator
 
+import msgspec
+
 CODING = "json-lines"
 
 TEXT_KEYS = ("log", "message", "msg", "textPayload", "MESSAGE", "line", "LogEntry")
@@ -25,7 +27,7 @@ MAX_LINE_BYTES = 1 << 20
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
 _MEMBER = re.compile(r'\s{0,80}"(' + "|".join(TEXT_KEYS) + r')"\s{0,8}:\s{0,8}(".*")\s{0,8},?\s*')
 """A member on a line of its own, as exports print objects over several lines."""
-_NEAR_TIMES = ("NCCL WARN", "atchdog", "ERROR", "rror:")
+_NEAR_TIMES = re.compile("NCCL WARN|atchdog|ERROR|rror:")
 """Only what went wrong is put in order by times; in front of everything else a time would only be in the way."""
 _HEAD_LINES = 200
 
@@ -45,25 +47,36 @@ def looks_wrapped(head: bytes) -> bool:
 
 def unwrapped(line: bytes) -> str | None:
     """The text inside, with its time in front where an error may be told; None where the line is no such object."""
-    words = line.decode("utf-8", "replace").strip()
     try:
-        if not words.startswith("{"):
-            member = _MEMBER.fullmatch(words)
-            return _one_line(str(json.loads(member[2]))) if member else None
-        found = json.loads(words)
-    except (ValueError, RecursionError):
-        return None
+        found = msgspec.json.decode(line)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        found = _with_patience(line)
+        if isinstance(found, str):
+            return _one_line(found)
     if not isinstance(found, dict):
         return None
     text = next((found[key] for key in TEXT_KEYS if isinstance(found.get(key), str)), None)
     if text is None:
         return None
     text = _one_line(text)
-    if any(sign in text for sign in _NEAR_TIMES):
+    if _NEAR_TIMES.search(text):
         time = next((found[key] for key in TIME_KEYS if isinstance(found.get(key), str)), "")
         stamp = _TIME.match(time)
         text = f"[{stamp[0]}] {text}" if stamp else text
     return text
+
+
+def _with_patience(line: bytes) -> object:
+    """What the standard library makes of bytes that are no UTF-8, of NaN and the like; of a member by itself its text,
+    None of anything else."""
+    words = line.decode("utf-8", "replace").strip()
+    try:
+        if words.startswith("{"):
+            return json.loads(words)
+        member = _MEMBER.fullmatch(words)
+        return str(json.loads(member[2])) if member else None
+    except (ValueError, RecursionError):
+        return None
 
 
 def _one_line(text: str) -> str:
