@@ -135,6 +135,10 @@ def test_a_cause_that_only_the_application_repeats_is_the_first_error() -> None:
         ("other", "Call to ibv_create_qp failed", "ibvwrap.cc:268", "ulimit -l"),
         ("other", "Call to ibv_reg_dmabuf_mr failed with error Operation not supported", "i.cc:1", "nvidia-peermem"),
         ("bootstrap", "Bootstrap Root : rank 1 of 8 ranks has already checked in", "bootstrap.cc:131", "launcher"),
+        ("topology", "XML Import Channel : dev 1 not found.", "graph/search.cc:703", "NCCL_GRAPH_FILE"),
+        ("other", "Error: network gIB not found.", "net.cc:579", "NET/Plugin"),
+        ("cuda", "Cuda failure 'named symbol not found'", "enqueue.cc:47", "compute_cap"),
+        ("cuda", "MNNVL (cliqueSize 8) is available but not working on this system.", "mnnvl.cc:74", "IMEX"),
         ("bootstrap", "Bootstrap : no socket interface found", "bootstrap.cc:37", "no interface of this node"),
     ],
 )

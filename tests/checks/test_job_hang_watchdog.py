@@ -102,3 +102,8 @@ def test_the_rank_that_did_not_time_out_is_named_without_the_lines_of_the_last_w
     assert "wait in work 4" in finding.message
     for events in ([caught(rank, 4 + (rank > 3)) for rank in range(1, 8)], [caught(r, 4, "RECV") for r in range(1, 8)]):
         assert found(events) == []
+
+
+def test_a_rank_that_reported_otherwise_is_not_silent() -> None:
+    spoke = jobs.event("watchdog", "Process group watchdog thread terminated", "", rank=0, level="APP", secondary=True)
+    assert found([*(caught(rank, 4) for rank in range(1, 8)), spoke]) == []

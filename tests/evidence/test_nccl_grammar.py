@@ -30,6 +30,7 @@ WHERE = "rank 2 nranks 16 cudaDev 2 nvmlDev 2 busId 4b000"
     ("message", "event", "func"),
     [
         ("comm 0x56 rank 2 nranks 16", "start", ""),
+        ("comm 0x56 rank 2 nranks 16 cudaDev 2 nvmlDev 6", "start", ""),
         ("comm 0x56 rank 2 nranks 16 - COMPLETE", "complete", ""),
         ("comm 0x56 rank 2 nranks 16 cudaDev 2 nvmlDev 2 - Init COMPLETE", "complete", ""),
         ("comm 0x56 rank 2 nranks 16 cudaDev 2 busId 4b000 - Init COMPLETE", "complete", ""),
@@ -300,3 +301,11 @@ _SHAPE = st.sampled_from(["1/-1/-1->0->3", "-1/-1/-1->0->1", "2/3->0->-1", "1->0
 def test_trees_are_the_same_however_their_line_is_read(trees: list[tuple[int, str]]) -> None:
     line = " ".join(["Trees", *(f"[{channel}] {shape}" for channel, shape in trees)])
     assert parse("INFO", line) == parse("INFO", line + " ")  # a blank at the end is not written by NCCL
+
+
+def test_what_2_3_prints_of_rings_and_threads_is_understood() -> None:
+    assert some(row("Ring 01 :    0   2   1", "order"), "channel", "ranks", "cut") == (1, "0 2 1", False)
+    assert row("Using 128 threads", "text")["kind"] == row("Min Comp Cap 3", "text")["kind"] == "threads"
+    assert parse("INFO", "rank 0 nranks 2") == []
+    assert row("ncclMaxSharedMem 82240 exceeds device/fn maxSharedMem 79856", "text")["kind"] == "benign"
+    assert parse("INFO", "Using 128 threads for the data loader") is None

@@ -36,3 +36,10 @@ def test_hosts_that_say_about_as_much_are_both_real() -> None:
 def test_one_host_is_left_alone() -> None:
     facts = extract_plain(lines("gpu-a", 3), 0, 0)
     assert whole_hosts(facts) is facts
+
+
+def test_a_head_that_lost_its_middle_is_whole_again() -> None:
+    torn = b"x3207c0sn0:1:1 [0] NCCL INFO Using network IB\n"
+    assert hosts(lines("x3207c0s25b0n0", 40) + torn) == ["x3207c0s25b0n0"]
+    assert hosts(lines("worker-11", 40) + lines("worker-1", 1)) == ["worker-1", "worker-11"]
+    assert hosts(lines("x3207c0s25b0n0", 2) + torn) == ["x3207c0s25b0n0", "x3207c0sn0"]

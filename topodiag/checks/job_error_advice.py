@@ -69,6 +69,25 @@ BY_WORDS: tuple[tuple[re.Pattern[str], str], ...] = (
         " `nvidia-smi` on the node",
     ),
     (
+        re.compile(r"XML Import Channel"),
+        "NCCL_GRAPH_FILE holds rings for other GPUs than this job's: unset it, in /etc/nccl.conf and ~/.nccl.conf too",
+    ),
+    (
+        re.compile(r"Error: network \S{1,60} not found"),
+        "NCCL_NET asks for a network whose plugin did not load: `grep NET/Plugin` in the log says why (a library or a"
+        " glibc that is missing in the container), `ldd` on the plugin",
+    ),
+    (
+        re.compile(r"named symbol not found|no kernel image is available|device kernel image is invalid"),
+        "this build of NCCL has no kernels for this GPU, or not for this driver: a newer NCCL, and"
+        " `nvidia-smi --query-gpu=compute_cap,driver_version --format=csv`",
+    ),
+    (
+        re.compile(r"MNNVL \(cliqueSize"),
+        "NVLink between nodes needs IMEX: `nvidia-imex-ctl -N` on the nodes, and /dev/nvidia-caps-imex-channels in the"
+        " container; NCCL_MNNVL_ENABLE=0 goes without (NVL005)",
+    ),
+    (
         re.compile(r"ibv_reg_dmabuf_mr"),
         "NCCL_DMABUF_ENABLE=0 with nvidia-peermem loaded, or an RDMA stack and a driver that know DMA-BUF",
     ),
@@ -80,7 +99,8 @@ BY_WORDS: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
     (
         re.compile(
-            r"ibv_(?:reg_mr|create_cq|create_qp|alloc_pd)\w* failed(?:$|.*(?:Cannot allocate memory|ENOMEM|error -12))"
+            r"ibv_(?:reg_mr|create_cq|create_qp|alloc_pd)\w{0,20} failed"
+            r"(?:$|.{0,120}(?:Cannot allocate memory|ENOMEM|error -12))"
         ),
         "allow locked memory: `ulimit -l unlimited` in the job's container and in the launcher's daemon",
     ),
@@ -91,7 +111,8 @@ BY_WORDS: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
     (
         re.compile(r"illegal memory access|misaligned address|device-side assert"),
-        "a kernel of the application failed before NCCL met it: CUDA_LAUNCH_BLOCKING=1, compute-sanitizer",
+        "a kernel failed before NCCL met it, mostly one of the application: CUDA_LAUNCH_BLOCKING=1, compute-sanitizer;"
+        " where nccl-tests fail as well, a newer NCCL",
     ),
     (
         re.compile(r"Could not find real path of /sys/class/pci_bus"),

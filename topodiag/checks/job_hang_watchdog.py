@@ -110,7 +110,8 @@ def _behind(check: JobCheck, job: Job, ranks: Mapping[int, Standing], low: int) 
 
 def _silent(check: JobCheck, job: Job, ranks: Mapping[int, Standing], low: int) -> Iterable[Finding]:
     size = max(job.world_size, max(ranks) + 1)
-    silent = [rank for rank in range(min(size, 1 << 16)) if rank not in ranks]
+    spoke = {event.rank for event in job.events if event.kind == "watchdog"}
+    silent = [rank for rank in range(min(size, 1 << 16)) if rank not in ranks and rank not in spoke]
     if not silent or len(silent) >= len(ranks):
         return
     by_rank = job.by_rank

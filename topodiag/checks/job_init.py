@@ -226,6 +226,8 @@ def _phase(job: Job, communicator: Communicator, hosts: Sequence[str]) -> str:
     here = set(hosts)
     if (job.connections.comm[:1000] == communicator.index).any():
         return "connections were being made"
+    if communicator.rings or communicator.trees:
+        return "the rings were built"
     if here & set(communicator.graphs):
         return "the graph search was done"
     if here & set(communicator.systems):

@@ -40,8 +40,8 @@ def communicator(message: str) -> Rows | None:
         event = _EVENTS.get(end[1]) or end[1].split()[0].lower()
     elif "nNodes" in said:
         event = "member"
-    elif len(words) == at + 6 and at == 0:
-        event = "start"  # 2.3 prints no more
+    elif at == 0 and (len(words) == 6 or (len(words) == 10 and words[6::2] == ["cudaDev", "nvmlDev"])):
+        event = "start"  # 2.3 prints no more, and the first of 2.4 no more than that
     else:
         return None
     return [

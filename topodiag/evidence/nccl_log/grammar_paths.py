@@ -99,10 +99,10 @@ def channel(message: str) -> Rows | None:
 
 
 def ring(message: str) -> Rows | None:
-    """`Ring 00 : 3 -> 0 -> 1`, or a connection before 2.7."""
+    """`Ring 00 : 3 -> 0 -> 1`, or a connection before 2.7, or the order of all ranks before 2.4."""
     matched = _RING.match(message)
     if not matched:
-        return connection(message)
+        return connection(message) or order(f"Channel{message[4:]}")
     number, previous, rank, following = (int(part) for part in matched.groups())
     return [("ring", {"prev": previous, "rank": rank, "next": following, "channels": bit(number)})]
 

@@ -3,7 +3,8 @@
 Processes that share a pipe interleave at any byte, and the rest of a torn line runs into the next head without a blank;
 so do the columns of nccl-tests, which flushes them one by one (`sumgpu-a`, `-1gpu-a`, `0gpu-a`). What stands there
 looks like a host of its own, with a process id that the real host has as well. Where the beginning of a head is what
-was torn off, the end of a real host's name is left: `n0` of `x3207c0s25b1n0`.
+was torn off, the end of a real host's name is left, `n0` of `x3207c0s25b1n0`; where its middle was, both ends,
+`x3207c0sn0`.
 """
 
 from __future__ import annotations
@@ -70,6 +71,13 @@ def _whole(host: str, of_process: dict[str, int], of_thread: dict[str, int]) -> 
     likely += [
         other
         for other, count in of_thread.items()
-        if host and other != host and other.endswith(host) and count >= _MANY * said
+        if host and other != host and count >= _MANY * said and (other.endswith(host) or _without_middle(host, other))
     ]
     return max(likely, key=lambda other: (of_process[other], other), default=host)
+
+
+def _without_middle(host: str, other: str) -> bool:
+    """Whether `host` is the beginning and the end of `other`. One character less may well be another host's name."""
+    return len(other) - len(host) > 1 and any(
+        other.startswith(host[:cut]) and other.endswith(host[cut:]) for cut in range(1, len(host))
+    )
