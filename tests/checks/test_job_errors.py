@@ -243,3 +243,16 @@ def test_the_advice_for_a_completion_is_that_of_its_status() -> None:
     event = jobs.event("ib completion", text, details={"status": "4"})
     [finding] = FirstError().judge(jobs.job(events=[event])).findings
     assert "registration" in finding.fix[0]
+
+
+@pytest.mark.parametrize("ts", [None, 100.0])
+def test_a_warning_that_its_process_survived_is_not_the_first_error_beside_one_that_ended_a_process(
+    ts: float | None,
+) -> None:
+    later = None if ts is None else ts + 7200
+    warned = jobs.event("plugin", "NET/OFI aws-ofi-nccl initialization failed", "n0", pid=4, ts=ts)
+    [finding] = FirstError().judge(jobs.job(events=[warned, port_error(pid=5, ts=later)])).findings
+    assert "Got completion" in finding.message
+    unwind = jobs.event("unwind", "init.cc:1303 -> 2", "n0", pid=4, level="UNWIND", secondary=True)
+    [finding] = FirstError().judge(jobs.job(events=[warned, unwind, port_error(pid=5, ts=later)])).findings
+    assert "aws-ofi-nccl" in finding.message

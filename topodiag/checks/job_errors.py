@@ -90,7 +90,7 @@ class FirstError(JobCheck):
         errors = [event for event in job.events if event.level != "UNWIND" and event.kind != "unwind"]
         broken = failed(job)
         primary = [e for e in errors if not e.secondary and (broken or e.kind not in WARNINGS)]
-        primary = [event for event in primary if not GOES_ON.search(event.text)]
+        primary = _that_ended([event for event in primary if not GOES_ON.search(event.text)], job)
         secondary = [event for event in errors if event.secondary]
         gave_up = [] if primary or secondary else _init_unwound(job)
         if gave_up:
@@ -200,6 +200,17 @@ class FirstError(JobCheck):
             evidence=[event.origin for event in gave_up],
             confidence=Confidence.LOW,
         )  # fmt: skip
+
+
+def _that_ended(primary: Sequence[Event], job: Job) -> list[Event]:
+    """Without warnings that a process survived, where others ended: what a plugin or the topology's reader warns of in
+    init is hours older than the error, and mostly has nothing to do with it."""
+    soft = {"topology", "plugin", "other"}
+    ended = {(event.host, event.pid) for event in primary if event.kind not in soft}
+    if not ended:
+        return list(primary)
+    unwound = {(event.host, event.pid) for event in job.events if event.level == "UNWIND"} - ended
+    return [event for event in primary if event.kind not in soft or (event.host, event.pid) in unwound]
 
 
 def _init_unwound(job: Job) -> list[Event]:
