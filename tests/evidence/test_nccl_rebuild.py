@@ -86,6 +86,39 @@ def test_a_job_is_put_together_from_its_ranks() -> None:
     assert process.versions == {"nccl": "2.28.9+cuda13.0", "driver": "12040"}
 
 
+def test_lines_that_tell_of_one_device_are_devices_and_no_messages() -> None:
+    head = "n0:100:100 [0] NCCL INFO "
+    long = "NET/IB: [1] mlx5_1:uverbs1:1/RoCE provider=Mlx5 speed=400000 context=0x7f00 pciPath=/sys/devices/b ar=1"
+    (job,) = jobs(text([head + long, *LOGS[0]]))
+    process = job.processes[0]
+    assert [(hca.name, hca.speed_mbps, hca.pci_path) for hca in process.hcas] == [
+        ("mlx5_0", None, ""),
+        ("mlx5_1", 400000, "/sys/devices/b"),
+    ]
+    assert {hca.origin.text for hca in process.hcas if hca.origin} == {LOGS[0][4].removeprefix(head)}
+    assert process.origin is not None
+    assert process.origin.text == long
+    assert not process.said("hca")
+    assert process.said("hcas")
+
+
+def test_a_job_has_the_messages_of_its_processes_by_kind() -> None:
+    (job,) = jobs(*map(text, LOGS))
+    assert job.messages["bootstrap"] == [(i, *each.said("bootstrap")) for i, each in enumerate(job.processes)]
+    assert sum(map(len, job.messages.values())) == sum(len(each.messages) for each in job.processes)
+
+
+def test_a_ring_takes_of_each_rank_the_hop_that_was_printed_last() -> None:
+    # One rank says of another what that one itself says otherwise, in a line of the same thread behind it.
+    late = [line.replace("Ring 00 : 2 -> 3 -> 0", "Ring 00 : 1 -> 3 -> 0") for line in LOGS[3]]
+    (job,) = jobs(*map(text, [*LOGS[:3], late]))
+    assert job.communicators[0].rings == {}
+    again = late[7].replace("1 -> 3 -> 0", "2 -> 3 -> 0")
+    more = late[7].replace("1 -> 3 -> 0", "0 -> 1 -> 2")
+    (job,) = jobs(*map(text, [*LOGS[:3], [*late[:8], again, more, *late[8:]]]))
+    assert job.communicators[0].rings == {0: (0, 1, 2, 3)}
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.randoms(use_true_random=False), st.booleans())
 def test_interleaved_and_labelled_lines_give_the_same_job(random: object, labelled: bool) -> None:

@@ -135,11 +135,14 @@ class RingReturns(JobCheck):
             several = len(set(nodes)) > 1 and "" not in nodes
             if not several or communicator.nodes not in (-1, len(set(nodes))) or max(Counter(nodes).values()) < 2:
                 continue
-            entered = {
-                channel: _entries(ring, nodes)
-                for channel, ring in communicator.rings.items()
+            rings = {id(ring): ring for ring in communicator.rings.values()}  # channels share theirs
+            counted = {
+                number: _entries(ring, nodes)
+                for number, ring in rings.items()
                 if len(ring) == len(nodes) and set(ring) == set(range(len(nodes)))
             }
+            of_channel = {channel: id(ring) for channel, ring in communicator.rings.items()}
+            entered = {channel: counted[ring] for channel, ring in of_channel.items() if ring in counted}
             judged += bool(entered)
             back = {channel: counts for channel, counts in entered.items() if max(counts.values(), default=0) > 1}
             if not back:

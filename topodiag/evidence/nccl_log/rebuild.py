@@ -311,6 +311,9 @@ class _Builder:
             member = self.places.of_connections(rows, process, seating)
             comm = np.where(member >= 0, self.comm_of[member], -1) if self.members else member
             owner = np.where(process >= 0, jobs[process], -1)
+            if (owner == owner[0]).all() and owner[0] >= 0:  # most logs are of one job
+                made[int(owner[0])].add(rows, slice(None), comm, process)
+                continue
             for number, chosen in groups(owner):
                 made[number].add(rows, chosen, comm, process)
         return made

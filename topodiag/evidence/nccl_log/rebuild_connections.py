@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -65,19 +65,27 @@ class Gathering:
     """The connections of one job while its rows come."""
 
     def __init__(self, frame: Frame, seated: Seats, spans: Mapping[str, tuple[int, int]]) -> None:
-        self.frame, self.seats = frame, seated
+        self.frame = frame
         self.lines: Counter[tuple[int, int, int]] = Counter()
         """How many by communicator of the job, via and device."""
         kinds = {name: narrowest(*span) for name, span in spans.items()}
         kinds["channels"], kinds["line"] = np.dtype(np.uint64), np.dtype(np.int32)
         world = narrowest(-1, int(seated.world.max(initial=-1)))
         kinds |= dict.fromkeys(("world", "world_peer", "printed_by"), world)
-        kinds |= dict.fromkeys(("host", "peer_host"), narrowest(-1, len(seated.hosts)))
+        host = narrowest(-1, len(seated.hosts))
+        kinds |= dict.fromkeys(("host", "peer_host"), host)
         kinds["comm"], kinds["via"] = narrowest(-1, len(seated.index)), narrowest(0, len(frame.vias))
         kinds["file"] = narrowest(-1, len(frame.files))
+        # As narrow as the columns, so that what is made of them on the way is too.
+        self.seats = replace(
+            seated,
+            world=seated.world.astype(world),
+            host=seated.host.astype(host),
+            host_of=seated.host_of.astype(host),
+        )
         self.columns = Columns({name: kinds[name] for name in COLUMNS}, frame.connection_rows)
 
-    def add(self, rows: Rows, chosen: Ints, comm: Ints, process: Ints) -> None:
+    def add(self, rows: Rows, chosen: Ints | slice, comm: Ints, process: Ints) -> None:
         """These rows of a batch; `comm` (over all jobs, -1 unknown) and `process` are of the whole batch."""
         made = {name: rows[name][chosen] for name in _PRINTED}
         seated = self.seats

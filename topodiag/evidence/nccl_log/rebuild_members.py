@@ -165,31 +165,29 @@ def _first_given(values: npt.NDArray[Any], nothing: int, starts: Ints, ends: Int
     return np.where(first < ends, values.take(first, mode="clip"), nothing)
 
 
-Said = tuple[int, int, int]
-"""Rank, size and id of the communicator, -1, -1 and 0 where a line says none."""
-
-
 @dataclass(slots=True)
 class _Known:
     """What tells a member from another one at the same address."""
 
     number: int
-    said: Said = (-1, -1, 0)
+    rank: int = -1
+    nranks: int = -1
+    comm_id: int = 0
     destroyed: bool = False
 
-    def is_other(self, said: Said) -> bool:
-        """Whether a line that says this speaks of another communicator: this one was destroyed, or differs."""
-        return self.destroyed or any(
-            mine not in (nothing, theirs) and theirs != nothing
-            for mine, theirs, nothing in zip(self.said, said, _NOTHING, strict=True)
+    def is_other(self, rank: int, nranks: int, comm_id: int) -> bool:
+        """Whether the line speaks of another communicator: this one was destroyed, or differs."""
+        return (
+            self.destroyed
+            or (rank != -1 and self.rank not in (-1, rank))
+            or (nranks != -1 and self.nranks not in (-1, nranks))
+            or (comm_id != 0 and self.comm_id not in (0, comm_id))
         )
 
-    def take(self, said: Said) -> None:
-        rank, nranks, comm_id = self.said
-        self.said = rank if rank != -1 else said[0], nranks if nranks != -1 else said[1], comm_id or said[2]
-
-
-_NOTHING: Said = (-1, -1, 0)
+    def take(self, rank: int, nranks: int, comm_id: int) -> None:
+        self.rank = self.rank if self.rank != -1 else rank
+        self.nranks = self.nranks if self.nranks != -1 else nranks
+        self.comm_id = self.comm_id or comm_id
 
 
 def _told_apart(frame: Frame, processes: Processes) -> tuple[Ints, Ints]:
@@ -206,24 +204,21 @@ def _told_apart(frame: Frame, processes: Processes) -> tuple[Ints, Ints]:
     latest: dict[tuple[int, int], _Known] = {}
     members = 0
     made = np.full(init.size, -1, np.int64)
-    for row, owner, start, end, ctx, gen, *given in in_pieces(
+    for row, owner, start, end, ctx, gen, rank, nranks, comm_id in in_pieces(
         order, process, starts, ends, *(init.read(name) for name in names)
     ):
-        said = (given[0], given[1], given[2])
         member = known.get((owner, ctx, gen))
         if member is None and gen < 0 and not start:
             member = latest.get((owner, ctx))
-        if member is not None and not end and (member.destroyed or member.said != said) and member.is_other(said):
+        if member is not None and not end and member.is_other(rank, nranks, comm_id):
             member = None
         if member is None:
-            if end and said[1] < 0:
+            if end and nranks < 0:
                 continue
             member = known[owner, ctx, gen] = latest[owner, ctx] = _Known(members)
             members += 1
-        if member.said != said:
-            member.take(said)
-        if end:
-            member.destroyed = True
+        member.take(rank, nranks, comm_id)
+        member.destroyed = member.destroyed or end == 1
         made[row] = member.number
     return order, made
 
