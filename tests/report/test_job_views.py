@@ -119,6 +119,30 @@ def test_the_first_error_is_marked_and_its_cascade_folded():
     assert any("511 more follow" in line for line in lines)
 
 
+def test_the_error_that_is_marked_is_the_one_that_the_findings_name():
+    warned = jobs.event("other", "Failed to open libibverbs.so[.1]", pid=4)
+    refused = [jobs.event("connect", f"Connect to 10.0.0.{at}<1> failed : refused", pid=5 + at) for at in range(30)]
+    out = drawn(replace(jobs.job(), events=(warned, *refused)), ("errors",), width=160)
+    assert [line for line in out.splitlines() if "first error" in line] == [
+        line for line in out.splitlines() if "Connect to 10.0.0.0<1> failed" in line
+    ]
+    late = jobs.event("cuda", "Cuda failure 'x'", pid=99)
+    out = drawn(replace(jobs.job(), events=(*refused, late)), ("errors",), width=160)
+    assert "Cuda failure 'x'  first error" in out
+    assert "11 more errors" in out
+    assert "first error" not in drawn(replace(jobs.job(), events=(warned,)), ("errors",), width=160)
+
+
+def test_an_error_that_only_the_application_repeats_is_drawn_and_not_folded():
+    said = [
+        jobs.event("other", "ncclInvalidUsage", "", level="APP", secondary=True),
+        jobs.event("duplicate gpu", "Duplicate GPU detected", "", level="APP", secondary=True),
+    ]
+    lines = drawn(replace(jobs.job(), events=tuple(said)), ("errors",), width=160).splitlines()
+    assert "Duplicate GPU detected  first error" in lines[1]
+    assert lines[3].strip() == "other ×1"
+
+
 def test_transports_count_what_senders_print_once():
     assert mixes(jobs.job(2, 8)) == {
         ("n0", "n0"): {"P2P": 8},

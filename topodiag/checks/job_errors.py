@@ -88,9 +88,7 @@ class FirstError(JobCheck):
 
     def judge(self, job: Job) -> Outcome:
         errors = [event for event in job.events if event.level != "UNWIND" and event.kind != "unwind"]
-        broken = failed(job)
-        primary = [e for e in errors if not e.secondary and (broken or e.kind not in WARNINGS)]
-        primary = _that_ended([event for event in primary if not GOES_ON.search(event.text)], job)
+        primary = _primary(job, errors)
         secondary = [event for event in errors if event.secondary]
         gave_up = [] if primary or secondary else _init_unwound(job)
         if gave_up:
@@ -103,7 +101,7 @@ class FirstError(JobCheck):
             return self.clean(job)
         if primary:
             return self.found(job, [self._first(job, primary, errors)])
-        repeated = [e for e in secondary if e.level == "APP" and e.kind not in _NO_CAUSE]
+        repeated = _repeated(secondary)
         if repeated:
             return self.found(job, [self._first(job, repeated, errors)])
         if secondary:
@@ -200,6 +198,25 @@ class FirstError(JobCheck):
             evidence=[event.origin for event in gave_up],
             confidence=Confidence.LOW,
         )  # fmt: skip
+
+
+def first_error(job: Job) -> Event | None:
+    """The event that JOB005 takes for the first error, None where it finds only what follows from others."""
+    errors = [event for event in job.events if event.level != "UNWIND" and event.kind != "unwind"]
+    primary = _primary(job, errors) or _repeated([event for event in errors if event.secondary])
+    return choose(primary)[0] if primary else None
+
+
+def _primary(job: Job, errors: Sequence[Event]) -> list[Event]:
+    """The errors that stand for themselves; warnings only where the job shows that it failed."""
+    broken = failed(job)
+    primary = [e for e in errors if not e.secondary and (broken or e.kind not in WARNINGS)]
+    return _that_ended([event for event in primary if not GOES_ON.search(event.text)], job)
+
+
+def _repeated(secondary: Sequence[Event]) -> list[Event]:
+    """NCCL's own errors that only the application repeats."""
+    return [event for event in secondary if event.level == "APP" and event.kind not in _NO_CAUSE]
 
 
 def _that_ended(primary: Sequence[Event], job: Job) -> list[Event]:

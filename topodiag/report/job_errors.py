@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from topodiag.checks.job_errors import first_error
 from topodiag.model.job import Event, Job
 from topodiag.report.job_words import clock, spell_hosts, spell_ranks
 from topodiag.report.marks import more
@@ -22,15 +23,17 @@ def draw_errors(page: Page, job: Job) -> None:
     if not events:
         page.add("  ", ("no warning and no error in the logs", "ok"))
         return
-    first = next((event for event in events if not event.secondary), None)
-    own = events if page.style.verbose else [event for event in events if not event.secondary]
+    first = first_error(job)
+    own = events if page.style.verbose else [event for event in events if not event.secondary or event is first]
     shown = own if page.style.verbose else own[:EVENTS_SHOWN]
+    if any(event is first for event in own[len(shown) :]):
+        shown = [*shown[:-1], *(event for event in own if event is first)]
     for event in shown:
         _draw(page, event, event is first)
     if len(own) > len(shown):
         page.add("    ", (more(len(own) - len(shown), "error"), "dim"))
     if not page.style.verbose:
-        _draw_cascade(page, [event for event in events if event.secondary])
+        _draw_cascade(page, [event for event in events if event.secondary and event is not first])
     if all(event.ts is None for event in events):
         page.add("  ", ("no line has a time: NCCL_DEBUG_TIMESTAMP_LEVELS=ALL (NCCL 2.26 and later) adds it", "dim"))
 
@@ -58,9 +61,10 @@ def _draw_cascade(page: Page, followed: list[Event]) -> None:
     page.add("  ", (f"{total} more follow from others:", "strong"), (" (-v shows all)", "dim"))
     for kind, events in sorted(by_kind.items(), key=lambda item: -len(item[1])):
         ranks = [event.rank for event in events if event.rank >= 0]
-        words = f"on {spell_hosts([event.host for event in events])}"
-        if ranks:
-            words += f", ranks {spell_ranks(ranks)}"
+        hosts = spell_hosts([event.host for event in events if event.host])
+        places = [f"on {hosts}"] if hosts else []
+        places += [f"ranks {spell_ranks(ranks)}"] if ranks else []
+        words = ", ".join(places)
         times = [event.ts for event in events if event.ts is not None]
         span = f", {clock(min(times))} to {clock(max(times))}" if times else ""
         count = sum(event.count for event in events)
