@@ -32,7 +32,9 @@ def test_another_nccl_on_one_rank_is_an_error_there() -> None:
 
 
 def test_another_driver_is_a_warning_and_another_cuda_build_info() -> None:
-    assert VersionsDiffer().judge(with_version("driver", "12020")).findings[0].severity is Severity.WARNING
+    driver = VersionsDiffer().judge(with_version("driver", "12020")).findings[0]
+    assert driver.severity is Severity.WARNING
+    assert "nvidia-smi" in driver.fix[0]  # no image brings the driver of a node
     assert VersionsDiffer().judge(with_version("nccl", "2.23.4+cuda12.2")).findings[0].severity is Severity.INFO
 
 

@@ -156,7 +156,8 @@ class FirstError(JobCheck):
         host = peer.split(" ")[0] if peer and peer.split(" ")[0] in job.hosts else ""
         total = sum(event.count for event in secondary)
         if peer:
-            message = f"{peer} went away first: {votes} of {plural(len(secondary), 'report')} name it"
+            verb = "names" if votes == 1 else "name"
+            message = f"{peer} went away first: {votes} of {plural(len(secondary), 'report')} {verb} it"
         else:
             message = f"{plural(total, 'error')} that {'follows' if total == 1 else 'follow'} from one not in the log"
         return self.finding(

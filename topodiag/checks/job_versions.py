@@ -182,7 +182,12 @@ class VersionsDiffer(JobCheck):
             f"{word} differs between ranks: {few([value for value, _ in groups], 4)}",
             observed="; ".join(told[:4]),
             expected=f"one version of {word} on all ranks (most have {groups[0][0]})",
-            fix=(f"start the same image on all nodes, with {word} {groups[0][0]}",),
+            fix=(
+                "one driver on all nodes (`nvidia-smi`), and in their containers the same of CUDA's compatibility"
+                " libraries, which report a newer one"
+                if word == "CUDA driver"
+                else f"start the same image on all nodes, with {word} {groups[0][0]}",
+            ),
             nodes=list(dict.fromkeys(job.processes[number].host for number in odd)),
             ranks=sorted({ranks[number] for number in odd if number in ranks}),
             cost=Cost(text="ranks disagree on messages or choices: init fails, or a collective hangs"
