@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.evidence.nccl_scan_compare import plain_rows
 from topodiag.evidence.nccl_log import scan
+from topodiag.evidence.nccl_log.facts import SCHEMAS
 from topodiag.evidence.nccl_log.plain import extract_plain
 
 _MESSAGES = (
@@ -128,6 +129,16 @@ def _same(data: bytes) -> None:
 @given(st.lists(_line, max_size=40), st.sampled_from(["", "\n"]))
 def test_any_mixture_of_lines_gives_the_plain_result(lines: list[str], end: str) -> None:
     _same(("\n".join(lines) + end).encode())
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(st.lists(_line, max_size=15), max_size=5), st.sampled_from(["", "\n"]))
+def test_files_that_are_read_together_give_what_each_gives_alone(files: list[list[str]], end: str) -> None:
+    given = [(("\n".join(lines) + end).encode(), 7 - number, 100 * number) for number, lines in enumerate(files)]
+    alone = [plain_rows(extract_plain(*each)) for each in given]
+    assert plain_rows(scan.extract_several(given)) == {
+        name: sorted((row for rows in alone for row in rows[name]), key=repr) for name in SCHEMAS
+    }
 
 
 @pytest.mark.parametrize("text", ["", "epoch 1\n", "epoch 1\nepoch 2", "\n\n", "NCCL\n", "epoch 1\rfailed"])

@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
-from topodiag.evidence.nccl_log.facts import empty, table
+import numpy as np
+
+from topodiag.evidence.nccl_log.facts import SCHEMAS, empty, numbers, table
 from topodiag.evidence.nccl_log.packed import AnyFacts, pack, unpacked_bytes
-from topodiag.evidence.nccl_log.scan import extract
+from topodiag.evidence.nccl_log.scan import extract_several
 from topodiag.evidence.nccl_log.stored import Store, stored
 from topodiag.evidence.nccl_log.streams import Piece, Reading, Span, pieces, text_of
 
@@ -28,6 +30,8 @@ JOINED_BYTES = 256 << 20
 """Facts, plain, that stay in memory in the end, as those of 1 GB of connections; more of them go to disk."""
 SHARED = 0.4
 """Facts are joined before the end where this share of one of them stands in the next one too."""
+TOGETHER_BYTES = 4 << 20
+"""Text of pieces that are extracted together: to begin and end takes as long as some 500 KB of records."""
 _ASK = 4
 """How many times it is not tried again after it was not worth it."""
 
@@ -71,6 +75,10 @@ class Part:
     measures: tuple[Measure, ...] = ()
     normal: bool = False
     """The facts are in normal form: to bring them there again costs as much and changes nothing."""
+
+
+Read = tuple[int, Piece, int]
+"""A piece of a file, and its bytes as they lie where they are not counted otherwise."""
 
 
 def merge(parts: Sequence[Part]) -> Part:
@@ -187,13 +195,22 @@ def run_task(task: Iterable[Span], chunk: int, on_raw: Callable[[int], None] | N
 
 
 def parts_of(task: Iterable[Span], chunk: int, on_raw: Callable[[int], None] | None = None) -> Iterator[Part]:
-    """The same piece by piece, for a tree of this process."""
+    """The same piece by piece, for a tree of this process; pieces of small files are extracted together."""
+    waiting: list[Read] = []
     for span in task:
-        for part in _span(span, chunk, on_raw):
-            yield packed(part)
+        for read in _span(span, chunk, on_raw):
+            if isinstance(read, Part):
+                yield read
+                continue
+            waiting.append(read)
+            if sum(len(piece.data) for _, piece, _ in waiting) >= TOGETHER_BYTES:
+                yield packed(extract_pieces(waiting))
+                waiting = []
+    if waiting:
+        yield packed(extract_pieces(waiting))
 
 
-def _span(span: Span, chunk: int, on_raw: Callable[[int], None] | None) -> Iterator[Part]:
+def _span(span: Span, chunk: int, on_raw: Callable[[int], None] | None) -> Iterator[Part | Read]:
     try:
         stream = open(span.path, "rb")  # noqa: SIM115 - closed below, the error is told apart from those of reading
     except OSError as error:
@@ -216,7 +233,7 @@ def _span(span: Span, chunk: int, on_raw: Callable[[int], None] | None) -> Itera
         for piece in pieces(text_of(stream, (), reading), room, base, span.end):
             if on_raw is not None:
                 on_raw(len(piece.data))
-            yield extract_piece(span.file, piece, len(piece.data))
+            yield span.file, piece, len(piece.data)
         yield Part(empty(), (Measure(span.file, sha256=digest, notes=tuple(reading.notes)),))
 
 
@@ -250,13 +267,13 @@ def _digest(span: Span, stream: io.BufferedReader) -> str:
 
 def read_stream(
     file: int, stream: BinaryIO, coding: tuple[str, ...], chunk: int, on_raw: Callable[[int], None] | None = None
-) -> Iterator[Part]:
-    """A stream from its first byte to its last: packed files, and standard input in process."""
+) -> Iterator[Part | Read]:
+    """A stream from its first byte to its last."""
     reading = Reading(on_raw=on_raw)
     sums = Digest()
     for piece in pieces(text_of(stream, coding, reading), chunk):
         sums.add(piece.data)
-        yield extract_piece(file, piece)
+        yield file, piece, 0
     yield Part(empty(), (Measure(file, raw=reading.raw, sha256=sums.hex, notes=tuple(reading.notes)),))
 
 
@@ -277,17 +294,24 @@ class Digest:
         return self._state.hexdigest() if self._taken <= HASHED_BYTES else ""
 
 
-def extract_piece(file: int, piece: Piece, raw: int = 0) -> Part:
-    facts = extract(piece.data, file, piece.base)
-    shards = facts["shards"]
-    lines, records, understood = (sum(shards.column(name).to_pylist()) for name in ("lines", "records", "understood"))
+def extract_piece(file: int, piece: Piece) -> Part:
+    return extract_pieces([(file, piece, 0)])
+
+
+def extract_pieces(read: Sequence[Read]) -> Part:
+    """Facts of several pieces, in the order of their files and places, and a measure of each."""
+    facts = extract_several([(piece.data, file, piece.base) for file, piece, _ in read])
+    shards = {name: facts["shards"].column(name).to_pylist() for name in SCHEMAS["shards"].names}
     # A line that was cut is one line, whatever number of pieces the extractor saw.
-    lines -= piece.cut
-    one = {"file": [file], "base": [piece.base], "size": [len(piece.data)], "lines": [lines]}
-    tables = {
-        **facts.tables,
-        "shards": table("shards", {**one, "records": [records], "understood": [understood]}),
-    }
-    app = sum(1 for level in facts["event"].column("level").to_pylist() if level == "APP")
-    measure = Measure(file, raw, len(piece.data), lines, records, understood, app)
-    return Part(replace(facts, tables=tables), (measure,))
+    shards["lines"] = [lines - piece.cut for lines, (_, piece, _) in zip(shards["lines"], read, strict=True)]
+    threads, event = numbers(facts["threads"].column("file")), facts["event"]
+    said = np.array([level == "APP" for level in event.column("level").to_pylist()], bool)
+    files = threads[numbers(event.column("thread"))[said]]
+    measures = [
+        Measure(file, raw, len(piece.data), *(shards[name][at] for name in ("lines", "records", "understood")))
+        for at, (file, piece, raw) in enumerate(read)
+    ]
+    measures += [
+        Measure(int(file), app=int(count)) for file, count in zip(*np.unique(files, return_counts=True), strict=True)
+    ]
+    return Part(replace(facts, tables={**facts.tables, "shards": table("shards", shards)}), tuple(measures))

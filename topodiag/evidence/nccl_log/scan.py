@@ -9,6 +9,7 @@ colours), and whatever is written otherwise than the forms that are known here, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import nan
 
 import numpy as np
@@ -16,7 +17,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from topodiag.evidence.nccl_log import plain, scan_conn, scan_forms
-from topodiag.evidence.nccl_log.collect import Collector
 from topodiag.evidence.nccl_log.facts import Facts, numbers
 from topodiag.evidence.nccl_log.grammar import START
 from topodiag.evidence.nccl_log.prefix import without_colours
@@ -49,12 +49,22 @@ _WORTH = "|".join(f"\\Q{part.decode()}\\E" for part in _SPEAKS)
 
 def extract(data: bytes | memoryview, file: int, base: int) -> Facts:
     """Facts of whole lines of a file; `base` is the offset of `data` in the file."""
-    data = data if isinstance(data, bytes) else bytes(data)
-    if not _speaking(data, np.array([0, len(data)], dtype=np.int32))[
-        0
-    ]:  # one of many files of another kind: setting up costs more
-        return Collector(file, base).facts(len(data), data.count(b"\n") + (data[-1:] not in (b"", b"\n")))
-    shard = Shard(file, base)
+    return extract_several([(data, file, base)])
+
+
+def extract_several(parts: Sequence[tuple[bytes | memoryview, int, int]]) -> Facts:
+    """Facts of whole lines of several files, each as `extract` takes it."""
+    shard = Shard()
+    for data, file, base in parts:
+        shard.begin_file(file, base)
+        shard.end_file(len(data), _take(shard, data if isinstance(data, bytes) else bytes(data), base))
+    return shard.facts()
+
+
+def _take(shard: Shard, data: bytes, base: int) -> int:
+    """Reads a file's lines; returns how many it did not need to look at."""
+    if not any(torn in data for torn in _TORN) and not _speaking(data, np.array([0, len(data)], np.int32))[0]:
+        return data.count(b"\n") + (data[-1:] not in (b"", b"\n"))
     heads = Heads(shard.thread_of)
     done = 0
     while done < len(data):
@@ -62,7 +72,7 @@ def extract(data: bytes | memoryview, file: int, base: int) -> Facts:
         text, begins = _cleaned(memoryview(data)[done:end])
         _Scan(shard, heads, Block(text), base + done, begins).run()
         done = end
-    return shard.facts(len(data))
+    return 0
 
 
 def _cleaned(part: memoryview) -> tuple[bytes | memoryview, Positions | None]:

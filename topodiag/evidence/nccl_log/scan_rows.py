@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from topodiag.evidence.nccl_log.facts import SCHEMAS
+from topodiag.evidence.nccl_log.facts import table as table_of
 from topodiag.evidence.nccl_log.scan_bytes import group, sorted_order
 
 Ints = npt.NDArray[np.int64]
@@ -167,6 +168,8 @@ def merged(name: str, columns: Columns) -> Columns:
 
 def table(name: str, columns: Columns, contexts: tuple[Ints, Ints], texts: pa.Array) -> pa.Table:
     """The table of these rows, which are in their order; `contexts` are ctx and gen by code."""
+    if not len(columns["thread"]):
+        return table_of(name)
     columns = dict(columns)
     codes = columns.get("ctx")
     if codes is not None:
@@ -187,13 +190,15 @@ def _column(values: Ints, kind: pa.DataType, texts: pa.Array) -> pa.Array:
         return _plain(values, kind)
     if pa.types.is_boolean(kind):
         return _plain(values, pa.int64()).cast(kind)
-    return _plain(values.astype(np.dtype(str(kind)), copy=False), kind)
+    return _plain(values.astype(kind.to_pandas_dtype(), copy=False), kind)
 
 
 def listed(name: str, columns: dict[str, Any]) -> pa.Table:
     """The table of these lists of values, made as `table` makes it; `facts.table` would go through lists of pyarrow."""
-    texts = Texts()
     schema = SCHEMAS[name]
+    if not len(columns[schema.names[0]]):
+        return table_of(name)
+    texts = Texts()
     cells = {
         each: values if isinstance(values, np.ndarray) else np.array([bits(one, texts) for one in values], np.int64)
         for each, values in columns.items()

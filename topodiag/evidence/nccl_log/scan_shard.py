@@ -1,17 +1,18 @@
-"""What the fast extractor has gathered of one shard: threads, contexts, and rows as numbers until tables are made."""
+"""What the fast extractor has gathered of shards: threads, contexts, and rows as numbers until tables are made.
+
+Shards of several small files are gathered together: to make tables costs more than to read such a file.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import nan
 from typing import Any
 
 import numpy as np
 
 from topodiag.evidence.nccl_log import collect, facts, scan_conn, scan_ops
-from topodiag.evidence.nccl_log.collect import Collector, ThreadKey
 from topodiag.evidence.nccl_log.facts import Facts
-from topodiag.evidence.nccl_log.grammar import Rows, parse
+from topodiag.evidence.nccl_log.grammar import parse
 from topodiag.evidence.nccl_log.grammar_comm import UNORDERED
 from topodiag.evidence.nccl_log.grammar_numbers import device
 from topodiag.evidence.nccl_log.prefix import clean, records
@@ -35,42 +36,23 @@ from topodiag.evidence.nccl_log.scan_rows import (
     table,
     together,
 )
+from topodiag.evidence.nccl_log.scan_slow import Slow
 
 _TAIL = ("direction", "via")
 _PROXIED, _NETWORK = 1234567, 4711
 """Numbers put into a tail to see how it is read."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Said:
-    """What an add to the collector said: line of the block, place among the line's records, thread, rows."""
-
-    line: int
-    index: int
-    thread: int
-    rows: Rows
-
-
-class _Slow(Collector):
-    """Takes the rows of lines that were read one by one, and keeps them until the block's contexts are known."""
-
-    def __init__(self, file: int, base: int) -> None:
-        super().__init__(file, base)
-        self.said: list[_Said] = []
-
-    def add(self, key: ThreadKey, offset: int, line: int, rows: Rows) -> None:
-        index = self.said[-1].index + 1 if self.said and self.said[-1].line == line else 0
-        self.said.append(_Said(line, index, self.thread(key), rows))
-
-
 class Shard:
-    def __init__(self, file: int, base: int) -> None:
-        self.file, self.base = file, base
-        self.slow = _Slow(file, base)
+    """One shard after the other: `begin_file`, blocks of lines, `end_file`."""
+
+    def __init__(self) -> None:
+        self.slow = Slow()
         self.texts = Texts()
         self.messages = Messages(self.texts)
         self.contexts = Contexts()
-        self._lines = 0
+        self._lines = self._base = 0
+        self._ended: list[dict[str, int]] = []
         self._offsets: Positions = np.zeros(0, dtype=np.int64)
         self._stamps: dict[bytes, float] = {}
         self._names = Dictionary(NAME_WORDS)
@@ -79,7 +61,7 @@ class Shard:
         self._tail_values: list[tuple[int, ...] | None] = []
         self._tail_columns: Ints = np.full((len(_TAIL), 1), -1, dtype=np.int64)
         self._devices = Dictionary(1)
-        self._processes: dict[tuple[str, int], int] = {}
+        self._processes: dict[tuple[int, str, int], int] = {}
         self._process: list[int] = []
         self._fast: dict[str, list[Columns]] = {"conn": [], "ring": [], "text": []}
         self._said: list[Columns] = []
@@ -89,6 +71,18 @@ class Shard:
         self._ops: list[Columns] = []
         self._op_rows: list[tuple[int, ...]] = []
         self._named: list[tuple[str, Columns]] = []
+
+    def begin_file(self, file: int, base: int) -> None:
+        self.slow.file, self._base, self._lines = file, base, 0
+
+    def end_file(self, size: int, lines: int = 0) -> None:
+        """`lines`: those that no block held."""
+        slow = self.slow
+        self._ended.append({
+            "file": slow.file, "base": self._base, "size": size, "lines": self._lines + lines, "records": slow.records,
+            "understood": slow.understood,
+        })  # fmt: skip
+        slow.records = slow.understood = 0
 
     def begin_block(self, offsets: Positions) -> None:
         self._offsets = offsets
@@ -140,8 +134,8 @@ class Shard:
 
     def name_contexts(self) -> None:
         """The contexts of the block, once all its naming records were added or read."""
-        for host, pid, _, _ in self.slow.keys()[len(self._process) :]:
-            self._process.append(self._processes.setdefault((host, pid), len(self._processes)))
+        for file, (host, pid, _, _) in self.slow.owned()[len(self._process) :]:
+            self._process.append(self._processes.setdefault((file, host, pid), len(self._processes)))
         process = np.array(self._process or [0], dtype=np.int64)
         slow = [
             (said.thread, said.line, said.index, _signed(columns["ctx"]), columns.get("event") == "start")
@@ -303,11 +297,11 @@ class Shard:
 
     # Tables.
 
-    def facts(self, size: int) -> Facts:
+    def facts(self) -> Facts:
         """The tables. Threads are in the order of their names, as they are in the facts of the whole: what joins shards
         takes their rows as they lie."""
         contexts = self.contexts.pairs()
-        keys = self.slow.keys()
+        keys = self.slow.owned()
         number = np.empty(len(keys), dtype=np.int64)
         number[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
         columns = {
@@ -323,7 +317,7 @@ class Shard:
         tables["event"] = listed(
             "event", {each: [row[each] for row in events] for each in facts.SCHEMAS["event"].names}
         )
-        return self._ordered(tables, contexts, number, size)
+        return self._ordered(tables, contexts, number)
 
     def _all(self, number: Ints) -> list[tuple[str, Columns]]:
         """Rows of all tables that are kept by messages."""
@@ -334,12 +328,15 @@ class Shard:
         made = []
         for name in COLUMNS:
             source, code = expanded[name]
+            fast = self._inits if name == "init" else self._fast.get(name, [])
+            if not len(source) and not self._rows[name] and not any(len(each["thread"]) for each in fast):
+                made.append((name, {"thread": said["thread"][:0], "offset": said["offset"][:0]}))
+                continue
             slow = np.array(self._rows[name], dtype=np.int64).reshape(-1, 5)
             places = {each: slow[:, index] for index, each in enumerate(("thread", "ctx", "offset", "line"))}
             places["count"] = np.ones(len(slow), dtype=np.int64)
             columns = {each: np.append(values[source], places[each]) for each, values in said.items()}
             columns |= self.messages.columns(name, np.append(code, slow[:, 4]).astype(np.int64))
-            fast = self._inits if name == "init" else self._fast.get(name, [])
             whole = together([columns, *fast], tuple(columns))
             made.append((name, {**whole, "thread": number[whole["thread"]]}))
         return made
@@ -365,23 +362,21 @@ class Shard:
         rows = np.array(self._op_rows, dtype=np.int64).reshape(-1, len(scan_ops.COLUMNS))
         return {name: rows[:, index] for index, name in enumerate(scan_ops.COLUMNS)}
 
-    def _ordered(self, tables: dict[str, Any], contexts: tuple[Ints, Ints], number: Ints, size: int) -> Facts:
-        keys = sorted(self.slow.keys())
+    def _ordered(self, tables: dict[str, Any], contexts: tuple[Ints, Ints], number: Ints) -> Facts:
+        keys = sorted(self.slow.owned())
         names = ("host", "pid", "tid", "dev")
         tables["threads"] = listed(
             "threads",
-            {"file": np.full(len(keys), self.file)} | {name: [key[i] for key in keys] for i, name in enumerate(names)},
+            {"file": [file for file, _ in keys]} | {name: [key[i] for _, key in keys] for i, name in enumerate(names)},
         )
         busy, now, named = self.contexts.last()
         tables["contexts"] = listed(
             "contexts",
             {"thread": number[busy], "offset": named, "ctx": contexts[0][now].view(np.uint64), "gen": contexts[1][now]},
         )
-        shard = {
-            "file": self.file, "base": self.base, "size": size, "lines": self._lines, "records": self.slow.records,
-            "understood": self.slow.understood,
-        }  # fmt: skip
-        tables["shards"] = listed("shards", {name: [value] for name, value in shard.items()})
+        tables["shards"] = listed(
+            "shards", {name: [each[name] for each in self._ended] for name in facts.SCHEMAS["shards"].names}
+        )
         return Facts({name: tables[name] for name in facts.SCHEMAS})
 
 
