@@ -256,13 +256,14 @@ class _Builder:
         comm, said = self.comms[number], self.said[number]
         size = max(comm.nranks, 0)
         own = [self.members[m] for m in comm.members]
+        rank = self.rank_of[comm.members]
+        seated = (rank >= 0) & (rank < size)
+        world = np.array([comm.world.get(each, -1) for each in rank.tolist()], np.int64)
         ranks = np.full(size, -1, np.int64)
+        ranks[rank[seated]] = world[seated]
         started, completed = np.zeros(size, bool), np.zeros(size, bool)
-        for member in own:
-            if 0 <= member.rank < size:
-                ranks[member.rank] = comm.world.get(member.rank, -1)
-                started[member.rank] |= member.started
-                completed[member.rank] |= member.completed
+        started[rank[seated & [member.started for member in own]]] = True
+        completed[rank[seated & [member.completed for member in own]]] = True
         first = min(own, key=lambda member: (member.rank, member.offset))
         nodes = Counter(member.nodes for member in own if member.nodes > 0)
         mnnvl = {member.mnnvl for member in own if member.mnnvl >= 0}

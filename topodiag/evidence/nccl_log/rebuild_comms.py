@@ -156,19 +156,21 @@ class Hearing:
                 whole.add((number, host))
 
     def choices(self, member: Ints) -> None:
+        """Those of the member of lowest rank: the others' are the same."""
         rows = self.frame["choice"]
+        words = [rows.words[name] for name in ("func", "algo", "proto")]
+        func, algo, proto, size, low, high, offset, times = (
+            rows.read(name) for name in ("func", "algo", "proto", "bytes", "lo", "hi", "offset", "count")
+        )
         for number, own in groups(self._comm(member)):
-            lowest = min(int(self.rank_of[member[row]]) for row in own.tolist())
-            made: dict[tuple[Any, ...], int] = {}
-            for row in sorted(own.tolist(), key=lambda row: int(rows["offset"][row])):
-                if int(self.rank_of[member[row]]) != lowest:
-                    continue
-                key = (rows.word("func", row), int(rows["bytes"][row]), rows.word("algo", row),
-                       rows.word("proto", row), int(rows["lo"][row]), int(rows["hi"][row]))  # fmt: skip
-                made[key] = made.get(key, 0) + int(rows["count"][row])
+            ranks = self.rank_of[member[own]]
+            own = own[ranks == ranks.min()]
+            own, counts = once(own[np.argsort(offset[own], kind="stable")], (func, size, algo, proto, low, high), times)
             self.said[number].choices = tuple(
-                Choice(func, size, algo, proto, count, (low, high))
-                for (func, size, algo, proto, low, high), count in made.items()
+                Choice(words[0][of], amount, words[1][by], words[2][over], count, (first, last))
+                for (_, of, by, over, amount, first, last), count in zip(
+                    in_pieces(own, func, algo, proto, size, low, high), counts, strict=True
+                )
             )
 
     def operations(self, member: Ints, tails: Mapping[int, Tail]) -> None:
