@@ -141,6 +141,11 @@ def test_kinds_are_told_by_content(head: bytes, kind: str) -> None:
         (b'<system version="1">\n', "an NCCL topology file", "topo show"),
         (b'<graphs version="1">\n', "an NCCL graph file", ""),
         (b"# nThread 1 nGpus 8 minBytes 8\n", "nccl-tests output", "bench"),
+        (
+            b"NCCL version 2.28.9 compiled with CUDA 13.0\n\nJob summary\n",
+            "the status that NCCL's RAS gives (ncclras)",
+            "",
+        ),
         (b"CA 'mlx5_0'\n\tCA type: MT4129\n", "output of an InfiniBand tool", "scan --from"),
         (b"17:00.0 Infiniband controller [0207]: Mellanox\n", "lspci output", "scan --from"),
         (b" \n\n", "blank", ""),

@@ -45,6 +45,12 @@ _TEXTS = (
         "nccl-tests output",
         "bench",
     ),
+    # src/ras/client_support.cc of NCCL 2.24 and later.
+    (
+        re.compile(rb"^NCCL version \S{1,40} compiled with CUDA ", re.M),
+        "the status that NCCL's RAS gives (ncclras)",
+        "",
+    ),
     (re.compile(rb"^(?:[\w \"]{1,40},){1,30}\w{0,20}bus_?bw", re.M), "a table of benchmark results", ""),
     (re.compile(rb"\s*\{\s*\"schema\":[^{}\[\]]{0,200}\"tool\": \"topodiag-probe\b"), "the manifest of a bundle", ""),
     (re.compile(rb"\s*\{\s*\"schema_version\":"), "a result of topodiag (--format json)", ""),
