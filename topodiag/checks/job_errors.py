@@ -195,7 +195,7 @@ class FirstError(JobCheck):
             ),
             nodes=hosts,
             ranks=sorted({event.rank for event in gave_up if event.rank >= 0}),
-            cost=Cost(text="the job cannot start"),
+            cost=Cost(text="the communicator does not come up, and its other ranks wait or give up too"),
             evidence=[event.origin for event in gave_up],
             confidence=Confidence.LOW,
         )  # fmt: skip
