@@ -26,6 +26,10 @@ KINDS = (
 )  # fmt: skip
 
 
+def test_checks_of_jobs_are_those_of_the_modules_that_are_named_for_them() -> None:
+    assert [cls for each in registry.ids() for cls in registry.job_classes(each)] == CHECKS
+
+
 def busy(dice: Random) -> Job:
     """A job with groups, operations, dumps and errors."""
     groups = [

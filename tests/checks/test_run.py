@@ -67,7 +67,7 @@ class Always(JobCheck):
 
 def test_findings_name_their_job_where_there_are_several(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "ids", lambda: ("JOB999",))
-    monkeypatch.setattr(registry, "check_classes", lambda _: (Always,))
+    monkeypatch.setattr(registry, "job_classes", lambda _: (Always,))
     jobs = [Job(name, 0, (), (), (), no_connections(), ()) for name in ("job 1", "job 2")]
     [alone] = fold(run_job_checks(jobs[:1]))
     assert alone.where.jobs == ()

@@ -83,6 +83,13 @@ def check_classes(check_id: str) -> tuple[type[Check], ...]:
     return tuple(_load(check_id, place) for place in _CHECKS.get(check_id, "").split())
 
 
+@cache
+def job_classes(check_id: str) -> tuple[type[Check], ...]:
+    """Those of a check for jobs, which modules named `job_*` hold. The others, and what predicts and places for them,
+    are not imported: that takes as long as reading a small log."""
+    return tuple(_load(check_id, place) for place in _CHECKS.get(check_id, "").split() if place.startswith("job_"))
+
+
 def _load(check_id: str, place: str) -> type[Check]:
     module, _, name = place.partition(":")
     made = getattr(import_module(f"topodiag.checks.{module}"), name)

@@ -39,7 +39,7 @@ def run_job_checks(jobs: Sequence[Job]) -> tuple[Outcome, ...]:
     beside it."""
     made: list[Outcome] = []
     for check_id in registry.ids():
-        for cls in registry.check_classes(check_id):
+        for cls in registry.job_classes(check_id):
             if issubclass(cls, JobCheck):
                 check = cls()
                 made.extend(_guarded(check, job.name, partial(check.judge, job)) for job in jobs)
