@@ -63,28 +63,29 @@ def extract_several(parts: Sequence[tuple[bytes | memoryview, int, int]]) -> Fac
 
 def _take(shard: Shard, data: bytes, base: int) -> int:
     """Reads a file's lines; returns how many it did not need to look at."""
-    if not any(torn in data for torn in _TORN) and not _speaking(data, np.array([0, len(data)], np.int32))[0]:
+    torn = any(each in data for each in _TORN)
+    if not torn and not _speaking(data, np.array([0, len(data)], np.int32))[0]:
         return data.count(b"\n") + (data[-1:] not in (b"", b"\n"))
+    fine = not torn and b"\r" not in data
     heads = Heads(shard.thread_of)
     done = 0
     while done < len(data):
         end = _cut(data, done)
-        text, begins = _cleaned(memoryview(data)[done:end])
+        part = memoryview(data)[done:end]
+        text, begins = (part, None) if fine else _cleaned(bytes(part))
         _Scan(shard, heads, Block(text), base + done, begins).run()
         done = end
     return 0
 
 
-def _cleaned(part: memoryview) -> tuple[bytes | memoryview, Positions | None]:
-    """These lines as `prefix.clean` leaves them, without colours, zeros and carriage returns at their ends. Where there
-    are any, also where each line began."""
-    raw = bytes(part)
-    torn = any(each in raw for each in _TORN)
-    if not torn and b"\r\n" not in raw:
-        return part, None
-    newlines = np.flatnonzero(np.frombuffer(raw, np.uint8) == _NEWLINE)
-    begins = np.append(0, newlines + 1)[: len(newlines) + (raw[-1:] != b"\n")]
-    return (without_colours(raw) if torn else raw).replace(b"\r\n", b"\n"), begins
+def _cleaned(text: bytes) -> tuple[bytes, Positions]:
+    """These lines as `prefix.clean` leaves them, without colours, zeros and carriage returns at their ends; and where
+    each of them began."""
+    newlines = np.flatnonzero(np.frombuffer(text, np.uint8) == _NEWLINE)
+    begins = np.append(0, newlines + 1)[: len(newlines) + (text[-1:] != b"\n")]
+    if any(each in text for each in _TORN):
+        text = without_colours(text)
+    return text.replace(b"\r\n", b"\n"), begins
 
 
 def _cut(data: bytes, start: int) -> int:
