@@ -303,14 +303,14 @@ def test_many_wrong_files_are_one_error_and_one_among_good_ones_a_note(tmp_path:
 def test_a_file_that_goes_away_costs_that_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for rank in range(2):
         (tmp_path / f"rank{rank}.log").write_bytes(rank_log(rank))
-    real = work._span
+    real = work.reads_of
 
     def gone(span: Any, *others: Any) -> Any:
         if span.path.endswith("rank1.log"):
             Path(span.path).unlink()
         return real(span, *others)
 
-    monkeypatch.setattr(work, "_span", gone)
+    monkeypatch.setattr(work, "reads_of", gone)
     got = ingest([str(tmp_path)], workers=1)
     assert [each.records for each in got.inputs] == [34]
     assert any("rank1.log: cannot be opened" in note for note in got.notes)
@@ -347,7 +347,7 @@ def test_facts_that_share_nothing_wait_for_the_end_unjoined(
     assert same_facts(resolve.resolve(result.facts), expected.facts)
 
 
-@pytest.mark.parametrize("names", [["rank0.log", "rank1.log"], ["rank0.log", "rank1.log", "rank2.log.gz"]])
+@pytest.mark.parametrize("names", [["rank0.log", "rank1.log"], ["rank0.log", "rank2.log.gz", "rank3.log.zst"]])
 def test_the_process_that_hands_out_tasks_reads_too_where_they_are_short(
     job: Path, monkeypatch: pytest.MonkeyPatch, names: list[str]
 ) -> None:
@@ -362,7 +362,24 @@ def test_the_process_that_hands_out_tasks_reads_too_where_they_are_short(
     monkeypatch.setattr(pool, "parts_of", seen)
     monkeypatch.setattr(pool, "OUTSTANDING", 1)
     assert same(ingest(paths, workers=2, chunk=400), alone)
-    assert bool(here) == (len(names) == 2)  # an archive is one task, of any length
+    assert bool(here) == (len(names) == 2)  # each worker has an archive, which takes as long as it takes
+
+
+@pytest.mark.parametrize("name", ["rank2.log.gz", "rank3.log.zst"])
+def test_what_is_in_one_archive_is_handed_to_all_workers(job: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    handed: list[object] = []
+
+    def seen(executor: Any, given: Any, chunk: int) -> Any:
+        handed.append(given)
+        return submit(executor, given, chunk)
+
+    submit = pool._submit
+    monkeypatch.setattr(pool, "_submit", seen)
+    alone = ingest([str(job / name)], workers=1, chunk=400)
+    assert not handed
+    assert same(ingest([str(job / name)], workers=2, chunk=400), alone)
+    assert handed
+    assert all(isinstance(given, work.Read) for given in handed)
 
 
 @pytest.mark.parametrize("most", [0, 8_000, 1 << 30])

@@ -165,7 +165,8 @@ def _read(
     early: list[Piece] = []
     if source is not None and count > 1:
         early = _first(streamed, LITTLE_BYTES)  # a short stream is not worth a pool
-    much = len(tasks) > 1 and (workers is not None or plan.size >= LITTLE_BYTES)
+    several = len(tasks) > 1 or any(span.coding for task in tasks for span in task)
+    much = several and (workers is not None or plan.size >= LITTLE_BYTES)
     if count > 1 and (much or sum(len(piece.data) for piece in early) >= LITTLE_BYTES):
         tree = run_pool(tasks, count, chunk, on_bytes, _both(early, streamed) if source is not None else None)
     else:

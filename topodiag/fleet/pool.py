@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from topodiag.evidence.nccl_log.streams import Piece, Span
-from topodiag.fleet.work import Part, Tree, extract_piece, packed, parts_of, run_task
+from topodiag.fleet.work import Part, Read, Tree, extract_pieces, packed, parts_of, reads_of, run_task
 from topodiag.fleet.workers import end_with_parent, pool_of, starting, way_to_start
 
 OUTSTANDING = 2
@@ -26,6 +26,7 @@ _FINE = 4
 _LEAST_BYTES = 1 << 20
 """A span that is not cut."""
 _POLL_S = 0.2
+Task = tuple[Span, ...]
 STDIN_FILE = 0
 """Standard input is the first of all files: its text is there before the others are looked at."""
 
@@ -39,7 +40,7 @@ _folder = ""
 
 
 def run_pool(
-    tasks: Sequence[tuple[Span, ...]],
+    tasks: Sequence[Task],
     workers: int,
     chunk: int,
     on_bytes: Callable[[int], None],
@@ -47,13 +48,16 @@ def run_pool(
 ) -> Tree:
     """Parts of all tasks, and of pieces of standard input as they come. `on_bytes` gets all raw bytes read so far.
 
-    This process is one of the workers: it reads while the others start, and whenever they have enough to do; not where
-    there are archives, which take so long that the others would wait for their next task. Ctrl-C and errors end the
-    workers at once. Raises TopodiagError when a worker dies.
+    This process is one of the workers: it reads while the others start, and whenever they have enough to do. It unpacks
+    archives for all to read, unless there is one for each worker: then each takes one after the other, and this process
+    only collects, since an archive takes so long that the others would wait for their next task. Ctrl-C and errors end
+    the workers at once. Raises TopodiagError when a worker dies.
     """
-    reads = not any(span.coding for task in tasks for span in task)
+    archives = sum(map(_is_archive, tasks))
+    reads = archives < workers
     finer = list(_finer(tasks, workers))
-    others = (workers if pieces is not None else min(workers, max(len(finer), 2))) - reads
+    streams = pieces is not None or (reads and archives)
+    others = (workers if streams else min(workers, max(len(finer), 2))) - reads
     counter = way_to_start().Value("Q", 0)
     tree = Tree(spill=True)
     waiting: set[Future[Part | str]] = set()
@@ -64,8 +68,11 @@ def run_pool(
         on_bytes(counter.value)
 
     with _room() as folder, pool_of(others, _begin, (counter, folder)) as pool:
-        jobs: Iterator[tuple[Span, ...] | Piece] = chain(finer, pieces or ())
-        for job in jobs:
+        given = _unpacked(finer, chunk, on_raw) if reads else iter(finer)
+        for job in chain(given, (Read(STDIN_FILE, piece) for piece in pieces or ())):
+            if isinstance(job, Part):
+                tree.add(job)
+                continue
             while not reads and len(waiting) >= others * OUTSTANDING:
                 waiting = _collect(waiting, tree, _POLL_S)
                 on_bytes(counter.value)
@@ -73,7 +80,7 @@ def run_pool(
                 with starting():
                     waiting.add(_submit(pool, job, chunk))
                 continue
-            for part in [_piece(job)] if isinstance(job, Piece) else parts_of(job, chunk, on_raw):
+            for part in [_piece(job)] if isinstance(job, Read) else parts_of(job, chunk, on_raw):
                 tree.add(part)
             waiting = _collect(waiting, tree)
         while waiting:
@@ -82,7 +89,20 @@ def run_pool(
     return tree
 
 
-def _finer(tasks: Sequence[tuple[Span, ...]], workers: int) -> Iterator[tuple[Span, ...]]:
+def _is_archive(task: Task) -> bool:
+    return len(task) == 1 and bool(task[0].coding)
+
+
+def _unpacked(tasks: Iterable[Task], chunk: int, on_raw: Callable[[int], None]) -> Iterator[Task | Read | Part]:
+    """The tasks, of archives what is in them."""
+    for task in tasks:
+        if _is_archive(task):
+            yield from reads_of(task[0], chunk, on_raw)
+        else:
+            yield task
+
+
+def _finer(tasks: Sequence[Task], workers: int) -> Iterator[Task]:
     """The tasks, the last of them cut finer: a span may be cut anywhere."""
     whole = max(len(tasks) - workers * _LAST, 0)
     yield from tasks[:whole]
@@ -96,10 +116,8 @@ def _finer(tasks: Sequence[tuple[Span, ...]], workers: int) -> Iterator[tuple[Sp
             yield (replace(span, start=start, end=min(start + step, span.end)),)
 
 
-def _submit(pool: ProcessPoolExecutor, job: tuple[Span, ...] | Piece, chunk: int) -> Future[Part | str]:
-    if isinstance(job, Piece):
-        return pool.submit(_run_piece, job)
-    return pool.submit(_run, job, chunk)
+def _submit(pool: ProcessPoolExecutor, job: Task | Read, chunk: int) -> Future[Part | str]:
+    return pool.submit(_run_piece, job) if isinstance(job, Read) else pool.submit(_run, job, chunk)
 
 
 def _collect(waiting: set[Future[Part | str]], tree: Tree, seconds: float = 0) -> set[Future[Part | str]]:
@@ -157,13 +175,13 @@ def _count(raw: int) -> None:
         _read.value += raw
 
 
-def _run_piece(piece: Piece) -> Part | str:
-    return _left(_piece(piece))
+def _run_piece(read: Read) -> Part | str:
+    return _left(_piece(read))
 
 
-def _piece(piece: Piece) -> Part:
-    return packed(extract_piece(STDIN_FILE, piece))
+def _piece(read: Read) -> Part:
+    return packed(extract_pieces([read]))
 
 
-def _run(task: tuple[Span, ...], chunk: int) -> Part | str:
+def _run(task: Task, chunk: int) -> Part | str:
     return _left(run_task(task, chunk, _count))

@@ -7,7 +7,7 @@ import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -77,8 +77,12 @@ class Part:
     """The facts are in normal form: to bring them there again costs as much and changes nothing."""
 
 
-Read = tuple[int, Piece, int]
-"""A piece of a file, and its bytes as they lie where they are not counted otherwise."""
+class Read(NamedTuple):
+    """A piece of a file, and its bytes as they lie where they are not counted otherwise."""
+
+    file: int
+    piece: Piece
+    raw: int = 0
 
 
 def merge(parts: Sequence[Part]) -> Part:
@@ -198,19 +202,20 @@ def parts_of(task: Iterable[Span], chunk: int, on_raw: Callable[[int], None] | N
     """The same piece by piece, for a tree of this process; pieces of small files are extracted together."""
     waiting: list[Read] = []
     for span in task:
-        for read in _span(span, chunk, on_raw):
+        for read in reads_of(span, chunk, on_raw):
             if isinstance(read, Part):
                 yield read
                 continue
             waiting.append(read)
-            if sum(len(piece.data) for _, piece, _ in waiting) >= TOGETHER_BYTES:
+            if sum(len(each.piece.data) for each in waiting) >= TOGETHER_BYTES:
                 yield packed(extract_pieces(waiting))
                 waiting = []
     if waiting:
         yield packed(extract_pieces(waiting))
 
 
-def _span(span: Span, chunk: int, on_raw: Callable[[int], None] | None) -> Iterator[Part | Read]:
+def reads_of(span: Span, chunk: int, on_raw: Callable[[int], None] | None = None) -> Iterator[Part | Read]:
+    """The pieces of a span, to be extracted, and what was measured in reading them."""
     try:
         stream = open(span.path, "rb")  # noqa: SIM115 - closed below, the error is told apart from those of reading
     except OSError as error:
@@ -233,7 +238,7 @@ def _span(span: Span, chunk: int, on_raw: Callable[[int], None] | None) -> Itera
         for piece in pieces(text_of(stream, (), reading), room, base, span.end):
             if on_raw is not None:
                 on_raw(len(piece.data))
-            yield span.file, piece, len(piece.data)
+            yield Read(span.file, piece, len(piece.data))
         yield Part(empty(), (Measure(span.file, sha256=digest, notes=tuple(reading.notes)),))
 
 
@@ -273,7 +278,7 @@ def read_stream(
     sums = Digest()
     for piece in pieces(text_of(stream, coding, reading), chunk):
         sums.add(piece.data)
-        yield file, piece, 0
+        yield Read(file, piece)
     yield Part(empty(), (Measure(file, raw=reading.raw, sha256=sums.hex, notes=tuple(reading.notes)),))
 
 
@@ -295,7 +300,7 @@ class Digest:
 
 
 def extract_piece(file: int, piece: Piece) -> Part:
-    return extract_pieces([(file, piece, 0)])
+    return extract_pieces([Read(file, piece)])
 
 
 def extract_pieces(read: Sequence[Read]) -> Part:

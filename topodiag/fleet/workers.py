@@ -20,6 +20,8 @@ from typing import Any
 
 from topodiag.model.errors import TopodiagError
 
+_END_S = 2.0
+"""For the thread of a pool whose workers have ended; it takes milliseconds."""
 _FORK_SAFE = frozenset({"jemalloc_bg_thd"})
 """Threads that end before a fork and start again behind it: those of jemalloc (its src/background_thread.c), which
 pyarrow has."""
@@ -68,6 +70,11 @@ def pool_of(
         pool.shutdown(wait=False, cancel_futures=True)
         for child in set(multiprocessing.active_children()) - before:
             child.terminate()
+        # The pool's own thread sees them end. It and the end of the program would both close its pipe, and one of them
+        # would say so with a traceback.
+        for thread in threading.enumerate():
+            if type(thread).__module__ == ProcessPoolExecutor.__module__:
+                thread.join(_END_S)
         if isinstance(error, BrokenProcessPool):
             raise TopodiagError(
                 "a worker process ended before its work was done",
