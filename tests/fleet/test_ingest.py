@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
-import signal
-import subprocess
 import sys
-import textwrap
-import time
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,77 +13,16 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.fleet.ingested import ingest_part, rank_log, same, same_facts
 from topodiag.evidence.nccl_log import resolve, saved, stored
-from topodiag.evidence.nccl_log.facts import SCHEMAS, Facts, empty
+from topodiag.evidence.nccl_log.facts import SCHEMAS, empty
 from topodiag.evidence.nccl_log.saved import save
-from topodiag.evidence.nccl_log.streams import Piece, Span
-from topodiag.fleet import dask_engine, pool, work
+from topodiag.fleet import dask_engine, work
 from topodiag.fleet import ingest as ingest_module
 from topodiag.fleet.dask_engine import reduce_on, run_dask
 from topodiag.fleet.ingest import Ingested, ingest
-from topodiag.fleet.work import Tree, merge
+from topodiag.fleet.work import merge
 from topodiag.model.errors import InputError, TopodiagError
-
-NODES, GPUS = 2, 2
-
-
-def rank_log(rank: int) -> bytes:
-    """A small log of one rank of four: init, two channels, a ring, some operations, a line that nobody knows."""
-    host, pid, dev = f"node{rank // GPUS}", 100 + rank, rank % GPUS
-    head = f"{host}:{pid}:{pid + 1} [{dev}] NCCL INFO "
-    comm = f"comm 0x55d0{rank}000 rank {rank} nranks 4 cudaDev {dev} nvmlDev {dev} busId {dev + 1}b000 commId 0xabc123"
-    lines = [
-        f"{head}NCCL version 2.28.9+cuda13.0",
-        f"{head}ncclCommInitRank {comm} - Init START",
-        f"{head}NCCL_DEBUG set by environment to INFO.",
-        f"{head}comm 0x55d0{rank}000 rank {rank} nRanks 4 nNodes 2 localRanks 2 localRank {dev} MNNVL 0",
-    ]
-    for channel in range(4):
-        after, before = (rank + 1) % 4, (rank - 1) % 4
-        via = "NET/IB/0/GDRDMA" if after // GPUS != rank // GPUS else "P2P/CUMEM/read"
-        lines.append(f"{head}Channel {channel:02}/0 : {rank}[{dev}] -> {after}[{after % GPUS}] [send] via {via}")
-        lines.append(f"{head}Ring {channel:02} : {before} -> {rank} -> {after}")
-    lines += [
-        f"{head}ncclCommInitRank {comm} - Init COMPLETE",
-        "epoch 1 | loss 2.31 \r epoch 1 | loss 2.29",
-        f"{head}a sentence that no version of NCCL prints {rank}",
-    ]
-    for count in range(20):
-        lines.append(
-            f"{head}AllReduce: opCount {count:x} sendbuff 0x7f00 recvbuff 0x7f00 count {1024 << count % 3} datatype 7 "
-            f"op 0 root 0 comm 0x55d0{rank}000 [nranks=4] stream 0x1"
-        )
-    return "\n".join(lines).encode() + b"\n"
-
-
-@pytest.fixture(scope="module")
-def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("job")
-    for rank in range(2):
-        (folder / f"rank{rank}.log").write_bytes(rank_log(rank))
-    (folder / "rank2.log.gz").write_bytes(gzip.compress(rank_log(2)))
-    (folder / "rank3.log.zst").write_bytes(zstandard.compress(rank_log(3)))
-    return folder
-
-
-@pytest.fixture(scope="module")
-def expected(job: Path) -> Ingested:
-    return ingest([str(job)], workers=1)
-
-
-def same_facts(left: Facts, right: Facts) -> bool:
-    for name in SCHEMAS:  # as text: NaN equals NaN
-        assert repr(left[name].to_pylist()) == repr(right[name].to_pylist()), name
-    return True
-
-
-def same(left: Ingested, right: Ingested) -> bool:
-    assert same_facts(left.facts, right.facts)
-    assert left.files == right.files
-    assert left.inputs == right.inputs
-    assert left.unread == right.unread
-    assert left.notes == right.notes
-    return True
 
 
 def test_every_record_is_counted_and_every_file_named(job: Path, expected: Ingested) -> None:
@@ -129,11 +61,6 @@ def test_any_order_and_any_grouping_give_the_same_facts(
     for number in sorted(once_more):
         whole = merge([whole, work.Part(empty(), (work.Measure(number),))])
     assert same_facts(resolve.resolve(whole.facts), expected.facts)
-
-
-def ingest_part(files: list[str], number: int) -> work.Part:
-    coding = {".gz": ("gzip",), ".zst": ("zstd",)}.get(Path(files[number]).suffix, ())
-    return work.run_task([Span(number, files[number], 0, os.path.getsize(files[number]), coding)], 1000)
 
 
 def test_a_pool_gives_the_same_facts(job: Path, expected: Ingested) -> None:
@@ -314,151 +241,6 @@ def test_a_file_that_goes_away_costs_that_file(tmp_path: Path, monkeypatch: pyte
     got = ingest([str(tmp_path)], workers=1)
     assert [each.records for each in got.inputs] == [34]
     assert any("rank1.log: cannot be opened" in note for note in got.notes)
-
-
-def test_the_tree_holds_few_parts_however_many_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "YOUNG_BYTES", 100_000)
-    one = work.extract_piece(0, Piece(0, rank_log(0)))
-    tree = Tree()
-    for number in range(500):
-        tree.add(work.Part(empty(), (work.Measure(number % 3, records=1),)))
-        tree.add(replace(one, measures=()))
-        assert len(tree.young) < work.GROUP
-        assert not tree.old  # the same facts again take no more room
-    result = tree.result()
-    assert result is not None
-    assert sum(each.records for each in result.measures) == 500
-    assert sum(resolve.resolve(result.facts)["conn"]["count"].to_pylist()) == 500 * 4
-
-
-def test_facts_that_share_nothing_wait_for_the_end_unjoined(
-    job: Path, expected: Ingested, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    files = sorted(str(path) for path in job.iterdir())
-    monkeypatch.setattr(work, "YOUNG_BYTES", 1)
-    tree = Tree()
-    parts = [ingest_part(files, number) for number in range(4)]
-    for part in parts:
-        tree.add(part)
-    assert len(tree.old) == 4
-    result = tree.result(threads=2)
-    assert result is not None
-    assert result.normal
-    assert same_facts(resolve.resolve(result.facts), expected.facts)
-
-
-@pytest.mark.parametrize("names", [["rank0.log", "rank1.log"], ["rank0.log", "rank2.log.gz", "rank3.log.zst"]])
-def test_the_process_that_hands_out_tasks_reads_too_where_they_are_short(
-    job: Path, monkeypatch: pytest.MonkeyPatch, names: list[str]
-) -> None:
-    here: list[tuple[Span, ...]] = []
-
-    def seen(task: tuple[Span, ...], *more: Any) -> Iterator[work.Part]:
-        here.append(task)
-        return work.parts_of(task, *more)
-
-    paths = [str(job / name) for name in names]
-    alone = ingest(paths, workers=1, chunk=400)
-    monkeypatch.setattr(pool, "parts_of", seen)
-    monkeypatch.setattr(pool, "OUTSTANDING", 1)
-    assert same(ingest(paths, workers=2, chunk=400), alone)
-    assert bool(here) == (len(names) == 2)  # each worker has an archive, which takes as long as it takes
-
-
-@pytest.mark.parametrize("name", ["rank2.log.gz", "rank3.log.zst"])
-def test_what_is_in_one_archive_is_handed_to_all_workers(job: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    handed: list[object] = []
-
-    def seen(executor: Any, given: Any, chunk: int) -> Any:
-        handed.append(given)
-        return submit(executor, given, chunk)
-
-    submit = pool._submit
-    monkeypatch.setattr(pool, "_submit", seen)
-    alone = ingest([str(job / name)], workers=1, chunk=400)
-    assert not handed
-    assert same(ingest([str(job / name)], workers=2, chunk=400), alone)
-    assert handed
-    assert all(isinstance(given, work.Read) for given in handed)
-
-
-@pytest.mark.parametrize("most", [0, 8_000, 1 << 30])
-def test_facts_that_wait_on_disk_are_the_same(
-    job: Path, expected: Ingested, monkeypatch: pytest.MonkeyPatch, most: int
-) -> None:
-    monkeypatch.setattr(work, "YOUNG_BYTES", 2_000)
-    monkeypatch.setattr(work, "MOST_BYTES", most)
-    monkeypatch.setattr(work, "JOINED_BYTES", most)
-    monkeypatch.setattr(stored, "SMALL_BYTES", 500)
-    monkeypatch.setattr(resolve, "RANGE_ROWS", 5)
-    got = ingest([str(job)], workers=1, chunk=700)
-    assert bool(got.facts.maps) == (most < 1 << 30)
-    assert same(got, expected)
-    got.facts.rest()
-    assert same(got, expected)
-
-
-def test_a_full_disk_is_told_in_one_line(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "YOUNG_BYTES", 2_000)
-    monkeypatch.setattr(work, "MOST_BYTES", 0)
-    monkeypatch.setattr(stored, "SMALL_BYTES", 500)
-
-    def full(*_: Any, **__: Any) -> Any:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("tempfile.TemporaryFile", full)
-    with pytest.raises(TopodiagError, match=r"No space left on device.*set TMPDIR"):
-        ingest([str(job)], workers=1, chunk=700)
-
-
-def _die(*_: Any) -> None:
-    os._exit(9)
-
-
-def test_a_worker_that_dies_is_told_clearly(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "_run", _die)
-    with pytest.raises(TopodiagError, match="a worker process ended before its work was done"):
-        ingest([str(job)], workers=2, chunk=900)
-
-
-def test_ctrl_c_ends_the_workers_promptly(tmp_path: Path) -> None:
-    (tmp_path / "big.log").write_bytes(rank_log(0) * 20_000)
-    program = tmp_path / "run.py"
-    program.write_text(
-        textwrap.dedent(
-            """
-            import sys
-            from topodiag.fleet.ingest import ingest
-            if __name__ == "__main__":
-                try:
-                    ingest([sys.argv[1]], workers=2, chunk=1 << 20, on_progress=lambda *_: print("on", flush=True))
-                except KeyboardInterrupt:
-                    print("interrupted")
-            """
-        )
-    )
-    child = subprocess.Popen(
-        [sys.executable, str(program), str(tmp_path / "big.log")],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-    )  # fmt: skip
-    assert child.stdout is not None
-    assert child.stdout.readline() == b"on\n"
-    os.killpg(child.pid, signal.SIGINT)
-    out, err = child.communicate(timeout=20)
-    assert out.decode().splitlines()[-1] == "interrupted"
-    assert b"Traceback" not in err
-    deadline = time.monotonic() + 10
-    while _group_lives(child.pid) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not _group_lives(child.pid)
-
-
-def _group_lives(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "jobs"

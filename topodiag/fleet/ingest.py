@@ -46,6 +46,8 @@ from topodiag.model.result import UnreadLine
 
 LITTLE_BYTES = 16 << 20
 """Less text than this is read in process: starting workers takes longer."""
+MOST_CHUNK = 1 << 30
+"""Places in a piece of text are numbers of 32 bits."""
 MAX_SHAPES = 1000
 """Shapes of lines that were not understood, most frequent first: more than anybody reads."""
 
@@ -101,7 +103,8 @@ def ingest(
     """
     plan = make_plan(inputs)
     source = _open_stdin(stdin) if plan.stdin else None
-    read = _read(plan, source, workers=workers, dask=dask, chunk=max(chunk, 1), on_progress=on_progress)
+    chunk = min(max(chunk, 1), MOST_CHUNK)
+    read = _read(plan, source, workers=workers, dask=dask, chunk=chunk, on_progress=on_progress)
     names = [STDIN_NAME] if source else []
     names += [each.path for each in plan.sources]
     if read is None and not plan.saved:
