@@ -229,7 +229,7 @@ def group(rows: Words | Sequence[Words]) -> tuple[Positions, Positions]:
     hashes = mix(rows) >> _U(room)
     order = sorted_order(hashes, 64 - room)
     differs = _differs(rows, order)
-    ordered = hashes[order]
+    ordered = hashes.take(order)
     if (differs & (ordered[1:] == ordered[:-1])).any():
         order = np.lexsort(tuple(rows)).astype(np.int64)  # two texts with one hash: practically never
         differs = _differs(rows, order)
@@ -240,7 +240,7 @@ def _differs(rows: Words | Sequence[Words], order: Positions) -> Flags:
     """Whether each column but the first is another than the one before it in this order."""
     differs = np.zeros(len(order) - 1, dtype=np.bool_)
     for row in rows:
-        ordered = row[order]
+        ordered = row.take(order)
         differs |= ordered[1:] != ordered[:-1]
     return differs
 
@@ -290,11 +290,11 @@ class Dictionary:
         return codes
 
     def _in_slot(self, rows: Words | Sequence[Words], slots: Words) -> npt.NDArray[np.int64]:
-        codes = self._slots[slots.view(np.int64)]
+        codes = self._slots.take(slots.view(np.int64))
         wrong = codes < 0
         codes[wrong] = 0
         for known, row in zip(self._rows, rows, strict=False):
-            wrong |= known[codes] != row
+            wrong |= known.take(codes) != row
         codes[wrong] = -1
         return codes
 

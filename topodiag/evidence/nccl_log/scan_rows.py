@@ -108,7 +108,7 @@ class _Packed:
 
     def columns(self, rows: Ints) -> Columns:
         """The columns of these rows."""
-        words = [word[rows] for word in self.words]
+        words = [word.take(rows) for word in self.words]
         made = {}
         for name, width, low, number in reversed(self._layout):
             if not width:
@@ -125,7 +125,7 @@ class _Packed:
 
 def sorted_by_place(columns: Columns) -> Columns:
     order = by_place(columns["thread"], columns["offset"])
-    return {name: values[order] for name, values in columns.items()}
+    return {name: values.take(order) for name, values in columns.items()}
 
 
 def in_order(columns: Columns) -> Columns:
@@ -133,7 +133,7 @@ def in_order(columns: Columns) -> Columns:
     if (offset[1:] >= offset[:-1]).all():  # as rows of blocks mostly are
         return columns
     order = by_place(np.zeros_like(offset), offset)
-    return {name: values[order] for name, values in columns.items()}
+    return {name: values.take(order) for name, values in columns.items()}
 
 
 def by_place(thread: Ints, offset: Ints) -> Ints:
@@ -159,7 +159,7 @@ def merged(name: str, columns: Columns) -> Columns:
     first = order[starts]
     turn = by_place(columns["thread"][first], columns["offset"][first])
     first = first[turn]
-    made = packed.columns(first) | {each: columns[each][first] for each in apart if each in columns}
+    made = packed.columns(first) | {each: columns[each].take(first) for each in apart if each in columns}
     made["count"] = np.add.reduceat(columns["count"][order], starts)[turn]
     if name in _MASKED:
         made["channels"] = np.bitwise_or.reduceat(columns["channels"][order], starts)[turn]
