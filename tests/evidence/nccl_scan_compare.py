@@ -1,9 +1,13 @@
-"""Facts as sets of rows, for comparing two extractors."""
+"""Facts compared: as they lie, and as sets of rows for two extractors."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+
+import pytest
 
 from topodiag.evidence.nccl_log.facts import SCHEMAS, THREAD_TABLES, Facts
 
@@ -22,3 +26,19 @@ def plain_rows(facts: Facts) -> dict[str, list[tuple[Any, ...]]]:
 
 def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def same_facts(left: Facts, right: Facts) -> bool:
+    for name in SCHEMAS:  # as text: NaN equals NaN
+        assert left[name].schema == SCHEMAS[name]
+        assert repr(left[name].to_pylist()) == repr(right[name].to_pylist()), name
+    return True
+
+
+@contextmanager
+def patched(*values: tuple[Any, str, Any]) -> Iterator[None]:
+    """Modules with other values of these names, inside a test of many examples."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name, value in values:
+            patch.setattr(module, name, value)
+        yield

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.evidence.nccl_scan_compare import patched, same_facts
 from topodiag.evidence.nccl_log import packed, resolve_rows, stored
 from topodiag.evidence.nccl_log.facts import ROW_TABLES, SCHEMAS, Facts, empty, numbers, table
 from topodiag.evidence.nccl_log.packed import AnyFacts, PackedTable, pack, unpacked_bytes
@@ -43,20 +41,6 @@ def log() -> bytes:
 LOG = log()
 ENDS = [i + 1 for i, byte in enumerate(LOG) if byte == 10]
 WHOLE = merge_facts([extract_plain(LOG, 0, 0)])
-
-
-@contextmanager
-def small(*patches: tuple[Any, str, Any]) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        for module, name, value in patches:
-            patch.setattr(module, name, value)
-        yield
-
-
-def same(left: Facts, right: Facts) -> bool:
-    for name in SCHEMAS:
-        assert repr(left[name].to_pylist()) == repr(right[name].to_pylist()), name
-    return True
 
 
 def whole(facts: AnyFacts) -> Facts:
@@ -101,7 +85,7 @@ def tables(draw: st.DrawFn) -> tuple[str, pa.Table]:
 @settings(max_examples=100, deadline=None)
 def test_any_columns_come_back_with_their_widths(rows: tuple[str, pa.Table], first: int, last: int) -> None:
     name, plain = rows
-    with small((packed, "LEAST_ROWS", 1)):
+    with patched((packed, "LEAST_ROWS", 1)):
         held = pack(Facts({**empty().tables, name: plain}))[name]
     assert isinstance(held, PackedTable)
     assert repr(held.table().to_pylist()) == repr(plain.to_pylist())
@@ -116,7 +100,7 @@ def test_any_columns_come_back_with_their_widths(rows: tuple[str, pa.Table], fir
 @settings(max_examples=40, deadline=None)
 def test_packed_shards_merge_as_plain_ones_do(cuts: list[int], least: int, threads: int, on_disk: bool) -> None:
     edges = sorted({0, len(LOG), *cuts})
-    with small((packed, "LEAST_ROWS", least), (stored, "SMALL_BYTES", 0)):
+    with patched((packed, "LEAST_ROWS", least), (stored, "SMALL_BYTES", 0)):
         parts: list[AnyFacts] = []
         for number, (start, end) in enumerate(pairwise(edges)):
             read = extract if number % 3 else extract_plain  # one numbers threads as they come, the other by name
@@ -124,14 +108,14 @@ def test_packed_shards_merge_as_plain_ones_do(cuts: list[int], least: int, threa
         if on_disk:
             parts = list(stored.stored(parts))
         merged = merge_facts(parts, threads=threads)
-        assert same(merged, WHOLE)
-        assert same(whole(pack(merged)), WHOLE)
-        assert same(merge_facts([pack(merged)]), WHOLE)
+        assert same_facts(merged, WHOLE)
+        assert same_facts(whole(pack(merged)), WHOLE)
+        assert same_facts(merge_facts([pack(merged)]), WHOLE)
 
 
 def test_rows_that_are_not_by_thread_stay_as_they_are() -> None:
     rows = table("ring", {name: [2, 1] if name == "thread" else [7, 7] for name in SCHEMAS["ring"].names})
-    with small((packed, "LEAST_ROWS", 1)):
+    with patched((packed, "LEAST_ROWS", 1)):
         assert pack(Facts({**empty().tables, "ring": rows}))["ring"] is rows
 
 
@@ -146,7 +130,7 @@ def test_packed_facts_take_a_fraction_and_travel_between_processes() -> None:
     assert isinstance(held["conn"], PackedTable)
     assert 3 * held["conn"].nbytes < facts["conn"].nbytes
     assert unpacked_bytes(held) <= facts.nbytes
-    assert same(whole(pickle.loads(pickle.dumps(held))), facts)
+    assert same_facts(whole(pickle.loads(pickle.dumps(held))), facts)
     assert pack(held)["conn"] is held["conn"]
 
 
@@ -156,5 +140,5 @@ def test_hashes_that_agree_by_chance_join_no_rows() -> None:
 
     edges = [0, *ENDS[::9], len(LOG)]
     parts = [extract_plain(LOG[a:b], 0, a) for a, b in pairwise(edges)]
-    with small((resolve_rows, "mix", useless)):
-        assert same(merge_facts(parts), WHOLE)
+    with patched((resolve_rows, "mix", useless)):
+        assert same_facts(merge_facts(parts), WHOLE)

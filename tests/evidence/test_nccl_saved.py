@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.evidence.nccl_scan_compare import patched, same_facts
 from topodiag.evidence.nccl_log import facts, saved, stored
 from topodiag.evidence.nccl_log.facts import (
     FACTS_VERSION,
@@ -63,21 +63,6 @@ def log(host: str, first: int) -> bytes:
 WHOLE = merge_facts([extract_plain(log("node-a", 0), 0, 0), extract_plain(log("node-b", 2), 1, 0)])
 
 
-def same(left: Facts, right: Facts) -> bool:
-    for name in SCHEMAS:  # as text: NaN equals NaN
-        assert left[name].schema == SCHEMAS[name]
-        assert repr(left[name].to_pylist()) == repr(right[name].to_pylist()), name
-    return True
-
-
-@contextmanager
-def patched(*values: tuple[Any, str, Any]) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        for module, name, value in values:
-            patch.setattr(module, name, value)
-        yield
-
-
 def in_bytes(whole: Facts, rows: int) -> bytes:
     stream = io.BytesIO()
     with patched((saved, "BATCH_ROWS", rows)):
@@ -108,9 +93,9 @@ def test_facts_saved_in_any_batches_come_back_in_memory_and_on_disk(
         again, files = load(path)
     assert files == FILES
     assert bool(again.maps) == disk
-    assert same(again, WHOLE)
+    assert same_facts(again, WHOLE)
     again.rest()
-    assert same(again, WHOLE)
+    assert same_facts(again, WHOLE)
 
 
 @pytest.mark.parametrize("rows", [3, 1 << 17])
@@ -151,24 +136,24 @@ def test_loaded_facts_are_merged_with_others_on_disk(folder: Path) -> None:
         store = Store()
         both = merge_facts([again, more], store.keep)
     assert store.maps
-    assert same(both, merge_facts([WHOLE, more]))
+    assert same_facts(both, merge_facts([WHOLE, more]))
 
 
 def test_facts_in_memory_go_to_disk_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored, "SMALL_BYTES", 0)
     moved = on_disk(WHOLE)
     assert moved.maps
-    assert same(moved, WHOLE)
+    assert same_facts(moved, WHOLE)
     moved.rest()
-    assert same(moved, WHOLE)
+    assert same_facts(moved, WHOLE)
     assert on_disk(moved) is moved
-    assert same(on_disk(empty()), empty())
+    assert same_facts(on_disk(empty()), empty())
 
 
 def test_facts_of_nothing_are_saved_and_loaded(folder: Path) -> None:
     again, files = load(kept(empty(), folder))
     assert files == FILES
-    assert same(again, empty())
+    assert same_facts(again, empty())
 
 
 def test_row_groups_that_hold_rows_of_several_tables_are_taken_apart(folder: Path) -> None:
@@ -176,7 +161,7 @@ def test_row_groups_that_hold_rows_of_several_tables_are_taken_apart(folder: Pat
     pq.write_table(pq.read_table(path), path)  # one row group for all
     with pq.ParquetFile(path) as file:
         assert file.num_row_groups == 1
-    assert same(load(path)[0], WHOLE)
+    assert same_facts(load(path)[0], WHOLE)
 
 
 @pytest.mark.parametrize("disk", [False, True])
@@ -186,7 +171,7 @@ def test_leaving_a_file_out_is_the_same_in_pieces_and_on_disk(rows: int, disk: b
     with patched((facts, "BATCH_ROWS", rows), (stored, "SMALL_BYTES", 0)):
         left = without_files(WHOLE, frozenset([0]), store.keep if disk else None)
     assert bool(store.maps) == disk
-    assert same(left, merge_facts([extract_plain(log("node-b", 2), 1, 0)]))
+    assert same_facts(left, merge_facts([extract_plain(log("node-b", 2), 1, 0)]))
 
 
 Change = Callable[[pa.Table], pa.Table]

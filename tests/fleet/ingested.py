@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from topodiag.evidence.nccl_log.facts import SCHEMAS, Facts
+from tests.evidence.nccl_scan_compare import same_facts
 from topodiag.evidence.nccl_log.streams import Span
 from topodiag.fleet import work
 from topodiag.fleet.ingest import Ingested
@@ -40,12 +40,6 @@ def rank_log(rank: int) -> bytes:
             f"op 0 root 0 comm 0x55d0{rank}000 [nranks=4] stream 0x1"
         )
     return "\n".join(lines).encode() + b"\n"
-
-
-def same_facts(left: Facts, right: Facts) -> bool:
-    for name in SCHEMAS:  # as text: NaN equals NaN
-        assert repr(left[name].to_pylist()) == repr(right[name].to_pylist()), name
-    return True
 
 
 def same(left: Ingested, right: Ingested) -> bool:

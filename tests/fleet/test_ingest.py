@@ -13,7 +13,8 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.fleet.ingested import ingest_part, rank_log, same, same_facts
+from tests.evidence.nccl_scan_compare import same_facts
+from tests.fleet.ingested import ingest_part, rank_log, same
 from topodiag.evidence.nccl_log import resolve, saved, stored
 from topodiag.evidence.nccl_log.facts import SCHEMAS, empty
 from topodiag.evidence.nccl_log.saved import save

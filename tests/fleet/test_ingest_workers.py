@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from tests.fleet.ingested import ingest_part, rank_log, same, same_facts
+from tests.evidence.nccl_scan_compare import same_facts
+from tests.fleet.ingested import ingest_part, rank_log, same
 from topodiag.evidence.nccl_log import resolve, stored
 from topodiag.evidence.nccl_log.facts import empty
 from topodiag.evidence.nccl_log.streams import Piece, Span
