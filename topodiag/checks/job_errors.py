@@ -87,7 +87,7 @@ class FirstError(JobCheck):
     title = "the first error in time and place, told apart from its cascade"
 
     def judge(self, job: Job) -> Outcome:
-        errors = [event for event in job.events if event.level != "UNWIND" and event.kind != "unwind"]
+        errors = _errors(job)
         primary = _primary(job, errors)
         secondary = [event for event in errors if event.secondary]
         gave_up = [] if primary or secondary else _init_unwound(job)
@@ -203,9 +203,13 @@ class FirstError(JobCheck):
 
 def first_error(job: Job) -> Event | None:
     """The event that JOB005 takes for the first error, None where it finds only what follows from others."""
-    errors = [event for event in job.events if event.level != "UNWIND" and event.kind != "unwind"]
+    errors = _errors(job)
     primary = _primary(job, errors) or _repeated([event for event in errors if event.secondary])
     return choose(primary)[0] if primary else None
+
+
+def _errors(job: Job) -> list[Event]:
+    return [event for event in job.events if event.level != "UNWIND" and event.kind != "unwind"]
 
 
 def _primary(job: Job, errors: Sequence[Event]) -> list[Event]:
@@ -268,14 +272,12 @@ def _first_of_each(events: Sequence[Event]) -> list[Event]:
     for event in events:
         line = _line(event)
         if line is not None and event.kind not in WARNINGS and event.level != "APP":
-            key = (event.host, event.pid, event.origin.source if event.origin else "")
-            first[key] = min(line, first.get(key, line))
-    return [
-        event
-        for event in events
-        if (line := _line(event)) is None
-        or line <= first.get((event.host, event.pid, event.origin.source if event.origin else ""), line)
-    ]
+            first[_writer(event)] = min(line, first.get(_writer(event), line))
+    return [event for event in events if (line := _line(event)) is None or line <= first.get(_writer(event), line)]
+
+
+def _writer(event: Event) -> tuple[str, int, str]:
+    return event.host, event.pid, event.origin.source if event.origin else ""
 
 
 def _line(event: Event) -> int | None:

@@ -354,7 +354,7 @@ class UnknownSettingInLog(SettingsInLog):
 
     def judge(self, job: Job) -> Outcome:
         found = []
-        for each in in_force(job, "environment"):  # printed as it is read: a name that no list has is a newer one
+        for each in in_force(job, "environment"):
             name = each.name
             if not name.startswith("NCCL_") or nccl_variables.is_foreign(name):
                 continue

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO, cast
 
-import numpy as np
 import pyarrow as pa
 
 from topodiag.evidence.nccl_log.facts import (
@@ -38,7 +37,7 @@ from topodiag.evidence.nccl_log.stored import Store, on_disk
 from topodiag.evidence.nccl_log.streams import Piece, Reading, pieces, text_of
 from topodiag.fleet.dask_engine import run_dask
 from topodiag.fleet.pool import run_pool
-from topodiag.fleet.work import GONE, Digest, Measure, Part, Tree, extract_piece, packed, parts_of
+from topodiag.fleet.work import GONE, Digest, Measure, Part, Tree, extract_piece, packed, parts_of, told_by_applications
 from topodiag.fleet.workers import cpus
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
@@ -385,12 +384,7 @@ def _measured(facts: Facts, first: int, count: int) -> dict[int, Measure]:
         if row["file"] in measures:
             more = Measure(row["file"], 0, row["size"], row["lines"], row["records"], row["understood"])
             measures[row["file"]] += more
-    file_of = numbers(facts["threads"].column("file"))
-    for batch in facts["event"].select(["thread", "level"]).to_batches(max_chunksize=BATCH_ROWS):
-        levels = batch.column("level")
-        said = np.array([level == "APP" for level in levels.dictionary.to_pylist()], bool)[numbers(levels)]
-        for file, lines in enumerate(np.bincount(file_of[numbers(batch.column("thread"))[said]]).tolist()):
-            if lines and file in measures:
-                measures[file] += Measure(file, app=lines)
-        facts.rest()
+    for told in told_by_applications(facts):
+        if told.file in measures:
+            measures[told.file] += told
     return measures

@@ -11,7 +11,7 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from topodiag.evidence.nccl_log.facts import SCHEMAS, empty, numbers, table
+from topodiag.evidence.nccl_log.facts import BATCH_ROWS, SCHEMAS, Facts, empty, numbers, table
 from topodiag.evidence.nccl_log.packed import AnyFacts, pack, unpacked_bytes
 from topodiag.evidence.nccl_log.scan import extract_several
 from topodiag.evidence.nccl_log.stored import Store, stored
@@ -309,14 +309,21 @@ def extract_pieces(read: Sequence[Read]) -> Part:
     shards = {name: facts["shards"].column(name).to_pylist() for name in SCHEMAS["shards"].names}
     # A line that was cut is one line, whatever number of pieces the extractor saw.
     shards["lines"] = [lines - piece.cut for lines, (_, piece, _) in zip(shards["lines"], read, strict=True)]
-    threads, event = numbers(facts["threads"].column("file")), facts["event"]
-    said = np.array([level == "APP" for level in event.column("level").to_pylist()], bool)
-    files = threads[numbers(event.column("thread"))[said]]
     measures = [
         Measure(file, raw, len(piece.data), *(shards[name][at] for name in ("lines", "records", "understood")))
         for at, (file, piece, raw) in enumerate(read)
     ]
-    measures += [
-        Measure(int(file), app=int(count)) for file, count in zip(*np.unique(files, return_counts=True), strict=True)
-    ]
+    measures += told_by_applications(facts)
     return Part(replace(facts, tables={**facts.tables, "shards": table("shards", shards)}), tuple(measures))
+
+
+def told_by_applications(facts: Facts) -> Iterator[Measure]:
+    """By file, lines of applications that are evidence."""
+    file_of = numbers(facts["threads"].column("file"))
+    for batch in facts["event"].select(["thread", "level"]).to_batches(max_chunksize=BATCH_ROWS):
+        levels = batch.column("level")
+        said = np.array([level == "APP" for level in levels.dictionary.to_pylist()], bool)[numbers(levels)]
+        counted = np.unique(file_of[numbers(batch.column("thread"))[said]], return_counts=True)
+        for file, lines in zip(*(each.tolist() for each in counted), strict=True):
+            yield Measure(file, app=lines)
+        facts.rest()

@@ -203,6 +203,20 @@ _EMPTY = {
 }
 
 
+def used(codes: npt.NDArray[Any], words: pa.Array) -> tuple[npt.NDArray[Any], pa.Array]:
+    """Codes of words, and the words, without those that no code names."""
+    there = np.zeros(len(words), bool)
+    there[codes] = True
+    if there.all():
+        return codes, words
+    return (np.cumsum(there, dtype=np.int32) - 1)[codes], words.take(plain(np.flatnonzero(there), pa.int64()))
+
+
+def alike(rows: pa.Table) -> pa.Table:
+    """The table with one set of words for all chunks."""
+    return rows.unify_dictionaries() if rows.column(0).num_chunks > 1 else rows
+
+
 def in_memory(_name: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.Table:
     return pa.Table.from_batches(list(batches), schema)
 
@@ -259,8 +273,7 @@ def _of_threads(
     facts: Facts, name: str, held: npt.NDArray[np.bool_], number: npt.NDArray[np.int32]
 ) -> Iterator[pa.RecordBatch]:
     """The rows of these threads, which get new numbers, some at a time."""
-    rows = facts[name]
-    rows = rows.unify_dictionaries() if rows.column(0).num_chunks > 1 else rows
+    rows = alike(facts[name])
     at = rows.schema.get_field_index("thread")
     for batch in rows.to_batches(max_chunksize=BATCH_ROWS):
         threads = numbers(batch.column(at))

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from topodiag.evidence.nccl_log.facts import ROW_TABLES, SCHEMAS, Facts, numbers, plain
+from topodiag.evidence.nccl_log.facts import ROW_TABLES, SCHEMAS, Facts, alike, numbers, plain
 
 Column = npt.NDArray[Any]
 Words = npt.NDArray[np.uint64]
@@ -141,8 +141,7 @@ def columns_of(name: str, table: AnyTable) -> tuple[dict[str, Column], dict[str,
     """The columns of a table with rows as numbers, and by column the words that they are codes of."""
     if isinstance(table, PackedTable):
         return table.columns(slice(None)), dict(table.texts)
-    if table.column(0).num_chunks > 1:
-        table = table.unify_dictionaries()
+    table = alike(table)
     schema = SCHEMAS[name]
     texts = {
         each.name: table.column(at).chunk(0).dictionary

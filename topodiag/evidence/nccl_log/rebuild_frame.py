@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from topodiag.evidence.nccl_log.facts import Facts, SourceFile, numbers
+from topodiag.evidence.nccl_log.facts import Facts, SourceFile, alike, numbers
 from topodiag.model.connections import packed
 from topodiag.model.provenance import Origin
 
@@ -86,7 +86,7 @@ class Tables:
         kept = self._kept.get(name)
         if kept is not None:
             return kept
-        rows = _alike(self._facts[name])
+        rows = alike(self._facts[name])
         if name not in self._words:
             worded = [field.name for field in rows.schema if pa.types.is_dictionary(field.type)]
             self._words[name] = {each: _words(rows.column(each)) for each in worded}
@@ -128,7 +128,7 @@ class Frame:
 
     def connections(self) -> Iterator[Rows]:
         """The connections in order of thread and offset; columns keep the width of their table."""
-        every = _alike(self.facts["conn"])
+        every = alike(self.facts["conn"])
         for first in range(0, every.num_rows, BATCH_ROWS):
             rows = every.slice(first, BATCH_ROWS)
             columns = {name: numbers(rows.column(name)) for name in rows.schema.names}
@@ -155,12 +155,7 @@ def open_frame(facts: Facts, files: Sequence[SourceFile]) -> Frame:
     hosts = tuple(threads.word("host", i) for i in range(threads.size))
     paths = tuple(each.path for each in files)
     sources = tuple(paths[file] if 0 <= file < len(paths) else "" for file in threads["file"].tolist())
-    return Frame(tables, paths, hosts, sources, _words(_alike(facts["conn"]).column("via")), facts)
-
-
-def _alike(rows: pa.Table) -> pa.Table:
-    """The table with one set of words for all chunks."""
-    return rows.unify_dictionaries() if rows.column(0).num_chunks > 1 else rows
+    return Frame(tables, paths, hosts, sources, _words(alike(facts["conn"]).column("via")), facts)
 
 
 def _words(column: pa.ChunkedArray) -> tuple[str, ...]:

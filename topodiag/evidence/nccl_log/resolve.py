@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from topodiag.evidence.nccl_log.facts import ROW_TABLES, SCHEMAS, Facts, Keep, in_memory, numbers
+from topodiag.evidence.nccl_log.facts import ROW_TABLES, SCHEMAS, Facts, Keep, in_memory, numbers, used
 from topodiag.evidence.nccl_log.packed import AnyFacts, AnyTable, columns_of
 from topodiag.evidence.nccl_log.resolve_parts import Locate, Rows, sorted_words
 from topodiag.evidence.nccl_log.resolve_rows import (
@@ -39,7 +39,6 @@ from topodiag.evidence.nccl_log.resolve_rows import (
     last_contexts,
     placed,
     record_batch,
-    taken,
     unique,
 )
 
@@ -136,12 +135,7 @@ def _used(columns: Columns, words: dict[str, pa.Array]) -> tuple[Columns, dict[s
     """Without the words that no row has."""
     columns, kept = dict(columns), {}
     for name, every in words.items():
-        there = np.zeros(len(every), bool)
-        there[columns[name]] = True
-        kept[name] = every
-        if not there.all():
-            columns[name] = (np.cumsum(there, dtype=np.int32) - 1)[columns[name]]
-            kept[name] = every.take(taken(np.flatnonzero(there)))
+        columns[name], kept[name] = used(columns[name], every)
     return columns, kept
 
 

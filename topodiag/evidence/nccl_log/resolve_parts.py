@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from topodiag.evidence.nccl_log.facts import SCHEMAS, numbers, strings
+from topodiag.evidence.nccl_log.facts import SCHEMAS, alike, numbers, strings
 from topodiag.evidence.nccl_log.packed import AnyTable, PackedTable, room_for
 from topodiag.evidence.nccl_log.resolve_rows import Column, Columns, Ints, taken
 
@@ -121,7 +121,7 @@ def _in_order(table: AnyTable, number_of: Ints) -> AnyTable:
     """A packed table stays one if its threads are in the order of the whole. Others have one array of words each."""
     if isinstance(table, PackedTable):
         return table if _rising(number_of) else table.table()
-    return table if table.column(0).num_chunks == 1 else table.unify_dictionaries()
+    return alike(table)
 
 
 def sorted_words(name: str, tables: Sequence[AnyTable]) -> tuple[dict[str, pa.Array], list[dict[str, Ints]]]:

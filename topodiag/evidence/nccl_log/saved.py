@@ -28,6 +28,7 @@ from topodiag.evidence.nccl_log.facts import (
     plain,
     strings,
     table,
+    used,
 )
 from topodiag.evidence.nccl_log.memory import give_back
 from topodiag.evidence.nccl_log.stored import Store
@@ -74,12 +75,8 @@ def _own_words(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return column
     made = []
     for chunk in column.chunks:
-        codes = numbers(chunk)
-        there = np.zeros(len(chunk.dictionary), bool)
-        there[codes] = True
-        recoded = np.cumsum(there, dtype=np.int32) - 1
-        words = chunk.dictionary.filter(plain(there, pa.bool_()))
-        made.append(pa.DictionaryArray.from_arrays(plain(recoded[codes], pa.int32()), words))
+        codes, words = used(numbers(chunk), chunk.dictionary)
+        made.append(pa.DictionaryArray.from_arrays(plain(codes, pa.int32()), words))
     return pa.chunked_array(made, column.type)
 
 

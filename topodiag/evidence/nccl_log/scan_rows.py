@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from topodiag.evidence.nccl_log.facts import SCHEMAS
+from topodiag.evidence.nccl_log.facts import SCHEMAS, plain, strings, used
 from topodiag.evidence.nccl_log.facts import table as table_of
 from topodiag.evidence.nccl_log.scan_bytes import group, sorted_order
 
@@ -55,19 +55,6 @@ def bits(value: Any, texts: Texts) -> int:
     if isinstance(value, float):
         return int(np.float64(value).view(np.int64))
     return int(np.uint64(value).view(np.int64)) if value >= 1 << 63 else int(value)
-
-
-def strings(words: list[str]) -> pa.Array:
-    """Texts as an array. Built from buffers, as `pa.array` of a list imports pandas where there is one (0.3 s)."""
-    encoded = [each.encode() for each in words]
-    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
-    return pa.Array.from_buffers(pa.large_string(), len(words), buffers).cast(pa.string())
-
-
-def _plain(values: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
-    """Numbers of this width as an array, without a copy."""
-    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
 
 
 def together(parts: list[Columns], names: tuple[str, ...]) -> Columns:
@@ -180,17 +167,9 @@ def table(name: str, columns: Columns, contexts: tuple[Ints, Ints], texts: pa.Ar
 
 def _column(values: Ints, kind: pa.DataType, texts: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(kind):
-        met = np.zeros(len(texts), dtype=np.bool_)
-        met[values] = True
-        codes = (np.cumsum(met) - 1)[values]
-        return pa.DictionaryArray.from_arrays(
-            _plain(codes.astype(np.int32), pa.int32()), texts.take(_plain(np.flatnonzero(met), pa.int64()))
-        )
-    if pa.types.is_floating(kind):
-        return _plain(values, kind)
-    if pa.types.is_boolean(kind):
-        return _plain(values, pa.int64()).cast(kind)
-    return _plain(values.astype(kind.to_pandas_dtype(), copy=False), kind)
+        codes, words = used(values, texts)
+        return pa.DictionaryArray.from_arrays(plain(codes, kind.index_type), words)
+    return plain(values.view(np.float64) if pa.types.is_floating(kind) else values, kind)
 
 
 def listed(name: str, columns: dict[str, Any]) -> pa.Table:

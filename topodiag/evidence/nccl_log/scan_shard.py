@@ -32,7 +32,6 @@ from topodiag.evidence.nccl_log.scan_rows import (
     matrix,
     merged,
     sorted_by_place,
-    strings,
     table,
     together,
 )
@@ -310,7 +309,7 @@ class Shard:
         operations = together([*self._ops, self._slow_ops()], scan_ops.COLUMNS)
         operations["thread"] = number[operations["thread"]]
         columns["op"], columns["tail"] = map(sorted_by_place, scan_ops.operations(operations, self.texts))
-        texts = strings(self.texts.words())
+        texts = facts.strings(self.texts.words())
         tables = {name: table(name, rows, contexts, texts) for name, rows in columns.items()}
         events = [{**row, "thread": int(number[row["thread"]])} for row in self.slow.rows("event")]
         events.sort(key=lambda row: (row["thread"], row["offset"]))
