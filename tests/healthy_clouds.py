@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from healthy_parts import A100_40, CX4LX_VF, CX6_VF, EFA, SWITCH
-
 from fixtures.generate import products
 from fixtures.generate.machine import Machine, NetDev
 from fixtures.generate.machines import vm
@@ -27,6 +25,7 @@ from fixtures.generate.wiring import (
     root_port,
     switch,
 )
+from tests.healthy_parts import A100_40, CX4LX_VF, CX6_VF, EFA, SWITCH
 
 
 def azure_a100() -> Machine:

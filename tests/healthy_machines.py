@@ -7,22 +7,6 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 
-from healthy_clouds import aws_g6e, aws_g6e_48, aws_p5, azure_a100, gcp_a3_mega
-from healthy_parts import (
-    A100_PCIE,
-    A6000,
-    BF3_400,
-    CX5,
-    GH200,
-    H100_PCIE,
-    H200,
-    SWITCH,
-    V100_SXM3,
-    own_ports,
-    server,
-    way_out,
-)
-
 from fixtures.generate import bundle, products
 from fixtures.generate.machine import Fabric, Machine, NetDev, Numa
 from fixtures.generate.machines import dgx_h100 as dgx
@@ -50,6 +34,21 @@ from fixtures.generate.wiring import (
     root_port,
     switch,
     take_down,
+)
+from tests.healthy_clouds import aws_g6e, aws_g6e_48, aws_p5, azure_a100, gcp_a3_mega
+from tests.healthy_parts import (
+    A100_PCIE,
+    A6000,
+    BF3_400,
+    CX5,
+    GH200,
+    H100_PCIE,
+    H200,
+    SWITCH,
+    V100_SXM3,
+    own_ports,
+    server,
+    way_out,
 )
 
 

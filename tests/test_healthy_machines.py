@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from healthy_machines import MACHINES, files_of
 
 from fixtures.generate.machine import Machine
+from tests.healthy_machines import MACHINES, files_of
 from topodiag.checks.run import run_checks
 from topodiag.evidence.bundle import from_memory
 from topodiag.evidence.reader import ReadNode, read_node

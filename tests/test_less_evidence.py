@@ -8,10 +8,10 @@ from functools import cache
 from typing import Any
 
 import pytest
-from healthy_machines import MACHINES, files_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.healthy_machines import MACHINES, files_of
 from topodiag.checks.run import run_checks
 from topodiag.evidence import registry
 from topodiag.evidence.bundle import from_memory

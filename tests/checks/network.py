@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import nodes
-from nodes import read
-
+from tests.checks import nodes
+from tests.checks.nodes import read
 from topodiag.model.devices import NetDev, Nic, NicPort, PciDevice
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter, Fact, Origin

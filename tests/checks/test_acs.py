@@ -6,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import network
-import nodes
 import pytest
-from nodes import only, read, status
 
+from tests.checks import network, nodes
+from tests.checks.nodes import only, read, status
 from topodiag.checks.acs import AcsBetweenPeers
 from topodiag.model.devices import PciDevice
 from topodiag.model.finding import Confidence, Severity

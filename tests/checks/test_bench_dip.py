@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from benches import GIB, GROWING, KIB, MIB, benchmark, expectation, judge, sweep
-
+from tests.checks.benches import GIB, GROWING, KIB, MIB, benchmark, expectation, judge, sweep
 from topodiag.model.bench import BenchRow, Timing
 from topodiag.model.finding import Severity, Status
 

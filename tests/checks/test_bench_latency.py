@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from benches import GIB, GROWING, KIB, benchmark, expectation, judge, sweep
-
+from tests.checks.benches import GIB, GROWING, KIB, benchmark, expectation, judge, sweep
 from topodiag.model.bench import Fit
 from topodiag.model.finding import Confidence, Status
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from benches import GIB, GROWING, KIB, MIB, benchmark, expectation, judge, sweep
-
+from tests.checks.benches import GIB, GROWING, KIB, MIB, benchmark, expectation, judge, sweep
 from topodiag.model.bench import Hypothesis
 from topodiag.model.finding import Confidence, Severity, Status
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from benches import GROWING, KIB, benchmark, judge, sweep
 
+from tests.checks.benches import GROWING, KIB, benchmark, judge, sweep
 from topodiag.checks.run import run_bench_checks
 from topodiag.model.bench import Benchmark, BenchRun
 from topodiag.model.finding import Status

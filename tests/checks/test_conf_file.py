@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nodes import only, status
 
+from tests.checks.nodes import only, status
 from topodiag.checks.conf_file import ConfLineNotRead, misread
 from topodiag.evidence.settings import as_nccl_reads
 from topodiag.model.finding import Severity

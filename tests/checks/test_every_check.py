@@ -7,11 +7,11 @@ from dataclasses import fields, replace
 from random import Random
 from typing import Any
 
-import nodes
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.checks import nodes
 from topodiag.checks import registry
 from topodiag.checks.interface import Check, NodeCheck
 from topodiag.model.finding import Status

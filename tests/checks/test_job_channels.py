@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-import jobs
 import pytest
 
+from tests.checks import jobs
 from topodiag.checks.job_channels import SearchCollapsed
 from topodiag.checks.job_nodes_differ import NodesDiffer
 from topodiag.model.finding import Finding, Severity, Status

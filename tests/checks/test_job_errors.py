@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import jobs
 import numpy as np
 import pytest
 
+from tests.checks import jobs
 from topodiag.checks.job_errors import FirstError
 from topodiag.checks.job_text import quoted
 from topodiag.model.finding import Confidence, Severity, Status

@@ -7,12 +7,12 @@ from dataclasses import fields, is_dataclass, replace
 from random import Random
 from typing import Any
 
-import jobs
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.checks import jobs
 from topodiag.checks import registry
 from topodiag.checks.interface import JobCheck
 from topodiag.model.connections import no_connections

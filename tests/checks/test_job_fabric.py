@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import jobs
 import pytest
 
+from tests.checks import jobs
 from topodiag.checks.job_fabric import FabricInLog
 from topodiag.model.finding import Finding, Severity, Status
 from topodiag.model.job import Job

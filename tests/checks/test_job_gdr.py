@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-import jobs
-
+from tests.checks import jobs
 from topodiag.checks.job_gdr import GdrOffInLog, GdrTooFarInLog
 from topodiag.model.finding import Severity, Status
 from topodiag.model.job import Process

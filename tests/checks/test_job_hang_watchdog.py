@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import jobs
 import pytest
 
+from tests.checks import jobs
 from topodiag.checks.job_hang import RankBehind
 from topodiag.evidence.nccl_log.rebuild_events import classify, rank_of
 from topodiag.model.finding import Confidence, Finding, Severity

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import jobs
 import pytest
 
+from tests.checks import jobs
 from topodiag.checks import registry
 from topodiag.checks.interface import JobCheck
 from topodiag.model.connections import no_connections

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-import jobs
 import numpy as np
 
+from tests.checks import jobs
 from topodiag.checks.job_init import InitNotFinished, SharedGpu
 from topodiag.model.finding import Severity, Status
 from topodiag.model.job import Communicator, Job, Operations, Process

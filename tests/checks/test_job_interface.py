@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-import jobs
 import numpy as np
 import pytest
 
+from tests.checks import jobs
 from topodiag.checks.job_interface import WrongInterface
 from topodiag.model.finding import Severity, Status
 from topodiag.model.job import Communicator, Process

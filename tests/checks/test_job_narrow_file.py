@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import jobs
 import pytest
 
+from tests.checks import jobs
 from topodiag.checks.job_channels import SearchCollapsed
 from topodiag.checks.job_narrow_file import narrow_file
 from topodiag.model.finding import Outcome, Severity, Status

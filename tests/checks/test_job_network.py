@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-import jobs
 import pytest
 
+from tests.checks import jobs
 from topodiag.checks.job_network import SocketsInsteadOfRdma
 from topodiag.model.finding import Severity, Status
 from topodiag.model.job import Communicator, Process

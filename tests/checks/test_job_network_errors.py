@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import jobs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.checks import jobs
 from topodiag.checks.job_network_errors import PluginNotLoaded, RdmaErrors
 from topodiag.evidence.nccl_log.rebuild_events import classify
 from topodiag.model.finding import Severity, Status

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import jobs
 import numpy as np
 
+from tests.checks import jobs
 from topodiag.checks.job_order import RankOrder, RingReturns
 from topodiag.model.finding import Confidence, Severity, Status
 from topodiag.model.job import Communicator, Job, Role

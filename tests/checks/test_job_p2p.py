@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import jobs
 import pytest
 
+from tests.checks import jobs
 from topodiag.checks.job_p2p import P2pSwitchedOff, ShmInsteadOfP2p
 from topodiag.model.finding import Severity, Status
 from topodiag.model.job import Communicator

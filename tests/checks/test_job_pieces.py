@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import jobs
-
+from tests.checks import jobs
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job_channels import SearchCollapsed
 from topodiag.checks.job_gdr import GdrOffInLog

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import jobs
 import numpy as np
 import pytest
 
+from tests.checks import jobs
 from topodiag.checks.job_placement import ExpertGroupSplit, PeersOnOtherRails, TensorGroupSplit
 from topodiag.model.finding import Confidence, Severity, Status
 from topodiag.model.job import Communicator, Job, Role

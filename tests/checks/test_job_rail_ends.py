@@ -6,12 +6,12 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-import jobs
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.checks import jobs
 from topodiag.checks import job_rail_ends
 from topodiag.checks.job_evidence import hcas_by_host
 from topodiag.checks.job_rail_ends import both_ends

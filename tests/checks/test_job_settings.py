@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-import jobs
 import pytest
 
+from tests.checks import jobs
 from topodiag.checks.job_settings import (
     CostlySettingInLog,
     MisreadSettingInLog,

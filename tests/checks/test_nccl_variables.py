@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nodes import only, status
 
+from tests.checks.nodes import only, status
 from topodiag.checks import nccl_variables
 from topodiag.checks.setting_rules import RULES
 from topodiag.checks.settings import UnknownSetting

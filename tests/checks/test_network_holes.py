@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-import network
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nodes import read
-from test_every_check import holed
 
+from tests.checks import network
+from tests.checks.nodes import read
+from tests.checks.test_every_check import holed
 from topodiag.checks import registry
 from topodiag.checks.interface import NodeCheck
 from topodiag.model.node import Node

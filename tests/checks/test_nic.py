@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import network
-import nodes
 import pytest
-from network import DOWN, ib_h100, roce_h100, with_nic, with_port, with_ports
-from nodes import only, read, status
 
+from tests.checks import network, nodes
+from tests.checks.network import DOWN, ib_h100, roce_h100, with_nic, with_port, with_ports
+from tests.checks.nodes import only, read, status
 from topodiag.checks.nic import NicPortDown, NicPortSlow
 from topodiag.model.devices import NicRole
 from topodiag.model.finding import Confidence, Severity

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import network
-import nodes
 import pytest
-from network import ib_h100, with_nic
-from nodes import only, read, status
 
+from tests.checks import network, nodes
+from tests.checks.network import ib_h100, with_nic
+from tests.checks.nodes import only, read, status
 from topodiag.checks.nic_count import MissingComputeNic
 from topodiag.model.devices import Nic, NicRole, PciDevice
 from topodiag.model.finding import Confidence, Severity

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import network
-import nodes
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from network import counter, efa_vm, ib_h100, roce_h100, with_counters, with_netdev, with_nic, with_ports
-from nodes import HOUR, only, read, status
 
+from tests.checks import network, nodes
+from tests.checks.network import counter, efa_vm, ib_h100, roce_h100, with_counters, with_netdev, with_nic, with_ports
+from tests.checks.nodes import HOUR, only, read, status
 from topodiag.checks.nic_counters import LIMITS
 from topodiag.checks.nic_errors import NicPortErrors
 from topodiag.model.devices import NicRole

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import nodes
 import pytest
-from nodes import only, read, status
 
+from tests.checks import nodes
+from tests.checks.nodes import only, read, status
 from topodiag.checks.nvlink import FewerNvlinks, PairWithoutNvlink, SlowNvlinks
 from topodiag.model.devices import GpuFabric, NvLink
 from topodiag.model.finding import Confidence, Severity

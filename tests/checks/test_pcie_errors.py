@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import network
-import nodes
 import pytest
-from network import counter, with_pci
-from nodes import HOUR, only, read, status
 
+from tests.checks import network, nodes
+from tests.checks.network import counter, with_pci
+from tests.checks.nodes import HOUR, only, read, status
 from topodiag.checks.pcie_errors import PcieErrors
 from topodiag.model.finding import Confidence, Severity
 from topodiag.model.node import Node

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import network
-import nodes
 import pytest
-from network import with_pci
-from nodes import only, read, status
 
+from tests.checks import network, nodes
+from tests.checks.network import with_pci
+from tests.checks.nodes import only, read, status
 from topodiag.checks.pcie import NarrowPcieLink, SlowPcieLink
 from topodiag.checks.pcie_links import hops
 from topodiag.model.devices import Gpu, NicRole, PciDevice

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import network
-import nodes
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from network import ib_h100
-from nodes import only, read, status
 
+from tests.checks import network, nodes
+from tests.checks.network import ib_h100
+from tests.checks.nodes import only, read, status
 from topodiag.checks.setting_rules import RULES, level, number
 from topodiag.checks.settings import CostlySetting
 from topodiag.model.devices import GpuFabric

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-import topo_trees as made
 
+from tests.checks import topo_trees as made
 from topodiag.checks.topo_devices import DeviceTwiceInFile, GpuShortInFile
 from topodiag.model.finding import Severity, Status
 

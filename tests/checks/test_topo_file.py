@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-import topo_trees as made
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.checks import topo_trees as made
 from topodiag.checks.topo_evidence import devices_of, spell_some, spell_versions
 from topodiag.checks.topo_file import FileOfAnotherMachine, FileOfARack, FileRefused
 from topodiag.checks.virtual_pci import VirtualPciTree

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-import topo_trees as made
 
+from tests.checks import topo_trees as made
 from topodiag.checks.topo_search import TreesLostInFile
 from topodiag.model.finding import Severity, Status
 from topodiag.model.nccl_tree import Element, Refusal

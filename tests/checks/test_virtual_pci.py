@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import nodes
 import pytest
-from nodes import only, read, status
 
+from tests.checks import nodes
+from tests.checks.nodes import only, read, status
 from topodiag.checks.virtual_pci import VirtualPciTree
 from topodiag.model.finding import Confidence, Severity
 from topodiag.model.node import Node

@@ -10,8 +10,8 @@ from topodiag.cli import main
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Severity
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
-import machines
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from tests.report import machines
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from small_log import log
 
+from tests.cli.small_log import log
 from topodiag.cli.logs import logs
 
 

@@ -10,7 +10,8 @@ import time
 
 import psutil
 import pytest
-from small_log import HEAD, log
+
+from tests.cli.small_log import HEAD, log
 
 PROGRAM = [sys.executable, "-m", "topodiag", "logs"]
 HUGE = "99999999999999999999"

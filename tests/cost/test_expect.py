@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from measured_runs import GIB, run
 
+from tests.cost.measured_runs import GIB, run
 from topodiag.cost.calibration import Calibration, Factor
 from topodiag.cost.expect import expect, expected, recalibrated
 from topodiag.cost.nccl.choice import busbw_factor

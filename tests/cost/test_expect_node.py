@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from measured_runs import run
 
+from tests.cost.measured_runs import run
 from topodiag.cost.expect import Expected, expected
 from topodiag.cost.hypotheses import hypotheses
 from topodiag.cost.nccl.predict import predict_tree

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from measured_runs import run
 
+from tests.cost.measured_runs import run
 from topodiag.cost.expect_setup import NoSetupError, setup_of
 from topodiag.cost.nccl.topo.changes import gpus_of, nets_of
 from topodiag.model.bench import BenchDevice

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from measured_runs import GIB, run
 
+from tests.cost.measured_runs import GIB, run
 from topodiag.cost.calibration import Calibration, Factor, calibration
 from topodiag.cost.expect import Expected, expected, recalibrated
 from topodiag.cost.hypotheses import hypotheses

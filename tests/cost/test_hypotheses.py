@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from measured_runs import run
 
+from tests.cost.measured_runs import run
 from topodiag.cost.expect import expected
 from topodiag.cost.hypotheses import hypotheses
 from topodiag.cost.verdict import verdict_of

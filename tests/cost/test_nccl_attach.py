@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from small_trees import cpu, element, gpu, host, nic, nvlink, pci
 
+from tests.cost.small_trees import cpu, element, gpu, host, nic, nvlink, pci
 from topodiag.cost.nccl.attach import MAX_DEPTH, Branch, HostTree, count_gpus, joined_tree
 from topodiag.cost.nccl.graph import RejectedError
 from topodiag.model.nccl_tree import Element

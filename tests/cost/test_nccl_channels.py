@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_trees import GEN5, built, cpu, gpu, host, nic, nvlink, pci
 
+from tests.cost.small_trees import GEN5, built, cpu, gpu, host, nic, nvlink, pci
 from topodiag.cost.nccl.channels import (
     limits,
     nvls_channels,

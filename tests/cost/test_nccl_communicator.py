@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_trees import GEN5, cpu, gpu, host, nic, nvlink, pci
 
+from tests.cost.small_trees import GEN5, cpu, gpu, host, nic, nvlink, pci
 from topodiag.cost.nccl.communicator import Communicator, Member, communicator, communicator_of_files
 from topodiag.cost.nccl.fuse import NVLS_ID, RING_ID, TREE_ID, fuse
 from topodiag.cost.nccl.graph import RING, RejectedError, SearchGraph, System

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_trees import GEN5, built, cpu, element, gpu, host, nic, nvlink, pci
 
+from tests.cost.small_trees import GEN5, built, cpu, element, gpu, host, nic, nvlink, pci
 from topodiag.cost.nccl.domains import HostTree, build_system, domains, path_table
 from topodiag.cost.nccl.graph import RejectedError
 from topodiag.cost.nccl.settings import read_settings

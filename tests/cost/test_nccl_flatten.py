@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from small_trees import BROADCOM5, built, cpu, element, gpu, host, nic, pci
 
+from tests.cost.small_trees import BROADCOM5, built, cpu, element, gpu, host, nic, pci
 from topodiag.cost.nccl.flatten import generation
 from topodiag.cost.nccl.graph import RejectedError
 from topodiag.model.nccl_tree import Element

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from small_trees import GEN5, built, cpu, gpu, host, nic, nvlink, pci
 
+from tests.cost.small_trees import GEN5, built, cpu, gpu, host, nic, nvlink, pci
 from topodiag.cost.nccl.graph import RejectedError, System
 from topodiag.cost.nccl.nearest import local_cpu, local_gpu, local_net, local_nets, nearest, row
 from topodiag.model.nccl_tree import Element

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from small_trees import GEN4, GEN5, built, cpu, element, gpu, host, nic, nvlink, pci, to_gpu, way
 
+from tests.cost.small_trees import GEN4, GEN5, built, cpu, element, gpu, host, nic, nvlink, pci, to_gpu, way
 from topodiag.cost.nccl.domains import path_table
 from topodiag.cost.nccl.graph import RejectedError
 from topodiag.cost.nccl.versions import path_types

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_trees import GEN5, cpu, element, gpu, host, nic, nvlink, pci, to_gpu
 
 import topodiag
+from tests.cost.small_trees import GEN5, cpu, element, gpu, host, nic, nvlink, pci, to_gpu
 from topodiag.cost.nccl.derivation import NAMES
 from topodiag.cost.nccl.predict import MOST_RANKS, SIZES, predict, predict_tree, predicted_communicator
 from topodiag.cost.nccl.prediction import Prediction

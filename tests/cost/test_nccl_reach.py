@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from small_trees import GEN4, GEN5, built, cpu, element, gpu, host, nic, nvlink, pci, to_gpu, way
 
+from tests.cost.small_trees import GEN4, GEN5, built, cpu, element, gpu, host, nic, nvlink, pci, to_gpu, way
 from topodiag.cost.nccl.graph import RejectedError
 from topodiag.cost.nccl.reach import compute_paths, gdr_possible, merged_type, net_better, p2p_level, pxn_proxy
 from topodiag.cost.nccl.settings import read_settings

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from small_trees import GEN5, built, cpu, element, gpu, host, nic, nvlink, pci, to_gpu, way
 
+from tests.cost.small_trees import GEN5, built, cpu, element, gpu, host, nic, nvlink, pci, to_gpu, way
 from topodiag.cost.nccl.bandwidths import cpu_bandwidth, nvlink_bandwidth
 from topodiag.cost.nccl.graph import RejectedError, Vertex
 from topodiag.model.nccl_tree import Element

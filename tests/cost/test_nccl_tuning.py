@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tuning_shapes import graph, h100, one_gpu_nodes, shapes
 
+from tests.cost.tuning_shapes import graph, h100, one_gpu_nodes, shapes
 from topodiag.cost.nccl.graph import BALANCED_TREE, TREE, CommShape
 from topodiag.cost.nccl.prediction import TuningTable
 from topodiag.cost.nccl.settings import Settings, read_settings

@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tuning_shapes import h100, one_gpu_nodes, shapes
 
+from tests.cost.tuning_shapes import h100, one_gpu_nodes, shapes
 from topodiag.cost.nccl.choice import busbw_factor, changes, choose, expected_busbw, predicted_us, sweep
 from topodiag.cost.nccl.graph import CommShape
 from topodiag.cost.nccl.prediction import Choice

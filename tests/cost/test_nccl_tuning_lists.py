@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tuning_shapes import h100
 
+from tests.cost.tuning_shapes import h100
 from topodiag.cost.nccl.settings import read_settings
 from topodiag.cost.nccl.tuning import tuning_table
 from topodiag.cost.nccl.tuning_constants import COLLECTIVES, PROTOCOLS

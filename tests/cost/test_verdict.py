@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from measured_runs import GIB, run
-
+from tests.cost.measured_runs import GIB, run
 from topodiag.cost.expect import expect
 from topodiag.cost.verdict import verdict_of
 from topodiag.model.bench import BenchRow, BenchRun, Expectation, Timing

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from cluster_texts import facts, listed, node, refused
 
+from tests.evidence.cluster_texts import facts, listed, node, refused
 from topodiag.evidence.cluster_facts import usable
 from topodiag.evidence.cluster_kubernetes import DOMAINS, TABLES
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from cluster_texts import facts, levels, listed, node, refused
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evidence.cluster_texts import facts, levels, listed, node, refused
 from topodiag.evidence.cluster_facts import nested, usable
 from topodiag.evidence.cluster_files import FORMATS, read_cluster
 from topodiag.evidence.interface import Blob

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from filled import place, read, recognises, value, why
-from hwloc_writer import bitmap, lstopo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import topodiag
+from tests.evidence.filled import place, read, recognises, value, why
+from tests.evidence.hwloc_writer import bitmap, lstopo
 from topodiag.evidence.hwloc_facts import bits, link_gbs
 from topodiag.evidence.interface import Blob, Item
 from topodiag.evidence.registry import source

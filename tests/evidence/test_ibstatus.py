@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from filled import read, recognises, value, why
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.evidence.filled import read, recognises, value, why
 from topodiag.evidence import registry
 
 TEXT = """\

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from filled import read, recognises
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.evidence.filled import read, recognises
 from topodiag.evidence.kernel_log import MAX_EVENTS
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus"

@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from filled import place, read, recognises, value, why
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from tests.evidence.filled import place, read, recognises, value, why
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
 WHOLE = """\

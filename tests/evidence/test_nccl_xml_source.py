@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from filled import place, read, recognises, value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import topodiag
+from tests.evidence.filled import place, read, recognises, value
 from topodiag.evidence import registry
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Item

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from filled import read, value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.evidence.filled import read, value
 from topodiag.evidence import registry
 from topodiag.evidence.draft import Entity
 

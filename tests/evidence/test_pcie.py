@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from config_space import config
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evidence.config_space import config
 from topodiag.evidence.pcie import LIMITED_CONFIG, NO_ACS, gen_of_speed, read_config
 
 

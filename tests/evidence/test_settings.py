@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from filled import read, recognises, value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.evidence.filled import read, recognises, value
 from topodiag.evidence.settings import as_nccl_reads
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus"

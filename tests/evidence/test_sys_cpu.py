@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from filled import drop_lines, place, read, recognises, value, why
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from tests.evidence.filled import drop_lines, place, read, recognises, value, why
 
 NODE = "sys/devices/system/node"
 CPU = "sys/devices/system/cpu"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from config_space import config
-from filled import drop_lines, place, read, recognises, value, why
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.evidence.config_space import config
+from tests.evidence.filled import drop_lines, place, read, recognises, value, why
 from topodiag.model.cpulist import parse_cpulist
 
 AT = "sys/bus/pci/devices/0000:16:00.0"

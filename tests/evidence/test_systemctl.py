@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from filled import place, read, recognises, value
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from tests.evidence.filled import place, read, recognises, value
 
 SHOW = """\
 Result=exit-code

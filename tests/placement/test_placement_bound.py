@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_jobs import cluster, job
 
+from tests.placement.small_jobs import cluster, job
 from topodiag.model.cluster import Assignment, Cluster, Demand
 from topodiag.placement.bound import step_bound_us
 from topodiag.placement.price import price_placement

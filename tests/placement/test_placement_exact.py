@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from exact_search import TooLargeError, better, random_case
 
+from tests.placement.exact_search import TooLargeError, better, random_case
 from topodiag.model.cluster import Cluster, Demand, Level
 from topodiag.placement.bound import step_bound_us
 from topodiag.placement.solve import Solution, solve

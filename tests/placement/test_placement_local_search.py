@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import small_jobs
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_jobs import job
 
+from tests.placement import small_jobs
+from tests.placement.small_jobs import job
 from topodiag.model.cluster import Assignment, Cluster, Demand
 from topodiag.placement.local_search import improve
 from topodiag.placement.pack import layings, pack

@@ -4,14 +4,13 @@ import io
 import json
 from dataclasses import replace
 from importlib.resources import files
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 
 import jsonschema
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from tests.checks import jobs
 from topodiag.cli.logs import TABLES as NAMED
 from topodiag.cli.logs import VIEWS as SHOWN
 from topodiag.model.finding import Finding, Severity, Where
@@ -25,12 +24,6 @@ from topodiag.report.job_table import VIEWS, JobTable
 from topodiag.report.job_transports import mixes
 from topodiag.report.job_words import bare_transport, clock, short_transport, spell_driver, spell_ranks
 from topodiag.report.registry import report
-
-_spec = spec_from_file_location("jobs_of_checks", Path(__file__).parents[1] / "checks" / "jobs.py")
-assert _spec is not None
-assert _spec.loader is not None
-jobs = module_from_spec(_spec)
-_spec.loader.exec_module(jobs)
 
 SCHEMA = json.loads((files("topodiag.report") / "schema" / "result-1.0.schema.json").read_text())
 EVIL = "\x1b[31mevil\x07" + "wide" * 60

@@ -6,11 +6,11 @@ from dataclasses import replace
 from importlib.resources import files
 
 import jsonschema
-import machines
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.report import machines
 from topodiag.model.finding import Cost
 from topodiag.model.result import Result
 from topodiag.report.interface import Style

@@ -3,11 +3,11 @@
 import io
 from dataclasses import replace
 
-import machines
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.report import machines
 from topodiag.model.finding import Severity
 from topodiag.model.result import Result
 from topodiag.report.interface import Style

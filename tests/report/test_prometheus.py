@@ -2,11 +2,11 @@
 
 import io
 
-import machines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.report import machines
 from topodiag.checks import registry
 from topodiag.model.result import Result
 from topodiag.report.interface import Style

@@ -4,12 +4,12 @@ import io
 import re
 from dataclasses import replace
 
-import machines
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from tests.report import machines
 from topodiag.model.devices import Gpu, Nic, NumaNode
 from topodiag.model.finding import Cost, Coverage, Severity, Where
 from topodiag.model.links import Path, PathType
