@@ -16,9 +16,9 @@ from topodiag.cost.calibration import Calibration, Observation, generation_of
 from topodiag.cost.expect import Expected, expected, recalibrated
 from topodiag.cost.expect_stages import NEAR, net_speeds
 from topodiag.cost.expect_wires import WIRES
-from topodiag.cost.nccl.choice import LARGE_BYTES
 from topodiag.hardware import catalog
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
+from topodiag.nccl.tuning.choice import LARGE_BYTES
 
 HERE = Path(__file__).resolve().parent
 CORPUS = HERE.parents[1] / "shared" / "corpus"

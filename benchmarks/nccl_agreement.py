@@ -22,13 +22,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from topodiag.cost.nccl.choice import choose
-from topodiag.cost.nccl.predict import predict
-from topodiag.cost.nccl.prediction import Prediction
-from topodiag.cost.nccl.tuning import tuning_table
-from topodiag.cost.nccl.tuning_constants import COLLECTIVES
 from topodiag.evidence.nccl_xml import read_file
 from topodiag.model.node import Node
+from topodiag.nccl.predict import predict
+from topodiag.nccl.prediction import Prediction
+from topodiag.nccl.tuning.choice import choose
+from topodiag.nccl.tuning.tuning import tuning_table
+from topodiag.nccl.tuning.tuning_constants import COLLECTIVES
 
 ROOT = Path(__file__).resolve().parents[1]
 CORPUS = ROOT.parent / "shared" / "corpus"

@@ -13,14 +13,14 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from topodiag.cost.nccl.attach import HostTree, count_gpus
-from topodiag.cost.nccl.domains import build_system
-from topodiag.cost.nccl.graph import RejectedError
-from topodiag.cost.nccl.search import search_graphs
-from topodiag.cost.nccl.settings import read_settings
-from topodiag.cost.nccl.versions import minor_of
 from topodiag.evidence.nccl_xml import read_file
 from topodiag.model.nccl_tree import NcclFile
+from topodiag.model.nccl_versions import minor_of
+from topodiag.nccl.graph.attach import HostTree, count_gpus
+from topodiag.nccl.graph.domains import build_system
+from topodiag.nccl.graph.graph import RejectedError
+from topodiag.nccl.search.search import search_graphs
+from topodiag.nccl.settings import read_settings
 
 CORPUS = Path(__file__).resolve().parents[2] / "shared" / "corpus" / "topo"
 SHOWN = 4

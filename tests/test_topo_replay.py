@@ -12,8 +12,8 @@ import pytest
 
 from topodiag.checks.topo_evidence import spell_versions
 from topodiag.checks.topo_file import FileRefused
-from topodiag.cost.nccl.versions import NEWEST, OLDEST
 from topodiag.model.finding import Status
+from topodiag.model.nccl_versions import NEWEST, OLDEST
 from topodiag.model.result import Result
 from topodiag.pipeline import diagnose
 from topodiag.pipeline_topo import check_topology

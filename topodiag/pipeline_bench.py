@@ -19,8 +19,6 @@ from topodiag.checks.run import fold, run_bench_checks, run_checks, run_job_chec
 from topodiag.cost.expect import Expected, expected
 from topodiag.cost.fit import fit_run
 from topodiag.cost.hypotheses import hypotheses
-from topodiag.cost.nccl.topo.changes import nets_of
-from topodiag.cost.nccl.topo.detect import LackingError, tree_of
 from topodiag.cost.tiers import UnknownSystemError, find_system
 from topodiag.cost.verdict import verdict_of
 from topodiag.evidence.bundle import open_evidence
@@ -37,6 +35,8 @@ from topodiag.model.finding import Confidence, Input, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
+from topodiag.nccl.topo.changes import nets_of
+from topodiag.nccl.topo.detect import LackingError, tree_of
 from topodiag.pipeline import resolve, stdin
 from topodiag.pipeline_bench_log import network_of, node_of_print
 

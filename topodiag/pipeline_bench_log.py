@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from topodiag.cost.nccl.topo.printed import bus_of, tree_of_print
-from topodiag.cost.nccl.versions import DEFAULT, UnknownVersionError, minor_of
 from topodiag.hardware.catalog import gpu_by_name
 from topodiag.model.bench import BenchRun
 from topodiag.model.devices import Gpu
 from topodiag.model.nccl_tree import NcclFile
+from topodiag.model.nccl_versions import DEFAULT, UnknownVersionError, minor_of
 from topodiag.model.node import Node
 from topodiag.model.provenance import known
+from topodiag.nccl.topo.printed import bus_of, tree_of_print
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job

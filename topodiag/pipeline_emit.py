@@ -8,16 +8,6 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from topodiag.checks.run import run_checks
-from topodiag.cost.nccl.prediction import Choice, Prediction
-from topodiag.cost.nccl.topo.clean import UnfitError, bare, fitted, one_host
-from topodiag.cost.nccl.topo.clean import undescribed as without_devices
-from topodiag.cost.nccl.topo.detect import masks_of
-from topodiag.cost.nccl.topo.repair import Repair, repair
-from topodiag.cost.nccl.topo.virtual import Guest, Plan, VirtualError, complete, guest_of
-from topodiag.cost.nccl.topo.virtual_affinity import plan_by_affinity
-from topodiag.cost.nccl.topo.virtual_host import find_pairs, plan_by_host, read_pairs
-from topodiag.cost.nccl.topo.virtual_instance import plan_by_instance
-from topodiag.cost.nccl.versions import minor_of
 from topodiag.emit.nccl_xml import UnwritableError, to_text
 from topodiag.evidence.affinity import read_affinity
 from topodiag.evidence.bundle import open_evidence
@@ -29,6 +19,16 @@ from topodiag.model.errors import InputError
 from topodiag.model.finding import Finding
 from topodiag.model.gpudirect import rdma_possible
 from topodiag.model.nccl_tree import Element, NcclFile
+from topodiag.model.nccl_versions import minor_of
+from topodiag.nccl.prediction import Choice, Prediction
+from topodiag.nccl.topo.clean import UnfitError, bare, fitted, one_host
+from topodiag.nccl.topo.clean import undescribed as without_devices
+from topodiag.nccl.topo.detect import masks_of
+from topodiag.nccl.topo.repair import Repair, repair
+from topodiag.nccl.topo.virtual import Guest, Plan, VirtualError, complete, guest_of
+from topodiag.nccl.topo.virtual_affinity import plan_by_affinity
+from topodiag.nccl.topo.virtual_host import find_pairs, plan_by_host, read_pairs
+from topodiag.nccl.topo.virtual_instance import plan_by_instance
 from topodiag.pipeline import resolve
 from topodiag.pipeline_topo import Topology, predict_topology
 

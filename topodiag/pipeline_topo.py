@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING
 
 from topodiag.checks.run import fold, run_checks
 from topodiag.checks.topo_evidence import alone
-from topodiag.cost.nccl.prediction import Prediction
-from topodiag.cost.nccl.topo.changes import Change, ChangeError, apply
-from topodiag.cost.nccl.topo.detect import Detected, LackingError, tree_of
-from topodiag.cost.nccl.topo.merge import loaded
-from topodiag.cost.nccl.versions import minor_of
 from topodiag.evidence.bundle import open_evidence
 from topodiag.evidence.reader import ReadNode, read_node
 from topodiag.model.devices import Gpu, Nic
 from topodiag.model.errors import InputError
 from topodiag.model.nccl_tree import Element, NcclFile
+from topodiag.model.nccl_versions import minor_of
 from topodiag.model.node import Node
 from topodiag.model.result import Result
+from topodiag.nccl.prediction import Prediction
+from topodiag.nccl.topo.changes import Change, ChangeError, apply
+from topodiag.nccl.topo.detect import Detected, LackingError, tree_of
+from topodiag.nccl.topo.merge import loaded
 from topodiag.pipeline import diagnose_logs, resolve, stdin
 from topodiag.report.topo_names import device_names
 
@@ -153,8 +153,8 @@ def predict_topology(
 ) -> Prediction:
     """NCCL's decisions for so many nodes of this topology. `env` adds to the settings that the node carries; `sizes`
     are bytes to choose for, by default the sweep of nccl-tests. Raises InputError for more ranks than any job has."""
-    from topodiag.cost.nccl.attach import count_gpus  # noqa: PLC0415 - the searches are asked for here only
-    from topodiag.cost.nccl.predict import MOST_RANKS, predict  # noqa: PLC0415
+    from topodiag.nccl.graph.attach import count_gpus  # noqa: PLC0415 - the searches are asked for here only
+    from topodiag.nccl.predict import MOST_RANKS, predict  # noqa: PLC0415
 
     ranks = count_gpus(topology.tree) * nodes
     if ranks > MOST_RANKS:

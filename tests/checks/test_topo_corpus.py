@@ -13,8 +13,8 @@ import pytest
 
 from topodiag.checks.topo_devices import DeviceTwiceInFile, GpuShortInFile
 from topodiag.checks.topo_file import FileOfARack, FileRefused
-from topodiag.cost.nccl.versions import minor_of
 from topodiag.model.finding import Severity, Status
+from topodiag.model.nccl_versions import minor_of
 from topodiag.model.node import Node
 from topodiag.pipeline import diagnose
 from topodiag.pipeline_topo import check_topology

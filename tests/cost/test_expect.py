@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from tests.cost.measured_runs import GIB, run
 from topodiag.cost.calibration import Calibration, Factor
 from topodiag.cost.expect import expect, expected, recalibrated
-from topodiag.cost.nccl.choice import busbw_factor
-from topodiag.cost.nccl.predict import predict_tree
-from topodiag.cost.nccl.prediction import Prediction
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
 from topodiag.model.finding import Confidence
+from topodiag.nccl.predict import predict_tree
+from topodiag.nccl.prediction import Prediction
+from topodiag.nccl.tuning.choice import busbw_factor
 
 RAW = Calibration()
 

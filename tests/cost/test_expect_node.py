@@ -7,10 +7,10 @@ import pytest
 from tests.cost.measured_runs import run
 from topodiag.cost.expect import Expected, expected
 from topodiag.cost.hypotheses import hypotheses
-from topodiag.cost.nccl.predict import predict_tree
 from topodiag.cost.verdict import verdict_of
 from topodiag.model.finding import Confidence
 from topodiag.model.node import Node
+from topodiag.nccl.predict import predict_tree
 from topodiag.pipeline_topo import open_topology
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from tests.cost.measured_runs import run
 from topodiag.cost.expect_setup import NoSetupError, setup_of
-from topodiag.cost.nccl.topo.changes import gpus_of, nets_of
 from topodiag.model.bench import BenchDevice
 from topodiag.model.finding import Confidence
+from topodiag.nccl.topo.changes import gpus_of, nets_of
 
 H100 = "NVIDIA H100 80GB HBM3"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from topodiag.cost.expect_tree import Layout, layout_of, tree_of_layout
-from topodiag.cost.nccl.predict import predict_tree
-from topodiag.cost.nccl.topo.changes import gpus_of, nets_of
 from topodiag.hardware import catalog
 from topodiag.hardware.specs import SystemSpec
 from topodiag.model.nccl_tree import Element
+from topodiag.nccl.predict import predict_tree
+from topodiag.nccl.topo.changes import gpus_of, nets_of
 
 LARGE = (16 << 30,)
 

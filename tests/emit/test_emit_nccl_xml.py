@@ -7,10 +7,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.topologies import element, machines
-from topodiag.cost.nccl.topo.clean import clean, max_elements
 from topodiag.emit.nccl_xml import MAX_TEXT, UnwritableError, to_text
 from topodiag.evidence.nccl_xml import read_file
 from topodiag.model.nccl_tree import Element
+from topodiag.nccl.topo.clean import clean, max_elements
 
 VERSIONS = (18, 19, 21, 22, 26, 27, 28, 29, 30)
 

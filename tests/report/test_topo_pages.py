@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from topodiag.cost.nccl.prediction import Choice, PredictedGraph, Prediction
-from topodiag.cost.nccl.topo import changes
 from topodiag.model.nccl_tree import Element
+from topodiag.nccl.prediction import Choice, PredictedGraph, Prediction
+from topodiag.nccl.topo import changes
 from topodiag.pipeline_topo import WhatIf, open_topology, predict_topology, what_if
 from topodiag.report.interface import Style
 from topodiag.report.text import Page

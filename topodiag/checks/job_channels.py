@@ -22,9 +22,9 @@ from topodiag.checks.job_evidence import (
 from topodiag.checks.job_narrow_file import judge_narrow
 from topodiag.checks.job_text import NET, ask_for, hosts_word
 from topodiag.checks.lost_tree import AROUND, EXPECTED, MEANWHILE, NEWER
-from topodiag.cost.nccl.versions import TREES_BOUND_BY_PXN, UnknownVersionError, minor_of
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
+from topodiag.model.nccl_versions import TREES_BOUND_BY_PXN, UnknownVersionError, minor_of
 from topodiag.model.nccl_view import Graph, NcclSystem
 from topodiag.model.provenance import Origin
 

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from topodiag.checks.common import plural, spell
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.topo_evidence import ASKED, ask, without_file
-from topodiag.cost.nccl.prediction import Prediction
-from topodiag.cost.nccl.topo.changes import gpus_of
-from topodiag.cost.nccl.topo.repair import nvlink_totals, repair
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
+from topodiag.nccl.prediction import Prediction
+from topodiag.nccl.topo.changes import gpus_of
+from topodiag.nccl.topo.repair import nvlink_totals, repair
 
 COLLAPSED = 0.5
 """A search that loses more than this share of the bandwidth has collapsed."""

@@ -9,16 +9,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from topodiag.checks.interface import NodeCheck
-from topodiag.cost.nccl.attach import HostTree, count_gpus
-from topodiag.cost.nccl.domains import build_system
-from topodiag.cost.nccl.graph import RejectedError
-from topodiag.cost.nccl.predict import predict_tree
-from topodiag.cost.nccl.prediction import Prediction
-from topodiag.cost.nccl.settings import read_settings
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.finding import Outcome
 from topodiag.model.nccl_tree import Element, NcclFile, Refusal
 from topodiag.model.node import Node
+from topodiag.nccl.graph.attach import HostTree, count_gpus
+from topodiag.nccl.graph.domains import build_system
+from topodiag.nccl.graph.graph import RejectedError
+from topodiag.nccl.predict import predict_tree
+from topodiag.nccl.prediction import Prediction
+from topodiag.nccl.settings import read_settings
 
 ASKED = 28
 """The version whose search is asked where nobody named one: the reference of all rules here."""

@@ -18,16 +18,16 @@ from topodiag.checks.topo_evidence import (
     unset_file,
     without_file,
 )
-from topodiag.cost.nccl.prediction import Prediction
-from topodiag.cost.nccl.topo.clean import hosts_of
-from topodiag.cost.nccl.topo.detect import LackingError, tree_of
-from topodiag.cost.nccl.topo.merge import loaded
-from topodiag.cost.nccl.versions import NEWEST, OLDEST
 from topodiag.model.devices import NicRole
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.nccl_tree import Element, NcclFile, Refusal
+from topodiag.model.nccl_versions import NEWEST, OLDEST
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
+from topodiag.nccl.prediction import Prediction
+from topodiag.nccl.topo.clean import hosts_of
+from topodiag.nccl.topo.detect import LackingError, tree_of
+from topodiag.nccl.topo.merge import loaded
 
 SLOWER = 0.05
 """A file that costs more than this share of the ring's bandwidth is worse than none; less is a step of the ladder."""

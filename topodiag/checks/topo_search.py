@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.lost_tree import AROUND, EXPECTED, MEANWHILE, NEWER
 from topodiag.checks.topo_evidence import ask, spell_versions, without_file
-from topodiag.cost.nccl.prediction import Prediction
-from topodiag.cost.nccl.versions import TREES_BOUND_BY_PXN
 from topodiag.model.finding import Cost, Outcome, Severity
 from topodiag.model.nccl_tree import Element
+from topodiag.model.nccl_versions import TREES_BOUND_BY_PXN
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
+from topodiag.nccl.prediction import Prediction
 
 _HOPPER = 90
 

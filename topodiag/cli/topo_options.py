@@ -12,7 +12,7 @@ MAX_NODES = 100_000
 
 
 def _version(ctx: click.Context, param: click.Parameter, value: str) -> str:
-    from topodiag.cost.nccl.versions import UnknownVersionError, minor_of  # noqa: PLC0415 - not for the help
+    from topodiag.model.nccl_versions import UnknownVersionError, minor_of  # noqa: PLC0415 - not for the help
 
     try:
         minor_of(value)

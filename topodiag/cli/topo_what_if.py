@@ -12,7 +12,7 @@ from topodiag.cli.params import PLACE, Count, Printing, format_option, plain_pag
 from topodiag.cli.topo_options import env_option, nccl_option, nodes_option
 
 if TYPE_CHECKING:
-    from topodiag.cost.nccl.topo.changes import Change
+    from topodiag.nccl.topo.changes import Change
 
 _SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
@@ -64,7 +64,7 @@ def what_if(  # noqa: PLR0917 - one parameter per option
     Settings given with --env hold after the change, not before. Changes are applied in the order of the options above.
     """
     from topodiag.cli.output import check_output, write_page  # noqa: PLC0415 - heavy from here on
-    from topodiag.cost.nccl.topo import changes as made  # noqa: PLC0415
+    from topodiag.nccl.topo import changes as made  # noqa: PLC0415
     from topodiag.pipeline_topo import open_topology  # noqa: PLC0415
     from topodiag.pipeline_topo import what_if as ask  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415

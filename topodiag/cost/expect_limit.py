@@ -10,10 +10,10 @@ it at N = 2 relative to a ring, and S where switches reduce (SHARP).
 from __future__ import annotations
 
 from topodiag.cost.expect_setup import Setup
-from topodiag.cost.nccl.choice import busbw_factor
-from topodiag.cost.nccl.topo.changes import gpus_of
 from topodiag.hardware import catalog
 from topodiag.model.nccl_tree import Element
+from topodiag.nccl.topo.changes import gpus_of
+from topodiag.nccl.tuning.choice import busbw_factor
 
 _NVLINK_CLASSES = ("0x030200", "0x068000", "0x068001")
 _LINE_OVER_NCCL = {60: 20 / 18, 70: 25.781 / 20, 80: 25.0 / 20, 86: 14.0625 / 12, 90: 26.562 / 20.6, 100: 53.125 / 40.1}

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from topodiag.cost.expect_limit import limit_of
 from topodiag.cost.expect_setup import NoSetupError, Setup
 from topodiag.cost.expect_stages import behind_pcie, network_gbs, stages
-from topodiag.cost.nccl.choice import LARGE_BYTES
-from topodiag.cost.nccl.predict import predict_tree
-from topodiag.cost.nccl.prediction import Choice, Prediction
-from topodiag.cost.nccl.topo.changes import gpus_of, nets_of
 from topodiag.model.nccl_tree import Element
+from topodiag.nccl.predict import predict_tree
+from topodiag.nccl.prediction import Choice, Prediction
+from topodiag.nccl.topo.changes import gpus_of, nets_of
+from topodiag.nccl.tuning.choice import LARGE_BYTES
 
 NCCL_NAMES: Mapping[str, str] = {
     "all_reduce": "AllReduce",

@@ -10,16 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from topodiag.cost.expect_tree import Layout, layout_of, tree_of_layout
-from topodiag.cost.nccl.topo.changes import gpus_of, nets_of, remove
-from topodiag.cost.nccl.topo.detect import Detected, LackingError, tree_of
-from topodiag.cost.nccl.topo.repair import repair
-from topodiag.cost.nccl.versions import DEFAULT, NEWEST, OLDEST, UnknownVersionError, minor_of
 from topodiag.hardware import catalog
 from topodiag.hardware.specs import GpuSpec, SystemSpec
 from topodiag.model.bench import BenchRun
 from topodiag.model.finding import Confidence
 from topodiag.model.nccl_tree import Element
+from topodiag.model.nccl_versions import DEFAULT, NEWEST, OLDEST, UnknownVersionError, minor_of
 from topodiag.model.node import Node
+from topodiag.nccl.topo.changes import gpus_of, nets_of, remove
+from topodiag.nccl.topo.detect import Detected, LackingError, tree_of
+from topodiag.nccl.topo.repair import repair
 
 RACK_NODES = 18
 """Compute trays of four GPUs in one NVLink domain of 72 (NVIDIA GB200 NVL72 datasheet)."""

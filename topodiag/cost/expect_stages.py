@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from topodiag.cost.expect_limit import GENERATIONS
 from topodiag.cost.expect_setup import Setup
-from topodiag.cost.nccl import tuning_constants
-from topodiag.cost.nccl.choice import LARGE_BYTES, busbw_factor
-from topodiag.cost.nccl.predict import predict_tree
-from topodiag.cost.nccl.prediction import Choice, Prediction
-from topodiag.cost.nccl.versions import minor_of
 from topodiag.hardware import catalog
 from topodiag.model.nccl_tree import Element
+from topodiag.model.nccl_versions import minor_of
+from topodiag.nccl.predict import predict_tree
+from topodiag.nccl.prediction import Choice, Prediction
+from topodiag.nccl.tuning import tuning_constants
+from topodiag.nccl.tuning.choice import LARGE_BYTES, busbw_factor
 
 Terms = tuple[tuple[str, str, str], ...]
 

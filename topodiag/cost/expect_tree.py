@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from topodiag.cost.nccl.topo.detect import GPU_CLASS, GT_PER_S, HIDDEN_SWITCH, IB_MAXCONN, SWITCH_CLASS
 from topodiag.hardware import catalog
 from topodiag.hardware.specs import GpuSpec, SystemSpec
 from topodiag.model.nccl_tree import Element
+from topodiag.nccl.topo.detect import GPU_CLASS, GT_PER_S, HIDDEN_SWITCH, IB_MAXCONN, SWITCH_CLASS
 
 _BRIDGE_CLASS, _NIC_CLASS = "0x060400", "0x020700"
 

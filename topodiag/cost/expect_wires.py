@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from topodiag.cost.expect_rates import NCCL_NAMES, Rates, Terms
 from topodiag.cost.expect_setup import MOST_RANKS, NoSetupError
-from topodiag.cost.nccl.choice import busbw_factor
 from topodiag.hardware.amd import AmdGpu, AmdSystem, amd_gpu_by_name, amd_system_by_name
 from topodiag.model.bench import BenchRun
 from topodiag.model.finding import Confidence
+from topodiag.nccl.tuning.choice import busbw_factor
 
 GUESSED_WIRES = 0.25
 """What is normal below the expectation where neither GPUs nor GPUDirect are known: NCCL's maintainers call 20 GB/s of a

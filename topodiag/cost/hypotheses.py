@@ -17,10 +17,10 @@ from topodiag.cost.expect_rates import Rates, rates_of
 from topodiag.cost.expect_setup import NoSetupError, Setup, is_costly
 from topodiag.cost.expect_wires import Wires
 from topodiag.cost.hypothesis_causes import Cause, causes_of, wire_causes
-from topodiag.cost.nccl.topo.changes import ChangeError
 from topodiag.cost.verdict import IMPOSSIBLE, LOW, Verdict
 from topodiag.model.bench import BenchRun, Fit, Hypothesis
 from topodiag.model.finding import Outcome, Status
+from topodiag.nccl.topo.changes import ChangeError
 
 SPREAD = 0.07
 """How far a right cause's prediction is off, as a share: what healthy machines show around their own expectation."""

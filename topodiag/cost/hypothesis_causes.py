@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from topodiag.cost.expect_setup import Setup
 from topodiag.cost.expect_stages import net_speeds
 from topodiag.cost.expect_wires import Wires
-from topodiag.cost.nccl.topo.changes import Change, apply, down, gpus_of, nets_of, off, rate, remove, width
 from topodiag.model.nccl_tree import Element
+from topodiag.nccl.topo.changes import Change, apply, down, gpus_of, nets_of, off, rate, remove, width
 
 SOCKET_GBS = (0.05, 10.0)
 """What NCCL's sockets bring between two nodes, GB/s: from 1 Gb/s Ethernet to 100 Gb/s with several threads and sockets

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from topodiag.cost.nccl.prediction import Prediction
-from topodiag.cost.nccl.topo.repair import Repair
 from topodiag.model.finding import Finding
+from topodiag.nccl.prediction import Prediction
+from topodiag.nccl.topo.repair import Repair
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
 from topodiag.report.topo_predict import GRAPHS

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TextIO
 
-from topodiag.cost.nccl.versions import NEWEST, OLDEST
 from topodiag.model.finding import Status
 from topodiag.model.nccl_tree import Refusal
+from topodiag.model.nccl_versions import NEWEST, OLDEST
 from topodiag.model.node import Node
 from topodiag.model.result import Result
 from topodiag.report.findings import draw_findings

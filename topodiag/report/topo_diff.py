@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from topodiag.cost.nccl.prediction import Prediction
-from topodiag.cost.nccl.topo.compare import Difference
+from topodiag.nccl.prediction import Prediction
+from topodiag.nccl.topo.compare import Difference
 from topodiag.report.findings import fold_labels
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part

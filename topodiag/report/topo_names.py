@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from topodiag.cost.nccl.numbers import bus_id
-from topodiag.cost.nccl.topo.changes import gpus_of
 from topodiag.model.nccl_tree import Element
+from topodiag.nccl.numbers import bus_id
+from topodiag.nccl.topo.changes import gpus_of
 
 Names = Mapping[str, str]
 

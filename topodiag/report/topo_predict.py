@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
-from topodiag.cost.nccl.prediction import Choice, PredictedGraph, Prediction
-from topodiag.cost.nccl.versions import TREES_BOUND_BY_PXN, minor_of
+from topodiag.model.nccl_versions import TREES_BOUND_BY_PXN, minor_of
+from topodiag.nccl.prediction import Choice, PredictedGraph, Prediction
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
 from topodiag.report.topo_names import Names, base_name, spell_order

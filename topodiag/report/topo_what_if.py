@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
-from topodiag.cost.nccl.prediction import Choice, PredictedGraph, Prediction
+from topodiag.nccl.prediction import Choice, PredictedGraph, Prediction
 from topodiag.report.findings import fold_labels
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part

@@ -1,0 +1,122 @@
+"""The nearest NICs, GPU and CPU: NCCL's tie-breaks and its spread of channels over NICs."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.nccl.small_trees import GEN5, built, cpu, gpu, host, nic, nvlink, pci
+from topodiag.model.nccl_tree import Element
+from topodiag.nccl.graph.graph import RejectedError, System
+from topodiag.nccl.graph.nearest import local_cpu, local_gpu, local_net, local_nets, nearest, row
+
+SWITCH = nvlink("0000:05:00.0", 12)
+
+
+def quad(gpus: int, nics: int, **of_gpu: object) -> Element:
+    """GPUs and NICs, all below one switch and so all equally near."""
+    below = [gpu(f"1{at}", SWITCH, dev=at, **of_gpu) for at in range(gpus)] + [nic(f"2{at}") for at in range(nics)]
+    return host(cpu(0, pci("01", *below)))
+
+
+def spread(system: System, channels: int = 4, policy: str = "") -> list[list[int]]:
+    return [[local_net(system, each.index, channel, policy) for channel in range(channels)] for each in system.gpus]
+
+
+def test_the_widest_paths_win_then_the_lowest_type_whatever_the_hops() -> None:
+    tree = host(cpu(0, pci("01", gpu("10", speed=GEN5), nic("20", 100000), speed=GEN5), nic("21", 200000, GEN5)))
+    system = built(tree)
+    found, kind = nearest(system, system.gpus[0], "NET")
+    assert (found, kind) == ([1], 8)
+    both = built(host(cpu(0, pci("01", pci("02", gpu("10"), nic("20")), nic("21")))))
+    assert nearest(both, both.gpus[0], "NET") == ([0], 4)
+
+
+def test_where_nothing_is_connected_all_are_equally_near() -> None:
+    system = built(quad(1, 2))
+    for path in system.gpus[0].paths["NET"]:
+        path.bw, path.type = 0.0, 11
+    assert nearest(system, system.gpus[0], "NET") == ([0, 1], 11)
+
+
+def test_where_no_path_was_looked_for_there_is_none() -> None:
+    system = built(quad(1, 0))
+    assert nearest(system, system.gpus[0], "NET") == ([], 11)
+    with pytest.raises(RejectedError, match=r"Could not find any local path from gpu 0 to net\."):
+        local_nets(system, 0)
+    with pytest.raises(RejectedError, match="Could not find any local path from gpu 0 to nvs"):
+        row(built(host(cpu(0, gpu("10")))).gpus[0], "NVS")
+
+
+def test_as_many_gpus_as_nics_take_one_each_in_mirrored_order() -> None:
+    """NVML index 1 of 4 is binary 01, mirrored 10: NIC 2."""
+    assert spread(built(quad(4, 4)), channels=2) == [[0, 0], [2, 2], [1, 1], [3, 3]]
+
+
+def test_the_order_is_not_mirrored_for_a_number_of_nics_that_is_no_power_of_two() -> None:
+    assert spread(built(quad(3, 3)), channels=1) == [[0], [1], [2]]
+
+
+def test_a_gpu_with_several_nics_takes_another_one_for_each_channel() -> None:
+    assert spread(built(quad(2, 4))) == [[0, 1, 0, 1], [2, 3, 2, 3]]
+
+
+def test_the_nvml_index_counts_not_the_rank_and_from_2_30_on_modulo_the_gpus() -> None:
+    tree = host(cpu(0, pci("01", gpu("10", SWITCH, dev=6), gpu("11", SWITCH, dev=7), nic("20"), nic("21"))))
+    assert spread(built(tree, minor=28), channels=1) == [[0], [1]]
+    three = host(
+        cpu(0, pci("01", *(gpu(f"1{at}", SWITCH, dev=at + 4) for at in range(3)), *(nic(f"2{at}") for at in range(3))))
+    )
+    assert spread(built(three, minor=28), channels=1) == [[1], [2], [0]]
+    assert spread(built(three, minor=30), channels=1) == [[1], [2], [0]]
+    eight = host(cpu(0, pci("01", *(gpu(f"1{at}", SWITCH, dev=at + 2) for at in range(3)), nic("20"), nic("21"))))
+    assert spread(built(eight, minor=28), channels=1) == [[0], [1], [0]]
+    assert spread(built(eight, minor=30), channels=1) == [[0], [0], [1]]
+
+
+@pytest.mark.parametrize(
+    ("policy", "count"), [("", 2), ("AUTO", 2), ("all", 4), ("MAX:3", 3), ("MAX:0", 2), ("MAX:x", 2)]
+)
+def test_the_policy_says_over_how_many_nics_a_gpu_spreads(policy: str, count: int) -> None:
+    assert len(local_nets(built(quad(2, 4)), 0, policy)) == count
+
+
+def test_a_nic_belongs_to_the_gpu_that_takes_it_for_its_first_channels() -> None:
+    system = built(quad(2, 4))
+    assert [local_gpu(system, net.index) for net in system.nets] == [0, 0, 1, 1]
+    assert [net.local_gpu for net in system.nets] == [0, 0, 1, 1]
+
+
+def test_a_nic_that_no_gpu_takes_belongs_to_none() -> None:
+    system = built(host(cpu(0, pci("01", gpu("10"), nic("20", 200000)), pci("02", nic("21", 100000)))))
+    assert [net.local_gpu for net in system.nets] == [0, -1]
+
+
+def test_2_18_asks_all_gpus_whether_they_take_a_nic_not_only_the_nearest() -> None:
+    """GPU 11 has no NIC of its own and starts with the one that GPU 10, by its NVML index, takes second."""
+    tree = host(cpu(0, pci("01", gpu("10", dev=1), nic("20"), nic("21")), pci("02", gpu("11", dev=0))))
+    assert [net.local_gpu for net in built(tree, minor=18, nodes=2).nets] == [1, 0]
+    assert [net.local_gpu for net in built(tree, minor=19, nodes=2).nets] == [0, 0]
+
+
+def test_the_nearest_cpu_has_the_fewest_hops() -> None:
+    system = built(host(cpu(0, nic("20")), cpu(1, gpu("10"))))
+    assert local_cpu(system, 0) == 1
+    assert local_cpu(built(host(cpu(0, nic("20")), cpu(1, gpu("10"))), minor=30), 0) == 1
+
+
+def test_up_to_2_22_a_cpu_out_of_reach_counts_as_nearest_until_a_nearer_comes() -> None:
+    """A CPU 0 hops away can only be one that is not connected."""
+    for minor, nearest_cpu in ((22, 1), (23, 0)):
+        system = built(host(cpu(0, gpu("10")), cpu(1, nic("20"))), minor=minor, nodes=2)
+        system.gpus[0].paths["CPU"][1].count = 0
+        assert local_cpu(system, 0) == nearest_cpu
+
+
+def test_a_gpu_without_a_cpu_is_rejected() -> None:
+    system = built(host(cpu(0, gpu("10"))))
+    system.gpus[0].paths["CPU"][0].count = 0
+    with pytest.raises(RejectedError, match="Error : could not find CPU close to GPU 0"):
+        local_cpu(system, 0)
+    del system.gpus[0].paths["CPU"]
+    with pytest.raises(RejectedError, match="Error : could not find CPU close to GPU 0"):
+        local_cpu(system, 0)

@@ -1,0 +1,79 @@
+"""Small topologies by hand for the tests of NCCL's system graph: elements, and hosts of a few GPUs and NICs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from topodiag.model.nccl_tree import Element
+from topodiag.nccl.graph.attach import HostTree
+from topodiag.nccl.graph.domains import build_system, path_table
+from topodiag.nccl.graph.graph import System
+from topodiag.nccl.settings import read_settings
+
+GEN4, GEN5 = "16.0 GT/s PCIe", "32.0 GT/s PCIe"
+BROADCOM5 = {"vendor": "0x1000", "device": "0xc030", "subsystem_vendor": "0x1000"}
+"""With subsystem_device 0x0nnn the upper, 0x1nnn the lower level."""
+
+
+def element(tag: str, *children: Element, line: int = 0, **attributes: object) -> Element:
+    """An element; `class_` stands for the attribute `class`."""
+    named = tuple((name.rstrip("_"), str(value)) for name, value in attributes.items())
+    return Element(tag, named, children, line)
+
+
+def pci(bus: str, *children: Element, speed: str = GEN4, width: int | str = 16, **more: object) -> Element:
+    """A switch unless `class_` says otherwise. `bus` is the bus number: 0000:BUS:00.0."""
+    attributes: dict[str, object] = {"class_": "0x060400", "link_speed": speed, "link_width": width, **more}
+    return element("pci", *children, busid=f"0000:{bus}:00.0", **attributes)
+
+
+def nvlink(target: str, count: int, tclass: str = "0x068000") -> Element:
+    return element("nvlink", target=target, count=count, tclass=tclass)
+
+
+def to_gpu(bus: str, count: int) -> Element:
+    """NVLinks to another GPU of the host."""
+    return nvlink(f"0000:{bus}:00.0", count, "0x030200")
+
+
+def gpu(bus: str, *links: Element, sm: int = 80, speed: str = GEN4, width: int | str = 16, **more: object) -> Element:
+    return pci(bus, element("gpu", *links, sm=sm, **more), speed=speed, width=width, class_="0x030200")
+
+
+def nic(bus: str, mbps: int = 200000, speed: str = GEN4, nets: int = 1, **more: object) -> Element:
+    """A NIC with GPUDirect RDMA, unless told otherwise."""
+    attributes: dict[str, object] = {"gdr": 1, **more}
+    ports = [element("net", name=f"mlx5_{bus}_{port}", speed=mbps, **attributes) for port in range(nets)]
+    return pci(bus, element("nic", *ports), speed=speed, class_="0x020700")
+
+
+def cpu(numa: int, *children: Element, arch: str = "x86_64", vendor: str = "GenuineIntel", model: int = 143) -> Element:
+    attributes: dict[str, object] = {"numaid": numa, "arch": arch}
+    if arch == "x86_64":
+        attributes |= {"vendor": vendor, "familyid": 6, "modelid": model}
+    return element("cpu", *children, **attributes)
+
+
+def host(*cpus: Element) -> Element:
+    return element("system", *cpus, version=1)
+
+
+def built(
+    *trees: Element,
+    minor: int = 28,
+    nodes: int = 1,
+    me: int = 0,
+    ranks: Sequence[dict[str, int]] | None = None,
+    **env: str,
+) -> System:
+    """The system of rank `me`; several trees form one NVLink domain, `nodes` as many equal ones beside each other."""
+    gpus = (
+        sum(1 for tree in trees for each in tree.walk() if each.tag == "gpu") if ranks is None else sum(map(len, ranks))
+    )
+    hosts = [HostTree(tree, None if ranks is None else ranks[at], at) for at, tree in enumerate(trees)]
+    return build_system(hosts, minor=minor, settings=read_settings(env, minor), nranks=gpus * nodes, me=me)
+
+
+def way(system: System, source: str, target: str) -> tuple[int, float, str]:
+    """Hops, GB/s and type between two vertices by label, as in the printed table."""
+    return path_table(system)[source][target]

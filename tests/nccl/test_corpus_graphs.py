@@ -1,0 +1,115 @@
+"""The corpus' topology files: every channel that NCCL's search found on them, against those found here.
+
+`pytest -s` shows how many graphs and channels of each version were compared, and every miss.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from topodiag.evidence.nccl_xml import read_file
+from topodiag.model.nccl_tree import NcclFile
+from topodiag.nccl.graph.attach import HostTree, count_gpus
+from topodiag.nccl.graph.domains import build_system
+from topodiag.nccl.graph.graph import RejectedError
+from topodiag.nccl.prediction import PredictedGraph
+from topodiag.nccl.search.search import describe, search_graphs
+from topodiag.nccl.settings import read_settings
+
+TOPOLOGIES = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "topo"
+NAMES = sorted(path.name.removesuffix(".truth.json.gz") for path in TOPOLOGIES.glob("*.truth.json.gz"))
+
+if not NAMES:
+    pytest.skip(f"the corpus is not at {TOPOLOGIES}: nothing was compared", allow_module_level=True)
+
+_WITH_NVLS = 3
+_LEAST_ORDERS = 0.99
+
+
+@dataclass
+class Count:
+    graphs: int = 0
+    channels: int = 0
+    equal_channels: int = 0
+    misses: list[str] = field(default_factory=list)
+
+
+@cache
+def _file(name: str) -> NcclFile:
+    return read_file((TOPOLOGIES / f"{name}.xml").read_bytes(), name)
+
+
+@cache
+def _truth(name: str) -> dict[str, Any]:
+    with gzip.open(TOPOLOGIES / f"{name}.truth.json.gz") as opened:
+        truth: dict[str, Any] = json.load(opened)
+    return truth
+
+
+def _found(name: str, minor: int, nodes: int, nvls: bool) -> tuple[PredictedGraph, ...] | None:
+    """The graphs of rank 0, None where NCCL would not start."""
+    file = _file(name)
+    if file.refusal(minor):
+        return None
+    settings = read_settings({}, minor)
+    ranks = count_gpus(file.tree) * nodes
+    try:
+        system = build_system([HostTree(file.tree)], minor=minor, settings=settings, nranks=ranks, me=0)
+        return tuple(describe(system, graph) for graph in search_graphs(system, settings, nvls=nvls))
+    except RejectedError:
+        return None
+
+
+def _summary(graph: PredictedGraph) -> dict[str, object]:
+    return {
+        "pattern": graph.pattern,
+        "cross_nic": graph.cross_nic,
+        "channels": graph.channels,
+        "bw_intra": round(graph.bw_intra, 6),
+        "bw_inter": round(graph.bw_inter, 6),
+        "type_intra": graph.type_intra,
+        "type_inter": graph.type_inter,
+        "same_channels": graph.same_channels,
+    }
+
+
+def _compare(where: str, found: PredictedGraph, wanted: dict[str, Any], count: Count) -> None:
+    count.graphs += 1
+    summary = _summary(found)
+    if any(summary[key] != wanted[key] for key in summary):
+        count.misses.append(f"{where}: {summary} where NCCL has { {key: wanted[key] for key in summary} }")
+    orders = [tuple(order) for order in wanted["orders"]]
+    count.channels += len(orders)
+    count.equal_channels += sum(ours == theirs for ours, theirs in zip(found.orders, orders, strict=False))
+
+
+@pytest.mark.parametrize("minor", [27, 28, 30])
+def test_every_graph_is_that_of_nccl(minor: int) -> None:
+    count = Count()
+    for name in NAMES:
+        for nodes in (1, 2):
+            truth = _truth(name)[f"2.{minor}"][str(nodes)]
+            wanted = truth.get("graphs") or []
+            found = _found(name, minor, nodes, len(wanted) == _WITH_NVLS)
+            where = f"{name} on {nodes} under 2.{minor}"
+            if (found is not None) != truth["accepted"]:
+                count.misses.append(f"{where}: NCCL {'accepts' if truth['accepted'] else 'refuses'} it")
+            for ours, theirs in zip(found or (), wanted, strict=False):
+                _compare(where, ours, theirs, count)
+            if found is not None and len(found) != len(wanted):
+                count.misses.append(f"{where}: {len(found)} graphs where NCCL has {len(wanted)}")
+    sys.stdout.write(
+        f"2.{minor}: {count.graphs} graphs, {count.equal_channels} of {count.channels} channels in NCCL's order\n"
+    )
+
+    assert count.graphs
+    assert not count.misses, "\n".join(count.misses)
+    assert count.equal_channels >= _LEAST_ORDERS * count.channels

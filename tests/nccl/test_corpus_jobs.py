@@ -1,0 +1,306 @@
+"""The corpus' jobs: every communicator rebuilt from the hardware's file, against what NCCL's logs say of it.
+
+The file, the NICs and the settings are those of the job; of the logs only that goes in which a file cannot know: the
+CPU where none was given, GPUs that may not use P2P, NICs without GPUDirect, sockets, and cliques over hosts.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from topodiag.evidence.nccl_xml import read_file
+from topodiag.model.job import Channels, Communicator, Job, Process
+from topodiag.model.nccl_tree import Element
+from topodiag.model.nccl_versions import minor_of, path_types
+from topodiag.model.nccl_view import Graph
+from topodiag.nccl.connect import communicator as nccl
+from topodiag.nccl.connect.communicator import Member, communicator
+from topodiag.nccl.connect.rings import channel_line
+from topodiag.nccl.connect.trees import trees_text
+from topodiag.nccl.graph.graph import SearchGraph
+from topodiag.nccl.settings import Settings, read_settings
+from topodiag.nccl.tuning.choice import choose
+from topodiag.nccl.tuning.tuning import tuning_table
+from topodiag.nccl.tuning.tuning_constants import ALGORITHMS, COLLECTIVES, PROTOCOLS
+from topodiag.pipeline import LogOptions, diagnose_logs
+
+JOBS = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "jobs"
+
+
+def set_up(truth: Path) -> bool:
+    """Whether every rank set its communicators up, with one set of settings: jobs that ended well, and some others."""
+    said = json.loads(truth.read_text())
+    counted = said["counted"].get("coll_collnet_nvls_p2p_p2pperpeer")
+    return said["ended"] == "ok" or (bool(counted) and not any(given[:1].isdigit() for given in said["settings"]))
+
+
+NAMES = sorted(path.parent.name for path in JOBS.glob("*/truth.json") if set_up(path))
+
+if not NAMES:
+    pytest.skip(f"the corpus is not at {JOBS}: nothing was compared", allow_module_level=True)
+
+_SPELT = {name.upper(): name for name in (*ALGORITHMS, *PROTOCOLS)} | {
+    "COLLNET_DIRECT": "CollNetDirect",
+    "COLLNET_CHAIN": "CollNetChain",
+    "NVLS_TREE": "NVLSTree",
+}
+_CPUS = {1: ("x86_64", {1: "GenuineIntel", 2: "AuthenticAMD"}), 3: ("arm64", {})}
+_P2P_OFF = "P2P is disabled between connected GPUs"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A communicator as the logs have it, and as it was rebuilt."""
+
+    label: str
+    job: Job
+    logged: Communicator
+    built: nccl.Communicator
+    settings: Settings
+
+
+def edited(element: Element, edit: Callable[[Element], Element | None]) -> Element | None:
+    """A tree with every element passed through `edit`, which drops an element by returning None."""
+    changed = edit(element)
+    if changed is None:
+        return None
+    children = [edited(child, edit) for child in changed.children]
+    return replace(changed, children=tuple(child for child in children if child is not None))
+
+
+def with_(element: Element, **attributes: str) -> Element:
+    kept = tuple((key, value) for key, value in element.attributes if key not in attributes)
+    return replace(element, attributes=(*kept, *attributes.items()))
+
+
+def tree_of(name: str, job: Job, process: Process) -> Element:
+    """The host's file, with the NICs, the CPU and the GPUDirect that the process found."""
+    given = process.settings.get("NCCL_TOPO_FILE")
+    files = [path for path in (JOBS / name).glob("*.xml") if path.name != "graph.xml"]
+    path = JOBS / name / Path(given.value).name if given is not None else files[0]
+    tree = read_file(path.read_bytes(), path.name).tree
+    nics = {hca.name: hca for hca in process.hcas}
+    system = next(c.systems[process.host] for c in job.communicators if process.host in c.systems)
+    cpu = next(device.numbers for device in system.devices.values() if device.kind == "CPU")
+
+    def edit(element: Element) -> Element | None:
+        if element.tag == "net":
+            hca = nics.get(element.get("name") or "")
+            if hca is None:
+                return None
+            return with_(element, dev=str(hca.index), **({"gdr": "0"} if hca.gdr is False else {}))
+        if element.tag == "cpu" and given is None:
+            arch, vendors = _CPUS[cpu[0]]
+            return with_(element, arch=arch, vendor=vendors.get(cpu[1], ""), familyid="0", modelid="0")
+        return element
+
+    made = edited(tree, edit)
+    assert made is not None
+    if process.network != "Socket":
+        return made
+    speed = next(d.speed_gbs for d in system.devices.values() if d.kind == "NET")
+    assert speed is not None
+    net = Element("net", (("name", "eth0"), ("dev", "0"), ("speed", str(round(speed * 8000))), ("gdr", "0")))
+    net = with_(net, port="0", guid="0x0", latency="0", maxconn="65536")
+    cpus = [child for child in made.children if child.tag == "cpu"]
+    nic = Element("nic", (), (net,))
+    return replace(made, children=(replace(cpus[0], children=(nic, *cpus[0].children)), *made.children[1:]))
+
+
+def settings_of(job: Job, minor: int) -> Settings:
+    process = job.processes[job.by_rank[0].process]
+    env = {given.name: given.value for given in process.settings.values()}
+    logs = JOBS.joinpath(*Path(job.files[0]).parts[-3:])
+    if _P2P_OFF in "".join(lines(logs)):
+        env["NCCL_P2P_LEVEL"] = "LOC"
+    return read_settings(env, minor)
+
+
+@cache
+def lines(path: Path) -> tuple[str, ...]:
+    with gzip.open(path, "rt", errors="replace") as stream:
+        return tuple(line.rstrip("\n") for line in stream)
+
+
+@cache
+def cases(name: str) -> tuple[Case, ...]:
+    result = diagnose_logs([str(JOBS / name / "logs")], options=LogOptions(workers=1))
+    made = []
+    for job in result.jobs:
+        minor = minor_of(job.nccl_versions[0])
+        settings = settings_of(job, minor)
+        hosts = {host: index for index, host in enumerate(job.hosts)}
+        process = {job.processes[rank.process].host: job.processes[rank.process] for rank in job.ranks}
+        trees = [tree_of(name, job, process[host]) for host in job.hosts]
+        for logged in job.communicators:
+            ranks = [job.by_rank[int(rank)] for rank in logged.ranks]
+            members = [Member(index, hosts[rank.host], rank.bus_id) for index, rank in enumerate(ranks)]
+            cliques = [0] * len(trees) if logged.mnnvl else None
+            built = communicator(trees, members, minor=minor, settings=settings, cliques=cliques)
+            made.append(Case(f"{name} {logged.label}", job, logged, built, settings))
+    return tuple(made)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nodes_are_counted_as_nccl_counts_them(name: str) -> None:
+    for case in cases(name):
+        if case.logged.nodes > 0:  # not printed before 2.20
+            assert len(case.built.nodes) == case.logged.nodes, case.label
+
+
+def channels(case: Case) -> Channels:
+    built = case.built.channels
+    unsaid = case.logged.channels.collnet < 0
+    return Channels(built.coll, -1 if unsaid else built.collnet, built.nvls, built.p2p, built.p2p_per_peer)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_channel_counts_are_those_of_every_rank(name: str) -> None:
+    for case in cases(name):
+        assert channels(case) == case.logged.channels, case.label
+        assert case.logged.channels_by_rank == {}, case.label
+
+
+def said(graph: SearchGraph, minor: int) -> tuple[object, ...]:
+    names = path_types(minor).names
+    return (
+        graph.pattern,
+        graph.cross_nic,
+        graph.channels,
+        round(graph.bw_intra, 3),
+        round(graph.bw_inter, 3),
+        names[graph.type_intra],
+        names[graph.type_inter],
+        bool(graph.same_channels),
+    )
+
+
+def printed(graph: Graph) -> tuple[object, ...]:
+    return (
+        graph.pattern,
+        graph.cross_nic,
+        graph.channels,
+        round(graph.bw_intra, 3),
+        round(graph.bw_inter, 3),
+        graph.type_intra,
+        graph.type_inter,
+        graph.same_channels,
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_host_finds_the_graphs_that_it_printed(name: str) -> None:
+    for case in cases(name):
+        for host, graphs in case.logged.graphs.items():
+            rank = next(
+                index for index, world in enumerate(case.logged.ranks) if case.job.by_rank[int(world)].host == host
+            )
+            found = case.built.node(rank).graphs
+            assert [said(graph, case.built.minor) for graph in found.values()] == [printed(g) for g in graphs], (
+                case.label,
+                host,
+            )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rings_are_those_printed(name: str) -> None:
+    for case in cases(name):
+        rings = case.built.rings()
+        assert dict(enumerate(rings)) == dict(case.logged.rings), case.label
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_trees_are_those_printed(name: str) -> None:
+    for case in cases(name):
+        trees = case.built.trees()
+        for channel, pairs in case.logged.trees.items():
+            assert {rank: trees[channel][rank].up for rank, _ in pairs} == dict(pairs), (case.label, channel)
+
+
+def own_lines(name: str, rank: int, wanted: str) -> str:
+    """The first such line of a rank's log: that of the world communicator."""
+    found = next((line for line in lines(JOBS / name / "logs" / f"rank{rank:03d}.log.gz") if wanted in line), "")
+    return found.partition(wanted)[2]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_worlds_lines_are_printed_word_for_word(name: str) -> None:
+    world = cases(name)[0]
+    built = world.built
+    trees = built.trees()
+    for rank in range(built.shape.nranks):
+        assert own_lines(name, rank, " NCCL INFO Trees") == trees_text([t[rank] for t in trees], rank)
+    rings = built.rings()
+    for channel, ring in enumerate(rings):
+        line = channel_line(channel, len(rings), ring, built.shape.nranks, built.minor)
+        head = line.partition(":")[0]
+        assert own_lines(name, 0, f" NCCL INFO {head}") == line[len(head) :]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_worlds_nvls_heads_and_trees_are_those_printed(name: str) -> None:
+    built = cases(name)[0].built
+    for head, ranks in enumerate(built.heads() if len(built.nodes) > 1 else ()):
+        assert own_lines(name, 0, f"NVLS Head {head:2d}:") == "".join(f" {rank:2d}" for rank in ranks)
+    three = built.minor >= 21
+    for rank in range(built.shape.nranks):
+        text = own_lines(name, rank, " NCCL INFO NVLS Trees :")
+        places = built.nvls_trees().get(rank, ())
+        downs = ["/".join(str(below) for below in place.down[: 3 if three else 2]) for place in places]
+        wanted = "".join(f" {d}->{rank}->{place.up}" for d, place in zip(downs, places, strict=True))
+        assert text == wanted
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_tuning_table_is_the_one_printed_to_one_per_cent(name: str) -> None:
+    for case in cases(name):
+        table = tuning_table(case.built.shape, case.settings)
+        for (collective, algorithm, protocol), logged in case.logged.tuning.items():
+            built = table[collective].get(_SPELT.get(algorithm.upper(), algorithm), {}).get(_SPELT[protocol.upper()])
+            assert built is not None or logged == (0, 0), (case.label, collective, algorithm, protocol)
+            for value, wanted in zip(built or (0, 0), logged, strict=True):
+                assert value == pytest.approx(wanted, rel=0.01, abs=0.051), (
+                    case.label,
+                    collective,
+                    algorithm,
+                    protocol,
+                )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_choices_are_those_printed(name: str) -> None:
+    for case in cases(name):
+        shape, settings = case.built.shape, case.settings
+        table = tuning_table(shape, settings)
+        for logged in case.logged.choices:
+            # 2.21 does not say of which collective.
+            for collective in [logged.collective] if logged.collective else COLLECTIVES:
+                size = logged.bytes * (shape.nranks if collective in {"AllGather", "ReduceScatter"} else 1)
+                built = choose(shape, table, settings, collective, size if logged.collective else logged.bytes)
+                if built is not None and (built.algorithm.upper(), built.protocol.upper()) == (
+                    logged.algorithm.replace("_", "").upper(),
+                    logged.protocol.upper(),
+                ):
+                    break
+            else:
+                pytest.fail(f"{case.label}: {logged}")
+
+
+def test_the_comparison_reached_the_whole_corpus() -> None:
+    made = [case for name in NAMES for case in cases(name)]
+    sys.stdout.write(
+        f"\n{len(NAMES)} jobs, {len(made)} communicators, {sum(len(case.logged.graphs) for case in made)} hosts, "
+        f"{sum(len(case.logged.rings) for case in made)} rings, "
+        f"{sum(len(case.logged.tuning) for case in made)} tuning cells, "
+        f"{sum(len(case.logged.choices) for case in made)} choices compared\n"
+    )
+    assert {case.built.minor for case in made} >= {18, 21, 27, 28, 30}
+    assert len(made) > 100

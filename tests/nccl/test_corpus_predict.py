@@ -1,0 +1,75 @@
+"""The corpus' topology files: whole predictions against what NCCL decided. A sixth of the files, spread over all."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from topodiag.evidence.nccl_xml import read_file
+from topodiag.model.node import Node
+from topodiag.nccl.predict import predict
+from topodiag.nccl.prediction import Prediction
+
+TOPO = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "topo"
+NAMES = sorted(path.name.removesuffix(".truth.json.gz") for path in TOPO.glob("*.truth.json.gz"))[::6]
+
+if not NAMES:
+    pytest.skip(f"the corpus is not at {TOPO}: nothing was compared", allow_module_level=True)
+
+ASKED = [(version, nodes) for version in ("2.27", "2.28", "2.30") for nodes in (1, 2)]
+_KINDS = ("GPU", "CPU", "NET", "NVS")
+"""Vertices whose paths are compared; 2.30 prints others too."""
+
+
+@cache
+def truth(name: str) -> Any:
+    with gzip.open(TOPO / f"{name}.truth.json.gz") as stream:
+        return json.load(stream)
+
+
+@cache
+def node(name: str) -> Node:
+    path = TOPO / f"{name}.xml"
+    return Node(name, nccl_file=read_file(path.read_bytes(), path.name))
+
+
+def asked(name: str) -> list[tuple[str, Prediction, Any]]:
+    return [
+        (f"{name} {version} x{nodes}", predict(node(name), nodes=nodes, version=version, sizes=()),
+         truth(name)[version][str(nodes)])
+        for version, nodes in ASKED
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_verdict_bandwidths_paths_and_graphs_are_nccls(name: str) -> None:
+    for label, made, wanted in asked(name):
+        assert made.accepted == wanted["accepted"], label
+        if not made.accepted:
+            words = wanted["warn"]
+            assert not words or any(made.why in said or said in made.why for said in words), (label, made.why)
+            continue
+        assert (made.max_bw, made.total_bw) == pytest.approx(
+            (wanted["system"]["max_bw"], wanted["system"]["total_bw"]), abs=0.051
+        ), label
+        for start, ends in wanted["paths"].items():
+            for end, (hops, gbs, kind) in ends.items():
+                if end.startswith(_KINDS):
+                    path = made.paths[start][end]
+                    assert (path[0], path[2]) == (hops, kind), (label, start, end)
+                    assert path[1] == pytest.approx(gbs, abs=0.051), (label, start, end)
+        assert [_graph(graph) for graph in wanted["graphs"]] == [
+            (g.pattern, g.cross_nic, g.channels, g.bw_intra, g.bw_inter, g.type_intra, g.type_inter, g.same_channels,
+             [list(order) for order in g.orders])
+            for g in made.graphs
+        ], label  # fmt: skip
+
+
+def _graph(wanted: Any) -> tuple[object, ...]:
+    keys = ("pattern", "cross_nic", "channels", "bw_intra", "bw_inter", "type_intra", "type_inter", "same_channels")
+    return (*(wanted[key] for key in keys), wanted["orders"])

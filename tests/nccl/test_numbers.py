@@ -1,0 +1,84 @@
+"""Attribute values as C reads them: strtol, strtoull and strtof, bus ids, single precision."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topodiag.nccl.numbers import bus_id, c_float, c_hex, c_int, c_long, single, wrap32
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("16", 16),
+        ("0x10", 16),
+        ("010", 8),
+        ("08", 0),
+        (" \t-3 lanes", -3),
+        ("+7", 7),
+        ("", 0),
+        ("x16", 0),
+        ("0x", 0),
+        ("12.5", 12),
+        ("9" * 200, (1 << 63) - 1),
+        ("-" + "9" * 200, -(1 << 63)),
+        ("0" * 200 + "5", 5),
+    ],
+)
+def test_an_integer_is_read_as_strtol_with_base_0_reads_it(text: str, value: int) -> None:
+    assert c_long(text) == value
+
+
+def test_an_int_wraps_at_32_bits() -> None:
+    assert c_int("4294967296") == 0
+    assert c_int("2147483648") == -(1 << 31)
+    assert wrap32(2147483647 + 1) == -(1 << 31)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("0x946dae0300a00000", 0x946DAE0300A00000), ("ff", 255), ("", 0), ("zz", 0), ("f" * 40, (1 << 64) - 1)],
+)
+def test_a_guid_is_read_as_hexadecimal_of_64_bits(text: str, value: int) -> None:
+    assert c_hex(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("0000:1b:00.0", 0x1B000),
+        ("0008:01:00.0", 0x801000),
+        ("0000:C3:00.1", 0xC3001),
+        ("fffffff:ffff:ff", 0xFFFFFFFFFFFFF),
+        ("1b:00.0 x", 0x1B000),
+        ("", 0),
+        ("f" * 40, (1 << 63) - 1),
+    ],
+)
+def test_a_bus_id_is_packed_without_its_colons_and_dot(text: str, value: int) -> None:
+    assert bus_id(text) == value
+
+
+@pytest.mark.parametrize(("text", "value"), [("0.5", 0.5), ("1e3", 1000.0), ("", 0.0), (".", 0.0), ("nan", 0.0)])
+def test_a_latency_is_a_plain_number_or_nothing(text: str, value: float) -> None:
+    assert c_float(text) == value
+
+
+@given(st.floats(allow_nan=False, width=64))
+def test_single_precision_is_what_a_c_float_keeps(value: float) -> None:
+    rounded = single(value)
+    assert struct.unpack("f", struct.pack("f", rounded))[0] == rounded
+    assert single(rounded) == rounded
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_some_bounded_number(text: str) -> None:
+    assert -(1 << 63) <= c_long(text) < 1 << 63
+    assert -(1 << 31) <= c_int(text) < 1 << 31
+    assert 0 <= c_hex(text) < 1 << 64
+    assert 0 <= bus_id(text) < 1 << 63
+    assert abs(c_float(text)) < 4e38

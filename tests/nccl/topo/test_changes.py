@@ -1,0 +1,133 @@
+"""What if: changes of a tree, read from words and applied."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topodiag.model.nccl_tree import Element
+from topodiag.nccl.topo import changes
+from topodiag.nccl.topo.changes import ChangeError, apply, nets_of
+
+
+def gpu(dev: int, *links: tuple[str, int]) -> Element:
+    nvlinks = tuple(Element("nvlink", (("target", target), ("count", str(count)))) for target, count in links)
+    return Element("gpu", (("dev", str(dev)), ("sm", "90")), nvlinks)
+
+
+def pci(bus: str, *children: Element) -> Element:
+    return Element("pci", (("busid", bus), ("link_speed", "32.0 GT/s PCIe"), ("link_width", "16")), children)
+
+
+def nic(name: str) -> Element:
+    return Element("nic", (), (Element("net", (("name", name), ("speed", "400000"))),))
+
+
+def machine() -> Element:
+    """Two switched GPUs (links to two targets), two more joined directly, two NICs, one of them below a switch."""
+    return Element(
+        "system",
+        (("version", "1"),),
+        (
+            Element(
+                "cpu",
+                (("numaid", "0"),),
+                (
+                    pci("0000:10:00.0", gpu(0, ("sw:1", 9), ("sw:2", 9))),
+                    pci("0000:11:00.0", gpu(1, ("sw:1", 9), ("sw:2", 9))),
+                    pci("0000:12:00.0", gpu(2, ("0000:13:00.0", 4))),
+                    pci("0000:13:00.0", gpu(3, ("0000:12:00.0", 4))),
+                    pci("0000:20:00.0", pci("0000:21:00.0", nic("mlx5_0"))),
+                    pci("0000:22:00.0", nic("mlx5_1")),
+                ),
+            ),
+        ),
+    )
+
+
+def links(tree: Element, dev: int) -> list[tuple[str | None, str | None]]:
+    pci = changes.gpus_of(tree)[dev]
+    return [(link.get("target"), link.get("count")) for link in pci.having("gpu")[0].having("nvlink")]
+
+
+def done(*chosen: changes.Change) -> Element:
+    return apply(machine(), chosen).tree
+
+
+def test_links_that_go_down_are_taken_from_the_fullest_target_in_turn() -> None:
+    assert links(done(changes.down("nvlink:GPU0:6")), 0) == [("sw:1", "6"), ("sw:2", "6")]
+    assert links(done(changes.down("nvlink:GPU0:6")), 1) == [("sw:1", "9"), ("sw:2", "9")]
+
+
+def test_a_gpu_without_any_link_has_no_element_of_one_as_where_the_driver_reports_none() -> None:
+    assert links(done(changes.down("nvlink:GPU0")), 0) == []
+
+
+def test_a_direct_link_goes_down_at_both_ends() -> None:
+    tree = done(changes.down("nvlink:GPU2-GPU3:1"))
+    assert links(tree, 2) == [("0000:13:00.0", "3")]
+    assert links(tree, 3) == [("0000:12:00.0", "3")]
+
+
+def test_a_removed_nic_takes_the_switches_that_held_nothing_else() -> None:
+    tree = done(changes.remove("nic:mlx5_0"))
+    assert nets_of(tree) == ["mlx5_1"]
+    assert all(element.get("busid") != "0000:20:00.0" for element in tree.walk())
+
+
+def test_a_pattern_removes_all_nics_it_names() -> None:
+    assert nets_of(done(changes.remove("mlx5_*"))) == []
+
+
+def test_a_removed_gpu_takes_the_links_of_its_peers_to_it() -> None:
+    tree = done(changes.remove("GPU3"))
+    assert sorted(changes.gpus_of(tree)) == [0, 1, 2]
+    assert links(tree, 2) == []
+
+
+def test_width_speed_and_rate_are_set_where_they_stand() -> None:
+    tree = done(changes.width("GPU1=4"), changes.speed("mlx5_0=gen3"), changes.rate("mlx5_1=200"))
+    assert changes.gpus_of(tree)[1].get("link_width") == "4"
+    by_bus = {element.get("busid"): element for element in tree.walk() if element.tag == "pci"}
+    assert by_bus["0000:21:00.0"].get("link_speed") == "8.0 GT/s PCIe"
+    assert [net.get("speed") for net in tree.walk() if net.tag == "net"] == ["400000", "200000"]
+
+
+def test_a_feature_is_off_by_its_setting_and_the_tree_stays() -> None:
+    made = apply(machine(), [changes.off("gdr"), changes.setting("NCCL_ALGO=Ring")])
+    assert made.tree == machine()
+    assert made.env == {"NCCL_NET_GDR_LEVEL": "LOC", "NCCL_ALGO": "Ring"}
+
+
+@pytest.mark.parametrize(
+    ("make", "text", "words"),
+    [
+        (changes.down, "nvlink:3", "write nvlink:GPU3:6"),
+        (changes.down, "nvlink:GPU3:0", "write nvlink:GPU3:6"),
+        (changes.down, "nvlink:GPU9:1", "no GPU9 in this topology; there is GPU0, GPU1, GPU2, GPU3"),
+        (changes.down, "nvlink:GPU2:9", "GPU2 has 4 NVLinks, not 9"),
+        (changes.down, "nvlink:GPU0-GPU1", "GPU0 has no NVLink to GPU1"),
+        (changes.remove, "nic:mlx5_7", "no NIC mlx5_7 in this topology; there is mlx5_0, mlx5_1"),
+        (changes.width, "GPU1=5", "PCIe links have 1, 2, 4, 8, 12, 16, 32 lanes"),
+        (changes.width, "GPU1", "write it like GPU5=4"),
+        (changes.speed, "GPU1=gen9", "gen1 to gen6"),
+        (changes.rate, "mlx5_1=fast", "whole Gb/s"),
+        (changes.off, "wifi", "can be off: gdr"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(make: object, text: str, words: str) -> None:
+    with pytest.raises(ChangeError, match=words.replace("(", r"\(")):
+        apply(machine(), [make(text)])  # type: ignore[operator]
+
+
+MAKERS = [changes.down, changes.remove, changes.width, changes.speed, changes.rate, changes.off]
+
+
+@given(st.sampled_from(MAKERS), st.text())
+def test_any_words_are_a_change_or_a_clear_error(make: object, text: str) -> None:
+    try:
+        made = apply(machine(), [make(text)])  # type: ignore[operator]
+    except ChangeError:
+        return
+    assert made.tree.tag == "system"

@@ -1,0 +1,152 @@
+"""A sick topology made like its own healthy parts."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topodiag.model.nccl_tree import Element
+from topodiag.nccl.topo import changes
+from topodiag.nccl.topo.changes import apply
+from topodiag.nccl.topo.repair import repair
+
+
+def pci(bus: str, *children: Element, width: str = "16", device: str = "0x1") -> Element:
+    speed = "32.0 GT/s PCIe"
+    attributes = (("busid", bus), ("device", device), ("link_speed", speed), ("link_width", width))
+    return Element("pci", attributes, children)
+
+
+def gpu(dev: int, *links: tuple[str, int, str]) -> Element:
+    nvlinks = tuple(Element("nvlink", (("target", t), ("count", str(n)), ("tclass", c))) for t, n, c in links)
+    return Element("gpu", (("dev", str(dev)), ("sm", "90")), nvlinks)
+
+
+def nic(dev: int) -> Element:
+    net = Element("net", (("name", f"mlx5_{dev}"), ("dev", str(dev)), ("speed", "400000")))
+    return pci(f"0000:{dev + 0x40:02x}:00.0", Element("nic", (), (net,)), device="0x1021")
+
+
+def branch(dev: int) -> Element:
+    """A switch with a NIC, and below a second switch a GPU with 18 links to NVSwitches: a DGX H100's."""
+    one = gpu(dev, ("fffffff:ffff:ff", 18, "0x068000"))
+    inner = pci(
+        f"0000:{dev + 0x20:02x}:00.0", pci(f"0000:{dev + 0x30:02x}:00.0", one, device="0x2330"), device="0xc030"
+    )
+    return pci(f"0000:{dev + 0x10:02x}:00.0", nic(dev), inner, device="0xc030")
+
+
+def machine(gpus: int = 8) -> Element:
+    half = gpus // 2
+    cpus = (
+        Element("cpu", (("numaid", "0"),), tuple(branch(dev) for dev in range(half))),
+        Element("cpu", (("numaid", "1"),), tuple(branch(dev) for dev in range(half, gpus))),
+    )
+    return Element("system", (("version", "1"),), cpus)
+
+
+def mesh(counts: dict[tuple[int, int], int]) -> Element:
+    """Four GPUs with direct links as counted from either end."""
+    buses = [f"0000:{dev + 0x30:02x}:00.0" for dev in range(4)]
+    gpus = [
+        pci(buses[dev], gpu(dev, *((buses[b], n, "0x030200") for (a, b), n in counts.items() if a == dev)))
+        for dev in range(4)
+    ]
+    return Element("system", (("version", "1"),), (Element("cpu", (("numaid", "0"),), tuple(gpus)),))
+
+
+def links(tree: Element, dev: int) -> list[str | None]:
+    return [link.get("count") for link in changes.gpus_of(tree)[dev].having("gpu")[0].having("nvlink")]
+
+
+def broken(*made: changes.Change, tree: Element | None = None) -> Element:
+    return apply(tree or machine(), made).tree
+
+
+def test_a_healthy_machine_needs_no_repair() -> None:
+    made = repair(machine())
+    assert made.repairs == ()
+    assert made.tree == machine()
+
+
+def test_a_gpu_without_links_gets_those_of_its_siblings_and_the_hardware_still_wants_attention() -> None:
+    made = repair(broken(changes.down("nvlink:GPU3")))
+    assert links(made.tree, 3) == ["18"]
+    assert made.tree == machine()
+    (one,) = made.repairs
+    assert one.words == "GPU3: 0 NVLinks to NVSwitches restored to 18, as its siblings have"
+    assert "GPU3" in one.attention
+
+
+def test_links_that_are_partly_down_are_restored() -> None:
+    assert repair(broken(changes.down("nvlink:GPU3:6"))).tree == machine()
+
+
+def test_when_most_gpus_lack_links_nobody_knows_what_is_right() -> None:
+    sick = broken(*(changes.down(f"nvlink:GPU{dev}:6") for dev in range(4)))
+    assert repair(sick).repairs == ()
+
+
+def test_a_gpu_with_few_lanes_gets_those_of_its_siblings() -> None:
+    made = repair(broken(changes.width("GPU5=4")))
+    assert made.tree == machine()
+    assert [one.words for one in made.repairs] == ["GPU5: 4 lanes made 16, as its siblings have"]
+
+
+def test_a_slow_nic_slot_is_told_from_a_slow_nic() -> None:
+    assert repair(broken(changes.speed("mlx5_2=gen3"))).tree == machine()
+    slow_port = broken(changes.rate("mlx5_2=200"))
+    assert repair(slow_port).repairs == (), "a port's rate is what its cable does: a file would lie"
+
+
+def test_a_nic_under_the_processor_goes_back_to_the_switch_that_lacks_one() -> None:
+    tree = broken(changes.remove("mlx5_6"))
+    cpu0, cpu1 = tree.children
+    stray = Element(cpu1.tag, cpu1.attributes, (*cpu1.children, nic(6)))
+    made = repair(Element(tree.tag, tree.attributes, (cpu0, stray)))
+    assert [one.words for one in made.repairs] == ["mlx5_6: put beside GPU6, where the other GPUs have theirs"]
+    again = changes.gpus_of(made.tree)
+    assert sorted(again) == list(range(8))
+    home = next(
+        b for b in made.tree.children[1].children if any(e.get("dev") == "6" and e.tag == "gpu" for e in b.walk())
+    )
+    assert "mlx5_6" in changes.nets_of(home)
+
+
+def test_two_strays_for_two_places_are_left_alone() -> None:
+    tree = broken(changes.remove("mlx5_6"), changes.remove("mlx5_5"))
+    cpu0, cpu1 = tree.children
+    stray = Element(cpu1.tag, cpu1.attributes, (*cpu1.children, nic(6), nic(5)))
+    assert repair(Element(tree.tag, tree.attributes, (cpu0, stray))).repairs == ()
+
+
+def test_a_link_that_only_one_end_names_gets_its_reverse() -> None:
+    made = repair(mesh({(0, 1): 4, (1, 0): 4, (2, 3): 4}))
+    assert links(made.tree, 3) == ["4"]
+    assert made.repairs[0].words == "GPU3 to GPU2: 0 NVLinks made 4, as the other end counts"
+
+
+def test_a_pair_of_gpus_is_no_majority() -> None:
+    assert repair(broken(changes.down("nvlink:GPU1:6"), tree=machine(2))).repairs == ()
+
+
+CHANGES = st.one_of(
+    st.builds(lambda d, n: changes.down(f"nvlink:GPU{d}:{n}"), st.integers(0, 7), st.integers(1, 18)),
+    st.builds(lambda d, n: changes.width(f"GPU{d}={n}"), st.integers(0, 7), st.sampled_from([1, 2, 4, 8])),
+    st.builds(lambda d, n: changes.speed(f"mlx5_{d}=gen{n}"), st.integers(0, 7), st.integers(1, 4)),
+)
+
+
+@given(CHANGES)
+def test_any_one_fault_is_repaired(change: changes.Change) -> None:
+    assert repair(broken(change)).tree == machine()
+
+
+@given(st.lists(CHANGES, max_size=4))
+def test_a_repair_leaves_nothing_to_repair(made: list[changes.Change]) -> None:
+    try:
+        sick = broken(*made)
+    except changes.ChangeError:
+        return
+    once = repair(sick).tree
+    assert repair(once).repairs == ()

@@ -1,0 +1,246 @@
+"""How many channels a communicator runs with: doubling, limits, NVLS channels, and channels per peer of send/recv.
+
+Rules of src/graph/connect.cc (ncclTopoPostset), src/graph/paths.cc (ncclTopoComputeP2pChannels), src/graph/topo.cc
+(getLocalNetCountByBw) and src/transport/nvls.cc (ncclNvlsInit, ncclNvlsTuning), v2.18 to v2.30.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from topodiag.model.nccl_versions import max_channels, path_types
+from topodiag.nccl.graph.graph import System, Vertex
+from topodiag.nccl.graph.nearest import local_cpu, local_nets, nearest
+from topodiag.nccl.graph.system import nvlink_bandwidth
+from topodiag.nccl.numbers import single
+from topodiag.nccl.settings import Settings
+
+_ENOUGH = 16
+"""Channels from which on neither Hopper's nor NVLS' extra channels are added."""
+_FAST_RING = 45.0
+"""GB/s of a ring channel inside a node above which four channels serve one search channel (src/graph/connect.cc)."""
+_NVLS_HOPPER, _NVLS_BLACKWELL, _NVLS_BLACKWELL_ONE_NODE = 16, 32, 24
+"""NVLS_NCHANNELS_SM90, _SM100 and _SM100_NVL (src/transport/nvls.cc)."""
+_NET_PER_CHANNEL = 14
+"""NCCL_P2P_PER_CHANNEL_NET_BW, GB/s, from 2.29 on (src/graph/paths.cc)."""
+_PEERS_PER_BATCH = 8
+"""NCCL_MAX_DEV_WORK_P2P_PER_BATCH (src/include/device.h)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The bounds that settings put on channels, as NCCL caps them; CTA bounds hold for NVLS too."""
+
+    least: int
+    most: int
+    min_ctas: int
+    max_ctas: int
+
+
+def limits(settings: Settings, minor: int) -> Limits:
+    """NCCL_MIN/MAX_NCHANNELS (or NRINGS) and NCCL_MIN/MAX_CTAS within what the version can have."""
+    bound = max_channels(minor)
+    most = bound if settings.max_channels is None else max(1, min(settings.max_channels, bound))
+    least = 0 if settings.min_channels is None else max(0, min(settings.min_channels, bound))
+    max_ctas = bound if settings.max_ctas is None or settings.max_ctas <= 0 else min(settings.max_ctas, bound)
+    min_ctas = 1 if settings.min_ctas is None or settings.min_ctas <= 0 else min(settings.min_ctas, max_ctas)
+    return Limits(least, most, min_ctas, max_ctas)
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelStep:
+    """One step from search channels to runtime channels: the count after it, and the rule."""
+
+    count: int
+    rule: str
+
+
+def runtime_channels(
+    searched: int,
+    bounds: Limits,
+    *,
+    minor: int,
+    nodes: int,
+    nranks: int,
+    min_sm: int,
+    ring_bw_intra: float,
+    collnet: tuple[float, float] | None = None,
+    nvls: int = 0,
+) -> tuple[list[int], list[ChannelStep]]:
+    """The channels, each as the number of the one among 2 * `searched` that it repeats, and the steps that led there.
+
+    `collnet` are the chain graph's bandwidths inside and between nodes where CollNet is on. From 2.20 to 2.27 the
+    channels are extended to the `nvls` channels, which the log then counts as collective channels.
+    """
+    bound = max_channels(minor)
+    made = list(range(2 * searched))[:bound]
+    steps = [ChannelStep(len(made), f"two channels (one of each tree) for each of {searched} search channels")]
+
+    def extend(end: int, rule: str) -> None:
+        start = len(made)
+        if end <= start:
+            return
+        for channel in range(start, end):
+            made.append(made[channel - start])
+        steps.append(ChannelStep(len(made), rule))
+
+    if collnet is not None and collnet[0] > collnet[1] and nranks > nodes:
+        extend(min(bound, len(made) + len(made) // 2), "half as many again for CollNet's bandwidth inside the node")
+    room = len(made) < _ENOUGH if minor >= 20 else 2 * len(made) <= bound
+    hopper = min_sm >= 90 if minor >= 25 else min_sm == 90
+    if hopper and nodes > 1 and ring_bw_intra > _FAST_RING and room:
+        extend(2 * len(made), f"doubled: ring channels of more than {_FAST_RING:g} GB/s between nodes")
+    most = min(bounds.most, bounds.max_ctas)
+    if most < len(made):
+        del made[most:]
+        steps.append(ChannelStep(most, "at most NCCL_MAX_NCHANNELS and NCCL_MAX_CTAS"))
+    extend(max(bounds.least, bounds.min_ctas), "at least NCCL_MIN_NCHANNELS and NCCL_MIN_CTAS")
+    if 20 <= minor <= 27:
+        extend(nvls, "repeated up to the NVLS channels")
+    return made, steps
+
+
+def nvls_possible(settings: Settings, gpus: int, minor: int) -> bool:
+    """Whether NCCL tries NVLS at all: not with too few GPUs in the node's domain (ncclNvlsInit)."""
+    return settings.nvls_enable and gpus >= (2 if minor >= 28 else 3)
+
+
+def nvls_channels(
+    settings: Settings,
+    bounds: Limits,
+    *,
+    minor: int,
+    sm: int,
+    min_sm: int,
+    many_hosts: bool,
+    local_ranks: Sequence[int],
+    net_bw: float,
+) -> int:
+    """NVLS channels of a rank of compute capability `sm`. `many_hosts`: ranks outside the host or clique of rank 0.
+
+    `local_ranks` per node; `net_bw` the least GB/s of any rank's NETs, which 2.30 goes by on Blackwell.
+    """
+    if minor >= 25 and sm >= 100:
+        many = len(local_ranks) > 1 if minor >= 30 else many_hosts
+        count = _NVLS_BLACKWELL if many or minor < 27 else _NVLS_BLACKWELL_ONE_NODE
+        if minor >= 30 and min_sm >= 100 and many:
+            count = _blackwell_nvls_over_nodes(len(local_ranks), min(local_ranks), net_bw)
+    else:
+        count = _NVLS_HOPPER
+    asked = settings.number("NCCL_NVLS_NCHANNELS")
+    if asked is not None and asked >= (1 if minor >= 27 else 0):
+        count = asked
+    return max(bounds.min_ctas, min(bounds.max_ctas, count))
+
+
+def _blackwell_nvls_over_nodes(nodes: int, per_node: int, net_bw: float) -> int:
+    """ncclNvlsTreeSm100Tuning (src/transport/nvls.cc, v2.30)."""
+    if nodes == 2 and net_bw >= 48:
+        return 32
+    if net_bw >= 96:
+        return 24 if per_node <= 8 else 32
+    return 24 if net_bw >= 48 else _NVLS_BLACKWELL
+
+
+def least_net_bw(system: System, gpu: Vertex, settings: Settings) -> float:
+    """The least GB/s from a GPU to the NETs that its channels use, 0 without any (ncclTopoGetMinNetBw, v2.30)."""
+    if not system.nets:
+        return 0.0
+    return min(gpu.paths["NET"][net].bw for net in _nets_in_turn(system, gpu, settings))
+
+
+def p2p_channels(system: System, settings: Settings, *, nranks: int, channels: int, nodes: int,
+                 per_peer: int) -> tuple[int, int]:  # fmt: skip
+    """Channels of send/recv in all and per peer, powers of two. `per_peer` is what all ranks agreed on from 2.29 on
+    (see `per_peer_of_rank`); earlier versions look at the GPUs of the domain alone."""
+    minor = system.minor
+    bound = max_channels(minor)
+    most = bound if settings.max_p2p_channels is None else settings.max_p2p_channels
+    least = 1 if settings.min_p2p_channels is None else settings.min_p2p_channels
+    total = max(min(channels, most), least, 1)
+    if minor < 29:
+        counts = [
+            count
+            for gpu in system.gpus
+            for count in _per_peer_counts(system, gpu, settings, nranks=nranks, total=total)
+        ]
+        each = _power_of_two(min([total, *counts]))
+        total = min(_power_of_two(total), bound)
+        return total, each if minor < 22 else min(each, total)
+    total, each = min(_power_of_two(total), bound), _power_of_two(per_peer)
+    if nodes > 1 and settings.channels_per_net_peer is None:
+        while each * -(-nranks // _PEERS_PER_BATCH) > total and each > 1:
+            each //= 2
+        return total, each
+    return total, min(each, total)
+
+
+def per_peer_of_rank(system: System, gpu: Vertex, settings: Settings, nranks: int) -> int:
+    """Channels per peer as one rank would have it, before ranks agree on the least (2.29 and later)."""
+    counts = _per_peer_counts(system, gpu, settings, nranks=nranks, total=0)
+    return min([max_channels(system.minor), *counts])
+
+
+def _per_peer_counts(system: System, gpu: Vertex, settings: Settings, *, nranks: int, total: int) -> list[int]:
+    """Channels to every other rank of the domain, and once to a rank outside where there is one."""
+    types = path_types(system.minor)
+    nvlink = (types.nvl, types.nvb) if system.minor >= 30 else (types.nvl,)
+    counts = []
+    for peer in system.gpus:
+        if peer is gpu:
+            continue
+        path = peer.paths["GPU"][gpu.index]
+        links = int(path.bw / nvlink_bandwidth(gpu.sm, system.minor)) if path.type in nvlink else 1
+        counts.append(2 * max(1, links))
+    if nranks > len(system.gpus):
+        counts.append(_to_remote(system, gpu, settings, nranks=nranks, total=total))
+    return counts
+
+
+def _to_remote(system: System, gpu: Vertex, settings: Settings, *, nranks: int, total: int) -> int:
+    asked = settings.channels_per_net_peer
+    if asked is not None and asked >= 0:
+        return asked
+    if system.minor < 20:
+        return 2
+    if system.minor >= 29:
+        count, bw = _nets_by_turn_and_bw(system, gpu, settings)
+        return max(count, -(-int(bw) // _NET_PER_CHANNEL)) if count else 2
+    # More peers than channels can serve at once: one channel each.
+    share = 1 if 2 * nranks > 4 * total else 2
+    return max(_nets_needed(system, gpu), share)
+
+
+def _nets_needed(system: System, gpu: Vertex) -> int:
+    """Nearest NETs that it takes to fill the GPU's link to its CPU; none where it has no such link of its own."""
+    to_cpu = [link.bw for link in gpu.links if link.remote.kind == "CPU"]
+    wanted = to_cpu[-1] if to_cpu else 0.0
+    count, bw = 0, 0.0
+    for net in nearest(system, gpu, "NET")[0]:
+        if bw >= wanted:
+            break
+        bw = single(bw + gpu.paths["NET"][net].bw)
+        count += 1
+    return count
+
+
+def _nets_in_turn(system: System, gpu: Vertex, settings: Settings) -> list[int]:
+    """Indices of the NETs that a GPU's channels use. Raises RejectedError where it reaches none."""
+    return local_nets(system, gpu.index, settings.values.get("NCCL_NETDEVS_POLICY", ""))
+
+
+def _nets_by_turn_and_bw(system: System, gpu: Vertex, settings: Settings) -> tuple[int, float]:
+    wanted = gpu.paths["CPU"][local_cpu(system, gpu.index)].bw
+    count, bw = 0, 0.0
+    for net in _nets_in_turn(system, gpu, settings):
+        bw = single(bw + gpu.paths["NET"][net].bw)
+        count += 1
+        if bw >= wanted:
+            break
+    return count, bw
+
+
+def _power_of_two(value: int) -> int:
+    """The least power of two that is not less."""
+    return 1 << max(0, value - 1).bit_length()

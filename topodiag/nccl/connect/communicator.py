@@ -1,0 +1,366 @@
+"""A communicator of any ranks on any hosts, as NCCL sets it up: nodes, agreed graphs, rings, trees, channel counts.
+
+Every rank builds the system of the GPUs that it reaches and searches there; ranks then agree (`fuse`), number the nodes
+by the first GPU of their first ring, and join rings, trees and NVLS heads over nodes (src/init.cc, initTransportsRank;
+src/graph/connect.cc, v2.18 to v2.30). Equal hosts are searched once. Not modelled: communicators that share their
+parent's resources, several processes on one GPU, and an NCCL that differs between ranks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from topodiag.model.nccl_tree import Element
+from topodiag.nccl.connect.channels import (
+    ChannelStep,
+    Limits,
+    least_net_bw,
+    limits,
+    nvls_channels,
+    nvls_possible,
+    p2p_channels,
+    per_peer_of_rank,
+    runtime_channels,
+)
+from topodiag.nccl.connect.fuse import COLLNET_ID, DIRECT_ID, NVLS_ID, RING_ID, TREE_ID, NodeOrders, fuse, orders_of
+from topodiag.nccl.connect.rings import connect_rings
+from topodiag.nccl.connect.trees import NvlsPlace, TreePlace, connect_trees, nvls_heads, nvls_trees
+from topodiag.nccl.graph.graph import CommShape, Fused, RejectedError, SearchGraph
+from topodiag.nccl.numbers import bus_id
+from topodiag.nccl.prediction import Channels
+from topodiag.nccl.search.searched import Domain, HostRanks, searched_domains
+from topodiag.nccl.settings import Settings
+
+MIXED = 4
+"""NCCL_TOPO_CPU_ARCH_MIXED and _VENDOR_MIXED (src/include/graph.h), from 2.22 on."""
+_COLLNET_NODES = 2
+"""NCCL_COLLNET_NODE_THRESHOLD (src/init.cc)."""
+_COLLNET_RANKS = 8
+"""Ranks of a node above which CollNet is off up to 2.22 (NCCL_MAX_DIRECT_ARITY + 1)."""
+_MNNVL_SINCE = 21
+"""The version since which hosts of one clique share a topology (ncclTopoGetSystem); 2.20 only counts channels so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A rank of a communicator: its host, by index, and its GPU's bus id."""
+
+    rank: int
+    host: int
+    bus_id: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CommNode:
+    """A node as NCCL counts nodes: its ranks of the communicator, ascending, and what they found."""
+
+    ranks: tuple[int, ...]
+    domain: Domain
+    graphs: Mapping[int, SearchGraph]
+    """Those that count, by SearchGraph.id: no NVLS where NCCL does not try it."""
+
+    def orders(self, minor: int) -> NodeOrders:
+        """Its channels in ranks of the communicator."""
+        numbers = dict(zip(self.domain.local, self.ranks, strict=True))
+        return orders_of(numbers, self.ranks, self.graphs, minor)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Communicator:
+    """A communicator as NCCL sets it up. `nodes` in NCCL's numbering; `node_of[rank]` indexes them.
+
+    `channels` is what rank 0 prints; `channels_by_node` what the first rank of each node prints. `repeats[c]` is the
+    channel, of twice the search channels, that runtime channel c repeats; `steps` how there came to be so many.
+    """
+
+    minor: int
+    nodes: tuple[CommNode, ...]
+    node_of: Mapping[int, int]
+    shape: CommShape
+    channels: Channels
+    channels_by_node: tuple[Channels, ...]
+    repeats: tuple[int, ...]
+    steps: tuple[ChannelStep, ...]
+
+    def node(self, rank: int) -> CommNode:
+        return self.nodes[self.node_of[rank]]
+
+    def orders(self) -> tuple[NodeOrders, ...]:
+        return tuple(node.orders(self.minor) for node in self.nodes)
+
+    def rings(self) -> tuple[tuple[int, ...], ...]:
+        """The ring of every runtime channel: ranks in order, from rank 0."""
+        ring = self.shape.graphs[RING_ID]
+        made = connect_rings(self.orders(), ring.channels, minor=self.minor, cross_nic=ring.cross_nic)
+        return tuple(made[channel % ring.channels] for channel in self.repeats)
+
+    def trees(self) -> tuple[Mapping[int, TreePlace], ...]:
+        """Every rank's place in the tree of every runtime channel."""
+        made = connect_trees(self.orders(), self.shape.graphs[RING_ID].channels)
+        return tuple(made[channel] for channel in self.repeats)
+
+    def heads(self) -> tuple[tuple[int, ...], ...]:
+        """For each NVLS head its rank on every node; empty where NVLS is off."""
+        return nvls_heads(self.orders()) if self.shape.nvls_heads else ()
+
+    def nvls_trees(self) -> Mapping[int, tuple[NvlsPlace, NvlsPlace]]:
+        """Every rank's places in the two NVLS trees; empty on one node and where NVLS is off."""
+        return nvls_trees(self.orders(), self.shape.nranks) if self.shape.nvls_heads else {}
+
+
+def communicator(
+    trees: Sequence[Element],
+    members: Sequence[Member],
+    *,
+    minor: int,
+    settings: Settings,
+    cliques: Sequence[int] | None = None,
+    cuda: int = 0,
+) -> Communicator:
+    """Set up a communicator. `trees` by host, `members` one for every rank from 0; `cliques[host]` equal for hosts in
+    one NVLink domain that spans hosts (MNNVL), None when there is none. `cuda` as 1000 * major + 10 * minor.
+
+    Raises RejectedError with NCCL's words where it would not start.
+    """
+    groups = _grouped(members, _cliques(len(trees), members, cliques, minor, settings))
+    found: list[tuple[tuple[int, ...], Domain]] = []
+    alike: dict[tuple[tuple[int, HostRanks], ...], tuple[Domain, ...]] = {}
+    known = {id(tree): tree for tree in trees}
+    spelt = {key: _bus_ids(tree) for key, tree in known.items()}
+    spelling = [spelt[id(tree)] for tree in trees]
+    for group in groups:
+        hosts = _hosts_of(group, spelling)
+        # Trees are compared once by what they are; hosts that share one are told apart by which it is.
+        kind = tuple((id(trees[place]), ranks) for place, ranks in hosts)
+        if kind not in alike:
+            alike[kind] = searched_domains(
+                tuple((trees[place], ranks) for place, ranks in hosts),
+                len(group),
+                minor=minor,
+                others=len(group) < len(members),
+                settings=settings,
+            )
+        found += [(tuple(group[local].rank for local in domain.local), domain) for domain in alike[kind]]
+    if minor >= 30:
+        _same_nets(found, settings)
+    return _joined(found, minor=minor, settings=settings, cuda=cuda, many_hosts=len(groups) > 1)
+
+
+def communicator_of_files(
+    tree: Element, *, gpus: int, nodes: int, minor: int, settings: Settings, cuda: int = 0
+) -> Communicator:
+    """A communicator of all `gpus` GPUs of `nodes` equal hosts, in the order of the file; the hosts are one NVLink
+    domain where NCCL_MNNVL_ENABLE=1 says that NCCL must find one. Raises RejectedError."""
+    if nodes > 1 and minor >= _MNNVL_SINCE and settings.mnnvl_enable == 1 and settings.p2p_level != 0:
+        joined = searched_domains(((tree, None),) * nodes, gpus * nodes, minor=minor, others=False, settings=settings)
+        found = [(domain.local, domain) for domain in joined]
+        return _joined(found, minor=minor, settings=settings, cuda=cuda, many_hosts=False)
+    made = searched_domains(((tree, None),), gpus, minor=minor, others=nodes > 1, settings=settings)
+    found = [(tuple(host * gpus + local for local in domain.local), domain) for host in range(nodes) for domain in made]
+    return _joined(found, minor=minor, settings=settings, cuda=cuda, many_hosts=nodes > 1)
+
+
+def _cliques(
+    hosts: int, members: Sequence[Member], cliques: Sequence[int] | None, minor: int, settings: Settings
+) -> Sequence[int]:
+    """By host, the hosts that form one topology: those of one clique from 2.21 on, if MNNVL is not off."""
+    alone = range(hosts)
+    spans = len({member.host for member in members}) > 1 or settings.mnnvl_enable == 1
+    if cliques is None or minor < _MNNVL_SINCE or not spans or settings.mnnvl_enable == 0 or settings.p2p_level == 0:
+        return alone
+    return cliques
+
+
+def _grouped(members: Sequence[Member], cliques: Sequence[int]) -> list[list[Member]]:
+    groups: dict[int, list[Member]] = {}
+    for member in sorted(members, key=lambda each: each.rank):
+        groups.setdefault(cliques[member.host], []).append(member)
+    return list(groups.values())
+
+
+def _bus_ids(tree: Element) -> dict[int, str]:
+    """GPUs of a file: bus ids as numbers, and as the file spells them, the first of a number."""
+    made: dict[int, str] = {}
+    for element in tree.walk():
+        written = element.get("busid") if element.tag == "pci" and element.having("gpu") else None
+        if written is not None:
+            made.setdefault(bus_id(written), written)
+    return made
+
+
+def _hosts_of(group: Sequence[Member], spelling: Sequence[Mapping[int, str]]) -> list[tuple[int, HostRanks]]:
+    """The hosts of a group in the order of their first ranks, with the group's ranks, counted from 0, by bus id.
+    Raises RejectedError for a GPU that its host's file lacks and for one that two ranks use."""
+    hosts: dict[int, dict[str, int]] = {}
+    for local, member in enumerate(group):
+        written = spelling[member.host].get(bus_id(member.bus_id))
+        if written is None:
+            raise RejectedError(f"GPU {member.bus_id} of rank {member.rank} is not in the topology of its host")
+        ranks = hosts.setdefault(member.host, {})
+        if written in ranks:
+            raise RejectedError(
+                f"Duplicate GPU detected : rank {group[ranks[written]].rank} and rank {member.rank} both on CUDA "
+                f"device {bus_id(written):x}"
+            )
+        ranks[written] = local
+    return [(place, tuple(ranks.items())) for place, ranks in hosts.items()]
+
+
+def _same_nets(found: Sequence[tuple[tuple[int, ...], Domain]], settings: Settings) -> None:
+    """2.30 stops where ranks have different numbers of network devices (src/init.cc). A host without any has sockets,
+    whose number is not known here."""
+    systems = {id(domain): domain.system for _, domain in found}.values()
+    counts = {count for system in systems for count in Counter(net.system_id for net in system.nets).values()}
+    if len(counts) > 1 and not settings.number("NCCL_IGNORE_NET_MISMATCH"):
+        raise RejectedError(
+            f"Detected mixed local Net device counts across ranks (min {min(counts)}, max {max(counts)}). "
+            "Set NCCL_IGNORE_NET_MISMATCH=1 to continue."
+        )
+
+
+def _joined(
+    found: Sequence[tuple[tuple[int, ...], Domain]], *, minor: int, settings: Settings, cuda: int, many_hosts: bool
+) -> Communicator:
+    if not found:
+        raise RejectedError("no GPU of the communicator in the topology")
+    renumbered = {old: new for new, old in enumerate(sorted(rank for ranks, _ in found for rank in ranks))}
+    # A node is known by the first GPU of its first ring; numbers follow the rank that first names it.
+    nodes = tuple(
+        CommNode(tuple(renumbered[rank] for rank in ranks), domain, _counting(domain, settings, minor))
+        for ranks, domain in sorted(found, key=lambda each: each[0][0])
+    )
+    return _Setup(nodes, minor, settings, cuda, many_hosts).communicator()
+
+
+def _counting(domain: Domain, settings: Settings, minor: int) -> dict[int, SearchGraph]:
+    nvls = nvls_possible(settings, len(domain.local), minor)
+    return {graph.id: graph for graph in domain.graphs if nvls or graph.id != NVLS_ID}
+
+
+@dataclass(frozen=True, slots=True)
+class _Setup:
+    """What the steps after the search share."""
+
+    nodes: tuple[CommNode, ...]
+    minor: int
+    settings: Settings
+    cuda: int
+    many_hosts: bool
+
+    @property
+    def nranks(self) -> int:
+        return sum(len(node.ranks) for node in self.nodes)
+
+    @property
+    def kinds(self) -> tuple[CommNode, ...]:
+        """One node of each kind, that of rank 0 first."""
+        made: dict[int, CommNode] = {}
+        for node in self.nodes:
+            made.setdefault(id(node.domain), node)
+        return tuple(made.values())
+
+    def communicator(self) -> Communicator:
+        kinds, first = self.kinds, self.nodes[0]
+        fused = fuse([node.graphs for node in kinds], self.minor)
+        if not self._collnet(fused):
+            fused = {number: graph for number, graph in fused.items() if number not in (COLLNET_ID, DIRECT_ID)}
+        ring, chain = fused[RING_ID], fused.get(COLLNET_ID)
+        heads = min(len(node.orders(self.minor).heads) for node in kinds) if NVLS_ID in fused else 0
+        bounds = limits(self.settings, self.minor)
+        by_kind = {id(node.domain): self._nvls(node, bounds) for node in kinds}
+        # 2.20 finds out too late that NVLS is off, and has its channels all the same.
+        late = self.minor == 20 and NVLS_ID in first.graphs
+        made, steps = runtime_channels(
+            ring.channels,
+            bounds,
+            minor=self.minor,
+            nodes=len(self.nodes),
+            nranks=self.nranks,
+            min_sm=min(self._sms()),
+            ring_bw_intra=ring.bw_intra,
+            collnet=(chain.bw_intra, chain.bw_inter) if chain is not None else None,
+            nvls=by_kind[id(first.domain)] if heads or late else 0,
+        )
+        lines = self._lines(len(made), by_kind if heads else {}, chain is not None)
+        return Communicator(
+            minor=self.minor,
+            nodes=self.nodes,
+            node_of={rank: index for index, node in enumerate(self.nodes) for rank in node.ranks},
+            shape=self._shape(fused, lines[0], chain is not None, heads),
+            channels=lines[0],
+            channels_by_node=lines,
+            repeats=tuple(made),
+            steps=tuple(steps),
+        )
+
+    def _sms(self) -> list[int]:
+        return [gpu.sm for node in self.kinds for gpu in node.domain.system.gpus]
+
+    def _collnet(self, fused: Mapping[int, Fused]) -> bool:
+        threshold = self.settings.number("NCCL_COLLNET_NODE_THRESHOLD")
+        if COLLNET_ID not in fused or len(self.nodes) < (_COLLNET_NODES if threshold is None else threshold):
+            return False
+        return self.minor >= 23 or max(len(node.ranks) for node in self.nodes) <= _COLLNET_RANKS
+
+    def _nvls(self, node: CommNode, bounds: Limits) -> int:
+        systems = [each.domain.system for each in self.kinds] if self.minor >= 30 else []
+        return nvls_channels(
+            self.settings,
+            bounds,
+            minor=self.minor,
+            sm=node.domain.system.gpus[0].sm,
+            min_sm=min(self._sms()),
+            many_hosts=self.many_hosts,
+            local_ranks=[len(each.ranks) for each in self.nodes],
+            net_bw=min(
+                (least_net_bw(system, gpu, self.settings) for system in systems for gpu in system.gpus), default=0.0
+            ),
+        )
+
+    def _lines(self, channels: int, nvls: Mapping[int, int], collnet: bool) -> tuple[Channels, ...]:
+        systems = {id(node.domain): node.domain.system for node in self.kinds}
+        per_peer = 0
+        if self.minor >= 29:
+            per_peer = min(
+                per_peer_of_rank(system, gpu, self.settings, self.nranks)
+                for system in systems.values()
+                for gpu in system.gpus
+            )
+        # Up to 2.19 the line has no CollNet, 2.20 counts them only with CollNet on, later versions repeat the first.
+        counted = channels if self.minor >= 21 or (self.minor == 20 and collnet) else 0
+        lines = {}
+        for kind, system in systems.items():
+            total, each = p2p_channels(
+                system,
+                self.settings,
+                nranks=self.nranks,
+                channels=channels,
+                nodes=len(self.nodes),
+                per_peer=per_peer,
+            )
+            lines[kind] = Channels(channels, counted, nvls.get(kind, 0), total, each)
+        return tuple(lines[id(node.domain)] for node in self.nodes)
+
+    def _shape(self, fused: Mapping[int, Fused], line: Channels, collnet: bool, heads: int) -> CommShape:
+        own = self.nodes[0].domain.system.cpus[0]
+        cpus = [cpu for node in self.kinds for cpu in node.domain.system.cpus[:1]]
+        mixed = self.minor >= 22
+        return CommShape(
+            minor=self.minor,
+            nranks=self.nranks,
+            local_ranks=tuple(len(node.ranks) for node in self.nodes),
+            min_sm=min(self._sms()),
+            max_sm=max(self._sms()),
+            cpu_arch=MIXED if mixed and len({cpu.arch for cpu in cpus}) > 1 else own.arch,
+            cpu_vendor=MIXED if mixed and len({cpu.vendor for cpu in cpus}) > 1 else own.vendor,
+            graphs=fused,
+            channels=line.coll,
+            nvls_channels=line.nvls,
+            nvs=bool(self.nodes[0].domain.system.nvs),
+            max_tree_pattern=max(node.graphs[TREE_ID].pattern for node in self.kinds),
+            collnet=collnet,
+            nvls_heads=heads,
+            cuda=self.cuda,
+        )

@@ -1,0 +1,76 @@
+"""How ranks agree: every rank publishes what its search found, and all take the least of it.
+
+Rules of src/init.cc (initTransportsRank) and src/graph/connect.cc (ncclTopoPreset), v2.18 to v2.30. Each rank searches
+in the domain it can reach, so that ranks of one domain publish the same; a domain is what NCCL counts as a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from topodiag.nccl.graph.graph import Fused, SearchGraph
+
+RING_ID, TREE_ID, COLLNET_ID, NVLS_ID, DIRECT_ID = 0, 1, 2, 3, 4
+"""SearchGraph.id of each search (src/init.cc)."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOrders:
+    """One node as NCCL counts nodes: its ranks (of the communicator, ascending) and their order in each channel that
+    its own search found. `heads` are the ranks at the head of its NVLS channels."""
+
+    ranks: tuple[int, ...]
+    rings: tuple[tuple[int, ...], ...]
+    trees: tuple[tuple[int, ...], ...]
+    heads: tuple[int, ...] = ()
+    tree_pattern: int = 0
+    ring_cross_nic: int = 0
+
+
+def orders_of(
+    numbers: Mapping[int, int], ranks: Sequence[int], graphs: Mapping[int, SearchGraph], minor: int
+) -> NodeOrders:
+    """A node's orders in the ranks of the communicator. `numbers` maps the ranks that `graphs` speak of to them."""
+    ring, tree = graphs[RING_ID], graphs[TREE_ID]
+    nvls = graphs.get(NVLS_ID)
+    firsts = [numbers[order[0]] for order in nvls.intra[: nvls.channels]] if nvls is not None else []
+    return NodeOrders(
+        ranks=tuple(ranks),
+        rings=tuple(tuple(numbers[step] for step in order) for order in ring.intra[: ring.channels]),
+        trees=tuple(tuple(numbers[step] for step in order) for order in tree.intra[: tree.channels]),
+        # Up to 2.19 a head that comes twice is a head twice.
+        heads=tuple(dict.fromkeys(firsts)) if minor >= 20 else tuple(firsts),
+        tree_pattern=tree.pattern,
+        ring_cross_nic=ring.cross_nic,
+    )
+
+
+def fuse(graphs: Sequence[Mapping[int, SearchGraph]], minor: int) -> dict[int, Fused]:
+    """What all ranks agree on, by SearchGraph.id; `graphs` are those of each node, the node of rank 0 first. A graph
+    that one node lacks, or found no channel for, is off for all. Ring and tree have one number of channels.
+
+    The pattern stays that of rank 0, and so does crossNic up to 2.20.
+    """
+    fused: dict[int, Fused] = {}
+    for number, own in graphs[0].items():
+        same = [found[number] for found in graphs if number in found]
+        channels = min(graph.channels for graph in same)
+        if len(same) < len(graphs) or channels == 0:
+            continue
+        fused[number] = Fused(
+            pattern=own.pattern,
+            channels=channels,
+            bw_intra=min(graph.bw_intra for graph in same),
+            bw_inter=min(graph.bw_inter for graph in same),
+            type_intra=max(graph.type_intra for graph in same),
+            type_inter=max(graph.type_inter for graph in same),
+            cross_nic=max(graph.cross_nic for graph in same) if minor >= 21 else own.cross_nic,
+            same_channels=min(graph.same_channels for graph in same),
+            latency_inter=own.latency_inter,
+        )
+    if RING_ID in fused and TREE_ID in fused:
+        channels = min(fused[RING_ID].channels, fused[TREE_ID].channels)
+        for number in (RING_ID, TREE_ID):
+            fused[number] = replace(fused[number], channels=channels)
+    return fused

@@ -1,0 +1,57 @@
+"""Rings over nodes: which rank follows which in every channel, and the lines that NCCL prints of them.
+
+Rules of src/graph/connect.cc (ncclTopoPostset, connectRings) and src/graph/rings.cc, v2.18 to v2.30.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from topodiag.nccl.connect.fuse import NodeOrders
+
+_LINE = 127
+"""Characters of a `Channel` line before NCCL cuts it (src/graph/rings.cc, dumpLine)."""
+_OLD_WIDTH = 20
+"""Ranks of a `Channel` line up to 2.22."""
+
+
+def swaps_channels(node: NodeOrders, index: int, nodes: int, channels: int, *, minor: int, cross_nic: int) -> bool:
+    """Whether a node takes channels 2k and 2k+1 in exchanged order, so that a ring that crosses NICs comes back on the
+    rail it left on. `cross_nic` is the ring's value that all ranks agreed on; from 2.28 on each node goes by its own.
+
+    2.20 does it on an even number of nodes only; up to 2.25 any value but 0 does, later only 2.
+    """
+    if index % 2 == 0 or channels % 2 or minor < 20:
+        return False
+    if minor >= 28:
+        return node.ring_cross_nic == 2
+    if minor >= 26:
+        return cross_nic == 2
+    return cross_nic != 0 and (minor >= 21 or nodes % 2 == 0)
+
+
+def connect_rings(
+    nodes: Sequence[NodeOrders], channels: int, *, minor: int, cross_nic: int
+) -> tuple[tuple[int, ...], ...]:
+    """Every search channel's ring as ranks in order, beginning at rank 0. A node is entered at the first rank of its
+    order and left at the last; nodes follow each other by their number."""
+    swapped = [
+        swaps_channels(node, index, len(nodes), channels, minor=minor, cross_nic=cross_nic)
+        for index, node in enumerate(nodes)
+    ]
+    rings: list[tuple[int, ...]] = []
+    for channel in range(channels):
+        ring = [rank for node, swap in zip(nodes, swapped, strict=True) for rank in node.rings[channel ^ int(swap)]]
+        start = ring.index(0) if 0 in ring else 0
+        rings.append((*ring[start:], *ring[:start]))
+    return tuple(rings)
+
+
+def channel_line(channel: int, channels: int, ring: Sequence[int], nranks: int, minor: int) -> str:
+    """The line `Channel 00/16 :  0  7  6 ...` of rank 0, cut where NCCL cuts it."""
+    line = f"Channel {channel:02d}/{channels:02d} :"
+    if minor < 23:
+        return line + " " + "".join(f" {rank:3d}" for rank in ring[:_OLD_WIDTH])
+    width = len(str(nranks - 1))
+    line += "".join(f" {rank:{width}d}" for rank in ring)
+    return line if len(line) <= _LINE else line[: _LINE - 3] + "..."

@@ -1,0 +1,173 @@
+"""Trees over nodes: the double binary tree, how it hangs together with the chain inside a node, and NVLS trees.
+
+Rules of src/graph/trees.cc and src/graph/connect.cc (v2.18 to v2.30, which agree). Ranks are those of the
+communicator; -1 is no rank. Which ranks stand at a node's ends is said by `fuse.NodeOrders`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from topodiag.nccl.connect.fuse import NodeOrders
+from topodiag.nccl.graph.graph import SPLIT_TREE, TREE
+
+NONE = -1
+_ARITY = 3
+"""NCCL_MAX_TREE_ARITY (src/include/device.h): a rank has at most three children."""
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A node's place in a binary tree of nodes. `is_child` is 0 where it is its parent's first child, else 1."""
+
+    parent: int
+    child0: int
+    child1: int
+    is_child: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TreePlace:
+    """A rank's place in the tree of one channel: its parent and its three possible children."""
+
+    up: int
+    down: tuple[int, int, int]
+
+    def text(self, rank: int) -> str:
+        """As the `Trees` line has it: `1/-1/-1->0->-1`."""
+        return f"{self.down[0]}/{self.down[1]}/{self.down[2]}->{rank}->{self.up}"
+
+
+@dataclass(frozen=True, slots=True)
+class NvlsPlace:
+    """A rank's place in an NVLS tree; `down` begins with NCCL's number for its own multicast group, nranks+1+head."""
+
+    up: int
+    down: tuple[int, int, int]
+
+
+def btree(count: int, index: int) -> Branch:
+    """The place of `index` in the binary tree of `count` nodes whose root is 0 (ncclGetBtree)."""
+    bit = 1
+    while bit < count and not bit & index:
+        bit <<= 1
+    if index == 0:
+        return Branch(NONE, NONE, bit >> 1 if count > 1 else NONE)
+    parent = (index ^ bit) | (bit << 1)
+    if parent >= count:
+        parent = index ^ bit
+    low = bit >> 1
+    child0 = index - low if low else NONE
+    step = low
+    while step and index + step >= count:
+        step >>= 1
+    return Branch(parent, child0, index + step if step else NONE, 0 if index < parent else 1)
+
+
+def double_tree(count: int, index: int) -> tuple[Branch, Branch]:
+    """The place of a node in both trees: the second is the first one shifted (odd count) or mirrored (even count), so
+    that a leaf of one carries traffic in the other (ncclGetDtree)."""
+    first = btree(count, index)
+    if count % 2:
+        other, moved = btree(count, (index - 1) % count), [(place + 1) % count for place in range(count)]
+    else:
+        other, moved = btree(count, count - 1 - index), [count - 1 - place for place in range(count)]
+
+    def back(place: int) -> int:
+        return NONE if place == NONE else moved[place]
+
+    return first, Branch(back(other.parent), back(other.child0), back(other.child1), other.is_child)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """The ranks of a node that meet its parent and its two children in one channel."""
+
+    parent: int
+    child0: int
+    child1: int
+
+
+def _ends(node: NodeOrders, channel: int) -> _Ends:
+    order = node.trees[channel]
+    second = order[1] if len(order) > 1 else order[0]
+    return _Ends(
+        parent=order[0],
+        child0=order[0] if node.tree_pattern == TREE else second,
+        child1=second if node.tree_pattern == SPLIT_TREE else order[0],
+    )
+
+
+def connect_trees(nodes: Sequence[NodeOrders], channels: int) -> tuple[dict[int, TreePlace], ...]:
+    """Every rank's place in the trees of 2 * `channels` channels: the first tree on channel c, the second on
+    c + `channels` (connectTrees)."""
+    branches = [double_tree(len(nodes), index) for index in range(len(nodes))]
+    made: list[dict[int, TreePlace]] = []
+    for which in (0, 1):
+        for channel in range(channels):
+            ends = [_ends(node, channel) for node in nodes]
+            made.append({})
+            for index, node in enumerate(nodes):
+                made[-1].update(_places(node.trees[channel], ends, index, branches[index][which]))
+    return tuple(made)
+
+
+def _places(order: Sequence[int], ends: Sequence[_Ends], index: int, branch: Branch) -> dict[int, TreePlace]:
+    up = {rank: order[i - 1] if i else NONE for i, rank in enumerate(order)}
+    down = {rank: [order[i + 1]] if i + 1 < len(order) else [] for i, rank in enumerate(order)}
+    mine = ends[index]
+    if branch.parent != NONE:
+        above = ends[branch.parent]
+        up[mine.parent] = above.child0 if branch.is_child == 0 else above.child1
+    if branch.child0 != NONE:
+        down[mine.child0].append(ends[branch.child0].parent)
+    if branch.child1 != NONE:
+        down[mine.child1].append(ends[branch.child1].parent)
+    return {rank: TreePlace(up[rank], _three(down[rank])) for rank in order}
+
+
+def _three(ranks: Sequence[int]) -> tuple[int, int, int]:
+    first, second, third = (*ranks, *[NONE] * _ARITY)[:_ARITY]
+    return first, second, third
+
+
+def tree_depth(nranks: int, nodes: int) -> int:
+    """NCCL's estimate of a tree's depth: the chain inside a node and the levels above it (connectTrees)."""
+    return nranks // nodes - 1 + nodes.bit_length() - 1
+
+
+def trees_text(places: Sequence[TreePlace], rank: int) -> str:
+    """What follows `Trees` in a rank's log line; NCCL's buffer cuts it at 1022 characters (src/init.cc)."""
+    return "".join(f" [{channel}] {place.text(rank)}" for channel, place in enumerate(places))[:1022]
+
+
+def nvls_heads(nodes: Sequence[NodeOrders]) -> tuple[tuple[int, ...], ...]:
+    """The `NVLS Head` lines: for each head that every node has, its rank on every node (ncclTopoPostset)."""
+    count = min((len(node.heads) for node in nodes), default=0)
+    return tuple(tuple(node.heads[head] for node in nodes) for head in range(count))
+
+
+def nvls_trees(nodes: Sequence[NodeOrders], nranks: int) -> dict[int, tuple[NvlsPlace, NvlsPlace]]:
+    """Every rank's place in the two NVLS trees, which alternate over the NVLS channels; empty on one node
+    (connectNvls). A rank that heads nothing has no parent and NCCL's number nranks below it."""
+    heads = nvls_heads(nodes)
+    if len(nodes) < 2 or not heads:
+        return {}
+    made: dict[int, tuple[NvlsPlace, NvlsPlace]] = {}
+    for index, node in enumerate(nodes):
+        branches = double_tree(len(nodes), index)
+        for rank in node.ranks:
+            head = next((h for h, ranks in enumerate(heads) if ranks[index] == rank), NONE)
+            last = max((h for h, ranks in enumerate(heads) if ranks[index] == rank), default=NONE)
+            first, second = (_nvls_place(branch, heads[head] if head >= 0 else (), nranks + 1 + last)
+                             for branch in branches)  # fmt: skip
+            made[rank] = (first, second)
+    return made
+
+
+def _nvls_place(branch: Branch, heads: Sequence[int], own: int) -> NvlsPlace:
+    if not heads:
+        return NvlsPlace(NONE, (own, NONE, NONE))
+    below = [heads[child] for child in (branch.child0, branch.child1) if child != NONE]
+    return NvlsPlace(heads[branch.parent] if branch.parent != NONE else NONE, _three([own, *below]))

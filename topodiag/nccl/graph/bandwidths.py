@@ -1,0 +1,122 @@
+"""The figures and names that NCCL gives to what stands in a topology file: links, CPUs, PCI classes.
+
+Constants of src/graph/topo.h and the tables of src/graph/topo.cc, v2.18 to v2.30. Bandwidths in GB/s, one direction.
+"""
+
+from __future__ import annotations
+
+from topodiag.nccl.graph.attach import Branch
+from topodiag.nccl.graph.graph import Vertex
+from topodiag.nccl.numbers import c_long, single, wrap32
+
+LOC_BW = 5000.0
+MLOPART_BW = 2618.0
+"""GB/s inside a GPU, and between the two partitions of one (src/graph/topo.h)."""
+
+X86, POWER, ARM = 1, 2, 3
+INTEL, AMD, ZHAOXIN = 1, 2, 3
+_ARCHES = (("x86_64", X86), ("arm64", ARM), ("ppc64", POWER))
+_VENDORS = (("GenuineIntel", INTEL), ("AuthenticAMD", AMD), ("CentaurHauls", ZHAOXIN), ("  Shanghai  ", ZHAOXIN))
+_CLASSES = (
+    ("0x060400", "PCI"),
+    ("0x080100", "PCI"),
+    ("0x068000", "NVS"),
+    ("0x068001", "CPU"),
+    ("0x03", "GPU"),
+    ("0x02", "NIC"),
+)
+_SPEEDS = (
+    ("2.5 GT/s", 15),
+    ("5 GT/s", 30),
+    ("8 GT/s", 60),
+    ("16 GT/s", 120),
+    ("32 GT/s", 240),
+    ("5.0 GT/s PCIe", 30),
+    ("8.0 GT/s PCIe", 60),
+    ("16.0 GT/s PCIe", 120),
+    ("32.0 GT/s PCIe", 240),
+    ("64.0 GT/s PCIe", 480),
+)
+"""100 Mb/s per lane, by what link_speed starts with (kvDictPciGen)."""
+_UNKNOWN_SPEED = 60
+_DEFAULT_LANES = 16
+
+
+def nvlink_bandwidth(sm: int, minor: int) -> float:
+    """Effective GB/s of one NVLink in one direction, by compute capability (ncclTopoNVLinkBw, src/graph/topo.h)."""
+    if sm >= 100 and minor >= 25:
+        return single(40.1 if minor >= 27 else 40.0)
+    if sm >= 90:
+        return single(20.6 if minor >= 20 else 20.0)
+    if sm == 86:
+        return 12.0
+    return 18.0 if 60 <= sm < 70 else 20.0
+
+
+def cpu_bandwidth(cpu: Vertex, minor: int) -> float:
+    """GB/s between two CPUs of a host, as the first of them says (ncclTopoGetInterCpuBw, src/graph/topo.cc)."""
+    if cpu.arch == POWER:
+        return 32.0
+    if cpu.arch == ARM:
+        return 6.0
+    if cpu.arch == X86 and cpu.vendor == INTEL:
+        return {4: 40.0, 3: 22.0, 2: 10.0}.get(cpu.model, 6.0)
+    if cpu.arch == X86 and cpu.vendor == AMD:
+        return 16.0 if minor >= 19 else LOC_BW
+    if cpu.arch == X86 and cpu.vendor == ZHAOXIN:
+        return 9.0 if cpu.model == 1 else 6.0
+    return LOC_BW
+
+
+def is_amd(cpu: Vertex) -> bool:
+    """Whether it is an x86 CPU of AMD."""
+    return cpu.arch == X86 and cpu.vendor == AMD
+
+
+def _lookup(text: str, table: tuple[tuple[str, int], ...], default: int) -> int:
+    """By what a text starts with, the first in the table (kvConvertToInt, src/graph/xml.h)."""
+    return next((value for prefix, value in table if text.startswith(prefix)), default)
+
+
+def pci_class(text: str) -> str:
+    """The kind of vertex of a PCI class; PCI for an unknown one."""
+    return next((kind for prefix, kind in _CLASSES if text.startswith(prefix)), "PCI")
+
+
+def cpu_arch(text: str) -> int:
+    """X86, POWER, ARM or 0."""
+    return _lookup(text, _ARCHES, 0)
+
+
+def cpu_vendor(text: str) -> int:
+    """INTEL, AMD, ZHAOXIN or 0."""
+    return _lookup(text, _VENDORS, 0)
+
+
+def cpu_model(branch: Branch, vendor: int, minor: int) -> int:
+    """Intel 1 Broadwell or older, 2 Skylake, 3 Sapphire Rapids, 4 Emerald Rapids or later; Zhaoxin 1 YongFeng; -1."""
+    family, model = branch.number("familyid"), branch.number("modelid")
+    if vendor == ZHAOXIN:
+        return 1 if family == 7 and model == 0x5B else -1
+    if family != 6 or model < 0x55:
+        return 1
+    if minor < 26 or model < 0x8F:
+        return 2
+    return 4 if model >= 0xCF else 3
+
+
+def link_bandwidth(branch: Branch) -> float:
+    """GB/s of a PCI function's link: lanes times what a lane of that speed carries."""
+    width = branch.number("link_width") or _DEFAULT_LANES
+    speed = _lookup(branch.required("link_speed"), _SPEEDS, _UNKNOWN_SPEED)
+    return wrap32(width * speed) / 80.0
+
+
+def device_id(branch: Branch) -> int:
+    """The four PCI ids of a function as one number (ncclTopoAddPci)."""
+    total = 0
+    for name, shift in (("vendor", 48), ("device", 32), ("subsystem_vendor", 16), ("subsystem_device", 0)):
+        text = branch.attributes.get(name)
+        if text is not None:
+            total += c_long(text) << shift
+    return total % (1 << 64)

@@ -1,0 +1,96 @@
+"""The system of a communicator as one of its ranks sees it: from host trees, cut to its domain, with final paths.
+
+After initTransportsRank (src/init.cc), ncclTopoTrimSystem (src/graph/paths.cc) and ncclTopoSearchInit
+(src/graph/search.cc): paths are computed once over all GPUs of the host, GPUs that only the network reaches are taken
+out, and paths are computed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from topodiag.model.nccl_versions import path_types
+from topodiag.nccl.graph.attach import HostTree, joined_tree
+from topodiag.nccl.graph.bandwidths import LOC_BW
+from topodiag.nccl.graph.graph import RejectedError, System, Vertex
+from topodiag.nccl.graph.paths import path_table
+from topodiag.nccl.graph.reach import compute_paths
+from topodiag.nccl.graph.system import build_graph
+from topodiag.nccl.numbers import single
+from topodiag.nccl.settings import Settings
+
+__all__ = ["HostTree", "build_system", "domains", "path_table"]
+
+
+def build_system(hosts: Sequence[HostTree], *, minor: int, settings: Settings, nranks: int, me: int) -> System:
+    """The system of rank `me` under NCCL 2.`minor`. Several hosts form one NVLink domain (an MNNVL clique).
+
+    `nranks` is the size of the communicator, which may have ranks on hosts that are not given.
+    Raises RejectedError with NCCL's words, and the line of the file where one is to blame.
+    """
+    system = build_graph(joined_tree(hosts, minor), minor=minor, nranks=nranks)
+    if not system.gpus:
+        raise RejectedError("no GPU of the communicator in the topology")
+    compute_paths(system, settings)
+    if _trim(system, me):
+        compute_paths(system, settings)
+    _set_bandwidths(system)
+    return system
+
+
+def domains(system: System) -> list[int]:
+    """For every GPU the least index of a GPU in its domain: those that reach each other without the network.
+
+    Meant for a system before it is cut; afterwards all are of one domain.
+    """
+    net = path_types(system.minor).net
+    found: list[int] = []
+    for gpu in system.gpus:
+        paths = gpu.paths["GPU"]
+        found.append(min([gpu.index, *(found[other] for other in range(gpu.index) if paths[other].type < net)]))
+    return found
+
+
+def _trim(system: System, me: int) -> bool:
+    """Takes out the GPUs of other domains, up to 2.27 the NETs of a communicator without network; whether any went."""
+    found = domains(system)
+    mine = next((found[gpu.index] for gpu in system.gpus if gpu.rank == me), 0)
+    gone = {gpu for gpu in system.gpus if found[gpu.index] != mine}
+    if system.minor <= 27 and len(system.gpus) - len(gone) == system.nranks:
+        gone |= set(system.nets)
+    if gone:
+        _remove(system, gone)
+    if system.minor <= 27:
+        system.inter = bool(system.nets)
+    else:
+        system.inter = len(system.gpus) != system.nranks
+    return bool(gone)
+
+
+def _remove(system: System, gone: set[Vertex]) -> None:
+    for kind in {vertex.kind for vertex in gone}:
+        system.nodes[kind] = [vertex for vertex in system.nodes[kind] if vertex not in gone]
+        for index, vertex in enumerate(system.nodes[kind]):
+            vertex.index = index
+    for vertex in system:
+        vertex.links = [link for link in vertex.links if link.remote not in gone]
+
+
+def _set_bandwidths(system: System) -> None:
+    """The figures of the line `=== System : maxBw .. totalBw ..`: the best way out and the most that leaves a GPU."""
+    types = path_types(system.minor)
+    if not system.inter and len(system.gpus) == 1:
+        system.max_bw = LOC_BW
+        system.total_bw = LOC_BW if system.minor >= 21 else 0.0
+        return
+    kind = "DEV" if system.minor >= 30 else "GPU"
+    for vertex in system.nodes[kind]:
+        ways = vertex.paths.get("NET" if system.inter else kind, ())
+        system.max_bw = max([system.max_bw, *(path.bw for path in ways if path.count)])
+        nvlink = pci = 0.0
+        for link in vertex.links:
+            if link.type == types.nvl:
+                nvlink = single(nvlink + link.bw)
+            elif link.type == types.pix:
+                pci = link.bw
+        system.total_bw = max(system.total_bw, nvlink, pci)

@@ -1,0 +1,120 @@
+"""Which NIC, GPU and CPU NCCL takes as the nearest ones of each other, over the paths as they are at the moment.
+
+After ncclTopoGetLocal, ncclTopoGetLocalNet, ncclTopoGetLocalGpu (src/graph/topo.cc) and ncclGetLocalCpu
+(src/graph/paths.cc).
+"""
+
+from __future__ import annotations
+
+from topodiag.model.nccl_versions import max_channels, path_types
+from topodiag.nccl.graph.graph import Path, RejectedError, System, Vertex
+
+
+def row(vertex: Vertex, kind: str) -> list[Path]:
+    """The paths to all vertices of a kind. Raises RejectedError for a vertex that no path of that kind ever touched."""
+    paths = vertex.paths.get(kind)
+    if paths is None:
+        if kind == "CPU":
+            raise RejectedError(f"Error : could not find CPU close to GPU {vertex.index}")
+        raise RejectedError(
+            f"Could not find any local path from {vertex.kind.lower()} {vertex.index} to {kind.lower()}."
+        )
+    return paths
+
+
+def nearest(system: System, vertex: Vertex, kind: str) -> tuple[list[int], int]:
+    """All indices of a kind with the best path from a vertex - highest bandwidth, then lowest type - and that type.
+
+    Hops do not count. Where nothing is connected all are returned, with type DIS; an empty list where no path was
+    ever looked for.
+    """
+    best_type = path_types(system.minor).dis
+    best_bw = 0.0
+    found: list[int] = []
+    for index, path in enumerate(vertex.paths.get(kind, ())):
+        if path.bw > best_bw or (path.bw == best_bw and path.type < best_type):
+            best_bw, best_type = path.bw, path.type
+            found = [index]
+        elif path.bw == best_bw and path.type == best_type:
+            found.append(index)
+    return found, best_type
+
+
+def local_nets(system: System, gpu: int, policy: str = "") -> list[int]:
+    """The NETs (indices) that a GPU uses for channels 0, 1, 2, ...; after the last one it starts again.
+
+    `policy` is the value of NCCL_NETDEVS_POLICY (2.28 on): AUTO (also when empty or not understood), ALL or MAX:n.
+    Raises RejectedError where the GPU has no path to any NET.
+    """
+    vertex = system.gpus[gpu]
+    nets, _ = nearest(system, vertex, "NET")
+    if not nets:
+        raise RejectedError(f"Could not find any local path from gpu {gpu} to net.")
+    sharing = max(1, len(nearest(system, system.nets[nets[0]], "GPU")[0]))
+    per_gpu = _per_gpu(policy, len(nets), sharing)
+    first = vertex.dev % sharing if system.minor >= 30 else vertex.dev
+    if len(nets) & (len(nets) - 1) == 0:
+        first = _mirrored(first, len(nets))
+    return [nets[(first + channel) % len(nets)] for channel in range(per_gpu)]
+
+
+def local_net(system: System, gpu: int, channel: int, policy: str = "") -> int:
+    """The NET (index) that a GPU uses for a channel. Raises RejectedError as local_nets."""
+    nets = local_nets(system, gpu, policy)
+    return nets[channel % len(nets)]
+
+
+def local_gpu(system: System, net: int, policy: str = "") -> int:
+    """The GPU (index) that uses a NET first, -1 where none does."""
+    wanted = system.nets[net].id
+    if system.minor >= 19:
+        gpus, _ = nearest(system, system.nets[net], "GPU")
+    else:
+        gpus = list(range(len(system.gpus)))
+    taken = [[system.nets[index].id for index in local_nets(system, gpu, policy)] for gpu in gpus]
+    for channel in range(min(max_channels(system.minor), max((len(ids) for ids in taken), default=0))):
+        for gpu, ids in zip(gpus, taken, strict=True):
+            if ids[channel % len(ids)] == wanted:
+                return gpu
+    return -1
+
+
+def local_cpu(system: System, gpu: int) -> int:
+    """The CPU (index) nearest to a GPU. Raises RejectedError where there is none."""
+    vertex = system.gpus[gpu]
+    paths = row(vertex, "CPU")
+    if system.minor >= 30:
+        candidates = nearest(system, vertex, "CPU")[0]
+        if not candidates:
+            raise RejectedError(f"Error : could not find CPU close to GPU {gpu}")
+        return min(candidates, key=lambda index: paths[index].count)
+    found, fewest = -1, 0
+    for index, path in enumerate(paths):
+        # up to 2.22 a CPU out of reach, 0 hops away, could be taken
+        if (path.count > 0 or system.minor < 23) and (fewest == 0 or path.count < fewest):
+            found, fewest = index, path.count
+    if found == -1:
+        raise RejectedError(f"Error : could not find CPU close to GPU {gpu}")
+    return found
+
+
+def _per_gpu(policy: str, nets: int, sharing: int) -> int:
+    text = policy.strip().upper()
+    if text == "ALL":
+        return nets
+    if text.startswith("MAX:"):
+        digits = text[4:12]
+        if digits.isdecimal() and int(digits) > 0:
+            return min(int(digits), nets)
+    return -(-nets // sharing)
+
+
+def _mirrored(value: int, power: int) -> int:
+    """The bits of a value below a power of two in reverse order (mirrorBits, src/graph/topo.h)."""
+    mirror = 0
+    bit, image = 1, power >> 1
+    while bit < power:
+        if value & bit:
+            mirror |= image
+        bit, image = bit << 1, image >> 1
+    return mirror

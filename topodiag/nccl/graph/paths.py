@@ -1,0 +1,185 @@
+"""Paths from every vertex to every CPU, GPU, NIC and NVSwitch, before NCCL corrects them for P2P, PXN and GPUDirect.
+
+After ncclTopoSetPaths (src/graph/paths.cc): a breadth-first search from each base over the links, in which a path is
+replaced by a wider one of up to as many hops; from 2.30 on by one of a lower type, then a wider, then a shorter one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from topodiag.model.nccl_versions import PathTypes, path_types
+from topodiag.nccl.graph.graph import KINDS, Link, Path, RejectedError, System, Vertex
+from topodiag.nccl.settings import Settings
+
+BASE_BW = 5000.0
+_NUMBERS = {
+    kind: number for number, kind in enumerate(("GPU", "PCI", "NVS", "CPU", "NIC", "NET", "GIN", "RMA", "DEV", "CXB"))
+}
+"""Node type numbers (src/graph/topo.h), which stand in NCCL's messages."""
+_BASES = ("CPU", "GPU", "NET", "NVS")
+_BASES_30 = ("CPU", "DEV", "GPU", "NET", "GIN", "RMA", "NVS")
+
+
+def set_paths(system: System, settings: Settings) -> None:
+    """Fills the paths of all vertices anew. Raises RejectedError where a way has no way back."""
+    for vertex in system:
+        vertex.paths = {}
+    reverse: dict[tuple[Vertex, Vertex, int], Link] = {}
+    for vertex in system:
+        for link in vertex.links:
+            # 2.18 takes the first link back of whatever type
+            reverse.setdefault((vertex, link.remote, link.type if system.minor >= 19 else 0), link)
+    search = _set_paths_30 if system.minor >= 30 else _set_paths
+    for kind in _BASES_30 if system.minor >= 30 else _BASES:
+        first: dict[int, int] = {}
+        for base in system.nodes[kind]:
+            # with two of one id NCCL finds the slot of the first
+            search(system, base, first.setdefault(base.id, base.index), settings, reverse)
+
+
+def path_table(system: System) -> Mapping[str, Mapping[str, tuple[int, float, str]]]:
+    """From every GPU and NET to all that has a path table, as NCCL_DEBUG_SUBSYS=GRAPH prints it: hops, GB/s, type."""
+    names = path_types(system.minor).names
+    table: dict[str, dict[str, tuple[int, float, str]]] = {}
+    for vertex in system.gpus + system.nets:
+        ways = table[vertex.label] = {}
+        for kind in KINDS:
+            for other, path in zip(system.nodes[kind], vertex.paths.get(kind, ()), strict=False):
+                ways.setdefault(other.label, (path.count, round(path.bw, 1), names[path.type]))
+    return table
+
+
+def _blank(system: System, kind: str, own: bool) -> list[Path]:
+    """No paths yet. Up to 2.20 their type is 0, not DIS; in the base's own table up to 2.22."""
+    dis = path_types(system.minor).dis
+    if system.minor <= 20 or (own and system.minor <= 22):
+        dis = 0
+    return [Path([], 0, 0.0, dis) for _ in system.nodes[kind]]
+
+
+def _start(system: System, base: Vertex, slot: int) -> None:
+    if base.kind not in base.paths:
+        base.paths[base.kind] = _blank(system, base.kind, True)
+    own = base.paths[base.kind][slot]
+    # the slot may be taken already: by a base of the same id
+    own.links, own.count, own.bw, own.type = [], 0, BASE_BW, path_types(system.minor).loc
+
+
+def _way_back(
+    system: System, path: Path, ends: tuple[Vertex, Vertex], link: Link, reverse: dict[tuple[Vertex, Vertex, int], Link]
+) -> Link:
+    """The link from the far end back; an older path's first link where there is none, as NCCL leaves it in place."""
+    node, remote = ends
+    back = reverse.get((remote, node, link.type if system.minor >= 19 else 0))
+    if back is not None:
+        return back
+    if path.links:
+        return path.links[0]
+    # up to 2.21 a GPU has a link to itself, of which nothing else comes
+    links = len(remote.links) + (remote.kind == "GPU" and system.minor <= 21)
+    raise RejectedError(
+        f"Failed to find reverse path from remNode {_NUMBERS[remote.kind]}/{remote.id:x} nlinks {links} "
+        f"to node {_NUMBERS[node.kind]}/{node.id:x}",
+        system.lines.get(remote, 0),
+    )
+
+
+def _link_type(link: Link, node: Vertex, types: PathTypes) -> int:
+    """The type that a path gets by one more link."""
+    remote = link.remote
+    if link.type == types.net:
+        return types.loc
+    if node.kind == "PCI" and remote.kind == "PCI":
+        return types.pxb
+    if link.type == types.pix and (node.kind == "CPU" or remote.kind == "CPU"):
+        return types.phb
+    return link.type
+
+
+def _set_paths(
+    system: System,
+    base: Vertex,
+    slot: int,
+    settings: Settings,
+    reverse: dict[tuple[Vertex, Vertex, int], Link],
+) -> None:
+    types = path_types(system.minor)
+    nvl = types.nvl
+    kind = base.kind
+    _start(system, base, slot)
+    frontier = [base]
+    while frontier:
+        following: dict[Vertex, None] = {}
+        for node in frontier:
+            path = node.paths[kind][slot]
+            through_gpu = node is not base and node.kind == "GPU"
+            for link in node.links:
+                remote = link.remote
+                table = remote.paths.get(kind)
+                if table is None:
+                    table = remote.paths[kind] = _blank(system, kind, False)
+                if through_gpu and (settings.nvb_disable or link.type != nvl or remote.kind != "GPU" or path.count > 1):
+                    continue
+                far = table[slot]
+                bw = min(path.bw, link.bw)
+                if not ((far.bw == 0 or far.count > path.count) and far.bw < bw):
+                    continue
+                back = _way_back(system, far, (node, remote), link, reverse)
+                new_type = _link_type(link, node, types)
+                far.links = [back, *path.links]
+                far.count = path.count + 1
+                far.bw = bw
+                if node.kind == "GPU" and path.type == nvl and new_type == nvl and far.count > 1:
+                    new_type = types.nvb
+                far.type = max(path.type, new_type)
+                following[remote] = None
+        frontier = list(following)
+
+
+def _set_paths_30(
+    system: System,
+    base: Vertex,
+    slot: int,
+    settings: Settings,
+    reverse: dict[tuple[Vertex, Vertex, int], Link],
+) -> None:
+    types = path_types(system.minor)
+    loc, nvl = types.loc, types.nvl
+    kind = base.kind
+    longest = 2 if kind == "GPU" else 1
+    own_device = base.parent if kind == "GPU" else base
+    _start(system, base, slot)
+    frontier = [base]
+    while frontier:
+        following: dict[Vertex, None] = {}
+        for node in frontier:
+            path = node.paths[kind][slot]
+            through_device = node is not own_device and node.kind == "DEV"
+            for link in node.links:
+                remote = link.remote
+                table = remote.paths.get(kind)
+                if table is None:
+                    table = remote.paths[kind] = _blank(system, kind, False)
+                if (
+                    through_device
+                    and (link.type != loc or remote.kind != "GPU")
+                    and (settings.nvb_disable or link.type != nvl or remote.kind != "DEV" or path.count > longest)
+                ):
+                    continue
+                far = table[slot]
+                bw = min(path.bw, link.bw)
+                new_type = _link_type(link, node, types)
+                if node.kind == "DEV" and path.type == nvl and new_type == nvl and path.count == longest:
+                    new_type = types.nvb
+                new_type = max(path.type, new_type)
+                if new_type > far.type:
+                    continue
+                if new_type == far.type and (bw < far.bw or (bw == far.bw and far.count <= path.count + 1)):
+                    continue
+                far.links = [_way_back(system, far, (node, remote), link, reverse), *path.links]
+                far.count = path.count + 1
+                far.bw = bw
+                far.type = new_type
+                following[remote] = None
+        frontier = list(following)

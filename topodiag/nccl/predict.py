@@ -1,0 +1,133 @@
+"""NCCL's decisions on equal nodes of one topology, all in one answer: what it accepts, finds, sets up and would run.
+
+Composes the path table and the searches of rank 0, the communicator of all GPUs of all nodes, its tuning table and the
+choices over a sweep of sizes. Answers are kept, for what-if, checks and emitted files ask the same question often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from topodiag.model.nccl_tree import Element, Refusal
+from topodiag.model.nccl_versions import DEFAULT, minor_of
+from topodiag.model.node import Node
+from topodiag.nccl.connect.communicator import Communicator, communicator_of_files
+from topodiag.nccl.graph.attach import count_gpus
+from topodiag.nccl.graph.domains import path_table
+from topodiag.nccl.graph.graph import RejectedError
+from topodiag.nccl.prediction import PredictedGraph, Prediction
+from topodiag.nccl.search.search import describe
+from topodiag.nccl.settings import read_settings
+from topodiag.nccl.topo.detect import tree_of
+from topodiag.nccl.tuning.choice import sweep
+from topodiag.nccl.tuning.derivation import SWEPT, derive
+from topodiag.nccl.tuning.tuning import tuning_table
+
+DEFAULT_VERSION = f"2.{DEFAULT}"
+SIZES = tuple(1 << power for power in range(3, 34))
+"""nccl-tests' sweep with -b 8 -e 8G -f 2, in bytes."""
+MOST_RANKS = 1 << 17
+"""More ranks than any job has had; a greater question is refused rather than answered in an hour."""
+_KEPT = 64
+_DIGITS = 4
+
+
+def predict(
+    node: Node,
+    *,
+    nodes: int = 1,
+    version: str = DEFAULT_VERSION,
+    env: Mapping[str, str] | None = None,
+    sizes: Sequence[int] = SIZES,
+    explain: bool = False,
+) -> Prediction:
+    """NCCL's decisions for `nodes` nodes like this one under NCCL `version` with the NCCL_ variables of `env`.
+
+    Nodes are joined by the network, and by NVLink (MNNVL, 2.21 on) where `env` has NCCL_MNNVL_ENABLE=1.
+    The node's topology file counts where it has one (with what NCCL's parser refuses of it), else the tree that NCCL
+    would detect. A refusal is an answer: `accepted` False with NCCL's words and the line. `sizes` in bytes, as the
+    first column of nccl-tests; `explain` adds the derivation as `terms`. Raises UnknownVersionError for a version
+    outside 2.18 to 2.30, and detect.LackingError where the evidence of the node is too little to build a tree.
+    """
+    given = node.nccl_file
+    refusal = given.refusal(minor_of(version)) if given is not None else None
+    tree = given.tree if given is not None else tree_of(node, env).tree
+    return predict_tree(tree, nodes=nodes, version=version, env=env, sizes=sizes, explain=explain, refusal=refusal)
+
+
+def predict_tree(
+    tree: Element,
+    *,
+    nodes: int = 1,
+    version: str = DEFAULT_VERSION,
+    env: Mapping[str, str] | None = None,
+    sizes: Sequence[int] = SIZES,
+    explain: bool = False,
+    refusal: Refusal | None = None,
+) -> Prediction:
+    """`predict` for the tree of a file. `refusal`: why NCCL's parser does not take the file. Raises
+    UnknownVersionError, and ValueError for a number of nodes below 1."""
+    minor_of(version)
+    if nodes < 1:
+        raise ValueError(f"{nodes} nodes: at least 1")
+    if refusal is not None:
+        return Prediction(version, nodes, accepted=False, why=refusal.words, line=refusal.line)
+    chosen = tuple(sorted((name, value) for name, value in (env or {}).items() if name.startswith("NCCL_")))
+    try:
+        return _predicted(tree, nodes=nodes, version=version, env=chosen, sizes=tuple(sizes), explain=explain)
+    except RejectedError as rejected:
+        # Not kept: equal trees can stand on different lines.
+        return Prediction(version, nodes, accepted=False, why=rejected.words, line=rejected.line)
+
+
+@lru_cache(maxsize=_KEPT)
+def _predicted(
+    tree: Element,
+    *,
+    nodes: int,
+    version: str,
+    env: tuple[tuple[str, str], ...],
+    sizes: tuple[int, ...],
+    explain: bool,
+) -> Prediction:
+    minor = minor_of(version)
+    settings = read_settings(dict(env), minor)
+    gpus = count_gpus(tree)
+    if gpus * nodes > MOST_RANKS:
+        raise RejectedError(f"{gpus * nodes} ranks are more than are worked out here ({MOST_RANKS})")
+    comm = communicator_of_files(tree, gpus=gpus, nodes=nodes, minor=minor, settings=settings)
+    first = comm.node(0).domain
+    table = tuning_table(comm.shape, settings)
+    return Prediction(
+        version=version,
+        nodes=nodes,
+        accepted=True,
+        max_bw=round(first.system.max_bw, _DIGITS),
+        total_bw=round(first.system.total_bw, _DIGITS),
+        paths=path_table(first.system),
+        graphs=tuple(_told(describe(first.system, graph)) for graph in first.graphs),
+        channels=comm.channels,
+        tuning=table,
+        choices=tuple(
+            choice for collective in SWEPT for choice in sweep(comm.shape, table, settings, collective, sizes)
+        ),
+        terms=derive(comm, table, settings) if explain else (),
+        ranks=comm.shape.nranks,
+        nccl_nodes=comm.shape.nodes,
+    )
+
+
+def _told(graph: PredictedGraph) -> PredictedGraph:
+    """Without the digits that single precision adds: 2.4, not 2.4000000953674316."""
+    return replace(graph, bw_intra=round(graph.bw_intra, _DIGITS), bw_inter=round(graph.bw_inter, _DIGITS))
+
+
+def predicted_communicator(
+    tree: Element, *, nodes: int = 1, version: str = DEFAULT_VERSION, env: Mapping[str, str] | None = None
+) -> Communicator:
+    """The communicator behind a prediction: rings, trees and shape. Raises RejectedError and UnknownVersionError."""
+    minor = minor_of(version)
+    settings = read_settings(dict(env or {}), minor)
+    return communicator_of_files(tree, gpus=count_gpus(tree), nodes=nodes, minor=minor, settings=settings)

@@ -1,0 +1,203 @@
+"""Which GPU a search tries next and which NETs it may use, in NCCL's order.
+
+After ncclTopoSearchNextGpuSort, ncclTopoSelectNets, ncclTopoSearchCheckNet (src/graph/search.cc, v2.18 to v2.30). The
+order decides which of several equal solutions is found, and how far a search gets before its time is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from topodiag.model.nccl_versions import max_channels, path_types
+from topodiag.nccl.graph.graph import BALANCED_TREE, RING, SPLIT_TREE, TREE, SearchGraph, System
+from topodiag.nccl.graph.nearest import local_nets, nearest
+from topodiag.nccl.search.follow import Roads
+
+ANY = -1
+_KEPT = 20_000
+"""Orders of GPUs that are remembered."""
+_DIGITS = 8
+
+
+class Guide:
+    """The choices of a system that no attempt changes, found once."""
+
+    def __init__(self, system: System, roads: Roads, policy: str = "") -> None:
+        self.system = system
+        self.policy = policy
+        self.roads = roads
+        self.minor = system.minor
+        self.ids = [net.id for net in system.nets]
+        first = {vertex_id: index for index, vertex_id in reversed(list(enumerate(self.ids)))}
+        self.same_id = [first[vertex_id] for vertex_id in self.ids]
+        """NETs are looked up by id: the first of that id stands for all."""
+        self.twins = [
+            [other.index for other in system.nets if other.asic == net.asic and other.port == net.port]
+            for net in system.nets
+        ]
+        near = [nearest(system, net, "GPU") for net in system.nets]
+        self.near_gpus = [gpus for gpus, _ in near]
+        self.lost = [kind == path_types(system.minor).dis for _, kind in near]
+        """Whether no GPU reaches a NET: then NCCL forgets to give its bandwidth back (2.27 on)."""
+        self.neighbours = len(system.nvs) > 0 and self.minor >= 19
+        self._nets: dict[tuple[int, int], list[int]] = {}
+        self._next: dict[tuple[int, int, int, int, int], list[int]] = {}
+        self._free: dict[int, list[int]] = {}
+        self._plain = [self._by_path(gpu) for gpu in range(len(system.gpus))]
+
+    def nets(self, limit: int, gpu: int = ANY) -> list[int]:
+        """NETs to try for all GPUs or one, up to a path type: the preferred ones first. Raises RejectedError."""
+        chosen = self._nets.get((limit, gpu))
+        if chosen is None:
+            chosen = self._nets[limit, gpu] = self._select(limit, gpu)
+        return chosen
+
+    def _select(self, limit: int, gpu: int) -> list[int]:
+        gpus = range(len(self.system.gpus)) if gpu == ANY else [gpu]
+        chosen = list(dict.fromkeys(self._preferred(gpus)))
+        most = self._most(len(gpus))
+        if len(chosen) >= most:
+            return chosen
+        known = set(chosen)
+        listed = max_channels(self.minor) if self.minor >= 21 else len(self.ids)
+        for kind in range(limit + 1):
+            for index in gpus:
+                for net, path in enumerate(self.system.gpus[index].paths.get("NET", [])[:listed]):
+                    if path.type == kind and net not in known:
+                        known.add(net)
+                        chosen.append(net)
+                        if len(chosen) >= most:
+                            return chosen
+        return chosen
+
+    def _most(self, gpus: int) -> int:
+        """NCCL_NETDEVS_POLICY=MAX:n (2.28 on) allows n NETs per GPU and no others."""
+        policy = self.policy.strip().upper()
+        digits = policy.removeprefix("MAX:")[:_DIGITS]
+        if self.minor >= 28 and policy.startswith("MAX:") and digits.isdecimal() and int(digits) > 0:
+            return int(digits) * gpus
+        return len(self.ids)
+
+    def _preferred(self, gpus: Sequence[int]) -> list[int]:
+        """The NETs that each GPU would use for its first channels; on MNNVL one of every GPU at a time."""
+        lists = [local_nets(self.system, gpu, self.policy) for gpu in gpus]
+        if self.minor >= 27 and len(self.system.hosts) > 1:
+            deepest = max((len(own) for own in lists), default=0)
+            return [own[turn] for turn in range(deepest) for own in lists if turn < len(own)]
+        return [net for own in lists for net in own]
+
+    def _by_path(self, gpu: int) -> list[int]:
+        """The other GPUs that can be reached, the widest and shortest paths first, then in turn."""
+        paths = self.system.gpus[gpu].paths.get("GPU", [])
+        count = len(paths)
+        others = [(gpu + turn) % count for turn in range(1, count)]
+        reached = [other for other in others if paths[other].count > 0]
+        return sorted(reached, key=lambda other: (-int(paths[other].bw), paths[other].count))
+
+    def widest(self, net: int, channel: int, speed: int, state: int) -> list[int]:
+        """Up to 2.26: the GPUs with the widest path from a NET, and the shortest of these, in turn by channel."""
+        paths = self.system.nets[net].paths.get("GPU", [])
+        widest, fewest = 0.0, 0xFFFFFFF
+        for path in paths:
+            if path.bw > widest:
+                widest, fewest = path.bw, path.count
+            elif path.bw == widest and path.count < fewest and (path.count > 0 or self.minor < 23):
+                fewest = path.count
+        if widest < speed:
+            return []
+        count = len(paths)
+        turns = [(channel + turn) % count for turn in range(count)] if self.minor >= 19 else list(range(count))
+        found = [gpu for gpu in turns if paths[gpu].bw == widest and paths[gpu].count == fewest]
+        if self.minor < 19:
+            found.sort(key=lambda gpu: self.roads.free_pci(state, gpu) <= 0)
+        return found
+
+    def beside(self, gpu: int, pattern: int) -> list[int] | None:
+        """With an NVSwitch, the GPUs next to this one that NCCL talks to first; None without. Last choice first."""
+        if not self.neighbours:
+            return None
+        count = len(self.system.gpus)
+        after, before = (gpu + 1) % count, (gpu - 1) % count
+        if pattern == RING:
+            return [before, after] if before != after else [after]
+        if pattern in (SPLIT_TREE, BALANCED_TREE):
+            return [after, before] if before != after else [before]
+        return [after]
+
+    def fixed_order(self, gpu: int, pattern: int) -> list[int] | None:
+        """The order of next GPUs where it depends on nothing but which are left; else None."""
+        beside = self.beside(gpu, pattern)
+        if beside is None:
+            return self._plain[gpu]
+        reached = set(self._plain[gpu])
+        return [other for other in beside if other in reached] if self.minor >= 21 else None
+
+    def next_gpus(self, gpu: int, used: int, mode: int, net: int, state: int) -> list[int]:
+        """The GPUs to go to next. Modes: 0 by the path from here; 1 by that from the NET too; -1 the same, but in
+        turn backwards where all paths from here are equal. NCCL weighs the PCI bandwidth that is free just now."""
+        if mode == 0:
+            return [other for other in self._plain[gpu] if not used >> other & 1]
+        key = gpu, used, mode, net, state & self.roads.low
+        known = self._next.get(key)
+        if known is None:
+            if len(self._next) > _KEPT:
+                self._next.clear()
+            known = self._next[key] = self._by_net(gpu, used, mode, net, state)
+        return known
+
+    def _by_net(self, gpu: int, used: int, mode: int, net: int, state: int) -> list[int]:
+        paths = self.system.gpus[gpu].paths["GPU"]
+        from_net = self.system.nets[net].paths.get("GPU")
+        left = [other for other in self._plain[gpu] if not used >> other & 1]
+        if from_net is not None:
+            free = self._free_pci(state)
+            left.sort(key=lambda other: (-int(from_net[other].bw), -free[other], from_net[other].count))
+        if mode == -1 and len({(int(paths[other].bw), paths[other].count) for other in left}) == 1:
+            left.reverse()
+        return left
+
+    def _free_pci(self, state: int) -> list[int]:
+        """Whole GB/s free on the PCI link of every GPU."""
+        key = state & self.roads.low
+        known = self._free.get(key)
+        if known is None:
+            if len(self._free) > _KEPT:
+                self._free.clear()
+            known = self._free[key] = [self.roads.free_pci(key, gpu) for gpu in range(len(self.system.gpus))]
+        return known
+
+    def with_neighbours(self, order: list[int], gpu: int, pattern: int) -> list[int]:
+        """2.19 and 2.20: neighbours over an NVSwitch first, the others after."""
+        beside = self.beside(gpu, pattern) or []
+        first = [other for other in beside if other in order]
+        return first + [other for other in order if other not in first]
+
+    def may_return(self, trial: SearchGraph, start: int, net: int, odd: int, chosen: int) -> bool:
+        """Whether a channel that came in through a NET may leave through another. `odd` is the NET by which the
+        channel before came in where this is its counterpart, else ANY; `chosen` the one a balanced tree has taken."""
+        system, nets = self.system, self.system.nets
+        one, other = nets[start], nets[net]
+        if system.minor >= 30 and -1 not in (one.plane, other.plane) and one.plane != other.plane:
+            return False
+        if trial.pattern == TREE and one.id != other.id:
+            return False
+        if odd != ANY and other.id != self.ids[odd]:
+            return False
+        if self._same_nic(trial):
+            if system.minor >= 30 and -1 not in (one.rail, other.rail):
+                if one.rail != other.rail:
+                    return False
+            elif (one.asic, one.port) != (other.asic, other.port):
+                return False
+        return not (trial.pattern == BALANCED_TREE and chosen != ANY and other.id != self.ids[chosen])
+
+    def _same_nic(self, trial: SearchGraph) -> bool:
+        if self.minor <= 22:
+            return trial.cross_nic != 1
+        return trial.cross_nic == 0
+
+    def paired(self, trial: SearchGraph) -> bool:
+        """Whether every odd channel runs the NETs of the one before in the other direction."""
+        if self.minor <= 22:
+            return trial.cross_nic != 0 and self.minor >= 20
+        return trial.pattern == RING and trial.cross_nic == 2

@@ -1,0 +1,381 @@
+"""NCCL's graph search: which channels it finds for rings, trees, CollNet and NVLS, at which speed and over which paths.
+
+After ncclTopoCompute (src/graph/search.cc, v2.18 to v2.30) and the order of calls in initTransportsRank (src/init.cc).
+An outer loop relaxes types, patterns and speed until an attempt succeeds, then tries to go faster again.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from topodiag.model.nccl_versions import max_channels, path_types
+from topodiag.nccl.graph.graph import (
+    BALANCED_TREE,
+    COLLNET_DIRECT,
+    NVLS,
+    RING,
+    SPLIT_TREE,
+    TREE,
+    SearchGraph,
+    System,
+)
+from topodiag.nccl.numbers import single
+from topodiag.nccl.prediction import PredictedGraph
+from topodiag.nccl.search.attempt import attempt
+from topodiag.nccl.search.candidates import Guide
+from topodiag.nccl.search.follow import Roads
+from topodiag.nccl.search.heads import attempt_heads
+from topodiag.nccl.search.ladders import TIMEOUT, TIMEOUT_SAME_CHANNELS, ladder, total_budget
+from topodiag.nccl.search.trial import PERFECT
+from topodiag.nccl.settings import Settings
+
+_X86, _AMD = 1, 2
+_NVLS_ARITY, _DIRECT_ARITY = 32, 8
+"""Most heads of an NVLS and of a CollNet direct graph (src/include/device.h)."""
+_FRAMES_PER_CHANNEL = 8
+_SPARE_FRAMES = 2000
+
+
+def search_graphs(
+    system: System, settings: Settings, *, nvls: bool = True, collnet: bool = False
+) -> tuple[SearchGraph, ...]:
+    """The graphs that one rank finds, as NCCL searches them: ring, tree, CollNet chain and direct, NVLS.
+
+    NVLS is searched where `nvls` says that the ranks support it; it may find no channel. Raises RejectedError where
+    NCCL would give up.
+    """
+    with _deep(len(system.gpus), max_channels(system.minor)):
+        return tuple(_graphs(system, settings, nvls, collnet))
+
+
+def _graphs(system: System, settings: Settings, nvls: bool, collnet: bool) -> Iterator[SearchGraph]:
+    search = _Search(system, settings)
+    most = max_channels(system.minor)
+    ring = search.compute(SearchGraph(0, RING, min_channels=1, max_channels=most // 2))
+    count = ring.channels
+    yield ring
+    yield search.compute(SearchGraph(1, BALANCED_TREE, min_channels=count, max_channels=count))
+    if collnet:
+        yield search.compute(SearchGraph(2, TREE, coll_net=True, min_channels=count, max_channels=count))
+    if collnet and system.minor >= 22:
+        yield search.compute(SearchGraph(4, COLLNET_DIRECT, coll_net=True, min_channels=1, max_channels=most))
+    if nvls:
+        yield search.compute(SearchGraph(3, NVLS, min_channels=1, max_channels=most))
+
+
+def describe(system: System, graph: SearchGraph) -> PredictedGraph:
+    """A graph with the labels of its vertices: per channel the NET in, the GPUs, the NET out. NVLS lists heads only."""
+    labels = {gpu.rank: gpu.label for gpu in system.gpus}
+    names = path_types(system.minor).names
+
+    def channel(index: int) -> tuple[str, ...]:
+        ranks = graph.intra[index][: 1 if graph.id == 3 else None]
+        ends = [f"NET/{net >> 56:x}-{net & (1 << 56) - 1:x}" for net in graph.inter[index]] if system.inter else []
+        return (*ends[:1], *(labels[rank] for rank in ranks), *ends[1:])
+
+    return PredictedGraph(
+        id=graph.id,
+        pattern=graph.pattern,
+        cross_nic=graph.cross_nic,
+        channels=graph.channels,
+        bw_intra=graph.bw_intra,
+        bw_inter=graph.bw_inter,
+        type_intra=names[graph.type_intra],
+        type_inter=names[graph.type_inter],
+        same_channels=graph.same_channels,
+        orders=tuple(channel(index) for index in range(graph.channels)),
+    )
+
+
+@contextmanager
+def _deep(gpus: int, channels: int) -> Iterator[None]:
+    """The search nests over all steps of all channels."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, (gpus + _FRAMES_PER_CHANNEL) * channels + _SPARE_FRAMES))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
+
+
+@dataclass(slots=True)
+class _Limits:
+    """What the search of one graph keeps to: types from and to, cross NIC, speeds."""
+
+    cross_nic: int
+    min_intra: int
+    max_intra: int
+    min_inter: int
+    max_inter: int
+    speeds: tuple[float, ...]
+    same: int
+
+
+class _Search:
+    """All graphs of one system; the compiled paths are shared."""
+
+    def __init__(self, system: System, settings: Settings) -> None:
+        self.system, self.settings = system, settings
+        self.minor = system.minor
+        self.types = path_types(self.minor)
+        self.roads = Roads(system)
+        self.guide = Guide(system, self.roads, settings.values.get("NCCL_NETDEVS_POLICY", ""))
+        devices = system.nodes["DEV"] if self.minor >= 30 else system.gpus
+        self.devices = len(devices)
+        self.sm = min((device.sm for device in devices), default=0)
+        cpu = system.cpus[0] if system.cpus else None
+        self.amd = cpu is not None and cpu.arch == _X86 and cpu.vendor == _AMD
+        self.inter = system.inter
+        ways = [way for row in self.roads.gpu_gpu for way in row if way]
+        nets = [way for row in (*self.roads.gpu_net, *self.roads.net_gpu) for way in row if way]
+        self.intra_types = sorted({kind for way in ways for kind in (way.type, way.back)})
+        self.inter_types = sorted({kind for way in nets for kind in (way.type, way.back)})
+        latencies = {net.latency for net in system.nets}
+        # visits leave all as it was, unless a NET's bandwidth is forgotten or the last latency seen matters
+        self.repeatable = len(latencies) < 2 and not any(self.guide.lost)
+
+    def compute(self, graph: SearchGraph) -> SearchGraph:
+        """Fills a graph in and returns it. Raises RejectedError."""
+        limits = self._limits(graph)
+        if graph.pattern == NVLS and (not self.system.nvs or self.sm < 90):
+            return graph
+        self._bounds(graph)
+        self._search(graph, limits)
+        if graph.channels == 0 and not graph.coll_net and graph.pattern != NVLS:
+            self._fall_back(graph)
+        else:
+            graph.intra = [[self.system.gpus[gpu].rank for gpu in order] for order in graph.intra]
+            graph.inter = [[self.guide.ids[net] for net in ends] for ends in graph.inter]
+        if self.minor < 19:
+            self._duplicate(graph)
+        return graph
+
+    def _limits(self, graph: SearchGraph) -> _Limits:
+        types, several = self.types, len(self.system.gpus) > 1
+        crossing = self._cross_nic(graph)
+        if self.minor >= 25:
+            limits = _Limits(crossing, types.loc, types.sys, types.pix, types.sys, (), 1)
+            if several:
+                limits.min_intra, limits.max_intra = self._range("GPU")
+            if self.inter:
+                limits.min_inter, limits.max_inter = self._range("NET")
+                limits.max_intra = limits.max_inter
+            if self.minor >= 29 and self.sm < 90:
+                limits.max_inter = types.sys
+        else:
+            least = types.nvl if several else types.loc
+            limits = _Limits(crossing, least, types.sys, types.pix, types.sys, (), 1)
+        limits.speeds = ladder(self.minor, self.sm, self.inter)
+        limits.same = 0 if graph.pattern == NVLS else 1
+        graph.cross_nic = 1 if self._starts_crossed(crossing) else 0
+        graph.bw_intra = graph.bw_inter = graph.latency_inter = 0.0
+        graph.type_intra, graph.type_inter = limits.min_intra, limits.min_inter
+        graph.channels, graph.same_channels = 0, limits.same
+        return limits
+
+    def _cross_nic(self, graph: SearchGraph) -> int:
+        if len(self.system.nets) < 2 or graph.pattern not in (RING, BALANCED_TREE, SPLIT_TREE):
+            return 0
+        if self.minor < 19:
+            return 1 if self.settings.cross_nic else 0
+        return self.settings.cross_nic
+
+    def _starts_crossed(self, crossing: int) -> bool:
+        # 2.18 takes the parameter itself here, whatever the pattern
+        return self.settings.cross_nic not in (0, 2) if self.minor < 19 else crossing == 1
+
+    def _range(self, kind: str) -> tuple[int, int]:
+        """Least and greatest path type from a GPU (ncclTopoGetGpuMinPath, ncclTopoGetGpuMaxPath)."""
+        found = [
+            path.type
+            for gpu in self.system.gpus
+            for index, path in enumerate(gpu.paths.get(kind, ()))
+            if kind != "GPU" or index != gpu.index
+        ]
+        return min([self.types.sys, *found]), max([self.types.loc, *found])
+
+    def _bounds(self, graph: SearchGraph) -> None:
+        gpus = len(self.system.gpus)
+        newer = self.minor >= 25
+        if graph.pattern == NVLS and self.minor >= 19:
+            graph.max_channels = min(_NVLS_ARITY, gpus) if newer else gpus
+        if graph.pattern == COLLNET_DIRECT:
+            graph.max_channels = min(_DIRECT_ARITY, gpus) if newer else gpus
+        if gpus == 1 and graph.pattern != RING:
+            graph.pattern = TREE
+        if graph.pattern == NVLS and not self.inter:
+            if not newer:
+                graph.max_channels = gpus
+            graph.min_channels = graph.max_channels
+        if graph.pattern == RING and self._split() and graph.max_channels > 1 and graph.min_channels == 1:
+            graph.min_channels = 2
+
+    def _split(self) -> bool:
+        """Two groups of GPUs with NVLink inside and none between (ncclTopoSplitNvLink, 2.26 on)."""
+        if self.minor < 26:
+            return False
+        gpus = self.system.gpus
+        domain = list(range(len(gpus)))
+        for gpu in gpus:
+            for peer in range(gpu.index + 1, len(gpus)):
+                if gpu.paths["GPU"][peer].type == self.types.nvl:
+                    domain[peer] = domain[gpu.index]
+        return sum(domain.count(group) > 1 for group in set(domain)) == 2
+
+    def _total(self, graph: SearchGraph) -> float:
+        count, total = self.devices, self.system.total_bw
+        if count == 1 and self.minor < 21:
+            return float("inf")  # NCCL divides by zero
+        if count > 1 and graph.pattern != RING:
+            return single(total * (count / (count - 1)))
+        return total
+
+    def _search(self, graph: SearchGraph, limits: _Limits) -> None:
+        """The outer loop, in two passes."""
+        system, speeds = self.system, limits.speeds
+        last = len(speeds) - 1
+        total = self._total(graph)
+        index = next(
+            (
+                i
+                for i, speed in enumerate(speeds)
+                if not (speed > system.max_bw or single(speed * graph.min_channels) > total)
+            ),
+            last,
+        )
+        trial = replace(graph)
+        trial.bw_intra = trial.bw_inter = speeds[index]
+        budget = total_budget(self.minor)
+        known: dict[object, int] = {}
+        while True:
+            time = TIMEOUT_SAME_CHANNELS if trial.same_channels else TIMEOUT
+            budget -= time
+            time = self._attempt(trial, graph, time, known)
+            if time == PERFECT or single(graph.channels * graph.bw_inter) >= system.total_bw:
+                break
+            if trial.same_channels and not (self.minor >= 19 and self.amd and trial.type_intra == self.types.sys):
+                trial.same_channels = 0
+                continue
+            trial.same_channels = limits.same
+            budget += time
+            if budget < 0 and graph.channels:
+                break
+            if self._relaxed(trial, graph, limits):
+                continue
+            if index < last and (graph.channels == 0 or single(speeds[index + 1] / graph.bw_inter) > 0.49):
+                index += 1
+                trial.bw_intra = trial.bw_inter = speeds[index]
+                continue
+            break
+        if self.minor >= 19:
+            self._duplicate(graph)
+        self._faster(graph, limits)
+
+    def _relaxed(self, trial: SearchGraph, graph: SearchGraph, limits: _Limits) -> bool:
+        """The next combination of pattern, types and cross NIC at the same speed; False after the last."""
+        found = graph.channels > 0
+        if self.sm >= 90 and trial.pattern == BALANCED_TREE:
+            trial.pattern = TREE
+            return True
+        trial.pattern = graph.pattern
+        most = trial.type_inter if self.inter else limits.max_intra
+        if trial.type_intra < most and (not found or trial.type_intra < graph.type_intra):
+            trial.type_intra += 1
+            if trial.type_intra < self.types.dis or self.minor < 27:
+                return True
+        trial.type_intra = limits.min_intra
+        if (
+            self.inter
+            and trial.type_inter < limits.max_inter
+            and (not found or trial.type_inter < graph.type_inter or trial.type_inter < self.types.pxn)
+        ):
+            trial.type_inter += 1
+            if trial.type_inter < self.types.dis or self.minor < 27:
+                return True
+        trial.type_inter = limits.min_inter
+        if self._may_cross(trial, graph, limits):
+            trial.cross_nic = 2 if self.minor >= 23 else 1
+            return True
+        trial.cross_nic = 1 if limits.cross_nic == 1 and self.minor >= 19 else 0
+        return False
+
+    def _may_cross(self, trial: SearchGraph, graph: SearchGraph, limits: _Limits) -> bool:
+        if trial.cross_nic != 0:
+            return False
+        if self.minor < 19:
+            return limits.cross_nic != 0
+        return limits.cross_nic == 2 and (self.minor < 23 or graph.pattern in (RING, BALANCED_TREE))
+
+    def _faster(self, graph: SearchGraph, limits: _Limits) -> None:
+        """Pass 2: more speed with the channels found."""
+        speeds = limits.speeds
+        trial = replace(graph)
+        index = next((i for i, speed in enumerate(speeds) if speed <= graph.bw_inter), len(speeds) - 1)
+        trial.bw_intra = trial.bw_inter = speeds[index]
+        trial.min_channels = graph.channels
+        time = PERFECT
+        known: dict[object, int] = {}
+        while time != 0 and index > 0:
+            if graph.pattern == RING:
+                if self.minor < 19:
+                    break
+                index -= 1
+                trial.bw_intra = trial.bw_inter = speeds[index]
+            elif (
+                graph.pattern == NVLS
+                and self.minor >= 19
+                and trial.bw_inter == graph.bw_inter
+                and trial.bw_inter < trial.bw_intra * 2
+            ):
+                trial.min_channels = trial.max_channels = graph.channels
+                index -= 1
+                trial.bw_inter = speeds[index]
+            elif trial.bw_intra == graph.bw_intra and trial.bw_intra < trial.bw_inter * 2:
+                index -= 1
+                trial.bw_intra = speeds[index]
+            else:
+                break
+            time = self._attempt(trial, graph, TIMEOUT_SAME_CHANNELS if trial.same_channels else TIMEOUT, known)
+
+    def _attempt(self, trial: SearchGraph, best: SearchGraph, time: int, known: dict[object, int]) -> int:
+        """One attempt, unless it was made before under other limits that come to the same."""
+        if trial.pattern in (NVLS, COLLNET_DIRECT):
+            return attempt_heads(self.guide, trial, best, time)
+        key = (
+            *(trial.pattern, trial.cross_nic, trial.same_channels, trial.bw_intra, trial.bw_inter),
+            max((kind for kind in self.intra_types if kind <= trial.type_intra), default=-1),
+            max((kind for kind in self.inter_types if kind <= trial.type_inter), default=-1),
+        )
+        if self.repeatable and key in known:
+            return known[key]
+        left = attempt(self.guide, trial, best, time, self.repeatable)
+        known[key] = left
+        return left
+
+    def _duplicate(self, graph: SearchGraph) -> None:
+        """Twice the channels with half the speed, where single ones are fast (ncclTopoDupChannels)."""
+        count = graph.channels
+        if count == 0 or graph.pattern == NVLS or graph.bw_intra < 25:
+            return
+        if self.sm > 80 and graph.bw_intra < 50 and count > 4:
+            return
+        more = min(2 * count, graph.max_channels)
+        graph.intra = [list(order) for order in (graph.intra + graph.intra)[:more]]
+        graph.inter = [list(ends) for ends in (graph.inter + graph.inter)[:more]]
+        parts = -(-more // count)
+        graph.bw_intra, graph.bw_inter = single(graph.bw_intra / parts), single(graph.bw_inter / parts)
+        graph.channels = more
+
+    def _fall_back(self, graph: SearchGraph) -> None:
+        """One slow channel over all GPUs in their order, where nothing was found."""
+        graph.intra = [[gpu.rank for gpu in self.system.gpus]]
+        graph.channels = 1
+        graph.bw_intra = graph.bw_inter = single(0.1)
+        graph.type_intra = graph.type_inter = self.types.sys
+        graph.inter = [[0, 0]]
+        if self.minor >= 29:
+            ends = [self.guide.nets(-1, gpu)[:1] for gpu in (0, len(self.system.gpus) - 1)]
+            graph.inter = [[self.guide.ids[net] for end in ends for net in end]]

@@ -1,0 +1,89 @@
+"""What the GPUs of a host find, searched once for all hosts that are alike.
+
+A host (or a clique of hosts in one NVLink domain) falls into domains of GPUs that reach each other without the network;
+each domain builds its system and searches in it. Results are kept for a bounded number of distinct hosts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import lru_cache
+
+from topodiag.model.nccl_tree import Element
+from topodiag.nccl.graph.attach import HostTree
+from topodiag.nccl.graph.domains import build_system
+from topodiag.nccl.graph.graph import SearchGraph, System
+from topodiag.nccl.search.search import search_graphs
+from topodiag.nccl.settings import Settings
+
+_NVLS_SM = 90
+"""Compute capability since which GPUs can multicast."""
+_KEPT = 16
+"""Distinct questions whose systems and graphs are kept: under 1 MB for a node of 8 GPUs, 20 MB for a rack of 72."""
+
+HostRanks = tuple[tuple[str, int], ...]
+"""Bus ids as in the file, and the ranks on them, counted from 0 over the hosts of one domain."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Domain:
+    """GPUs of a host (or of a clique of hosts) that reach each other, and what the search found for them.
+
+    `system` and `graphs` count ranks from 0 in the order of the host's members; both are to be read only.
+    """
+
+    local: tuple[int, ...]
+    system: System
+    graphs: tuple[SearchGraph, ...]
+
+
+class _Given:
+    """Settings that can be a key: equal when every value is."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        plain = [getattr(settings, each.name) for each in fields(settings) if each.name != "values"]
+        self.key = (tuple(plain), tuple(sorted(settings.values.items())))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Given) and other.key == self.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+def searched_domains(
+    hosts: tuple[tuple[Element, HostRanks | None], ...], count: int, *, minor: int, others: bool, settings: Settings
+) -> tuple[Domain, ...]:
+    """The domains of `count` ranks on hosts of one clique; ranks None: all GPUs of the file, in its order.
+
+    `others`: the communicator has ranks elsewhere. Raises RejectedError where NCCL would not start.
+    """
+    return _searched(hosts, count, minor=minor, others=others, given=_Given(settings))
+
+
+@lru_cache(maxsize=_KEPT)
+def _searched(
+    hosts: tuple[tuple[Element, HostRanks | None], ...], count: int, *, minor: int, others: bool, given: _Given
+) -> tuple[Domain, ...]:
+    settings = given.settings
+    trees = [HostTree(tree, None if ranks is None else dict(ranks), index) for index, (tree, ranks) in enumerate(hosts)]
+    domains: list[Domain] = []
+    seen: set[int] = set()
+    for rank in range(count):
+        if rank in seen:
+            continue
+        system = build_system(trees, minor=minor, settings=settings, nranks=count + int(others), me=rank)
+        local = tuple(sorted(gpu.rank for gpu in system.gpus))
+        if rank not in local:
+            continue  # The same bus id twice in a file: NCCL loses the second GPU.
+        seen.update(local)
+        collnet = settings.collnet_enable and any(net.coll for net in system.nets)
+        nvls = bool(system.nvs) and min(gpu.sm for gpu in system.gpus) >= _NVLS_SM
+        domains.append(Domain(local, system, search_graphs(system, settings, nvls=nvls, collnet=collnet)))
+    return tuple(domains)
+
+
+def forget() -> None:
+    """Drop what was kept."""
+    _searched.cache_clear()

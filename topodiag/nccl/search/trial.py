@@ -1,0 +1,82 @@
+"""What the attempts of a graph search share: the best graph so far, what ways cost at a speed, and what is better.
+
+After ncclTopoFollowPath and ncclTopoCompareGraphs (src/graph/search.cc, v2.18 to v2.30).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from topodiag.model.nccl_versions import path_types
+from topodiag.nccl.graph.graph import BALANCED_TREE, SPLIT_TREE, TREE, SearchGraph
+from topodiag.nccl.numbers import single
+from topodiag.nccl.search.follow import Roads, Step, Way
+
+PERFECT = -1
+"""Time left of an attempt that filled all channels it was asked for: nothing better is possible."""
+
+Visits = dict[int, tuple[int, int]]
+"""By state and place: the steps that a visit took, and the fewest hops with which it was made."""
+
+
+@dataclass(slots=True)
+class Memory:
+    """The visits of one attempt: to the start of a channel, and to GPUs within one."""
+
+    channels: dict[object, Visits] = field(default_factory=dict)
+    gpus: dict[object, Visits] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A trial that is better than all before: GPUs (indices) by channel, NETs (indices) in and out, hops, latency."""
+
+    orders: list[list[int]]
+    ends: list[list[int]]
+    hops: int
+    latency: float
+
+
+def keep(graph: SearchGraph, trial: SearchGraph, found: Found) -> None:
+    """Makes a trial the best graph."""
+    graph.pattern, graph.cross_nic, graph.same_channels = trial.pattern, trial.cross_nic, trial.same_channels
+    graph.min_channels, graph.max_channels = trial.min_channels, trial.max_channels
+    graph.bw_intra, graph.bw_inter = trial.bw_intra, trial.bw_inter
+    graph.type_intra, graph.type_inter = trial.type_intra, trial.type_inter
+    graph.channels, graph.hops, graph.latency_inter = len(found.orders), found.hops, found.latency
+    graph.intra, graph.inter = found.orders, found.ends
+
+
+class Tables:
+    """What the ways of a system cost in an attempt, by its speeds and types; None where it may not or cannot go."""
+
+    def __init__(self, roads: Roads, trial: SearchGraph) -> None:
+        self.minor = roads.system.minor
+        self.dis = path_types(self.minor).dis
+        self.tree = trial.pattern in (BALANCED_TREE, TREE, SPLIT_TREE)
+        # a balanced tree counts half of what leaves the node on each of its first two GPUs
+        leaving = single(trial.bw_inter / 2) if trial.pattern == BALANCED_TREE else trial.bw_inter
+        intra, inter = trial.type_intra, trial.type_inter
+        self.gpu_gpu = [[self.step(way, trial.bw_intra, intra) for way in row] for row in roads.gpu_gpu]
+        self.net_gpu = [[self.step(way, trial.bw_inter, inter) for way in row] for row in roads.net_gpu]
+        self.gpu_net = [[self.step(way, leaving, inter) for way in row] for row in roads.gpu_net]
+
+    def step(self, way: Way | None, bandwidth: float, limit: int) -> Step | None:
+        """What following a path takes, None where types forbid it."""
+        if way is None:
+            return None
+        if way.hops == 0 and self.minor <= 20:
+            return 0, 0
+        if self.minor >= 27 and way.type >= self.dis:
+            return None
+        if way.type > limit or (self.tree and way.back > limit):
+            return None
+        return way.step(bandwidth)
+
+
+def bar(trial: SearchGraph, graph: SearchGraph, minor: int) -> float:
+    """The bandwidth that a trial must exceed; up to 2.19 crossing NICs must be worth 15 %."""
+    product = single(graph.channels * graph.bw_intra)
+    if minor >= 20:
+        return product
+    return single(product * single(1.0 - (graph.cross_nic - trial.cross_nic) * 0.15))

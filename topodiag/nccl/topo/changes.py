@@ -1,0 +1,297 @@
+"""What if: a topology tree with a fault or a repair in it, and NCCL settings that stand for a feature switched off.
+
+A change is a function from tree to tree; nothing is changed in place. Devices are named as everywhere: `GPU3` (NVML
+index, the `dev` of the file), a NIC's name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+
+from topodiag.model.nccl_tree import Element
+from topodiag.nccl.topo.detect import GT_PER_S
+
+OFF: Mapping[str, tuple[str, str]] = {
+    "gdr": ("NCCL_NET_GDR_LEVEL", "LOC"),
+    "p2p": ("NCCL_P2P_DISABLE", "1"),
+    "nvls": ("NCCL_NVLS_ENABLE", "0"),
+    "pxn": ("NCCL_PXN_DISABLE", "1"),
+    "nvb": ("NCCL_NVB_DISABLE", "1"),
+    "shm": ("NCCL_SHM_DISABLE", "1"),
+    "cross-nic": ("NCCL_CROSS_NIC", "0"),
+}
+"""Features by the setting that switches them off."""
+
+WIDTHS = (1, 2, 4, 8, 12, 16, 32)
+_GPU = re.compile(r"(?:gpu:)?GPU([0-9]{1,4})", re.IGNORECASE)
+_NVLINK = re.compile(r"nvlink:GPU([0-9]{1,4})(?:-GPU([0-9]{1,4}))?(?::([0-9]{1,3}|all))?", re.IGNORECASE)
+
+
+class ChangeError(ValueError):
+    """A change that cannot be read, or that names what is not there. The message is for the user."""
+
+
+Edit = Callable[[Element], Element]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change: what it is in words, the edit of the tree, and the settings that come with it."""
+
+    words: str
+    edit: Edit = field(default=lambda tree: tree, compare=False)
+    env: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    tree: Element
+    env: Mapping[str, str]
+
+
+def apply(tree: Element, changes: Sequence[Change], env: Mapping[str, str] | None = None) -> Changed:
+    """The tree and the settings after all changes, in their order. Raises ChangeError."""
+    settings = dict(env or {})
+    for change in changes:
+        tree = change.edit(tree)
+        settings.update(change.env)
+    return Changed(tree, settings)
+
+
+def down(text: str) -> Change:
+    """`nvlink:GPU3:6` (6 links of GPU3), `nvlink:GPU3` (all of them), `nvlink:GPU3-GPU5:2` (2 between two GPUs)."""
+    match = _NVLINK.fullmatch(text.strip())
+    if match is None or (match[3] or "all").strip("0") == "":
+        raise ChangeError(f"{text!r}: write nvlink:GPU3:6, nvlink:GPU3 or nvlink:GPU3-GPU5:2")
+    gpu, peer = int(match[1]), int(match[2]) if match[2] else None
+    count = None if match[3] in (None, "all") else int(match[3])
+    between = f" to GPU{peer}" if peer is not None else ""
+    words = f"{'all' if count is None else count} NVLink{'' if count == 1 else 's'} of GPU{gpu}{between} down"
+    return Change(words, lambda tree: _lower(tree, gpu, peer, count))
+
+
+def remove(text: str) -> Change:
+    """`nic:mlx5_4`, `mlx5_4`, `nic:mlx5_*`, `GPU3`."""
+    match = _GPU.fullmatch(text.strip())
+    if match is not None:
+        number = int(match[1])
+        return Change(f"GPU{number} removed", lambda tree: _without_gpu(tree, number))
+    name = text.strip().removeprefix("nic:")
+    if not name:
+        raise ChangeError(f"{text!r}: write nic:mlx5_4 or GPU3")
+    return Change(f"{name} removed", lambda tree: _without_nic(tree, name))
+
+
+def width(text: str) -> Change:
+    """`GPU5=4`, `mlx5_0=8`: the PCIe lanes of a device."""
+    device, lanes = _pair(text, "GPU5=4")
+    if lanes not in map(str, WIDTHS):
+        raise ChangeError(f"{text!r}: PCIe links have {', '.join(map(str, WIDTHS))} lanes")
+    return Change(f"{device} at x{lanes}", lambda tree: _on_pci(tree, device, {"link_width": lanes}))
+
+
+def speed(text: str) -> Change:
+    """`GPU5=gen3`: the PCIe generation of a device."""
+    device, gen = _pair(text, "GPU5=gen3")
+    number = gen.lower().removeprefix("gen")
+    if number not in map(str, GT_PER_S):
+        raise ChangeError(f"{text!r}: PCIe generations are gen1 to gen{max(GT_PER_S)}")
+    speed_text = f"{GT_PER_S[int(number)]} GT/s PCIe"
+    return Change(f"{device} at Gen{number}", lambda tree: _on_pci(tree, device, {"link_speed": speed_text}))
+
+
+def rate(text: str) -> Change:
+    """`mlx5_0=200`: the rate of a NIC's port in Gb/s."""
+    name, gbps = _pair(text, "mlx5_0=200")
+    if not re.fullmatch(r"[0-9]{1,5}", gbps) or int(gbps) == 0:
+        raise ChangeError(f"{text!r}: the rate is in whole Gb/s, such as 200")
+    return Change(f"{name} at {gbps} Gb/s", lambda tree: _rate(tree, name, int(gbps) * 1000))
+
+
+def off(text: str) -> Change:
+    """A feature switched off, by its setting: one of OFF."""
+    found = OFF.get(text.strip().lower())
+    if found is None:
+        raise ChangeError(f"{text!r}: can be off: {', '.join(OFF)}")
+    return Change(f"{text.strip().lower()} off ({'='.join(found)})", env=(found,))
+
+
+def setting(text: str) -> Change:
+    """`NCCL_P2P_LEVEL=PHB`."""
+    name, value = _pair(text, "NCCL_P2P_LEVEL=PHB")
+    return Change(f"{name}={value}", env=((name, value),))
+
+
+def _pair(text: str, example: str) -> tuple[str, str]:
+    left, equals, right = text.strip().partition("=")
+    if not (equals and left.strip() and right.strip()):
+        raise ChangeError(f"{text!r}: write it like {example}")
+    return left.strip(), right.strip()
+
+
+def _rewritten(element: Element, edit: Callable[[Element], Element | None]) -> Element | None:
+    """The element with `edit` applied to all below it and then to itself; None drops it. NCCL's trees are shallow:
+    the reader bounds their depth."""
+    kept = tuple(made for child in element.children if (made := _rewritten(child, edit)) is not None)
+    return edit(element if kept == element.children else replace(element, children=kept))
+
+
+def _with(element: Element, values: Mapping[str, str]) -> Element:
+    """The element with attributes set: in their place where they are, behind where they are new."""
+    there = {name for name, _ in element.attributes}
+    kept = tuple((name, values.get(name, value)) for name, value in element.attributes)
+    return replace(element, attributes=kept + tuple((n, v) for n, v in values.items() if n not in there))
+
+
+def gpus_of(tree: Element) -> dict[int, Element]:
+    """The `<pci>` of every GPU by its number: `dev`, or the order of the file where that lacks."""
+    found: dict[int, Element] = {}
+    for element in tree.walk():
+        for gpu in element.having("gpu") if element.tag == "pci" else ():
+            text = gpu.get("dev") or ""
+            found.setdefault(int(text) if re.fullmatch(r"[0-9]{1,4}", text) else len(found), element)
+    return found
+
+
+def nets_of(tree: Element) -> list[str]:
+    return [element.get("name") or "" for element in tree.walk() if element.tag == "net"]
+
+
+def _gpu(tree: Element, number: int) -> Element:
+    gpus = gpus_of(tree)
+    if number not in gpus:
+        there = ", ".join(f"GPU{each}" for each in sorted(gpus)) or "no GPU"
+        raise ChangeError(f"no GPU{number} in this topology; there is {there}")
+    return gpus[number]
+
+
+def _bus(element: Element) -> str:
+    return (element.get("busid") or "").lower()
+
+
+def _lower(tree: Element, number: int, peer: int | None, count: int | None) -> Element:
+    """NVLinks taken away at both ends, from the target with most of them first."""
+    pci = _gpu(tree, number)
+    far = _bus(_gpu(tree, peer)) if peer is not None else None
+    counts: Counter[str] = Counter()
+    for gpu in pci.having("gpu"):
+        for link in gpu.having("nvlink"):
+            target = (link.get("target") or "").lower()
+            if far in (None, target):
+                counts[target] += _number(link.get("count"))
+    there = sum(counts.values())
+    if not there:
+        raise ChangeError(f"GPU{number} has no NVLink{'' if peer is None else f' to GPU{peer}'} in this topology")
+    if count is not None and count > there:
+        raise ChangeError(f"GPU{number} has {there} NVLinks{'' if peer is None else f' to GPU{peer}'}, not {count}")
+    left = dict(counts)
+    for _ in range(there if count is None else count):
+        left[max(left, key=lambda target: left[target])] -= 1
+    mine = _bus(pci)
+
+    def edit(element: Element) -> Element:
+        if element.tag != "pci" or not element.having("gpu"):
+            return element
+        here = _bus(element)
+        if here == mine:
+            return _links(element, left)
+        lost = counts.get(here, 0) - left.get(here, 0)
+        if not lost:
+            return element
+        back = sum(_number(link.get("count")) for gpu in element.having("gpu") for link in gpu.having("nvlink")
+                   if (link.get("target") or "").lower() == mine)  # fmt: skip
+        return _links(element, {mine: max(back - lost, 0)})
+
+    return _rewritten(tree, edit) or tree
+
+
+def _links(pci: Element, left: Mapping[str, int]) -> Element:
+    """The GPU with these many links per target; targets without any are left out, as NVML leaves out what is down."""
+    open_counts = dict(left)
+
+    def gpu_of(gpu: Element) -> Element:
+        kept: list[Element] = []
+        for child in gpu.children:
+            target = (child.get("target") or "").lower()
+            if child.tag == "nvlink" and target in open_counts:
+                count = min(_number(child.get("count")), open_counts[target])
+                open_counts[target] -= count
+                if count:
+                    kept.append(_with(child, {"count": str(count)}))
+            else:
+                kept.append(child)
+        return replace(gpu, children=tuple(kept))
+
+    return replace(pci, children=tuple(gpu_of(c) if c.tag == "gpu" else c for c in pci.children))
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and re.fullmatch(r"[0-9]{1,6}", text.strip()) else 0
+
+
+def _without_gpu(tree: Element, number: int) -> Element:
+    gone = _bus(_gpu(tree, number))
+
+    def edit(element: Element) -> Element | None:
+        if element.tag == "pci" and element.having("gpu"):
+            if _bus(element) == gone:
+                return None
+            return replace(element, children=tuple(_without_links_to(child, gone) for child in element.children))
+        return element
+
+    return _rewritten(tree, edit) or tree
+
+
+def _without_links_to(gpu: Element, gone: str) -> Element:
+    kept = (c for c in gpu.children if c.tag != "nvlink" or (c.get("target") or "").lower() != gone)
+    return replace(gpu, children=tuple(kept))
+
+
+def _without_nic(tree: Element, pattern: str) -> Element:
+    if not any(fnmatchcase(name, pattern) for name in nets_of(tree)):
+        raise ChangeError(f"no NIC {pattern} in this topology; there is {', '.join(nets_of(tree)) or 'none'}")
+
+    def edit(element: Element) -> Element | None:
+        if element.tag == "net" and fnmatchcase(element.get("name") or "", pattern):
+            return None
+        empty = element.tag in ("nic", "pci") and not element.children
+        return None if empty else element
+
+    return _rewritten(tree, edit) or tree
+
+
+def _on_pci(tree: Element, device: str, values: Mapping[str, str]) -> Element:
+    """Attributes of the PCI function of a GPU or a NIC."""
+    match = _GPU.fullmatch(device)
+    bus = _bus(_gpu(tree, int(match[1]))) if match else None
+    done = 0
+
+    def edit(element: Element) -> Element:
+        nonlocal done
+        if element.tag != "pci":
+            return element
+        nets = [net.get("name") for nic in element.having("nic") for net in nic.having("net")]
+        if _bus(element) == bus if bus is not None else device in nets:
+            done += 1
+            return _with(element, values)
+        return element
+
+    made = _rewritten(tree, edit) or tree
+    if not done:
+        raise ChangeError(f"no device {device} in this topology; NICs: {', '.join(nets_of(tree)) or 'none'}")
+    return made
+
+
+def _rate(tree: Element, name: str, mbps: int) -> Element:
+    if name not in nets_of(tree):
+        raise ChangeError(f"no NIC {name} in this topology; there is {', '.join(nets_of(tree)) or 'none'}")
+
+    def edit(element: Element) -> Element:
+        named = element.tag == "net" and element.get("name") == name
+        return _with(element, {"speed": str(mbps)}) if named else element
+
+    return _rewritten(tree, edit) or tree

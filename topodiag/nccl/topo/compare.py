@@ -1,0 +1,143 @@
+"""Two topologies compared by what matters to communication, without what differs by nature.
+
+Left out: the hash of host and boot, GUIDs, ranks, PCI domains, the ports and numbers that a plugin gives its devices.
+Devices are matched by what they are called: GPUs by their NVML index, NICs by name, processors by NUMA node.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from topodiag.model.cpulist import MAX_CPU, format_cpulist
+from topodiag.model.nccl_tree import Element
+from topodiag.nccl.topo.changes import gpus_of
+
+Facts = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that differs: of which device, which property, and its value on either side ("" where absent)."""
+
+    device: str
+    what: str
+    left: str
+    right: str
+
+
+def compare(left: Element, right: Element, *, buses: bool = False) -> tuple[Difference, ...]:
+    """All differences, devices in the order of the left tree, then those that only the right one has. With `buses` the
+    bus ids (without domain) count, too."""
+    ours, theirs = describe(left), describe(right)
+    found: list[Difference] = []
+    for device in dict.fromkeys((*ours, *theirs)):
+        a, b = ours.get(device), theirs.get(device)
+        if a is None or b is None:
+            found.append(Difference(device, "", "there" if a is not None else "", "there" if b is not None else ""))
+            continue
+        for what in dict.fromkeys((*a, *b)):
+            if a.get(what, "") != b.get(what, "") and (buses or what != "bus id"):
+                found.append(Difference(device, what, a.get(what, ""), b.get(what, "")))
+    return tuple(found)
+
+
+def describe(tree: Element) -> dict[str, Facts]:
+    """Each device by name, with its properties in words."""
+    made: dict[str, Facts] = {}
+    for cpu in tree.having("cpu"):
+        keys = ("arch", "vendor", "familyid", "modelid")
+        facts = {key: cpu.get(key) or "" for key in keys} | {"cpus": _cpus(cpu.get("affinity") or "")}
+        made.setdefault(f"NUMA {cpu.get('numaid')}", facts)
+    ways = _ways(tree)
+    names = {(pci.get("busid") or "").lower(): f"GPU{number}" for number, pci in gpus_of(tree).items()}
+    beside = _beside(ways, names)
+    for number, pci in gpus_of(tree).items():
+        for gpu in pci.having("gpu")[:1]:
+            facts = {"sm": gpu.get("sm") or "", "gdr": gpu.get("gdr") or ""}
+            made.setdefault(f"GPU{number}", {**facts, **_links(gpu, names), **_place(pci, ways)})
+    for element in tree.walk():
+        for nic in element.having("nic"):
+            for net in nic.having("net"):
+                name = net.get("name") or "?"
+                facts = {"speed": net.get("speed") or "", "gdr": net.get("gdr") or "0", "coll": net.get("coll") or "0"}
+                place = _place(element, ways) if element.tag == "pci" else {"below": "a processor"}
+                made.setdefault(name, {**facts, **place, "beside": beside.get(id(element), "")})
+    return made
+
+
+def _ways(tree: Element) -> dict[int, tuple[Element, ...]]:
+    """The elements above each element, the processor first."""
+    ways: dict[int, tuple[Element, ...]] = {}
+
+    def walk(element: Element, above: tuple[Element, ...]) -> None:
+        ways[id(element)] = above
+        for child in element.children:
+            walk(child, (*above, element))
+
+    for cpu in tree.having("cpu"):
+        walk(cpu, ())
+    return ways
+
+
+def _place(pci: Element, ways: Mapping[int, tuple[Element, ...]]) -> dict[str, str]:
+    above = ways.get(id(pci), ())
+    switches = [each for each in above if each.tag == "pci"]
+    numa = next((each.get("numaid") or "" for each in above if each.tag == "cpu"), "")
+    facts = {
+        "NUMA": numa,
+        "PCIe": _link(pci),
+        "switches above": str(len(switches)),
+        "bus id": (pci.get("busid") or "").lower().partition(":")[2],
+    }
+    for height, switch in enumerate(reversed(switches), start=1):
+        facts[f"switch {height} above"] = _link(switch)
+    return facts
+
+
+def _link(pci: Element) -> str:
+    return f"{pci.get('link_speed') or 'speed ?'} x{pci.get('link_width') or '?'}"
+
+
+def _links(gpu: Element, names: Mapping[str, str]) -> dict[str, str]:
+    """NVLinks by far end; all NVSwitches are one."""
+    counts: dict[str, int] = {}
+    for link in gpu.having("nvlink"):
+        far = names.get((link.get("target") or "").lower(), "NVSwitch")
+        text = link.get("count") or ""
+        counts[far] = counts.get(far, 0) + (int(text) if re.fullmatch(r"[0-9]{1,4}", text) else 0)
+    made = {f"NVLinks to {far}": str(count) for far, count in counts.items()}
+    for link in gpu.having("c2c"):
+        # NCCL multiplies them: how many links they come by is nothing to it.
+        made["C2C"] = f"{_number(link.get('count')) * _number(link.get('bw')) / 1000:g} GB/s"
+    return made
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and re.fullmatch(r"[0-9]{1,9}", text) else 0
+
+
+def _cpus(mask: str) -> str:
+    """`0-15,32-47` for `0000ffff,0000ffff`, however many empty groups stand before it; what is no mask as it is."""
+    groups = mask.split(",")
+    if not all(re.fullmatch(r"[0-9a-fA-F]{1,8}", group) for group in groups) or len(groups) > MAX_CPU // 32:
+        return mask
+    bits = int("".join(group.zfill(8) for group in groups), 16)
+    return format_cpulist(cpu for cpu in range(bits.bit_length()) if bits >> cpu & 1)
+
+
+def _beside(ways: Mapping[int, tuple[Element, ...]], names: Mapping[str, str]) -> dict[int, str]:
+    """For each function the GPUs below the lowest switch that it shares with any."""
+    found: dict[int, str] = {}
+    for number, above in ways.items():
+        for switch in reversed([each for each in above if each.tag == "pci"]):
+            gpus = [
+                names.get((e.get("busid") or "").lower(), "")
+                for e in switch.walk()
+                if e.tag == "pci" and e.having("gpu")
+            ]
+            if gpus:
+                found[number] = ", ".join(sorted(filter(None, gpus)))
+                break
+    return found

@@ -1,0 +1,149 @@
+"""The tree behind what NCCL printed of its system: a topology file for whoever has only a log with GRAPH lines.
+
+The print holds the simplified tree: CPUs, PCIe switches that matter, GPUs, NICs, and the bandwidth of each link.
+Speeds and lanes are chosen so that NCCL reckons the same bandwidth from them again; names are made up. Not printed, and
+so not known: link latencies, GPUDirect (taken as possible) and the compute capability (given by the caller).
+SOURCE: NCCL src/graph/topo.cc, ncclTopoPrint and ncclTopoPrintRec (2.18 to 2.30).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from topodiag.model.nccl_tree import Element
+from topodiag.model.nccl_view import NcclSystem, SystemDevice
+from topodiag.nccl.graph.bandwidths import nvlink_bandwidth
+from topodiag.nccl.topo.detect import GPU_CLASS, GT_PER_S, HIDDEN_SWITCH, IB_MAXCONN, SWITCH_CLASS
+
+_BRIDGE_CLASS, _NIC_CLASS = "0x060400", "0x020700"
+_ARCHES = {1: "x86_64", 2: "ppc64", 3: "arm64"}
+_VENDORS = {1: "GenuineIntel", 2: "AuthenticAMD", 3: "CentaurHauls"}
+_MODELS = {1: "79", 2: "85", 3: "143", 4: "207"}
+"""Intel's model numbers for what NCCL tells apart: Broadwell, Skylake, Sapphire Rapids, Emerald Rapids."""
+_LANE_GBS = {1: 15 / 80, 2: 30 / 80, 3: 60 / 80, 4: 120 / 80, 5: 240 / 80, 6: 480 / 80}
+"""GB/s of a lane by PCIe generation, as NCCL reckons (src/graph/topo.cc, kvDictPciGen)."""
+_LANES = (16, 8, 4, 2, 1)
+MAX_DEPTH = 16
+
+
+def tree_of_print(system: NcclSystem, sm: int, minor: int = 28) -> Element | None:
+    """The `<system>` element of the first node in a print, for GPUs of compute capability `sm` (90) and the version
+    2.`minor` that printed it. None where the print lacks CPUs or GPUs, or a GPU hangs nowhere."""
+    first = next((device.id.partition("-")[0] for device in system.of_kind("GPU")), None)
+    if first is None:
+        return None
+    mine = {name: device for name, device in system.devices.items() if _node(device) == first}
+    below: dict[str, list[SystemDevice]] = {}
+    for device in mine.values():
+        below.setdefault(device.parent, []).append(device)
+    cpus = [device for device in mine.values() if device.kind == "CPU"]
+    gpus = sorted((device for device in mine.values() if device.kind == "GPU"), key=lambda device: _number(device.id))
+    if not cpus or any(device.parent not in mine for device in gpus):
+        return None
+    made = _Maker(system, sm, minor, below, {device.name: number for number, device in enumerate(gpus)})
+    return Element("system", (("version", "1"),), tuple(made.cpu(number, cpu) for number, cpu in enumerate(cpus)))
+
+
+class _Maker:
+    def __init__(
+        self,
+        system: NcclSystem,
+        sm: int,
+        minor: int,
+        below: Mapping[str, Sequence[SystemDevice]],
+        gpus: Mapping[str, int],
+    ) -> None:
+        self._below, self._gpus, self._sm, self._minor = below, gpus, sm, minor
+        self._links: dict[str, dict[str, dict[str, float]]] = {}
+        for link in system.links:
+            # Both ends print a link, and a CPU prints one per GPU: the first is enough.
+            self._links.setdefault(link.a, {}).setdefault(link.kind, {}).setdefault(link.b, link.gbs)
+
+    def cpu(self, number: int, cpu: SystemDevice) -> Element:
+        arch, vendor, model = (*cpu.numbers, -1, -1, -1)[:3]
+        numa = cpu.id.rpartition("-")[2]
+        attributes = [("numaid", numa if numa.isdigit() and len(numa) < 4 else str(number))]
+        attributes.append(("arch", _ARCHES.get(arch, "x86_64")))
+        if vendor in _VENDORS:
+            attributes += [("vendor", _VENDORS[vendor]), ("familyid", "6"), ("modelid", _MODELS.get(model, "143"))]
+        return Element("cpu", tuple(attributes), tuple(self._children(cpu, 0)))
+
+    def _children(self, parent: SystemDevice, depth: int) -> list[Element]:
+        made: list[Element] = []
+        for device in self._below.get(parent.name, ()) if depth < MAX_DEPTH else ():
+            if device.kind == "PCI":
+                made.append(self._pci(parent, device, _BRIDGE_CLASS, self._children(device, depth + 1)))
+            elif device.kind == "GPU":
+                made.append(self._pci(parent, device, GPU_CLASS, [self._gpu(device, device)]))
+            elif device.kind == "DEV":  # since 2.30 the function and the GPU on it are two vertices
+                gpus = [self._gpu(gpu, device) for gpu in self._below.get(device.name, ()) if gpu.kind == "GPU"]
+                made.append(self._pci(parent, device, GPU_CLASS, gpus[:1]))
+            elif device.kind == "NIC":
+                nets = [net for net in self._below.get(device.name, ()) if net.kind == "NET"]
+                made.append(self._pci(parent, device, _NIC_CLASS, [Element("nic", (), tuple(map(self._net, nets)))]))
+        return made
+
+    def _pci(self, parent: SystemDevice, device: SystemDevice, kind: str, below: Sequence[Element]) -> Element:
+        gbs = self._links.get(parent.name, {}).get("PCI", {}).get(device.name)
+        gen, lanes = _link(gbs if gbs is not None else 48.0)
+        attributes = (
+            ("busid", bus_of(device.id)),
+            ("class", kind),
+            ("link_speed", f"{GT_PER_S[gen]} GT/s PCIe"),
+            ("link_width", str(lanes)),
+        )
+        return Element("pci", attributes, tuple(below))
+
+    def _gpu(self, gpu: SystemDevice, function: SystemDevice) -> Element:
+        each = nvlink_bandwidth(self._sm, self._minor)
+        below = []
+        mine = {**self._links.get(gpu.name, {}), **self._links.get(function.name, {})}
+        for other, gbs in mine.get("NVL", {}).items():
+            switch = other.startswith("NVS")
+            target = HIDDEN_SWITCH if switch else bus_of(other.partition("/")[2])
+            tclass = SWITCH_CLASS if switch else GPU_CLASS
+            count = str(max(round(gbs / each), 1))
+            below.append(Element("nvlink", (("target", target), ("count", count), ("tclass", tclass))))
+        c2c = next(iter(mine.get("C2C", {}).values()), None)
+        if c2c is not None:
+            below.append(Element("c2c", (("bw", str(round(c2c * 1000))), ("count", "1"))))
+        number = str(self._gpus[gpu.name])
+        attributes = (("dev", number), ("sm", str(self._sm)), ("rank", number), ("gdr", "1"))
+        return Element("gpu", attributes, tuple(below))
+
+    def _net(self, net: SystemDevice) -> Element:
+        number = net.id.rpartition("-")[2]
+        speed = net.speed_gbs if net.speed_gbs is not None else 12.5
+        attributes = (
+            ("name", f"net{number}"),
+            ("dev", number if number.isdigit() and len(number) < 6 else "0"),
+            ("latency", "0.000000"),
+            ("speed", str(round(speed * 8000))),
+            ("port", str(net.port if net.port is not None and 0 <= net.port < 256 else 1)),
+            ("guid", f"0x{net.guid}" if net.guid else hex(0x1000 + _number(net.id))),
+            ("maxconn", str(IB_MAXCONN)),
+            ("gdr", "1"),
+        )
+        return Element("net", attributes)
+
+
+def bus_of(device: str) -> str:
+    """`0-1b000`, NCCL's packed number (domain, bus, device, function: 20 bits up, 8, 8, 4), as `0000:1b:00.0`."""
+    number = _number(device)
+    return f"{number >> 20:04x}:{number >> 12 & 0xFF:02x}:{number >> 4 & 0xFF:02x}.{number & 0xF:x}"
+
+
+def _node(device: SystemDevice) -> str:
+    return device.id.partition("-")[0]
+
+
+def _number(device: str) -> int:
+    text = device.rpartition("-")[2][:16]
+    return int(text, 16) if text and set(text) <= set("0123456789abcdef") else 0
+
+
+def _link(gbs: float) -> tuple[int, int]:
+    """Generation and lanes whose bandwidth is nearest, as many lanes as fit."""
+    ways = [(abs(_LANE_GBS[gen] * lanes - gbs), -lanes, gen) for gen in _LANE_GBS for lanes in _LANES]
+    _, lanes, gen = min(ways)
+    return gen, -lanes

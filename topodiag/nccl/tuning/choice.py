@@ -1,0 +1,188 @@
+"""What NCCL runs for an operation of a size: the algorithm and protocol with the least predicted time.
+
+Source: ncclTopoGetAlgoTime in src/graph/tuning.cc and the loop over algorithms in src/enqueue.cc (getAlgoInfo,
+updateCollCostTable), v2.18.6-1 to v2.30.7-1. Of a single float32 sum, which all algorithms can do; calls that NCCL
+merges, fp8 (which avoids long rings since 2.24) and buffers that a user registered are not modelled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+
+from topodiag.nccl.graph.graph import CommShape
+from topodiag.nccl.prediction import Choice, TuningTable
+from topodiag.nccl.settings import Settings
+from topodiag.nccl.tuning import tuning_constants as tc
+from topodiag.nccl.tuning.tuning import ring_backup
+from topodiag.nccl.tuning.tuning_lists import allowed
+from topodiag.nccl.tuning.tuning_terms import COLLNET, NVLS_FAMILY, SHARDED, X86, Cell, Model
+
+DIRECT_RANKS = 8
+"""NCCL_MAX_DIRECT_ARITY + 1: ranks of a node that CollNet can join."""
+NVLS_RANKS = 32
+"""NCCL_MAX_NVLS_ARITY."""
+
+LARGE_BYTES = 16 << 30
+"""The largest size that nccl-tests is usually run with: latency is a hundredth or less on a few nodes."""
+
+MOST_BYTES = 1 << 62
+"""Sizes above are no operation's (NCCL counts bytes in a size_t); they have no choice."""
+
+_Cell = tuple[str, str, float, float]
+"""Algorithm, protocol, latency in us, algorithm bandwidth in GB/s."""
+
+
+def busbw_factor(collective: str, nranks: int) -> float:
+    """Bus bandwidth over algorithm bandwidth as nccl-tests prints them (its src/*.cu, *GetBw). Sizes are those of its
+    first column: of AllGather and ReduceScatter all ranks together."""
+    if collective == "AllReduce":
+        return 2 * (nranks - 1) / max(nranks, 1)
+    return (nranks - 1) / max(nranks, 1) if collective in SHARDED else 1.0
+
+
+def predicted_us(shape: CommShape, cell: Cell, entry: tuple[float, float], nbytes: int) -> float:
+    """NCCL's estimate of one operation's time. `entry` is the table's (latency us, GB/s); not one of 0 GB/s."""
+    latency, bandwidth = entry
+    collective, algorithm, protocol = cell.collective, cell.algorithm, cell.protocol
+    size = _log2_of_64(shape.minor, nbytes)
+    if collective == "AllReduce" and 0 <= size < _corrected_sizes(shape, algorithm):
+        bandwidth *= tc.TREE_CORRECTION[protocol][size]
+    if (
+        (collective, algorithm, protocol) == ("AllReduce", "Ring", "Simple")
+        and shape.nodes > 1
+        and nbytes // max(shape.channels * shape.nranks, 1) >= tc.RING_PLATEAU_BYTES
+    ):
+        latency *= tc.RING_PLATEAU_OLD if shape.min_sm < 80 else tc.RING_PLATEAU
+    return latency + nbytes / (1000 * bandwidth)
+
+
+def _log2_of_64(minor: int, nbytes: int) -> int:
+    """floor(log2(nbytes / 64)). Of less than 64 bytes it is 0 up to 2.21, and -1 since."""
+    return max((nbytes >> 6).bit_length() - 1, 0 if minor <= 21 else -1)
+
+
+def _corrected_sizes(shape: CommShape, algorithm: str) -> int:
+    if algorithm == "Tree":
+        return tc.TREE_CORRECTION_SIZES
+    blackwell = shape.minor >= 29 and shape.min_sm >= 100 and shape.cpu_arch == X86
+    return tc.NVLS_TREE_CORRECTION_SIZES if algorithm == "NVLSTree" and blackwell else 0
+
+
+def choose(shape: CommShape, table: TuningTable, settings: Settings, collective: str, nbytes: int) -> Choice | None:
+    """What NCCL would run, or None where it has nothing to run (a list of NCCL_ALGO or NCCL_PROTO that leaves none or
+    that it refuses, an unknown collective, no size of an operation). `nbytes` as `Choice.bytes`."""
+    return next(iter(sweep(shape, table, settings, collective, (nbytes,))), None)
+
+
+def sweep(
+    shape: CommShape, table: TuningTable, settings: Settings, collective: str, sizes: Iterable[int]
+) -> tuple[Choice, ...]:
+    """The choice for every size that has one, in the order given."""
+    cells = _available(shape, table, settings, collective)
+    made = (_fastest(shape, cells, collective, nbytes) for nbytes in sizes if 0 < nbytes <= MOST_BYTES)
+    return tuple(choice for choice in made if choice is not None)
+
+
+def changes(
+    shape: CommShape, table: TuningTable, settings: Settings, collective: str, sizes: Iterable[int]
+) -> tuple[Choice, ...]:
+    """The choice for the least size, and the first one of every other algorithm or protocol above it: between two
+    neighbouring sizes that differ, the exact byte is searched. `sizes` in any order."""
+    cells = _available(shape, table, settings, collective)
+    made = [
+        choice
+        for nbytes in sorted({nbytes for nbytes in sizes if 0 < nbytes <= MOST_BYTES})
+        if (choice := _fastest(shape, cells, collective, nbytes)) is not None
+    ]
+    found = made[:1]
+    for below, above in pairwise(made):
+        found.extend(_between(shape, cells, below, above))
+    return tuple(found)
+
+
+def _between(shape: CommShape, cells: list[_Cell], below: Choice, above: Choice) -> Iterator[Choice]:
+    """Where the choice turns from `below`'s to `above`'s, by halving: one byte apart at the end. A third choice in
+    between splits the search in two."""
+    stack = [(below, above)]
+    while stack:
+        low, high = stack.pop()
+        if _kind(low) == _kind(high):
+            continue
+        if high.bytes - low.bytes <= 1:
+            yield high
+            continue
+        middle = _fastest(shape, cells, low.collective, (low.bytes + high.bytes) // 2)
+        if middle is not None:
+            stack += [(middle, high), (low, middle)]
+
+
+def _kind(choice: Choice) -> tuple[str, str]:
+    return choice.algorithm, choice.protocol
+
+
+def expected_busbw(
+    shape: CommShape, table: TuningTable, settings: Settings, collective: str, nbytes: int = LARGE_BYTES
+) -> float | None:
+    """The bus bandwidth in GB/s that NCCL's model expects of a large operation, as nccl-tests would print it; None
+    where there is nothing to run or to exchange. NCCL's own estimate, not a measurement: 0.8 to 1 of it is usual."""
+    choice = choose(shape, table, settings, collective, nbytes)
+    return choice.busbw_gbs if choice is not None and choice.busbw_gbs > 0 else None
+
+
+def _fastest(shape: CommShape, cells: list[_Cell], collective: str, nbytes: int) -> Choice | None:
+    best: tuple[float, str, str] | None = None
+    for algorithm, protocol, latency, bandwidth in cells:
+        time = 0.0
+        if shape.nranks > 1:
+            time = predicted_us(shape, Cell(collective, algorithm, protocol), (latency, bandwidth), nbytes)
+        if best is None or time < best[0]:
+            best = time, algorithm, protocol
+    if best is None:
+        return None
+    time, algorithm, protocol = best
+    busbw = nbytes / (1000 * time) * busbw_factor(collective, shape.nranks) if time > 0 else 0.0
+    return Choice(collective, nbytes, algorithm, protocol, time, busbw)
+
+
+def _available(shape: CommShape, table: TuningTable, settings: Settings, collective: str) -> list[_Cell]:
+    """The cells that may run, in NCCL's order."""
+    if collective not in tc.COLLECTIVES:
+        return []
+    if shape.nranks <= 1:
+        return [("Ring", "Simple", 0.0, 0.0)]
+    rows = table.get(collective, {})
+    cells = _usable({a: row for a, row in rows.items() if not _unavailable(shape, collective, a)})
+    if not cells and 19 <= shape.minor <= 23:
+        # What the lists left has no kernel for this operation: rings come back.
+        lists = allowed(settings, shape.minor)
+        cells = _usable({"Ring": ring_backup(Model(shape, settings), lists, collective)})
+    return cells
+
+
+def _usable(rows: Mapping[str, Mapping[str, tuple[float, float]]]) -> list[_Cell]:
+    return [
+        (algorithm, protocol, *rows[algorithm][protocol])
+        for algorithm in tc.ALGORITHMS
+        for protocol in tc.PROTOCOLS
+        if algorithm in rows and rows[algorithm].get(protocol, (0.0, 0.0))[1] > 0
+    ]
+
+
+def _unavailable(shape: CommShape, collective: str, algorithm: str) -> bool:
+    """What NCCL passes over when an operation is enqueued, whatever its table says."""
+    minor, most = shape.minor, max(shape.local_ranks, default=0)
+    if algorithm in COLLNET:
+        least = {"CollNetDirect": 23, "CollNetChain": 28}[algorithm]
+        return not shape.collnet or (minor >= least and most > DIRECT_RANKS)
+    if algorithm not in NVLS_FAMILY:
+        return False
+    if shape.nvls_channels <= 0:
+        return True
+    if algorithm == "NVLS" and shape.nodes > 1 and not shape.collnet:
+        return True
+    if collective not in SHARDED:
+        return False
+    if minor >= 27:
+        return most > NVLS_RANKS
+    return shape.nodes > 1 or (minor >= 25 and shape.nranks > NVLS_RANKS)

@@ -1,0 +1,182 @@
+"""The tuning table: predicted latency and bandwidth of every collective, algorithm and protocol, and why it says so.
+
+Source: ncclTopoTuneModel in src/graph/tuning.cc, v2.18.6-1 to v2.30.7-1: the model (`tuning_terms`), then what is
+switched off. Not known from a topology: a tuner plugin, symmetric-memory kernels (2.27+), copy-engine collectives
+(2.28+), which all pass this table by, and MNNVL under 2.20, which counts as one node there without NVLS.
+"""
+
+from __future__ import annotations
+
+from topodiag.nccl.graph.graph import CommShape
+from topodiag.nccl.prediction import Term, TuningTable
+from topodiag.nccl.settings import Settings
+from topodiag.nccl.tuning.tuning_constants import ALGORITHMS, COLLECTIVES, PROTOCOLS
+from topodiag.nccl.tuning.tuning_lists import Allowed, allowed
+from topodiag.nccl.tuning.tuning_terms import (
+    COLLNET,
+    NVLS_FAMILY,
+    Cell,
+    Model,
+    Steps,
+    applies,
+    bandwidth,
+    considered,
+    latency,
+)
+
+_BUGGY_CUDA = 11080
+"""CUDA 11.8, whose LL128 AllReduce ring of two ranks hangs on Hopper."""
+
+_LL128_GPUS = ((18, (70, 80, 90)), (25, (70, 80, 90, 100, 120)))
+"""Compute capabilities with LL128 by default, by version; from 2.27 on all from 7.0."""
+
+
+def algorithms(minor: int) -> tuple[str, ...]:
+    """The columns of the version's table."""
+    return ALGORITHMS if minor >= 23 else ALGORITHMS[:-1]
+
+
+def tuning_table(shape: CommShape, settings: Settings) -> TuningTable:
+    """The table of a communicator. A (0, 0) cell is a combination that the version does not have here; a bandwidth of
+    0 with a latency is one that is switched off. Where NCCL refuses NCCL_ALGO or NCCL_PROTO (`tuning_lists.allowed`
+    gives its words) every bandwidth is 0. Never raises.
+    """
+    model, lists = Model(shape, settings), allowed(settings, shape.minor)
+    table: dict[str, dict[str, dict[str, tuple[float, float]]]] = {}
+    for collective in COLLECTIVES:
+        table[collective] = {
+            algorithm: {protocol: _entry(model, lists, Cell(collective, algorithm, protocol)) for protocol in PROTOCOLS}
+            for algorithm in algorithms(shape.minor)
+        }
+        if (
+            19 <= shape.minor <= 23
+            and model.n > 1
+            and not any(bw for row in table[collective].values() for _, bw in row.values())
+        ):
+            table[collective]["Ring"] = ring_backup(model, lists, collective)
+    return table
+
+
+def _entry(model: Model, lists: Allowed, cell: Cell) -> tuple[float, float]:
+    if not applies(model, cell):
+        return 0.0, 0.0
+    steps = Steps()
+    return latency(model, cell, steps), 0.0 if disabled(model, lists, cell) else bandwidth(model, cell, steps)
+
+
+def ring_backup(model: Model, lists: Allowed, collective: str) -> dict[str, tuple[float, float]]:
+    """The ring that 2.19 to 2.23 fall back to when a user's lists leave nothing for a collective. From 2.22 on
+    protocols that are switched off stay so."""
+    made = {}
+    for protocol in PROTOCOLS:
+        cell = Cell(collective, "Ring", protocol)
+        off = model.minor >= 22 and _protocol_off(model, lists, cell)
+        usable = applies(model, cell) and not off
+        made[protocol] = latency(model, cell, Steps()), bandwidth(model, cell, Steps()) if usable else 0.0
+    return made
+
+
+def disabled(model: Model, lists: Allowed, cell: Cell) -> str:
+    """Why a combination that the version has is not used, "" when it is."""
+    if lists.fault:
+        return f"NCCL refuses {lists.fault_in}: {lists.fault}"
+    return _protocol_off(model, lists, cell) or _algorithm_off(model, lists, cell)
+
+
+def _algorithm_off(model: Model, lists: Allowed, cell: Cell) -> str:
+    algorithm = cell.algorithm
+    if model.minor == 18 and algorithm == "Ring" and cell.collective != "AllReduce":
+        return ""  # so that programs run with NCCL_ALGO=Tree
+    if why := _missing(model, algorithm):
+        return why
+    if lists.algorithms.get((cell.collective, algorithm), True):
+        return ""
+    if model.minor <= 23 and algorithm in ("Ring", "Tree") and _only_collnet(model, lists, cell.collective):
+        return ""
+    return f"NCCL_ALGO={model.settings.algo} leaves it out"
+
+
+def _missing(model: Model, algorithm: str) -> str:
+    if algorithm == "NVLSTree" and model.nodes == 1:
+        return "NVLSTree is for more than one node"
+    if not model.shape.collnet:
+        if algorithm in COLLNET:
+            return "CollNet is off"
+        if algorithm == "NVLS" and model.nodes > 1:
+            return "NVLS between nodes needs CollNet, which is off"
+    if algorithm == "CollNetDirect" and not model.shape.nvs:
+        return "CollNetDirect needs an NVSwitch"
+    return ""
+
+
+def _only_collnet(model: Model, lists: Allowed, collective: str) -> bool:
+    """Up to 2.23 a list that names nothing but a CollNet that is off is ignored."""
+    others = ("Ring", "Tree", *NVLS_FAMILY)
+    named = [a for a in others if lists.algorithms.get((collective, a), True) and not _missing(model, a)]
+    return not model.shape.collnet and not named
+
+
+def _protocol_off(model: Model, lists: Allowed, cell: Cell) -> str:
+    listed = lists.protocols.get((cell.collective, cell.protocol))
+    if listed is None:
+        return _ll128_off(model, cell) if cell.protocol == "LL128" else ""
+    return "" if listed else f"NCCL_PROTO={model.settings.proto} leaves it out"
+
+
+def _ll128_off(model: Model, cell: Cell) -> str:
+    """LL128 relies on 128-byte stores that arrive whole; NCCL uses it unasked only where that is known."""
+    shape, types, graph = model.shape, model.types, model.graph(cell.algorithm)
+    hopper = shape.min_sm >= 90
+    most = types.pxn if hopper and (model.minor <= 26 or model.settings.ll128_c2c) else types.pxb
+    # PXN and, from 2.27 on, what ranks below it; up to 2.26 PXB or PXN, which is the same in their numbering.
+    if graph.type_inter > most:
+        return f"LL128 needs GPUs within {types.names[most]} of the NIC, not {_name(model, graph.type_inter)}"
+    if graph.type_intra > types.nvb:
+        return f"LL128 needs NVLink between the GPUs of a node, not {_name(model, graph.type_intra)}"
+    if shape.min_sm != shape.max_sm and not (model.minor >= 30 and hopper):
+        return f"LL128 needs equal GPUs, not {shape.min_sm / 10:g} and {shape.max_sm / 10:g}"
+    if model.minor >= 27:
+        known = shape.min_sm >= 70
+    else:
+        known = shape.min_sm in next(gpus for since, gpus in reversed(_LL128_GPUS) if since <= model.minor)
+    if not known:
+        return f"LL128 is not on by default for compute capability {shape.min_sm / 10:g}"
+    ring = (cell.collective, cell.algorithm, model.n) == ("AllReduce", "Ring", 2)
+    if shape.min_sm == 90 and shape.cuda == _BUGGY_CUDA and ring:
+        return "LL128 is off for two Hopper GPUs under CUDA 11.8"
+    return ""
+
+
+def _name(model: Model, number: int) -> str:
+    names = model.types.names
+    return names[number] if 0 <= number < len(names) else str(number)
+
+
+def explain_entry(
+    shape: CommShape, settings: Settings, collective: str, algorithm: str, protocol: str
+) -> tuple[Term, ...]:
+    """Every step of one cell of the table, bandwidth first, then latency; what switches it off comes last.
+
+    Names as in the table. An unknown name, or a combination that the version lacks, gives one term that says so.
+    """
+    cell = Cell(collective, algorithm, protocol)
+    label = f"{collective} {algorithm} {protocol}"
+    known = collective in COLLECTIVES and algorithm in algorithms(shape.minor) and protocol in PROTOCOLS
+    if not known or not considered(shape.minor, cell):
+        return (Term(label, "not used", f"NCCL 2.{shape.minor} has no such combination"),)
+    model, steps = Model(shape, settings), Steps()
+    if not applies(model, cell):
+        return (Term(label, "not used", _why_not(model, cell)),)
+    bandwidth(model, cell, steps)
+    latency(model, cell, steps)
+    if why := disabled(model, allowed(settings, shape.minor), cell):
+        steps.terms.append(Term(label, "off", why))
+    return tuple(steps.terms)
+
+
+def _why_not(model: Model, cell: Cell) -> str:
+    if model.n <= 1:
+        return "one rank has nothing to exchange"
+    if cell.algorithm == "PAT":
+        return f"PAT is for one GPU per node (NCCL_PAT_ENABLE={model.settings.pat_enable})"
+    return f"{cell.algorithm} needs two channels of the NVLS graph at least"

@@ -1,0 +1,385 @@
+"""NCCL's tuning model for one collective, algorithm and protocol: its bandwidth and its latency, step by step.
+
+The steps that make a figure are the steps that explain it. Bandwidths in GB/s, latencies in us. Source:
+ncclTopoTuneModel in src/graph/tuning.cc, v2.18.6-1 to v2.30.7-1; the order of the steps is NCCL's, and every `minor`
+compared with is the version whose source first has the step. What a user or a missing part switches off is `tuning`'s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from topodiag.model.nccl_versions import path_types
+from topodiag.nccl.graph.graph import TREE, CommShape, Fused
+from topodiag.nccl.prediction import Term
+from topodiag.nccl.settings import Settings
+from topodiag.nccl.tuning import tuning_constants as tc
+
+RING_ID, TREE_ID, CHAIN_ID, NVLS_ID, DIRECT_ID = range(5)
+"""SearchGraph.id."""
+
+X86, POWER = 1, 2
+INTEL, AMD, MIXED_VENDOR = 1, 2, 4
+"""NCCL_TOPO_CPU_ARCH_* and NCCL_TOPO_CPU_VENDOR_*, src/include/graph.h."""
+
+COLLNET = ("CollNetDirect", "CollNetChain")
+NVLS_FAMILY = ("NVLS", "NVLSTree")
+SHARDED = ("AllGather", "ReduceScatter")
+
+_SIMPLE_ONLY = (*COLLNET, *NVLS_FAMILY, "PAT")
+_NONE = Fused(0, 0, 0.0, 0.0, 0, 0, 0, 0)
+"""A graph that was not searched: zero channels of type LOC, as NCCL's memory has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    collective: str
+    algorithm: str
+    protocol: str
+
+
+@dataclass(slots=True)
+class Steps:
+    """The derivation of one figure, in order."""
+
+    terms: list[Term] = field(default_factory=list)
+
+    def gbs(self, name: str, value: float, formula: str) -> float:
+        self.terms.append(Term(name, f"{value:.1f} GB/s", formula))
+        return value
+
+    def us(self, name: str, value: float, formula: str) -> float:
+        self.terms.append(Term(name, f"{value:.1f} us", formula))
+        return value
+
+
+class Model:
+    """A communicator under a version's constants, with the quantities that every cell needs."""
+
+    def __init__(self, shape: CommShape, settings: Settings) -> None:
+        self.shape = shape
+        self.settings = settings
+        self.minor = shape.minor
+        self.constants = tc.constants(shape.minor)
+        self.n = shape.nranks
+        self.nodes = max(shape.nodes, 1)
+        self.ppn = self.n / self.nodes
+        self.local = self.n // self.nodes
+        self.gpu = tc.gpu_class(shape.min_sm)
+        self.types = path_types(shape.minor)
+
+    def graph(self, algorithm: str) -> Fused:
+        """The graph whose channels an algorithm runs on (graphs[] in src/init.cc)."""
+        if algorithm in ("Tree", "PAT"):
+            number = TREE_ID
+        elif algorithm in NVLS_FAMILY:
+            number = NVLS_ID
+        elif algorithm == "Ring":
+            number = RING_ID
+        else:  # CollNetDirect has a search of its own since 2.22
+            number = DIRECT_ID if algorithm == "CollNetDirect" and self.minor >= 22 else CHAIN_ID
+        return self.shape.graphs.get(number, _NONE)
+
+    def cap(self, caps: tc.Caps) -> float:
+        return tc.cap(caps, self.gpu, self.nodes)
+
+    @property
+    def ll_cap(self) -> float:
+        """On one node the GPU counts, between nodes the CPU."""
+        row = self.gpu
+        if self.nodes > 1:
+            slow = (AMD, MIXED_VENDOR) if self.minor >= 24 else (AMD,)
+            row = tc.AMPERE if self.shape.cpu_vendor in slow else tc.VOLTA
+        return tc.cap(self.constants.ll, row, self.nodes)
+
+    def local_link(self, algorithm: str) -> str:
+        return tc.NVLINK if self.graph(algorithm).type_intra == self.types.nvl else tc.PCI
+
+    def link_us(self, link: str, algorithm: str, protocol: str) -> float:
+        # Trees over PCI are favoured on Power systems.
+        if (link, algorithm, protocol) == (tc.PCI, "Tree", "Simple") and self.shape.cpu_arch == POWER:
+            algorithm = "Ring"
+        return self.constants.link_us(link, algorithm, protocol)
+
+    def steps_of(self, collective: str) -> int:
+        """Steps of a ring."""
+        if collective == "AllReduce":
+            return 2 * (self.n - 1)
+        return self.n - 1 if collective in SHARDED else self.n
+
+    @property
+    def net_overhead_us(self) -> float:
+        given = self.settings.net_overhead_ns
+        if given is not None and given != -2:  # NCCL's word for "not set"
+            return given / 1000
+        return 2.0 if (self.shape.cpu_arch, self.shape.cpu_vendor) == (X86, AMD) else 1.0
+
+
+def considered(minor: int, cell: Cell) -> bool:
+    """Whether the version has the combination at all; the others have no latency and no bandwidth."""
+    algorithm = cell.algorithm
+    if algorithm == "PAT" and minor < 23:
+        return False
+    if algorithm in (*NVLS_FAMILY, "PAT") and cell.protocol != "Simple":
+        return False
+    if cell.collective == "AllReduce":
+        return algorithm != "PAT"
+    if algorithm == "Ring":
+        return True
+    since = {"NVLS": 19, "CollNetDirect": 20, "PAT": 23}
+    return cell.collective in SHARDED and minor >= since.get(algorithm, 1000)
+
+
+def pat_enabled(model: Model) -> bool:
+    """NCCL_PAT_ENABLE: 2, the default, is one GPU per node. A network that runs on the GPU is not known here."""
+    if model.minor >= 26 and model.shape.min_sm < 60:
+        return False
+    wish = model.settings.pat_enable
+    return model.nodes == model.n if wish == 2 else wish != 0
+
+
+def applies(model: Model, cell: Cell) -> bool:
+    """`considered`, and what the communicator rules out before any figure is made."""
+    if not considered(model.minor, cell) or model.n <= 1:
+        return False
+    if cell.algorithm == "PAT":
+        return pat_enabled(model)
+    return not (cell.algorithm in NVLS_FAMILY and model.minor >= 28 and model.graph(cell.algorithm).channels < 2)
+
+
+def bandwidth(model: Model, cell: Cell, steps: Steps) -> float:
+    """Algorithm bandwidth: bytes of the operation over its time, for large sizes."""
+    graph = model.graph(cell.algorithm)
+    if graph.channels == 0:
+        return steps.gbs("channels", 0.0, f"the graph search gave no channels for {cell.algorithm}")
+    per_channel = _per_channel(model, cell, graph, steps)
+    bus = steps.gbs("busBw", graph.channels * per_channel, f"{graph.channels} channels x {per_channel:g} GB/s")
+    if cell.algorithm == "Ring":
+        bus = _ring(model, cell, graph, bus, steps)
+    elif cell.algorithm == "Tree":
+        bus = _tree(model, cell, graph, bus, steps)
+    elif cell.algorithm == "PAT":
+        factor = 0.75 if model.minor >= 24 else 0.85
+        bus = steps.gbs("PAT", bus * factor, f"{factor} x busBw")
+    elif cell.algorithm in COLLNET and cell.protocol != "Simple":
+        bus = steps.gbs("protocol", 0.0, f"{cell.algorithm} runs Simple only")
+    elif cell.algorithm == "CollNetDirect":
+        bus = _collnet_direct(model, cell, graph, bus, steps)
+    if bus and (why := _sharded_needs(model, cell)):
+        bus = steps.gbs("available", 0.0, why)
+    return _to_algorithm_bandwidth(model, cell, bus, steps)
+
+
+def _per_channel(model: Model, cell: Cell, graph: Fused, steps: Steps) -> float:
+    intra, inter = graph.bw_intra, graph.bw_inter
+    if cell.algorithm in NVLS_FAMILY and model.minor >= 19:
+        return (_nvls_since_28 if model.minor >= 28 else _nvls_before_28)(model, cell, graph, steps)
+    if cell.algorithm in COLLNET:
+        return steps.gbs("bandwidth per channel", intra, "bwIntra of the graph")
+    if model.nodes <= 2:
+        return steps.gbs("bandwidth per channel", intra, "bwIntra of the graph, as up to 2 nodes")
+    return steps.gbs("bandwidth per channel", inter, "bwInter of the graph, as above 2 nodes")
+
+
+def _nvls_before_28(model: Model, cell: Cell, graph: Fused, steps: Steps) -> float:
+    intra, inter = graph.bw_intra, graph.bw_inter
+    name = "bandwidth per channel"
+    if cell.algorithm == "NVLSTree":
+        half = 1 if model.nodes <= 2 else 2
+        return steps.gbs(name, min(intra, inter / half), f"min(bwIntra {intra:g}, bwInter {inter:g} / {half})")
+    if model.minor >= 27 and cell.collective in SHARDED:
+        least = min(intra * (model.ppn - 1) / model.ppn, inter * 0.9)
+        formula = f"min(bwIntra {intra:g} x {model.ppn - 1:g}/{model.ppn:g}, 0.9 x bwInter {inter:g})"
+        return steps.gbs(name, least, formula)
+    return steps.gbs(name, min(intra, inter), f"min(bwIntra {intra:g}, bwInter {inter:g})")
+
+
+def _nvls_since_28(model: Model, cell: Cell, graph: Fused, steps: Steps) -> float:
+    efficiency, channels = tc.NVLS_EFFICIENCY[model.gpu], graph.channels
+    intra = graph.bw_intra * efficiency * (channels - 1) / channels
+    formula = f"bwIntra {graph.bw_intra:g} x efficiency {efficiency} x {channels - 1}/{channels} channels"
+    if cell.collective == "AllReduce":
+        intra = steps.gbs("inside the node", intra * 2, formula + " x 2, as it overlaps two operations")
+    else:
+        ppn = model.ppn
+        intra = steps.gbs("inside the node", intra * (ppn - 1) / ppn, formula + f" x {ppn - 1:g}/{ppn:g} GPUs")
+    twice = 2 if cell.algorithm == "NVLSTree" and model.nodes <= 2 else 1
+    least, formula = min(intra, graph.bw_inter * twice), f"min(inside the node, {twice} x bwInter {graph.bw_inter:g})"
+    if cell.algorithm == "NVLSTree":
+        limit = model.cap(model.constants.nvls_tree)
+        least, formula = min(least, limit), f"{formula}, at most {limit:g}"
+    return steps.gbs("bandwidth per channel", least, formula)
+
+
+def _ring(model: Model, cell: Cell, graph: Fused, bus: float, steps: Steps) -> float:
+    if cell.protocol == "LL":
+        share = 0.5
+        if model.minor < 21:
+            half = model.nodes > 1 or cell.collective in ("AllReduce", "Reduce")
+            share = 1 / 4 if half else 1 / 3
+        limit = model.ll_cap
+        return steps.gbs("LL", min(limit, bus * share), f"min({share:.3g} x busBw, {limit:g} for LL)")
+    if cell.protocol == "LL128":
+        share = 0.7 if model.minor < 23 and model.ppn < 2 else 0.92
+        limit = model.cap(model.constants.ring_ll128)
+        formula = f"min({share} x busBw, {graph.channels} channels x {limit:g})"
+        return steps.gbs("LL128", min(bus * share, graph.channels * limit), formula)
+    return bus
+
+
+def _tree(model: Model, cell: Cell, graph: Fused, bus: float, steps: Steps) -> float:
+    limit = model.cap(model.constants.tree)
+    formula = f"min(0.92 x busBw, {graph.channels} channels x {limit:g})"
+    bus = steps.gbs("tree", min(bus * 0.92, graph.channels * limit), formula)
+    if cell.protocol == "LL":
+        bus = steps.gbs("LL", min(bus / 3.8, model.ll_cap), f"min(busBw / 3.8, {model.ll_cap:g} for LL)")
+    elif cell.protocol == "LL128":
+        share, words = (7 / 9, "7/9") if model.nodes == 1 else (120 / 128, "120/128")
+        limit = model.cap(model.constants.tree_ll128)
+        formula = f"min({words} x busBw, {graph.channels} channels x {limit:g})"
+        bus = steps.gbs("LL128", min(bus * share, graph.channels * limit), formula)
+    pattern = model.shape.max_tree_pattern if model.minor >= 26 else graph.pattern
+    if pattern == TREE:
+        bus = steps.gbs("simple tree", bus * 0.85, "0.85 x busBw, as up and down share a GPU's links")
+    return bus
+
+
+def _collnet_direct(model: Model, cell: Cell, graph: Fused, bus: float, steps: Steps) -> float:
+    ppn = model.ppn
+    if cell.collective not in SHARDED:
+        per_nic = ppn / graph.channels
+        factor = per_nic - (per_nic - 1) / 2
+        bus = steps.gbs(
+            "GPUs per NIC", bus / factor, f"busBw / {factor:.3g}, half of what {per_nic:.3g} GPUs per NIC cost"
+        )
+        if model.shape.min_sm >= 90:
+            bus = steps.gbs("Hopper", bus * 0.85, "0.85 x busBw")
+        return bus
+    if model.minor >= 27:
+        least = min(graph.bw_intra, graph.bw_inter * 0.9)
+        return steps.gbs("all GPUs", ppn * least, f"{ppn:g} GPUs x min(bwIntra, 0.9 x bwInter)")
+    weight = (ppn - 1) / 7
+    share = weight * 0.85 + (1 - weight) * 0.95
+    return steps.gbs("all GPUs", ppn * graph.bw_intra * share, f"{ppn:g} GPUs x bwIntra x {share:.3g}")
+
+
+def collnet_heads(model: Model) -> int:
+    """GPUs of a node that talk to the switch: NVLS's heads, or else one per channel of the CollNet graph."""
+    return model.shape.nvls_heads or model.graph("CollNetDirect").channels
+
+
+def _sharded_needs(model: Model, cell: Cell) -> str:
+    """Why AllGather and ReduceScatter between nodes cannot use the switches, "" where they can or need not.
+
+    Whether the CollNet plugin offers the two is not known; those since its version 8 do.
+    """
+    if cell.collective not in SHARDED or model.nodes == 1 or model.minor < 20:
+        return ""
+    if cell.algorithm != "CollNetDirect" and not (cell.algorithm == "NVLS" and model.minor >= 27):
+        return ""
+    if not model.shape.collnet:
+        return "CollNet is off"
+    heads = collnet_heads(model)
+    most = max(model.shape.local_ranks) if model.minor >= 27 else model.ppn
+    return f"{most:g} ranks of a node, and {heads} GPUs next to a NIC" if most > heads else ""
+
+
+def _to_algorithm_bandwidth(model: Model, cell: Cell, bus: float, steps: Steps) -> float:
+    name, algorithm, sharded = "algBw", cell.algorithm, cell.collective in SHARDED
+    if sharded and (algorithm == "CollNetDirect" or (algorithm != "Ring" and model.minor >= 23)):
+        return steps.gbs(name, bus, "busBw")
+    ring_steps = model.steps_of(cell.collective)
+    if algorithm == "Ring" or (algorithm in NVLS_FAMILY and model.minor >= 28):
+        return steps.gbs(name, bus * model.n / ring_steps, f"busBw x {model.n} ranks / {ring_steps} steps")
+    if algorithm == "NVLSTree" and model.minor == 18:
+        among = 2 * max(model.nodes - 1, 1)
+        return steps.gbs(name, bus * 0.7 * model.nodes / among, f"busBw x 0.7 x {model.nodes} / {among}")
+    if algorithm in NVLS_FAMILY:
+        return steps.gbs(name, bus * 5 / 6, "busBw x 5/6")
+    return steps.gbs(name, bus * 0.5, "busBw / 2")
+
+
+def latency(model: Model, cell: Cell, steps: Steps) -> float:
+    """What an operation takes before bytes count, in us."""
+    algorithm, protocol = cell.algorithm, cell.protocol
+    base = steps.us("base", model.constants.base_us(algorithm, protocol), f"start of {algorithm} {protocol}")
+    if algorithm == "Ring" and cell.collective in ("Broadcast", "Reduce"):
+        return steps.us("latency", *_rooted_ring(model, cell, base))
+    link = model.local_link(algorithm)
+    intra = steps.us(
+        "step in the node", model.link_us(link, algorithm, protocol), f"{algorithm} {protocol} over {link}"
+    )
+    inter = _between_nodes(model, cell, steps)
+    if algorithm == "Ring":
+        intra = _posted(model, cell, intra, steps)
+        return steps.us("latency", *_ring_latency(model, cell, base, intra, inter))
+    return steps.us("latency", *_other_latency(model, algorithm, base, intra, inter))
+
+
+def _between_nodes(model: Model, cell: Cell, steps: Steps) -> float:
+    like = "Tree" if model.minor >= 23 and model.ppn == 1 else cell.algorithm
+    device = model.graph(cell.algorithm).latency_inter
+    times = 2 if cell.protocol == "Simple" else 1  # Simple waits for the flush too
+    inter = model.link_us(tc.NET, like, cell.protocol) + times * device
+    return steps.us(
+        "step between nodes", inter, f"{like} {cell.protocol} over the network + {times} x NIC {device:g} us"
+    )
+
+
+def _rooted_ring(model: Model, cell: Cell, base: float) -> tuple[float, str]:
+    link = model.local_link("Ring") if model.nodes == 1 else tc.NET
+    one = model.link_us(link, "Ring", cell.protocol)
+    if model.graph("Ring").same_channels:
+        return base + one, f"base + {one:g} over {link}, as all channels are the same"
+    if cell.protocol == "Simple":
+        one = model.link_us(link, "Tree", cell.protocol)
+    return base + model.n * one, f"base + {model.n} steps x {one:g} over {link}"
+
+
+def _posted(model: Model, cell: Cell, intra: float, steps: Steps) -> float:
+    """A step in the node is no shorter than the posting of the steps that leave it."""
+    overhead = model.net_overhead_us * (3 if cell.protocol == "Simple" else 1)
+    if model.nodes == 1 or overhead <= intra:
+        return intra
+    return steps.us("step in the node", overhead, "the CPU's overhead of posting to the network is longer")
+
+
+def _ring_latency(model: Model, cell: Cell, base: float, intra: float, inter: float) -> tuple[float, str]:
+    all_steps = model.steps_of(cell.collective)
+    crossing = model.nodes - 1
+    if cell.collective == "AllReduce":
+        # One step too many per direction up to 2.22, for more than one node.
+        crossing = 2 * (crossing if model.minor >= 23 or model.nodes == 1 else model.nodes)
+    lat = base + (all_steps - crossing) * intra + crossing * inter
+    return lat, f"base + {all_steps - crossing} x {intra:g} + {crossing} x {inter:g}"
+
+
+def _other_latency(model: Model, algorithm: str, base: float, intra: float, inter: float) -> tuple[float, str]:
+    minor, nodes, hops = model.minor, model.nodes, model.local - 1
+    rounds = nodes.bit_length() - 1
+    if algorithm == "Tree":
+        lat = base + 2 * (hops * intra + rounds * inter)
+        return lat, f"base + 2 x ({hops} GPUs x {intra:g} + {rounds} levels x {inter:g})"
+    if algorithm == "CollNetDirect":
+        each = 0.4 if minor >= 19 else 0.5
+        first = min(1, hops)
+        return base + 2 * (
+            first * intra + hops * each
+        ) + inter, f"base + 2 x ({first} x {intra:g} + {hops} x {each}) + {inter:g}"
+    if algorithm == "CollNetChain":
+        return base + 2 * hops * intra + inter, f"base + 2 x {hops} GPUs x {intra:g} + {inter:g}"
+    if algorithm == "PAT":
+        return (
+            base + rounds * inter / 3.5 + 2.8 * model.n,
+            f"base + {rounds} levels x {inter:g} / 3.5 + 2.8 x {model.n} ranks",
+        )
+    network = model.constants.link_us(tc.NET, algorithm, "Simple")
+    if algorithm == "NVLS":
+        if minor == 18:
+            return base + (
+                network if nodes > 1 else 0
+            ), f"base{f' + {network:g} over the network' if nodes > 1 else ''}"
+        return intra + (inter if nodes > 1 else 0), f"{intra:g}{f' + {inter:g}' if nodes > 1 else ''}"
+    if minor == 18:
+        return base + 2 * (nodes - 1) * network, f"base + 2 x {nodes - 1} nodes x {network:g}"
+    return base + intra + 2 * rounds * inter, f"base + {intra:g} + 2 x {rounds} levels x {inter:g}"
