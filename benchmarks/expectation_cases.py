@@ -9,11 +9,11 @@ from typing import Any
 
 from healthy_rows import CORPUS, HERE
 
-from topodiag.cost.expect import expected
-from topodiag.cost.fit import fit_run
-from topodiag.cost.hypotheses import hypotheses
-from topodiag.cost.verdict import verdict_of
 from topodiag.evidence.nccl_tests.read import read_runs
+from topodiag.expect.expect import expected
+from topodiag.expect.fit import fit_run
+from topodiag.expect.hypotheses import hypotheses
+from topodiag.expect.verdict import verdict_of
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Hypothesis, Timing
 
 LARGE = 8 << 30

@@ -11,8 +11,8 @@ from statistics import median
 
 from healthy_rows import CORPUS, MORE, Healthy, observations, rows
 
-from topodiag.cost.calibration import Observation, calibration, fit
-from topodiag.cost.verdict import Verdict, verdict_of
+from topodiag.expect.calibration import Observation, calibration, fit
+from topodiag.expect.verdict import Verdict, verdict_of
 
 WITHIN = 0.15
 GOAL = 0.85

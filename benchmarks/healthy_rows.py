@@ -12,10 +12,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from topodiag.cost.calibration import Calibration, Observation, generation_of
-from topodiag.cost.expect import Expected, expected, recalibrated
-from topodiag.cost.expect_stages import NEAR, net_speeds
-from topodiag.cost.expect_wires import WIRES
+from topodiag.expect.calibration import Calibration, Observation, generation_of
+from topodiag.expect.expect import Expected, expected, recalibrated
+from topodiag.expect.stages import NEAR, net_speeds
+from topodiag.expect.wires import WIRES
 from topodiag.hardware import catalog
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
 from topodiag.nccl.tuning.choice import LARGE_BYTES

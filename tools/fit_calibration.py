@@ -1,4 +1,4 @@
-"""Fits topodiag/cost/calibration.toml on published healthy results (../shared/corpus/healthy.csv and
+"""Fits topodiag/expect/calibration.toml on published healthy results (../shared/corpus/healthy.csv and
 benchmarks/published.csv).
 
     python tools/fit_calibration.py            prints the factors
@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from healthy_rows import MORE, observations, rows  # noqa: E402
 
-from topodiag.cost.calibration import Calibration, Factor, Tolerance, fit  # noqa: E402
+from topodiag.expect.calibration import Calibration, Factor, Tolerance, fit  # noqa: E402
 
 TARGET = ROOT / "topodiag" / "cost" / "calibration.toml"
 

@@ -16,11 +16,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, BinaryIO
 
 from topodiag.checks.run import fold, run_bench_checks, run_checks, run_job_checks
-from topodiag.cost.expect import Expected, expected
-from topodiag.cost.fit import fit_run
-from topodiag.cost.hypotheses import hypotheses
 from topodiag.cost.tiers import UnknownSystemError, find_system
-from topodiag.cost.verdict import verdict_of
 from topodiag.evidence.bundle import open_evidence
 from topodiag.evidence.nccl_log.looks import HEAD_BYTES, looks, wrong_file
 from topodiag.evidence.nccl_log.sources import STDIN, STDIN_NAME, make_plan
@@ -28,6 +24,10 @@ from topodiag.evidence.nccl_log.streams import Reading, text_of
 from topodiag.evidence.nccl_tests import Read, read_file
 from topodiag.evidence.nccl_tests.read import WITHOUT_MPI
 from topodiag.evidence.reader import read_node
+from topodiag.expect.expect import Expected, expected
+from topodiag.expect.fit import fit_run
+from topodiag.expect.hypotheses import hypotheses
+from topodiag.expect.verdict import verdict_of
 from topodiag.hardware.amd import amd_system_by_name
 from topodiag.model.bench import Benchmark, BenchRun
 from topodiag.model.errors import InputError

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topodiag.cost.fit import fit_run
+from topodiag.expect.fit import fit_run
 from topodiag.model.bench import BenchDevice, Benchmark, BenchRow, BenchRun, Expectation, Hypothesis, Timing
 from topodiag.model.finding import Confidence
 from topodiag.model.provenance import Origin

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.cost.fit import main_rows
+from topodiag.expect.fit import main_rows
 from topodiag.model.bench import Benchmark
 from topodiag.report.bench_words import collective_words, folder_of, gpus_words, place_words, ranks_words
 from topodiag.report.plot import LINEAR_BANDWIDTH, SIZE, Mark, Series, draw_plot

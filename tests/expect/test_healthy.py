@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from topodiag.cost.calibration import Observation, calibration, fit
-from topodiag.cost.verdict import verdict_of
+from topodiag.expect.calibration import Observation, calibration, fit
+from topodiag.expect.verdict import verdict_of
 
 ROOT = Path(__file__).parents[2]
 HEALTHY = ROOT.parent / "shared" / "corpus" / "healthy.csv"

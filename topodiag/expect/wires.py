@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from topodiag.cost.expect_rates import NCCL_NAMES, Rates, Terms
-from topodiag.cost.expect_setup import MOST_RANKS, NoSetupError
+from topodiag.expect.rates import NCCL_NAMES, Rates, Terms
+from topodiag.expect.setup import MOST_RANKS, NoSetupError
 from topodiag.hardware.amd import AmdGpu, AmdSystem, amd_gpu_by_name, amd_system_by_name
 from topodiag.model.bench import BenchRun
 from topodiag.model.finding import Confidence

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.cost.measured_runs import run
-from topodiag.cost.expect import expected
-from topodiag.cost.hypotheses import hypotheses
-from topodiag.cost.verdict import verdict_of
+from tests.expect.measured_runs import run
+from topodiag.expect.expect import expected
+from topodiag.expect.hypotheses import hypotheses
+from topodiag.expect.verdict import verdict_of
 from topodiag.model.bench import Fit, Hypothesis
 from topodiag.model.finding import Finding, Outcome, Severity, Status
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topodiag.cost.fit import fit_points, fit_run, main_rows
+from topodiag.expect.fit import fit_points, fit_run, main_rows
 from topodiag.model.bench import BenchRow, BenchRun, Timing
 
 SIZES = [8 << step for step in range(31)]

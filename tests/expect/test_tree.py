@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from topodiag.cost.expect_tree import Layout, layout_of, tree_of_layout
+from topodiag.expect.tree import Layout, layout_of, tree_of_layout
 from topodiag.hardware import catalog
 from topodiag.hardware.specs import SystemSpec
 from topodiag.model.nccl_tree import Element

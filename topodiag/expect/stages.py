@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from topodiag.cost.expect_limit import GENERATIONS
-from topodiag.cost.expect_setup import Setup
+from topodiag.expect.limit import GENERATIONS
+from topodiag.expect.setup import Setup
 from topodiag.hardware import catalog
 from topodiag.model.nccl_tree import Element
 from topodiag.model.nccl_versions import minor_of

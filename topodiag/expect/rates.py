@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from topodiag.cost.expect_limit import limit_of
-from topodiag.cost.expect_setup import NoSetupError, Setup
-from topodiag.cost.expect_stages import behind_pcie, network_gbs, stages
+from topodiag.expect.limit import limit_of
+from topodiag.expect.setup import NoSetupError, Setup
+from topodiag.expect.stages import behind_pcie, network_gbs, stages
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.predict import predict_tree
 from topodiag.nccl.prediction import Choice, Prediction

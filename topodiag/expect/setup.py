@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from topodiag.cost.expect_tree import Layout, layout_of, tree_of_layout
+from topodiag.expect.tree import Layout, layout_of, tree_of_layout
 from topodiag.hardware import catalog
 from topodiag.hardware.specs import GpuSpec, SystemSpec
 from topodiag.model.bench import BenchRun

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from topodiag.cost.expect_setup import Setup
-from topodiag.cost.expect_stages import net_speeds
-from topodiag.cost.expect_wires import Wires
+from topodiag.expect.setup import Setup
+from topodiag.expect.stages import net_speeds
+from topodiag.expect.wires import Wires
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo.changes import Change, apply, down, gpus_of, nets_of, off, rate, remove, width
 

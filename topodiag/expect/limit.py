@@ -9,7 +9,7 @@ it at N = 2 relative to a ring, and S where switches reduce (SHARP).
 
 from __future__ import annotations
 
-from topodiag.cost.expect_setup import Setup
+from topodiag.expect.setup import Setup
 from topodiag.hardware import catalog
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo.changes import gpus_of

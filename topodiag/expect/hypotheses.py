@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import exp, isfinite, log
 
-from topodiag.cost.calibration import Calibration, Factor, calibration, generation_of
-from topodiag.cost.expect import Expected
-from topodiag.cost.expect_rates import Rates, rates_of
-from topodiag.cost.expect_setup import NoSetupError, Setup, is_costly
-from topodiag.cost.expect_wires import Wires
-from topodiag.cost.hypothesis_causes import Cause, causes_of, wire_causes
-from topodiag.cost.verdict import IMPOSSIBLE, LOW, Verdict
+from topodiag.expect.calibration import Calibration, Factor, calibration, generation_of
+from topodiag.expect.expect import Expected
+from topodiag.expect.hypothesis_causes import Cause, causes_of, wire_causes
+from topodiag.expect.rates import Rates, rates_of
+from topodiag.expect.setup import NoSetupError, Setup, is_costly
+from topodiag.expect.verdict import IMPOSSIBLE, LOW, Verdict
+from topodiag.expect.wires import Wires
 from topodiag.model.bench import BenchRun, Fit, Hypothesis
 from topodiag.model.finding import Outcome, Status
 from topodiag.nccl.topo.changes import ChangeError

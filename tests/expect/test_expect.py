@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.cost.measured_runs import GIB, run
-from topodiag.cost.calibration import Calibration, Factor
-from topodiag.cost.expect import expect, expected, recalibrated
+from tests.expect.measured_runs import GIB, run
+from topodiag.expect.calibration import Calibration, Factor
+from topodiag.expect.expect import expect, expected, recalibrated
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
 from topodiag.model.finding import Confidence
 from topodiag.nccl.predict import predict_tree

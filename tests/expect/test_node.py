@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cost.measured_runs import run
-from topodiag.cost.expect import Expected, expected
-from topodiag.cost.hypotheses import hypotheses
-from topodiag.cost.verdict import verdict_of
+from tests.expect.measured_runs import run
+from topodiag.expect.expect import Expected, expected
+from topodiag.expect.hypotheses import hypotheses
+from topodiag.expect.verdict import verdict_of
 from topodiag.model.finding import Confidence
 from topodiag.model.node import Node
 from topodiag.nccl.predict import predict_tree

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.cost.measured_runs import GIB, run
-from topodiag.cost.calibration import Calibration, Factor, calibration
-from topodiag.cost.expect import Expected, expected, recalibrated
-from topodiag.cost.hypotheses import hypotheses
-from topodiag.cost.verdict import verdict_of
+from tests.expect.measured_runs import GIB, run
+from topodiag.expect.calibration import Calibration, Factor, calibration
+from topodiag.expect.expect import Expected, expected, recalibrated
+from topodiag.expect.hypotheses import hypotheses
+from topodiag.expect.verdict import verdict_of
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
 from topodiag.model.finding import Confidence
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from topodiag.cost.calibration import Calibration, Factor, Tolerance, calibration, generation_of
-from topodiag.cost.expect_rates import Rates, rates_of
-from topodiag.cost.expect_setup import NoSetupError, Setup, setup_of
-from topodiag.cost.expect_wires import Wires, wire_rates, wires_of
+from topodiag.expect.calibration import Calibration, Factor, Tolerance, calibration, generation_of
+from topodiag.expect.rates import Rates, rates_of
+from topodiag.expect.setup import NoSetupError, Setup, setup_of
+from topodiag.expect.wires import Wires, wire_rates, wires_of
 from topodiag.model.bench import BenchRun, Expectation
 from topodiag.model.finding import Confidence
 from topodiag.model.node import Node

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.cost.measured_runs import GIB, run
-from topodiag.cost.expect import expect
-from topodiag.cost.verdict import verdict_of
+from tests.expect.measured_runs import GIB, run
+from topodiag.expect.expect import expect
+from topodiag.expect.verdict import verdict_of
 from topodiag.model.bench import BenchRow, BenchRun, Expectation, Timing
 from topodiag.model.finding import Confidence
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topodiag.cost.calibration import Calibration, Observation, calibration, fit, generation_of
+from topodiag.expect.calibration import Calibration, Observation, calibration, fit, generation_of
 
 
 def seen(ratio: float, system: str = "a", *, transport: str = "rdma-ring", generation: str = "hopper") -> Observation:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.cost.measured_runs import run
-from topodiag.cost.expect_setup import NoSetupError, setup_of
+from tests.expect.measured_runs import run
+from topodiag.expect.setup import NoSetupError, setup_of
 from topodiag.model.bench import BenchDevice
 from topodiag.model.finding import Confidence
 from topodiag.nccl.topo.changes import gpus_of, nets_of
