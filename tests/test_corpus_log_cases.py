@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from topodiag.checks.job_nics import nics_of_plugin
+from topodiag.checks.job.nics import nics_of_plugin
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Severity
 from topodiag.model.job import Hca, Job

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from topodiag.checks.topo_evidence import spell_versions
-from topodiag.checks.topo_file import FileRefused
+from topodiag.checks.topo.evidence import spell_versions
+from topodiag.checks.topo.file import FileRefused
 from topodiag.model.finding import Status
 from topodiag.model.nccl_versions import NEWEST, OLDEST
 from topodiag.model.result import Result

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from topodiag.checks.run import fold, run_checks
-from topodiag.checks.topo_evidence import alone
+from topodiag.checks.topo.evidence import alone
 from topodiag.evidence.bundle import open_evidence
 from topodiag.evidence.reader import ReadNode, read_node
 from topodiag.model.devices import Gpu, Nic

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topodiag.checks.bench_placement import APART
+from topodiag.checks.bench.placement import APART
 from topodiag.fleet.sweep.further import next_round
 from topodiag.fleet.sweep.judge import ONE_RAIL, TWO_KINDS, judge
 from topodiag.fleet.sweep.parts import acquits, parts_of

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from topodiag.checks.bench_placement import APART
+from topodiag.checks.bench.placement import APART
 from topodiag.model.sweep import Fabric, JudgedRun, Standing, SweepJudgement
 from topodiag.report.sweep_words import run_words
 from topodiag.report.text import Page, Part, clean

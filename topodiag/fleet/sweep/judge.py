@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from statistics import median
 
-from topodiag.checks.bench_placement import APART
+from topodiag.checks.bench.placement import APART
 from topodiag.fleet.sweep.parts import acquits, crosses, parts_of
 from topodiag.model.sweep import (
     Fabric,

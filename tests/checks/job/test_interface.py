@@ -1,0 +1,123 @@
+"""NET002: interfaces and addresses that lead to no other node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.checks import jobs
+from topodiag.checks.job.interface import WrongInterface
+from topodiag.model.finding import Severity, Status
+from topodiag.model.job import Communicator, Process
+
+
+def on(interface: str) -> Callable[[int, int, Process], Process]:
+    return lambda rank, host, process: replace(process, bootstrap=f"{interface}:172.17.0.1<0>")
+
+
+@pytest.mark.parametrize(
+    "name", ["docker0", "lo", "virbr0", "cali1234abcd", "flannel.1", "veth0a1b2c3", "br-0123456789ab"]
+)
+def test_an_interface_that_leads_nowhere_is_named(name: str) -> None:
+    outcome = WrongInterface().judge(jobs.job(process=on(name)))
+    (finding,) = outcome.findings
+    assert name in finding.message
+    assert finding.severity is Severity.WARNING
+    assert WrongInterface().judge(jobs.job(1, process=on(name))).status is Status.NOT_APPLICABLE
+
+
+def test_it_is_an_error_where_the_job_did_not_start() -> None:
+    made = jobs.job(process=on("docker0"), world=lambda comm: replace(comm, completed=np.zeros(16, bool)))
+    assert WrongInterface().judge(made).findings[0].severity is Severity.ERROR
+
+
+@pytest.mark.parametrize("name", ["eth0", "ens5", "bond0", "ib0", "enp3s0f0np0", "hsn0", "br0", "lo2x"])
+def test_other_interfaces_are_left_alone_whatever_their_address(name: str) -> None:
+    made = jobs.job(process=lambda rank, host, process: replace(process, bootstrap=f"{name}:127.0.1.1<0>"))
+    assert WrongInterface().judge(made).status is Status.CLEAN
+
+
+def test_an_interface_that_no_node_has_is_an_error_even_on_one_node() -> None:
+    event = jobs.event("bootstrap", "Bootstrap : no socket interface found", rank=0)
+    made = jobs.job(1, settings={"NCCL_SOCKET_IFNAME": "ens9"}, events=[event])
+    (finding,) = WrongInterface().judge(made).findings
+    assert finding.severity is Severity.ERROR
+    assert "NCCL_SOCKET_IFNAME=ens9" in finding.message
+
+
+def test_an_unnamed_interface_is_unknown() -> None:
+    made = jobs.job(process=lambda rank, host, process: replace(process, bootstrap=""))
+    assert WrongInterface().judge(made).status is Status.UNKNOWN
+
+
+def unfinished(communicator: Communicator) -> Communicator:
+    return replace(communicator, completed=np.zeros(communicator.nranks, bool))
+
+
+def at(*bootstraps: str) -> Callable[[int, int, Process], Process]:
+    """The bootstrap of each host."""
+    return lambda rank, host, process: replace(process, bootstrap=bootstraps[host])
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("eth0:172.17.0.2<0>", "eth0:172.17.0.2<0>"),
+        ("eth0:10.88.0.5<0>", "eth0:10.88.0.5<0>"),
+        ("usb-bmc:169.254.3.1<0>", "usb-bmc:169.254.3.1<0>"),
+        ("eth0:127.0.1.1<0>", "eth0:10.0.0.2<0>"),
+        ("eth0:::1<0>", "eth0:10.0.0.2<0>"),
+    ],
+)
+def test_an_address_that_leads_to_no_other_node_is_an_error_where_ranks_do_not_meet(first: str, second: str) -> None:
+    (finding,) = WrongInterface().judge(jobs.job(process=at(first, second), world=unfinished)).findings
+    assert finding.severity is Severity.ERROR
+    assert "leads to no other node" in finding.message
+    assert finding.where.nodes[0] == "n0"
+    assert WrongInterface().judge(jobs.job(process=at(first, second))).status is Status.CLEAN
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("eth0:172.17.2.189<0>", "eth0:172.17.3.106<0>"),
+        ("eth0:10.0.0.2<0>", "eth0:10.0.0.2<0>"),
+        ("eth0:not an address<0>", "eth0:999.1.1.1<0>"),
+    ],
+    ids=["a site that numbers so", "containers of one host's network", "damaged"],
+)
+def test_an_address_that_may_be_right_is_left_alone(first: str, second: str) -> None:
+    made = jobs.job(process=at(first, second), world=unfinished)
+    assert not any("leads to no other node" in each.message for each in WrongInterface().judge(made).findings)
+
+
+def test_addresses_of_data_sockets_are_judged_too() -> None:
+    def sockets(rank: int, host: int, process: Process) -> Process:
+        text = "NET/Socket : Using [0]eth1:172.17.0.2<0>"
+        return replace(process, network="Socket", messages=(jobs.message("sockets", text),))
+
+    (finding,) = WrongInterface().judge(jobs.job(process=sockets, world=unfinished)).findings
+    assert finding.where.nics == ("eth1",)
+
+
+def test_queue_pairs_of_rdma_devices_are_not_the_interfaces_fault() -> None:
+    text = "Call to ibv_modify_qp failed with error Connection timed out"
+    event = jobs.event("connect", text)
+    assert WrongInterface().judge(jobs.job(events=[event], world=unfinished)).status is Status.CLEAN
+    told = jobs.event("connect", "Net : Connect to 10.0.0.2<4000> failed : Connection timed out")
+    assert WrongInterface().judge(jobs.job(events=[told], world=unfinished)).status is Status.FINDING
+
+
+def one_of_two_nodes(communicator: Communicator) -> Communicator:
+    ranks = communicator.ranks.copy()
+    ranks[8:] = -1
+    return replace(communicator, ranks=ranks, nodes=2)
+
+
+def test_the_log_of_one_node_of_two_is_judged_as_that_of_a_job_of_two_nodes() -> None:
+    made = jobs.job(1, 16, process=on("docker0"), world=one_of_two_nodes)
+    (finding,) = WrongInterface().judge(made).findings
+    assert "docker0" in finding.message

@@ -1,0 +1,99 @@
+"""NET001 and NET002: sockets instead of RDMA, and interfaces that lead nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.checks import jobs
+from topodiag.checks.job.network import SocketsInsteadOfRdma
+from topodiag.model.finding import Severity, Status
+from topodiag.model.job import Communicator, Process
+
+SOCKET = "NET/Socket"
+
+
+def only_sockets(rank: int, host: int, process: Process) -> Process:
+    return replace(process, hcas=(), network="Socket")
+
+
+def test_rdma_between_nodes_is_clean() -> None:
+    assert SocketsInsteadOfRdma().judge(jobs.job()).status is Status.CLEAN
+
+
+def test_one_node_needs_no_network() -> None:
+    assert SocketsInsteadOfRdma().judge(jobs.job(1, via=SOCKET)).status is Status.NOT_APPLICABLE
+
+
+def test_sockets_beside_listed_devices_are_an_error_with_what_they_cost() -> None:
+    outcome = SocketsInsteadOfRdma().judge(jobs.job(via=SOCKET))
+    (finding,) = outcome.findings
+    assert finding.severity is Severity.ERROR
+    assert "n0, n1" in finding.message
+    assert finding.where.ranks == tuple(range(16))
+    assert str(outcome.coverage) == "2 of 2 nodes"
+
+
+def test_sockets_without_a_trace_of_rdma_are_information() -> None:
+    (finding,) = SocketsInsteadOfRdma().judge(jobs.job(via=SOCKET, process=only_sockets)).findings
+    assert finding.severity is Severity.INFO
+
+
+@pytest.mark.parametrize(("name", "value"), [("NCCL_IB_DISABLE", "1"), ("NCCL_NET", "Socket")])
+def test_a_setting_that_forbids_rdma_is_named(name: str, value: str) -> None:
+    made = jobs.job(via=SOCKET, process=only_sockets)
+    made = replace(made, processes=tuple(replace(p, settings={name: jobs.given(name, value)}) for p in made.processes))
+    (finding,) = SocketsInsteadOfRdma().judge(made).findings
+    assert finding.severity is Severity.WARNING
+    assert f"{name}={value}" in finding.message
+    assert any(name in step for step in finding.fix)
+
+
+def test_a_setting_of_zero_forbids_nothing() -> None:
+    made = jobs.job(via=SOCKET, process=only_sockets)
+    off = {"NCCL_IB_DISABLE": jobs.given("NCCL_IB_DISABLE", "0")}
+    made = replace(made, processes=tuple(replace(p, settings=off) for p in made.processes))
+    (finding,) = SocketsInsteadOfRdma().judge(made).findings
+    assert finding.severity is Severity.INFO
+
+
+def test_sockets_on_one_node_only_are_an_error_there() -> None:
+    def second(rank: int, host: int, process: Process) -> Process:
+        return only_sockets(rank, host, process) if host == 1 else process
+
+    (finding,) = SocketsInsteadOfRdma().judge(jobs.job(process=second)).findings
+    assert finding.severity is Severity.ERROR
+    assert finding.where.nodes == ("n1",)
+
+
+def test_without_network_lines_nothing_is_claimed() -> None:
+    made = jobs.job(rows=[], process=lambda rank, host, process: replace(process, network=""))
+    outcome = SocketsInsteadOfRdma().judge(made)
+    assert outcome.status is Status.UNKNOWN
+    assert "NCCL_DEBUG_SUBSYS=COLL,ENV,GRAPH,INIT,NET,TUNING" in outcome.why
+
+
+def over(interface: str) -> Callable[[int, int, Process], Process]:
+    return lambda rank, host, process: replace(only_sockets(rank, host, process), bootstrap=f"{interface}:10.0.0.2<0>")
+
+
+@pytest.mark.parametrize(("name", "told"), [("ib0", True), ("ibp12s0", True), ("ibs3f1", True), ("eth0", False),
+                                            ("ibgw", False), ("enp3s0", False)])  # fmt: skip
+def test_a_bootstrap_over_ipoib_is_a_trace_of_rdma_hardware(name: str, told: bool) -> None:
+    (finding,) = SocketsInsteadOfRdma().judge(jobs.job(via=SOCKET, process=over(name))).findings
+    assert (finding.severity is Severity.WARNING) is told
+    assert (f"although {name} is a port of an InfiniBand device" in finding.message) is told
+
+
+def test_the_log_of_one_node_tells_of_sockets_between_two() -> None:
+    def half(communicator: Communicator) -> Communicator:
+        ranks = communicator.ranks.copy()
+        ranks[8:] = -1
+        return replace(communicator, ranks=ranks, nodes=2)
+
+    made = jobs.job(1, 16, via=SOCKET, process=only_sockets, world=half)
+    (finding,) = SocketsInsteadOfRdma().judge(made).findings
+    assert finding.severity is Severity.INFO
+    assert SocketsInsteadOfRdma().judge(jobs.job(1, 16, process=only_sockets)).status is Status.NOT_APPLICABLE

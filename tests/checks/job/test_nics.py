@@ -1,0 +1,120 @@
+"""NET003 and NIC005 by logs: how many NICs carry the traffic, and how many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tests.checks import jobs
+from topodiag.checks.job.nics import FewerNicsThanSiblings, FewerNicsUsed
+from topodiag.model.finding import Severity, Status
+from topodiag.model.job import Process
+
+
+def rows(devices: int, gpus: int = 8) -> list[dict[str, object]]:
+    made = jobs.healthy_rows(2, gpus, 8)
+    return [row | {"net_dev": row["net_dev"] % devices} if "net_dev" in row else row for row in made]
+
+
+def with_hcas(count: int, host: int | None = None, **changes: object) -> Callable[[int, int, Process], Process]:
+    def hook(rank: int, at: int, process: Process) -> Process:
+        if host is not None and at != host:
+            return process
+        return replace(process, hcas=tuple(jobs.hca(number, **changes) for number in range(count)))
+
+    return hook
+
+
+def test_all_nics_in_use_are_clean() -> None:
+    assert FewerNicsUsed().judge(jobs.job()).status is Status.CLEAN
+
+
+def test_half_of_the_nics_idle_is_told_with_what_they_would_bring() -> None:
+    (finding,) = FewerNicsUsed().judge(jobs.job(rows=rows(4))).findings
+    assert finding.severity is Severity.WARNING
+    assert "4 of 8 NICs" in finding.message
+    assert finding.cost.gbs_lost == 200
+    assert finding.where.nics == ("mlx5_4", "mlx5_5", "mlx5_6", "mlx5_7")
+
+
+def test_slower_nics_are_for_storage() -> None:
+    def hook(rank: int, host: int, process: Process) -> Process:
+        slow = tuple(jobs.hca(8 + number, speed_mbps=100_000) for number in range(2))
+        return replace(process, hcas=(*process.hcas, *slow))
+
+    assert FewerNicsUsed().judge(jobs.job(process=hook)).status is Status.CLEAN
+
+
+def test_fewer_ranks_than_nics_need_fewer_nics() -> None:
+    assert FewerNicsUsed().judge(jobs.job(2, 4, rows=jobs.healthy_rows(2, 4, 4))).status is Status.CLEAN
+
+
+def test_a_limit_on_channels_explains_idle_nics() -> None:
+    made = jobs.job(rows=rows(2), settings={"NCCL_MAX_NCHANNELS": "2"})
+    assert FewerNicsUsed().judge(made).status is Status.CLEAN
+
+
+def test_a_machine_without_nvlink_is_not_judged_by_its_nics() -> None:
+    made = jobs.job(rows=rows(1), systems=lambda host, system: jobs.system(host, nvlink_gbs=0))
+    assert FewerNicsUsed().judge(made).status is Status.CLEAN
+
+
+def test_sockets_and_one_node_have_no_nics_to_compare() -> None:
+    assert FewerNicsUsed().judge(jobs.job(via="NET/Socket")).status is Status.NOT_APPLICABLE
+    assert FewerNicsUsed().judge(jobs.job(1)).status is Status.NOT_APPLICABLE
+
+
+def test_without_connections_the_use_is_unknown() -> None:
+    assert FewerNicsUsed().judge(jobs.job(rows=[])).status is Status.UNKNOWN
+
+
+def test_one_nic_for_eight_nvswitch_gpus_is_told() -> None:
+    made = jobs.job(nics=1, systems=lambda host, system: jobs.system(host, nics=1))
+    (finding,) = FewerNicsUsed().judge(made).findings
+    assert "one NIC, mlx5_0, serves 8" in finding.message
+    assert "6.25 GB/s each" in finding.cost.text
+
+
+def test_a_node_with_fewer_devices_than_its_siblings_is_named() -> None:
+    (finding,) = FewerNicsThanSiblings().judge(jobs.job(process=with_hcas(7, host=1))).findings
+    assert finding.where.nodes == ("n1",)
+    assert finding.where.nics == ("mlx5_7",)
+    assert finding.cost.gbs_lost == 50
+
+
+def test_equal_nodes_and_single_nodes_lack_nothing() -> None:
+    assert FewerNicsThanSiblings().judge(jobs.job()).status is Status.CLEAN
+    assert FewerNicsThanSiblings().judge(jobs.job(1)).status is Status.NOT_APPLICABLE
+
+
+def test_a_node_that_lists_nothing_is_not_taken_for_one_without_devices() -> None:
+    outcome = FewerNicsThanSiblings().judge(jobs.job(process=with_hcas(0, host=1)))
+    assert outcome.status is Status.UNKNOWN
+
+
+def test_a_node_that_says_no_device_has_none() -> None:
+    def hook(rank: int, host: int, process: Process) -> Process:
+        if host == 0:
+            return process
+        return replace(process, hcas=(), messages=(jobs.message("no hca", "NET/IB : No device found."),))
+
+    (finding,) = FewerNicsThanSiblings().judge(jobs.job(process=hook)).findings
+    assert "0 RDMA devices" in finding.message
+
+
+def test_nodes_are_compared_by_the_plugins_own_count_where_it_names_no_device() -> None:
+    def efa(counts: tuple[int, int]) -> Callable[[int, int, Process], Process]:
+        text = "NET/OFI Selected provider is efa, fabric is efa (found {} nics)"
+        return lambda _, host, made: replace(
+            made,
+            hcas=(),
+            network="AWS Libfabric",
+            messages=(
+                jobs.message("no hca", "NET/IB : No device found."),
+                jobs.message("ofi", text.format(counts[host])),
+            ),
+        )
+
+    (finding,) = FewerNicsThanSiblings().judge(jobs.job(process=efa((32, 31)))).findings
+    assert "n1: the network plugin finds 31 NICs, where n0 has 32" in finding.message
+    assert FewerNicsThanSiblings().judge(jobs.job(process=efa((32, 32)))).status is Status.CLEAN

@@ -1,0 +1,96 @@
+"""ENV003: names that NCCL does not read, and the list of those that it does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.checks.nodes import only, status
+from topodiag.checks.node import nccl_variables
+from topodiag.checks.node.setting_rules import RULES
+from topodiag.checks.node.settings import UnknownSetting
+from topodiag.model.finding import Severity
+from topodiag.model.node import Node
+from topodiag.model.provenance import Origin
+from topodiag.model.system import Setting
+
+
+def names(*pairs: str) -> Any:
+    made = tuple(Setting(*pair.split("=", 1), "environment", Origin("settings.tree", 1, pair)) for pair in pairs)
+    return UnknownSetting().judge(Node("gpu-001", settings=made, read=frozenset({"settings"})), ())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("NCCL_SOCKET_IFNAMES", "NCCL_SOCKET_IFNAME"),
+        ("NCCL_IB_DISBALE", "NCCL_IB_DISABLE"),
+        ("NCCL_P2P_DISABLED", "NCCL_P2P_DISABLE"),
+        ("NCCL_NET_GDR_LEVELS", "NCCL_NET_GDR_LEVEL"),
+        ("NCCL_IB_HCAS", "NCCL_IB_HCA"),
+    ],
+)
+def test_a_slip_is_a_warning_with_the_name_that_was_meant(wrong: str, right: str) -> None:
+    found = only(names(f"{wrong}=1"))
+    assert found.severity is Severity.WARNING
+    assert found.message == f"{wrong} is not a variable of NCCL: misspelt {right}? (environment)"
+    assert found.fix == (f"write {right}=1",)
+    assert found.evidence[0].text == f"{wrong}=1"
+
+
+@pytest.mark.parametrize(
+    "name", ["NCCL_IB_GDR_LEVEL", "NCCL_TREE_THRESHOLD", "NCCL_LL_THRESHOLD", "NCCL_CHECKS_DISABLE"]
+)
+def test_a_name_that_is_read_no_more_is_a_warning(name: str) -> None:
+    assert only(names(f"{name}=1")).severity is Severity.WARNING
+
+
+@pytest.mark.parametrize("name", ["NCCL_MIN_NCHANNELS", "NCCL_MAX_NRINGS", "NCCL_ASYNC_ERROR_HANDLING"])
+def test_a_deprecated_name_that_still_works_is_only_told(name: str) -> None:
+    found = only(names(f"{name}=1"))
+    assert found.severity is Severity.INFO
+    assert found.fix[0].startswith("use ")
+
+
+def test_a_name_that_nothing_resembles_is_only_told() -> None:
+    assert only(names("NCCL_ZEBRA_CROSSING=1")).severity is Severity.INFO
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "NCCL_DEBUG", "NCCL_IB_HCA", "NCCL_NVLS_ENABLE", "NCCL_TOPO_FILE", "NCCL_MNNVL_ENABLE", "NCCL_VERSION",
+        "NCCL_OFI_TUNER_TYPE", "NCCL_FASTRAK_CTRL_DEV", "NCCL_INSPECTOR_DUMP_DIR", "UCX_TLS",
+        "TORCH_NCCL_BLOCKING_WAIT",
+    ],
+)  # fmt: skip
+def test_names_of_nccl_of_plug_ins_and_of_others_are_silent(name: str) -> None:
+    assert status(names(f"{name}=1")) == "clean"
+
+
+def test_settings_that_were_not_read_are_unknown() -> None:
+    assert status(UnknownSetting().judge(Node("gpu-001"), ())) == "unknown"
+
+
+def test_the_rules_speak_of_names_that_nccl_reads() -> None:
+    assert {rule.name for rule in RULES if rule.name.startswith("NCCL_")} <= nccl_variables.known()
+
+
+def test_what_replaces_an_old_name_is_a_name_in_force() -> None:
+    for name in nccl_variables.known():
+        old = nccl_variables.renamed(name)
+        if old is not None and old.now.startswith("NCCL_"):
+            replacement = old.now.partition("=")[0]
+            assert replacement in nccl_variables.known()
+            assert nccl_variables.renamed(replacement) is None
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=120), st.text(max_size=20))
+def test_no_name_makes_it_raise(tail: str, value: str) -> None:
+    made = Setting(f"NCCL_{tail}", value, "environment", Origin("settings.tree"))
+    outcome = UnknownSetting().judge(Node("gpu-001", settings=(made,)), ())
+    assert status(outcome) in ("finding", "clean")

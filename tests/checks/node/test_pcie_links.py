@@ -1,0 +1,269 @@
+"""PCI001 and PCI002, and the hops that they judge."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.checks import nodes
+from tests.checks.job import network
+from tests.checks.job.network import with_pci
+from tests.checks.nodes import only, read, status
+from topodiag.checks.node.pcie import NarrowPcieLink, SlowPcieLink
+from topodiag.checks.node.pcie_links import hops
+from topodiag.model.devices import Gpu, NicRole, PciDevice
+from topodiag.model.finding import Confidence, Severity
+from topodiag.model.node import Node
+from topodiag.model.provenance import Fact
+
+IDLE: dict[str, Any] = {"utilization": read(0), "pstate": read(8), "throttle": read(("gpu_idle",))}
+BUSY: dict[str, Any] = {"utilization": read(97, "nvml"), "pstate": read(0), "throttle": read(())}
+
+
+def narrow(node: Node) -> Any:
+    return NarrowPcieLink().judge(node, ())
+
+
+def slow(node: Node) -> Any:
+    return SlowPcieLink().judge(node, ())
+
+
+def tree(node: Node, **uplinks: Any) -> Node:
+    """The node with every port of its PCIe tree able and trained as the devices."""
+    device = next(function for function in node.pci.values() if function.width.known)
+    facts = {"width": device.width, "max_width": device.max_width, "gen": device.gen, "max_gen": device.max_gen}
+    pci = {key: replace(item, **(facts | uplinks)) if item.port_type.known else item for key, item in node.pci.items()}
+    return replace(node, pci=pci)
+
+
+def h100(**gpu: Any) -> Node:
+    return nodes.with_gpus(tree(network.ib_h100()), **(gpu or IDLE))
+
+
+def bus(node: Node, gpu: int) -> str:
+    device = node.gpu(gpu)
+    assert device is not None
+    assert device.bus_id is not None
+    return device.bus_id
+
+
+@pytest.mark.parametrize("check", [NarrowPcieLink, SlowPcieLink])
+@pytest.mark.parametrize("build", [*nodes.HEALTHY, nodes.flat_vm, h100])
+def test_healthy_machines_have_no_finding(check: Any, build: Any) -> None:
+    assert status(check().judge(build(), ())) != "finding"
+
+
+@pytest.mark.parametrize("check", [NarrowPcieLink, SlowPcieLink])
+def test_a_node_without_devices_is_not_applicable_and_one_without_its_pci_tree_unknown(check: Any) -> None:
+    assert status(check().judge(Node("empty"), ())) == "not_applicable"
+    assert status(check().judge(nodes.t4_node(), ())) == "unknown"
+
+
+@pytest.mark.parametrize("check", [NarrowPcieLink, SlowPcieLink])
+def test_superchips_alone_have_no_link_to_judge(check: Any) -> None:
+    node = replace(nodes.with_gpus(h100(), name=read("NVIDIA GB200")), nics=())
+    assert status(check().judge(node, ())) == "not_applicable"
+
+
+def test_a_card_alone_whose_slot_was_not_seen_may_be_wired_so() -> None:
+    """AWS gives T4 and A10G eight lanes; `nvidia-smi -q` of such a guest says x8 of x16."""
+    card = PciDevice("0000:00:1e.0", width=read(8), max_width=read(16), gen=read(3), max_gen=read(3))
+    node = Node("g4dn", gpus=(Gpu(0, "0000:00:1e.0", name=read("Tesla T4")),), pci={card.bus_id: card})
+    assert status(narrow(node)) == "unknown"
+    port = PciDevice("0000:00:01.0", max_width=read(16), class_code=read(0x060400))
+    slot = {port.bus_id: port, card.bus_id: replace(card, parent=port.bus_id)}
+    assert only(narrow(replace(node, pci=slot))).severity is Severity.WARNING
+
+
+# --- hops -----------------------------------------------------------------------------------------------------
+
+
+def test_every_link_is_seen_once_from_its_lower_end_up_to_the_root_port() -> None:
+    made = hops(h100())
+    assert len(made) == len({hop.lower.bus_id for hop in made}) == 8 + 8 + 8
+    uplink = next(hop for hop in made if hop.is_shared)
+    assert uplink.labels == ("GPU0", "mlx5_0")
+    assert uplink.upper is not None
+    assert uplink.upper.port_type.value == "root-port"
+
+
+def test_a_link_can_do_what_the_lesser_of_its_ends_can() -> None:
+    node = h100()
+    port = node.pci[bus(node, 0)].parent
+    assert port is not None
+    hop = hops(with_pci(node, port, max_gen=read(4), max_width=read(8)))[0]
+    assert (hop.able_gen, hop.able_width) == (4, 8)
+
+
+def test_superchip_gpus_virtual_functions_and_storage_have_no_hop() -> None:
+    node = h100()
+    storage = network.with_nic(node, 0, role=NicRole.STORAGE)
+    assert "mlx5_0" not in {label for hop in hops(storage) for label in hop.labels}
+    virtual = with_pci(node, str(node.nics[0].bus_id), is_vf=read(True))
+    assert "mlx5_0" not in {label for hop in hops(virtual) for label in hop.labels}
+    assert not any(hop.gpus for hop in hops(nodes.with_gpus(node, name=read("NVIDIA GB200"))))
+
+
+# --- PCI001 ---------------------------------------------------------------------------------------------------
+
+
+def test_a_gpu_at_four_lanes_is_an_error_with_its_bandwidth() -> None:
+    node = h100()
+    found = only(narrow(with_pci(node, bus(node, 5), width=read(4, "sys-pci"))))
+    assert found.message == "GPU5 trained at x4 instead of x16"
+    assert (found.severity, found.confidence) == (Severity.ERROR, Confidence.HIGH)
+    assert found.expected == "x16 (both ends can do it): Gen5 x16 is 48 GB/s to NCCL"
+    assert (found.cost.gbs_lost, found.cost.share) == (36.0, 0.75)
+    assert found.where.gpus == ("GPU5",)
+    assert found.evidence[0].source == "sys-pci"
+
+
+def test_idleness_does_not_excuse_missing_lanes() -> None:
+    node = nodes.with_gpus(h100(), **IDLE)
+    assert status(narrow(with_pci(node, bus(node, 5), width=read(8)))) == "finding"
+
+
+def test_a_narrow_uplink_of_a_switch_names_what_it_throttles() -> None:
+    node = h100()
+    up = next(hop.lower.bus_id for hop in hops(node) if hop.is_shared)
+    found = only(narrow(with_pci(node, up, width=read(8))))
+    assert "above GPU0, mlx5_0" in found.message
+    assert (found.where.gpus, found.where.nics) == (("GPU0",), ("mlx5_0",))
+
+
+def test_what_a_nic_loses_is_what_it_could_have_used() -> None:
+    node = h100()
+    bus_id = str(node.nics[2].bus_id)
+    enough = only(narrow(with_pci(with_pci(node, bus_id, width=read(8)), bus(node, 0), width=read(16))))
+    assert enough.cost.gbs_lost == 24.0
+    slower = network.with_port(node, 2, rate_gbps=read(100.0))
+    assert only(narrow(with_pci(slower, bus_id, width=read(8)))).cost.gbs_lost == 0.0
+
+
+def test_a_narrow_slot_is_no_fault() -> None:
+    node = h100()
+    port = node.pci[bus(node, 0)].parent
+    assert port is not None
+    node = with_pci(with_pci(node, bus(node, 0), width=read(8)), port, max_width=read(8))
+    assert status(narrow(node)) == "clean"
+
+
+def test_all_siblings_alike_are_built_so() -> None:
+    node = h100()
+    for at in range(8):
+        node = with_pci(node, bus(node, at), width=read(8))
+    outcome = narrow(node)
+    assert status(outcome) == "clean"
+    assert "x8: built so" in outcome.why
+
+
+def test_a_device_without_siblings_is_a_warning() -> None:
+    node = h100()
+    node = replace(node, gpus=node.gpus[:1], nics=())
+    found = only(narrow(with_pci(node, bus(node, 0), width=read(8))))
+    assert (found.severity, found.confidence) == (Severity.WARNING, Confidence.MEDIUM)
+
+
+def test_widths_that_are_no_reading_are_unknown() -> None:
+    node = h100()
+    dark = replace(node, pci={k: replace(v, width=Fact(why="reports width 0")) for k, v in node.pci.items()})
+    assert (status(narrow(dark)), narrow(dark).why) == ("unknown", "reports width 0")
+
+
+def test_without_generations_the_loss_is_a_proportion() -> None:
+    node = h100()
+    blind = replace(node, pci={k: replace(v, gen=Fact(), max_gen=Fact()) for k, v in node.pci.items()})
+    found = only(narrow(with_pci(blind, bus(node, 5), width=read(4))))
+    assert found.cost.gbs_lost is None
+    assert "proportion" in found.cost.text
+
+
+# --- PCI002 ---------------------------------------------------------------------------------------------------
+
+
+def test_a_busy_gpu_at_gen1_is_an_error() -> None:
+    node = h100(**BUSY)
+    found = only(slow(with_pci(node, bus(node, 2), gen=read(1, "sys-pci"))))
+    assert found.message == "GPU2 runs at PCIe Gen1 while 97 % busy instead of Gen5"
+    assert (found.severity, found.confidence) == (Severity.ERROR, Confidence.HIGH)
+    assert found.cost.share == pytest.approx(1 - 3 / 48, abs=0.01)
+    assert {origin.source for origin in found.evidence} >= {"sys-pci", "nvml"}
+
+
+def test_an_idle_gpu_at_gen1_saves_power() -> None:
+    node = nodes.with_gpus(h100(**IDLE), **IDLE)
+    outcome = slow(with_pci(node, bus(node, 2), gen=read(1)))
+    assert status(outcome) == "clean"
+    assert "power saving: GPU2" in outcome.why
+
+
+def test_an_idle_gpu_at_full_clocks_is_idle_when_the_driver_says_so() -> None:
+    node = h100(utilization=read(0), pstate=read(0), throttle=read(("gpu_idle",)))
+    assert status(slow(with_pci(node, bus(node, 2), gen=read(1)))) == "clean"
+
+
+def test_full_clocks_without_load_are_a_warning() -> None:
+    node = h100(utilization=read(0), pstate=read(0), throttle=read(()))
+    found = only(slow(with_pci(node, bus(node, 2), gen=read(3))))
+    assert (found.severity, found.confidence) == (Severity.WARNING, Confidence.MEDIUM)
+
+
+@pytest.mark.parametrize("gpu", [{"utilization": read(0)}, {"pstate": read(8)}])
+def test_little_use_or_low_clocks_alone_are_idle(gpu: dict[str, Any]) -> None:
+    node = h100(**gpu)
+    assert status(slow(with_pci(node, bus(node, 2), gen=read(1)))) == "clean"
+
+
+def test_without_utilization_nothing_is_known() -> None:
+    node = tree(network.ib_h100())
+    outcome = slow(with_pci(node, bus(node, 2), gen=read(1)))
+    assert status(outcome) == "unknown"
+    assert "GPU2" in outcome.why
+
+
+def test_without_link_speeds_nothing_is_known() -> None:
+    node = h100(**BUSY)
+    dark = replace(node, pci={k: replace(v, gen=Fact(why="Unknown")) for k, v in node.pci.items()})
+    assert (status(slow(dark)), slow(dark).why) == ("unknown", "Unknown")
+
+
+def test_an_older_slot_is_no_fault() -> None:
+    node = h100(**BUSY)
+    port = node.pci[bus(node, 2)].parent
+    assert port is not None
+    assert status(slow(with_pci(with_pci(node, bus(node, 2), gen=read(4)), port, max_gen=read(4)))) == "clean"
+
+
+def test_all_siblings_alike_while_busy_are_built_so() -> None:
+    node = h100(**BUSY)
+    for at in range(8):
+        node = with_pci(node, bus(node, at), gen=read(4))
+    assert status(slow(node)) == "clean"
+
+
+def test_one_busy_gpu_is_not_slower_than_idle_siblings_above_gen1() -> None:
+    node = nodes.with_gpu(nodes.with_gpus(h100(**IDLE), **IDLE), 0, **BUSY)
+    for at in range(8):
+        node = with_pci(node, bus(node, at), gen=read(4))
+    assert status(slow(node)) == "clean"
+
+
+def test_one_busy_gpu_at_gen1_among_resting_ones_is_found() -> None:
+    node = nodes.with_gpu(nodes.with_gpus(h100(**IDLE), **IDLE), 0, **BUSY)
+    for at in range(8):
+        node = with_pci(node, bus(node, at), gen=read(1))
+    assert only(slow(node)).where.gpus == ("GPU0",)
+
+
+def test_an_active_nic_at_a_lower_generation_is_an_error() -> None:
+    node = h100()
+    found = only(slow(with_pci(node, str(node.nics[1].bus_id), gen=read(3))))
+    assert found.message == "mlx5_1 runs at PCIe Gen3 instead of Gen5"
+    assert found.cost.gbs_lost == 36.0
+
+
+def test_a_nic_that_is_down_is_not_judged() -> None:
+    node = network.with_port(h100(), 1, **network.DOWN)
+    assert status(slow(with_pci(node, str(node.nics[1].bus_id), gen=read(3)))) == "clean"

@@ -1,0 +1,158 @@
+"""A dip in a sweep: a size that is slower than smaller ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from topodiag.checks.bench.text import measured, place, size_text, title
+from topodiag.checks.interface import BenchCheck
+from topodiag.model.bench import Benchmark, BenchRow, Expectation
+from topodiag.model.finding import Confidence, Cost, Outcome, Severity
+
+DEEP = 0.75
+"""Share of a smaller size's bandwidth below which a size dips. Runs repeat to a tenth."""
+
+LEAST_BYTES = 64 << 10
+"""Below, times are latency and its jitter."""
+
+FEWEST = 5
+LEAST_GBS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Dip:
+    """From `peak` GB/s at size `before` to `low` GB/s at `size`; `after` the size that is back, None for a cliff."""
+
+    before: int
+    peak: float
+    size: int
+    low: float
+    after: int | None
+
+
+class SweepDips(BenchCheck):
+    """BEN003: bandwidth falls with the size inside a sweep
+
+    What it finds
+        A size of 64 KiB or more whose bus bandwidth is less than three quarters of a smaller size's, in both blocks
+        (out of place and in place) where both were measured: a dip when larger sizes recover, a cliff when they do
+        not. Where NCCL's model changes algorithm or protocol between the two sizes, the switch is named.
+
+    Why it matters
+        A dip at a switch means that NCCL's tuning changes too early or too late for this machine: gradient buckets of
+        that size lose a quarter and more, and a setting or a tuner plugin wins it back. A cliff shows a limit that only
+        bulk meets: buffers, host memory, PCIe ordering, a throttled or lossy network.
+
+    Evidence it reads
+        The rows of the table; from the expectation, the sizes at which NCCL changes algorithm and protocol.
+
+    When it stays silent
+        Fewer than five sizes: unknown. A size that is slow in one block only, or once among repetitions: noise. Sizes
+        below 64 KiB. Falls that the machine's own expectation shows as well.
+
+    How to confirm
+        Repeat around the size: all_reduce_perf -b 4M -e 64M -f 1.2 -n 100
+        NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=TUNING names algorithm and protocol; NCCL_PROTO=^LL128, NCCL_ALGO=Ring
+
+    How to fix
+        At a switch: a tuner plugin (ncclTuner) or its configuration for the size range; NCCL_ALGO or NCCL_PROTO by
+        hand cost other sizes. At a cliff: retransmissions (NIC003), PFC, PCIe ordering (PCI004), throttled clocks.
+
+    References
+        NCCL src/graph/tuning.cc (ncclTopoGetAlgoTime) v2.30; ext-tuner/README.md.
+    """
+
+    id = "BEN003"
+    title = "bandwidth falls with the size inside a sweep"
+
+    def judge(self, benchmark: Benchmark, others: Sequence[Benchmark]) -> Outcome:
+        run = benchmark.run
+        sizes = [each for each in measured(run) if each[0] >= LEAST_BYTES]
+        if run.nranks == 1:
+            return self.not_applicable(benchmark, "one rank: nothing was communicated")
+        if len(sizes) < FEWEST:
+            return self.unknown(benchmark, f"{len(sizes)} sizes of 64 KiB or more are too few for a dip to show")
+        dip = _deepest(sizes, benchmark.expected)
+        if dip is None or not _in_both(run.rows, dip):
+            return self.clean(benchmark, "bandwidth grows or stays with the size")
+        switch = _switch(benchmark.expected, dip)
+        what = "and does not recover" if dip.after is None else f"and is back at {size_text(dip.after)}"
+        share = 1 - dip.low / dip.peak
+        why = f", where NCCL goes over to {switch}" if switch else ""
+        cliff = dip.after is None
+        return self.found(
+            benchmark,
+            (
+                self.finding(
+                    benchmark,
+                    Severity.WARNING if cliff or share > 0.5 else Severity.INFO,
+                    f"{title(run)} falls from {dip.peak:.1f} GB/s at {size_text(dip.before)} to {dip.low:.1f} at "
+                    f"{size_text(dip.size)}{why}, {what}",
+                    observed=f"{dip.low:.1f} GB/s at {size_text(dip.size)} ({place(benchmark)})",
+                    expected=f"at least {dip.peak * DEEP:.1f} GB/s, as {size_text(dip.before)} reaches {dip.peak:.1f}",
+                    fix=_steps(dip, switch),
+                    cost=Cost(dip.peak - dip.low, share, f"at sizes around {size_text(dip.size)}"),
+                    evidence=tuple(row.origin for row in run.rows if row.size == dip.size) or (run.origin,),
+                    confidence=Confidence.MEDIUM,
+                ),
+            ),
+        )
+
+
+def _deepest(sizes: Sequence[tuple[int, float]], expected: Expectation | None) -> Dip | None:
+    """The size that falls shortest of the best size below it, beyond what the expectation itself falls."""
+    found: Dip | None = None
+    before, peak = sizes[0]
+    for at, (size, gbs) in enumerate(sizes[1:], 1):
+        if gbs >= peak:
+            before, peak = size, gbs
+            continue
+        if peak < LEAST_GBS or gbs >= peak * DEEP * _allowed(expected, before, size):
+            continue
+        if found is None or gbs / peak < found.low / found.peak:
+            after = next((large for large, later in sizes[at + 1 :] if later >= peak * 0.9), None)
+            found = Dip(before, peak, size, gbs, after)
+    return found
+
+
+def _allowed(expected: Expectation | None, before: int, size: int) -> float:
+    """The share that the model itself expects of the greater size, at most 1."""
+    if expected is None:
+        return 1.0
+    first, then = expected.busbw.get(before), expected.busbw.get(size)
+    return min(then / first, 1.0) if first and then else 1.0
+
+
+def _in_both(rows: Sequence[BenchRow], dip: Dip) -> bool:
+    """Whether every row of the size dips in every block that was measured."""
+    seen = [
+        each.busbw_gbs
+        for row in rows
+        if row.size == dip.size and not row.cut
+        for each in (row.out_of_place, row.in_place)
+        if each.busbw_gbs is not None
+    ]
+    return bool(seen) and all(gbs < dip.peak * DEEP for gbs in seen)
+
+
+def _switch(expected: Expectation | None, dip: Dip) -> str:
+    """The algorithm and protocol that NCCL's model goes over to between the two sizes; "" for none."""
+    for name, value, formula in expected.terms if expected is not None else ():
+        start = formula.removeprefix("from ").removesuffix(" B")
+        if name == "NCCL runs" and start.isdecimal() and dip.before < int(start) <= dip.size:
+            return value
+    return ""
+
+
+def _steps(dip: Dip, switch: str) -> list[str]:
+    low, high = size_text(max(dip.before, 1)), size_text(dip.after or dip.size)
+    steps = [f"repeat between {low} and {high} with -f 1.2 -n 100: does it stay?"]
+    if dip.after is None:
+        steps.append("a cliff: look for retransmissions (NIC003), flow control, throttled clocks")
+    algorithm, _, protocol = switch.partition("/")
+    if protocol:
+        steps.append(
+            f"compare NCCL_PROTO=^{protocol} and NCCL_ALGO=^{algorithm} there; keep by a tuner plugin, not for all"
+        )
+    return steps

@@ -1,0 +1,108 @@
+"""Measured bandwidth below what the machine should reach."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from topodiag.checks.bench.text import measured, place, size_text, title
+from topodiag.checks.interface import BenchCheck
+from topodiag.model.bench import Benchmark, Expectation, Hypothesis
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+
+FEWEST = 3
+"""Sizes below which a sweep is no fit: one slow size may be an accident."""
+
+LIKELY = 0.4
+"""Likelihood from which a cause is named in the message."""
+
+HALF = 0.5
+"""Below this share of the expectation a run is broken, not slow."""
+
+
+class BandwidthLow(BenchCheck):
+    """BEN001: measured bus bandwidth is below what the machine should reach
+
+    What it finds
+        The bus bandwidth of the greatest size falls short of the expectation by more than healthy machines of the kind
+        do. The expectation is NCCL's own prediction for the machine (graph search, tuning, algorithm for the size),
+        times what published healthy results of the same GPU generation, transport and collective reach of it. The
+        shortfall is compared with single causes, each priced by the same model on the changed machine; the likeliest is
+        named with what it predicts.
+
+    Why it matters
+        Training steps wait for collectives. A fixed gate per machine type passes a node that lost one NIC of eight and
+        fails a healthy one with another NIC or algorithm.
+
+    Evidence it reads
+        The table of nccl-tests; the machine from a bundle, a topology file, an NCCL log, a system's name, or the GPU
+        names and ranks per host of the output itself (then with low confidence). `topodiag bench` prints every term.
+
+    When it stays silent
+        Fewer than three sizes, or a greatest size that is bound by latency: unknown. No machine known, a collective
+        without a model, GPUs outside the catalogue: unknown. A bandwidth above the physical limit is no low one:
+        unknown, with the ranks or the placement to check. Where only the GPU names are known and what was measured
+        would be normal for another machine with such GPUs: unknown, with that machine's name.
+
+    How to confirm
+        What the finding says to confirm the likeliest cause; then one pair of nodes at a time:
+        all_reduce_perf -b 1G -e 16G -f 2 -g 8
+        NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,NET,TUNING
+
+    How to fix
+        Remove the cause; each hypothesis names the check (NIC001, GDR001, NVL001, ..) whose page says how.
+
+    References
+        NCCL src/graph/tuning.cc and search.cc v2.18 to v2.30; nccl-tests doc/PERFORMANCE.md; cost/calibration.toml for
+        the published results. nccl-tests issues 40, 119, 182, 274, 293; nccl issues 76, 495.
+    """
+
+    id = "BEN001"
+    title = "measured bus bandwidth is below what the machine should reach"
+
+    def judge(self, benchmark: Benchmark, others: Sequence[Benchmark]) -> Outcome:
+        expected = benchmark.expected
+        if benchmark.verdict not in ("normal", "low") or expected is None:
+            return self.unknown(benchmark, benchmark.why or "no expectation: the machine is not known")
+        sizes = measured(benchmark.run)
+        if len(sizes) < FEWEST:
+            return self.unknown(benchmark, f"{len(sizes)} sizes are too few to tell a slow run from a slow moment")
+        if benchmark.verdict == "normal":
+            return self.clean(benchmark, benchmark.why or "as expected")
+        size, gbs = sizes[-1]
+        wanted = expected.busbw.get(size, expected.busbw_gbs)
+        if not 0 < gbs < wanted:
+            return self.unknown(benchmark, f"no bandwidth was measured at {size_text(size)}")
+        return self.found(benchmark, (self._finding(benchmark, expected, (size, gbs, wanted)),))
+
+    def _finding(self, benchmark: Benchmark, expected: Expectation, at: tuple[int, float, float]) -> Finding:
+        size, gbs, wanted = at
+        short = 1 - gbs / wanted
+        cause = benchmark.hypotheses[0] if benchmark.hypotheses else None
+        named = f"; {cause.cause} would explain it" if cause is not None and cause.likelihood >= LIKELY else ""
+        sure = expected.confidence
+        return self.finding(
+            benchmark,
+            Severity.ERROR if gbs < wanted * HALF and sure is not Confidence.LOW else Severity.WARNING,
+            f"{title(benchmark.run)} reaches {gbs:.1f} GB/s at {size_text(size)}, {short:.0%} below what "
+            f"{expected.machine} should{named}",
+            observed=f"{gbs:.1f} GB/s bus bandwidth at {size_text(size)} ({place(benchmark)})",
+            expected=f"{wanted:.1f} GB/s, normal from {wanted * _low(expected) / expected.busbw_gbs:.1f}",
+            fix=_steps(benchmark.hypotheses),
+            cost=Cost(wanted - gbs, short, "bus bandwidth of this collective against the expectation"),
+            evidence=(benchmark.run.origin,),
+            confidence=sure,
+        )
+
+
+def _low(expected: Expectation) -> float:
+    return expected.low_gbs if expected.own_low_gbs is None else expected.own_low_gbs
+
+
+def _steps(hypotheses: Sequence[Hypothesis]) -> list[str]:
+    """What to look at, likeliest first."""
+    steps = []
+    for each in hypotheses[:3]:
+        page = f" (topodiag explain {each.check})" if each.check else ""
+        look = f": {each.confirm[0]}" if each.confirm else ""
+        steps.append(f"{each.likelihood:.0%} {each.cause}{page}{look}")
+    return steps or ["measure pairs of nodes: topodiag bench plan --nodes N..."]

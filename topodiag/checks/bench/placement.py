@@ -1,0 +1,113 @@
+"""The same collective on different placements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from topodiag.checks.bench.text import measured, size_text, title
+from topodiag.checks.interface import BenchCheck
+from topodiag.model.bench import Benchmark
+from topodiag.model.finding import Confidence, Cost, Outcome, Severity
+
+APART = 0.3
+"""Share that the slower placement lacks from which the topology is a bottleneck."""
+
+LEAST_BYTES = 4 << 20
+"""Sizes from which placements are compared: below, latency decides."""
+
+
+class PlacementsApart(BenchCheck):
+    """BEN005: one placement is more than 30 % slower than another
+
+    What it finds
+        Runs of the same collective with the same number of ranks on different nodes (a sweep, or files named as
+        placements) whose bus bandwidth at the greatest common size differs by more than 30 %. The slower one is named
+        with the best one beside it.
+
+    Why it matters
+        The job's speed depends on where the scheduler puts it: a narrow uplink, an oversubscribed spine, one bad node
+        or cable in the slower set.
+
+    Evidence it reads
+        Two or more runs of nccl-tests and what they are called; their hosts where the output lists them.
+
+    When it stays silent
+        One placement only, or none with the same collective, ranks and ranks per host: not applicable. Placements that
+        have no common size of 4 MiB or more: unknown. A node set that was measured twice is one placement, by its
+        better run: differences in time are no placement.
+
+    How to confirm
+        A second, different pairing of the slower nodes: topodiag bench plan --nodes N...
+        all_reduce_perf on each half of the slower placement
+
+    How to fix
+        The node, cable or uplink that the pairings have in common; if it is the fabric's oversubscription, ask the
+        scheduler for one block (Slurm topology/tree, --switches=1).
+
+    References
+        Slurm topology.conf(5); NVIDIA DGX SuperPOD reference architecture, rail-optimised fabrics.
+    """
+
+    id = "BEN005"
+    title = "one placement is more than 30 % slower than another"
+
+    def judge(self, benchmark: Benchmark, others: Sequence[Benchmark]) -> Outcome:
+        mine = _name(benchmark)
+        peers = [each for each in others if _alike(each, benchmark) and _name(each) != mine] if mine else []
+        if not peers:
+            return self.not_applicable(benchmark, "no other placement of the same collective and ranks")
+        again = [benchmark, *(each for each in others if _alike(each, benchmark) and _name(each) == mine)]
+        rates = [found for each in peers if (found := _common(again, each)) is not None]
+        if not rates:
+            return self.unknown(benchmark, "no size of 4 MiB or more that another placement has as well")
+        best, gbs, size = max(rates, key=lambda each: each[0] / each[1])
+        if best <= 0 or gbs >= best * (1 - APART):
+            return self.clean(benchmark, f"within {APART:.0%} of {len(peers)} other placements")
+        fastest = next(each for each in peers if dict(measured(each.run)).get(size) == best)
+        share = 1 - gbs / best
+        return self.found(
+            benchmark,
+            (
+                self.finding(
+                    benchmark,
+                    Severity.WARNING,
+                    f"{title(benchmark.run)}: {mine} is {share:.0%} slower than {_name(fastest)}",
+                    observed=f"{gbs:.1f} GB/s at {size_text(size)} on {mine}",
+                    expected=f"about {best:.1f} GB/s, as on {_name(fastest)}",
+                    fix=(
+                        "measure the slower nodes in another pairing (topodiag bench plan): what the slow pairs share",
+                        "check uplinks between the racks of the slower nodes; ask the scheduler for one block",
+                    ),
+                    cost=Cost(best - gbs, share, "bus bandwidth against the faster placement"),
+                    evidence=(benchmark.run.origin, fastest.run.origin),
+                    confidence=Confidence.MEDIUM,
+                ),
+            ),
+        )
+
+
+def _name(benchmark: Benchmark) -> str:
+    """The placement: as it was called, else its hosts; "" where neither is known."""
+    run = benchmark.run
+    return run.placement or ", ".join(sorted(run.hosts))
+
+
+def _alike(one: Benchmark, other: Benchmark) -> bool:
+    """Whether only the place differs: collective, ranks and ranks per host, type, algorithm settings."""
+    a, b = one.run, other.run
+    if one is other or not a.nranks or a.nranks < 2:
+        return False
+    choices = [{name: value for name, value in run.env.items() if name.startswith("NCCL_")} for run in (a, b)]
+    same = (a.collective, a.nranks, a.ranks_per_host) == (b.collective, b.nranks, b.ranks_per_host)
+    return same and choices[0] == choices[1]
+
+
+def _common(again: Sequence[Benchmark], other: Benchmark) -> tuple[float, float, int] | None:
+    """The other's GB/s, the best of this placement's, and the greatest size that both have."""
+    theirs = dict(measured(other.run))
+    ours: dict[int, float] = {}
+    for each in again:
+        for size, gbs in measured(each.run):
+            ours[size] = max(gbs, ours.get(size, 0.0))
+    both = [size for size in theirs.keys() & ours.keys() if size >= LEAST_BYTES and ours[size] > 0]
+    return (theirs[max(both)], ours[max(both)], max(both)) if both else None

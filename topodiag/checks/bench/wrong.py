@@ -1,0 +1,89 @@
+"""Wrong results of a benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from topodiag.checks.bench.text import place, size_text, title
+from topodiag.checks.interface import BenchCheck
+from topodiag.model.bench import Benchmark, BenchRow
+from topodiag.model.finding import Confidence, Cost, Outcome, Severity
+
+
+class WrongResults(BenchCheck):
+    """BEN004: a collective returned wrong results
+
+    What it finds
+        A `#wrong` above 0 in a row of the table, or `Out of bounds values : N FAILED` below it.
+
+    Why it matters
+        Data that arrived is not what was sent: gradients of a training are wrong without an error. Seen with bad memory
+        of a GPU or NIC, PCIe reordering (relaxed ordering forced on an old NCCL), broken peer access over ACS or IOMMU,
+        and firmware faults.
+
+    Evidence it reads
+        The column `#wrong` (older: `error` above its bound) and the line `Out of bounds values`.
+
+    When it stays silent
+        Validation was off (-c 0: N/A): not applicable. No row was completed: unknown. The older column `error` is a
+        rounding difference; it counts only by the line below the table.
+
+    How to confirm
+        The same command with -c 1 -n 1 -w 0, then halve the GPUs: -g 1 pairs until one pair, NIC or GPU is left
+        nvidia-smi -q -d ECC,ROW_REMAPPER; dmesg | grep -i xid; NCCL_P2P_DISABLE=1, then NCCL_NET_GDR_LEVEL=LOC
+
+    How to fix
+        Take the GPU, NIC or node out that the halving leaves. Peer access broken: ACS or IOMMU in the way (PCI004).
+        Relaxed ordering: NCCL_IB_PCI_RELAXED_ORDERING=0, the NIC's PCI_WR_ORDERING back to per_mkey.
+
+    References
+        nccl-tests src/common.cu (out of bounds values); NVIDIA GPU memory error management.
+    """
+
+    id = "BEN004"
+    title = "a collective returned wrong results"
+
+    def judge(self, benchmark: Benchmark, others: Sequence[Benchmark]) -> Outcome:
+        run = benchmark.run
+        if not run.rows:
+            return self.unknown(benchmark, "no row was completed")
+        wrong = [row for row in run.rows if _wrong(row) > 0]
+        checked = [row for row in run.rows if _is_checked(row)]
+        if not wrong and not run.out_of_bounds:
+            if not checked and run.out_of_bounds is None:
+                return self.not_applicable(benchmark, "validation was off (-c 0)")
+            if run.parameters.get("validation") == "0":
+                return self.not_applicable(benchmark, "validation was off (-c 0)")
+            return self.clean(benchmark, f"{len(checked)} sizes checked" if checked else "no value out of bounds")
+        total = sum(_wrong(row) for row in wrong) or float(run.out_of_bounds or 0)
+        sizes = ", ".join(dict.fromkeys(size_text(row.size) for row in wrong[:3]))
+        where = f" at {sizes}{' and more' if len(wrong) > 3 else ''}" if wrong else ""
+        return self.found(
+            benchmark,
+            (
+                self.finding(
+                    benchmark,
+                    Severity.ERROR,
+                    f"{title(run)} returned {total:.0f} wrong values{where}",
+                    observed=f"{len(wrong)} of {len(checked)} rows wrong, {run.out_of_bounds or 0} out of bounds "
+                    f"({place(benchmark)})",
+                    expected="0 wrong values",
+                    fix=(
+                        "keep the node out of production until the GPU, NIC or path at fault is found",
+                        "halve the ranks until a pair is left; nvidia-smi -q -d ECC,ROW_REMAPPER; dmesg | grep -i xid",
+                        "compare NCCL_P2P_DISABLE=1 and NCCL_NET_GDR_LEVEL=LOC: which path corrupts? (PCI004, GDR001)",
+                    ),
+                    cost=Cost(text="results are wrong: speed does not matter"),
+                    evidence=tuple(row.origin for row in wrong) or (run.origin,),
+                    confidence=Confidence.HIGH,
+                ),
+            ),
+        )
+
+
+def _wrong(row: BenchRow) -> float:
+    return max((each.wrong or 0.0 for each in (row.out_of_place, row.in_place)), default=0.0)
+
+
+def _is_checked(row: BenchRow) -> bool:
+    return any(each.wrong is not None for each in (row.out_of_place, row.in_place))

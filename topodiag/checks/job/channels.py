@@ -1,0 +1,229 @@
+"""What NCCL's search made of the machine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from topodiag.checks.common import plural
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.evidence import (
+    fold,
+    hcas_by_host,
+    multi_node,
+    nvlink_gbs,
+    pcie_gbs,
+    prints,
+    ranks_on,
+    said_by,
+    settings_of,
+)
+from topodiag.checks.job.narrow_file import judge_narrow
+from topodiag.checks.job.text import NET, ask_for, hosts_word
+from topodiag.checks.topo.lost_tree import AROUND, EXPECTED, MEANWHILE, NEWER
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Job
+from topodiag.model.nccl_versions import TREES_BOUND_BY_PXN, UnknownVersionError, minor_of
+from topodiag.model.nccl_view import Graph, NcclSystem
+from topodiag.model.provenance import Origin
+
+RING = 4
+
+FAR_BELOW = 0.45
+"""Part of the bound below which a search has collapsed. A sound search comes to 0.9 and more on NVSwitch machines;
+GPUDirect RDMA off brings 0.5 between nodes, which is GDR001's."""
+
+NO_BANDWIDTH = 0.1
+"""GB/s that NCCL writes when it found no path and took the simple order (src/graph/search.cc)."""
+
+_PATTERN = re.compile(r"for pattern ([0-9]{1,2})")
+
+LIMITS = (
+    "NCCL_MAX_NCHANNELS", "NCCL_MAX_NRINGS", "NCCL_MAX_CTAS", "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL", "NCCL_IB_HCA",
+    "NCCL_GRAPH_FILE", "NCCL_NET_GDR_LEVEL", "NCCL_IB_DISABLE",
+)  # fmt: skip
+
+SLOW_TYPES = frozenset({"PIX", "PXB", "PHB", "SYS", "P2C"})
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A ring search and what it had to search in; `across` when its rings go to other nodes."""
+
+    host: str
+    system: NcclSystem
+    ring: Graph
+    across: bool
+
+
+class SearchCollapsed(JobCheck):
+    """NET006: channels bring far less bandwidth than the machine that NCCL found
+
+    What it finds
+        A ring search that ends far below what the NVLinks, or between nodes the NICs, of the same print allow: few
+        channels, a low bandwidth, a path over PCIe on a node with NVSwitches, or `falling back to simple order`. A
+        tree that NCCL 2.25 to 2.28 do not find between nodes of A100 and older where every NIC is reached over PXN: its
+        one channel bounds the rings too. And a topology file by which the PCIe links of H100 and later are Gen3: a
+        sound search on a wrong machine.
+
+    Why it matters
+        Collectives run at channels x bandwidth. NCCL gives no warning when one odd device makes its search fall back;
+        8 H100 then run at 24 to 40 GB/s instead of 360.
+
+    Evidence it reads
+        `Pattern 4, crossNic 0, nChannels 12, bw 30.0/30.0` beside `=== System : maxBw .. totalBw .. ===` of the
+        world communicator (NCCL_DEBUG_SUBSYS=GRAPH); in a piece of a log without communicators, of each node printed.
+        Of a topology file, what NCCL's own search makes of two such nodes.
+
+    When it stays silent
+        Limits set on purpose (NCCL_MAX_NCHANNELS, NCCL_P2P_DISABLE, NCCL_IB_HCA, ..): ENV001 says so. Machines without
+        NVSwitch, where low is normal. Sockets (NET001) and GPUDirect RDMA that is off (GDR001) explain it by
+        themselves. No graph lines: unknown.
+
+    How to confirm
+        NCCL_DEBUG_SUBSYS=GRAPH; compare with a healthy node of the same type
+        all_reduce_perf -b 1G -e 1G -g 8 on the one node
+
+    How to fix
+        The device that differs from its siblings in the system print is the cause: see TOP004, NVL001, PCI001, NET003.
+        For a lost tree: NCCL 2.29 or later (or 2.24), until then NCCL_PXN_DISABLE=1.
+
+    References
+        NCCL src/graph/search.cc (ncclTopoCompute, ncclTopoSearchRec) v2.30; the lost tree: v2.25 to v2.28 against
+        v2.29.2, and github.com/NVIDIA/nccl/issues/1748.
+    """
+
+    id = "NET006"
+    title = "channels bring far less bandwidth than the machine that NCCL found"
+
+    def judge(self, job: Job) -> Outcome:
+        simple = [(text, where) for _, text, where in said_by(job, "topo note") if "simple order" in text]
+        searches = list(_searches(job))
+        if not searches and not simple:
+            return self.unknown(job, f"no graph of the world communicator in the log; {ask_for(job, *NET)}")
+        across = any(each.across for each in searches) or multi_node(job)
+        limits = settings_of(job, *LIMITS)
+        if limits:
+            return self.clean(job, f"limited on purpose: {', '.join(sorted(limits))}")
+        networks = {process.network.lower() for process in job.processes}
+        if across and "socket" in networks:
+            return self.clean(job, "sockets bound it: NET001")
+        if across and any(hca.gdr is False for hcas in hcas_by_host(job).values() for hca in hcas.values()):
+            return self.clean(job, "GPUDirect RDMA is off: GDR001")
+        found, judged = [], 0
+        for search in searches:
+            bound, what = _bound(job, search)
+            if bound <= 0:
+                continue
+            judged += 1
+            finding = self._look(job, search, bound, what)
+            found += [finding] if finding else []
+        for search in searches if across and not found else ():
+            found += judge_narrow(self, job, search.host, search.system, search.ring)
+        if simple and not found:
+            found.append(self._simple(job, searches, simple))
+        coverage = Coverage(judged, len(job.hosts), "nodes")
+        if found:
+            return self.found(job, fold(found), coverage)
+        if not judged:
+            return self.not_applicable(job, "no NVSwitch: low figures are normal for such a machine")
+        return self.clean(job, "", coverage)
+
+    def _look(self, job: Job, search: Search, bound: float, what: str) -> Finding | None:
+        host, system, ring = search.host, search.system, search.ring
+        bw = min(ring.bw_intra, ring.bw_inter) if search.across else ring.bw_intra
+        reached = ring.channels * bw
+        over_pci = ring.type_intra in SLOW_TYPES
+        if (reached >= FAR_BELOW * bound and not over_pci) or reached >= bound:
+            return None
+        collapsed = ring.bw_intra <= NO_BANDWIDTH
+        return self.finding(
+            Severity.ERROR if collapsed or reached < FAR_BELOW * bound / 2 else Severity.WARNING,
+            f"{host}: NCCL found rings of {ring.channels} x {bw:g} GB/s where {what} {'have' if 's' in what else 'has'}"
+            f" {bound:g} GB/s",
+            observed=f"nChannels {ring.channels}, bw {ring.bw_intra:g}/{ring.bw_inter:g}, type "
+            f"{ring.type_intra}/{ring.type_inter}",
+            expected=f"channels that come near {bound:g} GB/s together",
+            fix=(
+                "look in the system print for the device unlike its siblings: TOP004, NVL001, PCI001, NET003",
+                "compare with the print of a healthy node of the same type",
+            ),
+            nodes=(host,),
+            ranks=ranks_on(job, [host]),
+            cost=Cost(bound - reached, 1 - reached / bound, f"{reached:g} of {bound:g} GB/s"),
+            evidence=[ring.origin, system.origin],
+            confidence=Confidence.MEDIUM,
+        )
+
+    def _simple(self, job: Job, searches: Sequence[Search], said: Sequence[tuple[str, Origin | None]]) -> Finding:
+        rings = [each.ring for each in searches if each.ring.channels > 0 and each.ring.bw_inter > NO_BANDWIDTH]
+        trees = all((match := _PATTERN.search(text)) is not None and int(match[1]) != RING for text, _ in said)
+        if trees and rings and _all_between(job.nccl_versions, TREES_BOUND_BY_PXN):
+            return self._lost_tree(job, min(rings, key=lambda ring: ring.channels), said)
+        return self.finding(
+            Severity.WARNING,
+            f"{hosts_word(job.hosts)}: NCCL found no path and fell back to the simple order",
+            observed=said[0][0].strip(),
+            expected="a search that finds channels",
+            fix=("print the system with NCCL_DEBUG_SUBSYS=GRAPH: a device has no path to the others",),
+            nodes=job.hosts[:8],
+            cost=Cost(text=f"NCCL reckons {NO_BANDWIDTH:g} GB/s for such a channel"),
+            evidence=[where for _, where in said],
+        )
+
+    def _lost_tree(self, job: Job, ring: Graph, said: Sequence[tuple[str, Origin | None]]) -> Finding:
+        gbs = ring.channels * ring.bw_inter
+        return self.finding(
+            Severity.WARNING,
+            f"{hosts_word(job.hosts)}: NCCL {'/'.join(job.nccl_versions)} found {plural(ring.channels, 'ring')} and no"
+            f" tree, and the tree's one stand-in channel bounds the rings too",
+            observed=said[0][0].strip(),
+            expected=EXPECTED,
+            fix=(NEWER, MEANWHILE),
+            nodes=job.hosts[:8],
+            cost=Cost(
+                gbs - ring.bw_inter, 1 - 1 / ring.channels, f"1 of {ring.channels} channels of {ring.bw_inter:g} GB/s"
+            ),
+            evidence=[where for _, where in said],
+            confidence=Confidence.MEDIUM,
+            settings=AROUND,
+        )
+
+
+def _all_between(versions: Sequence[str], minors: range) -> bool:
+    try:
+        return bool(versions) and all(minor_of(version) in minors for version in versions)
+    except UnknownVersionError:
+        return False
+
+
+def _searches(job: Job) -> Iterator[Search]:
+    """The ring searches of the world communicator; of a log that names no communicator, those of its processes."""
+    for each in prints(job):
+        rings = [graph for graph in each.graphs if graph.pattern == RING]
+        if not rings:
+            continue
+        if each.communicator is not None and each.communicator is job.world:
+            yield Search(each.host, each.system, rings[0], multi_node(job))
+        elif each.communicator is None and not job.communicators and rings[0].orders:
+            over_net = any(vertex.startswith("NET/") for order in rings[0].orders for vertex in order)
+            yield Search(each.host, each.system, rings[0], over_net)
+
+
+def _bound(job: Job, search: Search) -> tuple[float, str]:
+    """What one node can bring in GB/s, and by what; 0 where it is not a machine whose bound is known."""
+    system, world = search.system, job.world
+    totals = nvlink_gbs(system)
+    if not system.of_kind("NVS") or len(totals) < 2 or min(totals.values()) <= 0:
+        return 0.0, ""
+    if not search.across:
+        return (min(totals.values()), "the NVLinks") if world is None or world.nodes in (-1, 1) else (0.0, "")
+    nics = [net.speed_gbs or 0.0 for net in system.of_kind("NET")]
+    lanes = pcie_gbs(system)
+    if not nics or not lanes:
+        return 0.0, ""
+    rate = min(*totals.values(), sum(min(speed, max(lanes)) for speed in nics), sum(lanes))
+    if any(len(other.system.of_kind("NET")) < len(nics) for other in prints(job)):
+        return 0.0, ""  # the node with fewer NICs bounds all: NIC005 and NET003 tell that
+    return rate, "the NICs"

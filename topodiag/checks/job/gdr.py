@@ -1,0 +1,323 @@
+"""GPUDirect RDMA as a job's log shows it: not there, or not used for distance."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from topodiag.checks.common import plural, spell
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.evidence import (
+    NEAR,
+    between_nodes,
+    fold,
+    gpu_word,
+    hcas_by_host,
+    host_name,
+    multi_node,
+    net_uses,
+    nic_side,
+    nvlink_gbs,
+    only_sockets,
+    path_between,
+    piece,
+    prints,
+    ranks_on,
+    said_by,
+    settings_of,
+    transport_kind,
+    uses_gdr,
+)
+from topodiag.checks.job.text import NET, ask_for, hosts_word, quoted, unconnected
+from topodiag.model.connections import distinct
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Job
+from topodiag.model.nccl_view import NcclSystem
+from topodiag.model.provenance import Origin
+
+TOO_FAR = re.compile(r"GPU Direct RDMA Disabled for .{0,80}\(distance (\d{1,3}) (?:>=?|> ?=) ?(\d{1,3})\)")
+"""NCCL src/graph/paths.cc (ncclTopoCheckGdr), 2.4 to 2.30; `>=` up to 2.9."""
+
+PLUGIN_OFF = re.compile(r"NET/OFI GDR disabled on GDR-supported instance type ?(\S{0,40})")
+"""aws-ofi-nccl src/platform-aws.c, from 1.6 on."""
+
+EXAMPLES = 3
+"""Connections that a finding about a host shows."""
+
+HOST_MEMORY_SHARE = 0.5
+"""Part of a switch's uplink that is left when each byte passes it twice."""
+
+
+@dataclass(slots=True)
+class Off:
+    """Connections of a host without GPUDirect RDMA: the number of the first, and how many."""
+
+    first: int
+    entries: int = 0
+
+
+def _without(job: Job) -> tuple[dict[str, Off], dict[str, int]]:
+    """By host: connections over NET/IB whose receiving side goes without GPUDirect RDMA, and all that were seen.
+
+    Only the receiving side is judged where both are printed: NCCL reads for a send from GPU memory by its own rule
+    (NCCL_NET_GDR_READ), and on PCIe machines it does not.
+    """
+    off: dict[str, Off] = {}
+    seen: dict[str, int] = defaultdict(int)
+    for use in net_uses(job.connections):
+        if use.direction != 1 and _over_ib(use.via):
+            seen[use.host] += use.entries
+            if not uses_gdr(use.via):
+                off.setdefault(use.host, Off(use.first)).entries += use.entries
+    return {host: off[host] for host in job.hosts if host in off}, dict(seen)
+
+
+def _over_ib(via: str) -> bool:
+    return transport_kind(via).startswith("NET/IB")
+
+
+def _entries_without(job: Job) -> tuple[dict[str, list[int]], dict[str, set[int]]]:
+    """By host: the first connections of those that `_without` counts, and the world ranks that have any."""
+    conns = job.connections
+    first: dict[str, list[int]] = defaultdict(list)
+    ranks: dict[str, set[int]] = defaultdict(set)
+    for batch in conns.batches():
+        off = batch.over(lambda via: _over_ib(via) and not uses_gdr(via))
+        at = np.flatnonzero(between_nodes(batch) & off & (batch.direction != 1))
+        side = nic_side(batch, at)
+        for i in distinct(side.host, side.world)[0].tolist():
+            ranks[host_name(conns, int(side.host[i]))].add(int(side.world[i]))
+        order = np.argsort(side.host, kind="stable")
+        starts = np.flatnonzero(np.diff(side.host[order], prepend=-2))
+        for start in starts.tolist():
+            host = side.host[order[start]]
+            own = first[host_name(conns, int(host))]
+            some = order[start : start + EXAMPLES - len(own)]
+            own += (at[some[side.host[some] == host]] + batch.first).tolist()
+    return first, ranks
+
+
+def _senders(job: Job) -> set[str]:
+    """Hosts that send with it: a node that can read for a send can write for a receive."""
+    return {use.host for use in net_uses(job.connections) if use.direction == 1 and uses_gdr(use.via)} - {""}
+
+
+class GdrOffInLog(JobCheck):
+    """GDR001 by a job's log: NCCL lists RDMA devices for which GPUDirect RDMA is off."""
+
+    id = "GDR001"
+    title = "GPUDirect RDMA is off for the devices of a job"
+
+    def judge(self, job: Job) -> Outcome:
+        if not multi_node(job) and not piece(job):
+            return self.not_applicable(job, "no traffic between nodes")
+        if only_sockets(job):
+            return self.not_applicable(job, "sockets carry the traffic: NET001")
+        by_plugin = self._by_plugin(job)
+        if by_plugin:
+            return self.found(job, by_plugin)
+        listed = hcas_by_host(job)
+        if not any(listed.values()) and not (piece(job) and len(job.connections)):
+            return self.not_applicable(job, "no RDMA device is listed")
+        told = {host: [hca for hca in hcas.values() if hca.gdr is not None] for host, hcas in listed.items()}
+        off = {host: [hca for hca in hcas if hca.gdr is False] for host, hcas in told.items()}
+        off = {host: hcas for host, hcas in off.items() if hcas}
+        coverage = Coverage(sum(bool(hcas) for hcas in told.values()), len(job.hosts), "nodes")
+        if not any(told.values()):
+            gdr, seen = _without(job)
+            uneven = self._uneven(job, gdr, seen)
+            if uneven is not None:
+                return self.found(job, [uneven], Coverage(len(seen), len(job.hosts), "nodes"))
+            if seen and not gdr:
+                return self.clean(job, "connections use /GDRDMA", Coverage(len(seen), len(job.hosts), "nodes"))
+            return self.unknown(
+                job, f"no line says whether GPUDirect RDMA is enabled for a device; {ask_for(job, *NET)}"
+            )
+        if not off:
+            return self.clean(job, "", coverage)
+        hosts = list(off)
+        some = [host for host, hcas in told.items() if hcas and host not in off]
+        first = off[hosts[0]]
+        view = {each.host: each.system for each in prints(job)}
+        near = [_within(view[host]) for host in hosts if host in view]
+        useless = bool(near) and not any(near)
+        fast = [host for host in hosts if host in view and any(nvlink_gbs(view[host]).values())]
+        severity = Severity.INFO if useless else Severity.ERROR if fast or some else Severity.WARNING
+        dmabuf = [given for _, given in settings_of(job, "NCCL_DMABUF_ENABLE").get("NCCL_DMABUF_ENABLE", [])]
+        finding = self.finding(
+            severity,
+            f"GPUDirect RDMA is off on {hosts_word(hosts)} for {plural(len(first), 'RDMA device')}"
+            + (f", and on for {hosts_word(some)}" if some else "")
+            + (" (all too far from the GPUs to use it)" if useless else ""),
+            observed=f"GPU Direct RDMA Disabled for {spell([hca.name for hca in first])}",
+            expected="GPU Direct RDMA Enabled, and /GDRDMA behind `via NET/IB/..`",
+            fix=(
+                "`modprobe nvidia-peermem` on the nodes; if it says `Invalid argument`, reinstall the driver after the"
+                " RDMA stack",
+                "or DMA-BUF: kernel 5.12, open kernel modules, driver 515, NCCL 2.13",
+                *(["unset NCCL_DMABUF_ENABLE=0"] if any(given.value == "0" for given in dmabuf) else []),
+                "GeForce cards cannot do it: then leave it",
+            ),
+            nodes=hosts,
+            ranks=ranks_on(job, hosts),
+            nics=[hca.name for hca in first],
+            cost=self._cost(job, view.get(hosts[0]), useless),
+            evidence=[*(hca.origin for hcas in off.values() for hca in hcas[:2]), *_a_connection(job)],
+            coverage=coverage,
+            confidence=Confidence.HIGH if fast or some else Confidence.MEDIUM,
+        )
+        return self.found(job, [finding], coverage)
+
+    def _by_plugin(self, job: Job) -> list[Finding]:
+        """What the OFI plugin says of its own devices, which NCCL does not list."""
+        told = [(event, match) for event in job.events if (match := PLUGIN_OFF.search(event.text))]
+        if not told:
+            return []
+        hosts = list(dict.fromkeys(event.host for event, _ in told if event.host))
+        return [
+            self.finding(
+                Severity.WARNING,
+                f"the OFI plugin goes without GPUDirect RDMA on {hosts_word(hosts)}, though {told[0][1][1]} has it",
+                observed=quoted(told[0][0].text),
+                expected="/GDRDMA behind `via NET/AWS Libfabric/..`",
+                fix=(
+                    "an EFA driver and libfabric with FI_HMEM for CUDA: `fi_info -p efa -t FI_EP_RDM`, `modinfo efa`",
+                    "unset FI_EFA_USE_DEVICE_RDMA=0 and OFI_NCCL_DISABLE_GDR_REQUIRED_CHECK",
+                ),
+                nodes=hosts,
+                ranks=sorted({event.rank for event, _ in told if event.rank >= 0}),
+                cost=self._cost(job, None, False),
+                evidence=[event.origin for event, _ in told],
+                coverage=Coverage(len(hosts), len(job.hosts), "nodes"),
+                confidence=Confidence.MEDIUM,
+            )
+        ]
+
+    def _uneven(self, job: Job, off: dict[str, Off], seen: dict[str, int]) -> Finding | None:
+        """Nodes none of whose receives use it, beside nodes all of whose receives do; None where NCCL said too far."""
+        if any(TOO_FAR.search(text) for _, text, _ in said_by(job, "gdr pair")):
+            return None
+        without = [host for host, each in off.items() if each.entries == seen[host]]
+        seen = seen | {host: 1 for host in _senders(job) if host not in seen}
+        others = [host for host in seen if host not in off]
+        if not without or not others:
+            return None
+        places = [job.connections.origin(off[host].first) for host in without]
+        return self.finding(
+            Severity.ERROR,
+            f"{hosts_word(without)} receive without GPUDirect RDMA, {hosts_word(others)} with it",
+            observed=f"via {job.connections.label(off[without[0]].first)} on {hosts_word(without)}",
+            expected="/GDRDMA on every node, as on the others",
+            fix=("`lsmod | grep -E 'nvidia_peermem|nv_peer_mem'` on both: load it where it is missing",),
+            nodes=without,
+            ranks=ranks_on(job, without),
+            cost=self._cost(job, next((each.system for each in prints(job) if each.host in without), None), False),
+            evidence=places,
+            coverage=Coverage(len(without), len(seen), "nodes"),
+            confidence=Confidence.MEDIUM,
+        )
+
+    def _cost(self, job: Job, system: NcclSystem | None, useless: bool) -> Cost:
+        if useless:
+            return Cost(text="none by NCCL's default: no GPU is within PXB of a NIC")
+        text = "every byte passes host memory: up and down the PCIe link that GPU and NIC share"
+        if system is None:
+            return Cost(text=text)
+        rates = [net.speed_gbs for net in system.of_kind("NET") if net.speed_gbs]
+        lanes = [link.gbs for link in system.links if link.kind == "PCI" and link.a.startswith("CPU/")]
+        if not rates or not lanes:
+            return Cost(text=text)
+        rate, left = max(rates), min(max(rates), max(lanes) * HOST_MEMORY_SHARE)
+        if left >= rate:
+            return Cost(text=text)
+        return Cost(
+            rate - left,
+            1 - left / rate,
+            f"{text}: {left:g} GB/s are left of a {rate:g} GB/s NIC when both directions are busy",
+        )
+
+
+def _within(system: NcclSystem) -> bool:
+    """Whether some GPU has a NIC near enough for GPUDirect RDMA, or the print does not say."""
+    kinds = [path_between(system, gpu.name, net.name) for gpu in system.of_kind("GPU") for net in system.of_kind("NET")]
+    return any(kind is None or kind <= NEAR for kind in kinds) or not kinds or _below_one_switch(system)
+
+
+def _below_one_switch(system: NcclSystem) -> bool:
+    """Whether a GPU and a NIC hang below one PCI switch: without GPUDirect RDMA, NCCL prints such paths as PHB."""
+    above = {gpu.parent for gpu in system.of_kind("GPU") if gpu.parent.startswith("PCI/")}
+    return any(nic.parent in above for nic in system.of_kind("NIC"))
+
+
+def _a_connection(job: Job) -> list[Origin]:
+    off, _ = _without(job)
+    return [job.connections.origin(each.first) for each in list(off.values())[:2]]
+
+
+class GdrTooFarInLog(JobCheck):
+    """GDR002 by a job's log: connections without /GDRDMA where NCCL said that GPU and NIC are too far apart."""
+
+    id = "GDR002"
+    title = "GPUDirect RDMA is not used for distance, by a job's log"
+
+    def judge(self, job: Job) -> Outcome:
+        if not multi_node(job):
+            return self.not_applicable(job, "no traffic between nodes")
+        if only_sockets(job):
+            return self.not_applicable(job, "sockets carry the traffic: NET001")
+        off, seen = _without(job)
+        if not seen:
+            return self.unknown(job, unconnected(job, "a connection over NET/IB"))
+        coverage = Coverage(sum(seen.values()), sum(seen.values()), "connections over NET/IB")
+        if not off:
+            return self.clean(job, "", coverage)
+        said: dict[str, list[tuple[str, str, Origin | None]]] = defaultdict(list)
+        for number, text, where in said_by(job, "gdr pair"):
+            match = TOO_FAR.search(text)
+            if match:
+                for host in [job.processes[number].host] if number >= 0 else job.hosts:
+                    said[host].append((match[1], match[2], where))
+        listed = hcas_by_host(job)
+        by_setting = settings_of(job, "NCCL_NET_GDR_LEVEL", "NCCL_IB_GDR_LEVEL")
+        able = {host for host, hcas in listed.items() if any(hca.gdr is not False for hca in hcas.values())}
+        hosts = [host for host in off if said.get(host) and host in able]
+        first, ranks = _entries_without(job) if hosts else ({}, {})
+        found = [
+            self._report(job, host, off[host], first[host], ranks[host] - {-1}, said[host], seen[host])
+            for host in hosts
+        ]  # fmt: skip
+        if found:
+            if by_setting:
+                given = next(iter(by_setting.values()))[0][1]
+                return self.clean(job, f"{given.name}={given.value} is set: ENV001 judges it", coverage)
+            return self.found(job, fold(found), coverage)
+        if all(any(h.gdr is False for h in listed.get(host, {}).values()) for host in off):
+            return self.clean(job, "GPUDirect RDMA is off altogether: GDR001", coverage)
+        return self.unknown(job, f"connections without /GDRDMA, and no line says why; {ask_for(job, *NET)}")
+
+    def _report(  # noqa: PLR0917 - what one host shows
+        self, job: Job, host: str, off: Off, first: list[int], ranks: set[int],
+        said: list[tuple[str, str, Origin | None]], seen: int,
+    ) -> Finding:  # fmt: skip
+        conns = job.connections
+        labels = [label for rank in sorted(ranks) if (label := gpu_word(job, rank))]
+        distance, limit, _ = said[0]
+        return self.finding(
+            Severity.WARNING,
+            f"{host}: {plural(off.entries, 'connection')} over RDMA without GPUDirect: GPU and NIC are too far apart",
+            observed=f"via {conns.label(off.first)}; distance {distance} where NCCL goes up to {limit}",
+            expected="/GDRDMA: a NIC behind the GPU's own PCIe switch",
+            fix=(
+                "give the job the NIC behind the GPU's own PCIe switch: `nvidia-smi topo -m`",
+                "else try NCCL_NET_GDR_LEVEL=PHB (SYS) and measure: through the root complex it may not pay",
+            ),
+            nodes=(host,),
+            ranks=sorted(ranks),
+            gpus=labels,
+            cost=Cost(text="each byte is copied to host memory first: one more pass over PCIe and the memory bus"),
+            evidence=[*(conns.origin(at) for at in first), *(where for _, _, where in said[:3])],
+            coverage=Coverage(off.entries, seen, "connections of the node"),
+        )

@@ -1,0 +1,305 @@
+"""Who did not enter a collective that the others wait in."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from topodiag.checks.common import plural
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.hang_watchdog import by_watchdog
+from topodiag.checks.job.text import ask_for, hosts_word, rank_word, spell_ranks
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Communicator, FlightRecord, Job, Operations
+from topodiag.model.provenance import Origin
+
+HANG_KINDS = frozenset({"watchdog", "timeout", "mismatch"})
+POINT_TO_POINT = frozenset({"Send", "Recv", "PutSignal", "Signal", "WaitSignal"})
+"""Operations that ranks rightly call with different arguments."""
+
+ROOTED = ("Gather", "Scatter")
+"""Collectives in which only some ranks pass some arguments."""
+
+MAX_TAIL = 64
+"""Calls looked back over at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """How far the ranks of a process group came: the last sequence number of each that dumped, and the entries
+    (rank, operation, state) of the highest one."""
+
+    group: str
+    words: str
+    last: Mapping[int, int]
+    entries: tuple[tuple[int, str, str], ...]
+    size: int
+
+
+class RankBehind(JobCheck):
+    """JOB006: a collective some ranks did not enter: who is behind
+
+    What it finds
+        Members of a communicator that enqueued fewer operations than the others when the job hung, ranks that called
+        another collective, count, type or reduction than their peers, and the same from torch's flight recorder.
+
+    Why it matters
+        A collective waits for its last member for as long as the watchdog lets it. The ranks that report the timeout
+        are those that did enter it. The one to look at says nothing.
+
+    Evidence it reads
+        Operation lines (subsystem COLL): how many, and collective, count, type, reduction, root of the last ones.
+        opCount itself only in part: NCCL raises it for operations over the network, so that it differs between
+        healthy ranks. Flight recorder dumps: process group, sequence number, state. Torch's watchdog lines: the sign
+        of a hang, and, where there is nothing better, the last work that each rank enqueued and completed.
+
+    When it stays silent
+        The communicator was destroyed in order. Counts differ by one and nothing says that the job hung: the
+        log is cut while the job runs. Sends and receives are left out, which differ by design; the collectives of a
+        communicator that has both are judged where the logs hold its start. Neither operations nor dumps are there:
+        unknown.
+
+    How to confirm
+        `py-spy dump --pid` on the rank named, or TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1.
+
+    How to fix
+        Look at what the rank was doing: data loader, checkpoint, an exception that was caught, a branch that only
+        some ranks take. If all ranks entered the collective, the network is at fault: JOB005, NET008.
+
+    References
+        NCCL src/enqueue.cc (ncclEnqueueCheck prints the operations), src/proxy.cc (ncclProxyStart raises opCount),
+        v2.28; torch flight recorder, torch/csrc/distributed/c10d.
+    """
+
+    id = "JOB006"
+    title = "a collective some ranks did not enter: who is behind"
+
+    def judge(self, job: Job) -> Outcome:
+        hung = any(event.kind in HANG_KINDS for event in job.events)
+        found = [*self._from_flight(job, hung)]
+        reported = [] if found else [*by_watchdog(self, job)]
+        counted = [each for each in job.communicators if len(each.operations) > 1]
+        for communicator in counted:
+            behind = None if communicator.destroyed else self._behind(job, communicator, hung)
+            other = self._mismatch(job, communicator, hung)
+            found += [finding for finding in (other, behind) if finding is not None]
+        found = found or reported
+        seen = sum(len(each.operations) for each in counted)
+        total = sum(each.nranks for each in counted)
+        coverage = Coverage(seen, total, "members with operations") if counted else None
+        if found:
+            return self.found(job, found, coverage)
+        if counted or job.flight:
+            return self.clean(job, coverage=coverage)
+        return self.unknown(
+            job, f"no operations and no flight recorder: {ask_for(job, 'COLL')}, TORCH_NCCL_TRACE_BUFFER_SIZE=2000"
+        )
+
+    def _behind(self, job: Job, communicator: Communicator, hung: bool) -> Finding | None:
+        counts = _comparable(communicator)
+        if len(set(counts.values())) < 2:
+            return None
+        front, started = max(counts.values()), communicator.started
+        late = {at: count for at, count in counts.items() if count < front}
+        if any(_sends(ops) for ops in _different(communicator)):
+            # Sends move opCount too: only a log that has the start of the communicator has all of its calls.
+            late = {at: count for at, count in late.items() if at < len(started) and started[at]}
+        else:
+            # A rank whose log lost its start has fewer calls, and the same last opCount.
+            newest = max(communicator.operations[at].last for at, count in counts.items() if count == front)
+            late = {at: count for at, count in late.items() if communicator.operations[at].last < newest}
+        if not late or (not hung and (len(counts) < communicator.nranks or front - min(late.values()) <= 1)):
+            return None  # the logs were taken while the job ran
+        lowest = min(late.values())
+        worst = [at for at, count in late.items() if count == lowest]
+        ahead = [at for at, count in counts.items() if count == front]
+        ranks = _world(communicator, worst)
+        next_op = _call(communicator.operations[ahead[0]], lowest)
+        return self.finding(
+            Severity.ERROR if hung else Severity.INFO,
+            f"{rank_word(ranks)} stopped {plural(front - lowest, 'operation')} behind the others in"
+            f" {communicator.label}",
+            observed=f"{plural(lowest, 'operation')} on {rank_word(ranks)},"
+            f" {front} on {rank_word(_world(communicator, ahead))}" + (f"; not entered: {next_op}" if next_op else ""),
+            expected=f"{front} operations on all members",
+            fix=_fixes(job, ranks),
+            nodes=_hosts(job, ranks),
+            ranks=ranks,
+            cost=Cost(text="the others wait in that collective" if hung else "the log may have been cut here"),
+            evidence=_evidence(communicator, worst),
+            coverage=Coverage(len(counts), communicator.nranks, "members with operations"),
+            confidence=Confidence.HIGH if hung and len(counts) == communicator.nranks else Confidence.MEDIUM,
+        )
+
+    def _mismatch(self, job: Job, communicator: Communicator, hung: bool) -> Finding | None:
+        """The first of the last calls in which members with equally many calls differ."""
+        counts = _comparable(communicator)
+        total, _ = Counter(counts.values()).most_common(1)[0] if counts else (0, 0)
+        same = {at: communicator.operations[at] for at, count in counts.items() if count == total}
+        tails = {id(ops.tail): ops for ops in same.values()}  # members that called the same share one tail
+        for number in range(max(0, total - MAX_TAIL), total):
+            calls = {tail: _call(ops, number) for tail, ops in tails.items()}
+            calls = {tail: call for tail, call in calls.items() if call and not call.startswith(ROOTED)}
+            if len(set(calls.values())) < 2:
+                continue
+            groups: dict[str, list[int]] = defaultdict(list)
+            for at, ops in same.items():
+                if id(ops.tail) in calls:
+                    groups[calls[id(ops.tail)]].append(at)
+            ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[1]))
+            odd = sorted(at for _, members in ordered[1:] for at in members)
+            ranks = _world(communicator, odd)
+            told = [f"{call} on {rank_word(_world(communicator, members))}" for call, members in ordered[:3]]
+            return self.finding(
+                Severity.ERROR if hung else Severity.WARNING,
+                f"{rank_word(ranks)} of {communicator.label} called another operation than the others,"
+                f" call {number + 1} of {total}",
+                observed="; ".join(told),
+                expected="the same collective, count, type and reduction on all members",
+                fix=(
+                    "compare the calls of the ranks at this operation: shapes, dtypes and branches that only some take",
+                ),
+                nodes=_hosts(job, ranks),
+                ranks=ranks,
+                cost=Cost(text="a mismatched collective hangs, or gives wrong results without an error"),
+                evidence=_evidence(communicator, [ordered[0][1][0], *odd]),
+                coverage=Coverage(len(same), communicator.nranks, "members with equally many operations"),
+                confidence=Confidence.HIGH if hung else Confidence.MEDIUM,
+            )
+        return None
+
+    def _from_flight(self, job: Job, hung: bool) -> Iterable[Finding]:
+        groups: dict[str, dict[int, list[tuple[int, str, str]]]] = defaultdict(lambda: defaultdict(list))
+        expected: dict[str, tuple[int, ...]] = {}
+        records = {record.rank: record for record in job.flight}
+        for record in job.flight:
+            expected.update({name: ranks for name, ranks in record.groups.items() if ranks})
+            for group, seq, operation, state in record.entries:
+                groups[group][record.rank].append((seq, operation, state))
+        for group, by_rank in groups.items():
+            members = expected.get(group, tuple(by_rank))
+            words = next((r.descriptions[group] for r in job.flight if r.descriptions.get(group)), group)
+            # A rank of the group that dumped, with nothing recorded for it, has entered no operation of the group.
+            last = {rank: max((seq for seq, _, _ in by_rank.get(rank, ())), default=0) for rank in members
+                    if rank in records}  # fmt: skip
+            if len(last) < 2:
+                continue
+            front = max(last.values())
+            late = sorted(rank for rank, seq in last.items() if seq < front)
+            at_front = [(rank, op, state) for rank, ops in by_rank.items() for seq, op, state in ops if seq == front]
+            waits = any(state != "completed" for _, _, state in at_front)
+            if late and waits:
+                at = Front(group, words, last, tuple(at_front), len(members))
+                yield self._late_in_flight(job, at, hung)
+                continue
+            yield from self._differs_in_flight(job, words, by_rank, records)
+
+    def _late_in_flight(self, job: Job, at: Front, hung: bool) -> Finding:
+        lowest, front = min(at.last.values()), max(at.last.values())
+        worst = sorted(rank for rank, seq in at.last.items() if seq == lowest)
+        records = {record.rank: record for record in job.flight}
+        waiting, operation, state = at.entries[0]
+        sure = hung or front - lowest > 1
+        return self.finding(
+            Severity.ERROR if sure else Severity.WARNING,
+            f"{rank_word(worst)} did not enter {operation} number {front} of process group {at.words}",
+            observed=f"last sequence number {lowest} on {rank_word(worst)};"
+            f" {front} on {rank_word(sorted(rank for rank, _, _ in at.entries))}, state {state}",
+            expected=f"sequence number {front} on all {at.size} ranks of group {at.group}",
+            fix=_fixes(job, worst),
+            nodes=_hosts(job, worst),
+            ranks=worst,
+            cost=Cost(text=f"{plural(len(at.entries), 'rank')} wait in that collective"),
+            evidence=[records[rank].origin for rank in [*worst, waiting] if rank in records],
+            coverage=Coverage(len(at.last), at.size, "flight recorder dumps"),
+            confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
+        )
+
+    def _differs_in_flight(
+        self, job: Job, words: str, by_rank: Mapping[int, Sequence[tuple[int, str, str]]],
+        records: Mapping[int, FlightRecord],
+    ) -> Iterable[Finding]:  # fmt: skip
+        """The first sequence number at which ranks of one group recorded different collectives."""
+        by_seq: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+        for rank, ops in by_rank.items():
+            for seq, operation, _ in ops:
+                if not any(word in operation.lower() for word in ("send", "recv", "coalesced")):
+                    by_seq[seq][operation].append(rank)
+        for seq in sorted(by_seq):
+            if len(by_seq[seq]) < 2:
+                continue
+            ordered = sorted(by_seq[seq].items(), key=lambda item: (-len(item[1]), item[0]))
+            odd = sorted(rank for _, ranks in ordered[1:] for rank in ranks)
+            yield self.finding(
+                Severity.ERROR,
+                f"{rank_word(odd)} called {ordered[1][0]} where the others called {ordered[0][0]}, number {seq} of"
+                f" process group {words}",
+                observed="; ".join(f"{operation} on {rank_word(sorted(ranks))}" for operation, ranks in ordered[:3]),
+                expected="the same collective on all ranks of the group",
+                fix=("compare the calls of these ranks: a branch that only some take",),
+                nodes=_hosts(job, odd),
+                ranks=odd,
+                cost=Cost(text="a mismatched collective hangs, or gives wrong results without an error"),
+                evidence=[records[rank].origin for rank in odd if rank in records],
+            )
+            return
+
+
+def _comparable(communicator: Communicator) -> dict[int, int]:
+    """The number of collective calls of each member; members send and receive by design unequally.
+
+    Not opCount: NCCL raises it only for operations that its proxy works on, so that GPUs without a part in the
+    network stay behind (ncclProxyStart, src/proxy.cc v2.28).
+    """
+    if any(_sends(ops) and not ops.calls_by_collective for ops in _different(communicator)):
+        return {}
+    return {at: _collectives(ops) for at, ops in communicator.operations.items() if ops.calls > 0}
+
+
+def _different(communicator: Communicator) -> Iterable[Operations]:
+    """One of those members' operations that share their sums and their tail."""
+    return {
+        (id(ops.bytes_by_collective), id(ops.calls_by_collective), id(ops.tail)): ops
+        for ops in communicator.operations.values()
+    }.values()
+
+
+def _sends(ops: Operations) -> bool:
+    return not POINT_TO_POINT.isdisjoint({*ops.bytes_by_collective, *(call[1] for call in ops.tail)})
+
+
+def _collectives(ops: Operations) -> int:
+    return ops.calls - sum(count for name, count in ops.calls_by_collective.items() if name in POINT_TO_POINT)
+
+
+def _call(ops: Operations, number: int) -> str:
+    """What a member called as its collective of this number, from 0; "" where its tail does not reach back so far."""
+    tail = [call for call in ops.tail if call[1] not in POINT_TO_POINT]
+    at = number - (_collectives(ops) - len(tail))
+    if not 0 <= at < len(tail):
+        return ""
+    _, function, elements, dtype, redop, root = tail[at]
+    rest = f" root {root}" if function in ("Broadcast", "Reduce") else ""
+    return f"{function} of {elements} elements of type {dtype}, op {redop}{rest}"
+
+
+def _world(communicator: Communicator, members: Sequence[int]) -> list[int]:
+    """World ranks of members; those that are unknown are left out."""
+    ranks = [int(communicator.ranks[at]) for at in members if 0 <= at < len(communicator.ranks)]
+    return sorted(rank for rank in ranks if rank >= 0)
+
+
+def _hosts(job: Job, ranks: Sequence[int]) -> list[str]:
+    by_rank = job.by_rank
+    return list(dict.fromkeys(by_rank[rank].host for rank in ranks if rank in by_rank))
+
+
+def _evidence(communicator: Communicator, members: Sequence[int]) -> list[Origin | None]:
+    return [communicator.operations[at].origin for at in members if at in communicator.operations]
+
+
+def _fixes(job: Job, ranks: Sequence[int]) -> tuple[str, ...]:
+    hosts = hosts_word(_hosts(job, ranks))
+    place = f"rank {spell_ranks(ranks)}" + (f" on {hosts}" if hosts else "")
+    return (f"find out what {place} was doing: its own log, `py-spy dump`, dmesg",)

@@ -1,0 +1,131 @@
+"""Who is behind in a hang, by what torch's watchdog says of each rank: the last work enqueued and completed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from topodiag.checks.common import plural
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.text import hosts_word, rank_word
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
+from topodiag.model.job import Event, Job
+
+POINT_TO_POINT = ("SEND", "RECV", "COALESCED")
+"""Works that only two ranks count, so that sequence numbers differ between healthy ranks."""
+
+WORLD = "0"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far one rank came in a process group: sequence numbers of its last work enqueued and completed."""
+
+    enqueued: int
+    completed: int
+    event: Event
+
+
+def by_watchdog(check: JobCheck, job: Job) -> Iterable[Finding]:
+    """JOB006 by the lines `last enqueued work: 6, last completed work: 4` of ProcessGroupNCCL.cpp, torch 2.2 and later.
+
+    A rank that completed less than others is where the others wait. Where all are equal, ranks that reported nothing
+    are told as a place to look at, which proves little: they may have been killed first.
+    """
+    sent = {
+        _group(event) for event in job.events if event.kind == "watchdog" and event.details.get("op") in POINT_TO_POINT
+    }
+    for group, ranks in _standings(job).items():
+        if group in sent or len(ranks) < 2:
+            continue
+        low = min(standing.completed for standing in ranks.values())
+        if any(standing.completed > low for standing in ranks.values()):
+            yield _behind(check, job, ranks, low)
+        elif group == WORLD and low >= 0:
+            yield from _silent(check, job, ranks, low)
+
+
+def _standings(job: Job) -> Mapping[str, Mapping[int, Standing]]:
+    """By process group and rank. No rank completes what it did not enqueue: where a group's first work hangs, torch 2.4
+    prints memory that nothing was written to, `last enqueued NCCL work: 1, last completed NCCL work: 94904856301872`
+    (ProcessGroupNCCL.cpp, lastCompletedSeq), and nothing was completed."""
+    made: dict[str, dict[int, Standing]] = defaultdict(dict)
+    for event in job.events:
+        work, completed = event.details.get("work", ""), event.details.get("completed", "")
+        if event.kind == "watchdog" and event.rank >= 0 and work and completed and (group := _group(event)):
+            enqueued, done = int(work), int(completed)
+            made[group].setdefault(event.rank, Standing(enqueued, done if done <= enqueued else 0, event))
+    return made or _gave_up(job)
+
+
+def _gave_up(job: Job) -> Mapping[str, Mapping[int, Standing]]:
+    """By the line `Watchdog caught collective operation timeout` alone, where all that printed one wait in the same
+    work: it names no process group, so that others would not compare."""
+    told = [e for e in job.events if e.kind == "watchdog" and e.rank >= 0 and e.details.get("seq", "").isdecimal()]
+    works = {(event.details["seq"], event.details.get("op", "")) for event in told}
+    if len(works) != 1 or works.pop()[1] in POINT_TO_POINT:
+        return {}
+    return {WORLD: {e.rank: Standing(int(e.details["seq"]), int(e.details["seq"]) - 1, e) for e in reversed(told)}}
+
+
+def _group(event: Event) -> str:
+    """The process group's name for all its ranks: its number counts those of one rank, unless it is the first."""
+    number = event.details.get("group", "")
+    return WORLD if number == WORLD else event.details.get("guid", "")
+
+
+def _behind(check: JobCheck, job: Job, ranks: Mapping[int, Standing], low: int) -> Finding:
+    worst = sorted(rank for rank, standing in ranks.items() if standing.completed == low)
+    inside = [rank for rank in worst if ranks[rank].enqueued > low]
+    high = max(standing.completed for standing in ranks.values())
+    words = next((s.event.details["group_words"] for s in ranks.values() if s.event.details.get("group_words")), "")
+    by_rank = job.by_rank
+    hosts = list(dict.fromkeys(by_rank[rank].host for rank in worst if rank in by_rank))
+    done = len(ranks) - len(worst)
+    return check.finding(
+        Severity.ERROR,
+        f"{rank_word(worst)} stopped at work {low + 1}{f' of process group {words}' if words else ''}, which"
+        f" {plural(done, 'other rank')} completed",
+        observed=f"last completed work {low} on {rank_word(worst)}, up to {high} elsewhere",
+        expected="the same work on all ranks of the group",
+        fix=(
+            f"{rank_word(inside)} did enter it, and its data does not arrive: the network and GPU of"
+            f" {hosts_word(hosts) or 'that rank'} (NET008, dmesg), then `py-spy dump`"
+            if inside
+            else f"find out what {rank_word(worst)} was doing instead: its own log, `py-spy dump`, dmesg",
+            "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1 next time: --flight reads the dumps",
+        ),
+        nodes=hosts,
+        ranks=worst,
+        cost=Cost(text="the others wait in a later operation until a watchdog ends the job"),
+        evidence=[
+            *(ranks[rank].event.origin for rank in worst),
+            *(standing.event.origin for standing in ranks.values() if standing.completed == high),
+        ],
+        coverage=Coverage(len(ranks), max(job.world_size, len(ranks)), "ranks reported"),
+        confidence=Confidence.MEDIUM,
+    )
+
+
+def _silent(check: JobCheck, job: Job, ranks: Mapping[int, Standing], low: int) -> Iterable[Finding]:
+    size = max(job.world_size, max(ranks) + 1)
+    spoke = {event.rank for event in job.events if event.kind == "watchdog"}
+    silent = [rank for rank in range(min(size, 1 << 16)) if rank not in ranks and rank not in spoke]
+    if not silent or len(silent) >= len(ranks):
+        return
+    by_rank = job.by_rank
+    yield check.finding(
+        Severity.INFO,
+        f"{plural(len(ranks), 'rank')} wait in work {low + 1}; {rank_word(silent)} reported no timeout: look there"
+        " first",
+        observed=f"last completed work {low} on all ranks that reported",
+        expected="a report of every rank, if all entered the operation",
+        fix=("`py-spy dump` on the ranks without a report, and their own logs: an exception, a branch, a slow step",),
+        nodes=list(dict.fromkeys(by_rank[rank].host for rank in silent if rank in by_rank)),
+        ranks=silent[:4096],
+        cost=Cost(text="the others wait until a watchdog ends the job"),
+        evidence=[standing.event.origin for standing in ranks.values()],
+        coverage=Coverage(len(ranks), size, "ranks reported"),
+        confidence=Confidence.LOW,
+    )

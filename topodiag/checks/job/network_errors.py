@@ -1,0 +1,372 @@
+"""The network of a job when it fails: a plugin that did not load, and what the RDMA devices reported."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+
+from topodiag.checks.common import plural, spell
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.evidence import (
+    multi_node,
+    piece,
+    said_by,
+    settings_of,
+    world_ranks,
+)
+from topodiag.checks.job.text import NET, ask_for, hosts_word, quoted, rank_word
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Event, Job
+from topodiag.model.provenance import Origin
+
+LOAD_FAILED = re.compile(
+    r"undefined symbol|version `?GLIBC|wrong ELF class|invalid ELF header|symbol lookup error"
+    r"|aws-ofi-nccl initialization failed|Only EFA provider is supported"
+    r"|(lib[\w.+\-]{1,60}\.so[\w.]{0,20}): cannot open shared object file"
+)
+"""What dlopen, or the plugin itself, says of a library that is there and cannot be used."""
+
+BUILT_IN = ("", "none", "ib", "socket", "0")
+"""Values of NCCL_NET_PLUGIN and NCCL_NET that ask for no library."""
+
+STATUS = re.compile(r"(?:status[= ]\s?|with error )(?:[A-Z_]{1,40}\()?(\d{1,3})")
+PEER = re.compile(r"from peer ([^\s,]{1,80})")
+HCA = re.compile(r"\bhca ([\w.\-]{1,40})|NET/IB ?: ([\w.\-]{1,40}):\d{1,3} ")
+GID = re.compile(r"remoteGids? ?([0-9A-Fa-f:.]{2,60})")
+
+QUEUE_PAIR = re.compile(r"ibv_modify_qp failed with (?:error )?(?:\d{1,4} )?([A-Za-z][^,\n]{0,60})")
+"""wrap_ibv_modify_qp, src/misc/ibvwrap.cc: `with error ..` to v2.26, `with 110 .., on dev .. remote GID ..` later."""
+REMOTE = re.compile(r"remote GID ([0-9A-Fa-f:.]{2,60})")
+
+GID_ADVICE = "`show_gids` on both nodes: NCCL_IB_GID_INDEX must name RoCE v2 with an address that the peer can route to"
+ERRNOS = (
+    ("timed out", "the peer's address does not answer: VLAN, switch, or a fabric on which only NICs of one rail reach"
+     " each other (then NCCL_CROSS_NIC=0)", GID_ADVICE),
+    ("unreachable", "no route leads to the peer's GID: `ip route get` its address from the interface of this NIC",
+     GID_ADVICE),
+    ("no route", "no route leads to the peer's GID: `ip route get` its address from the interface of this NIC",
+     GID_ADVICE),
+    ("invalid argument", "the GID index is empty or of another kind than the peer's, or the path MTU differs",
+     GID_ADVICE),
+    ("no data available", "the GID index names an entry of this node's own table that is empty: its interface is down"
+     " or lost its address", GID_ADVICE),
+    ("no such device", "the interface behind the GID index is gone or down: `ip -brief addr` on the node", GID_ADVICE),
+)  # fmt: skip
+"""By the words of strerror, what ibv_modify_qp means by it when it brings a queue pair to RTR."""
+
+FATAL_EVENT = re.compile(r"(?<!non-)\bfatal\b|catastrophic|\berr(?:or)?\b", re.I)
+"""In the driver's words for what happened, not in NCCL's for all events that are not fatal (`Got async error event: SM
+change`, 2.23 to 2.27)."""
+
+PASSING = re.compile(
+    r"^(?:port active|SM change|client reregistration|GID table changed?|path migrated|communication established"
+    r"|send queue drained|last WQE reached|SRQ limit reached|Device link speed change)\b"
+)
+"""Events of a fabric that is served or grows (ibv_event_type_str), which connections that exist live through."""
+
+FLUSHED = 5
+"""IBV_WC_WR_FLUSH_ERR: what is left in the queue after another error."""
+
+MEANINGS = {
+    1: ("local length error", "a receive smaller than the message: NCCL versions or settings of the two sides differ"),
+    4: ("local protection error", "memory registration: nvidia-peermem or DMA-BUF, driver and RDMA stack of one build"),
+    5: ("flushed", "follows another error: look for the first one, on the peer too"),
+    9: ("remote invalid request", "different NCCL versions or settings on the two sides"),
+    10: ("remote access error", "memory that the peer took back: a process that died first, or its registration"),
+    11: ("remote operation error", "the peer's device failed: its dmesg and its own log"),
+    12: ("transport retries exceeded", "no acknowledgement from the peer: cable, port, switch, or routes; on RoCE also"
+         " the GID index, VLAN, PFC and ECN; else NCCL_IB_TIMEOUT=22 and NCCL_IB_RETRY_CNT=7"),
+    13: ("receiver not ready", "the peer posted no receive: it hangs or died; then its log comes first"),
+}  # fmt: skip
+"""enum ibv_wc_status of rdma-core (libibverbs/verbs.h), and where to look first."""
+
+
+class PluginNotLoaded(JobCheck):
+    """NET005: the network plugin did not load, and NCCL went on without it
+
+    What it finds
+        A network plugin that a setting asks for, or that lies there and cannot be loaded, while NCCL uses its own
+        IB or sockets.
+
+    Why it matters
+        On fabrics that need their plugin (EFA, and some clouds' RDMA) NCCL then falls back to sockets: 1 to 3 GB/s
+        instead of 50 to 400 GB/s for a node.
+
+    Evidence it reads
+        `NET/Plugin: Could not find: ..`, `Plugin load returned ..`, NCCL_NET_PLUGIN, NCCL_NET, `Using network`.
+
+    When it stays silent
+        `Could not find: libnccl-net.so` with no plugin asked for: the usual line of every site that uses NCCL's own IB.
+        Another version of the plugin's interface was found. One node.
+
+    How to confirm
+        ldd PATH/libnccl-net.so | grep 'not found'
+        NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET
+
+    How to fix
+        Put the plugin and its libraries (libfabric, ..) on LD_LIBRARY_PATH inside the container, in a build for this
+        CUDA and libc; or unset NCCL_NET_PLUGIN where the site uses NCCL's own IB.
+
+    References
+        NCCL src/plugin/net.cc, src/plugin/plugin_open.cc v2.30; aws-ofi-nccl issue 67.
+    """
+
+    id = "NET005"
+    title = "the network plugin did not load, and NCCL went on without it"
+
+    def judge(self, job: Job) -> Outcome:
+        if not multi_node(job) and not piece(job):
+            return self.not_applicable(job, "no traffic between nodes")
+        told = {process.network for process in job.processes if process.network}
+        missing = list(said_by(job, "net plugin missing"))
+        missing += [(-1, event.text, event.origin) for event in job.events if event.kind == "plugin"]
+        if not told and not missing:
+            return self.unknown(job, f"no line speaks of plugins; {ask_for(job, *NET)}")
+        wanted = {
+            number: given
+            for entries in settings_of(job, "NCCL_NET_PLUGIN").values()
+            for number, given in entries
+            if given.value.strip().lower() not in BUILT_IN
+        }
+        without = {
+            number
+            for number, process in enumerate(job.processes)
+            # NCCL looks for devices of its own only where no plugin took over.
+            if process.network.lower() in ("ib", "socket") or (not process.network and process.said("no hca"))
+        }
+        broken = [(number, text, where) for number, text, where in missing if _broken(text)]
+        asked = [entry for entry in missing if entry[0] in wanted and "ymbol" not in entry[1]]
+        found = []
+        lost = {number for number, _, _ in asked} & without
+        if lost:
+            first = wanted[min(lost)]
+            found.append(
+                self._report(
+                    job, f"{first.name}={first.value} asks for a plugin that NCCL did not find", asked, sorted(lost)
+                )
+            )
+        elif broken and without:
+            what = "does not start" if _started(broken[0][1]) else "cannot be loaded"
+            found.append(self._report(job, f"the network plugin is there and {what}", broken, sorted(without)))
+        if found:
+            return self.found(job, found)
+        return self.clean(
+            job, "", Coverage(len([p for p in job.processes if p.network]), len(job.processes), "processes")
+        )
+
+    def _report(
+        self, job: Job, what: str, lines: Sequence[tuple[int, str, Origin | None]], numbers: Sequence[int]
+    ) -> Finding:
+        networks = sorted({job.processes[number].network or "its own networks" for number in numbers})
+        sockets = any(network.lower() == "socket" for network in networks)
+        return self.finding(
+            Severity.ERROR if sockets else Severity.WARNING,
+            f"{what}; it goes on with {'/'.join(networks)}",
+            observed=lines[0][1].strip(),
+            expected="the plugin loaded, or none asked for",
+            fix=(
+                "`fi_info -p efa` in the job's container: are the devices passed in, is it the plugin's libfabric?"
+                if _started(lines[0][1])
+                else "`ldd` on the plugin inside the job's container: which library is missing or does not fit",
+                "where NCCL's own IB is meant: unset NCCL_NET_PLUGIN",
+            ),
+            nodes=list(dict.fromkeys(job.processes[number].host for number in numbers)),
+            ranks=world_ranks(job, numbers),
+            cost=Cost(
+                text="sockets between nodes: 1 to 3 GB/s for each interface" if sockets else "the plugin's fabric"
+            ),
+            evidence=[where for _, _, where in lines],
+            coverage=Coverage(len(numbers), len(job.processes), "processes"),
+        )
+
+
+def _started(text: str) -> bool:
+    """Whether the plugin was loaded, and gave up by itself."""
+    return text.startswith("NET/OFI ")
+
+
+def _broken(text: str) -> bool:
+    match = LOAD_FAILED.search(text)
+    if match is None:
+        return False
+    return match[1] is None or "nccl-net" not in match[1]
+
+
+class RdmaErrors(JobCheck):
+    """NET008: RDMA devices report errors
+
+    What it finds
+        Work that completed with an error, asynchronous events, ports that went down, and queue pairs that could not be
+        connected: which HCA, towards which peer and GID, folded by kind.
+
+    Why it matters
+        NCCL does not recover from it by default: the communicator fails, and the other ranks wait until a watchdog
+        ends the job.
+
+    Evidence it reads
+        `Got completion from peer .. with status=12 .. hca mlx5_3`, `mlx5_0:1 Got async event : port error`,
+        `Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_5:1, .. remote GID ..`.
+
+    When it stays silent
+        Flushed work (status 5) where another status was seen: it follows from that one.
+
+    How to confirm
+        ibstat HCA; perfquery -x; mlxlink -d HCA -c          counters and signal of the port that is named
+        dmesg | grep mlx5
+
+    How to fix
+        By status. 12 (retries exceeded): the path to that peer, so cable, transceiver, switch, routes; on RoCE the GID
+        index, VLAN and flow control; then NCCL_IB_TIMEOUT. 13: the peer hangs. 4 and 10: memory registration
+        (nvidia-peermem, driver). 11: the peer's device.
+
+    References
+        rdma-core libibverbs/verbs.h (ibv_wc_status); NCCL src/transport/net_ib/p2p.cc, init.cc v2.30; nccl issue 1737.
+    """
+
+    id = "NET008"
+    title = "RDMA devices report errors"
+
+    def judge(self, job: Job) -> Outcome:
+        completions = [event for event in job.events if event.kind == "ib completion"]
+        ports = [event for event in job.events if event.kind in ("ib async", "port")]
+        # An application repeats NCCL's last warning: it counts where NCCL's own line is lost.
+        completions = [event for event in completions if event.level != "APP"] or completions
+        pairs = [event for event in job.events if event.level != "UNWIND" and QUEUE_PAIR.search(event.text)]
+        pairs = [event for event in pairs if event.level != "APP"] or pairs
+        if not completions and not ports and not pairs:
+            return self.clean(job)
+        by_status: dict[int, list[Event]] = defaultdict(list)
+        for event in completions:
+            by_status[_status(event)].append(event)
+        if len(by_status) > 1:
+            by_status.pop(FLUSHED, None)
+        found = [self._completion(job, status, events) for status, events in sorted(by_status.items())]
+        kinds: dict[str, list[Event]] = defaultdict(list)
+        for event in ports:
+            kinds[_what(event)].append(event)
+        found += [self._async(what, events) for what, events in kinds.items()]
+        by_errno: dict[str, list[Event]] = defaultdict(list)
+        for event in pairs:
+            match = QUEUE_PAIR.search(event.text)
+            by_errno[match[1].strip() if match else ""].append(event)
+        found += [self._pair(errno, events) for errno, events in by_errno.items()]
+        return self.found(job, found)
+
+    def _pair(self, errno: str, events: list[Event]) -> Finding:
+        """Queue pairs that could not be connected: on RoCE the driver asks for the peer's address at that moment."""
+        hcas = _named(events, "hca", HCA)
+        gids = _named(events, "remote_gid", REMOTE)
+        hosts = list(dict.fromkeys(event.host for event in events if event.host))
+        first, second = next(
+            (words for pattern, *words in ERRNOS if pattern in errno.lower()),
+            ["`dmesg | grep mlx5` on the node names what the driver refused", GID_ADVICE],
+        )
+        return self.finding(
+            Severity.ERROR,
+            f"{_who(events)}: {spell(hcas[:4]) if hcas else 'an RDMA device'} cannot connect to"
+            f" {', '.join(gids[:2]) or 'its peer'}: {errno or 'refused'}",
+            observed=quoted(events[0].text),
+            expected="a queue pair between the two devices",
+            fix=(first, second),
+            nodes=hosts,
+            ranks=sorted({event.rank for event in events if event.rank >= 0}),
+            nics=hcas,
+            links=gids[:16],
+            cost=Cost(share=1.0, text="the communicator fails, and the other ranks wait for it"),
+            evidence=[event.origin for event in events],
+        )
+
+    def _completion(self, job: Job, status: int, events: list[Event]) -> Finding:
+        name, advice = MEANINGS.get(status, ("completion error", "the device's own log: dmesg, and the peer's log"))
+        hcas = _named(events, "hca", HCA)
+        peers = _named(events, "peer", PEER)
+        gids = _named(events, "", GID)
+        hosts = list(dict.fromkeys(event.host for event in events if event.host))
+        count = sum(event.count for event in events)
+        place = f" on {spell(hcas[:4])}" if hcas else ""
+        towards = f" towards {', '.join(peers[:3])}" if peers else ""
+        vendor = sorted({event.details["vendor_err"] for event in events if event.details.get("vendor_err")})
+        return self.finding(
+            Severity.ERROR,
+            f"{_who(events)}: {name} (status {status if status >= 0 else 'unknown'}){place}{towards}",
+            observed=f"{plural(count, 'completion')} with an error"
+            + (f", vendor error {', '.join(vendor[:3])}" if vendor else "")
+            + (f", peer GID {', '.join(gids[:2])}" if gids else ""),
+            expected="no work that ends with an error",
+            fix=(advice, "`ibstat`, `mlxlink -c` and the switch's counters for the port that is named"),
+            nodes=hosts,
+            ranks=sorted({event.rank for event in events if event.rank >= 0}),
+            nics=hcas,
+            links=peers[:16],
+            cost=Cost(share=1.0, text="the communicator fails, and the other ranks wait for it"),
+            evidence=[event.origin for event in events],
+            coverage=Coverage(len({(e.host, e.pid) for e in events}), len(job.processes), "processes"),
+        )
+
+    def _async(self, what: str, events: list[Event]) -> Finding:
+        hcas = _named(events, "hca", HCA)
+        hosts = list(dict.fromkeys(event.host for event in events if event.host))
+        fatal = FATAL_EVENT.search(what) or any(" fatal event" in event.text for event in events)
+        passing = not fatal and PASSING.match(what)
+        return self.finding(
+            Severity.ERROR if fatal else Severity.INFO if passing else Severity.WARNING,
+            f"{_who(events)}: {what}" + (f" on {spell(hcas[:4])}" if hcas else ""),
+            observed=events[0].text.strip(),
+            expected="no events of a device while the job runs",
+            fix=(
+                "`ibstat` and `dmesg | grep mlx5` on the node at that time: port down, thermal, firmware",
+                "the switch's log for the port at the other end",
+            ),
+            nodes=hosts,
+            ranks=sorted({event.rank for event in events if event.rank >= 0}),
+            nics=hcas,
+            cost=Cost(
+                text="none by itself; with errors of connections it shows when the fabric changed"
+                if passing
+                else "traffic over the device stops; queue pairs in use fail with status 12 or 5"
+            ),
+            evidence=[event.origin for event in events],
+            confidence=Confidence.HIGH if hcas else Confidence.MEDIUM,
+        )
+
+
+def _who(events: list[Event]) -> str:
+    """The hosts that report; the ranks where only those are known."""
+    hosts = list(dict.fromkeys(event.host for event in events if event.host))
+    ranks = sorted({event.rank for event in events if event.rank >= 0})
+    return hosts_word(hosts) or (rank_word(ranks) if ranks else "a node")
+
+
+def _status(event: Event) -> int:
+    """The completion's status, -1 if the text has none."""
+    said = re.search(r"(?<!\d)\d{1,3}(?!\d)", event.details.get("status", "")[:80])
+    match = said or STATUS.search(event.text[:400])
+    return int(match[match.lastindex or 0]) if match else -1
+
+
+def _named(events: list[Event], key: str, pattern: re.Pattern[str]) -> list[str]:
+    """What the events name, in order: from their details, else from the text."""
+    made: dict[str, None] = {}
+    for event in events:
+        value = event.details.get(key, "")
+        if not value:
+            match = pattern.search(event.text[:400])
+            value = next((group for group in match.groups() if group), "") if match else ""
+        if value:
+            made[value] = None
+    return list(made)
+
+
+def _what(event: Event) -> str:
+    """The event in the driver's words: `port error`."""
+    text = event.text.strip().splitlines()[0] if event.text.strip() else event.kind
+    said = event.details.get("event", "").strip()
+    if said:
+        return said[:60]
+    match = re.search(
+        r"(?:Got )?(?:non-fatal )?async (?:(?:error|fatal|unknown) )?event(?: on \w{2,6})?(?:, unused for now)?"
+        r" ?(?:\([^)]{0,20}\))? ?: ?(.{1,60}?)(?:\(\d{1,6}\))?$",
+        text[:300],
+    )
+    return (match[1].strip() if match else text[:80]) or event.kind

@@ -1,0 +1,313 @@
+"""Which NICs a job's traffic leaves by, against those that the nodes list."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+
+import numpy as np
+
+from topodiag.checks.common import plural, spell
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.evidence import (
+    between_nodes,
+    hcas_by_host,
+    host_name,
+    local_ranks,
+    most,
+    multi_node,
+    nic_side,
+    nvlink_gbs,
+    only_sockets,
+    prints,
+    ranks_on,
+    ranks_per_node,
+    said_by,
+    settings_of,
+    transport_kind,
+)
+from topodiag.checks.job.text import NET, ask_for, hosts_word, unconnected
+from topodiag.model.connections import distinct
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Hca, Job
+from topodiag.model.provenance import Origin
+
+FEW = 4
+"""GPUs on one NIC at which a node with NVSwitches is short of NICs: NVIDIA's and the clouds' have one for each GPU or
+for two."""
+
+FAST_NVLINK_GBS = 200.0
+"""NVLink of a GPU, A100 and later, that several NICs are built for."""
+
+
+PLUGIN_NICS = re.compile(r"\(found (\d{1,4}) nics\)")
+"""`NET/OFI Selected provider is efa, fabric is efa (found 32 nics)` of aws-ofi-nccl."""
+
+
+class FewerNicsUsed(JobCheck):
+    """NET003: NCCL uses fewer NICs than the node has
+
+    What it finds
+        A node whose traffic to other nodes leaves by fewer NICs than it lists, though its ranks would keep more busy;
+        or a node of many NVSwitch GPUs on which NCCL sees one NIC only.
+
+    Why it matters
+        Each NIC that is left out takes its bandwidth with it: 7 of 8 NICs of 400 Gb/s are 50 GB/s less for a node, and
+        the other nodes wait for it.
+
+    Evidence it reads
+        `via NET/IB/3` of the connections for collectives, `NET/IB : Using [0]mlx5_0:1/IB ..`, the system print.
+
+    When it stays silent
+        One node; sockets (NET001). NICs slower than the fastest of the node: storage and management. Fewer ranks on
+        the node than NICs. Machines without NVLink, where PCIe bounds the ring before the NICs do. The number of
+        channels was limited by a setting. No connection lines: unknown.
+
+    How to confirm
+        grep -ho 'via NET/IB/[0-9]*' LOGS | sort | uniq -c
+        ibstat | grep -E 'CA |State|Rate'
+
+    How to fix
+        Unset NCCL_IB_HCA or name all compute NICs; check ports that are down; give the container all devices; in
+        virtual machines, a topology file that places the NICs.
+
+    References
+        NCCL src/graph/search.cc v2.30; NCCL environment, NCCL_IB_HCA and NCCL_CROSS_NIC; nccl issue 1464.
+    """
+
+    id = "NET003"
+    title = "NCCL uses fewer NICs than the node has"
+
+    def judge(self, job: Job) -> Outcome:
+        if not multi_node(job):
+            return self.not_applicable(job, "no traffic between nodes")
+        if only_sockets(job):
+            return self.not_applicable(job, "sockets carry the traffic: NET001")
+        listed = hcas_by_host(job)
+        used, carried = _used(job)
+        if not listed:
+            return self.unknown(job, f"no line lists the RDMA devices; {ask_for(job, *NET)}")
+        found = self._one_for_many(job, listed)
+        limited = bool(settings_of(job, "NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS", "NCCL_MAX_NRINGS"))
+        limited = limited or len({process.network for process in job.processes if process.network}) > 1  # NET007
+        if used and not limited:
+            found += self._left_out(job, listed, used, carried)
+        if found:
+            return self.found(job, found)
+        if not used:
+            return self.unknown(job, unconnected(job, "a connection for collectives between nodes"))
+        return self.clean(job, "", Coverage(len(used), len(job.hosts), "nodes"))
+
+    def _left_out(
+        self, job: Job, listed: dict[str, dict[int, Hca]], used: dict[str, set[int]], carried: dict[str, int]
+    ) -> list[Finding]:
+        groups: dict[tuple[int, int], list[str]] = defaultdict(list)
+        fast_by_host = {}
+        view = {each.host: each.system for each in prints(job)}
+        for host, hcas in listed.items():
+            fast = _fastest(hcas)
+            fast_by_host[host] = fast
+            system = view.get(host)
+            if host not in used or system is None or min(nvlink_gbs(system).values(), default=0) < FAST_NVLINK_GBS:
+                continue
+            want = min(len(fast), carried[host], len(system.of_kind("NET")) or len(fast))
+            have = len(used[host] & set(fast))
+            if have < want and not used[host] - set(hcas):
+                groups[have, want].append(host)
+        return [self._report(job, hosts, counts, fast_by_host, used[hosts[0]]) for counts, hosts in groups.items()]
+
+    def _report(
+        self, job: Job, hosts: list[str], counts: tuple[int, int], fast: dict[str, dict[int, Hca]], busy: set[int]
+    ) -> Finding:
+        have, want = counts
+        first = fast[hosts[0]]
+        idle = [hca.name for index, hca in sorted(first.items()) if index not in busy]
+        speed = max((hca.speed_mbps or 0 for hca in first.values()), default=0) / 8000
+        lost = (want - have) * speed
+        cost = Cost(lost, 1 - have / want, f"{want - have} x {speed:g} GB/s of each node") if speed else Cost()
+        return self.finding(
+            Severity.WARNING,
+            f"{hosts_word(hosts)}: traffic leaves by {have} of {want} NICs that the ranks could use",
+            observed=f"no connection over {spell(idle)}",
+            expected=f"{want} NICs in use, as listed",
+            fix=(
+                "look at the search: NCCL_DEBUG_SUBSYS=GRAPH prints the NET of each channel",
+                "check that the idle NICs hang below the switches of the GPUs: `nvidia-smi topo -m`",
+            ),
+            nodes=hosts,
+            ranks=ranks_on(job, hosts),
+            nics=idle,
+            cost=cost,
+            evidence=[hca.origin for hca in first.values() if hca.name in idle],
+            coverage=Coverage(len(hosts), len(fast), "nodes"),
+            confidence=Confidence.MEDIUM,
+        )
+
+    def _one_for_many(self, job: Job, listed: dict[str, dict[int, Hca]]) -> list[Finding]:
+        """Nodes with NVSwitches whose only NIC serves many GPUs."""
+        hosts = []
+        for each in prints(job):
+            host, system = each.host, each.system
+            gpus = len(system.of_kind("GPU"))
+            fast = min(nvlink_gbs(system).values(), default=0) >= FAST_NVLINK_GBS and system.of_kind("NVS")
+            if fast and len(listed.get(host, {})) == 1 and gpus >= 2 * FEW and _local(job, host) >= 2 * FEW:
+                hosts.append(host)
+        if not hosts or any(len(listed.get(host, {})) > 1 for host in listed):
+            return []  # where other nodes list more, that is NIC005's to tell
+        hca = next(iter(listed[hosts[0]].values()))
+        gpus = _local(job, hosts[0])
+        speed = (hca.speed_mbps or 0) / 8000
+        filtered = settings_of(job, "NCCL_IB_HCA").get("NCCL_IB_HCA", [])
+        text = (
+            f"{gpus} GPUs share {speed:g} GB/s: {speed / gpus:g} GB/s each" if speed else f"{gpus} GPUs share one NIC"
+        )
+        return [
+            self.finding(
+                Severity.WARNING,
+                f"{hosts_word(hosts)}: one NIC, {hca.name}, serves {gpus} NVSwitch GPUs"
+                + (f" (NCCL_IB_HCA={filtered[0][1].value})" if filtered else ""),
+                observed=f"NCCL lists {hca.name} only",
+                expected="a NIC for each GPU or for two, as nodes with NVSwitches are built",
+                fix=(
+                    "`ibstat` and `lspci | grep -i mellanox` on the node, and again in the container: are there more?",
+                    "name all of them in NCCL_IB_HCA, or unset it",
+                ),
+                nodes=hosts,
+                ranks=ranks_on(job, hosts),
+                nics=[hca.name],
+                cost=Cost(text=text),
+                evidence=[hca.origin, *(given.origin for _, given in filtered[:1])],
+                coverage=Coverage(len(hosts), len(job.hosts), "nodes"),
+                confidence=Confidence.MEDIUM,
+            )
+        ]
+
+
+def _local(job: Job, host: str) -> int:
+    """Ranks of a host: those seen, or as many as a node has where only some left a log."""
+    world = job.world
+    partial = world is not None and len(world.known) < world.nranks
+    return ranks_per_node(job) if partial else local_ranks(job).get(host, 0)
+
+
+def _fastest(hcas: dict[int, Hca]) -> dict[int, Hca]:
+    """The devices of the fastest rate of a node; all of them where rates are not listed."""
+    best = max((hca.speed_mbps or 0 for hca in hcas.values()), default=0)
+    return {index: hca for index, hca in hcas.items() if (hca.speed_mbps or 0) == best}
+
+
+def _used(job: Job) -> tuple[dict[str, set[int]], dict[str, int]]:
+    """Devices in use by host for collectives, and how many ranks of the host one communicator has at most."""
+    conns = job.connections
+    used: dict[str, set[int]] = defaultdict(set)
+    carried: dict[str, int] = defaultdict(int)
+    counted: dict[int, Counter[str]] = {}
+    by_rank = job.by_rank
+    for batch in conns.batches():
+        wanted = between_nodes(batch) & batch.over(lambda via: transport_kind(via) != "NET/Socket")
+        at = np.flatnonzero(wanted & (batch.net_dev >= 0) & (batch.conn != 1))
+        columns = (batch.comm[at], nic_side(batch, at).host, batch.net_dev[at])
+        first, _ = distinct(*columns)
+        for number, place, dev in zip(*(column[first].tolist() for column in columns), strict=True):
+            host = host_name(conns, place)
+            if not host:
+                continue
+            used[host].add(dev)
+            if number not in counted and 0 <= number < len(job.communicators):
+                known = job.communicators[number].known.tolist()
+                counted[number] = Counter(by_rank[rank].host for rank in known if rank in by_rank)
+            carried[host] = max(carried[host], counted[number][host] if number in counted else 0)
+    return dict(used), carried
+
+
+class FewerNicsThanSiblings(JobCheck):
+    """NIC005 by a job's log: a node lists fewer RDMA devices than the other nodes of the job."""
+
+    id = "NIC005"
+    title = "a node lists fewer RDMA devices than the other nodes of its job"
+
+    def judge(self, job: Job) -> Outcome:
+        listed = hcas_by_host(job)
+        if len(job.hosts) < 2:
+            return self.not_applicable(job, "one node: nothing to compare with")
+        if not any(listed.values()) and len(counts := nics_of_plugin(job)) > 1:
+            return self._by_plugin(job, counts)
+        if len(listed) < 2:
+            return self.unknown(job, f"fewer than two nodes list their RDMA devices; {ask_for(job, *NET)}")
+        coverage = Coverage(len(listed), len(job.hosts), "nodes")
+        usual = most(len(hcas) for hcas in listed.values())
+        groups: dict[int, list[str]] = defaultdict(list)
+        for host, hcas in listed.items():
+            if len(hcas) < usual:
+                groups[len(hcas)].append(host)
+        if not groups:
+            return self.clean(job, "", coverage)
+        return self.found(job, [self._report(job, *item, usual, listed) for item in groups.items()], coverage)
+
+    def _by_plugin(self, job: Job, counts: dict[str, tuple[int, Origin | None]]) -> Outcome:
+        """By the plugin's own count, where it lists no devices by name."""
+        coverage = Coverage(len(counts), len(job.hosts), "nodes")
+        usual = most(count for count, _ in counts.values())
+        groups: dict[int, list[str]] = defaultdict(list)
+        for host, (count, _) in counts.items():
+            if count < usual:
+                groups[count].append(host)
+        model = next((host for host, (count, _) in counts.items() if count == usual), "")
+        found = [
+            self.finding(
+                Severity.WARNING,
+                f"{hosts_word(hosts)}: the network plugin finds {plural(count, 'NIC')}, where {model} has {usual}",
+                observed=f"found {count} nics",
+                expected=f"{usual}, as on {plural(sum(n == usual for n, _ in counts.values()), 'other node')}",
+                fix=(
+                    "`fi_info -p efa` and `ls /dev/infiniband` on the node, and again in the container",
+                    "compare the instance's interfaces and the container's device requests with another node's",
+                ),
+                nodes=hosts,
+                ranks=ranks_on(job, hosts),
+                cost=Cost(share=1 - count / usual, text="of the node's network bandwidth; the other nodes wait for it"),
+                evidence=[counts[host][1] for host in (*hosts[:3], model)],
+                coverage=Coverage(len(hosts), len(counts), "nodes"),
+            )
+            for count, hosts in groups.items()
+        ]
+        return self.found(job, found, coverage) if found else self.clean(job, "", coverage)
+
+    def _report(self, job: Job, count: int, hosts: list[str], usual: int, listed: dict[str, dict[int, Hca]]) -> Finding:
+        model = next(host for host, hcas in listed.items() if len(hcas) == usual)
+        mine = {hca.name for hca in listed[hosts[0]].values()}
+        lacking = [hca for hca in listed[model].values() if hca.name not in mine]
+        speed = max((hca.speed_mbps or 0 for hca in listed[model].values()), default=0) / 8000
+        filtered = settings_of(job, "NCCL_IB_HCA").get("NCCL_IB_HCA", [])
+        differs = len({given.value for _, given in filtered}) > 1
+        return self.finding(
+            Severity.WARNING,
+            f"{hosts_word(hosts)}: {count} RDMA devices, where {model} has {usual}"
+            + (" (NCCL_IB_HCA differs between nodes)" if differs else ""),
+            observed=f"{count} listed; not there: {spell([hca.name for hca in lacking]) if lacking else 'unnamed'}",
+            expected=f"{usual}, as on {plural(sum(len(h) == usual for h in listed.values()), 'other node')}",
+            fix=(
+                "`ibstat` on the node: a port that is down, or a device that is gone (`lspci`, `dmesg | grep mlx5`)",
+                "in containers: compare /dev/infiniband of the nodes",
+            ),
+            nodes=hosts,
+            ranks=ranks_on(job, hosts),
+            nics=[hca.name for hca in lacking],
+            cost=Cost((usual - count) * speed, 1 - count / usual, f"{usual - count} x {speed:g} GB/s of the node")
+            if speed
+            else Cost(share=1 - count / usual),
+            evidence=[hca.origin for hca in (*list(listed[hosts[0]].values())[:3], *lacking[:3])],
+            coverage=Coverage(len(hosts), len(listed), "nodes"),
+        )
+
+
+def nics_of_plugin(job: Job) -> dict[str, tuple[int, Origin | None]]:
+    """NICs that the plugin counts, by host, with the line; of several processes the one that sees most."""
+    made: dict[str, tuple[int, Origin | None]] = {}
+    for number, text, where in said_by(job, "ofi"):
+        match = PLUGIN_NICS.search(text)
+        if match and number >= 0:
+            host, count = job.processes[number].host, int(match[1])
+            if host not in made or made[host][0] < count:
+                made[host] = (count, where)
+    return made

@@ -1,0 +1,246 @@
+"""Whether all nodes of a job brought the same network, NICs and channels."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
+
+from topodiag.checks.common import majority, plural
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.evidence import by_host, hcas_by_host, ranks_on
+from topodiag.checks.job.text import NET, ask_for, hosts_word, quoted
+from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Event, Job
+
+UNOPENED = re.compile(r"NET/IB ?: Unable to open device ([\w.\-]{1,64})")
+"""ncclIbInitDevices, src/transport/net_ib.cc v2.4 to v2.28 (net_ib/init.cc from v2.29 on)."""
+
+MET_OTHER = re.compile(r"socketFinalize\w{1,10}\b.{0,120}: wrong type (?:(3 != 4)|4 != 3)\b")
+"""A connection of NET/Socket (3) where NET/IB (4) listens, or the reverse: enum ncclSocketType, src/include/socket.h
+v2.14 to v2.30; the first number is the one that came in."""
+
+
+class NodesDiffer(JobCheck):
+    """NET007: nodes of one job bring different networks, NICs or channel counts
+
+    What it finds
+        Nodes whose network (IB, Socket, plugin), rates of RDMA devices, link layer, GPUDirect state or number of
+        channels is not that of the others, or that cannot open an RDMA device; and connections in which sockets met
+        NCCL's own IB.
+
+    Why it matters
+        Collectives wait for the slowest member: one node at 100 Gb/s, or on sockets, makes the whole job run at its
+        speed. Different networks do not connect at all.
+
+    Evidence it reads
+        `Using network`, `NET/IB: [0] .. speed=`, `GPU Direct RDMA Enabled for HCA`, `16 coll channels`,
+        `socketFinalizeAccept from ..: wrong type 3 != 4`.
+
+    When it stays silent
+        One node. Names that differ while rates are equal: they depend on the order of discovery. The count of devices
+        alone: NIC005. A node that printed none of it is not compared.
+
+    How to confirm
+        grep -h 'Using network' LOGS | sort | uniq -c
+        ibstat -s; ethtool INTERFACE | grep Speed           on the node that differs
+
+    How to fix
+        Bring the node to the state of the others, or take it out of the job: cable, transceiver, switch port speed, the
+        container's devices, the settings of one node.
+
+    References
+        NCCL src/init.cc (initTransportsRank) v2.30: graphs are cut down to the least of all ranks.
+    """
+
+    id = "NET007"
+    title = "nodes of one job bring different networks, NICs or channel counts"
+
+    def judge(self, job: Job) -> Outcome:
+        met = self._met_other(job)
+        if len(job.hosts) < 2:
+            return self.found(job, met) if met else self.not_applicable(job, "one node: nothing to compare with")
+        networks = {
+            host: value
+            for host, group in by_host(job).items()
+            if (value := "/".join(sorted({process.network for _, process in group if process.network})))
+        }
+        listed = {host: hcas for host, hcas in hcas_by_host(job).items() if hcas}
+        speeds = {
+            host: max(rates)
+            for host, hcas in listed.items()
+            if (rates := [hca.speed_mbps for hca in hcas.values() if hca.speed_mbps])
+        }
+        slowest = {
+            host: min(rates)
+            for host, hcas in listed.items()
+            if (rates := [hca.speed_mbps for hca in hcas.values() if hca.speed_mbps])
+        }
+        layers = {
+            host: "/".join(sorted({hca.link_layer for hca in hcas.values() if hca.link_layer}))
+            for host, hcas in listed.items()
+        }
+        gdr = {
+            host: all(states)
+            for host, hcas in listed.items()
+            if (states := [hca.gdr for hca in hcas.values() if hca.gdr is not None])
+        }
+        found = [
+            *self._compare(job, "network", networks, Severity.ERROR, str),
+            *self._compare(job, "fastest RDMA device", speeds, Severity.WARNING, _rate),
+            *self._compare(job, "link layer", {h: v for h, v in layers.items() if v}, Severity.WARNING, str),
+            *self._compare(job, "GPUDirect RDMA", gdr, Severity.WARNING, lambda on: "on" if on else "off"),
+        ]
+        if not any("fastest" in finding.message for finding in found):
+            found += self._compare(job, "slowest RDMA device", slowest, Severity.WARNING, _rate)
+        found += self._channels(job)
+        found += self._unopened(job)
+        if not any("network differs" in finding.message for finding in found):
+            found += met
+        seen = set(networks) | set(listed)
+        if found:
+            return self.found(job, found, Coverage(len(seen), len(job.hosts), "nodes"))
+        if len(seen) < 2:
+            return self.unknown(job, f"fewer than two nodes say what they use; {ask_for(job, *NET)}")
+        return self.clean(job, "", Coverage(len(seen), len(job.hosts), "nodes"))
+
+    def _compare(
+        self, job: Job, what: str, values: Mapping[str, Hashable], severity: Severity, word: Callable[[Any], str]
+    ) -> list[Finding]:
+        if len(set(values.values())) < 2:
+            return []
+        usual = majority(values.values())
+        if usual is None:
+            usual = _better(values)
+        odd = [host for host, value in values.items() if value != usual]
+        shown: dict[Hashable, list[str]] = defaultdict(list)
+        for host, value in values.items():
+            shown[value].append(host)
+        listed = hcas_by_host(job)
+        cost = Cost(text="every collective waits for the slowest node")
+        mine = [value for host, value in values.items() if host in odd]
+        if isinstance(usual, int) and not isinstance(usual, bool) and all(isinstance(value, int) for value in mine):
+            low = min(value for value in mine if isinstance(value, int))
+            if low < usual:
+                cost = Cost((usual - low) / 8000, 1 - low / usual, "for each NIC; every collective waits for it")
+        return [
+            self.finding(
+                severity,
+                f"{what} differs between nodes: {hosts_word(odd)} {word(values[odd[0]])}, elsewhere {word(usual)}",
+                observed="; ".join(f"{word(value)} on {hosts_word(hosts)}" for value, hosts in shown.items()),
+                expected="the same on every node",
+                fix=("bring the node to the state of the others, or take it out of the job",),
+                nodes=odd,
+                ranks=ranks_on(job, odd),
+                nics=sorted({hca.name for hca in listed.get(odd[0], {}).values()})[:16] if what != "network" else (),
+                cost=cost,
+                evidence=[
+                    *(hca.origin for host in odd[:2] for hca in list(listed.get(host, {}).values())[:2]),
+                    *(process.origin for host in odd[:2] for _, process in by_host(job).get(host, [])[:1]),
+                ],
+                coverage=Coverage(len(odd), len(values), "nodes"),
+            )
+        ]
+
+    def _met_other(self, job: Job) -> list[Finding]:
+        """Ranks whose peer connected by the other network: it shows on one node's log alone."""
+        events = [(event, match) for event in job.events if (match := MET_OTHER.search(event.text))]
+        if not events:
+            return []
+        first, match = events[0]
+        here, there = ("NET/IB", "NET/Socket") if match[1] else ("NET/Socket", "NET/IB")
+        hosts = list(dict.fromkeys(event.host for event, _ in events if event.host))
+        return [
+            self.finding(
+                Severity.ERROR,
+                f"{hosts_word(hosts) or 'a node'}: a peer came by {there} where {here} listens: nodes of the job use"
+                " different networks",
+                observed=quoted(first.text),
+                expected="the same on every node",
+                fix=(
+                    "`grep -h 'Using network' LOGS | sort | uniq -c` and `ibv_devinfo` in the job's container of each"
+                    " node",
+                    "mend RDMA on the node without it, or set NCCL_IB_DISABLE=1 on all nodes and accept sockets",
+                ),
+                nodes=hosts,
+                ranks=sorted({event.rank for event, _ in events if event.rank >= 0}),
+                cost=Cost(share=1.0, text="different networks do not connect: init or the first collective fails"),
+                evidence=[event.origin for event, _ in events],
+            )
+        ]
+
+    def _unopened(self, job: Job) -> list[Finding]:
+        """RDMA devices that some nodes cannot open: NCCL goes on without them, on those nodes alone."""
+        events: dict[str, list[Event]] = defaultdict(list)
+        for event in job.events:
+            if event.host and (match := UNOPENED.search(event.text)):
+                events[match[1]].append(event)
+        made = []
+        for device, told in events.items():
+            hosts = list(dict.fromkeys(event.host for event in told))
+            if set(hosts) == set(job.hosts):
+                continue  # as it may be meant for a device that no job is to use
+            made.append(
+                self.finding(
+                    Severity.WARNING,
+                    f"{hosts_word(hosts)}: RDMA device {device} cannot be opened there, and NCCL goes without it",
+                    observed=quoted(told[0].text),
+                    expected="the same devices on every node, each of which the job may open",
+                    fix=(
+                        "in the job's container or cgroup: is its /dev/infiniband/uverbs device there, and allowed?",
+                        "leave the device out on all nodes (NCCL_IB_HCA) until it can be opened on all",
+                    ),
+                    nodes=hosts,
+                    ranks=ranks_on(job, hosts),
+                    nics=[device],
+                    cost=Cost(text="other nodes use a NIC that has no peer here: less bandwidth, or a hang"),
+                    evidence=[event.origin for event in told],
+                    coverage=Coverage(len(hosts), len(job.hosts), "nodes"),
+                )
+            )
+        return made
+
+    def _channels(self, job: Job) -> list[Finding]:
+        world = job.world
+        if world is None or not world.channels_by_rank or world.channels.coll < 0:
+            return []
+        odd = {
+            rank: channels
+            for rank, channels in world.channels_by_rank.items()
+            if channels.coll >= 0 and channels.coll != world.channels.coll
+        }
+        if not odd:
+            return []
+        counts = Counter(channels.coll for channels in odd.values())
+        ranks = sorted(int(world.ranks[rank]) for rank in odd if 0 <= rank < len(world.ranks))
+        return [
+            self.finding(
+                Severity.ERROR,
+                f"{plural(len(odd), 'rank')} use {', '.join(map(str, sorted(counts)))} channels, the others"
+                f" {world.channels.coll}",
+                observed=f"{world.channels.coll} coll channels, and {dict(counts)}",
+                expected="one number on all ranks of a communicator",
+                fix=("compare NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS and NCCL's version of the ranks: JOB002, JOB003",),
+                ranks=[rank for rank in ranks if rank >= 0],
+                cost=Cost(text="ranks that expect different channels hang in the first collective"),
+                evidence=[world.origin],
+                coverage=Coverage(len(odd), world.nranks, "ranks"),
+            )
+        ]
+
+
+def _rate(mbps: int) -> str:
+    return f"{mbps / 1000:g} Gb/s"
+
+
+def _better(values: Mapping[str, Hashable]) -> Hashable:
+    """Of values that tie: the faster rate, the state that is on, the network that is not sockets."""
+    return max(
+        set(values.values()),
+        key=_merit,
+    )
+
+
+def _merit(value: Hashable) -> tuple[int, bool, str]:
+    return (value if isinstance(value, int) else 0, "socket" not in str(value).lower(), str(value))

@@ -1,0 +1,146 @@
+"""Which NIC traffic leaves by: the nearest of its GPU, and the same on both sides."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from topodiag.checks.common import plural, spell
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.evidence import (
+    NEAR,
+    fold,
+    gpu_word,
+    hcas_by_host,
+    multi_node,
+    net_uses,
+    nic_host,
+    nic_uses,
+    nic_world,
+    path_between,
+    settings_of,
+)
+from topodiag.checks.job.rail_ends import both_ends
+from topodiag.checks.job.text import NET, ask_for
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Job
+
+
+class FarNic(JobCheck):
+    """NET004: traffic leaves by a NIC that is not the GPU's closest, or crosses rails
+
+    What it finds
+        A connection for collectives over a NIC across a host bridge or the sockets' link, without PXN, while the GPU
+        has a NIC behind its own PCIe switch. Connections that leave by one NIC and arrive by another, on nodes that
+        list the same NICs: they cross rails.
+
+    Why it matters
+        Across the host bridge NCCL goes without GPUDirect RDMA, and between sockets at 22 GB/s or less on many
+        processors; the near NIC would give 48 GB/s. On a rail-optimised network the switches of two rails meet at the
+        spine only, where other jobs' traffic is.
+
+    Evidence it reads
+        `via NET/IB/3` of both ends, the paths of the system print (NCCL_DEBUG_SUBSYS=GRAPH), the listed devices.
+
+    When it stays silent
+        PXN hands the data to the GPU beside the NIC. The GPU has no near NIC (GDR002). Rails: the nodes list other
+        devices, or NCCL_CROSS_NIC=1 allows it; whether the network has rails no log says, so that it is told at level
+        info unless NCCL_CROSS_NIC=0 asks for them. No paths printed: unknown.
+
+    How to confirm
+        nvidia-smi topo -m
+        NCCL_DEBUG_SUBSYS=GRAPH                             the NET of each channel and the path table
+
+    How to fix
+        Leave NCCL_CROSS_NIC and NCCL_PXN_DISABLE alone; check for a topology file that is not of this machine; bind one
+        process to each GPU.
+
+    References
+        NCCL src/graph/topo.cc (ncclTopoGetLocalNet), src/graph/search.cc v2.30; nccl issues 820 and 1464.
+    """
+
+    id = "NET004"
+    title = "traffic leaves by a NIC that is not the GPU's closest, or crosses rails"
+
+    def judge(self, job: Job) -> Outcome:
+        if not multi_node(job):
+            return self.not_applicable(job, "no traffic between nodes")
+        judged = 0
+        far: dict[str, dict[str, tuple[int, str, str, str]]] = defaultdict(dict)
+        for use in nic_uses(job, send_recv=False):
+            system, gpu, net = use.system, use.gpu, use.net
+            taken = path_between(system, gpu.name, net.name)
+            if taken is None:
+                continue
+            judged += use.entries
+            near = [each.name for each in system.of_kind("NET")
+                    if (path_between(system, gpu.name, each.name) or taken or 99) <= NEAR]  # fmt: skip
+            if taken > NEAR and near and net.name not in near:
+                label = gpu_word(job, use.world) or gpu.name
+                far[use.host].setdefault(f"{gpu.name} {net.name}", (use.entry, label, taken.name, near[0]))
+        total = sum(use.entries for use in net_uses(job.connections))
+        coverage = Coverage(judged, total, "connections")
+        found = [self._report(job, host, list(entries.values()), coverage) for host, entries in sorted(far.items())]
+        found = [*fold(found), *self._rails(job)]
+        if found:
+            return self.found(job, found, coverage)
+        if not judged:
+            return self.unknown(job, f"no path from a GPU to the NIC it uses was printed; {ask_for(job, *NET)}")
+        return self.clean(job, "", coverage)
+
+    def _rails(self, job: Job) -> list[Finding]:
+        """Connections that leave by another NIC than they arrive by."""
+        conns = job.connections
+        wanted = settings_of(job, "NCCL_CROSS_NIC").get("NCCL_CROSS_NIC", [])
+        values = {given.value.strip() for _, given in wanted}
+        listed = hcas_by_host(job)
+        ends = None if "1" in values else both_ends(job, listed)
+        if ends is None or not ends.crossed:
+            return []
+        first = ends.first[0]
+        hosts = sorted({conns.hosts[host] for host in ends.hosts})
+        names = listed.get(nic_host(conns, first.sender), {})
+        out, into = (names[device].name if device in names else f"NIC {device}" for device in (first.out, first.into))
+        count, total = ends.crossed, ends.channels
+        asked = "0" in values
+        return [
+            self.finding(
+                Severity.WARNING if asked else Severity.INFO,
+                f"{count} of {total} channels of connections between nodes cross rails, as from {out} to {into}"
+                + (", although NCCL_CROSS_NIC=0" if asked else ""),
+                observed=f"sent via {conns.label(first.sender)}, received via {conns.label(first.receiver)}",
+                expected="one NIC position on both sides of a connection, where the network has rails",
+                fix=(
+                    "give a communicator the same GPU positions on each node (PLC004, `--comms --ranks`)",
+                    "nothing, where all NICs hang on one switch or the fabric has no rails",
+                ),
+                nodes=hosts,
+                ranks=sorted(ends.ranks),
+                nics=[out, into],
+                cost=Cost(text="on a rail-optimised network this traffic passes the spine"),
+                evidence=[conns.origin(entry) for each in ends.first for entry in (each.sender, each.receiver)],
+                coverage=Coverage(count, total, "channels seen from both ends"),
+                confidence=Confidence.HIGH if asked else Confidence.MEDIUM,
+            )
+        ]
+
+    def _report(self, job: Job, host: str, entries: list[tuple[int, str, str, str]], coverage: Coverage) -> Finding:
+        conns = job.connections
+        labels = list(dict.fromkeys(label for _, label, _, _ in entries))
+        at, label, kind, near = entries[0]
+        ranks = sorted({nic_world(conns, entry[0]) for entry in entries})
+        return self.finding(
+            Severity.WARNING,
+            f"{host}: {spell(labels)} send by a far NIC ({label} over {conns.label(at)} at {kind})",
+            observed=f"{plural(len(entries), 'pair')} of GPU and NIC at {kind}, without PXN",
+            expected=f"{near} behind the same PCIe switch, or PXN",
+            fix=(
+                "unset NCCL_CROSS_NIC, NCCL_PXN_DISABLE and NCCL_IB_HCA lists that leave near NICs out",
+                "check that the topology file, if there is one, is of this machine",
+            ),
+            nodes=(host,),
+            ranks=[rank for rank in ranks if rank >= 0],
+            gpus=labels,
+            cost=Cost(text="no GPUDirect RDMA at this distance by default, and one crossing of the host bridge more"),
+            evidence=[conns.origin(entry[0]) for entry in entries],
+            coverage=coverage,
+        )

@@ -1,0 +1,366 @@
+"""Settings as logs show them: those that differ between ranks, cost bandwidth, are misread, or that no NCCL reads."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from topodiag.checks.common import plural
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.evidence import local_ranks
+from topodiag.checks.job.rules import JOB_RULES, OF_RCCL, JobRule, Shown
+from topodiag.checks.job.text import ask_for, failed, few, hosts_word, quoted, rank_word
+from topodiag.checks.node import nccl_variables
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Given, Job, Process
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+MEANT_TO_DIFFER = _names(
+    """
+    NCCL_HOSTID NCCL_DEBUG NCCL_DEBUG_FILE NCCL_DEBUG_SUBSYS NCCL_DEBUG_TIMESTAMP_FORMAT
+    NCCL_DEBUG_TIMESTAMP_LEVELS NCCL_WARN_ENABLE_DEBUG_INFO NCCL_COMM_ID NCCL_CONF_FILE NCCL_TOPO_FILE
+    NCCL_TOPO_DUMP_FILE NCCL_GRAPH_FILE NCCL_GRAPH_DUMP_FILE NCCL_TOPO_DUMP_FILE_RANK NCCL_GRAPH_DUMP_FILE_RANK
+    NCCL_RAS_ADDR NCCL_RAS_ENABLE NCCL_PROXY_CPUSET NCCL_CUDA_PATH NCCL_PROFILER_PLUGIN NCCL_IGNORE_CPU_AFFINITY
+    """
+)
+"""Names, files and addresses of one node or rank, and what only says how much to log."""
+
+NAMES_DEVICES = frozenset({"NCCL_SOCKET_IFNAME", "NCCL_OOB_NET_IFNAME", "NCCL_IB_HCA"})
+"""Nodes rightly name different devices, where they call them differently."""
+
+MUST_AGREE = _names(
+    """
+    NCCL_ALGO NCCL_PROTO NCCL_MAX_NCHANNELS NCCL_MIN_NCHANNELS NCCL_MAX_CTAS NCCL_MIN_CTAS NCCL_BUFFSIZE
+    NCCL_LL_BUFFSIZE NCCL_LL128_BUFFSIZE NCCL_NTHREADS NCCL_LL128_NTHREADS NCCL_P2P_NET_CHUNKSIZE NCCL_NET
+    NCCL_IB_DISABLE NCCL_CTA_POLICY
+    """
+)
+"""What ranks take part in a choice or in a message's size with: different values fail or hang the first collective.
+Observed with 2.28.9: NCCL_MAX_NCHANNELS (message truncated), NCCL_ALGO (hang), IB here and sockets there (wrong type).
+"""
+
+READ_BY_ALL = _names(
+    """
+    NCCL_MAX_NCHANNELS NCCL_MIN_NCHANNELS NCCL_MAX_CTAS NCCL_MIN_CTAS NCCL_BUFFSIZE NCCL_LL_BUFFSIZE
+    NCCL_LL128_BUFFSIZE NCCL_NTHREADS NCCL_CROSS_NIC NCCL_PXN_DISABLE NCCL_CUMEM_ENABLE
+    """
+)
+"""Parameters that each rank reads, and so prints if set, between Init START and COMPLETE (src/init.cc,
+src/graph/{connect,search,tuning,paths}.cc, v2.18 to v2.30). Others are printed by the rank, or at the moment, that
+first needs them: that a rank did not print those says nothing."""
+
+READ_BEFORE_INIT = frozenset({"NCCL_IB_DISABLE", "NCCL_NET"})
+"""Read when the network is chosen, by each process that has NCCL's own networks to choose from."""
+
+
+class SettingsDiffer(JobCheck):
+    """JOB003: NCCL settings differ between ranks
+
+    What it finds
+        Variables that have one value on some ranks and another on others, or that are set on some nodes only, by
+        ranks that would all have printed them.
+
+    Why it matters
+        Ranks that choose algorithm, protocol, channels or buffer sizes by different rules send messages that the
+        others do not expect: the first collective fails (`Message truncated`) or hangs without a word.
+
+    Evidence it reads
+        `NCCL_X set by environment to V` lines and their like, per process.
+
+    When it stays silent
+        Settings that are meant to differ: host id, debug output, files, addresses. Names of interfaces and NICs
+        are told at level info. Most variables are printed when and where they are first needed: that some ranks did
+        not print one counts where all ranks completed init and printed other settings, and whole nodes have it or lack
+        it. Beyond the variables that every rank reads in init, the nodes must be alike in version, network, devices and
+        connections, and the job healthy; it is then told at level info. Settings were not logged: unknown.
+
+    How to confirm
+        `srun env | grep ^NCCL_ | sort | uniq -c`, and compare /etc/nccl.conf and ~/.nccl.conf between nodes.
+
+    How to fix
+        Export settings once, in the job script (`srun --export`, `mpirun -x`); remove nccl.conf lines of single nodes.
+
+    References
+        NCCL src/misc/param.cc (ncclLoadParam, v2.13 and later; src/include/param.h before); NCCL user guide,
+        environment variables.
+    """
+
+    id = "JOB003"
+    title = "NCCL settings differ between ranks"
+
+    def judge(self, job: Job) -> Outcome:
+        talking = [number for number, process in enumerate(job.processes) if process.settings]
+        if len(job.processes) < 2:
+            return self.not_applicable(job, "one process in the log")
+        found = []
+        for name, by_value in sorted(job.settings().items()):
+            if name in MEANT_TO_DIFFER or nccl_variables.is_foreign(name):
+                continue
+            groups: dict[str, list[int]] = {}
+            for value, numbers in by_value.items():
+                groups.setdefault(value.strip(), []).extend(numbers)
+            having = {number for numbers in groups.values() for number in numbers}
+            absent = self._would_have_said(job, name, having)
+            if absent:
+                groups["not set"] = absent
+            if len(groups) > 1:
+                found.append(self._report(job, name, groups))
+        coverage = Coverage(len(talking), len(job.processes), "processes with settings")
+        if found:
+            return self.found(job, found, coverage)
+        if len(talking) < 2 and "ENV" not in job.subsystems:
+            return self.unknown(job, f"settings were not logged: {ask_for(job)} on all ranks")
+        return self.clean(job, coverage=coverage)
+
+    def _would_have_said(self, job: Job, name: str, having: set[int]) -> list[int]:
+        """Processes that did not print a setting and would have, were it set: whole nodes that came up."""
+        if job.world is None or not having or len(having) == len(job.processes):
+            return []
+        if name not in READ_BY_ALL | READ_BEFORE_INIT and not _alike(job, having):
+            return []
+        hosts_having = {job.processes[number].host for number in having}
+        complete = {number for number, done in _completed(job).items() if done}
+        absent = [number for number in range(len(job.processes)) if number not in having]
+        lacking = [number for number in absent if number in complete and _spoke(job.processes[number], name)]
+        if any(job.processes[number].host in hosts_having for number in absent) or len(lacking) != len(absent):
+            return []  # a node with both, or a process of which too little is known
+        return lacking if having <= complete else []
+
+    def _report(self, job: Job, name: str, groups: Mapping[str, Sequence[int]]) -> Finding:
+        rank_of = {rank.process: rank.rank for rank in job.ranks}
+        ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0] != "not set", item[0]))
+        odd = [number for _, numbers in ordered[1:] for number in numbers]
+        ranks = sorted({rank_of[number] for number in odd if number in rank_of})
+        hosts = list(dict.fromkeys(job.processes[number].host for number in odd))
+        if name in NAMES_DEVICES:
+            severity, text = Severity.INFO, "none where nodes call their devices differently"
+        elif name in MUST_AGREE:
+            severity, text = Severity.ERROR, "ranks disagree on messages: the first collective fails or hangs"
+        else:
+            severity, text = Severity.WARNING, "features and timing differ between ranks, and the slowest sets the pace"
+        told = "not set" not in groups or name in READ_BY_ALL | READ_BEFORE_INIT
+        if not told:
+            severity = min(severity, Severity.INFO if len(groups) == 2 else Severity.WARNING)
+        values = few([value[:40] or "(empty)" for value, _ in ordered], 4)
+        evidence = [given.origin for _, numbers in ordered for number in numbers[:1]
+                    if (given := job.processes[number].settings.get(name)) is not None]  # fmt: skip
+        return self.finding(
+            severity,
+            f"{name} differs between ranks: {values}",
+            observed="; ".join(f"{value[:60] or '(empty)'} on {_place(job, numbers, rank_of)}"
+                               for value, numbers in ordered[:4]),
+            expected=f"one value of {name} on all {plural(len(job.processes), 'rank')}",
+            fix=(f"set {name} for the whole job, or for no rank: see nccl.conf and shells of {hosts_word(hosts)}",),
+            nodes=hosts,
+            ranks=ranks,
+            cost=Cost(text=text),
+            evidence=evidence,
+            coverage=Coverage(sum(map(len, groups.values())), len(job.processes), "processes"),
+            confidence=Confidence.HIGH if "not set" not in groups else Confidence.MEDIUM if told else Confidence.LOW,
+            settings=((name, None),),
+        )  # fmt: skip
+
+
+def _place(job: Job, numbers: Sequence[int], rank_of: Mapping[int, int]) -> str:
+    ranks = sorted({rank_of[number] for number in numbers if number in rank_of})
+    hosts = hosts_word(list(dict.fromkeys(job.processes[number].host for number in numbers)))
+    return f"{rank_word(ranks)} ({hosts})" if ranks else hosts
+
+
+def _completed(job: Job) -> dict[int, bool]:
+    """By process, whether its world rank was seen to start and to complete init."""
+    world, made = job.world, {}
+    if world is None or len(world.completed) != world.nranks:
+        return {}
+    at = {int(rank): place for place, rank in enumerate(world.ranks) if rank >= 0}
+    for rank in job.ranks:
+        place = at.get(rank.rank, -1)
+        made[rank.process] = place >= 0 and bool(world.completed[place]) and bool(world.started[place])
+    return made
+
+
+def _alike(job: Job, having: set[int]) -> bool:
+    """Whether the processes without a setting would have needed it where those with it did: whole nodes with and
+    without, alike in version, network, devices and connections, in a job that came through its first operations."""
+    if failed(job) or len(having) < 2:
+        return False
+    connected = {job.connections.hosts[at] for at in set(job.connections.flows.host.tolist()) if at >= 0}
+    kinds = set()
+    count = local_ranks(job)
+    for process in job.processes:
+        devices = sorted((hca.link_layer, hca.speed_mbps or 0) for hca in process.hcas)
+        kinds.add((process.network, tuple(sorted(process.versions.items())), tuple(devices), process.host in connected,
+                   count.get(process.host, 0)))  # fmt: skip
+    return len(kinds) == 1
+
+
+def _spoke(process: Process, name: str) -> bool:
+    """Whether a process printed other settings of the environment, at the stage at which it would print this one."""
+    if not any(given.how == "environment" for given in process.settings.values()):
+        return False
+    early = name in READ_BEFORE_INIT
+    return not early or (process.network in ("IB", "Socket") and bool(process.bootstrap))
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """One variable with one value, and the processes that have it."""
+
+    name: str
+    value: str
+    processes: tuple[int, ...]
+    given: Given
+
+    def where(self, job: Job) -> tuple[list[str], list[int]]:
+        rank_of = {rank.process: rank.rank for rank in job.ranks}
+        hosts = list(dict.fromkeys(job.processes[number].host for number in self.processes))
+        return hosts, sorted({rank_of[number] for number in self.processes if number in rank_of})
+
+    def place(self, job: Job) -> str:
+        count = len(job.processes)
+        return f"{len(self.processes)} of {count} {'process' if count == 1 else 'processes'}"
+
+
+def in_force(job: Job, *how: str) -> list[InForce]:
+    """Every distinct NAME=value that processes printed, of these kinds of giving."""
+    groups: dict[tuple[str, str], list[int]] = defaultdict(list)
+    first: dict[tuple[str, str], Given] = {}
+    for number, process in enumerate(job.processes):
+        for given in process.settings.values():
+            if given.how in how:
+                groups[given.name, given.value].append(number)
+                first.setdefault((given.name, given.value), given)
+    return [InForce(name, value, tuple(numbers), first[name, value])
+            for (name, value), numbers in sorted(groups.items())]  # fmt: skip
+
+
+class SettingsInLog(JobCheck):
+    """What the checks of single settings share: unknown without settings, one finding per value."""
+
+    def report(self, job: Job, each: InForce, severity: Severity, words: tuple[str, str, str, str],
+               sure: Confidence = Confidence.HIGH, *, meant: str | None = None) -> Finding:  # fmt: skip
+        """`meant`: the value that the setting should have, None where it should not be there."""
+        message, expected, fix, cost = words
+        hosts, ranks = each.where(job)
+        return self.finding(
+            severity,
+            f"{message} ({each.place(job)})",
+            observed=f"{each.name}={each.value[:80]}",
+            expected=expected,
+            fix=(fix,),
+            nodes=hosts,
+            ranks=ranks,
+            cost=Cost(text=cost),
+            evidence=[each.given.origin],
+            coverage=Coverage(len(each.processes), len(job.processes), "processes"),
+            confidence=sure,
+            settings=((each.name, meant),),
+        )
+
+    def answer(self, job: Job, found: Sequence[Finding]) -> Outcome:
+        if found:
+            return self.found(job, found)
+        if not any(process.settings for process in job.processes) and "ENV" not in job.subsystems:
+            return self.unknown(job, f"settings were not logged: {ask_for(job)}")
+        return self.clean(job)
+
+
+class CostlySettingInLog(SettingsInLog):
+    """ENV001 by what a job's log prints of its settings and of its machines."""
+
+    id = "ENV001"
+    title = "a setting that costs bandwidth or disables a feature"
+
+    def judge(self, job: Job) -> Outcome:
+        shown = Shown(job)
+        found = [
+            self._costs(job, each, rule)
+            for each in in_force(job, "environment")
+            for rule in JOB_RULES
+            if rule.name == each.name and rule.applies(each.value, shown)
+        ]
+        return self.answer(job, [*found, *self._by_rccl(job)])
+
+    def _by_rccl(self, job: Job) -> list[Finding]:
+        """What RCCL itself finds amiss in the settings of a node, of which NCCL's logs say nothing."""
+        made = []
+        for pattern, setting, fix in OF_RCCL:
+            told = [event for event in job.events if pattern.search(event.text)]
+            if told:
+                made.append(
+                    self.finding(
+                        Severity.INFO,
+                        f"RCCL advises {setting}",
+                        observed=quoted(told[0].text),
+                        expected=setting,
+                        fix=(fix,),
+                        nodes=list(dict.fromkeys(event.host for event in told if event.host)),
+                        ranks=sorted({event.rank for event in told if event.rank >= 0}),
+                        cost=Cost(text="by RCCL: less performance, its variation, or a hang"),
+                        evidence=[event.origin for event in told],
+                        confidence=Confidence.MEDIUM,
+                    )
+                )
+        return made
+
+    def _costs(self, job: Job, each: InForce, rule: JobRule) -> Finding:
+        words = (f"{each.name}={each.value[:60]}: {rule.what}", f"{each.name} not set", rule.fix, rule.what)
+        return self.report(job, each, rule.severity, words, rule.sure)
+
+
+class MisreadSettingInLog(SettingsInLog):
+    """ENV002 by values that show how NCCL read them: blanks or quotes that became part of them, values it refused."""
+
+    id = "ENV002"
+    title = "an nccl.conf line that NCCL does not read as meant"
+
+    def judge(self, job: Job) -> Outcome:
+        found = []
+        for each in in_force(job, "environment", "application", "invalid"):
+            value = each.value
+            if each.given.how == "invalid":
+                what, meant = "NCCL refuses the value and goes on with its default", "a value that NCCL accepts"
+            elif value[:1].isspace() and value.strip():
+                what, meant = "a blank became part of the value", value.strip()
+            elif value[:1] in ("'", '"') or value[-1:] in ("'", '"'):
+                what, meant = "quotes became part of the value", value.strip().strip("'\"")
+            elif " #" in value:
+                what, meant = "a comment became part of the value", value.split(" #", 1)[0].strip()
+            else:
+                continue
+            fix = "correct the value" if each.given.how == "invalid" else f"write {each.name}={meant}, in nccl.conf too"
+            words = (
+                f"{each.name}={value[:60]}: {what}",
+                meant or "no value",
+                fix,
+                "the setting that was meant is not in force",
+            )
+            value_meant = meant if meant and each.given.how != "invalid" else None
+            found.append(self.report(job, each, Severity.WARNING, words, meant=value_meant))
+        return self.answer(job, found)
+
+
+class UnknownSettingInLog(SettingsInLog):
+    """ENV003 by the names that a job's log prints: old ones only. NCCL prints a setting where it reads it, so that any
+    name in a log is one that this library knows, a newer NCCL or a fork."""
+
+    id = "ENV003"
+    title = "an unknown, deprecated or misspelt NCCL variable"
+
+    def judge(self, job: Job) -> Outcome:
+        found = []
+        for each in in_force(job, "environment"):
+            name = each.name
+            if not name.startswith("NCCL_") or nccl_variables.is_foreign(name):
+                continue
+            old = nccl_variables.renamed(name)
+            if old is not None:
+                fix = f"use {old.now}" if old.now else f"remove {name}"
+                words = (f"{name} is {old.what}", old.now or "no such setting", fix, "none while this NCCL reads it")
+                found.append(self.report(job, each, Severity.INFO, words))
+        return self.answer(job, found)

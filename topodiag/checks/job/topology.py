@@ -1,0 +1,339 @@
+"""NCCL's print of a machine: a topology file it refused, guesswork, missing NVLinks, a device that is there twice."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from topodiag.checks.common import plural, spell
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.evidence import (
+    Printed,
+    gpu_word,
+    nvlink_gbs,
+    prints,
+    ranks_on,
+    said_by,
+)
+from topodiag.checks.job.text import NET, ask_for, hosts_word
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Job
+from topodiag.model.nccl_view import NcclSystem
+from topodiag.model.provenance import Origin
+
+REFUSED = ("topology has wrong version", "xml parse", "xml topology", "xml : ", "xml: ", "could not parse xml")
+"""Words of NCCL's complaints about a topology file (src/graph/xml.cc, topo.cc of 2.4 to 2.30)."""
+
+DOUBTS = ("could not read", "could not find real path", "unable to", "no cpu affinity")
+"""Notes after which NCCL fills a part of its topology with a guess (src/graph/xml.cc, topo.cc)."""
+
+NO_DEVICE = "/sys/class/net/"
+"""Interfaces without a device of their own (lo, bridges, bonds), after which NCCL 2.3 and 2.4 asked for paths too."""
+
+SHORT_OF = 0.97
+"""A GPU below this part of its siblings' NVLink bandwidth has fewer links; the print has one decimal."""
+
+UNKNOWN_NUMA = ("ffffffffffffffff", "ffffffff", "-1")
+
+
+class TopologyFileRefused(JobCheck):
+    """TOP001: NCCL refuses the topology file that it was given
+
+    What it finds
+        An NCCL_TOPO_FILE that NCCL read and did not accept: another version than 1, a tag or attribute that it does
+        not know, text that is not XML as NCCL reads it.
+
+    Why it matters
+        The first communicator fails with an internal error or `invalid usage`, on every rank of the node: the job does
+        not start. The line is a warning far above the last line of the log.
+
+    Evidence it reads
+        Warnings of graph/xml.cc and graph/topo.cc in the log, and the file that `Loading topology file` or
+        NCCL_TOPO_FILE names.
+
+    When it stays silent
+        No such warning. A file that does not exist: NCCL then goes on without one.
+
+    How to confirm
+        head -3 "$NCCL_TOPO_FILE"                         `<system version="1">` comes first
+        xmllint --noout "$NCCL_TOPO_FILE"                 NCCL takes less than XML: no comments inside tags, no entities
+
+    How to fix
+        Write the file again with NCCL_TOPO_DUMP_FILE on a healthy node of the same machine type, or unset
+        NCCL_TOPO_FILE and delete /var/run/nvidia-topologyd/virtualTopology.xml, the file that is read without it.
+
+    References
+        NCCL src/graph/xml.cc (ncclTopoGetXmlFromFile), src/graph/xml.h (NCCL_TOPO_XML_VERSION) v2.4 to v2.30.
+    """
+
+    id = "TOP001"
+    title = "NCCL refuses the topology file that it was given"
+
+    def judge(self, job: Job) -> Outcome:
+        refused = [
+            event
+            for event in job.events
+            if not event.secondary
+            and (event.kind == "topology" or "graph/xml" in event.place)
+            and any(words in event.text.lower() for words in REFUSED)
+            and "not open" not in event.text
+        ]
+        if not refused:
+            return self.clean(job)
+        files = [text.rpartition("file ")[2] for _, text, _ in said_by(job, "topo file") if "Loading topology" in text]
+        for process in job.processes:
+            given = process.settings.get("NCCL_TOPO_FILE")
+            files += [given.value] if given is not None else []
+        named = files[0] if files else "the topology file"
+        first = refused[0]
+        hosts = list(dict.fromkeys(event.host for event in refused if event.host))
+        ranks = sorted({event.rank for event in refused if event.rank >= 0})
+        return self.found(
+            job,
+            [
+                self.finding(
+                    Severity.ERROR,
+                    f"NCCL refuses {named}: {first.text.strip()}",
+                    observed=first.text.strip(),
+                    expected='a file that starts with <system version="1">, as NCCL_TOPO_DUMP_FILE writes it',
+                    fix=(
+                        "write it again: NCCL_TOPO_DUMP_FILE=/tmp/topo.xml on a healthy node of this type",
+                        "or unset NCCL_TOPO_FILE, so that NCCL looks at the machine itself",
+                    ),
+                    nodes=hosts,
+                    ranks=ranks,
+                    cost=Cost(share=1.0, text="no communicator is made: the job does not start"),
+                    evidence=[event.origin for event in refused],
+                    coverage=Coverage(
+                        len({(event.host, event.pid) for event in refused}), len(job.processes), "processes"
+                    ),
+                )
+            ],
+        )
+
+
+class GuessedTopology(JobCheck):
+    """TOP003 by a job's log: NCCL's own notes that it guesses, and a print without PCI switches or NUMA nodes."""
+
+    id = "TOP003"
+    title = "NCCL's view of the PCI tree is guesswork, by its log"
+
+    def judge(self, job: Job) -> Outcome:
+        numbers = {(process.host, process.pid): number for number, process in enumerate(job.processes)}
+        said = [*said_by(job, "topo note")]
+        said += [(numbers.get((event.host, event.pid), -1), event.text, event.origin) for event in job.events]
+        notes = [
+            (number, text, where)
+            for number, text, where in said
+            if text.lower().startswith(("topology detection", "could not find real path"))
+            and any(words in text.lower() for words in DOUBTS)
+            and NO_DEVICE not in text
+        ]
+        seen = list(prints(job))
+        flat = [(each.host, each.system) for each in seen if _is_flat(each.system)]
+        if not seen and not notes:
+            return self.unknown(job, f"no line says how NCCL saw the machine; {ask_for(job, *NET)}")
+        if notes and not flat and not any(each.system.of_kind("PCI") for each in seen):
+            return self.found(job, [self._unread(job, notes)])
+        if not flat:
+            return self.clean(job, "", Coverage(len(seen), len(job.hosts), "nodes"))
+        hosts = [host for host, _ in flat]
+        finding = self.finding(
+            Severity.WARNING,
+            f"NCCL guesses the PCI tree of {hosts_word(hosts)}: no PCI switch and no NUMA node is known",
+            observed="GPUs and NICs directly below a CPU of NUMA node -1"
+            + (f"; {plural(len(notes), 'note')}: {notes[0][1]}" if notes else ""),
+            expected="PCI switches and NUMA nodes as the machine has them, or a topology file",
+            fix=(
+                "give the job the topology of the real machine: NCCL_TOPO_FILE, as the cloud publishes it per type",
+                "without such a file make one: topodiag emit nccl-topo, from a bundle or a dump of the guest",
+                "or pass the PCI tree and NUMA nodes through to the guest",
+            ),
+            nodes=hosts,
+            cost=Cost(text="NCCL cannot tell near NICs from far ones: wrong NIC, no GPUDirect RDMA, fewer channels"),
+            evidence=[system.origin for _, system in flat] + [where for _, _, where in notes],
+            coverage=Coverage(len(hosts), len(seen), "printed nodes"),
+            confidence=Confidence.MEDIUM,
+        )
+        return self.found(job, [finding])
+
+    def _unread(self, job: Job, notes: Sequence[tuple[int, str, Origin | None]]) -> Finding:
+        """By the notes, where no print shows a PCI tree that came of it."""
+        hosts = list(dict.fromkeys(job.processes[number].host for number, _, _ in notes if number >= 0))
+        return self.finding(
+            Severity.INFO,
+            f"NCCL could not read a part of the PCI tree of {hosts_word(hosts) or 'a node'}, and guesses it",
+            observed=f"{plural(len(notes), 'note')}: {notes[0][1]}",
+            expected="/sys with the link speeds, widths and paths of all devices",
+            fix=(
+                "in a virtual machine or container: compare `lspci -tv` with the host's, and give the job a topology"
+                " file that has this guest's own bus ids",
+                "NCCL_DEBUG_SUBSYS=GRAPH prints the tree that NCCL made of it",
+            ),
+            nodes=hosts,
+            cost=Cost(text="where the tree is wrong: far NICs, no GPUDirect RDMA, fewer channels"),
+            evidence=[where for _, _, where in notes],
+            confidence=Confidence.MEDIUM,
+        )
+
+
+def _is_flat(system: NcclSystem) -> bool:
+    """Whether nothing orders the devices: no PCI switch, several GPUs, and only CPUs of an unknown NUMA node."""
+    cpus = system.of_kind("CPU")
+    return (
+        len(system.of_kind("GPU")) > 1
+        and not system.of_kind("PCI")
+        and bool(cpus)
+        and all(cpu.id.rpartition("-")[2] in UNKNOWN_NUMA or cpu.id.endswith("--1") for cpu in cpus)
+    )
+
+
+class GpuShortOfNvlinks(JobCheck):
+    """TOP004: a GPU lacks NVLinks that its siblings have, in NCCL's print
+
+    What it finds
+        On a node with NVSwitches, a GPU with less NVLink bandwidth than the other GPUs in `=== System ===`.
+
+    Why it matters
+        A ring is as fast as its slowest GPU, and NCCL says nothing: it searches with what is there. With 12 of 18
+        NVLinks on one of eight H100, NCCL takes 8 channels of 30 GB/s where it takes 12: 240 GB/s instead of 360. With
+        none at all, everything goes over PCIe.
+
+    Evidence it reads
+        The lines `+ NVL[370.8] - NVS/0-0` of the system print (NCCL_DEBUG_SUBSYS=GRAPH).
+
+    When it stays silent
+        No NVSwitch in the print: in the meshes of DGX-1 and of bridged cards GPUs differ by design. One GPU only. No
+        system print: unknown.
+
+    How to confirm
+        nvidia-smi nvlink -s -i GPU                       links that are inactive
+        dmesg | grep -E 'Xid.*(74|149)|NVLink'            why
+
+    How to fix
+        Reset the node (nvidia-smi -r of all GPUs, fabric manager restarted); if the links stay down, drain it and have
+        the GPU or its baseboard looked at.
+
+    References
+        NCCL src/graph/topo.cc (ncclTopoPrintRec) v2.30; nccl issues 1537 and 1939.
+    """
+
+    id = "TOP004"
+    title = "a GPU lacks NVLinks that its siblings have, in NCCL's print"
+
+    def judge(self, job: Job) -> Outcome:
+        seen = list(prints(job))
+        if not seen:
+            return self.unknown(job, f"no `=== System ===` in the log; {ask_for(job, *NET)}")
+        switched = [each for each in seen if each.system.of_kind("NVS")]
+        if not switched:
+            return self.not_applicable(job, "no NVSwitch: GPUs of a mesh differ by design")
+        found = [finding for each in switched if (finding := self._look(job, each))]
+        coverage = Coverage(len(seen), len(job.hosts), "nodes printed")
+        return self.found(job, found, coverage) if found else self.clean(job, "", coverage)
+
+    def _look(self, job: Job, printed: Printed) -> Finding | None:
+        host, system = printed.host, printed.system
+        totals = nvlink_gbs(system)
+        best = max(totals.values(), default=0.0)
+        short = {name: gbs for name, gbs in totals.items() if gbs < SHORT_OF * best}
+        if not short or best <= 0 or len(totals) - len(short) < 2:
+            return None
+        worlds = {name: printed.world_rank(system.devices[name]) for name in short}
+        labels = [gpu_word(job, world) or name for name, world in worlds.items()]
+        lowest = min(short.values())
+        graphs = [graph for graph in printed.graphs if graph.pattern == 4]
+        rings = f"; NCCL found rings of {graphs[0].channels} x {graphs[0].bw_intra:g} GB/s" if graphs else ""
+        verb = "has" if len(labels) == 1 else "have"
+        return self.finding(
+            Severity.ERROR,
+            f"{spell(labels)} of {host} {verb} {lowest:g} GB/s of NVLink where the siblings have {best:g} GB/s",
+            observed=", ".join(f"{name} {gbs:g} GB/s" for name, gbs in short.items()) + rings,
+            expected=f"{best:g} GB/s, as {plural(len(totals) - len(short), 'other GPU')} of the node",
+            fix=(
+                "`nvidia-smi nvlink -s` and `dmesg | grep -i nvlink` on the node: which links are down, and why",
+                "reset all GPUs of the node and restart the fabric manager; if it stays, drain the node",
+            ),
+            nodes=(host,),
+            ranks=[world for world in worlds.values() if world >= 0],
+            gpus=labels,
+            cost=Cost(best - lowest, 1 - lowest / best, f"every ring of the node passes this GPU: {lowest:g} GB/s"),
+            evidence=[system.origin, *(graph.origin for graph in graphs[:1])],
+        )
+
+
+class DeviceTwice(JobCheck):
+    """TOP005: the same device is in NCCL's topology twice
+
+    What it finds
+        A node that NCCL merged from the views of several containers and that holds a device more than once: GPUs of
+        one host under two systems, or two network devices with one GUID and port.
+
+    Why it matters
+        Containers of one node that see different PCI paths or different host ids look like several machines. NCCL then
+        counts NICs twice, sees no NVLink between GPUs that have it, and splits the node.
+
+    Evidence it reads
+        The system print (NCCL_DEBUG_SUBSYS=GRAPH) beside the hosts of the ranks.
+
+    When it stays silent
+        Systems of different hosts in one NVLink domain (GB200): they are different machines. No system print: unknown.
+
+    How to confirm
+        In each container: hostname; cat /proc/sys/kernel/random/boot_id; ls /sys/bus/pci/devices
+
+    How to fix
+        Start the containers of a node alike: the same /sys, one NCCL_HOSTID (or none), one PCI tree.
+
+    References
+        NCCL src/graph/xml.cc (ncclTopoFuseXml), src/graph/topo.cc v2.23 and later.
+    """
+
+    id = "TOP005"
+    title = "the same device is in NCCL's topology twice"
+
+    def judge(self, job: Job) -> Outcome:
+        seen = list(prints(job))
+        if not seen:
+            return self.unknown(job, f"no `=== System ===` in the log; {ask_for(job, *NET)}")
+        found = [finding for each in seen if (finding := self._look(job, each))]
+        coverage = Coverage(len(seen), len(job.hosts), "nodes printed")
+        return self.found(job, found, coverage) if found else self.clean(job, "", coverage)
+
+    def _look(self, job: Job, printed: Printed) -> Finding | None:
+        host, system = printed.host, printed.system
+        twice = _gpus_twice(job, printed)
+        ports: dict[tuple[str, str, int | None], list[str]] = defaultdict(list)
+        for net in system.of_kind("NET"):
+            if net.guid.strip("0x"):  # within one system: what two machines of a domain print is theirs
+                ports[net.id.partition("-")[0], net.guid.lower(), net.port].append(net.name)
+        twice += [f"{' and '.join(names)} (GUID {guid}, port {port})"
+                  for (_, guid, port), names in ports.items() if len(names) > 1]  # fmt: skip
+        if not twice:
+            return None
+        return self.finding(
+            Severity.WARNING,
+            f"NCCL's topology of {host} holds {plural(len(twice), 'device')} twice: {twice[0]}",
+            observed="; ".join(twice[:4]),
+            expected="each GPU and each port of a NIC once",
+            fix=(
+                "start the containers of a node alike: the same /sys, one NCCL_HOSTID or none",
+                "compare `NCCL_TOPO_DUMP_FILE` of two of them",
+            ),
+            nodes=(host,),
+            ranks=ranks_on(job, [host])[:64],
+            cost=Cost(text="NICs counted twice, and NVLinks between the containers not seen"),
+            evidence=[system.origin],
+            confidence=Confidence.MEDIUM,
+        )
+
+
+def _gpus_twice(job: Job, printed: Printed) -> list[str]:
+    """GPUs that stand under one bus id in two systems whose ranks ran on one host."""
+    by_rank = job.by_rank
+    places: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for gpu in printed.system.of_kind("GPU"):
+        rank = by_rank.get(printed.world_rank(gpu))
+        if rank is not None:
+            places[rank.host, gpu.id.rpartition("-")[2]].append(gpu.name)
+    return [" and ".join(names) for names in places.values() if len(names) > 1]

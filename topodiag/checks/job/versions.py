@@ -1,0 +1,240 @@
+"""Versions that differ between the ranks of one job."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import PurePath
+
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.text import ask_for, few, hosts_word, quoted, rank_word
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Job, Process
+from topodiag.model.provenance import Origin
+
+COMPONENTS = {
+    "nccl": ("NCCL", Severity.ERROR),
+    "rccl": ("RCCL", Severity.ERROR),
+    "ofi": ("aws-ofi-nccl", Severity.WARNING),
+    "driver": ("CUDA driver", Severity.WARNING),
+    "net plugin": ("network plug-in", Severity.WARNING),
+    "tuner plugin": ("tuner plug-in", Severity.WARNING),
+}
+"""What each key of Process.versions is called, and how bad a difference is."""
+
+Release = tuple[int, int]
+_FIRST, _LAST = (2, 0), (2, 99)
+
+WORDINGS: tuple[tuple[str, str, Release, Release], ...] = (
+    ("bootstrap", "Bootstrap : Using", _FIRST, (2, 23)),
+    ("bootstrap", "Bootstrap: Using", (2, 24), _LAST),
+    ("affinity", "Setting affinity for GPU", _FIRST, (2, 27)),
+    ("affinity", "ncclTopoGetCpuAffinity: Affinity for GPU", (2, 28), _LAST),
+    ("net plugin missing", "using internal implementation", _FIRST, (2, 20)),
+    ("net plugin missing", "Using internal network plugin.", (2, 21), (2, 25)),
+    ("net plugin missing", "Using internal net plugin.", (2, 26), (2, 26)),
+    ("net plugin", "Initialized NET plugin", (2, 27), _LAST),
+    ("assigned", "Assigned NET plugin", (2, 27), _LAST),
+)
+"""Words by kind of line, and the first and last release whose source has them (src/bootstrap.cc, src/graph/topo.cc,
+src/net.cc, src/plugin/, tags v2.4.2 to v2.30.7)."""
+_WORDINGS_OF = {kind: [row[1:] for row in WORDINGS if row[0] == kind] for kind in {row[0] for row in WORDINGS}}
+
+_THREE = re.compile(r"\d{1,2}\.\d{1,2}\.\d{1,2}(?!\d)")
+_IN_NAME = re.compile(r"(?<![\d.])(2\.\d{1,2}\.\d{1,2})(?![\d]|\.\d)")
+_RELEASE = re.compile(r"(\d{1,3})\.(\d{1,3})\b")
+_NUMBERED = re.compile(r"(.*?)\s*\(?v?([0-9][0-9.]{0,30})\)?\s*")
+
+
+class VersionsDiffer(JobCheck):
+    """JOB002: NCCL, CUDA driver or plugin version differs between ranks
+
+    What it finds
+        Processes of one job that report different versions of NCCL, of the CUDA driver or of a plug-in, and NCCL's
+        own `Mismatched NCCL version detected`.
+
+    Why it matters
+        Ranks with different NCCL versions disagree on messages and algorithms: init fails, hangs or, before 2.23,
+        corrupts. Different plug-ins or tuners choose differently, which hangs the first collective. Different drivers
+        switch features (cuMem, NVLink SHARP, DMA-BUF) on for some ranks only.
+
+    Evidence it reads
+        `NCCL version`, `cudaDriverVersion` and the plug-ins' lines, per process. Lines whose wording changed between
+        releases (`Bootstrap : Using` to 2.23, `Bootstrap: Using` from 2.24 on): most processes print no version. A
+        release in the name of a file that is not that of its log is told at level info.
+
+    When it stays silent
+        Only one process printed its version, as NCCL does by default on rank 0 before 2.29: unknown where there
+        are several nodes. The same NCCL built for another CUDA is told at level info.
+
+    How to confirm
+        Run `strings $(ldconfig -p | awk '/libnccl.so/{print $NF;exit}') | grep -m1 "NCCL version"` on each node, and
+        inside each container.
+
+    How to fix
+        Start the same image on all nodes; look for an LD_LIBRARY_PATH, LD_PRELOAD or pip package that brings its own
+        libnccl.
+
+    References
+        NCCL src/init.cc (showVersion; initTransportsRank: `Mismatched NCCL version detected`, v2.23 and later).
+    """
+
+    id = "JOB002"
+    title = "NCCL, CUDA driver or plugin version differs between ranks"
+
+    def judge(self, job: Job) -> Outcome:
+        found = []
+        said = 0
+        for key, (word, severity) in COMPONENTS.items():
+            by_value: dict[str, list[int]] = defaultdict(list)
+            for number, process in enumerate(job.processes):
+                value = process.versions.get(key, "").strip()
+                if value:
+                    by_value[value].append(number)
+            said = max(said, sum(map(len, by_value.values())))
+            if len(by_value) > 1 and (worst := _severity(key, list(by_value), severity)) is not None:
+                found.append(self._report(job, word, by_value, worst))
+        if not found or found[0].severity is not Severity.ERROR:  # NCCL is the first component
+            found += self._by_wording(job)
+        # A driver that is too old for the library is of this kind too, and no difference between ranks.
+        told = [event for event in job.events if event.kind == "version" and "ismatched" in event.text]
+        if told and not any(finding.severity is Severity.ERROR for finding in found):
+            ranks = sorted({event.rank for event in told if event.rank >= 0})
+            found.append(
+                self.finding(
+                    Severity.ERROR,
+                    f"NCCL itself found different versions: {quoted(told[0].text, 120)}",
+                    observed=quoted(told[0].text) or "NCCL says so",
+                    expected="one NCCL version on all ranks",
+                    fix=("start the same image and the same libnccl on all ranks",),
+                    nodes=list(dict.fromkeys(event.host for event in told if event.host)),
+                    ranks=ranks,
+                    cost=Cost(text="the job cannot start"),
+                    evidence=[event.origin for event in told],
+                )
+            )
+        found += [] if found else self._by_name(job)
+        coverage = Coverage(said, len(job.processes), "processes with a version")
+        if found:
+            return self.found(job, found, coverage)
+        if said < 2 and len(job.processes) > 1:
+            return self.unknown(job, f"fewer than two processes told a version: {ask_for(job)} on all ranks")
+        return self.clean(job, coverage=coverage) if said else self.unknown(job, f"no version: {ask_for(job)}")
+
+    def _by_name(self, job: Job) -> list[Finding]:
+        """A file that is named after another release of NCCL than its log: another library was loaded than meant."""
+        loaded = {match[0] for version in job.nccl_versions if (match := _THREE.match(version))}
+        for path in job.files:
+            name = PurePath(path).name
+            named = {match[1] for match in _IN_NAME.finditer(name)}
+            if "nccl" not in name.lower() or not loaded or len(named) != 1 or named & loaded:
+                continue
+            return [
+                self.finding(
+                    Severity.INFO,
+                    f"the file's name says NCCL {named.pop()}, its log {', '.join(sorted(loaded))}",
+                    observed=name[:160],
+                    expected="the release that the run was meant for",
+                    fix=("LD_LIBRARY_PATH and LD_PRELOAD of the job: which libnccl comes first? NCCL_DEBUG=VERSION",),
+                    cost=Cost(text="what is compared is not what was run"),
+                    evidence=[Origin(path)],
+                    confidence=Confidence.LOW,
+                )
+            ]
+        return []
+
+    def _by_wording(self, job: Job) -> list[Finding]:
+        """Processes that cannot be of one release."""
+        ranges = {number: found for number, each in enumerate(job.processes) if (found := releases(each)) is not None}
+        newest = max((low for low, _ in ranges.values()), default=_FIRST)
+        oldest = min((high for _, high in ranges.values()), default=_LAST)
+        if newest <= oldest:
+            return []
+        new = [number for number, (low, _) in ranges.items() if low > oldest]
+        old = [number for number, (_, high) in ranges.items() if high < newest]
+        ranks = {rank.process: rank.rank for rank in job.ranks}
+        odd = min((old, new), key=len)  # the first, where they are equally many
+        return [
+            self.finding(
+                Severity.WARNING,
+                f"NCCL differs between ranks by its own words: {_spell(oldest)} or earlier on"
+                f" {_place(job, old, ranks)}, {_spell(newest)} or later on {_place(job, new, ranks)}",
+                observed="lines that no one release prints in both wordings",
+                expected="one NCCL on all ranks",
+                fix=("start the same image on all nodes; `NCCL_DEBUG=VERSION` on each shows which libnccl it loads",),
+                nodes=list(dict.fromkeys(job.processes[number].host for number in odd)),
+                ranks=sorted({ranks[number] for number in odd if number in ranks}),
+                cost=Cost(text="ranks disagree on messages or choices: init fails, or a collective hangs"),
+                evidence=[_wording(job.processes[number]) for number in (old[0], new[0])],
+                coverage=Coverage(len(new) + len(old), len(job.processes), "processes"),
+                confidence=Confidence.MEDIUM,
+            )
+        ]
+
+    def _report(self, job: Job, word: str, by_value: dict[str, list[int]], severity: Severity) -> Finding:
+        groups = sorted(by_value.items(), key=lambda item: (-len(item[1]), item[0]))
+        odd = [number for _, numbers in groups[1:] for number in numbers]
+        ranks = {rank.process: rank.rank for rank in job.ranks}
+        told = [f"{value} on {_place(job, numbers, ranks)}" for value, numbers in groups]
+        return self.finding(
+            severity,
+            f"{word} differs between ranks: {few([value for value, _ in groups], 4)}",
+            observed="; ".join(told[:4]),
+            expected=f"one version of {word} on all ranks (most have {groups[0][0]})",
+            fix=(
+                "one driver on all nodes (`nvidia-smi`), and in their containers the same of CUDA's compatibility"
+                " libraries, which report a newer one"
+                if word == "CUDA driver"
+                else f"start the same image on all nodes, with {word} {groups[0][0]}",
+            ),
+            nodes=list(dict.fromkeys(job.processes[number].host for number in odd)),
+            ranks=sorted({ranks[number] for number in odd if number in ranks}),
+            cost=Cost(text="ranks disagree on messages or choices: init fails, or a collective hangs"
+                      if severity is Severity.ERROR else "features and choices differ between ranks"),
+            evidence=[job.processes[numbers[0]].origin for _, numbers in groups],
+            coverage=Coverage(sum(map(len, by_value.values())), len(job.processes), "processes"),
+        )  # fmt: skip
+
+
+def releases(process: Process) -> tuple[Release, Release] | None:
+    """The first and last release that a process can be of, by its version and its words; None where they disagree."""
+    low, high = _FIRST, _LAST
+    if process.versions.get("rccl"):
+        return low, high
+    if match := _RELEASE.match(process.versions.get("nccl", "")):
+        low = high = (int(match[1]), int(match[2]))
+    for message in process.messages:
+        for words, first, last in _WORDINGS_OF.get(message.kind, ()):
+            if words in message.text:
+                low, high = max(low, first), min(high, last)
+    return (low, high) if low <= high else None
+
+
+def _place(job: Job, numbers: Sequence[int], ranks: dict[int, int]) -> str:
+    world = sorted({ranks[number] for number in numbers if number in ranks})
+    hosts = hosts_word(list(dict.fromkeys(job.processes[number].host for number in numbers)))
+    return f"{rank_word(world)} ({hosts})" if world else hosts
+
+
+def _severity(key: str, values: Sequence[str], severity: Severity) -> Severity | None:
+    """How bad the difference is; None where the values name different things, not different versions of one."""
+    if key in ("nccl", "rccl"):
+        return severity if len({value.split("+")[0] for value in values}) > 1 else Severity.INFO
+    if key == "driver":
+        return severity
+    parts = [_NUMBERED.fullmatch(value) for value in values]
+    if any(part is None for part in parts) or len({part[1].lower() for part in parts if part}) > 1:
+        return None  # one plug-in here and another there is NET007's
+    return severity
+
+
+def _spell(release: Release) -> str:
+    return f"{release[0]}.{release[1]}"
+
+
+def _wording(process: Process) -> Origin | None:
+    """The line that tells most of the release of a process."""
+    told = [(last[1] - first[1], message.origin) for kind, words, first, last in WORDINGS
+            for message in process.said(kind) if words in message.text]  # fmt: skip
+    return min(told, key=lambda each: each[0])[1] if told else process.origin

@@ -1,0 +1,317 @@
+"""The NVSwitch fabric as a whole: Fabric Manager and what the GPUs say of it (fabric_state.py). Links: nvlink.py."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from topodiag.checks.common import gpu_spec, just_booted, nvlink_count, spell, word
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.node.fabric_state import Fault, cluster, faults_of, registers
+from topodiag.checks.node.nvlink_evidence import count_links
+from topodiag.model.busid import NVSWITCH_BUS_ID
+from topodiag.model.devices import Gpu
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.node import Node
+from topodiag.model.provenance import Fact, Origin
+
+FABRIC_MANAGER = "nvidia-fabricmanager"
+IMEX = "nvidia-imex"
+HGX_GPUS = 8
+"""GPUs of a full NVSwitch board; an SXM product in this number sits on switches even where these cannot be seen."""
+
+NOT_READY_ERRORS = ("notready", "not_ready", "systemnotready", "not yet initialized")
+"""How CUDA error 802 and its NVML relatives are spelt: the driver waits for the fabric."""
+
+
+class FabricNotReady(NodeCheck):
+    """NVL005: the NVSwitch fabric is not ready
+
+    What it finds
+        The Fabric Manager is failed or not running on a node that needs it; a GPU whose fabric state is not
+        `Completed` or whose status is not `Success`; fabric health `Unhealthy`, `Limited Capacity` or degraded
+        bandwidth; a GPU of a rack machine (GB200, GB300) that is not in the NVLink domain of its siblings.
+
+    Why it matters
+        Without the fabric CUDA fails with error 802 (`system not yet initialized`) or the GPUs talk over PCIe: 48 GB/s
+        instead of 370.8 GB/s on H100. A Fabric Manager that died later leaves the links up, but NVLink SHARP (NVLS)
+        groups can no longer be made, which costs an 8-GPU H100 all-reduce about a quarter of its bus bandwidth
+        (480 to 370 GB/s). A GPU outside its NVLink domain reaches other nodes over the network only.
+
+    Evidence it reads
+        GPU fabric information of NVML or `nvidia-smi -q` (Hopper and later), systemd's word on nvidia-fabricmanager
+        and nvidia-imex, NVSwitches on the PCI bus, link states, uptime. In a job's log: state and health mask that
+        NCCL prints of each GPU (`MNNVL busId ..`, 2.20 and later), and its warning of IMEX.
+
+    When it stays silent
+        One GPU, or a product without NVSwitches. The service is judged only where this system runs it: not in
+        containers, not on rack trays (it runs on the switch trays), not in a guest that sees no NVSwitch, not where
+        the unit is unknown to systemd and the fabric is up (it may run in a driver container). `not supported` is the
+        normal fabric state of A100: its service and links are judged instead. Within 10 minutes of boot what is not
+        ready is reported as transient, at level info.
+
+    How to confirm
+        nvidia-smi -q | grep -A 8 -i fabric         State Completed, Status Success, health
+        systemctl status nvidia-fabricmanager
+        tail -50 /var/log/fabricmanager.log
+        cat /proc/driver/nvidia/version             must be exactly the Fabric Manager's version
+
+    How to fix
+        Install the Fabric Manager of exactly the driver's version, `systemctl enable --now nvidia-fabricmanager`,
+        with no process on the GPUs. If it starts and fails, its log names the switch or link. A GPU that stays out
+        of the fabric: reset all GPUs of the board together, else reboot. On rack machines have the rack's fabric
+        manager (NMX) and the GPU's partition looked at, then restart nvidia-imex.
+
+    References
+        nvml.h (nvmlGpuFabricInfo), NVIDIA Fabric Manager user guide, NCCL src/mnnvl.cc (a GPU joins when its state is
+        completed and its cluster is not all zeros), DCGM health watch.
+    """
+
+    id = "NVL005"
+    title = "the NVSwitch fabric is not ready"
+
+    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+        gpus = [gpu for gpu in node.gpus if not gpu.mig.value and not gpu.lost.value]
+        if (why := _not_a_fabric(node, gpus)) is not None:
+            return self.not_applicable(node, why)
+        told = [gpu for gpu in gpus if registers(gpu)]
+        coverage = Coverage(len(told), len(gpus), "GPUs with fabric information")
+        faults: dict[Fault, list[Gpu]] = defaultdict(list)
+        for gpu in told:
+            for fault in faults_of(node, gpu, gpus):
+                faults[fault].append(gpu)
+        found = self._services(
+            node, told, [gpu for fault, who in faults.items() if fault.waiting for gpu in who], coverage
+        )
+        service_says_it = any(finding.severity is Severity.ERROR for finding in found)
+        for fault, members in faults.items():
+            if not (fault.waiting and service_says_it):
+                found.append(self._report(node, fault, members, coverage))
+        if (
+            (error := node.os.nvml_error.value)
+            and any(word in error.lower() for word in NOT_READY_ERRORS)
+            and not found
+        ):
+            found.append(self._driver_waits(node, error, coverage))
+        if found:
+            return self.found(node, found, coverage)
+        service = node.os.services.get(FABRIC_MANAGER, Fact())
+        answered = any(gpu.fabric.state.known for gpu in gpus) or _links_up(node)
+        if len(told) == len(gpus) or (not told and answered and service.value == "active"):
+            return self.clean(node, coverage=coverage)
+        if not told and service.value is not None and _links_up(node):
+            return self.clean(node, f"all links are up ({FABRIC_MANAGER}: {service.value})", coverage)
+        why = "the driver says nothing of the fabric or the links of any GPU" if not told else f"{coverage}"
+        return Outcome(self.id, Status.UNKNOWN, node.host, why=why, coverage=coverage)
+
+    def _report(self, node: Node, fault: Fault, members: list[Gpu], coverage: Coverage) -> Finding:
+        labels = [gpu.label for gpu in members]
+        everyone = len(members) == len(node.gpus) > 1
+        return self.finding(
+            node,
+            fault.severity,
+            f"{'all ' + str(len(members)) + ' GPUs' if everyone else spell(labels)}: {fault.text}",
+            observed=fault.text,
+            expected=fault.expected,
+            fix=_fix_registration(node, fault),
+            gpus=labels,
+            cost=_cost(members[0], fault),
+            evidence=[origin for gpu in members for origin in _origins(gpu)],
+            coverage=coverage,
+            confidence=fault.confidence,
+        )
+
+    def _driver_waits(self, node: Node, error: str, coverage: Coverage) -> Finding:
+        young = just_booted(node)
+        return self.finding(
+            node,
+            Severity.INFO if young else Severity.ERROR,
+            f"the driver is not ready ({error})" + (", minutes after boot: transient" if young else ""),
+            observed=f"NVML says {error}",
+            expected="an initialised driver; on NVSwitch machines it waits for the Fabric Manager (CUDA error 802)",
+            fix=_fix_service(node, "unknown"),
+            cost=Cost(text="no CUDA program starts on this node"),
+            evidence=(node.os.nvml_error.origin,),
+            coverage=coverage,
+        )
+
+    def _services(self, node: Node, told: list[Gpu], waiting: list[Gpu], coverage: Coverage) -> list[Finding]:
+        made = []
+        service = node.os.services.get(FABRIC_MANAGER, Fact())
+        verdict = _judge_manager(node, service.value, told, waiting) if _runs_manager_here(node) else None
+        if verdict is not None:
+            severity, text, confidence = verdict
+            made.append(
+                self.finding(
+                    node,
+                    severity,
+                    text,
+                    observed=f"{FABRIC_MANAGER} is {service.value}"
+                    + (f"; {spell([g.label for g in waiting])} wait" if waiting else ""),
+                    expected=f"{FABRIC_MANAGER} active: it sets up the NVSwitches of this board",
+                    fix=_fix_service(node, service.value or ""),
+                    gpus=[gpu.label for gpu in waiting],
+                    cost=_cost_without_manager(node, waiting, severity),
+                    evidence=[service.origin, *(gpu.fabric.state.origin for gpu in waiting)],
+                    coverage=coverage,
+                    confidence=confidence,
+                )
+            )
+        imex = node.os.services.get(IMEX, Fact())
+        if imex.value == "failed" and any(cluster(gpu) for gpu in told):
+            made.append(
+                self.finding(
+                    node,
+                    Severity.WARNING,
+                    "nvidia-imex has failed: memory cannot be shared over NVLink with other nodes",
+                    observed="nvidia-imex is failed",
+                    expected="nvidia-imex active on every node of a multi-node NVLink job",
+                    fix=("read /var/log/nvidia-imex.log", "`systemctl restart nvidia-imex`, then `nvidia-imex-ctl -N`"),
+                    cost=Cost(text="NCCL goes over the network between the nodes of this NVLink domain"),
+                    evidence=(imex.origin,),
+                    coverage=coverage,
+                    confidence=Confidence.MEDIUM,
+                )
+            )  # fmt: skip
+        return made
+
+
+def _not_a_fabric(node: Node, gpus: list[Gpu]) -> str | None:
+    """Why there is no fabric to judge on this node, or None when there is one."""
+    if not gpus:
+        return "no GPU whose fabric could be judged"
+    if len(node.gpus) == 1 and not cluster(gpus[0]):
+        return "one GPU: it needs no fabric within the node"
+    if any(registers(gpu) for gpu in gpus) or node.nvswitches or _links_to_switch(node):
+        return None
+    products = [gpu_spec(gpu) for gpu in gpus]
+    if all(spec is None for spec in products):
+        return None
+    if not any(spec is not None and spec.nvswitch for spec in products):
+        return "no GPU of an NVSwitch product"
+    if len(node.gpus) >= HGX_GPUS:
+        return None
+    return "nothing shows NVSwitches: SXM boards with fewer GPUs may join them directly"
+
+
+def _links_to_switch(node: Node) -> bool:
+    if any(
+        link.remote_type.value == "switch" or link.remote_bus_id.value == NVSWITCH_BUS_ID
+        for gpu in node.gpus
+        for link in gpu.nvlinks
+    ):
+        return True
+    for gpu in node.gpus:
+        spec = gpu_spec(gpu)
+        row = [nvlink_count(word(node, gpu.label, peer.label).value) or 0 for peer in node.gpus if peer is not gpu]
+        if spec is not None and spec.nvlinks and sum(row) > spec.nvlinks:
+            return True
+    return False
+
+
+def _links_up(node: Node) -> bool:
+    counts = count_links(node)
+    return bool(counts) and all(
+        c.active is not None and c.spec is not None and c.active >= c.spec.nvlinks for c in counts
+    )
+
+
+def _runs_manager_here(node: Node) -> bool:
+    """Whether the Fabric Manager is this system's own business."""
+    if node.os.container.value not in (None, "none"):
+        return False
+    if any(spec is not None and spec.form == "superchip" for spec in map(gpu_spec, node.gpus)):
+        return False
+    return not node.is_vm or bool(node.nvswitches)
+
+
+def _judge_manager(
+    node: Node, word_of_systemd: str | None, told: list[Gpu], waiting: list[Gpu]
+) -> tuple[Severity, str, Confidence] | None:
+    """What the service's state means, given what the GPUs say of the fabric."""
+    if word_of_systemd in (None, "active", "reloading"):
+        return None
+    young = just_booted(node)
+    if young and word_of_systemd in ("activating", "inactive"):
+        return Severity.INFO, f"the Fabric Manager is {word_of_systemd}, minutes after boot: transient", Confidence.HIGH
+    if node.os.uptime_s.value is None and word_of_systemd == "activating":
+        return Severity.INFO, "the Fabric Manager is starting (uptime unknown: may be transient)", Confidence.MEDIUM
+    joined = bool(told) and not waiting
+    active = [count.active for count in count_links(node)]
+    if word_of_systemd == "inactive" and not node.nvswitches and not waiting and 0 not in active:
+        unseen = not told and not any(active) and None in map(gpu_spec, node.gpus)
+        if node.is_vm is None or unseen:
+            return None  # as in a guest, whose host runs it, or on a board that has no switches of its own
+    if word_of_systemd == "not-found":
+        dead = bool(waiting) or 0 in active
+        return (
+            (Severity.ERROR, "the Fabric Manager is not installed, and the fabric is down", Confidence.HIGH)
+            if dead
+            else None
+        )
+    name = "has failed" if word_of_systemd == "failed" else f"is {word_of_systemd}"
+    if joined:
+        return Severity.WARNING, f"the Fabric Manager {name}; the fabric it set up is still there", Confidence.HIGH
+    if word_of_systemd != "failed" and not waiting and _links_up(node):
+        return Severity.WARNING, f"the Fabric Manager {name}, although all links are up", Confidence.MEDIUM
+    return Severity.ERROR, f"the Fabric Manager {name}", Confidence.HIGH
+
+
+def _fix_service(node: Node, state: str) -> list[str]:
+    version = node.os.driver_version.value
+    exact = f" of exactly version {version}" if version else " of exactly the driver's version"
+    steps = [f"install the Fabric Manager{exact} (`cat /proc/driver/nvidia/version`)"]
+    if state != "not-found":
+        steps.insert(0, "read why: `systemctl status nvidia-fabricmanager`, `tail -50 /var/log/fabricmanager.log`")
+    return [
+        *steps,
+        "with no process on the GPUs: `systemctl enable --now nvidia-fabricmanager`, then `nvidia-smi topo -m`",
+    ]
+
+
+def _fix_registration(node: Node, fault: Fault) -> list[str]:
+    if fault.severity is Severity.INFO:
+        return ["wait, and scan again 10 minutes after boot", "start no job before the state is Completed"]
+    steps = ["read the state: `nvidia-smi -q | grep -A 8 -i fabric`"]
+    if _runs_manager_here(node):
+        steps.append("read the Fabric Manager's log: `tail -50 /var/log/fabricmanager.log`")
+    elif node.is_vm:
+        steps.append("ask the host's owner: in a guest the fabric is the host's business")
+    else:
+        steps.append("ask the rack's fabric manager (NMX) for this GPU's partition and links")
+    return [*steps, "drain the node and reset all GPUs of the board together (`nvidia-smi --gpu-reset`); else reboot"]
+
+
+def _bandwidth(gpu: Gpu) -> tuple[float, str] | None:
+    spec = gpu_spec(gpu)
+    if spec is None or not spec.nvlinks:
+        return None
+    total = spec.nvlinks * spec.nvlink_nccl_gbs
+    return total, f"{spec.nvlinks} links x {spec.nvlink_nccl_gbs:g} GB/s = {total:.1f} GB/s of NVLink"
+
+
+def _cost(gpu: Gpu, fault: Fault) -> Cost:
+    width = _bandwidth(gpu)
+    nvlink = width[1] if width is not None else "its NVLinks"
+    if fault.waiting and fault.severity is not Severity.ERROR:
+        return Cost(text="CUDA programs wait or fail with error 802 until the fabric is ready")
+    if fault.apart:
+        return Cost(text=f"between nodes this GPU uses the network instead of {nvlink}")
+    if fault.waiting or fault.refused:
+        text = f"{nvlink} unusable; CUDA fails with error 802 or NCCL goes over PCIe"
+        return Cost(width[0], 1.0, text) if width is not None else Cost(text=text)
+    return Cost(text=f"part of {nvlink}; the fabric does not say how much")
+
+
+def _cost_without_manager(node: Node, waiting: list[Gpu], severity: Severity) -> Cost:
+    width = _bandwidth(node.gpus[0]) if node.gpus else None
+    if severity is Severity.ERROR and width is not None and waiting:
+        return Cost(width[0], 1.0, f"{width[1]} unusable; CUDA fails with error 802")
+    if severity is Severity.ERROR:
+        return Cost(text="CUDA fails with error 802 (system not yet initialized), or NCCL goes over PCIe")
+    return Cost(text="NVLink SHARP groups cannot be made and failed links are not routed round until it runs")
+
+
+def _origins(gpu: Gpu) -> list[Origin | None]:
+    fabric = gpu.fabric
+    return [fabric.state.origin, fabric.status.origin, fabric.cluster_uuid.origin, fabric.health.origin]

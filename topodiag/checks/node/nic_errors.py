@@ -1,0 +1,250 @@
+"""Error counters of compute NICs: growth between two samples is judged; totals since boot are a hint."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from topodiag.checks.common import compute_nics, plural, spell
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.node.nic import NO_COMPUTE
+from topodiag.checks.node.nic_counters import LIMITS, PRIORITY_DISCARDS, Limit
+from topodiag.checks.node.nic_ports import Port, ports_of
+from topodiag.model.devices import Counters, Nic
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.node import Node
+from topodiag.model.provenance import Counter
+
+SYMBOL_GROWTH = 10
+"""Symbol errors between two samples up to which nothing is said (error_thresholds of rdma-core: SymbolError 10)."""
+
+SYMBOLS_PER_HOUR = 120.0
+"""Symbol errors an hour that the specified bit error rate of 1e-12 allows a link (IBTA, at 10 Gb/s)."""
+
+FEC_GBPS_PER_LANE = 50.0
+"""From HDR on, lanes are PAM4 with forward error correction, and symbol errors are part of normal work."""
+
+FLAPS_PER_DAY = 5.0
+"""Link flaps in 24 hours from which Azure's node health check fails a node (check_ib_link_flapping)."""
+
+STUCK = {"symbol_error": 0xFFFF, "link_downed": 0xFF, "link_error_recovery": 0xFF}
+"""Where PMA counters of 16 and 8 bits stop counting (InfiniBand Architecture Specification, PortCounters)."""
+
+DAY_S = 86400.0
+HOUR_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """One counter of one NIC that says something."""
+
+    nic: Nic
+    counter: Counter
+    amount: int
+    grown: bool
+    severity: Severity
+    confidence: Confidence
+    meaning: str
+
+    @property
+    def kind(self) -> str:
+        """Counters of one kind make one finding: what grows, what is much since boot, what counts no more."""
+        return "grown" if self.grown else "stuck" if self.severity is Severity.INFO else "total"
+
+    @property
+    def weight(self) -> tuple[int, int, int]:
+        """The count that names the finding is the heaviest: an error first, then as the table of limits has them."""
+        return self.severity, self.confidence, -list(LIMITS).index(_key(self.counter.name))
+
+
+class NicPortErrors(NodeCheck):
+    """NIC003: symbol, CRC, FEC, link_downed, discard counters above threshold, or a flap between samples
+
+    What it finds
+        Ports of compute NICs that went down or recovered between two samples, or whose integrity, congestion or loss
+        counters grew: link_downed, link_error_recovery, port_rcv_errors and the like on InfiniBand; out_of_sequence,
+        packet_seq_err, local_ack_timeout_err, discards and CRC errors on Ethernet; retransmission timeouts on EFA.
+        With one sample only: more flaps a day since boot than is normal, and counters that reached their end.
+
+    Why it matters
+        While a link is down or retrains, every ring that passes it stands still, for seconds when NCCL must retry. A
+        lost packet on RoCE makes the sender repeat all that followed: 0.1 % of loss costs far more than 0.1 % of
+        bandwidth. Retries that run out kill the job (NCCL's completion status 12).
+
+    Evidence it reads
+        `counters` and `hw_counters` of each port in /sys/class/infiniband, `carrier_changes` and `statistics` of the
+        interface, `ethtool -S`; the uptime. Growth needs `--sample`.
+
+    When it stays silent
+        Totals since boot or driver load, of which nobody knows when they were counted, unless links went down more
+        than five times a day. Symbol errors of at most ten, or of 120 an hour; on links with forward error correction
+        (HDR and later) more than that is only a warning of low confidence. Congestion notifications alone (np_cnp,
+        rp_cnp): that is ECN at work. Flush errors, which every closed connection counts. Loss counters of RoCE on
+        InfiniBand links. Counters that went back were reset: no verdict from them. No counters at all: unknown.
+
+    How to confirm
+        topodiag scan --sample 60s                 while a job runs: what grows?
+        sudo mlxlink -d DEVICE -c                  effective and symbol bit error rate: alarm above 1e-12
+        ethtool -S IF | grep -E 'discard|crc|seq|link_down'
+        dmesg | grep -iE 'link (up|down)|module'
+
+    How to fix
+        Flaps and integrity errors: clean or swap the cable or transceiver, then the switch port, then the NIC.
+        Congestion or loss on RoCE: check PFC on the priority in use and ECN, the same at host and switch, and
+        NCCL_IB_TC. EFA: report the peers that do not answer to the provider.
+
+    References
+        rdma-core error_thresholds; Linux mlx5 counters documentation (Documentation/networking/device_drivers); Azure
+        azurehpc-health-checks; AWS EFA driver statistics.
+    """
+
+    id = "NIC003"
+    title = "symbol, CRC, FEC, link_downed, discard counters above threshold, or a flap between samples"
+
+    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+        nics = compute_nics(node)
+        if not nics:
+            return self.not_applicable(node, NO_COMPUTE)
+        judged = {nic.name: list(_judged(node, nic)) for nic in nics}
+        readable = {name for name, counters in judged.items() if any(_readable(counter) for _, counter, _ in counters)}
+        coverage = Coverage(len(readable), len(nics), "compute NICs with counters")
+        if not readable:
+            if any(judged.values()):
+                return self.unknown(node, "the counters went back between the samples (reset), or could not be read")
+            return self.unknown(node, "no error counters of the compute NICs in the evidence")
+        alike: dict[tuple[object, ...], list[Count]] = defaultdict(list)
+        for nic in nics:
+            kinds: dict[str, list[Count]] = defaultdict(list)
+            for count in _counts(node, nic, judged[nic.name]):
+                kinds[count.kind].append(count)
+            for kind, counts in kinds.items():
+                names = frozenset(count.counter.name for count in counts)
+                alike[kind, names, max(count.severity for count in counts)] += counts
+        found = [self._report(node, counts, coverage) for counts in alike.values()]
+        if found:
+            return self.found(node, found, coverage)
+        sampled = any(counter.later.known for counters in judged.values() for _, counter, _ in counters)
+        return self.clean(
+            node, "" if sampled else "one sample: totals since boot only, --sample shows growth", coverage
+        )
+
+    def _report(self, node: Node, counts: Sequence[Count], coverage: Coverage) -> Finding:
+        worst = max(counts, key=lambda count: count.weight)
+        names = list(dict.fromkeys(count.nic.name for count in counts))
+        totals: dict[str, int] = defaultdict(int)
+        for count in counts:
+            totals[count.counter.name] += count.amount
+        sign = "+" if worst.grown else ""
+        shown = ", ".join(f"{name} {sign}{amount}" for name, amount in list(totals.items())[:6])
+        more = f" and {plural(len(totals) - 6, 'other counter')}" if len(totals) > 6 else ""
+        return self.finding(
+            node,
+            worst.severity,
+            f"{spell(names)}: {worst.meaning} {_when(node, worst)} ({shown}{more})",
+            observed=f"{shown}{more} {_when(node, worst)}"
+            + (f", {plural(len(names), 'NIC')} together" if names[1:] else ""),
+            expected=_expected(worst),
+            fix=_fix(worst),
+            nics=names,
+            cost=Cost(text=LIMITS[_key(worst.counter.name)].cost),
+            evidence=[count.counter.later if count.grown else count.counter.latest for count in counts],
+            coverage=coverage,
+            confidence=max(count.confidence for count in counts if count.severity is worst.severity),
+        )
+
+
+def _key(name: str) -> str:
+    return PRIORITY_DISCARDS if re.fullmatch(r"rx_prio[0-7]_discards", name) else name
+
+
+def _judged(node: Node, nic: Nic) -> Iterator[tuple[Port | None, Counter, Limit]]:
+    """The counters of a NIC that are errors: of its ports, of itself, and of its interfaces."""
+    ports = [port for port in ports_of(node) if port.nic is nic]
+    layers = {port.layer for port in ports}
+    for port in ports:
+        yield from _known(port, port.port.counters, {port.layer})
+    first = ports[0] if ports else None
+    yield from _known(first, nic.counters, layers)
+    for device in node.netdevs:
+        if device.name in nic.netdevs and "." not in device.name:
+            yield from _known(first, device.counters, layers)
+
+
+def _known(port: Port | None, counters: Counters, layers: set[str]) -> Iterator[tuple[Port | None, Counter, Limit]]:
+    for name, counter in counters.items():
+        limit = LIMITS.get(_key(name))
+        if limit is not None and not (limit.ethernet_only and "InfiniBand" in layers):
+            yield port, counter, limit
+
+
+def _readable(counter: Counter) -> bool:
+    """Whether a counter can be judged: not when it went back between the samples."""
+    return counter.delta is not None or (counter.first.known and not counter.later.known)
+
+
+def _counts(node: Node, nic: Nic, judged: Sequence[tuple[Port | None, Counter, Limit]]) -> Iterator[Count]:
+    for port, counter, limit in judged:
+        if counter.delta is not None:
+            if counter.name == "symbol_error":
+                yield from _symbols(nic, port, counter, counter.delta, limit)
+            elif counter.delta > 0:
+                severity, confidence = limit.severity, limit.confidence
+                if counter.name == "carrier_changes" and port is not None and port.layer == "InfiniBand":
+                    # IP over InfiniBand loses its carrier when its multicast group does: the link may have held.
+                    severity, confidence = Severity.WARNING, Confidence.MEDIUM
+                yield Count(nic, counter, counter.delta, True, severity, confidence, limit.meaning)
+        elif counter.first.value is not None and not counter.later.known:
+            yield from _total(node, nic, counter, counter.first.value, limit)
+        if _is_stuck(counter):
+            said = "a counter has reached its end and counts no more:"
+            amount = counter.latest.value or 0
+            yield Count(nic, counter, amount, False, Severity.INFO, Confidence.LOW, said)
+
+
+def _is_stuck(counter: Counter) -> bool:
+    return counter.name in STUCK and counter.latest.value == STUCK[counter.name] and not counter.delta
+
+
+def _symbols(nic: Nic, port: Port | None, counter: Counter, grown: int, limit: Limit) -> Iterator[Count]:
+    if grown <= max(SYMBOL_GROWTH, SYMBOLS_PER_HOUR * counter.interval_s / HOUR_S):
+        return
+    # Without a known generation the doubt is the port's: modern links correct errors as a matter of course.
+    lanes = port.port.lanes.value if port is not None else None
+    per_lane = port.rate / lanes if port is not None and port.rate and lanes else None
+    sure = per_lane is not None and per_lane < FEC_GBPS_PER_LANE
+    yield Count(nic, counter, grown, True, limit.severity, Confidence.MEDIUM if sure else Confidence.LOW, limit.meaning)
+
+
+def _total(node: Node, nic: Nic, counter: Counter, total: int, limit: Limit) -> Iterator[Count]:
+    """A single reading: flaps a day since boot, where the uptime is known."""
+    uptime = node.os.uptime_s.value
+    if limit.per_flap and uptime is not None and total / limit.per_flap > FLAPS_PER_DAY * max(1.0, uptime / DAY_S):
+        yield Count(nic, counter, total, False, Severity.WARNING, Confidence.MEDIUM, limit.meaning)
+
+
+def _when(node: Node, count: Count) -> str:
+    if count.grown:
+        return f"in {count.counter.interval_s:g} s" if count.counter.interval_s > 0 else "between the samples"
+    if count.severity is Severity.INFO:
+        return "since it was last cleared"
+    days = (node.os.uptime_s.value or 0.0) / DAY_S
+    return f"in {days:.1f} days since boot"
+
+
+def _expected(count: Count) -> str:
+    if count.severity is Severity.INFO:
+        return f"below {STUCK[count.counter.name]}, where the counter ends"
+    if not count.grown:
+        return f"at most {FLAPS_PER_DAY:g} flaps a day (Azure's node health check)"
+    if count.counter.name == "symbol_error":
+        return f"at most {SYMBOL_GROWTH} (rdma-core), or {SYMBOLS_PER_HOUR:g} an hour (bit error rate 1e-12 at 10 Gb/s)"
+    return "no growth while the job runs"
+
+
+def _fix(count: Count) -> tuple[str, ...]:
+    if count.severity is Severity.INFO:
+        return ("Clear the counters (`sudo perfquery -R` with the port's lid) and look again after a day",)
+    own = LIMITS[_key(count.counter.name)].fix
+    return own if count.grown else ("Run `topodiag scan --sample 60s` under load to see whether it still happens", *own)

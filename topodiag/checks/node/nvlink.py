@@ -1,0 +1,317 @@
+"""NVLink: links that are missing or slow on a GPU. Error counters are in nvlink_errors.py, pairs in nvlink_pairs.py."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from topodiag.checks.common import gpu_spec, majority, percent, plural, spell
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.node import nvlink_evidence as evidence
+from topodiag.checks.node.nvlink_evidence import Expectation, LinkCount
+from topodiag.checks.node.nvlink_pairs import PairWithoutNvlink
+from topodiag.model.devices import Gpu, NvLink
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.node import Node
+from topodiag.model.provenance import Fact, Origin
+
+__all__ = ["FewerNvlinks", "PairWithoutNvlink", "SlowNvlinks"]
+
+RATE_TOLERANCE_SHARE = 0.02
+"""A link counts as slow when it is this much below its siblings: drivers print the same rate as 25 and 25.781 GB/s
+between boards, never between links of one board."""
+
+UNIFORM_TOLERANCE_SHARE = 0.10
+"""Where all links of the node agree, only a rate this much below the product's counts: one driver branch prints the
+rate before coding and another after it (25 and 25.781 GB/s on V100 and A100, about 3 %); real down-training steps
+are far larger (NVLink 4 to 3 is half the lane rate)."""
+
+
+class FewerNvlinks(NodeCheck):
+    """NVL001: a GPU has fewer active NVLinks than its product or its siblings
+
+    What it finds
+        A GPU whose NVLinks are not all up: single links that did not train, one NVSwitch out of use (every GPU
+        short by the same few links), or no link at all.
+
+    Why it matters
+        NCCL builds its channels through the narrowest GPU, so one GPU with 12 of 18 links takes the whole node from
+        18 x 20.6 = 370.8 GB/s to 12 x 20.6 = 247.2 GB/s per direction (NCCL's rate per NVLink 4 link). With no link
+        left the node falls back to PCIe or shared memory: 48 GB/s or less instead of 370.8 GB/s.
+
+    Evidence it reads
+        Link states from NVML or `nvidia-smi nvlink -s`; the sentence `all links are inactive`; failing those the
+        counts NVn in `nvidia-smi topo -m` (medium confidence: through NVSwitches a pair shows the lesser of its two
+        ends, on boards that join GPUs directly a row adds up). The number of links is the datasheet's.
+
+    When it stays silent
+        The product has no NVLink. The links come by bridges (H100 NVL uses 12 of 18, a card without a bridge none):
+        then only a GPU that has some links and fewer than most siblings is reported. Parts of a V100 mesh in a
+        virtual machine, where all GPUs are short alike. MIG is on, because the driver then reads links as down
+        (unknown where no link is up and nothing says whether it is). One GPU alone with no link up, since it has no
+        peer. Within 10 minutes of boot, or with a fabric in progress and no uptime, links may still be training:
+        unknown. The links could not be read: unknown.
+
+    How to confirm
+        nvidia-smi nvlink -s -i N             which links are inactive
+        nvidia-smi topo -m                    the GPU's row shows a smaller NVn
+        dmesg | grep -iE 'xid|sxid'           Xid 74 (up to Hopper), 144 to 150 (Blackwell): the link and the reason
+        grep -iE 'error|degraded' /var/log/fabricmanager.log
+                                              a switch or link that Fabric Manager took out of use
+
+    How to fix
+        Stop the jobs on the node, reset all GPUs of the board together (`nvidia-smi --gpu-reset`, the Fabric Manager
+        restarted after it) and look again. If the same links stay down, power-cycle the node (warm resets do not
+        retrain everything). If they stay down after that, take the node out of service and have the GPU or its
+        baseboard exchanged; attach `nvidia-bug-report.sh`.
+
+    References
+        NCCL src/graph/topo.h and src/graph/xml.cc (which links NCCL counts), v2.30; NVIDIA Fabric Manager user guide,
+        degraded mode; NVIDIA Xid catalogue.
+    """
+
+    id = "NVL001"
+    title = "a GPU has fewer active NVLinks than its product or its siblings"
+
+    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+        counts = evidence.count_links(node)
+        asked = [count for count in counts if not count.skipped]
+        if not asked:
+            why = counts[0].why if counts else "no GPU in the evidence"
+            return self.not_applicable(node, why)
+        if len(node.gpus) == 1 and asked[0].active == 0:
+            return self.not_applicable(node, "one GPU and no link up: it has no peer to be joined to")
+        seen = [count for count in asked if count.active is not None]
+        if seen and not any(count.active for count in seen) and evidence.maybe_mig(node):
+            return self.unknown(node, "no link is up, which MIG would explain, and whether it is on was not seen")
+        groups: dict[tuple[int, Expectation], list[LinkCount]] = defaultdict(list)
+        unseen: dict[str, list[str]] = defaultdict(list)
+        for count in asked:
+            label = count.gpu.label
+            wanted = evidence.expect(node, count, counts)
+            if count.active is None:
+                unseen[count.why].append(label)
+            elif wanted is not None and count.active < wanted.links:
+                if evidence.training(node, count.gpu):
+                    unseen["its links may still be training, minutes after boot"].append(label)
+                else:
+                    groups[count.active, wanted].append(count)
+            elif wanted is None and count.spec is None and majority(c.active for c in asked) is None:
+                unseen["its product is unknown and it has no siblings to compare with"].append(label)
+        missed = sum(len(labels) for labels in unseen.values())
+        coverage = Coverage(len(asked) - missed, len(asked), "GPUs")
+        if groups:
+            found = [self._report(node, group, wanted, coverage) for (_, wanted), group in groups.items()]
+            return self.found(node, found, coverage)
+        if unseen:
+            why = "; ".join(f"{spell(labels)}: {reason}" for reason, labels in unseen.items())
+            return Outcome(self.id, Status.UNKNOWN, node.host, why=why, coverage=coverage)
+        return self.clean(node, _why_clean(asked), coverage)
+
+    def _report(self, node: Node, group: list[LinkCount], wanted: Expectation, coverage: Coverage) -> Finding:
+        active, want = group[0].active or 0, wanted.links
+        labels = [count.gpu.label for count in group]
+        all_alike = len(group) == len(node.gpus) > 1
+        sure = min([wanted.confidence, *(count.confidence for count in group)])
+        severity = Severity.ERROR
+        if active and (all_alike or (sure < Confidence.HIGH and (group[0].spec is None or group[0].spec.bridged))):
+            severity, sure = Severity.WARNING, min(sure, Confidence.MEDIUM)
+        have = "no active NVLink" if active == 0 else f"{active} of {want} NVLinks active"
+        verb = "has" if len(group) == 1 else "have"
+        down = [f"{count.gpu.label} link {index}" for count in group for index in count.down if _wired(count, want)]
+        hint = ", all alike: an NVSwitch may be out of use" if all_alike and active else ""
+        facts: list[Fact[str]] = []
+        for rank in range(max(len(count.evidence) for count in group)):
+            facts += [count.evidence[rank] for count in group if rank < len(count.evidence)]
+        return self.finding(
+            node,
+            severity,
+            f"{spell(labels)} {verb} {have}{hint}",
+            observed=f"{plural(active, 'link')} up" + (f"; down: {_spell_links(group, want)}" if down else ""),
+            expected=_expected(group[0], wanted),
+            fix=_fix(active, all_alike),
+            gpus=labels,
+            links=down,
+            cost=_cost(group[0], active, want),
+            evidence=_origins(facts),
+            coverage=coverage,
+            confidence=sure,
+        )
+
+
+def _wired(count: LinkCount, want: int) -> bool:
+    """Whether inactive links are the missing ones; a product with spare links does not say which should be up."""
+    return len(count.down) == want - (count.active or 0)
+
+
+def _spell_links(group: list[LinkCount], want: int) -> str:
+    parts = []
+    for count in group:
+        if _wired(count, want) and count.down:
+            parts.append(f"{count.gpu.label} {spell([f'link {index}' for index in count.down])}")
+    return "; ".join(parts[:4]) + (" ..." if len(parts) > 4 else "")
+
+
+def _expected(count: LinkCount, wanted: Expectation) -> str:
+    rate = evidence.gbs_per_link(count)
+    text = f"{wanted.links} links: {wanted.derivation}"
+    if rate:
+        sm = f"sm{count.spec.sm if count.spec else count.gpu.sm.value}"
+        text += f"; {wanted.links} links x {rate:g} GB/s = {wanted.links * rate:.1f} GB/s"
+        text += f" (NCCL's rate per link for {sm}, topo.h v2.30)"
+    return text
+
+
+def _cost(count: LinkCount, active: int, want: int) -> Cost:
+    share = (want - active) / want
+    rate = evidence.gbs_per_link(count)
+    if rate is None:
+        return Cost(
+            share=share, text=f"{percent(share)} of this GPU's NVLink bandwidth, and the whole node's rings with it"
+        )
+    lost = (want - active) * rate
+    text = (
+        f"{want - active} links x {rate:g} GB/s = {lost:.1f} GB/s per direction; every NCCL channel passes the"
+        " narrowest GPU, so the whole node loses it"
+    )
+    return Cost(lost, share, text)
+
+
+def _fix(active: int, all_alike: bool) -> list[str]:
+    steps = []
+    if all_alike and active == 0:
+        steps.append(
+            "first the Fabric Manager: `systemctl status nvidia-fabricmanager`; its version must equal the driver's"
+        )
+    elif all_alike:
+        steps.append(
+            "look for a switch taken out of use: `grep -iE 'degraded|nvswitch|error' /var/log/fabricmanager.log`"
+        )
+    steps += [
+        "look for the reason: `dmesg | grep -iE 'xid|sxid'` (74, 144 to 150 are NVLink)",
+        "drain the node, reset all its GPUs together (`nvidia-smi --gpu-reset`), then run `nvidia-smi nvlink -s` again",
+        "if links stay down, power-cycle; if that does not help, have the GPU or its baseboard exchanged",
+    ]
+    return steps
+
+
+def _why_clean(asked: list[LinkCount]) -> str:
+    if all(count.spec is not None and count.spec.bridged for count in asked):
+        return "the links of this product come by bridges, and no GPU has fewer than its siblings"
+    return ""
+
+
+def _origins(facts: Sequence[Fact[str]] | Sequence[Fact[float]]) -> list[Origin | None]:
+    return [fact.origin for fact in facts]
+
+
+class SlowNvlinks(NodeCheck):
+    """NVL002: an NVLink runs below its product's rate or below its siblings
+
+    What it finds
+        Active links whose line rate is below what the product trains to, or below that of the other links of the
+        same kind of GPU.
+
+    Why it matters
+        A channel is as fast as its slowest link. On an H100 one link at 19 instead of 26.562 GB/s costs 28 % of that
+        link's 20.6 GB/s, and rings that NCCL lays over all links evenly wait for it.
+
+    Evidence it reads
+        The rate per link of NVML or `nvidia-smi nvlink -s` (line rate, one direction), the datasheet's rate, and the
+        rates of the other links. A line rate is never compared with NCCL's rate (26.562 and 20.6 GB/s are the same
+        NVLink 4 link).
+
+    When it stays silent
+        The product has no NVLink; MIG is on; only links that are up are judged (NVL001 has the others). A link within
+        2 % of its siblings, or a whole node within 10 % of the datasheet: drivers round differently. No rate was
+        read: unknown.
+
+    How to confirm
+        nvidia-smi nvlink -s                  the rate of every link
+        nvidia-smi nvlink -gBwMode            FULL unless somebody chose a lower bandwidth mode
+        nvidia-smi nvlink -e                  a marginal link also counts errors (NVL003)
+
+    How to fix
+        Where a bandwidth mode was set, set it back (`nvidia-smi nvlink -sBwMode FULL`, no job on the GPUs). Else
+        reset the GPUs of the board; a link that trains low again is marginal hardware: exchange the GPU or baseboard.
+
+    References
+        probes and datasheets: V100 25.781, A100 25, H100 and H200 26.562, B200 and GB200 53.125 GB/s per link and
+        direction; NCCL src/graph/topo.h v2.30 for what NCCL reckons of a link.
+    """
+
+    id = "NVL002"
+    title = "an NVLink runs below its product's rate or below its siblings"
+
+    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+        asked = [gpu for gpu in node.gpus if not evidence.no_question(gpu)]
+        if not asked:
+            return self.not_applicable(node, "no GPU here has NVLinks to judge")
+        if not any(gpu.nvlinks for gpu in asked) and not any(_may_have_links(gpu) for gpu in asked):
+            return self.not_applicable(node, "no NVLinks in the evidence, and none that must be there")
+        up = [(gpu, link) for gpu in asked for link in gpu.nvlinks if evidence.is_up(link)]
+        rated = [(gpu, link) for gpu, link in up if link.line_gbs.value]
+        if not rated:
+            return self.unknown(node, "no link rate was read" if up or asked else "no link is up")
+        coverage = Coverage(len(rated), max(len(up), len(rated)), "active links")
+        slow = [(gpu, link, want) for gpu, link in rated if (want := _rate_wanted(gpu, link, rated)) is not None]
+        if not slow:
+            return self.clean(node, coverage=coverage)
+        groups: dict[tuple[float, float, str], list[tuple[Gpu, NvLink]]] = defaultdict(list)
+        for gpu, link, (rate, source) in slow:
+            groups[link.line_gbs.get(0.0), rate, source].append((gpu, link))
+        found = [self._report(node, key, members, coverage) for key, members in groups.items()]
+        return self.found(node, found, coverage)
+
+    def _report(
+        self, node: Node, rates: tuple[float, float, str], members: list[tuple[Gpu, NvLink]], coverage: Coverage
+    ) -> Finding:
+        rate, want, source = rates
+        labels = list(dict.fromkeys(gpu.label for gpu, _ in members))
+        share = 1 - rate / want
+        product = gpu_spec(members[0][0])
+        nccl = product.nvlink_nccl_gbs if product is not None else 0.0
+        worst = max(sum(gpu.label == label for gpu, _ in members) for label in labels)
+        lost = share * nccl * worst
+        text = f"{percent(share)} of {plural(worst, 'link')} of a GPU"
+        if nccl:
+            text += f": {share:.2f} x {worst} x {nccl:g} GB/s = {lost:.1f} GB/s per direction by NCCL's rate per link"
+        by_product = source.startswith("datasheet")
+        return self.finding(
+            node,
+            Severity.ERROR if by_product else Severity.WARNING,
+            f"{spell(labels)}: {plural(len(members), 'NVLink')} at {rate:g} GB/s instead of {want:g} GB/s",
+            observed=f"{rate:g} GB/s line rate per direction",
+            expected=f"{want:g} GB/s line rate per direction ({source})",
+            fix=(
+                "see whether somebody chose a lower bandwidth mode: `nvidia-smi nvlink -gBwMode` should say FULL",
+                "drain the node and reset its GPUs together: `nvidia-smi --gpu-reset`, then `nvidia-smi nvlink -s`",
+                "a link that trains low again is marginal: have the GPU or its baseboard exchanged",
+            ),
+            gpus=labels,
+            links=[f"{gpu.label} link {link.index}" for gpu, link in members],
+            cost=Cost(lost or None, share, text),
+            evidence=_origins([link.line_gbs for _, link in members]),
+            coverage=coverage,
+            confidence=Confidence.HIGH if by_product else Confidence.MEDIUM,
+        )
+
+
+def _may_have_links(gpu: Gpu) -> bool:
+    """Whether links are to be expected: unknown products may have some, cards with bridge connectors need not."""
+    spec = gpu_spec(gpu)
+    return spec is None or (spec.nvlinks > 0 and not spec.bridged)
+
+
+def _rate_wanted(gpu: Gpu, link: NvLink, rated: list[tuple[Gpu, NvLink]]) -> tuple[float, str] | None:
+    """The rate this link falls short of and where that comes from, or None when it does not."""
+    rate = link.line_gbs.get(0.0)
+    alike = [other.line_gbs.get(0.0) for peer, other in rated if peer.name.value == gpu.name.value]
+    common = majority(round(value, 3) for value in alike)
+    spec = gpu_spec(gpu)
+    product = spec.nvlink_line_gbs if spec is not None else 0.0
+    if product and rate < product * (1 - UNIFORM_TOLERANCE_SHARE):
+        return product, f"datasheet of {spec.name if spec else ''}"
+    if common is not None and rate < common * (1 - RATE_TOLERANCE_SHARE):
+        return common, f"{sum(round(value, 3) == common for value in alike)} of {len(alike)} sibling links"
+    return None

@@ -1,0 +1,277 @@
+"""NVLink error counters: growth between two samples, or large totals where there is only one."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from topodiag.checks.common import gpu_spec, plural, spell
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.node.nvlink_evidence import no_question
+from topodiag.model.devices import Gpu, NvLink
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.node import Node
+from topodiag.model.provenance import Counter
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What one counter may do. `total` is judged only without a second sample, and only hints."""
+
+    growth: int
+    """Growth between two samples from which it is a finding, events per link."""
+    severity: Severity
+    total: int
+    """Total since boot or driver load from which a single reading is worth a hint, events per link."""
+    meaning: str
+
+
+CRC_FAIL_PER_S = 100.0
+"""Growth of a CRC counter, events per second and link, from which DCGM fails the GPU instead of warning
+(DCGM_LIMIT_MAX_NVLINK_CRC_ERROR, modules/health/DcgmHealthWatch.cpp)."""
+
+EFFECTIVE_BER_LIMIT = 1e-12
+"""Effective bit error rate from which DCGM fails an NVLink 5 link (IsEffectiveBerThresholdExceeded)."""
+
+_REPLAY = "packets were sent again"
+_PACKETS = "packets arrived broken or were dropped"
+_RECOVERY = "the link went down and was retrained"
+
+LIMITS = {
+    # Up to NVLink 4. Growth: DCGM's health watch fails at one replay or recovery a minute and warns at one CRC error
+    # (DCGM_LIMIT_MAX_NVLINK_ERROR 1). Totals: our own, far above what training at boot leaves behind.
+    "replay": Limit(1, Severity.ERROR, 100, _REPLAY),
+    "recovery": Limit(1, Severity.ERROR, 10, _RECOVERY),
+    "crc": Limit(1, Severity.WARNING, 10_000, _REPLAY),
+    "crc_flit": Limit(1, Severity.WARNING, 10_000, _REPLAY),
+    "crc_data": Limit(1, Severity.WARNING, 10_000, _REPLAY),
+    # NVLink 5: DCGM fails at any growth of these (MonitorNVLink5Fields). Totals: a failed recovery means that the link
+    # was declared down once; the packet counters get the benefit of the doubt of a few events at boot.
+    "malformed_packet": Limit(1, Severity.ERROR, 10, _PACKETS),
+    "buffer_overrun": Limit(1, Severity.ERROR, 10, _PACKETS),
+    "rx_errors": Limit(1, Severity.ERROR, 100, _PACKETS),
+    "rx_remote": Limit(1, Severity.ERROR, 100, _PACKETS),
+    "rx_general": Limit(1, Severity.ERROR, 100, _PACKETS),
+    "local_integrity": Limit(1, Severity.ERROR, 10, "local errors passed the link's own threshold"),
+    "tx_discards": Limit(1, Severity.WARNING, 100, "packets were dropped before sending"),
+    "link_recovery_failed": Limit(1, Severity.ERROR, 1, "the link could not be recovered and was declared down"),
+    "link_recovery_successful": Limit(1, Severity.WARNING, 10, _RECOVERY),
+    "effective_errors": Limit(1, Severity.ERROR, 100, "errors remained after the link's own correction"),
+    # Symbol errors after FEC are corrected by replay: DCGM fails on them, we warn, because they cost little alone.
+    "symbol_errors": Limit(1, Severity.WARNING, 10_000, "symbols remained wrong after error correction"),
+}  # fmt: skip
+"""By the names that the sources give counters. Others (traffic, BER histograms) are not errors."""
+
+CRC = frozenset({"crc", "crc_flit", "crc_data"})
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One counter of one link that is above its limit."""
+
+    gpu: Gpu
+    link: NvLink
+    counter: Counter
+    amount: int
+    rate_per_s: float | None
+
+    @property
+    def place(self) -> str:
+        return f"{self.gpu.label} link {self.link.index}"
+
+
+class NvlinkErrors(NodeCheck):
+    """NVL003: NVLink error counters grow, or are far above normal
+
+    What it finds
+        Links whose replay, recovery, CRC or (on NVLink 5) packet, integrity and recovery counters grow between two
+        samples. With one sample only, totals that are far above what training at boot leaves behind: a hint.
+
+    Why it matters
+        Every replay sends a packet again, and during a recovery the link stands still for milliseconds while all
+        rings wait for it: a 1 GiB all-reduce over 8 H100 takes about 5 ms at 370 GB/s, so one recovery can double it.
+        Growing counters are the usual sign before a link goes down for good (NVL001).
+
+    Evidence it reads
+        `nvidia-smi nvlink -e` or NVML's counters per link, taken twice with `--sample`. Growth is what counts; totals
+        run since boot or driver load and say nothing about today.
+
+    When it stays silent
+        No counter was read: unknown. With two samples, whatever the totals are, as long as nothing grows. With one
+        sample, small totals. A counter that went back (reset, reboot) is no reading. MIG, products without NVLink.
+
+    How to confirm
+        topodiag scan --sample 60                 two samples, a minute apart, while a job runs
+        nvidia-smi nvlink -e                      the counters by link
+        dmesg | grep -iE 'xid|sxid'               Xid 74, 144 to 150
+
+    How to fix
+        A link that counts under load is marginal. Drain the node and reset its GPUs together; if it counts again,
+        have the GPU or its baseboard (on bridges: the bridge) exchanged. On rack machines the cable cartridge or
+        the switch may be the other end: compare both ends' counters.
+
+    References
+        NVIDIA DCGM modules/health/DcgmHealthWatch.cpp (MonitorNVLink, MonitorNVLink5Fields) and dcgm_fields limits;
+        nvml.h, NVML_FI_DEV_NVLINK_COUNT_*.
+    """
+
+    id = "NVL003"
+    title = "NVLink error counters grow, or are far above normal"
+
+    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+        asked = [gpu for gpu in node.gpus if not no_question(gpu)]
+        specs = [gpu_spec(gpu) for gpu in asked]
+        if not asked or not any(
+            gpu.nvlinks or spec is None or not spec.bridged for gpu, spec in zip(asked, specs, strict=True)
+        ):
+            return self.not_applicable(node, "no NVLinks that could count errors")
+        counted = [(gpu, link, c) for gpu in asked for link in gpu.nvlinks for c in _judged(link)]
+        readable = [(gpu, link, c) for gpu, link, c in counted if _readable(c)]
+        if not readable:
+            why = (
+                "the counters went back between the samples (reset)" if counted else "no NVLink error counter was read"
+            )
+            return self.unknown(node, why)
+        links = {(gpu.index, link.index) for gpu, link, _ in readable}
+        coverage = Coverage(len(links), max(sum(len(gpu.nvlinks) for gpu in asked), len(links)), "links with counters")
+        growing: dict[str, list[Reading]] = defaultdict(list)
+        large: dict[str, list[Reading]] = defaultdict(list)
+        for gpu, link, counter in readable:
+            limit = LIMITS[counter.name]
+            if counter.delta is not None:
+                if counter.delta >= limit.growth:
+                    rate = counter.delta / counter.interval_s if counter.interval_s > 0 else None
+                    growing[counter.name].append(Reading(gpu, link, counter, counter.delta, rate))
+            elif (total := counter.latest.get(0)) >= limit.total:
+                large[counter.name].append(Reading(gpu, link, counter, total, None))
+        found = [self._grown(node, growing, coverage)] if growing else []
+        found += [self._large(node, name, readings, coverage) for name, readings in large.items()]
+        found += self._bit_errors(node, asked, coverage)
+        if found:
+            return self.found(node, found, coverage)
+        if len(readable) < len(counted):
+            why = f"{len(counted) - len(readable)} of {len(counted)} counters went back between the samples (reset)"
+            return Outcome(self.id, Status.UNKNOWN, node.host, why=why, coverage=coverage)
+        sampled = any(counter.delta is not None for _, _, counter in readable)
+        why = "" if sampled else "one sample: only totals could be judged, `--sample` would show growth"
+        return self.clean(node, why, coverage)
+
+    def _grown(self, node: Node, growing: dict[str, list[Reading]], coverage: Coverage) -> Finding:
+        """One finding for all that grows: replays, recoveries and CRC errors of a link have one cause."""
+        readings = sorted((each for group in growing.values() for each in group), key=lambda each: -each.amount)
+        places = list(dict.fromkeys(reading.place for reading in readings))
+        worst = {name: max(group, key=lambda each: each.amount) for name, group in growing.items()}
+        crc = any((each.rate_per_s or 0.0) >= CRC_FAIL_PER_S for name in CRC for each in growing.get(name, ()))
+        severity = max(LIMITS[name].severity for name in growing)
+        seconds = readings[0].counter.interval_s
+        during = f" in {seconds:g} s" if seconds > 0 else " between two samples"
+        names = ", ".join(_words(name) for name in growing)
+        return self.finding(
+            node,
+            Severity.ERROR if crc else severity,
+            f"{_who(readings)}: NVLink errors grow on {plural(len(places), 'link')} ({names})",
+            observed="; ".join(f"{_words(name)} +{each.amount} on {each.place}" for name, each in worst.items())
+            + during,
+            expected="no growth; "
+            + ", ".join(f"{LIMITS[name].growth} or more {_words(name)}" for name in growing)
+            + " per link is a fault (NVIDIA DCGM's health watch)",
+            fix=_FIX,
+            gpus=list(dict.fromkeys(reading.gpu.label for reading in readings)),
+            links=places,
+            cost=Cost(
+                text="; ".join(dict.fromkeys(LIMITS[name].meaning for name in growing))
+                + "; every ring over such a link waits for it"
+            ),
+            evidence=[origin for each in readings for origin in (each.counter.later.origin, each.counter.first.origin)],
+            coverage=coverage,
+        )
+
+    def _large(self, node: Node, name: str, readings: list[Reading], coverage: Coverage) -> Finding:
+        limit = LIMITS[name]
+        worst = max(readings, key=lambda reading: reading.amount)
+        serious = name == "link_recovery_failed"
+        return self.finding(
+            node,
+            Severity.WARNING if serious else Severity.INFO,
+            f"{_who(readings)}: many NVLink {_words(name)} errors since boot on {plural(len(readings), 'link')}",
+            observed=f"{worst.amount} on {worst.place}" + (" (the most)" if len(readings) > 1 else ""),
+            expected=f"fewer than {limit.total} per link since boot; one sample cannot say whether it grows",
+            fix=("take two samples under load: `topodiag scan --sample 60`", *_FIX),
+            gpus=list(dict.fromkeys(reading.gpu.label for reading in readings)),
+            links=[reading.place for reading in readings],
+            cost=Cost(text=f"{limit.meaning}, at some time since boot"),
+            evidence=[
+                reading.counter.latest.origin for reading in sorted(readings, key=lambda reading: -reading.amount)
+            ],
+            coverage=coverage,
+            confidence=Confidence.MEDIUM if serious else Confidence.LOW,
+        )
+
+    def _bit_errors(self, node: Node, asked: list[Gpu], coverage: Coverage) -> list[Finding]:
+        """NVLink 5's effective bit error rate, which NVML packs into one integer."""
+        over = []
+        for gpu in asked:
+            for link in gpu.nvlinks:
+                counter = link.counters.get("effective_ber")
+                rate = unpack_ber(counter.latest.value) if counter is not None else None
+                if counter is not None and rate is not None and rate > EFFECTIVE_BER_LIMIT:
+                    over.append((rate, gpu, link, counter))
+        if not over:
+            return []
+        over.sort(key=lambda item: -item[0])
+        rate, gpu, link, _ = over[0]
+        return [
+            self.finding(
+                node,
+                Severity.ERROR,
+                f"{spell(list(dict.fromkeys(g.label for _, g, _, _ in over)))}: NVLink bit error rate above the limit",
+                observed=f"effective BER {rate:.0e} on {gpu.label} link {link.index}",
+                expected=f"at most {EFFECTIVE_BER_LIMIT:.0e} (NVIDIA DCGM's health watch)",
+                fix=_FIX,
+                gpus=list(dict.fromkeys(g.label for _, g, _, _ in over)),
+                links=[f"{g.label} link {at.index}" for _, g, at, _ in over],
+                cost=Cost(text="errors pass the link's own correction; packets are sent again"),
+                evidence=[counter.latest.origin for _, _, _, counter in over],
+                coverage=coverage,
+            )
+        ]
+
+
+_FIX = (
+    "look for the reason: `dmesg | grep -iE 'xid|sxid'` (74, 144 to 150 are NVLink)",
+    "drain the node, reset its GPUs together (`nvidia-smi --gpu-reset`), sample again under load",
+    "a link that counts again is marginal: have the GPU, its baseboard or the bridge exchanged",
+)
+
+
+def unpack_ber(packed: int | None) -> float | None:
+    """A bit error rate from NVML's packing: mantissa in bits 8 to 11, negative exponent in bits 0 to 7 (nvml.h).
+
+    None for no reading; 15e-255 is the driver's zero.
+    """
+    if packed is None or not 0 <= packed <= 0xFFF:
+        return None
+    mantissa, exponent = packed >> 8, packed & 0xFF
+    return 0.0 if exponent == 0xFF or packed == 0 else mantissa * 10.0**-exponent
+
+
+def _judged(link: NvLink) -> list[Counter]:
+    return [counter for name, counter in link.counters.items() if name in LIMITS and counter.name == name]
+
+
+def _readable(counter: Counter) -> bool:
+    """One reading, or two of which the second is not smaller."""
+    if not counter.latest.known:
+        return False
+    return counter.delta is not None or not (counter.first.known and counter.later.known)
+
+
+def _who(readings: list[Reading]) -> str:
+    return spell(list(dict.fromkeys(reading.gpu.label for reading in readings)))
+
+
+def _words(name: str) -> str:
+    """A counter's name as part of a sentence: `rx_errors` is `rx`, `crc_flit` is `crc flit`."""
+    words = name.removesuffix("_errors").replace("_", " ")
+    return words.upper() if words == "crc" else words

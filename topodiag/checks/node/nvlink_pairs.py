@@ -1,0 +1,276 @@
+"""NVLink: pairs of GPUs that should be joined by NVLink and talk over PCIe. Link counts are in nvlink.py."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from topodiag.checks.common import SMI_TO_PATH, gpu_spec, nvlink_count, pcie_gbs, spell, word
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.node import nvlink_evidence as evidence
+from topodiag.checks.node.nvlink_evidence import MESH_GPUS, LinkCount
+from topodiag.hardware.specs import GpuSpec
+from topodiag.model.devices import Gpu
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.node import Node
+from topodiag.model.provenance import Fact
+
+MESH_PEERS = 4
+"""GPUs that each GPU of an 8-GPU hybrid cube-mesh is joined to (DGX-1 with P100 or V100, and its cloud forms)."""
+
+REFUSED = frozenset({"NS", "CNS", "GNS", "TNS", "DR"})
+"""Words of `nvidia-smi topo -p2p n` for a pair without P2P over NVLink; `U` (unknown) is no reading."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairSeen:
+    """What the evidence says of one pair. `joined` is None when it says nothing."""
+
+    a: Gpu
+    b: Gpu
+    joined: bool | None
+    words: tuple[Fact[str], ...] = ()
+
+    @property
+    def says(self) -> str:
+        return "/".join(fact.value for fact in self.words if fact.value)
+
+
+class PairWithoutNvlink(NodeCheck):
+    """NVL004: two GPUs that NVLink should join talk over PCIe
+
+    What it finds
+        A pair of GPUs of an NVSwitch machine that `topo -m` shows as PIX, PXB, PHB, NODE or SYS, or for which the
+        driver refuses peer-to-peer over NVLink; a pair of the 8-GPU mesh that lost its links.
+
+    Why it matters
+        The pair falls from NVLink (18 x 20.6 = 370.8 GB/s on H100) to PCIe (48 GB/s for Gen5 x16), or to shared
+        memory where NCCL does not allow P2P over that distance. NCCL's graph search needs equal GPUs: one GPU
+        without its NVLink edges makes it fall back to rings over PCIe for all of them.
+
+    Evidence it reads
+        `nvidia-smi topo -m`, `nvidia-smi topo -p2p n` or NVML's P2P status, link counts where there are any, the
+        datasheet (which products are joined by NVSwitches).
+
+    When it stays silent
+        PCIe cards, bridges and meshes, which never join all pairs (a V100 mesh is held to its own pattern: four peers
+        per GPU). MIG; no pair has NVLink and whether MIG is on was not seen: unknown. A GPU that has no link up at
+        all, or whose fabric is not ready, is the subject of NVL001 and NVL005 and is not reported a second time.
+        Unknown products are judged only when all other GPUs are joined to each other. No matrix and no P2P status:
+        unknown.
+
+    How to confirm
+        nvidia-smi topo -m                    NVn for every pair of GPUs
+        nvidia-smi topo -p2p n                OK for every pair; DR means switched off by a registry key
+        nvidia-smi -q | grep -A6 Fabric       State Completed, Status Success on Hopper and later
+
+    How to fix
+        With DR: remove the key (`RegistryDwords` in /etc/modprobe.d, NVreg_NvLinkDisable) and reload the driver.
+        Otherwise restart the Fabric Manager with no job on the node; then reset the GPUs together; then reboot. In a
+        virtual machine ask the host's owner whether the partition of this guest is active.
+
+    References
+        NCCL src/graph/paths.cc (P2P level) and src/graph/topo.h v2.30; nvidia-smi topo legend; NVIDIA Fabric Manager
+        user guide, shared NVSwitch partitions.
+    """
+
+    id = "NVL004"
+    title = "two GPUs that NVLink should join talk over PCIe"
+
+    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+        asked = [gpu for gpu in node.gpus if not evidence.no_question(gpu)]
+        if len(asked) < 2:
+            return self.not_applicable(node, "fewer than two GPUs that NVLink could join")
+        specs = [gpu_spec(gpu) for gpu in asked]
+        if all(spec is not None and spec.bridged for spec in specs):
+            return self.not_applicable(node, "bridges join only the pairs that they were fitted to")
+        pairs = [_see(node, a, b) for at, a in enumerate(asked) for b in asked[at + 1 :]]
+        seen = [pair for pair in pairs if pair.joined is not None]
+        coverage = Coverage(len(seen), len(pairs), "pairs of GPUs")
+        if not seen:
+            return self.unknown(node, "neither `topo -m` nor a P2P status over NVLink was seen")
+        if not any(pair.joined for pair in seen) and evidence.maybe_mig(node):
+            return self.unknown(node, "no pair has NVLink, which MIG would explain, and whether it is on was not seen")
+        lost, inferred = _lost(asked, specs, seen)
+        counts = {count.gpu.index: count for count in evidence.count_links(node)}
+        reasons = [_explained(pair, counts) for pair in lost]
+        told = [why for why in reasons if why]
+        untold = [pair for pair, why in zip(lost, reasons, strict=True) if not why]
+        if untold:
+            return self.found(node, [self._report(node, asked, untold, inferred, coverage)], coverage)
+        if told:
+            return self.clean(node, f"{len(told)} pairs without NVLink, explained by {told[0]}", coverage)
+        if len(seen) < len(pairs):
+            why = f"{len(pairs) - len(seen)} of {len(pairs)} pairs were not seen"
+            return Outcome(self.id, Status.UNKNOWN, node.host, why=why, coverage=coverage)
+        return self.clean(node, "" if inferred is None else inferred, coverage)
+
+    def _report(
+        self, node: Node, asked: list[Gpu], lost: list[PairSeen], inferred: str | None, coverage: Coverage
+    ) -> Finding:
+        culprits = _culprits(asked, lost)
+        sure = Confidence.MEDIUM if inferred is not None or node.is_vm else Confidence.HIGH
+        mesh = inferred is not None and gpu_spec(lost[0].a) is not None
+        severity = Severity.WARNING if mesh or node.is_vm else Severity.ERROR
+        says = ", ".join(sorted({pair.says for pair in lost})[:6])
+        spec = gpu_spec(lost[0].a)
+        return self.finding(
+            node,
+            severity,
+            _message(asked, lost, culprits),
+            observed=f"{says} between the pairs {_spell_pairs(lost)}",
+            expected=inferred or _expected(spec),
+            fix=_fix(node, lost),
+            gpus=[gpu.label for gpu in culprits or asked],
+            links=[f"{pair.a.label} to {pair.b.label}" for pair in lost[:64]],
+            cost=_cost(spec),
+            evidence=[fact.origin for pair in lost for fact in pair.words],
+            coverage=coverage,
+            confidence=sure,
+        )
+
+
+def _see(node: Node, a: Gpu, b: Gpu) -> PairSeen:
+    said = word(node, a.label, b.label)
+    table = node.p2p.get("nvlink", {})
+    status = table.get((a.label, b.label)) or table.get((b.label, a.label)) or Fact()
+    words = tuple(fact for fact in (said, status) if fact.value)
+    refused = (status.value or "").strip().upper() in REFUSED
+    if nvlink_count(said.value):
+        return PairSeen(a, b, not refused, words)
+    if (said.value or "").strip().upper() in SMI_TO_PATH:
+        return PairSeen(a, b, False, words)
+    if refused:
+        return PairSeen(a, b, False, words)
+    return PairSeen(a, b, True if (status.value or "").strip().upper() == "OK" else None, words)
+
+
+def _lost(asked: list[Gpu], specs: list[GpuSpec | None], seen: list[PairSeen]) -> tuple[list[PairSeen], str | None]:
+    """The pairs that should be joined and are not, and how that was inferred where no datasheet says it."""
+    apart = [pair for pair in seen if not pair.joined]
+    if not apart:
+        return [], None
+    switched = {gpu.index for gpu, spec in zip(asked, specs, strict=True) if spec is not None and spec.nvswitch}
+    by_product = [pair for pair in apart if pair.a.index in switched and pair.b.index in switched]
+    if by_product:
+        return by_product, None
+    if all(spec is not None and not spec.bridged and not spec.nvswitch for spec in specs):
+        return _lost_of_mesh(asked, seen), f"each GPU of this mesh is joined to {MESH_PEERS} others"
+    if any(spec is not None for spec in specs):
+        return [], None
+    return _lost_of_unknown(asked, seen, apart)
+
+
+def _lost_of_mesh(asked: list[Gpu], seen: list[PairSeen]) -> list[PairSeen]:
+    """Pairs of a hybrid mesh between GPUs that have fewer peers than the pattern, while most GPUs have them all."""
+    if len(asked) != MESH_GPUS or len(seen) != MESH_GPUS * (MESH_GPUS - 1) // 2:
+        return []
+    joined = {gpu.index: sum(bool(p.joined) and gpu.index in (p.a.index, p.b.index) for p in seen) for gpu in asked}
+    short = {index for index, count in joined.items() if count < MESH_PEERS}
+    if len(short) * 2 >= len(asked) or any(count > MESH_PEERS for count in joined.values()):
+        return []
+    half = MESH_GPUS // 2
+    return [
+        pair
+        for pair in seen
+        if not pair.joined
+        and pair.a.index in short
+        and pair.b.index in short
+        and (pair.a.index // half == pair.b.index // half or abs(pair.a.index - pair.b.index) == half)
+    ]
+
+
+def _lost_of_unknown(
+    asked: list[Gpu], seen: list[PairSeen], apart: list[PairSeen]
+) -> tuple[list[PairSeen], str | None]:
+    """GPUs of an unknown product that are not joined to a majority that is joined all to all."""
+    odd = {gpu.index for gpu in _culprits(asked, apart)}
+    rest = [gpu.index for gpu in asked if gpu.index not in odd]
+    among = [pair for pair in seen if pair.a.index not in odd and pair.b.index not in odd]
+    if not odd or len(rest) < 3 or len(rest) * 2 <= len(asked) or not among or not all(pair.joined for pair in among):
+        return [], None
+    return apart, f"NVLink between all pairs: the other {len(rest)} GPUs are joined to each other"
+
+
+def _culprits(asked: list[Gpu], lost: list[PairSeen]) -> list[Gpu]:
+    """The fewest GPUs that all the lost pairs have in common, when they lost every peer; else none."""
+    left = list(lost)
+    found: list[Gpu] = []
+    while left:
+        tally = {gpu.index: sum(gpu.index in (p.a.index, p.b.index) for p in left) for gpu in asked}
+        worst = max(asked, key=lambda gpu: tally[gpu.index])
+        if tally[worst.index] < len(asked) - 1 - len(found):
+            return []
+        found.append(worst)
+        left = [pair for pair in left if worst.index not in (pair.a.index, pair.b.index)]
+    return found if len(found) < len(asked) - 1 else []
+
+
+def _explained(pair: PairSeen, counts: dict[int, LinkCount]) -> str:
+    """The check that already names the cause of a pair's loss, or nothing."""
+    for gpu in (pair.a, pair.b):
+        if gpu.fabric.state.value in ("not_started", "in_progress"):
+            return f"the fabric of {gpu.label} (NVL005)"
+        if gpu.fabric.status.value not in (None, "", "success"):
+            return f"the fabric of {gpu.label} (NVL005)"
+        count = counts.get(gpu.index)
+        if count is not None and count.active == 0:
+            return f"{gpu.label}, which has no link up (NVL001)"
+        if (
+            count is not None
+            and count.active
+            and count.spec
+            and not count.spec.nvswitch
+            and count.active < count.spec.nvlinks
+        ):
+            return f"{gpu.label}, which has links down (NVL001)"
+    return ""
+
+
+def _message(asked: list[Gpu], lost: list[PairSeen], culprits: list[Gpu]) -> str:
+    if culprits:
+        verb = "reaches its" if len(culprits) == 1 else "reach their"
+        return f"{spell([gpu.label for gpu in culprits])} {verb} {len(asked) - 1} peers without NVLink"
+    if len(lost) == len(asked) * (len(asked) - 1) // 2:
+        return f"no pair of the {len(asked)} GPUs talks over NVLink"
+    if len(lost) == 1:
+        return f"{lost[0].a.label} and {lost[0].b.label} talk without NVLink"
+    return f"{len(lost)} pairs of GPUs talk without NVLink"
+
+
+def _spell_pairs(lost: list[PairSeen]) -> str:
+    texts = [f"{pair.a.label}-{pair.b.label}" for pair in lost]
+    return ", ".join(texts[:4]) + (f" and {len(texts) - 4} more" if len(texts) > 4 else "")
+
+
+def _expected(spec: GpuSpec | None) -> str:
+    if spec is None:
+        return "NVLink between all pairs"
+    total = spec.nvlinks * spec.nvlink_nccl_gbs
+    return (
+        f"NVLink between all pairs of {spec.name}: {spec.nvlinks} links x {spec.nvlink_nccl_gbs:g} GB/s"
+        f" = {total:.1f} GB/s (NCCL's rate per link, topo.h v2.30)"
+    )
+
+
+def _cost(spec: GpuSpec | None) -> Cost:
+    pcie = pcie_gbs(spec)
+    if spec is None or pcie is None or not spec.nvlinks:
+        return Cost(text="the pair falls from NVLink to PCIe, and NCCL lays every ring of the node over it")
+    fast = spec.nvlinks * spec.nvlink_nccl_gbs
+    text = f"{fast:.1f} GB/s over NVLink, at most {pcie:g} GB/s over PCIe Gen{spec.pcie_gen} x{spec.pcie_width}"
+    return Cost(max(fast - pcie, 0.0), max(1 - pcie / fast, 0.0), f"{text}; NCCL's rings take the narrowest pair")
+
+
+def _fix(node: Node, lost: list[PairSeen]) -> list[str]:
+    steps = []
+    if any((fact.value or "").strip().upper() == "DR" for pair in lost for fact in pair.words):
+        steps.append("DR: a registry key switches it off; look at `RegistryDwords` in /proc/driver/nvidia/params")
+    if node.is_vm:
+        steps.append("ask the host's owner whether the NVSwitch partition of this guest is active")
+    steps += [
+        "`nvidia-smi nvlink -s` and `dmesg | grep -i xid`: are the links of these GPUs up?",
+        "with no job on the node: `systemctl restart nvidia-fabricmanager`, then `nvidia-smi topo -m` again",
+        "if it stays, drain the node and reset all GPUs together (`nvidia-smi --gpu-reset`), then reboot",
+    ]
+    return steps

@@ -1,0 +1,257 @@
+"""PCIe links that trained narrower or slower than both their ends can do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from topodiag.checks.common import percent
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.node.pcie_links import Hop, hops, nothing_to_judge
+from topodiag.model.devices import Gpu, PciKind
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.node import Node
+
+BUSY_PERCENT = 10
+"""GPU utilization from which its PCIe speed is judged: below it the driver may rest the link at Gen1 between bursts."""
+
+RESTING_GEN = 1
+"""The generation at which drivers rest the link of an idle GPU."""
+
+
+class NarrowPcieLink(NodeCheck):
+    """PCI001: a GPU or NIC trained at fewer PCIe lanes than it and its slot can do
+
+    What it finds
+        A link that came up with some of its lanes missing, at the GPU or compute NIC itself or at a PCIe switch
+        anywhere between it and the root port (a narrow uplink throttles everything below the switch).
+
+    Why it matters
+        Lanes carry bandwidth in proportion: a Gen5 x16 link is 48 GB/s to NCCL, at x4 it is 12 GB/s. A GPU at x4
+        cannot feed a 400 Gb/s NIC (50 GB/s), and every ring that passes it slows to its pace. NCCL up to 2.29 reads
+        the link's ability and not its state, so it plans as if nothing were wrong.
+
+    Evidence it reads
+        `current_link_width` and `max_link_width` of the device and of the port above it in /sys/bus/pci/devices;
+        NVML or `nvidia-smi -q` for GPUs; `LnkCap` and `LnkSta` of `lspci -vv`.
+
+    When it stays silent
+        The slot is narrower than the card (the port's own maximum says so). All devices of the same product have the
+        same width: the machine is built so. A device without a sibling whose slot's width was not seen (a guest, or
+        `nvidia-smi -q` alone): unknown, since cloud instances wire cards with 8 lanes on purpose. Width is judged
+        even when the device is idle, because power saving lowers speed and never width. Widths of 0 or 255 (virtual
+        machines) are no reading: unknown. Storage and management NICs are not judged.
+
+    How to confirm
+        nvidia-smi --query-gpu=index,pci.bus_id,pcie.link.width.current,pcie.link.width.max --format=csv
+        sudo lspci -vv -s BUS_ID | grep -E 'LnkCap:|LnkSta:'
+        dmesg | grep 'available PCIe bandwidth, limited by'
+
+    How to fix
+        Reseat the card or its riser, cable or retimer and look for bent contacts; swap it with a healthy slot to
+        tell card from slot. Check the BIOS for a bifurcation setting of that slot. A power cycle retrains the
+        link, a reboot may not. A width that comes back after reseating and is lost again is a failing part.
+
+    References
+        PCI Express Base Specification (link training); NCCL src/graph/xml.cc (link_width), v2.18 to v2.30.
+    """
+
+    id = "PCI001"
+    title = "a GPU or NIC trained at fewer PCIe lanes than it and its slot can do"
+
+    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+        links = hops(node)
+        if not links:
+            return nothing_to_judge(self, node)
+        seen = [hop for hop in links if hop.lower.width.known]
+        coverage = Coverage(len(seen), len(links), "PCIe links")
+        if not seen:
+            return self.unknown(node, links[0].lower.width.why or "no link width in the evidence")
+        short = [hop for hop in seen if _is_narrow(hop, seen)]
+        found = [_narrow(self, node, hop, links, coverage) for hop in short if not _slot_unseen(hop, seen)]
+        if found:
+            return self.found(node, found, coverage)
+        if short:
+            hop = short[0]
+            why = f"{hop.name} is at x{hop.lower.width.value} of x{hop.able_width}, and neither its slot's width nor a"
+            return self.unknown(node, f"{why} sibling is in the evidence to tell whether it is built so")
+        return self.clean(node, _uniform(seen), coverage)
+
+
+def _is_narrow(hop: Hop, seen: Sequence[Hop]) -> bool:
+    width, able = hop.lower.width.value, hop.able_width
+    if width is None or able is None or width >= able:
+        return False
+    siblings = {other.lower.width.value for other in seen if other.family == hop.family and other is not hop}
+    return siblings != {width}
+
+
+def _slot_unseen(hop: Hop, seen: Sequence[Hop]) -> bool:
+    """Whether only the device's own word speaks against its width: cloud slots give T4 and A10G 8 lanes by design."""
+    return _is_alone(hop, seen) and (hop.upper is None or not hop.upper.max_width.known)
+
+
+def _is_alone(hop: Hop, links: Sequence[Hop]) -> bool:
+    """Whether none of these links is a sibling to compare with."""
+    return not any(other.family == hop.family and other is not hop for other in links)
+
+
+def _uniform(seen: Sequence[Hop]) -> str:
+    short = [hop for hop in seen if hop.able_width and (hop.lower.width.value or 0) < hop.able_width]
+    return f"all {short[0].family} links are x{short[0].lower.width.value}: built so" if short else ""
+
+
+def _narrow(check: NodeCheck, node: Node, hop: Hop, links: Sequence[Hop], coverage: Coverage) -> Finding:
+    width, able = hop.lower.width.value or 0, hop.able_width or 0
+    alone = _is_alone(hop, links)
+    gen = hop.able_gen
+    now, full = hop.gbs(gen, width), hop.gbs(gen, able)
+    return check.finding(
+        node,
+        Severity.WARNING if alone else Severity.ERROR,
+        f"{hop.name} trained at x{width} instead of x{able}",
+        observed=f"x{width} at {hop.lower.bus_id}" + (f", {now:g} GB/s" if now else ""),
+        expected=_wanted(hop, able, gen, full),
+        fix=(
+            "Drain the node and reseat the card, riser or cable of this slot; look for bent contacts",
+            "If it stays narrow, swap the card with a healthy slot: the fault moves with the card or stays",
+            "Check the BIOS for a bifurcation setting of this slot",
+        ),
+        gpus=[gpu.label for gpu in hop.gpus],
+        nics=[nic.name for nic in hop.nics],
+        links=[hop.lower.bus_id],
+        cost=_loss(hop, now, full),
+        evidence=[hop.lower.width, hop.lower.max_width, hop.upper.max_width if hop.upper else None],
+        coverage=coverage,
+        confidence=Confidence.MEDIUM if alone else Confidence.HIGH,
+    )
+
+
+def _wanted(hop: Hop, able: int, gen: int | None, full: float | None) -> str:
+    ends = "both ends can do it" if hop.upper is not None else "the device can do it"
+    return f"x{able} ({ends})" + (f": Gen{gen} x{able} is {full:g} GB/s to NCCL" if full else "")
+
+
+def _loss(hop: Hop, now: float | None, full: float | None) -> Cost:
+    if now is None or full is None:
+        return Cost(text="the speed of the link is unknown, so the loss is known only in proportion to its lanes")
+    needed = hop.needed_gbs
+    usable = min(full, needed) if needed is not None else full
+    lost = max(0.0, usable - now)
+    share = lost / usable if usable else 0.0
+    what = f"{now:g} of {usable:g} GB/s left"
+    return Cost(round(lost, 3), round(share, 4), f"{what}: {percent(share)} of what {hop.name} can use is lost")
+
+
+class SlowPcieLink(NodeCheck):
+    """PCI002: PCIe speed below capability while the device is busy
+
+    What it finds
+        A GPU under load, or a compute NIC with an active port, whose link runs at a lower PCIe generation than both
+        of its ends can do.
+
+    Why it matters
+        Each generation doubles the bandwidth: Gen5 x16 is 48 GB/s to NCCL, Gen4 24, Gen3 12. A link that fell back
+        after errors stays slow until it is retrained.
+
+    Evidence it reads
+        `current_link_speed` and `max_link_speed` of the device and the port above it; NVML's generations, utilization
+        and performance state.
+
+    When it stays silent
+        The GPU is idle: drivers rest the link at Gen1 on purpose, so a low speed then means nothing. At full clocks
+        (P0) without load it is a warning only. The slot or the host is of an older generation. All devices of the
+        product run alike, and not at rest. The GPUs of superchips, which hang on their processor's own links.
+        Utilization was not observed: unknown.
+
+    How to confirm
+        Run a load (`nvidia-smi dmon -s u` shows it) and, while it runs:
+        nvidia-smi --query-gpu=index,utilization.gpu,pcie.link.gen.current,pcie.link.gen.max --format=csv
+        sudo lspci -vv -s BUS_ID | grep -E 'LnkSta:|LnkCtl2:'      a low target speed is a BIOS or setpci limit
+
+    How to fix
+        Look for AER errors of the same device (PCI003): links fall back after errors. Reseat card, riser, cable or
+        retimer. Check the BIOS for a speed limit of the slot. Power-cycle to retrain.
+
+    References
+        NVML API reference (nvmlDeviceGetCurrPcieLinkGeneration); PCI Express Base Specification.
+    """
+
+    id = "PCI002"
+    title = "PCIe speed below capability while the device is busy"
+
+    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+        links = [hop for hop in hops(node) if not hop.is_shared]
+        if not links:
+            return nothing_to_judge(self, node)
+        low = [hop for hop in links if _below(hop)]
+        seen = [hop for hop in links if hop.lower.gen.known and hop.able_gen is not None]
+        coverage = Coverage(len(seen), len(links), "PCIe links")
+        if not seen:
+            return self.unknown(node, links[0].lower.gen.why or "no link speed in the evidence")
+        busy = [hop for hop in low if _is_busy(hop) and not _alike(hop, seen)]
+        if busy:
+            return self.found(node, [self._report(node, hop, coverage) for hop in busy], coverage)
+        unsure = [hop for hop in low if _is_busy(hop) is None and not _alike(hop, seen)]
+        if unsure:
+            return self.unknown(
+                node, f"{unsure[0].name} is at Gen{unsure[0].lower.gen.value}, idle or busy is not known"
+            )
+        resting = ", ".join(hop.name for hop in low[:8])
+        return self.clean(node, f"idle, so a low speed is power saving: {resting}" if resting else "", coverage)
+
+    def _report(self, node: Node, hop: Hop, coverage: Coverage) -> Finding:
+        gen, able, width = hop.lower.gen.value or 0, hop.able_gen or 0, hop.lower.width.value
+        now, full = hop.gbs(gen, width), hop.gbs(able, width)
+        use = hop.gpus[0].utilization if hop.gpus else None
+        sure = not hop.gpus or (use is not None and (use.value or 0) >= BUSY_PERCENT)
+        load = f" while {use.value} % busy" if use is not None and use.value else ""
+        return self.finding(
+            node,
+            Severity.ERROR if sure else Severity.WARNING,
+            f"{hop.name} runs at PCIe Gen{gen}{load} instead of Gen{able}",
+            observed=f"Gen{gen} x{width or '?'} at {hop.lower.bus_id}" + (f", {now:g} GB/s" if now else ""),
+            expected=f"Gen{able} (both ends can do it)" + (f": {full:g} GB/s to NCCL" if full else ""),
+            fix=(
+                "Look for AER errors of the same device: links fall back after errors",
+                "Check the BIOS for a speed limit of the slot, and LnkCtl2 in `sudo lspci -vv` for a low target speed",
+                "Reseat card, riser, cable or retimer, then power-cycle to retrain",
+            ),
+            gpus=[gpu.label for gpu in hop.gpus],
+            nics=[nic.name for nic in hop.nics],
+            links=[hop.lower.bus_id],
+            cost=_loss(hop, now, full),
+            evidence=[hop.lower.gen, hop.lower.max_gen, hop.upper.max_gen if hop.upper else None, use],
+            coverage=coverage,
+            confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
+        )
+
+
+def _below(hop: Hop) -> bool:
+    return hop.lower.gen.value is not None and hop.able_gen is not None and hop.lower.gen.value < hop.able_gen
+
+
+def _alike(hop: Hop, seen: Sequence[Hop]) -> bool:
+    """Whether every sibling runs at the same speed, and not because it rests: then the machine is built so."""
+    family = [other for other in seen if other.family == hop.family]
+    same = {other.lower.gen.value for other in family} == {hop.lower.gen.value}
+    resting = hop.lower.gen.value == RESTING_GEN and not all(_is_busy(other) for other in family)
+    return same and len(family) > 1 and not resting
+
+
+def _is_busy(hop: Hop) -> bool | None:
+    """Whether the device works; None when that was not observed. NICs do not rest their PCIe link."""
+    if hop.lower.kind is PciKind.GPU or hop.gpus:
+        return _gpu_is_busy(hop.gpus[0]) if hop.gpus else None
+    states = [port.state.value for nic in hop.nics for port in nic.ports if port.state.value]
+    return "ACTIVE" in states if states else None
+
+
+def _gpu_is_busy(gpu: Gpu) -> bool | None:
+    use = gpu.utilization.value
+    if use is not None and use >= BUSY_PERCENT:
+        return True
+    if gpu.throttle.value is not None and "gpu_idle" in gpu.throttle.value:
+        return False
+    if gpu.pstate.value is not None and gpu.throttle.value is not None:
+        return gpu.pstate.value == 0  # full clocks, and the driver does not call it idle
+    return False if use is not None or (gpu.pstate.value or 0) > 0 else None

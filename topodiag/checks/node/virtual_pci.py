@@ -1,0 +1,246 @@
+"""PCI trees that a hypervisor made up: without switches, speeds or NUMA nodes NCCL's model of the node is a guess."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from topodiag.checks.common import compute_nics, distance, gpu_spec, is_efa, numa_of, pcie_gbs, plural
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.topo.evidence import alone
+from topodiag.checks.topo.guesses import judge_guesses
+from topodiag.hardware.catalog import pcie_nccl_gbs
+from topodiag.model.devices import Gpu, Nic, PciDevice
+from topodiag.model.finding import Confidence, Cost, Coverage, Outcome, Severity, Status
+from topodiag.model.links import PathType
+from topodiag.model.node import Node
+from topodiag.model.provenance import Fact
+
+NO_WIDTH = (0, 255)
+"""Lanes that the kernel reports where it cannot read the link (`current_link_width`)."""
+
+ASSUMED = (3, 16)
+"""Generation and lanes that NCCL takes for a link whose speed it cannot read (src/graph/xml.cc, topo.cc v2.30)."""
+
+NEAR = PathType.PXB
+"""On bare metal a GPU and its NIC meet at a PCIe switch, so at PXB or nearer."""
+
+NEEDS_ROOT = "needs root"
+"""How the readers begin the reason when an unprivileged capture lacks a value."""
+
+FLAT_PAIRS = 4
+"""GPU-NIC pairs from which `all of them far` counts as a sign without knowing that this is a guest."""
+
+
+class VirtualPciTree(NodeCheck):
+    """TOP003: the PCI tree is virtual, and NCCL's model of the node is guesswork
+
+    What it finds
+        A guest whose PCI tree lost the switches between GPUs and NICs, with link speeds `Unknown`, widths of 0 or
+        NUMA nodes of -1, and without a topology file that would tell NCCL the truth.
+
+    Why it matters
+        NCCL takes a link that it cannot read for Gen3 x16, 12 GB/s instead of 48 GB/s for Gen5 x16, puts every device
+        with NUMA node -1 under one processor, and sees all NICs as equally far (PHB): it then opens few channels,
+        pairs GPUs with the wrong NICs and leaves GPUDirect RDMA off. On 8 x 400 Gb/s nodes tens of GB/s are what
+        is left of about 390 GB/s.
+
+    Evidence it reads
+        Whether this is a guest (DMI, CPU flags), /sys/bus/pci (tree, speeds, widths, NUMA nodes), `nvidia-smi
+        topo -m`, the GPU's datasheet, NCCL_TOPO_FILE in the settings, the service nvidia-topologyd. In a log: the
+        system print, and the notes of NCCL's topology detection. Of a topology file by itself: whether it tells links
+        and NUMA nodes, for NCCL gets no more.
+
+    When it stays silent
+        Bare metal. One GPU without RDMA NICs, which has nothing to be joined to. A guest whose tree has its switches.
+        Without RDMA NICs: info. NCCL_TOPO_FILE is set or nvidia-topologyd runs, which is the remedy; whether the file
+        is set was not seen: unknown. Elastic Fabric Adapters, whose NCCL plug-in brings the topology of the instance
+        type. Whether this is a guest is unknown and the tree does not show it: unknown.
+
+    How to confirm
+        systemd-detect-virt
+        lspci -tv                                        GPUs and NICs side by side below one root
+        cat /sys/bus/pci/devices/BUS_ID/{current_link_speed,current_link_width,numa_node}
+        NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH     `maxBw 12.0`, NET paths of type PHB
+
+    How to fix
+        Set NCCL_TOPO_FILE (in /etc/nccl.conf, so that no job forgets it) to the file that the cloud ships for exactly
+        this instance type: Azure's images keep theirs in /opt/microsoft. A file of another machine is worse than none
+        (431 to 15 GB/s in Azure's azurehpc-health-checks, issue 142): compare its bus ids with `lspci -D`. Where there
+        is no such file, `topodiag emit nccl-topo` makes one of this guest, and shows what NCCL makes of it: with
+        --instance NAME for the types whose layout is published, with --host-capture from a capture of the host, with
+        --affinity from what was measured between GPUs and NICs. Who runs the hypervisor can give the guest the real
+        switches, widths and NUMA nodes instead.
+
+    References
+        NCCL src/graph/xml.cc and src/graph/topo.cc v2.30; NCCL environment variables, NCCL_TOPO_FILE; NVIDIA nccl
+        issues 1464, 1591 and 1843.
+    """
+
+    id = "TOP003"
+    title = "the PCI tree is virtual, and NCCL's model of the node is guesswork"
+
+    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+        if not node.gpus:
+            return self.not_applicable(node, "no GPU in the evidence")
+        if alone(node):
+            made = judge_guesses(self, node)
+            if made.status is Status.CLEAN and is_flat(node):
+                return self.unknown(
+                    node, "every NIC is far from every GPU, as in a flattened tree, but speeds are told"
+                )
+            return made
+        if node.is_vm is False:
+            return self.not_applicable(node, "bare metal")
+        nics = compute_nics(node)
+        if len(node.gpus) == 1 and not nics:
+            return self.not_applicable(node, "one GPU and no RDMA NIC: nothing for NCCL to join")
+        signs = _signs(node, nics)
+        if not _is_flat(node, signs):
+            return self._not_flat(node, nics, signs)
+        if (remedy := _remedy(node, nics)) is not None:
+            return self.clean(node, remedy)
+        if "settings" not in node.read:
+            return self.unknown(node, "the PCI tree is flattened; whether NCCL_TOPO_FILE mends it was not seen")
+        return self._found(node, nics, signs)
+
+    def _not_flat(self, node: Node, nics: tuple[Nic, ...], signs: dict[str, Fact[object]]) -> Outcome:
+        in_tree = any(node.pci_of(device) is not None for device in _devices(node, nics))
+        if in_tree and not any(NO_SWITCH in sign for sign in signs):
+            return self.clean(node, "the PCI tree has its switches")
+        if node.is_vm is None:
+            return self.unknown(node, "nothing says whether this is a guest")
+        read = any(pci.root for device in _devices(node, nics) if (pci := node.pci_of(device)) is not None)
+        if not read and not any(distance(node, gpu.label, nic.name)[0] for gpu in node.gpus for nic in nics):
+            return self.unknown(node, "neither the PCI tree nor `topo -m` of this guest was seen")
+        return self.clean(node, "the guest sees speeds and NUMA nodes, and distances are not all alike far")
+
+    def _found(self, node: Node, nics: tuple[Nic, ...], signs: dict[str, Fact[object]]) -> Outcome:
+        sure = Confidence.HIGH if node.is_vm else Confidence.MEDIUM
+        devices = _devices(node, nics)
+        known = sum(node.pci_of(device) is not None for device in devices)
+        coverage = Coverage(known, len(devices), "GPUs and NICs in the PCI tree")
+        finding = self.finding(
+            node,
+            Severity.WARNING if nics else Severity.INFO,
+            "the PCI tree is flattened"
+            + (f" by virtualisation ({node.os.virtualization.value})" if node.is_vm else ", as in a virtual machine")
+            + ": NCCL will guess",
+            observed="; ".join(signs),
+            expected=_expected(node),
+            fix=(
+                "set NCCL_TOPO_FILE in /etc/nccl.conf to the provider's file for exactly this instance type",
+                "compare the file's bus ids with `lspci -D` first: a file of another machine is worse than none",
+                "without such a file make one: topodiag emit nccl-topo BUNDLE with --instance NAME, --host-capture FILE"
+                " or --affinity FILE",
+                "or have the hypervisor show the guest the real switches, link widths and NUMA nodes",
+            ),
+            gpus=[gpu.label for gpu in node.gpus],
+            nics=[nic.name for nic in nics],
+            cost=_cost(node),
+            evidence=[*(fact.origin for fact in signs.values()), node.os.virtualization.origin],
+            coverage=coverage,
+            confidence=sure,
+        )
+        return self.found(node, [finding], coverage)
+
+
+def is_flat(node: Node) -> bool:
+    """Whether distances between GPUs and NICs on this node are a hypervisor's invention."""
+    return node.is_vm is not False and _is_flat(node, _signs(node, compute_nics(node)))
+
+
+def _devices(node: Node, nics: tuple[Nic, ...]) -> list[Gpu | Nic]:
+    return [*node.gpus, *nics]
+
+
+NO_SWITCH, NO_SPEED, NO_NUMA, ALL_FAR = (
+    "no PCIe switch above them",
+    "link speed or width unreadable",
+    "NUMA node -1",
+    "far",
+)
+
+
+def _signs(node: Node, nics: tuple[Nic, ...]) -> dict[str, Fact[object]]:
+    """What speaks for a made-up tree, in words, each with a fact that shows it."""
+    signs: dict[str, Fact[object]] = {}
+    devices = _devices(node, nics)
+    seen = [(device, pci) for device in devices if (pci := node.pci_of(device)) is not None]
+    if seen and not any(_has_switch(node, pci) for _, pci in seen):
+        first = seen[0][1]
+        signs[f"{NO_SWITCH} ({plural(len(seen), 'device')})"] = Fact(first.bus_id, first.class_code.origin)
+    dark = [pci for _, pci in seen if _is_dark(pci)]
+    if dark:
+        fact = dark[0].width if dark[0].width.origin is not None else dark[0].gen
+        signs[f"{NO_SPEED} on {len(dark)} of {len(seen)}"] = Fact(dark[0].bus_id, fact.origin)
+    homeless = [fact for device in devices if (fact := numa_of(node, device)).get(0) < 0]
+    if homeless:
+        signs[f"{NO_NUMA} on {len(homeless)} of {len(devices)}"] = Fact(homeless[0].value, homeless[0].origin)
+    words = [distance(node, gpu.label, nic.name) for gpu in node.gpus for nic in nics]
+    known = [(kind, said) for kind, said in words if kind is not None]
+    if known and len(known) == len(words) and all(kind > NEAR and kind is not PathType.P2C for kind, _ in known):
+        said = known[0][1]
+        signs[f"all {len(known)} GPU-NIC pairs are {ALL_FAR}ther than {NEAR.name}"] = Fact(said.value, said.origin)
+    return signs
+
+
+def _is_flat(node: Node, signs: dict[str, Fact[object]]) -> bool:
+    has = {sign: any(sign in text for text in signs) for sign in (NO_SWITCH, NO_SPEED, NO_NUMA, ALL_FAR)}
+    if has[NO_SWITCH] and (has[NO_SPEED] or has[NO_NUMA]):
+        return True
+    specs = [gpu_spec(gpu) for gpu in node.gpus]
+    behind_switches = all(spec is not None and spec.nvswitch and spec.form == "sxm" for spec in specs)
+    if not behind_switches or not has[ALL_FAR]:
+        return False
+    pairs = len(node.gpus) * len(compute_nics(node))
+    return bool(node.is_vm) or (pairs >= FLAT_PAIRS and len(node.gpus) > FLAT_PAIRS)
+
+
+def _has_switch(node: Node, pci: PciDevice) -> bool:
+    """Whether a PCIe switch stands above a function: a port that says so, or two bridges between it and the root."""
+    above = node.ancestors(pci.bus_id)
+    return len(above) > 1 or any(bridge.port_type.value in ("upstream", "downstream") for bridge in above)
+
+
+def _is_dark(pci: PciDevice) -> bool:
+    if pci.width.value in NO_WIDTH:
+        return True
+    if any(NEEDS_ROOT in fact.why for fact in (pci.gen, pci.width)):
+        return False  # lspci without root hides every link, on bare metal too
+    looked = pci.gen.origin is not None or pci.width.origin is not None
+    return looked and pci.gen.value is None and pci.max_gen.value is None
+
+
+def _remedy(node: Node, nics: tuple[Nic, ...]) -> str | None:
+    """Why the made-up tree does no harm, or None when nothing mends it."""
+    for setting in node.settings:
+        if setting.name == "NCCL_TOPO_FILE" and setting.value.strip():
+            return f"NCCL_TOPO_FILE is set ({setting.scope})"
+    for process in node.processes:
+        if process.nccl_env.get({}).get("NCCL_TOPO_FILE"):
+            return f"NCCL_TOPO_FILE is set for process {process.pid}"
+    if node.os.services.get("nvidia-topologyd", Fact()).value == "active":
+        return "nvidia-topologyd gives NCCL the topology"
+    if nics and all(is_efa(nic) for nic in nics):
+        return "the NCCL plug-in for EFA brings the topology of the instance type"
+    return None
+
+
+def _expected(node: Node) -> str:
+    spec = gpu_spec(node.gpus[0])
+    if spec is None:
+        return "PCIe switches, link speeds and NUMA nodes as on the host, or a topology file that says them"
+    return (
+        f"{spec.name} and its NIC below one PCIe switch at Gen{spec.pcie_gen} x{spec.pcie_width}, as on bare metal, or"
+        " a topology file that says so"
+    )
+
+
+def _cost(node: Node) -> Cost:
+    real, guess = pcie_gbs(gpu_spec(node.gpus[0])), pcie_nccl_gbs(*ASSUMED)
+    if real is None or guess is None or real <= guess:
+        return Cost(text="NCCL takes unread links for Gen3 x16 and every NIC for equally far")
+    spec = gpu_spec(node.gpus[0])
+    name = f"Gen{spec.pcie_gen} x{spec.pcie_width}" if spec is not None else "the real link"
+    text = f"NCCL reckons {guess:g} GB/s (Gen3 x16) per unread link instead of {real:g} GB/s ({name})"
+    return Cost(real - guess, 1 - guess / real, f"{text}, opens fewer channels and leaves GPUDirect RDMA off at PHB")

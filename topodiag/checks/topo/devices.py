@@ -1,0 +1,153 @@
+"""Devices of a topology file: a GPU without the NVLinks of its siblings, a device that stands there twice."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from topodiag.checks.common import plural, spell
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.topo.evidence import ASKED, ask, without_file
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.nccl_tree import Element, NcclFile
+from topodiag.model.node import Node
+from topodiag.model.provenance import Origin
+from topodiag.nccl.prediction import Prediction
+from topodiag.nccl.topo.changes import gpus_of
+from topodiag.nccl.topo.repair import nvlink_totals, repair
+
+COLLAPSED = 0.5
+"""A search that loses more than this share of the bandwidth has collapsed."""
+
+
+class GpuShortInFile(NodeCheck):
+    """TOP004 by a topology file or dump: with what the loss is by NCCL's own search, and the file that repairs it."""
+
+    id = "TOP004"
+    title = "a GPU lacks NVLinks that its siblings have, in a topology file"
+
+    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+        file = node.nccl_file
+        if file is None:
+            return without_file(self, node)
+        gpus = gpus_of(file.tree)
+        totals = nvlink_totals(file.tree)
+        if not any(totals.values()):
+            return self.not_applicable(node, "no NVSwitch in the file: GPUs of a mesh differ by design")
+        best = max(totals.values())
+        usual = sum(count == best for count in totals.values())
+        short = {bus: count for bus, count in totals.items() if count < best}
+        if not short:
+            return self.clean(node, f"{plural(len(totals), 'GPU')} with {best} NVLinks each")
+        if usual < 2 or usual <= len(short):
+            return self.unknown(node, "most GPUs of the file have fewer NVLinks than the best: which is right?")
+        lacking = {f"GPU{dev}": pci for dev, pci in gpus.items() if (pci.get("busid") or "").lower() in short}
+        have = "/".join(map(str, sorted(set(short.values()))))
+        return self.found(node, [self._report(node, file, lacking, have, best)])
+
+    def _report(self, node: Node, file: NcclFile, lacking: dict[str, Element], have: str, best: int) -> Finding:
+        minor = file.asked[0] if file.asked else ASKED
+        now, then = _ask(file.tree, minor), _ask(repair(file.tree).tree, minor)
+        cost = _cost(now, then, minor)
+        labels = list(lacking)
+        verb = "has" if len(labels) == 1 else "have"
+        collapsed = cost.share is not None and cost.share > COLLAPSED
+        return self.finding(
+            node,
+            Severity.ERROR,
+            f"{spell(labels)} {verb} {have} NVLinks to the NVSwitches where the siblings have {best}"
+            + (": NCCL's search collapses, without a warning" if collapsed else ""),
+            observed=f"{have} of {best} NVLinks" + (f"; NCCL 2.{minor} finds {_ring(now)}" if now else ""),
+            expected=f"{best} NVLinks" + (f"; NCCL 2.{minor} would find {_ring(then)}" if then else ""),
+            fix=(
+                f"until the hardware is mended: `topodiag emit nccl-topo {file.name} --repair -o repaired.xml`",
+                "`nvidia-smi nvlink -s` and `dmesg | grep -i nvlink` on the node: which links are down, and why",
+                "reset all GPUs of the node and restart the fabric manager; if it stays, drain the node",
+            ),
+            gpus=labels,
+            cost=cost,
+            evidence=[
+                Origin(file.name, pci.line or None, f'<pci busid="{pci.get("busid")}">') for pci in lacking.values()
+            ],
+        )
+
+
+def _ask(tree: Element, minor: int) -> Prediction | None:
+    made = ask(tree, minor)
+    return made if made is not None and made.accepted else None
+
+
+def _ring(made: Prediction) -> str:
+    ring = made.graph(0)
+    nvls = made.graph(3)
+    text = f"{plural(ring.channels, 'ring')} of {ring.bw_intra:g} GB/s" if ring is not None else "no ring"
+    return text + (", NVLS" if nvls is not None and nvls.channels else ", no NVLS")
+
+
+def _cost(now: Prediction | None, then: Prediction | None, minor: int) -> Cost:
+    if now is None or then is None:
+        return Cost(text="every ring of the node passes this GPU")
+    old, new = then.all_reduce, now.all_reduce
+    if old is None or new is None or not old.busbw_gbs:
+        return Cost(text="every ring of the node passes this GPU")
+    text = (
+        f"an all-reduce of 1 GiB on this node takes {new.time_us / 1000:.1f} ms instead of {old.time_us / 1000:.1f} by"
+        f" NCCL 2.{minor}'s own reckoning ({new.busbw_gbs:.0f} instead of {old.busbw_gbs:.0f} GB/s)"
+    )
+    return Cost(old.busbw_gbs - new.busbw_gbs, 1 - new.busbw_gbs / old.busbw_gbs, text)
+
+
+class DeviceTwiceInFile(NodeCheck):
+    """TOP005 by a topology file or dump: one bus id, one NIC's name, or one GUID and port, at two places."""
+
+    id = "TOP005"
+    title = "the same device is in a topology file twice"
+
+    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+        file = node.nccl_file
+        if file is None:
+            return without_file(self, node)
+        twice = _twice(file.tree)
+        if not twice:
+            return self.clean(node, "each device stands there once")
+        words = [what for what, _ in twice]
+        finding = self.finding(
+            node,
+            Severity.WARNING,
+            f"{file.name.rpartition('/')[2]} holds {plural(len(twice), 'device')} twice: {words[0]}",
+            observed="; ".join(words[:4]),
+            expected="each function of the PCI bus and each port of a NIC once",
+            fix=(
+                "start the containers of a node alike: the same /sys, one NCCL_HOSTID or none",
+                "then write the dump again; in a file written by hand, take the second one out",
+            ),
+            cost=Cost(text="NCCL finds the first one only: a GPU is lost, or a NIC's bandwidth counts twice"),
+            evidence=[Origin(file.name, element.line or None) for _, elements in twice for element in elements],
+            confidence=Confidence.MEDIUM,
+        )
+        return self.found(node, [finding])
+
+
+def _twice(tree: Element) -> list[tuple[str, list[Element]]]:
+    """What stands twice, host by host: trays of a rack share bus ids."""
+    places: dict[tuple[str, str], list[Element]] = defaultdict(list)
+    ports: dict[tuple[str, str], list[Element]] = defaultdict(list)
+    for cpu in tree.having("cpu"):
+        host = cpu.get("host_hash") or ""
+        for element in cpu.walk():
+            if element.tag == "pci" and element.get("busid"):
+                places[host, f"bus id {(element.get('busid') or '').lower()}"].append(element)
+            elif element.tag == "net":
+                if element.get("name"):
+                    places[host, f"NIC {element.get('name')}"].append(element)
+                guid = (element.get("guid") or "").lower()
+                if guid.strip("0x") and element.get("port"):
+                    ports[host, f"GUID {guid} port {element.get('port')}"].append(element)
+    found = [(what, elements) for (_, what), elements in places.items() if len(elements) > 1]
+    if not found:
+        found = [
+            (f"{' and '.join(str(element.get('name')) for element in elements)} ({what})", elements)
+            for (_, what), elements in ports.items()
+            if len(elements) > 1
+        ]
+    return found

@@ -1,0 +1,88 @@
+"""TOP003 by a topology file alone: links that it does not tell, a flattened tree, no NUMA node.
+
+Whether the machine is a guest does not matter here: NCCL is given this file, or has written what it saw.
+"""
+
+from __future__ import annotations
+
+from topodiag.checks.common import plural
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.topo.evidence import first_host
+from topodiag.hardware.catalog import pcie_nccl_gbs
+from topodiag.model.finding import Confidence, Cost, Coverage, Outcome, Severity
+from topodiag.model.nccl_tree import Element
+from topodiag.model.node import Node
+from topodiag.model.provenance import Origin
+
+SPEEDS = (
+    "2.5 GT/s", "5 GT/s", "8 GT/s", "16 GT/s", "32 GT/s",
+    "5.0 GT/s PCIe", "8.0 GT/s PCIe", "16.0 GT/s PCIe", "32.0 GT/s PCIe", "64.0 GT/s PCIe",
+)  # fmt: skip
+"""What NCCL knows as a link's speed, by prefix (kvDictPciGen of src/graph/topo.cc, v2.18 to v2.30)."""
+
+MOST = 0.5
+"""Of more than this share of the devices the link is not told: NCCL's figures are then its own invention."""
+
+ASSUMED = (3, 16)
+"""NCCL's default where link_speed is unknown and link_width is 0 (src/graph/topo.cc)."""
+
+
+def judge_guesses(check: NodeCheck, node: Node) -> Outcome:
+    """A finding where NCCL would guess most links, or all distances; else why the file says enough."""
+    assert node.nccl_file is not None  # noqa: S101 - asked for files only
+    devices = _devices(node.nccl_file.tree)
+    if not devices:
+        return check.not_applicable(node, "the file names no place of a GPU or NIC")
+    dark = [pci for pci, _ in devices if _is_dark(pci)]
+    flat = not any(below for _, below in devices)
+    homeless = all(cpu.get("numaid") in (None, "-1") for cpu in first_host(node.nccl_file.tree))
+    signs = []
+    if flat:
+        signs.append(f"no PCIe switch above {plural(len(devices), 'device')}")
+    if dark:
+        signs.append(f"link speed or width unknown on {len(dark)} of {len(devices)}")
+    if homeless:
+        signs.append("NUMA node -1")
+    if not (len(dark) > MOST * len(devices) or (flat and homeless)):
+        return check.clean(
+            node, "the PCI tree has its switches" if not flat else "link speeds and NUMA nodes are there"
+        )
+    first = (dark or [devices[0][0]])[0]
+    finding = check.finding(
+        node,
+        Severity.WARNING if node.nics else Severity.INFO,
+        "the PCI tree in the file is " + ("flattened" if flat else "without link speeds") + ": NCCL will guess",
+        observed="; ".join(signs),
+        expected="switches, link_speed and link_width as on the machine, and the NUMA node of each processor",
+        fix=(
+            f"`topodiag emit nccl-topo {node.nccl_file.name} -o topo.xml` with --instance NAME, --host-capture FILE or"
+            " --affinity FILE completes it",
+            "or take the provider's file for exactly this instance type",
+        ),
+        gpus=[gpu.label for gpu in node.gpus],
+        nics=[nic.name for nic in node.nics],
+        cost=Cost(text=f"NCCL reckons {pcie_nccl_gbs(*ASSUMED):g} GB/s (Gen3 x16) for each link that is not told")
+        if dark
+        else Cost(text="NCCL takes every NIC for equally far"),
+        evidence=[Origin(node.nccl_file.name, first.line or None, f'<pci busid="{first.get("busid")}">')],
+        coverage=Coverage(len(devices), len(devices), "GPUs and NICs in the file"),
+        confidence=Confidence.MEDIUM,
+    )
+    return check.found(node, [finding])
+
+
+def _devices(tree: Element) -> list[tuple[Element, bool]]:
+    """The `<pci>` of each GPU and NIC of the first host, and whether a switch stands above it."""
+    found: list[tuple[Element, bool]] = []
+    stack = [(child, False) for cpu in first_host(tree) for child in cpu.having("pci")]
+    while stack:
+        pci, below = stack.pop()
+        if pci.having("gpu") or any(nic.having("net") for nic in pci.having("nic")):
+            found.append((pci, below))
+        stack += [(child, True) for child in pci.having("pci")]
+    return sorted(found, key=lambda each: each[0].line)
+
+
+def _is_dark(pci: Element) -> bool:
+    speed, width = pci.get("link_speed"), (pci.get("link_width") or "").strip()
+    return not (speed or "").startswith(SPEEDS) and width in ("", "0", "255")

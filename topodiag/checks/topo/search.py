@@ -1,0 +1,70 @@
+"""NET006 by a topology file: versions of NCCL that lose the trees between nodes on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.topo.evidence import ask, spell_versions, without_file
+from topodiag.checks.topo.lost_tree import AROUND, EXPECTED, MEANWHILE, NEWER
+from topodiag.model.finding import Cost, Outcome, Severity
+from topodiag.model.nccl_tree import Element
+from topodiag.model.nccl_versions import TREES_BOUND_BY_PXN
+from topodiag.model.node import Node
+from topodiag.model.provenance import Origin
+from topodiag.nccl.prediction import Prediction
+
+_HOPPER = 90
+
+
+class TreesLostInFile(NodeCheck):
+    """NET006 by a topology file or dump: what the rings of a job of several nodes lose to a tree that is not found."""
+
+    id = "NET006"
+    title = "NCCL finds no tree between such nodes, and its one channel bounds the rings too"
+
+    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+        file = node.nccl_file
+        if file is None:
+            return without_file(self, node)
+        if not _older_gpus(file.tree) or len([each for each in file.tree.walk() if each.tag == "net"]) < 2:
+            return self.not_applicable(node, "GPUs from Hopper on have another way to a tree; one NIC needs none")
+        asked = [minor for minor in file.asked or TREES_BOUND_BY_PXN if minor in TREES_BOUND_BY_PXN]
+        if not asked:
+            return self.clean(node, f"NCCL {spell_versions(file.asked)} lets a tree use any path")
+        now = ask(file.tree, asked[-1], nodes=2) if file.refusal(asked[-1]) is None else None
+        if now is None or not now.accepted:
+            return self.not_applicable(node, "NCCL does not take the file: TOP001")
+        if not now.lost_tree:
+            return self.clean(node, "rings and trees between two such nodes were found")
+        then = ask(file.tree, asked[-1], nodes=2, env=dict(AROUND))
+        helps = then is not None and then.accepted and not then.lost_tree
+        rings = now.graph(0)
+        finding = self.finding(
+            node,
+            # Which version a job will use, and whether it has several nodes, a file by itself does not say.
+            Severity.WARNING if file.asked else Severity.INFO,
+            f"NCCL {spell_versions(asked)}: no tree is found between such nodes, and the one channel of its stand-in"
+            " bounds the rings too",
+            observed=f"{rings.channels if rings else 0} ring channels, 1 tree channel of 0.1 GB/s",
+            expected=EXPECTED,
+            fix=(NEWER, MEANWHILE) if helps else (NEWER,),
+            cost=_cost(now, then if helps else None),
+            evidence=[Origin(file.name)],
+            settings=AROUND if helps else (),
+        )
+        return self.found(node, [finding])
+
+
+def _older_gpus(tree: Element) -> bool:
+    words = [each.get("sm") or "" for each in tree.walk() if each.tag == "gpu"]
+    known = [int(word) for word in words if word.isascii() and word.isdigit()]
+    return bool(known) and min(known) < _HOPPER
+
+
+def _cost(now: Prediction, then: Prediction | None) -> Cost:
+    old, new = then.all_reduce if then is not None else None, now.all_reduce
+    if old is None or new is None or old.busbw_gbs <= new.busbw_gbs:
+        return Cost(text="one channel in place of all")
+    text = f"an all-reduce of 1 GiB on two nodes: {new.busbw_gbs:.0f} instead of {old.busbw_gbs:.0f} GB/s by NCCL's own"
+    return Cost(old.busbw_gbs - new.busbw_gbs, 1 - new.busbw_gbs / old.busbw_gbs, f"{text} reckoning")
