@@ -27,7 +27,7 @@ from topodiag.nccl.topo.changes import Change, ChangeError, apply
 from topodiag.nccl.topo.detect import Detected, LackingError, tree_of
 from topodiag.nccl.topo.merge import loaded
 from topodiag.pipeline import diagnose_logs, resolve, stdin
-from topodiag.report.topo_names import device_names
+from topodiag.report.topo.names import device_names
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job

@@ -40,8 +40,8 @@ def read(  # noqa: PLR0917 - one parameter per option
     from topodiag.fleet.sweep.judge import judge  # noqa: PLC0415
     from topodiag.fleet.sweep.planfile import plan_text  # noqa: PLC0415
     from topodiag.fleet.sweep.store import read_store  # noqa: PLC0415
-    from topodiag.report.sweep_heat import heat_svg  # noqa: PLC0415
-    from topodiag.report.sweep_page import draw_sweep, sweep_json  # noqa: PLC0415
+    from topodiag.report.sweep.heat import heat_svg  # noqa: PLC0415
+    from topodiag.report.sweep.page import draw_sweep, sweep_json  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
     from topodiag.writing import replacing  # noqa: PLC0415
 

@@ -93,9 +93,9 @@ def _refuse(  # noqa: PLR0917 - options that exclude each other
 
 
 def _write_plot(path: str, result: Result) -> None:
-    from topodiag.report.bench_plot import AXIS, series_of, title_of  # noqa: PLC0415
-    from topodiag.report.plot import SIZE, plot_svg  # noqa: PLC0415
-    from topodiag.report.plot_png import plot_png  # noqa: PLC0415
+    from topodiag.report.bench.plot import AXIS, series_of, title_of  # noqa: PLC0415
+    from topodiag.report.plot.png import plot_png  # noqa: PLC0415
+    from topodiag.report.plot.terminal import SIZE, plot_svg  # noqa: PLC0415
 
     (series, marks), title = series_of(result.benchmarks, alone=True), title_of(result.benchmarks)
     write_plot(
@@ -110,7 +110,7 @@ def _write(result: Result, printing: Printing, *, format_: str, csv_: bool, expl
 
     with opened(printing.output) as stream:
         if csv_:
-            from topodiag.report.bench_rows import write_bench_csv  # noqa: PLC0415
+            from topodiag.report.bench.rows import write_bench_csv  # noqa: PLC0415
 
             write_bench_csv(result, stream)
         elif format_ == "json":
@@ -118,7 +118,7 @@ def _write(result: Result, printing: Printing, *, format_: str, csv_: bool, expl
 
             report("json").render(result, stream, printing.style(stream))
         else:
-            from topodiag.report.bench_table import BenchTable  # noqa: PLC0415
+            from topodiag.report.bench.table import BenchTable  # noqa: PLC0415
 
             BenchTable(explain=explain).render(result, stream, printing.style(stream))
         stream.flush()

@@ -82,7 +82,7 @@ def nccl_topo(  # noqa: PLR0917 - one parameter per option
     from topodiag.cli.terminal import style_for  # noqa: PLC0415
     from topodiag.pipeline_emit import by_affinity, by_host, by_instance, make_topo_file  # noqa: PLC0415
     from topodiag.pipeline_topo import open_topology  # noqa: PLC0415
-    from topodiag.report.emit_topo import draw_topo_file  # noqa: PLC0415
+    from topodiag.report.emit.topo import draw_topo_file  # noqa: PLC0415
     from topodiag.report.page import print_page  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
 

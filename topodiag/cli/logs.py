@@ -166,7 +166,7 @@ def _must_be_there(dump: str) -> None:
 
 
 def _write_parquet(table: str, result: Result, output: str) -> None:
-    from topodiag.report.job_rows import write_parquet  # noqa: PLC0415
+    from topodiag.report.job.rows import write_parquet  # noqa: PLC0415
     from topodiag.writing import replacing  # noqa: PLC0415
 
     with replacing(output) as stream:
@@ -187,13 +187,13 @@ def _write(
 
     with opened(printing.output) as stream:
         if csv_ is not None:
-            from topodiag.report.job_rows import write_csv  # noqa: PLC0415
+            from topodiag.report.job.rows import write_csv  # noqa: PLC0415
 
             write_csv(csv_, result, stream)
         else:
             made = report(format_)
             if format_ == "table":
-                from topodiag.report.job_table import JobTable  # noqa: PLC0415
+                from topodiag.report.job.table import JobTable  # noqa: PLC0415
 
                 made = JobTable(views, unread=unread)
             made.render(result, stream, printing.style(stream))

@@ -78,7 +78,7 @@ def collective(  # noqa: PLR0917 - one parameter per option
     """
     from topodiag.cli.model_output import draw_or_dump  # noqa: PLC0415 - heavy from here on
     from topodiag.cost.questions import price_placements, read_measured  # noqa: PLC0415
-    from topodiag.report.model_collective import draw_placements, placement_series, placements_json  # noqa: PLC0415
+    from topodiag.report.model.collective import draw_placements, placement_series, placements_json  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
 
     nodes = max(placement[0] if placement else 1, against[0] if against else 1)

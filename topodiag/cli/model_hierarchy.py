@@ -50,7 +50,7 @@ def hierarchy(  # noqa: PLR0917 - one parameter per option
     """Flat against hierarchical all-reduce by size: what each gains, and where latency or bandwidth binds."""
     from topodiag.cli.model_output import draw_or_dump  # noqa: PLC0415 - heavy from here on
     from topodiag.cost.questions import price_hierarchy  # noqa: PLC0415
-    from topodiag.report.model_hierarchy import (  # noqa: PLC0415
+    from topodiag.report.model.hierarchy import (  # noqa: PLC0415
         draw_hierarchy,
         hierarchy_json,
         hierarchy_marks,

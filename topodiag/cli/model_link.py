@@ -58,8 +58,8 @@ def link(  # noqa: PLR0917 - one parameter per option
     from topodiag.cli.model_output import draw_or_dump  # noqa: PLC0415 - heavy from here on
     from topodiag.cost.questions import price_links  # noqa: PLC0415
     from topodiag.cost.tiers import Tier  # noqa: PLC0415
-    from topodiag.report.model_link import draw_links, link_marks, link_series, links_json  # noqa: PLC0415
-    from topodiag.report.model_words import link_json, machine_json  # noqa: PLC0415
+    from topodiag.report.model.link import draw_links, link_marks, link_series, links_json  # noqa: PLC0415
+    from topodiag.report.model.words import link_json, machine_json  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
 
     if links:

@@ -8,8 +8,8 @@ from typing import Any
 from topodiag.cli.output import check_output, write_page
 from topodiag.cli.params import Printing
 from topodiag.cli.plotting import write_plot
-from topodiag.report.plot import SIZE, TIME, Axis, Mark, Series, plot_svg
-from topodiag.report.plot_png import plot_png
+from topodiag.report.plot.png import plot_png
+from topodiag.report.plot.terminal import SIZE, TIME, Axis, Mark, Series, plot_svg
 from topodiag.report.text import Page
 
 

@@ -53,10 +53,10 @@ def step(  # noqa: PLR0917 - one parameter per option
     """
     from topodiag.cli.model_output import draw_or_dump  # noqa: PLC0415 - heavy from here on
     from topodiag.cost.training import fitted_layout, peak_of, price_training, work_assumed  # noqa: PLC0415
-    from topodiag.report.model_step import draw_step, parts, step_json  # noqa: PLC0415
-    from topodiag.report.model_words import spell_time  # noqa: PLC0415
-    from topodiag.report.plot_png import bars_png  # noqa: PLC0415
-    from topodiag.report.plot_svg import bars_svg  # noqa: PLC0415
+    from topodiag.report.model.step import draw_step, parts, step_json  # noqa: PLC0415
+    from topodiag.report.model.words import spell_time  # noqa: PLC0415
+    from topodiag.report.plot.png import bars_png  # noqa: PLC0415
+    from topodiag.report.plot.svg import bars_svg  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
 
     how = {"gpu": gpu, "nics": nics, "oversubscription": oversubscription, "inside": inside, "outside": outside}

@@ -57,7 +57,7 @@ def audit(
     from topodiag.model.result import Result  # noqa: PLC0415
     from topodiag.placement.audit import audit as judge  # noqa: PLC0415
     from topodiag.placement.seats import by_rule  # noqa: PLC0415
-    from topodiag.report.place_audit import audit_json, draw_audit  # noqa: PLC0415
+    from topodiag.report.place.audit import audit_json, draw_audit  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
 
     ready = asked.open()

@@ -48,9 +48,9 @@ def look(
     from topodiag.placement.groups import ids_by_rank  # noqa: PLC0415
     from topodiag.placement.seats import by_rule  # noqa: PLC0415
     from topodiag.placement.solve import solve as find  # noqa: PLC0415
-    from topodiag.report.place_look import draw_look  # noqa: PLC0415
-    from topodiag.report.place_look_svg import look_svg  # noqa: PLC0415
-    from topodiag.report.place_view import Look, view_of  # noqa: PLC0415
+    from topodiag.report.place.look import draw_look  # noqa: PLC0415
+    from topodiag.report.place.look_svg import look_svg  # noqa: PLC0415
+    from topodiag.report.place.view import Look, view_of  # noqa: PLC0415
     from topodiag.writing import check_writable, replacing  # noqa: PLC0415
 
     if svg is not None:

@@ -51,7 +51,7 @@ def solve(
     from topodiag.placement.price import price_placement  # noqa: PLC0415
     from topodiag.placement.seats import by_rule  # noqa: PLC0415
     from topodiag.placement.solve import solve as find  # noqa: PLC0415
-    from topodiag.report.place_solve import Solved, draw_solution, solution_json  # noqa: PLC0415
+    from topodiag.report.place.solve import Solved, draw_solution, solution_json  # noqa: PLC0415
 
     ready = asked.open()
     talk = talk_for(ready, trained)

@@ -37,7 +37,7 @@ plot_option = click.option(
 
 def write_plot(path: str, svg: Callable[[], str], png: Callable[[], bytes]) -> None:
     """Write the plot that the name's end asks for; the file appears whole or not at all. Raises InputError."""
-    from topodiag.report.plot_png import NoPlotLibraryError  # noqa: PLC0415
+    from topodiag.report.plot.png import NoPlotLibraryError  # noqa: PLC0415
     from topodiag.writing import replacing  # noqa: PLC0415
 
     try:

@@ -100,7 +100,7 @@ def _live(
 def _verdict(result: Result, format_: str, fail_on: str) -> int:
     """The exit code that the findings call for."""
     if format_ == "nagios":
-        from topodiag.report.nagios import state_of  # noqa: PLC0415
+        from topodiag.report.formats.nagios import state_of  # noqa: PLC0415
 
         return int(state_of(result))
     from topodiag.cli.output import verdict  # noqa: PLC0415

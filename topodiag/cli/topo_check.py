@@ -33,7 +33,7 @@ def check(  # noqa: PLR0917 - one parameter per option
     from topodiag.cli.output import check_output, opened, verdict  # noqa: PLC0415 - heavy from here on
     from topodiag.pipeline_topo import check_topology  # noqa: PLC0415
     from topodiag.report.registry import report  # noqa: PLC0415
-    from topodiag.report.topo_check import TopoCheck  # noqa: PLC0415
+    from topodiag.report.topo.check import TopoCheck  # noqa: PLC0415
 
     if file == against == "-":
         raise click.UsageError("Standard input can be read only once.")

@@ -36,7 +36,7 @@ def diff(  # noqa: PLR0917 - one parameter per option
     from topodiag.nccl.topo.compare import compare  # noqa: PLC0415
     from topodiag.pipeline_topo import open_topology, predict_topology  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
-    from topodiag.report.topo_diff import diff_json, draw_diff  # noqa: PLC0415
+    from topodiag.report.topo.diff import diff_json, draw_diff  # noqa: PLC0415
 
     if left == right == "-":
         raise click.UsageError("Standard input can be read only once.")

@@ -35,8 +35,8 @@ def predict(  # noqa: PLR0917 - one parameter per option
     from topodiag.cli.output import check_output, write_page  # noqa: PLC0415 - heavy from here on
     from topodiag.pipeline_topo import open_topology, predict_topology  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
-    from topodiag.report.topo_names import device_names  # noqa: PLC0415
-    from topodiag.report.topo_predict import draw_assumed, draw_prediction, prediction_json  # noqa: PLC0415
+    from topodiag.report.topo.names import device_names  # noqa: PLC0415
+    from topodiag.report.topo.predict import draw_assumed, draw_prediction, prediction_json  # noqa: PLC0415
 
     check_output(printing.output)
     topology = open_topology(file, env)

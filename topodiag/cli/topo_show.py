@@ -16,7 +16,7 @@ def show(file: str, printing: Printing) -> None:
     from topodiag.pipeline import diagnose  # noqa: PLC0415
     from topodiag.report.page import print_page  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
-    from topodiag.report.topo_show import draw_machine  # noqa: PLC0415
+    from topodiag.report.topo.show import draw_machine  # noqa: PLC0415
 
     check_output(printing.output)
     result = diagnose([file])

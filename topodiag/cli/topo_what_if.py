@@ -68,7 +68,7 @@ def what_if(  # noqa: PLR0917 - one parameter per option
     from topodiag.pipeline_topo import open_topology  # noqa: PLC0415
     from topodiag.pipeline_topo import what_if as ask  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
-    from topodiag.report.topo_what_if import draw_what_if, what_if_json  # noqa: PLC0415
+    from topodiag.report.topo.what_if import draw_what_if, what_if_json  # noqa: PLC0415
 
     check_output(printing.output)
     try:

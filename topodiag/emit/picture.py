@@ -13,9 +13,9 @@ from topodiag.model.devices import Gpu, Nic, NicRole, PciDevice
 from topodiag.model.finding import Finding
 from topodiag.model.links import Link, LinkKind
 from topodiag.model.node import Node
-from topodiag.report.marks import Marks
-from topodiag.report.nvlinks import active_links
-from topodiag.report.shape import Branch, Group, Leaf, shape_of
+from topodiag.report.node.marks import Marks
+from topodiag.report.node.nvlinks import active_links
+from topodiag.report.node.shape import Branch, Group, Leaf, shape_of
 from topodiag.report.text import clean
 from topodiag.report.words import number
 

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from topodiag.model.cpulist import format_cpulist
 from topodiag.model.finding import Confidence, Cost, Finding, Where
-from topodiag.report.marks import SIGNS, more
+from topodiag.report.node.marks import SIGNS, more
 from topodiag.report.text import Page
 from topodiag.report.words import fold_hosts, number
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from topodiag.model.finding import Outcome, Status
 from topodiag.model.provenance import Disagreement, NotObserved
 from topodiag.model.result import Result
-from topodiag.report.marks import more
+from topodiag.report.node.marks import more
 from topodiag.report.text import Page
 from topodiag.report.words import plural
 

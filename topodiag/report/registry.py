@@ -8,9 +8,9 @@ from topodiag.report.interface import Report
 
 _REPORTS = {
     "table": "table:Table",
-    "json": "json_report:JsonReport",
-    "prometheus": "prometheus:Prometheus",
-    "nagios": "nagios:Nagios",
+    "json": "formats.json_report:JsonReport",
+    "prometheus": "formats.prometheus:Prometheus",
+    "nagios": "formats.nagios:Nagios",
 }
 
 

@@ -8,13 +8,13 @@ from topodiag.model.node import Node
 from topodiag.model.result import Result
 from topodiag.report.findings import draw_findings
 from topodiag.report.gaps import draw_gaps
-from topodiag.report.header import draw_header
 from topodiag.report.interface import Report, Style
-from topodiag.report.marks import Marks
-from topodiag.report.matrix import draw_matrix
+from topodiag.report.node.header import draw_header
+from topodiag.report.node.marks import Marks
+from topodiag.report.node.matrix import draw_matrix
+from topodiag.report.node.tree import draw_tree
 from topodiag.report.page import print_page
 from topodiag.report.text import Page
-from topodiag.report.tree import draw_tree
 from topodiag.report.words import findings_of
 
 NODES_DRAWN = 4
@@ -29,7 +29,7 @@ class Table(Report):
     def render(self, result: Result, stream: TextIO, style: Style) -> None:
         page = Page(style)
         if result.jobs:
-            from topodiag.report.job_table import draw_jobs  # noqa: PLC0415 - numpy, which a scan never needs
+            from topodiag.report.job.table import draw_jobs  # noqa: PLC0415 - numpy, which a scan never needs
 
             draw_jobs(page, result)
         elif not result.nodes:

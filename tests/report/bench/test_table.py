@@ -1,0 +1,184 @@
+"""The report of measured runs: head, verdict, table, fit, causes, and one line each of many."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from importlib.resources import files
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topodiag.expect.fit import fit_run
+from topodiag.model.bench import BenchDevice, Benchmark, BenchRow, BenchRun, Expectation, Hypothesis, Timing
+from topodiag.model.finding import Confidence
+from topodiag.model.provenance import Origin
+from topodiag.model.result import Result
+from topodiag.report.bench.plot import series_of, title_of
+from topodiag.report.bench.rows import write_bench_csv
+from topodiag.report.bench.table import BenchTable
+from topodiag.report.formats.json_report import JsonReport
+from topodiag.report.interface import Style
+
+SCHEMA = json.loads((files("topodiag.report") / "schema" / "result-1.0.schema.json").read_text())
+SIZES = [1 << step for step in range(10, 34, 2)]
+
+
+def timing(size: int, wrong: float | None = 0) -> Timing:
+    time = 20 + size / 100e3
+    return Timing(time, size / time / 1e3, size / time / 1e3 * 1.75, wrong)
+
+
+def run() -> BenchRun:
+    return BenchRun(
+        collective="all_reduce",
+        rows=tuple(BenchRow(size, size // 4, "float", "sum", -1, timing(size), timing(size)) for size in SIZES),
+        devices=tuple(BenchDevice(rank, "gpu-a01", rank, "NVIDIA H100 80GB HBM3") for rank in range(8)),
+        nranks=8,
+        nccl="2.28.9",
+        version="2.17.8",
+        source="/data/out.log",
+        origin=Origin("/data/out.log", 7),
+    )
+
+
+def low() -> Benchmark:
+    expectation = Expectation(
+        machine="DGX H100",
+        busbw_gbs=470.0,
+        low_gbs=420.0,
+        limit_gbs=480.0,
+        confidence=Confidence.MEDIUM,
+        busbw={size: 470.0 * size / (size + (1 << 20)) for size in SIZES},
+        time_us={size: 10 + size / 270e3 for size in SIZES},
+        terms=(("NVLS", "480 GB/s", "8 x 60"),),
+    )
+    causes = (
+        Hypothesis("NVLS off", 360.0, 0.7, ("predicts 360.0",), ("NCCL_DEBUG=INFO: NVLS",), "NVL005"),
+        Hypothesis("one NVLink missing", 440.0, 0.1),
+    )
+    made = run()
+    return Benchmark(made, fit_run(made), expectation, "low", "175 of 470 expected, 63 % short", causes)
+
+
+def drawn(
+    *benchmarks: Benchmark, width: int = 80, verbose: int = 0, quiet: bool = False, ascii_only: bool = False
+) -> str:
+    stream = io.StringIO()
+    style = Style(width=width, verbose=verbose, quiet=quiet, ascii=ascii_only)
+    BenchTable().render(Result(benchmarks=benchmarks), stream, style)
+    return stream.getvalue()
+
+
+def test_a_low_run_says_how_low_of_what_and_why() -> None:
+    text = drawn(low())
+    assert "▲ all_reduce  8 ranks on gpu-a01  /data/out.log:7" in text
+    assert "8 × NVIDIA H100 80GB HBM3 · NCCL 2.28.9 · nccl-tests 2.17.8" in text
+    assert "low  at 4 GiB 175 of 470 expected, 63 % short" in text
+    assert "DGX H100  up to 480 GB/s by its wires  [medium confidence]" in text
+    assert "1. NVLS off  360 GB/s  70 %  NVL005" in text
+    assert "confirm   NCCL_DEBUG=INFO: NVLS" in text
+
+
+def test_each_size_stands_beside_its_expectation() -> None:
+    line = next(line for line in drawn(low()).splitlines() if line.startswith("    4 GiB"))
+    assert line.split() == ["4", "GiB", "43", "ms", "99.95", "174.9", "469.9", "37", "%"]
+
+
+def test_the_share_of_small_sizes_is_that_of_the_times() -> None:
+    line = next(line for line in drawn(low()).splitlines() if line.startswith("    1 KiB"))
+    assert line.split()[-2:] == ["50", "%"]
+
+
+def test_the_fit_is_spelt_as_a_formula() -> None:
+    text = drawn(low())
+    assert "20 us + size / 100 GB/s" in text
+    assert "latency floor 20 us" in text
+    assert "plateau 174.9 GB/s" in text
+
+
+def test_the_derivation_is_shown_on_request() -> None:
+    assert "how the expectation follows" not in drawn(low())
+    assert "8 x 60" in drawn(low(), verbose=1)
+
+
+def test_wrong_results_and_cut_rows_are_marked() -> None:
+    made = run()
+    rows = (*made.rows[:-1], replace(made.rows[-1], out_of_place=timing(SIZES[-1], 3), cut=True))
+    text = drawn(Benchmark(replace(made, rows=rows)))
+    line = next(line for line in text.splitlines() if "cut off" in line)
+    assert line.split()[-3:] == ["3", "cut", "off"]
+
+
+def test_a_failure_is_told_before_the_table() -> None:
+    text = drawn(Benchmark(replace(run(), errors=("gpu-a01: Test NCCL failure common.cu:1",), rows=())))
+    assert "✖ gpu-a01: Test NCCL failure" in text
+
+
+def test_many_runs_are_one_line_each_and_the_worst_in_full() -> None:
+    normal = replace(low(), verdict="normal", hypotheses=())
+    text = drawn(normal, normal, normal, low())
+    assert text.startswith("4 runs  1 low · 3 normal")
+    assert text.count("NVLS off") == 1
+    assert text.count("✔ normal") == 3
+
+
+def test_the_json_of_a_judged_run_is_of_the_published_schema() -> None:
+    stream = io.StringIO()
+    JsonReport().render(Result(benchmarks=(low(),)), stream, Style())
+    document = json.loads(stream.getvalue())
+    jsonschema.validate(document, SCHEMA, cls=jsonschema.Draft202012Validator)
+    (made,) = document["facts"]["benchmarks"]
+    assert made["expected_busbw_gbs"] == 470.0
+    assert made["hypotheses"][0]["cause"] == "NVLS off"
+    assert made["fit"]["beta_gbs"] == pytest.approx(100, rel=0.001)
+
+
+def test_what_never_grew_is_null_and_not_infinite() -> None:
+    flat = replace(
+        run(), rows=tuple(BenchRow(size, 1, "float", "sum", -1, Timing(9.0, 1, 1, 0)) for size in (8, 16, 32))
+    )
+    stream = io.StringIO()
+    JsonReport().render(Result(benchmarks=(Benchmark(flat, fit_run(flat)),)), stream, Style())
+    assert json.loads(stream.getvalue())["facts"]["benchmarks"][0]["fit"]["beta_gbs"] is None
+
+
+def test_expected_curves_are_dashed_and_drawn_once() -> None:
+    series, marks = series_of([low(), low()])
+    assert [each.dashed for each in series] == [False, True, False]
+    assert marks == []
+
+
+def test_a_picture_on_its_own_names_runs_machines_and_files() -> None:
+    one, _ = series_of([low()], alone=True)
+    assert [each.name.partition(":")[0] for each in one] == ["measured", "expected"]
+    assert one[1].name.endswith(low().expected.machine)  # type: ignore[union-attr]
+    several, _ = series_of([low(), low()], alone=True)
+    assert all(f"{low().run.nranks} ranks" in each.name for each in several if not each.dashed)
+    assert title_of([low()] * 9) == "the first 6 of 9 runs"
+    assert title_of([low()]).startswith("bus bandwidth of all_reduce, ")
+
+
+def test_foreign_text_cannot_run_in_a_spreadsheet_or_a_terminal() -> None:
+    made = replace(run(), source="=cmd()\x1b[31m", placement="@sum")
+    stream = io.StringIO()
+    write_bench_csv(Result(benchmarks=(Benchmark(made),)), stream)
+    assert "'=cmd()" in stream.getvalue()
+    assert "'@sum" in stream.getvalue()
+    assert "\x1b" not in stream.getvalue()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(40, 200), st.booleans(), st.text(max_size=60), st.integers(0, 1 << 62), st.floats(0, 1e15))
+def test_no_line_is_longer_than_the_page(width: int, ascii_only: bool, words: str, size: int, time: float) -> None:
+    rows = (BenchRow(size, 0, words[:8], words[8:12], 0, Timing(time, time, time, time)), *run().rows)
+    made = replace(run(), rows=rows, placement=words, notes=(words,), errors=(words,), collective=words)
+    benchmark = replace(low(), run=made, fit=fit_run(made), why=words)
+    for verbose in (0, 1):
+        text = drawn(benchmark, *[benchmark] * (4 * (1 - verbose)), width=width, ascii_only=ascii_only, verbose=verbose)
+        assert not ascii_only or text.isascii()
+        if text.isascii():
+            assert max(map(len, text.splitlines())) <= width

@@ -1,0 +1,268 @@
+"""The views of a job fit the page, escape what is foreign, fold what is alike, and say what is not known."""
+
+import io
+import json
+from dataclasses import replace
+from importlib.resources import files
+
+import jsonschema
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from tests.checks import jobs
+from topodiag.cli.logs import TABLES as NAMED
+from topodiag.cli.logs import VIEWS as SHOWN
+from topodiag.model.finding import Finding, Severity, Where
+from topodiag.model.job import Event
+from topodiag.model.provenance import Origin
+from topodiag.model.result import Result
+from topodiag.report.interface import Style
+from topodiag.report.job import rows as job_rows
+from topodiag.report.job.rows import TABLES, write_csv, write_parquet
+from topodiag.report.job.table import VIEWS, JobTable
+from topodiag.report.job.transports import mixes
+from topodiag.report.job.words import bare_transport, clock, short_transport, spell_driver, spell_ranks
+from topodiag.report.registry import report
+
+SCHEMA = json.loads((files("topodiag.report") / "schema" / "result-1.0.schema.json").read_text())
+EVIL = "\x1b[31mevil\x07" + "wide" * 60
+
+
+def with_rings(job):
+    world = job.communicators[0]
+    ring = tuple(range(world.nranks))
+    return replace(job, communicators=(replace(world, rings={0: ring, 1: ring}), *job.communicators[1:]))
+
+
+def broken(host="n0"):
+    when = 1_700_000_000.25
+    events = (
+        Event("peer closed", "connection closed", "n1", rank=9, ts=when + 5, secondary=True, count=511),
+        Event("port", "mlx5_3: port error", host, rank=3, ts=when, origin=Origin("rank3.log", 7, "port error")),
+        Event("other", "without a time", host),
+    )
+    return with_rings(jobs.job(2, 8, events=events))
+
+
+def drawn(job, views=(), **style):
+    stream = io.StringIO()
+    JobTable(views).render(Result(jobs=(job,) if job else ()), stream, Style(**style))
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("width", [40, 80, 160])
+@pytest.mark.parametrize("hosts", [1, 2, 40])
+@pytest.mark.parametrize("views", [(), *((view,) for view in VIEWS)])
+def test_every_view_fits_the_page(views, hosts, width):
+    out = drawn(with_rings(jobs.job(hosts, 8)), views, width=width)
+    assert max(map(len, out.splitlines())) <= width
+    assert "Traceback" not in out
+
+
+@pytest.mark.parametrize("views", [(), *((view,) for view in VIEWS)])
+def test_foreign_text_never_reaches_the_terminal(views):
+    job = broken(EVIL)
+    ranks = tuple(replace(rank, host=EVIL, bus_id=EVIL) for rank in job.ranks)
+    made = replace(job, name=EVIL, ranks=ranks, hosts=(EVIL, "n1"), nccl_versions=(EVIL,), notes=(EVIL,))
+    out = drawn(made, views, ascii=True)
+    assert "\x1b" not in out
+    assert "\x07" not in out
+    assert out.isascii()
+    assert max(map(len, out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("views", [(), *((view,) for view in VIEWS)])
+def test_a_job_of_which_nothing_is_known_is_drawn(views):
+    whole = jobs.job(1, 2, rows=())
+    bare = replace(whole, world_size=-1, ranks=(), processes=(), communicators=(), hosts=(), nccl_versions=())
+    assert drawn(bare, views)
+
+
+def test_no_job_is_said_and_not_called_healthy():
+    out = drawn(None)
+    assert "no job was found" in out
+    assert "no faults" not in out
+
+
+def test_the_summary_says_who_ran_where():
+    out = drawn(jobs.job(2, 8))
+    assert "16 ranks · 2 nodes: n[0-1] · 8 ranks each" in out
+    assert "CUDA driver 12.4" in out
+    assert "GPUDirect RDMA on" in out
+
+
+def test_equal_channels_stand_on_one_line_with_the_transport_of_each_hop():
+    out = drawn(broken(), ("rings",), width=160)
+    assert "ch 0-1" in out
+    assert "n0[0 -P2P/CUMEM- 1 2 3 4 5 6 7] " in out
+    assert out.rstrip().endswith("back")
+
+
+def test_a_ring_that_does_not_close_says_so():
+    job = broken()
+    world = replace(job.communicators[0], rings={0: (0, 1, 2)})
+    assert "not closed" in drawn(replace(job, communicators=(world,)), ("rings",))
+
+
+def test_the_first_error_is_marked_and_its_cascade_folded():
+    lines = drawn(broken(), ("errors",), width=160).splitlines()
+    assert "✖ 2023-11-14 22:13:20.250 n0 rank 3" in lines[1]
+    assert "first error" in lines[1]
+    assert any("511 more follow" in line for line in lines)
+
+
+def test_the_error_that_is_marked_is_the_one_that_the_findings_name():
+    warned = jobs.event("other", "Failed to open libibverbs.so[.1]", pid=4)
+    refused = [jobs.event("connect", f"Connect to 10.0.0.{at}<1> failed : refused", pid=5 + at) for at in range(30)]
+    out = drawn(replace(jobs.job(), events=(warned, *refused)), ("errors",), width=160)
+    assert [line for line in out.splitlines() if "first error" in line] == [
+        line for line in out.splitlines() if "Connect to 10.0.0.0<1> failed" in line
+    ]
+    late = jobs.event("cuda", "Cuda failure 'x'", pid=99)
+    out = drawn(replace(jobs.job(), events=(*refused, late)), ("errors",), width=160)
+    assert "Cuda failure 'x'  first error" in out
+    assert "11 more errors" in out
+    assert "first error" not in drawn(replace(jobs.job(), events=(warned,)), ("errors",), width=160)
+
+
+def test_an_error_that_only_the_application_repeats_is_drawn_and_not_folded():
+    said = [
+        jobs.event("other", "ncclInvalidUsage", "", level="APP", secondary=True),
+        jobs.event("duplicate gpu", "Duplicate GPU detected", "", level="APP", secondary=True),
+    ]
+    lines = drawn(replace(jobs.job(), events=tuple(said)), ("errors",), width=160).splitlines()
+    assert "Duplicate GPU detected  first error" in lines[1]
+    assert lines[3].strip() == "other ×1"
+
+
+def test_transports_count_what_senders_print_once():
+    assert mixes(jobs.job(2, 8)) == {
+        ("n0", "n0"): {"P2P": 8},
+        ("n0", "n1"): {"IB+GDR": 8},
+        ("n1", "n0"): {"IB+GDR": 8},
+        ("n1", "n1"): {"P2P": 8},
+    }
+
+
+def test_many_nodes_fold_into_a_few_lines():
+    assert len(drawn(jobs.job(40, 8), ("transports",)).splitlines()) < 20
+
+
+def test_missing_ranks_are_named():
+    job = jobs.job(2, 8)
+    out = drawn(replace(job, ranks=job.ranks[:12]), ("ranks",))
+    assert "4 not seen: 12-15" in out
+
+
+def test_the_json_has_the_jobs_of_the_schema():
+    stream = io.StringIO()
+    report("json").render(Result(jobs=(broken(),)), stream, Style())
+    document = json.loads(stream.getvalue())
+    jsonschema.validate(document, SCHEMA, cls=jsonschema.Draft202012Validator)
+    (job,) = document["facts"]["jobs"]
+    (world,) = job["communicators"]
+    assert (job["world_size"], job["hosts"], job["nccl_version"]) == (16, ["n0", "n1"], "2.23.4")
+    assert job["ranks"][9] == {
+        "rank": 9, "host": "n1", "pid": 1009, "cuda_dev": 1, "nvml_dev": 1, "bus_id": "0000:20:00.0"
+    }  # fmt: skip
+    assert world["channels"] == {"coll": 16, "collnet": 0, "nvls": 16, "p2p": 16}
+    assert set(world["transports"]) == {"P2P/CUMEM", "NET/IB"}
+    assert (world["gdr"], world["init_complete"], world["nodes"]) == (True, True, 2)
+
+
+def test_unknown_numbers_are_null():
+    job = jobs.job(1, 2)
+    world = replace(job.communicators[0], init_s=np.full(2, np.nan), ranks=np.array([0, -1]), nodes=-1)
+    stream = io.StringIO()
+    report("json").render(Result(jobs=(replace(job, communicators=(world,)),)), stream, Style())
+    made = json.loads(stream.getvalue())["facts"]["jobs"][0]["communicators"][0]
+    assert made["ranks"] == [0, None]
+    assert made["init_s"] == {"median": None, "max": None}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_table_is_written_as_csv_and_as_parquet(name):
+    result = Result(jobs=(broken(),))
+    text, raw = io.StringIO(), io.BytesIO()
+    write_csv(name, result, text)
+    write_parquet(name, result, raw)
+    rows = pq.read_table(raw)
+    assert rows.column_names == text.getvalue().splitlines()[0].split(",")
+    assert rows.num_rows == len(text.getvalue().splitlines()) - 1
+
+
+def test_parquet_that_is_written_in_pieces_is_the_same_table(monkeypatch):
+    result = Result(jobs=(broken(),))
+    whole, pieces = io.BytesIO(), io.BytesIO()
+    write_parquet("connections", result, whole)
+    monkeypatch.setattr(job_rows, "_AT_ONCE", 5)
+    write_parquet("connections", result, pieces)
+    assert pq.ParquetFile(pieces).num_row_groups > 1
+    assert pq.read_table(pieces).to_pylist() == pq.read_table(whole).to_pylist()
+
+
+def test_a_hop_that_only_its_receiver_prints_is_shown_too():
+    rows = [row for row in jobs.healthy_rows(2, 2, 2) if row.get("direction") != 1]
+    ring = {0: (0, 2, 3, 1)}
+    made = jobs.job(2, 2, rows=rows)
+    made = replace(made, communicators=(replace(made.communicators[0], rings=ring), *made.communicators[1:]))
+    text = drawn(made, ("rings",), width=160)
+    assert text.count("=NET/IB/0 GDR=>") == 1
+    assert "P2P/CUMEM" in text
+
+
+def test_the_options_name_every_view_and_table():
+    assert tuple(VIEWS) == SHOWN
+    assert tuple(TABLES) == NAMED
+
+
+def test_csv_cells_are_neither_escapes_nor_formulas():
+    job = replace(broken(), name="=cmd()\x1b[0m")
+    stream = io.StringIO()
+    write_csv("events", Result(jobs=(job,)), stream)
+    assert "\x1b" not in stream.getvalue()
+    assert stream.getvalue().splitlines()[1].startswith("'=cmd()")
+
+
+@pytest.mark.parametrize(
+    ("label", "bare", "short"),
+    [
+        ("P2P/CUMEM/read", "P2P/CUMEM/read", "P2P"),
+        ("NET/IB/3/GDRDMA/Shared", "NET/IB", "IB+GDR"),
+        ("NET/AWS Libfabric/0/GDRDMA(PCI)", "NET/AWS Libfabric", "AWS Libfabric+GDR"),
+        ("SHM/direct/direct", "SHM/direct/direct", "SHM"),
+        ("NET/Socket/0", "NET/Socket", "Socket"),
+    ],
+)
+def test_transports_are_named_without_device(label, bare, short):
+    assert (bare_transport(label), short_transport(label)) == (bare, short)
+
+
+def test_words_for_ranks_times_and_drivers():
+    assert spell_ranks([0, 1, 2, 5]) == "0-2,5"
+    assert spell_ranks([0, 8, 16]) == "0-16:8"
+    assert clock(None) == clock(1e300) == clock(float("nan")) == ""
+    assert (spell_driver("12040"), spell_driver("x")) == ("12.4", "x")
+
+
+def test_findings_of_several_jobs_name_theirs_in_every_format():
+    where = Where(nodes=("n0",), ranks=(3,), jobs=("job 0", "job 1", "job 4"))
+    found = Finding("JOB003", Severity.WARNING, "differs", "seen", "wanted", ("mend it",), where)
+    several = tuple(replace(jobs.job(1, 8), name=f"job {number}") for number in (0, 1, 4))
+    result = Result(jobs=several, findings=(found,))
+    made = {}
+    for name, render in (
+        ("table", lambda stream: JobTable().render(result, stream, Style())),
+        ("json", lambda stream: report("json").render(result, stream, Style())),
+        ("csv", lambda stream: write_csv("findings", result, stream)),
+    ):
+        made[name] = io.StringIO()
+        render(made[name])
+    assert "job 0-1,4 · n0 · rank 3" in made["table"].getvalue()
+    assert json.loads(made["json"].getvalue())["findings"][0]["where"]["jobs"] == ["job 0", "job 1", "job 4"]
+    assert made["csv"].getvalue().splitlines()[1].endswith('"job 0, job 1, job 4"')
+
+
+def test_one_rank_on_each_node_is_counted_as_one():
+    assert "1 rank each" in drawn(jobs.job(2, 1))

@@ -1,0 +1,77 @@
+"""The JSON of `topodiag model` is of the published schema, whatever is asked."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from importlib.resources import files
+from typing import Any
+
+import jsonschema
+import pytest
+
+from topodiag.cost.alpha_beta import Link
+from topodiag.cost.questions import price_hierarchy, price_links, price_placements, read_measured
+from topodiag.cost.step import Work, price_step
+from topodiag.model.layout import Layout
+from topodiag.pipeline_model import machine_of, machine_of_links
+from topodiag.report.model.collective import placements_json
+from topodiag.report.model.hierarchy import hierarchy_json
+from topodiag.report.model.link import links_json
+from topodiag.report.model.step import step_json
+
+SCHEMA = json.loads((files("topodiag.report") / "schema" / "model-1.0.schema.json").read_text())
+NODES = machine_of("dgx-h100", 4)
+LINKS = machine_of_links(Link(0.0, 300.0, "inside"), Link(0.0, 12.5, "network"), 8, 4)
+WORK = Work(70e9, 80, 8192, 4096, 1, 64, 989.4)
+
+
+def valid(made: dict[str, Any]) -> None:
+    jsonschema.validate(json.loads(json.dumps(made, allow_nan=False)), SCHEMA, cls=jsonschema.Draft202012Validator)
+
+
+def test_the_published_schema_is_itself_valid() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+@pytest.mark.parametrize("machine", [NODES, LINKS], ids=["a system", "links without latency"])
+def test_links_and_hierarchies_are_valid(machine: Any) -> None:
+    valid(links_json(price_links(machine.tiers, 1e6), 10**6, (1, 1 << 20), {"size": 10**6}))
+    for nodes, per_node in ((4, 8), (1, 8), (4, 1)):
+        valid(hierarchy_json(price_hierarchy(machine, nodes, per_node), machine, 1 << 20, (1, 1 << 20), {}))
+
+
+@pytest.mark.parametrize("placements", [((1, 8), (8, 1)), ((1, 1), (1, 1)), ((4, 8),)])
+def test_collectives_are_valid_with_and_without_a_measured_time(placements: tuple[tuple[int, int], ...]) -> None:
+    made = price_placements(NODES, "all_reduce", 1e6, placements)
+    valid(placements_json(made, NODES, None, {}))
+    for measured in (0.001, 50.0, 1e9):
+        valid(placements_json(made, NODES, read_measured(made, measured), {}))
+
+
+@pytest.mark.parametrize(
+    ("layout", "changes"),
+    [
+        (Layout(tp=8, dp=4), {}),
+        (Layout(tp=8, pp=2, dp=2), {"zero": 1, "chunks": 2, "sequence_parallel": True}),
+        (Layout(tp=4, cp=2, dp=4), {"zero": 3, "ulysses": True}),
+        (Layout(ep=8, dp=32), {"experts": 8, "active_parameters": 1e9}),
+        (Layout(dp=32), {"zero": 3, "shard": 8}),
+    ],
+)
+def test_steps_are_valid(layout: Layout, changes: dict[str, Any]) -> None:
+    valid(step_json(price_step(replace(WORK, **changes), layout, NODES), ("assumed",), {}))
+
+
+def test_a_step_of_one_gpu_sends_nothing() -> None:
+    alone = machine_of_links(Link(1.0, 300.0, "inside"), None, 1, 1)
+    made = step_json(price_step(WORK, Layout(), alone), (), {})
+    valid(made)
+    assert (made["dimensions"], made["busbw_gbs"]) == ([], None)
+
+
+def test_the_schema_notices_a_term_without_its_formula() -> None:
+    made = hierarchy_json(price_hierarchy(NODES, 4, 8), NODES, 1 << 20, (1 << 20,), {})
+    del made["terms"][0]["formula"]
+    with pytest.raises(jsonschema.ValidationError):
+        valid(made)

@@ -1,0 +1,51 @@
+"""The JSON of `topodiag place audit` is of the published schema, whatever is audited."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+
+import jsonschema
+import numpy as np
+import pytest
+
+from topodiag.checks.run import fold, run_placement_checks
+from topodiag.model.cluster import Assignment, Demand, Ints
+from topodiag.model.layout import Layout
+from topodiag.pipeline_place import ClusterOptions, open_cluster
+from topodiag.placement.audit import Audit, audit
+from topodiag.placement.groups import Talk, talk_of_groups, talk_of_layout
+from topodiag.report.place.audit import audit_json
+
+SCHEMA = json.loads((files("topodiag.report") / "schema" / "place-1.0.schema.json").read_text())
+CLUSTER = open_cluster(ClusterOptions(system="dgx-h100", nodes=4, leaf=2, oversubscription=2.0))
+RANKS = np.arange(32)
+DEALT = RANKS % 4 * 8 + RANKS // 4
+
+
+def valid(made: Audit) -> dict[str, object]:
+    document: dict[str, object] = json.loads(
+        json.dumps(audit_json(made, fold(run_placement_checks(made))), allow_nan=False)
+    )
+    jsonschema.validate(document, SCHEMA, cls=jsonschema.Draft202012Validator)
+    return document
+
+
+def test_the_published_schema_is_itself_valid() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+@pytest.mark.parametrize("slot", [RANKS, DEALT], ids=["packed", "dealt"])
+@pytest.mark.parametrize("layout", [Layout(tp=8, pp=2), Layout(tp=2, cp=2, dp=8, ep=4), Layout(dp=32)])
+def test_layouts_are_valid(slot: Ints, layout: Layout) -> None:
+    assert valid(audit(CLUSTER, talk_of_layout(CLUSTER, layout, 32), Assignment(slot)))["step_ms"]
+
+
+def test_a_job_of_unknown_compute_has_no_step() -> None:
+    talk = talk_of_groups(CLUSTER, (Demand("a", np.asarray([[0, 1], [2, 3]]), keep_together=True),), 4)
+    assert valid(audit(CLUSTER, talk, Assignment(DEALT[:4])))["step_ms"] is None
+
+
+def test_a_job_that_says_nothing_is_valid() -> None:
+    made = valid(audit(CLUSTER, Talk(2, ()), Assignment(RANKS[:2])))
+    assert (made["cost"], made["worst"], made["worst_exchange"], made["gain_percent"]) == ({}, None, None, 0.0)

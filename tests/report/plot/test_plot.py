@@ -1,0 +1,117 @@
+"""Plots: what stands where on a terminal, and that a picture is whole whatever the names and numbers are."""
+
+from __future__ import annotations
+
+import sys
+import xml.etree.ElementTree as ET
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topodiag.report.interface import Style
+from topodiag.report.plot.png import NoPlotLibraryError, bars_png, plot_png
+from topodiag.report.plot.scale import span_of
+from topodiag.report.plot.svg import bars_svg
+from topodiag.report.plot.terminal import (
+    BANDWIDTH,
+    LINEAR_BANDWIDTH,
+    SIZE,
+    Axis,
+    Mark,
+    Series,
+    draw_bars,
+    draw_plot,
+    plot_svg,
+)
+from topodiag.report.text import Page
+
+PNG = b"\x89PNG\r\n\x1a\n"
+SLOW = Series("slow", [(2.0**power, 30 + 2**power / 3e3) for power in range(12, 31, 2)])
+FAST = Series("fast", [(2.0**power, 1 + 2**power / 3e5) for power in range(12, 31, 2)])
+
+
+def lines(*series: Series, width: int = 80, ascii_only: bool = False, **how: object) -> list[str]:
+    page = Page(Style(width=width, ascii=ascii_only))
+    draw_plot(page, series, **how)  # type: ignore[arg-type]
+    return [line.plain for line in page.lines]
+
+
+def test_a_slower_link_stands_above_a_faster_one() -> None:
+    drawn = lines(SLOW, FAST)
+    first = {sign: min(at for at, line in enumerate(drawn) if sign in line) for sign in "●▲"}
+    assert first["●"] < first["▲"]
+
+
+def test_the_legend_and_the_marks_stand_below() -> None:
+    drawn = lines(SLOW, FAST, marks=[Mark(1 << 20, "half of the bandwidth")])
+    assert drawn[-2:] == ["  ● slow   ▲ fast", "  ┊ half of the bandwidth"]
+
+
+def test_ascii_stays_ascii() -> None:
+    assert "".join(lines(SLOW, FAST, ascii_only=True, marks=[Mark(1 << 20, "µ")])).isascii()
+
+
+@pytest.mark.parametrize("width", [40, 80, 160])
+def test_no_line_is_wider_than_the_page(width: int) -> None:
+    assert max(map(len, lines(SLOW, FAST, width=width))) <= width
+
+
+def test_points_that_a_logarithm_cannot_place_are_left_out() -> None:
+    assert lines(Series("zero", [(0.0, 1.0), (1.0, 0.0), (float("nan"), 1.0)])) == []
+
+
+def test_ticks_of_sizes_are_powers_of_two_and_of_times_powers_of_ten() -> None:
+    sizes = span_of(SIZE, [4096, 1 << 30], 6)
+    rates = span_of(LINEAR_BANDWIDTH, [0.0, 370.0], 6)
+    assert sizes is not None
+    assert rates is not None
+    assert [word for _, word in sizes.ticks] == ["4 KiB", "32 KiB", "256 KiB", "2 MiB", "16 MiB", "128 MiB", "1 GiB"]
+    assert [word for _, word in rates.ticks] == ["0", "100", "200", "300", "400"]
+
+
+def test_a_picture_shows_names_as_they_are_and_never_as_markup() -> None:
+    drawn = plot_svg([Series("<script>&", FAST.points)], title='"a" & b', marks=[Mark(1 << 20, "</svg>")])
+    words = [each.text for each in ET.fromstring(drawn).iter("{http://www.w3.org/2000/svg}text")]
+    assert {"<script>&", '"a" & b', "</svg>"} <= set(words)
+
+
+def test_a_plot_of_nothing_says_so() -> None:
+    assert "nothing to show" in plot_svg([])
+
+
+def test_a_png_is_a_png() -> None:
+    assert plot_png([SLOW, FAST], title="$x$", marks=[Mark(1 << 20, "a_b")]).startswith(PNG)
+    assert bars_png([("compute", 3.0, "3 ms"), ("tp", 1.0, "1 ms")], title="step", unit="ms").startswith(PNG)
+
+
+def test_without_its_library_a_png_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(NoPlotLibraryError, match="matplotlib"):
+        plot_png([SLOW])
+
+
+def test_bars_are_drawn_to_the_greatest() -> None:
+    page = Page(Style(width=60))
+    draw_bars(page, [("a", 4.0, "4", ""), ("b", 2.0, "2", ""), ("c", 0.001, "0", "")])
+    four, two, none = (line.plain.count("█") for line in page.lines)
+    assert (four, none) == (two * 2, 0)
+    assert ET.fromstring(bars_svg([("a", 4.0, "4 ms")], title="<t>")).tag.endswith("svg")
+
+
+number = st.floats(allow_nan=True, allow_infinity=True)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.lists(st.tuples(number, number), max_size=6), max_size=3),
+    st.text(max_size=20),
+    st.sampled_from([0, 2, 10]),
+    st.sampled_from([0, 2, 10]),
+    st.integers(40, 200),
+)
+def test_any_numbers_and_names_make_a_plot(points: list, name: str, x: int, y: int, width: int) -> None:
+    series = [Series(name, each) for each in points]
+    across, up = Axis("x", lambda value: f"{value:.3g}", x), Axis("y", BANDWIDTH.spell, y)
+    assert all(len(line) <= width for line in lines(*series, width=width, x=across, y=up))
+    ET.fromstring(plot_svg(series, x=across, y=up, title=name))

@@ -1,0 +1,166 @@
+"""What a sweep's page, its JSON and its heat map show, for a fabric with planted faults."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from random import Random
+
+import defusedxml.ElementTree
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topodiag.fleet.sweep.further import next_round
+from topodiag.fleet.sweep.judge import judge
+from topodiag.fleet.sweep.plan import first_round
+from topodiag.fleet.sweep.simulate import Noise, fabric_of, measure, sweep
+from topodiag.model.sweep import Fabric, Fault, Part, State, SweepJudgement, SweepPlan
+from topodiag.report.interface import Style
+from topodiag.report.sweep.heat import heat, heat_svg
+from topodiag.report.sweep.page import draw_sweep, sweep_json
+from topodiag.report.sweep.words import fault_words, untold
+from topodiag.report.text import Page
+
+FABRIC = fabric_of(16, 2)
+FAULTS = {Part("link", "node003", 2): 0.5, Part("gpu", "node012", 6): 0.75}
+SWEEP = sweep(FABRIC, FAULTS, 1, Noise(0.01, 0))
+
+
+def page_of(judged, plans, *, further=None, **style):
+    page = Page(Style(**style))
+    draw_sweep(page, judged, plans, further)
+    return [line.plain for line in page.lines]
+
+
+def test_the_page_names_the_nic_with_its_rail_and_what_looks_like_it_and_the_gpu():
+    text = "\n".join(page_of(SWEEP.judgement, SWEEP.plans, width=120))
+    assert "2 faults found" in text
+    assert "BEN005 mlx5_2 of node003 (rail 2): at 50% of what is normal" in text
+    assert "the NIC, its cable, the leaf's port and the GPU's PCIe way to the NIC look alike in these runs" in text
+    assert re.search(r"GPU 6 of node012: at 7[456]% of what is normal", text)
+    assert "BEN005 GPU 6" not in text  # a quarter, not 30 per cent
+
+
+def test_what_joins_two_racks_is_named_with_its_rail_and_what_no_run_tells_of_it():
+    made = sweep(FABRIC, {Part("between", "rack1 and rack2", 5): 0.6}, 1, Noise(0.01, 0))
+    text = "\n".join(page_of(made.judgement, made.plans, width=120))
+    assert "BEN005 what joins the leaves of rack1 and rack2, rail 5: at 60% of what is normal" in text
+    assert "whose uplinks they are, and which, no benchmark says of two racks" in text
+    assert "counters, firmware and routing of the uplinks on the leaves of both racks, rail 5" in text
+
+
+def test_a_first_round_says_what_it_cannot_tell_apart_yet_and_what_comes_next():
+    plan = first_round(fabric_of(16, 4))
+    judged = judge([plan], measure(plan, FAULTS, Random(1), Noise(0.01, 0)))
+    text = "\n".join(page_of(judged, [plan], further=next_round([plan], judged)))
+    assert "2 suspects, none confirmed yet" in text
+    assert "one of rails 0-7 of node003" in text
+    assert "what all rails of node003 share" in text
+    assert "one of GPUs 0-7 of node012" in text
+    assert "next: round 2," in text
+
+
+def test_a_healthy_sweep_is_one_verdict_and_a_matrix():
+    made = sweep(FABRIC, {}, 1, Noise(0.01, 0))
+    text = "\n".join(page_of(made.judgement, made.plans))
+    assert "no part is slower than its like" in text
+    assert "at fault" not in text
+    assert page_of(made.judgement, made.plans, quiet=True) == [
+        "no part is slower than its like (6 of 44 runs not judged)"
+    ]
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+@pytest.mark.parametrize("ascii_only", [False, True])
+def test_no_line_is_wider_than_the_page_and_ascii_is_ascii(width, ascii_only):
+    lines = page_of(SWEEP.judgement, SWEEP.plans, width=width, ascii=ascii_only, verbose=1)
+    assert max(map(len, lines)) <= width
+    assert not ascii_only or "\n".join(lines).isascii()
+
+
+def test_settings_are_a_table_with_the_fastest_first():
+    plan = first_round(FABRIC, ("settings",), algorithms=("Ring", "Tree"), protocols=("Simple",))
+    results = measure(plan, {}, Random(1), Noise(0, 0))
+    results[0] = replace(results[0], gbs=100.0)
+    lines = page_of(judge([plan], results), [plan])
+    rows = [line.split() for line in lines if line.strip().startswith("all_reduce")]
+    assert [row[1] for row in rows] == ["Tree", "Ring"]
+
+
+def test_the_matrix_folds_nodes_where_there_are_more_than_fit():
+    made = heat(SWEEP.judgement, FABRIC, 8)
+    assert made.labels[0] == "node[001-002]"
+    assert (made.block, len(made.labels)) == (2, 8)
+    slow = made.cells[1, 1]  # the worst of the block: node003's pair with node004
+    assert "node003" in slow.run.nodes
+
+
+def test_a_run_that_was_slow_by_chance_is_not_red_once_it_was_done_again():
+    made = sweep(FABRIC, {}, 1, Noise(0.01, 0))
+    first = made.judgement.runs[0]
+    assert first.run.kind == "intra"
+    slow = replace(first, gbs=1.0, standing=type(first.standing)("low"))
+    judged = replace(made.judgement, runs=(slow, *made.judgement.runs))
+    assert heat(judged, FABRIC, 99).cells[0, 0] == first
+
+
+def test_the_svg_is_well_formed_and_every_measured_cell_has_its_run_as_a_tooltip():
+    root = defusedxml.ElementTree.fromstring(heat_svg(SWEEP.judgement, FABRIC, "Pairs <of> nodes"))
+    cells = [each for each in root if each.get("class") == "c"]
+    assert len(cells) == 16 * 16
+    told = [each[0].text for each in cells if len(each)]
+    assert any("pairs-node003+node004" in text or "node003+" in text for text in told)
+    assert "<of>" in "".join(each.text or "" for each in root)
+
+
+def test_json_has_every_run_and_every_fault_with_its_parts():
+    found = json.loads(json.dumps(sweep_json(SWEEP.judgement, SWEEP.plans, None), allow_nan=False))
+    assert len(found["runs"]) == SWEEP.runs
+    nic = next(fault for fault in found["faults"] if fault["nics"])
+    assert nic["confirmed"]
+    assert (nic["nics"], nic["check"]) == (["mlx5_2"], "BEN005")
+    assert {part["kind"] for part in nic["parts"]} == {"link", "pcie"}
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ([Part("pcie", "n1", 2)], "the PCIe way from GPU 2 to mlx5_2 of n1 (rail 2)"),
+        ([Part("leaf", "r1", 5)], "the leaf of r1, rail 5"),
+        ([Part("leaf", "r1", 5), Part("leaf", "r1", 6)], "one of the leaves of r1, rails 5,6"),
+        ([Part("uplink", "r1", 5)], "the uplinks of the leaf of r1, rail 5"),
+        ([Part("leaf", "r1")], "the leaf of r1"),
+        ([Part("path", "n1 and n2")], "the path between n1 and n2"),
+        ([Part("path", "n1 GPU 0 and 1")], "the path n1 GPU 0 and 1"),
+        ([Part("board", "n1")], "the GPUs of n1 or their NVLink as a whole"),
+    ],
+)
+def test_every_part_has_words(parts, words):
+    fault = Fault(tuple(parts), (), (1,), 0.5, confirmed=False)
+    assert fault_words(fault, replace(FABRIC, nodes=("n1", "n2"))) == [words]
+
+
+def test_what_cannot_be_told_apart_is_said_of_links_alone_too():
+    assert "PCIe" not in untold(Fault((Part("link", "n1", 2),), (), (1, 2), 0.5, confirmed=True))
+
+
+@given(st.text(max_size=30), st.sampled_from(["gpu", "board", "link", "pcie", "host", "leaf", "uplink", "path"]))
+@settings(max_examples=60, deadline=None)
+def test_hostile_names_never_reach_the_terminal_as_they_are(name, kind):
+    plan = SweepPlan(Fabric(("a", "b"), racks={"a": name}), ())
+    judged = SweepJudgement(faults=(Fault((Part(kind, name, 0),), (), (1, 2), None, confirmed=True),), notes=(name,))
+    text = "".join(page_of(judged, [plan]))
+    assert not any(ord(char) < 32 or 0x7F <= ord(char) < 0xA0 for char in text)
+    defusedxml.ElementTree.fromstring(heat_svg(judged, plan.fabric, name))
+
+
+def test_a_failed_run_is_marked_and_has_its_reason():
+    plan = first_round(FABRIC, ("intra",))
+    results = measure(plan, {}, Random(1), Noise(0.01, 0))
+    results[4] = replace(results[4], state=State.TIMEOUT, gbs=None, why="no end after 180 s")
+    text = "\n".join(page_of(judge([plan], results), [plan]))
+    assert "1-intra-node005: no end after 180 s" in text
+    assert "its runs fail" in text
+    assert "x" in next(line for line in text.splitlines() if line.startswith("  node005"))

@@ -1,0 +1,49 @@
+"""The rows of all runs as CSV, one line each, with what was expected. Unknown numbers are empty."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from typing import TextIO
+
+from topodiag.model.bench import Timing
+from topodiag.model.result import Result
+from topodiag.report.bench.words import expected_at
+from topodiag.report.text import clean
+
+COLUMNS = (
+    "source", "line", "run", "placement", "collective", "nranks", "hosts", "nccl", "bytes", "count", "type", "redop",
+    "root", "time_us", "algbw_gbs", "busbw_gbs", "wrong", "in_place_time_us", "in_place_algbw_gbs",
+    "in_place_busbw_gbs", "in_place_wrong", "cut", "expected_busbw_gbs", "verdict",
+)  # fmt: skip
+Value = str | int | float | bool | None
+
+
+def write_bench_csv(result: Result, stream: TextIO) -> None:
+    """Heading and rows."""
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows(_rows(result))
+
+
+def _rows(result: Result) -> Iterator[tuple[Value, ...]]:
+    for number, benchmark in enumerate(result.benchmarks):
+        run = benchmark.run
+        for row in run.rows:
+            line = row.origin.line if row.origin is not None else None
+            yield (
+                _text(run.source), line, number, _text(run.placement), run.collective, run.nranks,
+                len(run.hosts) or None, run.nccl, row.size, row.count, row.dtype, row.redop, row.root,
+                *_timing(row.out_of_place), *_timing(row.in_place), row.cut, expected_at(benchmark, row.size),
+                benchmark.verdict,
+            )  # fmt: skip
+
+
+def _timing(timing: Timing) -> tuple[float | None, ...]:
+    return timing.time_us, timing.algbw_gbs, timing.busbw_gbs, timing.wrong
+
+
+def _text(text: str) -> str:
+    """Foreign text as one printable line, without what a spreadsheet would run as a formula."""
+    line = clean(text)
+    return "'" + line if line[:1] in {"=", "@"} else line

@@ -1,0 +1,244 @@
+"""One measured run on the page: head, verdict, curve, table, fit, and what may be behind a shortfall."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from topodiag.model.bench import Benchmark, BenchRow
+from topodiag.model.finding import Confidence
+from topodiag.report.bench.plot import draw_curves
+from topodiag.report.bench.words import (
+    SIGNS,
+    collective_words,
+    expected_at,
+    folder_of,
+    gpus_words,
+    hosts_words,
+    place_words,
+    range_words,
+    ranks_words,
+    regime_words,
+    settings_words,
+    share_of,
+    share_words,
+    sizes_words,
+    top_of,
+    versions_words,
+    wrong_of,
+)
+from topodiag.report.grid import Field, draw_grid
+from topodiag.report.node.marks import more
+from topodiag.report.text import Page, Part
+from topodiag.words.units import spell_bytes, spell_gbs, spell_us
+
+ROWS_SHOWN = 40
+"""Rows of a table; a sweep over types and operations has thousands (`-v` shows all)."""
+HYPOTHESES_SHOWN = 4
+LOW_SHARE = 0.7
+"""Share of the expectation below which a row of a low run is marked, at sizes where bandwidth counts."""
+HUES = {"normal": "ok", "low": "warning", "impossible": "error"}
+
+
+def draw_run(page: Page, benchmark: Benchmark, *, explain: bool = False, plot: bool = True) -> None:
+    """All of one run."""
+    draw_run_head(page, benchmark)
+    if page.style.quiet:
+        return
+    _draw_errors(page, benchmark)
+    if plot:
+        draw_curves(page, [benchmark])
+    _draw_rows(page, benchmark)
+    _draw_fit(page, benchmark)
+    _draw_hypotheses(page, benchmark)
+    if explain or page.style.verbose:
+        _draw_terms(page, benchmark)
+    for note in benchmark.run.notes:
+        page.add("  ", ("note: ", "doubtful"), note)
+
+
+def draw_run_head(page: Page, benchmark: Benchmark) -> None:
+    """Verdict, what ran where, and the number that the verdict is about."""
+    run = benchmark.run
+    sign, hue = SIGNS.get(benchmark.verdict, ("?", "unknown"))
+    place = f"  {run.placement}" if run.placement else ""
+    page.add(
+        page.text((sign, hue), " ", (collective_words(run), "strong"), "  "),
+        page.text(ranks_words(run), (place, "name"), (f"  {place_words(run)}", "dim")),
+    )
+    parts = [gpus_words(run), *versions_words(run)]
+    if len(run.hosts) > 1:
+        parts.append(hosts_words(run))
+    parts += settings_words(run)
+    if any(parts):
+        page.add_items("  ", [part for part in parts if part])
+    _draw_verdict(page, benchmark)
+
+
+def _draw_verdict(page: Page, benchmark: Benchmark) -> None:
+    expected, top = benchmark.expected, top_of(benchmark)
+    words = page.text((benchmark.verdict, HUES.get(benchmark.verdict, "unknown")), "  ")
+    if benchmark.verdict == "unknown" and top is not None:
+        at = f" bus bandwidth at {spell_bytes(top[0])}"
+        page.add("  ", words, page.text((f"{spell_gbs(top[1])} GB/s", "strong"), at))
+        if benchmark.why:
+            page.add("  ", (benchmark.why, "doubtful"))
+    elif benchmark.verdict == "unknown" and benchmark.run.average_gbs is not None:
+        average = page.text((f"{spell_gbs(benchmark.run.average_gbs)} GB/s", "strong"))
+        page.add("  ", words, average, " on average over all sizes, small ones too: it says little")
+    else:
+        at = f"at {spell_bytes(top[0])} " if top is not None and benchmark.verdict in {"normal", "low"} else ""
+        page.add("  ", words, at, (benchmark.why, "strong"))
+    if expected is not None:
+        sure = "" if expected.confidence is Confidence.HIGH else f"  [{expected.confidence} confidence]"
+        limit = f"  up to {spell_gbs(expected.limit_gbs)} GB/s by its wires"
+        page.add("  ", ("expected of  ", "dim"), expected.machine, (limit, "dim"), (sure, "doubtful"))
+
+
+def _draw_errors(page: Page, benchmark: Benchmark) -> None:
+    for error in benchmark.run.errors:
+        page.add(page.text("  ", ("✖ ", "error")), error)
+
+
+def _draw_rows(page: Page, benchmark: Benchmark) -> None:
+    rows = benchmark.run.rows
+    if not rows:
+        return
+    shown = rows if page.style.verbose else rows[:ROWS_SHOWN]
+    kinds = len({(row.dtype, row.redop, row.root) for row in rows}) > 1
+    both = bool(page.style.verbose)
+    page.blank()
+    draw_grid(
+        page,
+        (
+            Field("size", right=True), Field("type"), Field("time", right=True), Field("algbw", right=True, drop=2),
+            Field("busbw", right=True), Field("expected", right=True), Field("of it", right=True, drop=3),
+            Field("in place", right=True, drop=1), Field("wrong", right=True), Field(""),
+        ),
+        [_cells(benchmark, row, kinds=kinds, both=both) for row in shown],
+    )  # fmt: skip
+    if len(rows) > len(shown):
+        page.add("  ", (more(len(rows) - len(shown), "row"), "dim"))
+
+
+def _cells(benchmark: Benchmark, row: BenchRow, *, kinds: bool, both: bool) -> list[Part]:
+    best, wrong = row.best, wrong_of(row)
+    expected = expected_at(benchmark, row.size)
+    share = share_of(benchmark, row)
+    bulk = benchmark.expected is not None and expected is not None and expected >= benchmark.expected.busbw_gbs / 2
+    low = benchmark.verdict == "low" and bulk and share is not None and share < LOW_SHARE
+    return [
+        spell_bytes(row.size),
+        " ".join(part for part in (row.dtype, row.redop) if part not in {"", "none"}) if kinds else "",
+        spell_us(best.time_us) if best.time_us is not None else "",
+        _gbs(best.algbw_gbs),
+        (_gbs(best.busbw_gbs), "warning" if low else "strong"),
+        _gbs(expected),
+        (f"{100 * share:.0f} %" if share is not None else "", "warning" if low else "dim"),
+        _gbs(row.in_place.busbw_gbs) if both else "",
+        (f"{wrong:.0f}", "error") if wrong else "",
+        ("cut off", "doubtful") if row.cut else "",
+    ]
+
+
+def _gbs(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}" if value < 100 else f"{value:.1f}"
+
+
+def _draw_fit(page: Page, benchmark: Benchmark) -> None:
+    fit = benchmark.fit
+    if not fit.regimes:
+        return
+    page.blank()
+    page.add("  ", ("fit", "strong"), ("  time = alpha + size / algbw, 95 % intervals", "dim"))
+    rows: list[list[Part]] = [
+        [
+            f"{spell_bytes(regime.low)} - {spell_bytes(regime.high)}",
+            (regime_words(regime), "strong"),
+            range_words(*regime.alpha_range, "us"),
+            range_words(*regime.beta_range, "GB/s"),
+            str(regime.points),
+        ]
+        for regime in fit.regimes
+    ]
+    draw_grid(
+        page,
+        (Field("sizes"), Field("time"), Field("alpha", drop=2), Field("algbw", drop=1),
+         Field("rows", right=True, drop=3)),
+        rows,
+    )  # fmt: skip
+    items: list[Part] = []
+    if fit.latency_us is not None:
+        items.append(f"latency floor {spell_us(fit.latency_us)}")
+    if fit.bound_from is not None:
+        items.append(f"bandwidth-bound from {spell_bytes(fit.bound_from)}")
+    if fit.plateau_gbs is not None:
+        items.append(f"plateau {spell_gbs(fit.plateau_gbs)} GB/s bus bandwidth")
+    if items:
+        page.add_items("  ", items)
+
+
+def _draw_hypotheses(page: Page, benchmark: Benchmark) -> None:
+    if not benchmark.hypotheses:
+        return
+    page.blank()
+    page.add("  ", ("what would explain it", "strong"), ("  each with the bandwidth that it predicts", "dim"))
+    shown = benchmark.hypotheses if page.style.verbose else benchmark.hypotheses[:HYPOTHESES_SHOWN]
+    for number, each in enumerate(shown, start=1):
+        check = page.text((f"  {each.check}", "close")) if each.check else page.text("")
+        page.add(
+            page.text(f"  {number}. "),
+            page.text((each.cause, "strong"), f"  {spell_gbs(each.predicted_gbs)} GB/s",
+                      (f"  {100 * each.likelihood:.0f} %", "dim"), check),
+        )  # fmt: skip
+        for word in each.evidence:
+            page.add(page.text("     ", ("evidence  ", "dim")), word)
+        for word in each.confirm:
+            page.add(page.text("     ", ("confirm   ", "dim")), word)
+    if len(benchmark.hypotheses) > len(shown):
+        page.add("     ", (more(len(benchmark.hypotheses) - len(shown), "cause"), "dim"))
+
+
+def _draw_terms(page: Page, benchmark: Benchmark) -> None:
+    expected = benchmark.expected
+    if expected is None or not expected.terms:
+        return
+    page.blank()
+    page.add("  ", ("how the expectation follows", "strong"))
+    wide = min(max(len(name) for name, _, _ in expected.terms), 28)
+    least = min(max(len(value) for _, value, _ in expected.terms), 16)
+    for name, value, formula in expected.terms:
+        page.add(page.text("  ", (name.ljust(wide), "name"), "  ", value.rjust(least), "  "), (formula, "dim"))
+
+
+def draw_overview(page: Page, benchmarks: Sequence[Benchmark]) -> None:
+    """One line per run, where there are too many to draw each."""
+    rows: list[list[Part]] = []
+    folder = folder_of([benchmark.run for benchmark in benchmarks])
+    for benchmark in benchmarks:
+        run, top = benchmark.run, top_of(benchmark)
+        sign, hue = SIGNS.get(benchmark.verdict, ("?", "unknown"))
+        expected = benchmark.expected.busbw_gbs if benchmark.expected is not None else None
+        rows.append([
+            page.text((sign, hue), " ", (benchmark.verdict, hue)),
+            (collective_words(run), "strong"),
+            "" if run.nranks is None else str(run.nranks),
+            str(len(run.hosts)) if run.hosts and len(run.devices) == run.nranks else "",
+            sizes_words(run.rows),
+            spell_us(benchmark.fit.latency_us) if benchmark.fit.latency_us is not None else "",
+            (spell_gbs(top[1]), "strong") if top is not None else "",
+            spell_gbs(expected) if expected is not None else "",
+            share_words(top[1] if top is not None else None, expected),
+            run.placement,
+            (place_words(run, folder), "dim"),
+        ])  # fmt: skip
+    draw_grid(
+        page,
+        (
+            Field("verdict"), Field("collective"), Field("ranks", right=True), Field("hosts", right=True, drop=3),
+            Field("sizes", drop=4), Field("latency", right=True, drop=2), Field("busbw GB/s", right=True),
+            Field("expected", right=True), Field("of it", right=True, drop=1), Field("placement", least=8),
+            Field("where", least=12),
+        ),
+        rows,
+        indent=0,
+    )  # fmt: skip

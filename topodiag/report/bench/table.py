@@ -1,0 +1,73 @@
+"""The terminal report of measured runs: each with its curve and table, or one line each, then the findings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TextIO
+
+from topodiag.model.result import Result
+from topodiag.report.bench.run import draw_overview, draw_run
+from topodiag.report.bench.words import SIGNS, folder_of
+from topodiag.report.findings import draw_findings
+from topodiag.report.gaps import draw_gaps
+from topodiag.report.interface import Report, Style
+from topodiag.report.page import print_page
+from topodiag.report.text import Page, Part
+from topodiag.report.words import plural
+
+RUNS_DRAWN = 3
+"""Runs drawn in full; of more there is one line each (`-v` draws all)."""
+NOTES_SHOWN = 4
+KNOWN_FROM = ": known from "
+"""In the notes on how a collective was told, which the lines need not repeat."""
+DETAILED = 2
+"""Of many runs, as many that are not normal are drawn in full below the lines."""
+
+
+class BenchTable(Report):
+    """What a person reads of benchmarks."""
+
+    name = "table"
+
+    def __init__(self, *, explain: bool = False) -> None:
+        self.explain = explain
+
+    def render(self, result: Result, stream: TextIO, style: Style) -> None:
+        page = Page(style)
+        runs = result.benchmarks
+        if len(runs) <= RUNS_DRAWN or style.verbose:
+            for benchmark in runs:
+                page.blank()
+                draw_run(page, benchmark, explain=self.explain)
+        else:
+            self._many(page, result)
+        draw_findings(page, result.findings, several_nodes=True)
+        if not style.quiet:
+            draw_gaps(page, result)
+        print_page(page, stream)
+
+    def _many(self, page: Page, result: Result) -> None:
+        runs = result.benchmarks
+        counts = Counter(benchmark.verdict for benchmark in runs)
+        words: list[Part] = [
+            (f"{counts[verdict]} {verdict}", SIGNS.get(verdict, ("", "unknown"))[1])
+            for verdict in ("impossible", "low", "normal", "unknown")
+            if counts[verdict]
+        ]
+        page.add_items(page.text((plural(len(runs), "run"), "strong"), "  "), words)
+        folder = folder_of([benchmark.run for benchmark in runs])
+        if folder:
+            page.add("  ", (f"of {folder}", "dim"))
+        page.blank()
+        draw_overview(page, runs)
+        notes = Counter(note for benchmark in runs for note in benchmark.run.notes if KNOWN_FROM not in note)
+        for note, count in notes.most_common(NOTES_SHOWN):
+            page.add("  ", ("note: ", "doubtful"), f"{plural(count, 'run')}: {note}")
+        if page.style.quiet:
+            return
+        odd = [benchmark for benchmark in runs if benchmark.verdict in {"impossible", "low"}]
+        for benchmark in odd[:DETAILED]:
+            page.blank()
+            draw_run(page, benchmark, explain=self.explain, plot=False)
+        page.blank()
+        page.add("  ", ("every run in full: -v", "dim"))

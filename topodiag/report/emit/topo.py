@@ -1,0 +1,130 @@
+"""What is said beside an emitted topology file: what was done, what is gained, and what still wants attention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from topodiag.model.finding import Finding
+from topodiag.nccl.prediction import Prediction
+from topodiag.nccl.topo.repair import Repair
+from topodiag.report.grid import Field, draw_grid
+from topodiag.report.text import Page, Part
+from topodiag.report.topo.predict import GRAPHS
+from topodiag.report.words import plural
+from topodiag.words.units import spell_bytes, spell_gbs, spell_us
+
+NOTICEABLE = 0.01
+"""A change of time below this share is no change: the model's own figures are not better."""
+
+
+class Compared(Protocol):
+    """The pipeline's Comparison."""
+
+    @property
+    def nodes(self) -> int: ...
+    @property
+    def before(self) -> Prediction: ...
+    @property
+    def after(self) -> Prediction: ...
+
+
+class Emitted(Protocol):
+    """The pipeline's TopoFile."""
+
+    @property
+    def version(self) -> str: ...
+    @property
+    def done(self) -> Sequence[str]: ...
+    @property
+    def repairs(self) -> Sequence[Repair]: ...
+    @property
+    def comparisons(self) -> Sequence[Compared]: ...
+    @property
+    def worse(self) -> Sequence[str]: ...
+    @property
+    def left(self) -> Sequence[Finding]: ...
+
+
+def draw_topo_file(page: Page, made: Emitted, output: str | None, *, refused: bool) -> None:
+    """The account of one file, for standard error."""
+    name = output or "the topology file"
+    if refused:
+        page.add(
+            page.text(("✖", "error"), " ", (name, "strong"), "  "), ("not written: it would make things worse", "error")
+        )
+    else:
+        page.add(page.text(("✔", "ok"), " ", (name, "strong"), "  "), f"NCCL {made.version} loads it")
+        if output:
+            page.add("  ", f"NCCL_TOPO_FILE={output}")
+    for sentence in made.done:
+        page.add("  ", (sentence, "dim"))
+    for each in made.repairs:
+        page.add("  ", ("repaired  ", "ok"), each.words)
+    for found in made.left:
+        page.add("  ", ("still in it  ", "doubtful"), f"{found.id}: {found.message}")
+    if made.left and not made.repairs:
+        page.add("  ", ("--repair restores what siblings have, where they agree", "dim"))
+    first = next(iter(made.comparisons), None)
+    if first is not None and not first.before.accepted:
+        page.add("  ", ("as it is NCCL refuses it  ", "doubtful"), first.before.why)
+    page.blank()
+    for compared in made.comparisons:
+        _draw_comparison(page, compared)
+    for sentence in made.worse:
+        page.add("  ", ("worse  ", "error"), sentence)
+    if refused:
+        page.add("  ", ("--force writes it all the same", "dim"))
+    for each in made.repairs:
+        page.add("  ", ("the hardware still wants attention: ", "doubtful"), each.attention)
+
+
+def _draw_comparison(page: Page, compared: Compared) -> None:
+    head = f"{plural(compared.nodes, 'node')}, {plural(compared.after.ranks, 'GPU')}"
+    rows = list(_rows(compared))
+    if all(old == new for _, old, new in rows):
+        told = "; ".join(f"{title} {new}" for title, _, new in (*rows[:1], *rows[-1:]))
+        page.add("  ", f"{head}: no difference ", (f"({told})", "dim"))
+        return
+    cells: list[list[Part]] = [
+        [title, old, (new, "doubtful") if old != new else (new, "dim")] for title, old, new in rows
+    ]
+    draw_grid(page, (Field(head), Field("now", least=12), Field("with the file", least=12)), cells)
+    page.blank()
+
+
+def _rows(compared: Compared) -> Iterator[tuple[str, str, str]]:
+    before, after = compared.before, compared.after
+    if not before.accepted:
+        yield "NCCL", "refuses it", "accepts it"
+    for number, title in GRAPHS.items():
+        old, new = _graph(before, number), _graph(after, number)
+        if old or new:
+            yield f"{title}, GB/s", old or "none", new or "none"
+    olds = {(choice.collective, choice.bytes): choice for choice in before.choices}
+    for choice in after.choices:
+        if choice.collective == "AllReduce":
+            was = olds.get((choice.collective, choice.bytes))
+            took = spell_us(was.time_us) if was else "?"
+            change = _change(was.time_us, choice.time_us) if was else ""
+            yield f"all-reduce of {spell_bytes(choice.bytes)}", took, spell_us(choice.time_us) + change
+
+
+def _graph(made: Prediction, number: int) -> str:
+    """`8 × 48 = 384, NVL, PIX`; "" where the graph was not found."""
+    graph = made.graph(number)
+    if graph is None or not graph.channels:
+        return ""
+    total = graph.channels * graph.bw_inter
+    return (
+        f"{graph.channels} × {spell_gbs(graph.bw_inter)} = {spell_gbs(total)}, {graph.type_intra}, {graph.type_inter}"
+    )
+
+
+def _change(old: float, new: float) -> str:
+    """How much time is saved or lost, where that is more than the model's rounding."""
+    if old <= 0 or abs(new / old - 1) < NOTICEABLE:
+        return ""
+    if new < old / 2:
+        return f" ({old / new:.1f} times as fast)"
+    return f" ({abs(new / old - 1) * 100:.0f} % {'less' if new < old else 'more'})"

@@ -1,0 +1,71 @@
+"""`--errors`: what went wrong, in the order of time; the first error is marked, what follows from others is folded."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from topodiag.checks.job.errors import first_error
+from topodiag.model.job import Event, Job
+from topodiag.report.job.words import clock, spell_hosts, spell_ranks
+from topodiag.report.node.marks import more
+from topodiag.report.text import Page, Part
+
+EVENTS_SHOWN = 20
+
+
+def in_order(job: Job) -> list[Event]:
+    """By time where there is one; those without keep their order, after the others."""
+    return sorted(job.events, key=lambda event: (event.ts is None, event.ts or 0.0))
+
+
+def draw_errors(page: Page, job: Job) -> None:
+    events = in_order(job)
+    if not events:
+        page.add("  ", ("no warning and no error in the logs", "ok"))
+        return
+    first = first_error(job)
+    own = events if page.style.verbose else [event for event in events if not event.secondary or event is first]
+    shown = own if page.style.verbose else own[:EVENTS_SHOWN]
+    if any(event is first for event in own[len(shown) :]):
+        shown = [*shown[:-1], *(event for event in own if event is first)]
+    for event in shown:
+        _draw(page, event, event is first)
+    if len(own) > len(shown):
+        page.add("    ", (more(len(own) - len(shown), "error"), "dim"))
+    if not page.style.verbose:
+        _draw_cascade(page, [event for event in events if event.secondary and event is not first])
+    if all(event.ts is None for event in events):
+        page.add("  ", ("no line has a time: NCCL_DEBUG_TIMESTAMP_LEVELS=ALL (NCCL 2.26 and later) adds it", "dim"))
+
+
+def _draw(page: Page, event: Event, first: bool) -> None:
+    when = clock(event.ts, date=first)
+    who = event.host + (f" rank {event.rank}" if event.rank >= 0 else f" pid {event.pid}" if event.pid >= 0 else "")
+    head = page.text(("✖ " if first else "  ", "error"), (f"{when} " if when else "", "dim"), (who, "name"), "  ")
+    times = f" ×{event.count}" if event.count > 1 else ""
+    body: list[Part] = [(event.kind, "error" if first else "warning"), "  ", event.text, (times, "strong")]
+    if first:
+        body.append(("  first error", "error"))
+    if event.origin is not None:
+        body.append((f"  {event.origin}", "dim"))
+    page.add(page.text("  ", head), *body)
+
+
+def _draw_cascade(page: Page, followed: list[Event]) -> None:
+    by_kind: dict[str, list[Event]] = defaultdict(list)
+    for event in followed:
+        by_kind[event.kind].append(event)
+    if not followed:
+        return
+    total = sum(event.count for event in followed)
+    page.add("  ", (f"{total} more follow from others:", "strong"), (" (-v shows all)", "dim"))
+    for kind, events in sorted(by_kind.items(), key=lambda item: -len(item[1])):
+        ranks = [event.rank for event in events if event.rank >= 0]
+        hosts = spell_hosts([event.host for event in events if event.host])
+        places = [f"on {hosts}"] if hosts else []
+        places += [f"ranks {spell_ranks(ranks)}"] if ranks else []
+        words = ", ".join(places)
+        times = [event.ts for event in events if event.ts is not None]
+        span = f", {clock(min(times))} to {clock(max(times))}" if times else ""
+        count = sum(event.count for event in events)
+        page.add(page.text("    ", (kind, "warning"), f" ×{count} "), words, (span, "dim"))

@@ -1,0 +1,169 @@
+"""`--rings`: the ring of each channel with what each hop goes over; equal channels stand on one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+import numpy as np
+
+from topodiag.model.cpulist import format_cpulist
+from topodiag.model.job import Communicator, Job
+from topodiag.report.job.words import bare_transport, is_net, name_of, spell_ranks, uses_gdr
+from topodiag.report.node.marks import more
+from topodiag.report.text import Page, Part
+
+COMMS_SHOWN = 6
+HOSTS_SHOWN = 8
+LINES_SHOWN = 16
+UNSAID = "?"
+"""The transport of a hop that no line tells: NCCL 2.22 and later connect when an operation first needs it."""
+
+_Hops = dict[tuple[int, int], list[tuple[int, str, int]]]
+"""By sender and receiver, ranks of the communicator: mask of channels, transport, rank whose NIC PXN uses."""
+
+
+def draw_rings(page: Page, job: Job) -> None:
+    """The rings of the communicators that have any."""
+    with_rings = [comm for comm in job.communicators if comm.rings]
+    if not with_rings:
+        page.add("  ", ("no ring is in the logs: NCCL_DEBUG_SUBSYS lacked INIT and GRAPH", "unknown"))
+        return
+    shown = with_rings if page.style.verbose else with_rings[:COMMS_SHOWN]
+    host_of = {rank.rank: rank.host for rank in job.ranks}
+    for comm in shown:
+        page.add("  ", (name_of(comm) or comm.label, "strong"), (f"  ranks {spell_ranks(comm.ranks)}", "dim"))
+        _draw_comm(page, job, comm, host_of)
+    if len(with_rings) > len(shown):
+        page.add("  ", (more(len(with_rings) - len(shown), "communicator"), "dim"))
+
+
+def _draw_comm(page: Page, job: Job, comm: Communicator, host_of: dict[int, str]) -> None:
+    hops = _hops(job, comm)
+    alike: dict[tuple[tuple[int, ...], tuple[str, ...]], list[int]] = {}
+    for channel, ring in sorted(comm.rings.items()):
+        closed = len(ring) == comm.nranks
+        pairs = list(zip(ring, [*ring[1:], *ring[:1]] if closed else ring[1:], strict=False))
+        vias = tuple(_via(hops, a, b, channel) for a, b in pairs)
+        alike.setdefault((ring, vias), []).append(channel)
+    lines = list(alike.items())
+    shown = lines if page.style.verbose else lines[:LINES_SHOWN]
+    labels = [f"ch {format_cpulist(channels)}" for _, channels in shown]
+    width = max((len(label) for label in labels), default=0)
+    for label, ((ring, vias), _) in zip(labels, shown, strict=True):
+        pieces = _pieces(page, comm, ring, vias, host_of)
+        page.add_pieces(page.text("    ", (f"{label:<{width}}", "dim"), "  "), pieces)
+    if all(via == UNSAID for (_, vias), _ in lines for via in vias):
+        page.add("    ", ("no hop was connected in the logs: NCCL connects when an operation first needs it", "dim"))
+    if len(lines) > len(shown):
+        page.add("    ", (more(len(lines) - len(shown), "ring"), "dim"))
+
+
+def _hops(job: Job, comm: Communicator) -> _Hops:
+    """What the log shows of the communicator's hops, and of no other pair of its ranks: those may be a thousand times
+    as many. What a receiver prints counts where the sender left no line."""
+    wanted = np.unique([a * comm.nranks + b for ring in comm.rings.values() for a, b in _pairs(ring)])
+    sent: _Hops = {}
+    received: _Hops = {}
+    for batch in job.connections.batches():
+        at = np.flatnonzero((batch.comm == comm.index) & (batch.conn != 1))
+        at = at[np.isin(batch.rank[at].astype(np.int64) * comm.nranks + batch.peer[at], wanted)]
+        columns = (batch.rank, batch.peer, batch.direction, batch.channels, batch.proxy)
+        lists = (column[at].tolist() for column in columns)
+        for i, (rank, peer, direction, channels, proxy) in zip(at.tolist(), zip(*lists, strict=True), strict=True):
+            hops = received if direction == 2 else sent
+            hops.setdefault((rank, peer), []).append((channels, batch.label(i), proxy))
+    return {pair: entries[:1] for pair, entries in received.items()} | sent
+
+
+def _pairs(ring: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Neighbours, the last and the first too."""
+    return zip(ring, [*ring[1:], *ring[:1]], strict=True)
+
+
+def _via(hops: _Hops, a: int, b: int, channel: int) -> str:
+    """What a hop goes over in this channel, `?` where no line says it."""
+    entries = hops.get((a, b), [])
+    bit = min(channel, 63)
+    for mask, label, proxy in entries:
+        if mask >> bit & 1:
+            return _short(label) + (f" PXN {proxy}" if proxy >= 0 else "")
+    return UNSAID
+
+
+def _short(label: str) -> str:
+    """`NET/IB/0/GDRDMA/Shared` as `NET/IB/0 GDR`."""
+    if not is_net(label):
+        return bare_transport(label)
+    device = next((part for part in label.split("/")[2:] if part.isdigit()), "")
+    return bare_transport(label) + (f"/{device}" if device else "") + (" GDR" if uses_gdr(label) else "")
+
+
+def _pieces(
+    page: Page, comm: Communicator, ring: Sequence[int], vias: Sequence[str], host_of: dict[int, str]
+) -> list[Part]:
+    """`node00[0 1 2 3] P2P/CUMEM`, `=NET/IB/0 GDR=>` and so on, one piece per place where a line may break."""
+    world = [int(comm.ranks[rank]) if 0 <= rank < len(comm.ranks) else -1 for rank in ring]
+    hosts = [host_of.get(rank, "?") for rank in world]
+    runs = [[at for at, _ in run] for _, run in groupby(enumerate(hosts), key=lambda pair: pair[1])]
+    if page.style.verbose or len(runs) <= HOSTS_SHOWN:
+        shown = runs
+    else:
+        shown = runs[: HOSTS_SHOWN - 1]
+    made: list[Part] = []
+    for run in shown:
+        made += _node(page, comm, run, world, hosts, vias)
+        last = run[-1]
+        if last < len(vias):
+            inside = last == len(ring) - 1 and hosts[last] == hosts[0]
+            made.append(page.text((_arrow(vias[last], "-" if inside else "="), _hue(vias[last]))))
+    if len(shown) < len(runs):
+        rest = [hosts[run[0]] for run in runs[len(shown) :]]
+        others = sorted({vias[run[-1]] for run in runs[len(shown) :] if run[-1] < len(vias)})
+        words = ", ".join(others[:3]) + (" …" if len(others) > 3 else "")
+        made.append((f"… {len(rest)} more nodes over {words} (-v shows all) => ", "dim"))
+    closed = len(vias) == len(ring) and len(ring) > 0
+    made.append(("back" if closed else "… not closed in the logs", "dim" if closed else "doubtful"))
+    return made
+
+
+def _node(  # noqa: PLR0917 - parallel lists of one ring
+    page: Page, comm: Communicator, run: Sequence[int], world: Sequence[int], hosts: Sequence[str], vias: Sequence[str]
+) -> list[Part]:
+    """One node's part of a ring; the transport once when all its hops have the same."""
+    names = [str(world[at]) if world[at] >= 0 else f"?{at}" for at in run]
+    inner = [vias[at] for at in run[:-1] if at < len(vias)]
+    head = page.text((hosts[run[0]], "name"), "[")
+    if len(set(inner)) <= 1:
+        made: list[Part] = []
+        text = page.text(head, names[0])
+        if inner and inner[0] != UNSAID:
+            text.append_text(page.text((f" -{inner[0]}-", _hue(inner[0]))))
+        for name in names[1:]:
+            made.append(page.text(text, " "))
+            text = page.text(name)
+        made.append(page.text(text, "] "))
+        return made
+    made = []
+    text = head
+    for at, name in enumerate(names):
+        text.append_text(page.text(name))
+        if at < len(inner):
+            text.append_text(page.text((f" -{inner[at]}- ", _hue(inner[at]))))
+            made.append(text)
+            text = page.text("")
+    made.append(page.text(text, "] "))
+    return made
+
+
+def _arrow(via: str, line: str) -> str:
+    """`=NET/IB/0 GDR=> `, bare where no line of the log says what the hop goes over."""
+    return f"{line}> " if via == UNSAID else f"{line}{via}{line}> "
+
+
+def _hue(via: str) -> str:
+    if via.startswith("P2P"):
+        return "nvlink"
+    if via == UNSAID or "Socket" in via:
+        return "doubtful"
+    return "close" if is_net(via) else "remote"

@@ -1,0 +1,211 @@
+"""The tables behind the views, for other programs: CSV and Parquet. Unknown numbers are empty."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from typing import Any, BinaryIO, TextIO
+
+import numpy as np
+
+from topodiag.model.connections import transport_label
+from topodiag.model.job import Job
+from topodiag.model.result import Result
+from topodiag.report.job.ranks import nics_by_rank
+from topodiag.report.job.words import algorithms_of, gdr_of, name_of, transports_by
+
+Value = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A table: the type of each column by its name, and its rows."""
+
+    columns: Mapping[str, type]
+    rows: Callable[[Result], Iterable[tuple[Value, ...]]]
+
+
+def _n(value: int) -> int | None:
+    return value if value >= 0 else None
+
+
+def _ranks(result: Result) -> Iterator[tuple[Value, ...]]:
+    for job in result.jobs:
+        nics = nics_by_rank(job)
+        for r in job.ranks:
+            yield (job.name, r.rank, r.host, _n(r.pid), _n(r.cuda_dev), _n(r.nvml_dev), r.bus_id or None,
+                   " ".join(nics.get(r.rank, ())))  # fmt: skip
+
+
+def _comms(result: Result) -> Iterator[tuple[Value, ...]]:
+    for job in result.jobs:
+        for c in job.communicators:
+            slow = float(np.nanmax(c.init_s)) if np.isfinite(c.init_s).any() else None
+            yield (
+                job.name, c.index, name_of(c), c.role.value, str(c.role_sure), c.nranks, _n(c.nodes), _n(c.parent),
+                _n(c.color), " ".join(str(rank) for rank in c.ranks.tolist()), " ".join(c.hosts),
+                _n(c.channels.coll), _n(c.channels.collnet), _n(c.channels.nvls), _n(c.channels.p2p), gdr_of(c),
+                " ".join(f"{k}={v}" for k, v in transports_by(c.transports).items()), " ".join(algorithms_of(c)),
+                c.init_complete, slow,
+            )  # fmt: skip
+
+
+_AT_ONCE = 1 << 17
+"""Rows that are objects of Python at the same time: of a large job there are millions."""
+_USES = {0: "collective", 1: "send/recv"}
+_DIRECTIONS = {1: "send", 2: "receive"}
+
+
+def _connections(result: Result) -> Iterator[tuple[Value, ...]]:
+    for job in result.jobs:
+        hosts, files, vias = job.connections.hosts, job.connections.files, job.connections.vias
+        labels = cache(transport_label)
+        for c in job.connections.batches(_AT_ONCE):
+            columns = (
+                c.comm, c.rank, c.peer, c.world, c.world_peer, c.host, c.peer_host, c.channels, c.conn, c.direction,
+                c.via, c.net_dev, c.proxy, c.count, c.file, c.line,
+            )  # fmt: skip
+            for (
+                comm, rank, peer, world, world_peer, host, peer_host, channels, conn, direction, via, net_dev, proxy,
+                count, file, line,
+            ) in zip(*(column.tolist() for column in columns), strict=True):  # fmt: skip
+                yield (
+                    job.name, _n(comm), _n(rank), _n(peer), _n(world), _n(world_peer), _at(hosts, host),
+                    _at(hosts, peer_host), f"{channels:#x}", _USES.get(conn), _DIRECTIONS.get(direction),
+                    labels(vias[via], net_dev), _n(net_dev), _n(proxy), count, _at(files, file), line,
+                )  # fmt: skip
+
+
+def _at(names: tuple[str, ...], i: int) -> str | None:
+    return names[i] if 0 <= i < len(names) else None
+
+
+def _rings(result: Result) -> Iterator[tuple[Value, ...]]:
+    for job in result.jobs:
+        for c in job.communicators:
+            for channel, ring in sorted(c.rings.items()):
+                for place, rank in enumerate(ring):
+                    world = int(c.ranks[rank]) if 0 <= rank < len(c.ranks) else -1
+                    yield job.name, c.index, channel, place, rank, _n(world)
+
+
+def _events(result: Result) -> Iterator[tuple[Value, ...]]:
+    for job in result.jobs:
+        for e in job.events:
+            source, line = (e.origin.source, e.origin.line) if e.origin else (None, None)
+            yield (job.name, e.ts, e.host, _n(e.pid), _n(e.rank), e.level, e.kind, e.secondary, e.count, e.text,
+                   e.place, source, line)  # fmt: skip
+
+
+def _settings(result: Result) -> Iterator[tuple[Value, ...]]:
+    for job in result.jobs:
+        ranks = _rank_of_process(job)
+        for number, process in enumerate(job.processes):
+            for given in process.settings.values():
+                yield (job.name, process.host, _n(process.pid), ranks.get(number), given.name, given.value, given.how)
+
+
+def _rank_of_process(job: Job) -> dict[int, int]:
+    made: dict[int, int] = {}
+    for rank in job.ranks:
+        made.setdefault(rank.process, rank.rank)
+    return made
+
+
+def _choices(result: Result) -> Iterator[tuple[Value, ...]]:
+    for job in result.jobs:
+        for c in job.communicators:
+            for each in c.choices:
+                yield job.name, c.index, each.collective, each.bytes, each.algorithm, each.protocol, each.count
+
+
+def _findings(result: Result) -> Iterator[tuple[Value, ...]]:
+    for f in result.findings:
+        place = f.evidence[0] if f.evidence else None
+        yield (
+            f.id, str(f.severity), str(f.confidence), f.message, " ".join(f.where.nodes),
+            " ".join(str(rank) for rank in f.where.ranks), f.observed, f.expected, f.cost.gbs_lost, f.cost.share,
+            f.cost.text, " | ".join(f.fix), place.source if place else None, place.line if place else None,
+            ", ".join(f.where.jobs),
+        )  # fmt: skip
+
+
+def _unread(result: Result) -> Iterator[tuple[Value, ...]]:
+    for each in result.unread:
+        yield each.source, each.line, each.text, each.why
+
+
+def _columns(text: str) -> dict[str, type]:
+    """`job rank:int time_s:float` as types by name."""
+    kinds: dict[str, type] = {"int": int, "float": float, "bool": bool, "": str}
+    return {name: kinds[kind] for name, _, kind in (word.partition(":") for word in text.split())}
+
+
+TABLES: Mapping[str, Rows] = {
+    "ranks": Rows(_columns("job rank:int host pid:int cuda_dev:int nvml_dev:int bus_id nics"), _ranks),
+    "comms": Rows(_columns(
+        "job comm:int name role role_confidence nranks:int nodes:int parent:int color:int ranks hosts coll:int "
+        "collnet:int nvls:int p2p:int gdr:bool transports algorithms init_complete:bool init_max_s:float"
+    ), _comms),
+    "connections": Rows(_columns(
+        "job comm:int rank:int peer:int world_rank:int world_peer:int host peer_host channels_mask use direction "
+        "transport net_dev:int proxy:int count:int source line:int"
+    ), _connections),
+    "rings": Rows(_columns("job comm:int channel:int place:int rank:int world_rank:int"), _rings),
+    "events": Rows(_columns(
+        "job time_s:float host pid:int rank:int level kind secondary:bool count:int text place source line:int"
+    ), _events),
+    "settings": Rows(_columns("job host pid:int rank:int name value how"), _settings),
+    "choices": Rows(_columns("job comm:int collective bytes:int algorithm protocol count:int"), _choices),
+    "findings": Rows(_columns(
+        "id severity confidence message nodes ranks observed expected gbs_lost:float share:float cost fix source "
+        "line:int jobs"
+    ), _findings),
+    "unread": Rows(_columns("source line:int text why"), _unread),
+}  # fmt: skip
+
+
+def write_csv(name: str, result: Result, stream: TextIO) -> None:
+    """The table with a heading. Line ends within a value become blanks, NUL and the like their escapes."""
+    table = TABLES[name]
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(table.columns)
+    for row in table.rows(result):
+        writer.writerow([_plain(value) for value in row])
+
+
+def _plain(value: Value) -> Value:
+    """Cells are read in terminals and spreadsheets alike."""
+    if isinstance(value, str):
+        text = value if value.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in value)
+        # A spreadsheet takes these for a formula, whoever wrote the log.
+        return "'" + text if text[:1] in {"=", "@"} else text
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value
+
+
+def _escaped(char: str) -> str:
+    return " " if char.isspace() else char.encode("unicode_escape").decode("ascii")
+
+
+def write_parquet(name: str, result: Result, stream: BinaryIO) -> None:
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    kinds: dict[type, Any] = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+    table = TABLES[name]
+    schema = pa.schema([(column, kinds[kind]) for column, kind in table.columns.items()])
+    rows = iter(table.rows(result))
+    with pq.ParquetWriter(stream, schema, compression="zstd") as writer:
+        while some := list(islice(rows, _AT_ONCE)):
+            columns = [[_utf8(value) if isinstance(value, str) else value for value in each]
+                       for each in zip(*some, strict=True)]  # fmt: skip
+            writer.write_table(pa.table(dict(zip(table.columns, columns, strict=True)), schema=schema))
+
+
+def _utf8(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

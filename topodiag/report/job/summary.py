@@ -1,0 +1,212 @@
+"""A job in a few lines: the verdict, who ran where with what, the network, and communicators folded by family."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from topodiag.model.job import Communicator, Hca, Job
+from topodiag.model.result import Result
+from topodiag.report.findings import fold_labels
+from topodiag.report.grid import Field, draw_grid
+from topodiag.report.job.words import (
+    algorithms_of,
+    findings_of_job,
+    is_net,
+    median,
+    name_of,
+    seconds,
+    spell_channels,
+    spell_connections,
+    spell_driver,
+    spell_hosts,
+    spell_ranks,
+    transports_by,
+    uses_gdr,
+)
+from topodiag.report.node.header import draw_verdict
+from topodiag.report.node.marks import more
+from topodiag.report.text import Page, Part
+from topodiag.report.words import judged, number, plural
+
+FAMILIES_SHOWN = 12
+_LABEL = 11
+
+
+def draw_job_head(page: Page, result: Result, job: Job) -> None:
+    """The verdict and where the job ran."""
+    draw_verdict(page, job.name or "job", findings_of_job(result, job), judged(result, job.name), what="logged")
+    page.add_items("  ", _places(job))
+    if not page.style.quiet:
+        page.add_items("  ", [(word, "dim") for word in _software(job)])
+
+
+def draw_summary(page: Page, job: Job) -> None:
+    """Network, init and communicators."""
+    for label, words in (("network", _network(job)), ("init", _init(job)), ("settings", _settings(page, job))):
+        if words:
+            page.add(page.text("  ", (f"{label:<{_LABEL}}", "dim")), words)
+    for note in job.notes:
+        page.add(page.text("  ", (f"{'note':<{_LABEL}}", "dim")), note)
+    if job.communicators:
+        page.blank()
+        _draw_families(page, job)
+
+
+def _places(job: Job) -> list[Part]:
+    made: list[Part] = []
+    seen = len(job.ranks)
+    if job.world_size > 0:
+        made.append((plural(job.world_size, "rank"), "strong"))
+        if seen < job.world_size:
+            made.append((f"{seen} of them seen", "doubtful"))
+    elif seen:
+        made.append((plural(seen, "rank") + " seen", "strong"))
+    if job.hosts:
+        made.append(f"{plural(len(job.hosts), 'node')}: {spell_hosts(job.hosts)}")
+    per_host = Counter(rank.host for rank in job.ranks)
+    counts = sorted(set(per_host.values()))
+    if len(per_host) > 1 and counts:
+        made.append(
+            f"{plural(counts[0], 'rank')} each" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} ranks each"
+        )
+    if job.unplaced:
+        made.append((f"{plural(len(job.unplaced), 'process', 'processes')} without a rank", "doubtful"))
+    return made or ["no rank was named"]
+
+
+def _software(job: Job) -> list[str]:
+    words = [f"NCCL {version}" for version in job.nccl_versions]
+    for key, label in (("driver", "CUDA driver"), ("net plugin", "net plugin"), ("ofi", "OFI"), ("rccl", "RCCL")):
+        values = Counter(process.versions[key] for process in job.processes if process.versions.get(key))
+        words += [f"{label} {spell_driver(value) if key == 'driver' else value}" for value, _ in values.most_common(2)]
+    words.append(plural(len(job.files), "file") if job.files else "")
+    return [word for word in words if word]
+
+
+def _network(job: Job) -> str:
+    kinds = Counter(process.network for process in job.processes if process.network)
+    if not kinds:
+        return ""
+    parts = [
+        kind if len(kinds) == 1 else f"{kind} ({plural(count, 'process', 'processes')})"
+        for kind, count in kinds.most_common(3)
+    ]
+    sets = Counter(tuple((hca.name, hca.port) for hca in process.hcas) for process in job.processes if process.hcas)
+    if sets:
+        common = sets.most_common(1)[0][0]
+        hcas = next(p.hcas for p in job.processes if tuple((h.name, h.port) for h in p.hcas) == common)
+        parts.append(_hcas(hcas))
+        if len(sets) > 1:
+            parts.append(f"{len(sets) - 1} other {'set' if len(sets) == 2 else 'sets'} on other processes")
+    parts.append(_gdr(job))
+    interfaces = Counter(process.bootstrap.split(":", 1)[0] for process in job.processes if process.bootstrap)
+    if interfaces:
+        parts.append(f"bootstrap over {', '.join(name for name, _ in interfaces.most_common(3))}")
+    return " · ".join(part for part in parts if part)
+
+
+def _hcas(hcas: Sequence[Hca]) -> str:
+    names = fold_labels(list(dict.fromkeys(hca.name for hca in hcas)))
+    rates = sorted({hca.speed_mbps / 1000 for hca in hcas if hca.speed_mbps})
+    at = " at " + "–".join(number(rate) for rate in rates[:1] + rates[1:][-1:]) + " Gb/s" if rates else ""
+    return f"{plural(len(hcas), 'device')} ({names}){at}"
+
+
+def _gdr(job: Job) -> str:
+    labels = {label for comm in job.communicators for label in comm.transports if is_net(label)}
+    states = [uses_gdr(label) for label in labels if not label.startswith("NET/Socket")]
+    if all(process.network == "Socket" for process in job.processes if process.network):
+        return ""  # sockets have none
+    if states:
+        return "GPUDirect RDMA " + ("on" if all(states) else "off" if not any(states) else "on in part")
+    claims = {hca.gdr for process in job.processes for hca in process.hcas if hca.gdr is not None}
+    return "" if len(claims) != 1 else f"GPUDirect RDMA {'on' if claims.pop() else 'off'} for the devices"
+
+
+def _init(job: Job) -> str:
+    """The world's init: its median, its slowest rank and what that one waited for."""
+    world = next((comm for comm in job.communicators if np.isfinite(comm.init_s).any()), None)
+    if world is None:
+        return ""
+    slowest = int(np.nanargmax(world.init_s))
+    rank = int(world.ranks[slowest]) if slowest < len(world.ranks) else -1
+    words = f"median {seconds(median(world.init_s))}, slowest rank {rank if rank >= 0 else slowest} "
+    words += seconds(float(world.init_s[slowest]))
+    phases = {
+        name: float(values[slowest])
+        for name, values in world.phases_s.items()
+        if slowest < len(values) and np.isfinite(values[slowest])
+    }
+    if phases:
+        longest = max(phases, key=lambda name: phases[name])
+        words += f", most of it in {longest} ({seconds(phases[longest])})"
+    return words
+
+
+def _settings(page: Page, job: Job) -> str:
+    """The variables that were set, those first that change what NCCL does."""
+    made = []
+    for name, values in sorted(job.settings().items()):
+        if name.startswith("NCCL_DEBUG") and not page.style.verbose:
+            continue
+        value = next(iter(values)) if len(values) == 1 else f"<{len(values)} values>"
+        made.append(f"{name}={value if len(value) <= 40 else value[:39] + '…'}")
+    shown = made if page.style.verbose else made[:6]
+    rest = f" and {len(made) - len(shown)} more" if len(made) > len(shown) else ""
+    return " ".join(shown) + rest
+
+
+@dataclass(slots=True)
+class _Family:
+    """Communicators alike in all that the table shows."""
+
+    first: Communicator
+    members: list[Communicator] = field(default_factory=list)
+
+
+def _draw_families(page: Page, job: Job) -> None:
+    families: dict[tuple[object, ...], _Family] = {}
+    for comm in job.communicators:
+        key = (comm.role, comm.nranks, comm.nodes, len(comm.hosts), comm.channels, comm.init_complete,
+               tuple(transports_by(comm.transports)))  # fmt: skip
+        families.setdefault(key, _Family(comm)).members.append(comm)
+    rows: list[list[Part]] = []
+    found = list(families.values())
+    shown = found if page.style.verbose else found[:FAMILIES_SHOWN]
+    for family in shown:
+        comm = family.first
+        transports: dict[str, int] = {}
+        for member in family.members:
+            for name, count in member.transports.items():
+                transports[name] = transports.get(name, 0) + count
+        slow = max((float(np.nanmax(m.init_s)) for m in family.members if np.isfinite(m.init_s).any()), default=np.nan)
+        sure = "" if comm.role_why == "" or comm.role_sure >= 3 else "?"
+        rows.append([
+            ((name_of(comm) if len(family.members) == 1 else comm.role.value) or "other") + sure,
+            str(len(family.members)), str(comm.nranks), _nodes(comm), spell_channels(comm),
+            spell_connections(transports),
+            " ".join(sorted({name for member in family.members for name in algorithms_of(member)})),
+            seconds(slow) if comm.init_complete else _incomplete(comm),
+            spell_ranks(comm.ranks) if len(family.members) == 1 else "",
+        ])  # fmt: skip
+    fields = (
+        Field("role"), Field("count", right=True), Field("ranks", right=True), Field("nodes", right=True),
+        Field("channels", drop=1), Field("connections", least=24),
+        Field("algorithms", drop=4), Field("init"), Field("members", least=8, drop=5),
+    )  # fmt: skip
+    draw_grid(page, fields, rows)
+    if len(found) > len(shown):
+        page.add("  ", (more(len(found) - len(shown), "kind of communicator", "kinds of communicators"), "dim"))
+
+
+def _nodes(comm: Communicator) -> str:
+    return str(comm.nodes if comm.nodes > 0 else len(comm.hosts) or "?")
+
+
+def _incomplete(comm: Communicator) -> Part:
+    done = int(comm.completed.sum()) if comm.completed.size else 0
+    return f"{done} of {comm.nranks} done", "doubtful"

@@ -1,0 +1,147 @@
+"""`model collective`: one collective under two placements, and what a measured time says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from topodiag.cost.questions import Placed, Placements, Reading
+from topodiag.cost.spread import Spread, available, time_us
+from topodiag.cost.tiers import Machine
+from topodiag.report.grid import Field, draw_grid
+from topodiag.report.model.words import (
+    SCHEMA_VERSION,
+    draw_assumed,
+    draw_terms,
+    draw_tiers,
+    link_json,
+    machine_json,
+    spell_size,
+    spell_time,
+    terms_json,
+)
+from topodiag.report.plot.terminal import Series, draw_plot
+from topodiag.report.text import Page, Part
+from topodiag.report.words import plural
+from topodiag.words.units import spell_gbs
+
+NO_GAIN = 0.05
+"""Placements whose times are as near are told as equal."""
+
+
+def spell_spread(spread: Spread) -> str:
+    """`8 on 1 node`, `8 on 8 nodes`."""
+    return f"{spread.ranks} on {plural(spread.nodes, 'node')}"
+
+
+def draw_placements(
+    page: Page, made: Placements, machine: Machine, sizes: Sequence[int], reading: Reading | None, *, explain: bool
+) -> None:
+    """A row per placement, the gain, the reading of a measured time, the plot; tiers and terms with `explain`."""
+    page.add("", (f"{made.collective} of {spell_size(made.size)}", "strong"), f"  on {machine.name}")
+    page.blank()
+    rows: list[list[Part]] = []
+    for each in made.placed:
+        rows.append([
+            (spell_spread(each.spread), "name"),
+            each.priced.algorithm,
+            each.spread.level,
+            (spell_time(each.priced.time_us), "strong"),
+            spell_gbs(each.algbw_gbs),
+            (spell_gbs(each.busbw_gbs), "strong"),
+            spell_time(each.bound_us),
+        ])  # fmt: skip
+    fields = (
+        Field("ranks"), Field("algorithm", drop=1), Field("carried by"), Field("time", right=True),
+        Field("algbw", right=True, drop=2), Field("busbw GB/s", right=True), Field("bound", right=True, drop=3),
+    )  # fmt: skip
+    draw_grid(page, fields, rows)
+    if len(made.placed) > 1:
+        page.blank()
+        _gain(page, made)
+    if reading is not None:
+        page.blank()
+        draw_reading(page, reading)
+    if not page.style.quiet:
+        page.blank()
+        draw_plot(page, placement_series(made, sizes))
+    if explain:
+        page.blank()
+        draw_tiers(page, machine)
+        for each in made.placed:
+            draw_terms(page, each.priced.terms, f"{spell_spread(each.spread)}, {each.priced.algorithm}")
+        draw_assumed(page, machine.assumed)
+
+
+def _gain(page: Page, made: Placements) -> None:
+    first, last = made.placed[0], made.placed[-1]
+    if abs(made.gain - 1) < NO_GAIN:
+        page.add("  ", ("placement makes no difference", "ok"), " to this collective at this size")
+        return
+    if made.gain >= 1:
+        words = f"{made.gain:.1f}× faster than {spell_spread(last.spread)}"
+        page.add("  ", (spell_spread(first.spread), "name"), " is ", (words, "strong"))
+    else:
+        words = f"{1 / made.gain:.1f}× faster than {spell_spread(first.spread)}"
+        page.add("  ", (spell_spread(last.spread), "name"), " is ", (words, "strong"))
+
+
+def draw_reading(page: Page, reading: Reading) -> None:
+    """What a measured time says, what would confirm it, the first thing to do."""
+    page.add("  measured  ", (spell_time(reading.measured_us), "strong"), f"  {reading.words}")
+    if reading.confirm:
+        page.add("  confirm   ", reading.confirm)
+    if reading.fix:
+        page.add("  fix       ", reading.fix)
+
+
+def placement_series(made: Placements, sizes: Sequence[int]) -> list[Series]:
+    """The fastest algorithm of each placement over the sizes; the one that was asked for where one was."""
+    return [Series(spell_spread(each.spread), _points(made, each, sizes)) for each in made.placed]
+
+
+def _points(made: Placements, each: Placed, sizes: Sequence[int]) -> list[tuple[float, float]]:
+    if each.spread.ranks == 1:
+        return []
+    names = available(made.collective, each.spread) if made.fastest else (each.priced.algorithm,)
+    return [(float(at), min(time_us(made.collective, name, each.spread, float(at)) for name in names)) for at in sizes]
+
+
+def placements_json(
+    made: Placements, machine: Machine, reading: Reading | None, inputs: dict[str, Any]
+) -> dict[str, Any]:
+    """The published shape (schema/model-1.0.schema.json); time and bandwidths at the top are the first placement's."""
+    first = made.placed[0]
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "inputs": {**inputs, "system": machine_json(machine)},
+        "terms": terms_json(first.priced.terms),
+        "time_us": first.priced.time_us,
+        "algbw_gbs": first.algbw_gbs,
+        "busbw_gbs": first.busbw_gbs,
+        "gain": made.gain if first.priced.time_us > 0 else None,
+        "placements": [
+            {
+                "nodes": each.spread.nodes,
+                "ranks_per_node": each.spread.per_node,
+                "inside": link_json(each.spread.inside),
+                "outside": link_json(each.spread.outside),
+                "algorithm": each.priced.algorithm,
+                "time_us": each.priced.time_us,
+                "algbw_gbs": each.algbw_gbs,
+                "busbw_gbs": each.busbw_gbs,
+                "bound_us": each.bound_us,
+                "terms": terms_json(each.priced.terms),
+            }
+            for each in made.placed
+        ],
+        "reading": None
+        if reading is None
+        else {
+            "measured_us": reading.measured_us,
+            "fits": made.placed.index(reading.fits) if reading.fits is not None else None,
+            "words": reading.words,
+            "confirm": reading.confirm,
+            "fix": reading.fix,
+        },
+    }

@@ -1,0 +1,163 @@
+"""`model hierarchy`: flat against hierarchical all-reduce by size, and where each regime ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from topodiag.cost.collectives import algbw_gbs, busbw_gbs
+from topodiag.cost.questions import Hierarchy, Way
+from topodiag.cost.terms import Term
+from topodiag.cost.tiers import Machine
+from topodiag.report.grid import Field, draw_grid
+from topodiag.report.model.words import (
+    SCHEMA_VERSION,
+    draw_assumed,
+    draw_terms,
+    draw_tiers,
+    machine_json,
+    spell_size,
+    spell_time,
+    terms_json,
+)
+from topodiag.report.plot.terminal import Mark, Series, draw_plot
+from topodiag.report.text import Page, Part
+from topodiag.report.words import plural
+
+EXPLAINED = {
+    "flat ring": "one ring, every hop on one rank's way to the network",
+    "ring by node": "one ring that enters each node once, over the ways of all its ranks, as NCCL's channels do",
+    "leaders": "a ring in every node, a ring of one leader per node, a broadcast in the node",
+    "shares": "reduce-scatter in the node, all-reduce of each share on its rail, all-gather in the node",
+}
+
+
+def draw_hierarchy(
+    page: Page, made: Hierarchy, machine: Machine, size: int, sizes: Sequence[int], *, explain: bool
+) -> None:
+    """Each way at `size`, the table by size with the gain over the flat ring, the regimes, the plot."""
+    ranks = made.nodes * made.per_node
+    kind = "node" if machine.domain == machine.gpus_per_node else "NVLink domain"
+    where = f"{plural(ranks, 'rank')} on {plural(made.nodes, kind)} of {made.per_node}"
+    page.add("", (f"all_reduce, {where}", "strong"), f"  on {machine.name}")
+    if len(made.ways) == 1:
+        page.add("  ", "One rank per node, or one node alone: there is no hierarchy to use.")
+    page.blank()
+    _at_size(page, made, size)
+    if not page.style.quiet:
+        page.blank()
+        _by_size(page, made, sizes)
+    page.blank()
+    for way in made.ways:
+        _regimes(page, way, max(len(each.name) for each in made.ways))
+    if not page.style.quiet:
+        page.blank()
+        draw_plot(page, hierarchy_series(made, sizes), marks=hierarchy_marks(made))
+    if explain:
+        page.blank()
+        draw_tiers(page, machine)
+        draw_terms(page, way_terms(made.ways, size))
+        draw_assumed(page, machine.assumed)
+
+
+def _at_size(page: Page, made: Hierarchy, size: int) -> None:
+    flat = made.ways[0].time_us(size)
+    best = made.best(size)
+    rows: list[list[Part]] = [
+        [
+            (way.name, "ok" if way is best and len(made.ways) > 1 else "name"),
+            (spell_time(way.time_us(size)), "strong"),
+            f"{flat / way.time_us(size):.2f}×" if way.time_us(size) > 0 else "",
+        ]
+        for way in made.ways
+    ]
+    draw_grid(page, (Field(f"at {spell_size(size)}"), Field("time", right=True), Field("gain", right=True)), rows)
+
+
+def _by_size(page: Page, made: Hierarchy, sizes: Sequence[int]) -> None:
+    rows: list[list[Part]] = []
+    for at in sizes:
+        flat, best = made.ways[0].time_us(at), made.best(at)
+        row: list[Part] = [spell_size(at)]
+        for way in made.ways:
+            words = spell_time(way.time_us(at))
+            row.append((words, "ok") if way is best and len(made.ways) > 1 else words)
+        took = best.time_us(at)
+        rows.append([*row, (f"{flat / took:.2f}×" if took > 0 else "", "strong"), best.name])
+    names = (Field(way.name, right=True) for way in made.ways)
+    draw_grid(page, (Field("bytes", right=True), *names, Field("gain", right=True), Field("by", drop=1)), rows)
+
+
+def _regimes(page: Page, way: Way, wide: int) -> None:
+    page.add(page.text("  ", (way.name.ljust(wide), "name"), "  "), EXPLAINED[way.name])
+    found = way.regimes
+    if found is None:
+        return
+    if found.bandwidth_from < 1:
+        page.add(" " * (wide + 4), (f"gains {found.gain_large:.2f}× at every size: no link has a latency", "dim"))
+        return
+    low, high = spell_size(found.latency_to), spell_size(found.bandwidth_from)
+    small, large = f"{found.gain_small:.2f}×", f"{found.gain_large:.2f}×"
+    words = f"gains up to {small} below {low}, where latency binds, and {large} above {high}, where bandwidth binds"
+    page.add(" " * (wide + 4), (words, "dim"))
+
+
+def hierarchy_series(made: Hierarchy, sizes: Sequence[int]) -> list[Series]:
+    return [Series(way.name, [(float(at), way.time_us(at)) for at in sizes]) for way in made.ways]
+
+
+def hierarchy_marks(made: Hierarchy) -> list[Mark]:
+    """Where the latency regime ends and where the bandwidth regime starts, over all ways."""
+    found = [way.regimes for way in made.ways if way.regimes is not None]
+    if not found:
+        return []
+    low, high = min(each.latency_to for each in found), max(each.bandwidth_from for each in found)
+    return [
+        Mark(low, f"below {spell_size(low)} latency binds every way"),
+        Mark(high, f"above {spell_size(high)} bandwidth binds every way"),
+    ]
+
+
+def way_terms(ways: Sequence[Way], size: float) -> list[Term]:
+    """The phases of each way and their sum."""
+    made: list[Term] = []
+    for way in ways:
+        made += [
+            Term(f"{way.name}: {stage.name}", stage.time_us(size), "us", stage.formula)
+            for stage in way.stages
+            if len(way.stages) > 1
+        ]
+        words = way.stages[0].formula if len(way.stages) == 1 else "the phases one after the other"
+        made.append(Term(way.name, way.time_us(size), "us", words))
+    return made
+
+
+def hierarchy_json(
+    made: Hierarchy, machine: Machine, size: int, sizes: Sequence[int], inputs: dict[str, Any]
+) -> dict[str, Any]:
+    """The published shape (schema/model-1.0.schema.json).
+
+    Time and bandwidths at the top are those of the fastest way at `size`.
+    """
+    took = made.best(size).time_us(size)
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "inputs": {**inputs, "system": machine_json(machine)},
+        "terms": terms_json(way_terms(made.ways, size)),
+        "time_us": took,
+        "algbw_gbs": algbw_gbs(size, took),
+        "busbw_gbs": busbw_gbs("all_reduce", made.nodes * made.per_node, size, took),
+        "best": made.best(size).name,
+        "ways": [
+            {
+                "name": way.name,
+                "time_us": way.time_us(size),
+                "latency_to_bytes": way.regimes.latency_to if way.regimes else None,
+                "bandwidth_from_bytes": way.regimes.bandwidth_from if way.regimes else None,
+                "gain_small": way.regimes.gain_small if way.regimes else None,
+                "gain_large": way.regimes.gain_large if way.regimes else None,
+                "sizes": [{"bytes": at, "time_us": way.time_us(at)} for at in sizes],
+            }
+            for way in made.ways
+        ],
+    }

@@ -1,0 +1,114 @@
+"""What the reports of the model say alike: times, the derivation, what was assumed, the JSON of a term."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from topodiag.cost.alpha_beta import Link
+from topodiag.cost.terms import Term
+from topodiag.cost.tiers import Machine
+from topodiag.report.grid import Field, draw_grid
+from topodiag.report.text import Page, Part
+from topodiag.words.units import spell_bytes, spell_gbs
+
+SCHEMA_VERSION = "1.0"
+"""Of schema/model-1.0.schema.json."""
+
+
+def spell_time(us: float) -> str:
+    """`12.34 us`, `6.28 ms`, `1.32 s`: two decimals, so that figures of one table line up."""
+    if us < 100:
+        return f"{us:.2f} us"
+    return f"{us / 1e3:.2f} ms" if us < 1e6 else f"{us / 1e6:.2f} s"
+
+
+def spell_size(size: float) -> str:
+    return spell_bytes(round(size))
+
+
+def spell_term(term: Term) -> str:
+    """A term's value with its unit, as people write it."""
+    if term.unit == "us":
+        return spell_time(term.value)
+    if term.unit == "bytes":
+        return spell_size(term.value)
+    if term.unit == "GB/s":
+        return f"{spell_gbs(term.value)} GB/s"
+    return f"{term.value:.4g} {term.unit}".rstrip()
+
+
+def draw_terms(page: Page, terms: Sequence[Term], title: str = "how it follows") -> None:
+    """Each term with its value and formula."""
+    if not terms:
+        return
+    page.blank()
+    page.add("  ", (title, "strong"))
+    name_wide = min(max(len(term.name) for term in terms), 28)
+    value_wide = min(max(len(spell_term(term)) for term in terms), 16)
+    for term in terms:
+        value = spell_term(term).rjust(value_wide)
+        head = page.text("  ", (term.name.ljust(name_wide), "name"), "  ", value, "  ")
+        page.add(head, (term.formula, "dim"))
+
+
+def draw_tiers(page: Page, machine: Machine) -> None:
+    """The machine's tiers with their rates and sources."""
+    rows: list[list[Part]] = [
+        [
+            (tier.link.name, "name"),
+            f"{tier.link.alpha_us:g}",
+            spell_gbs(tier.link.gbs),
+            spell_gbs(tier.line_gbs) if tier.line_gbs else "",
+            str(tier.gpus),
+        ]
+        for tier in machine.tiers
+    ]
+    fields = (
+        Field("tier", least=8),
+        Field("alpha us", right=True),
+        Field("GB/s", right=True),
+        Field("on the wire", right=True, drop=1),
+        Field("GPUs that meet", right=True, drop=2),
+    )
+    draw_grid(page, fields, rows)
+    wide = max(len(tier.link.name) for tier in machine.tiers)
+    for tier in machine.tiers:
+        page.add(page.text("  ", (tier.link.name.ljust(wide), "name"), "  "), (tier.source, "dim"))
+
+
+def draw_assumed(page: Page, sentences: Iterable[str]) -> None:
+    for number, sentence in enumerate(sentences):
+        if not number:
+            page.blank()
+        page.add("  ", ("assumed: ", "doubtful"), sentence)
+
+
+def terms_json(terms: Iterable[Term]) -> list[dict[str, Any]]:
+    """The published shape of a derivation."""
+    return [{"name": term.name, "value": term.value, "unit": term.unit, "formula": term.formula} for term in terms]
+
+
+def link_json(link: Link) -> dict[str, Any]:
+    return {"name": link.name, "alpha_us": link.alpha_us, "gbs": link.gbs}
+
+
+def machine_json(machine: Machine) -> dict[str, Any]:
+    return {
+        "name": machine.name,
+        "nodes": machine.nodes,
+        "gpus_per_node": machine.gpus_per_node,
+        "domain": machine.domain,
+        "gpu": machine.gpu.name if machine.gpu is not None else None,
+        "tiers": [
+            {
+                **link_json(tier.link),
+                "kind": tier.kind,
+                "gpus": tier.gpus,
+                "line_gbs": tier.line_gbs or None,
+                "source": tier.source,
+            }
+            for tier in machine.tiers
+        ],
+        "assumed": list(machine.assumed),
+    }

@@ -1,0 +1,120 @@
+"""The head of the table: the verdict on a node or a job in one line, and which machine a node is in the next."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from topodiag.model.devices import NicRole
+from topodiag.model.finding import Finding
+from topodiag.model.node import Node
+from topodiag.model.result import Result
+from topodiag.report.node.marks import SIGNS
+from topodiag.report.text import Page, Part
+from topodiag.report.words import Judged, Sight, counted, findings_of, gpu_sight, judged, number, plural
+
+
+def draw_header(page: Page, result: Result, node: Node) -> None:
+    """Verdict, machine, software. Says healthy only of what was seen, and only when GPUs were."""
+    sight = gpu_sight(node)
+    unseen = {Sight.SEEN: "", Sight.NONE: "no NVIDIA GPU here"}.get(
+        sight.sight, "not judged: the GPUs could not be read"
+    )
+    tally = judged(result, node.host)
+    draw_verdict(page, node.host or "this node", findings_of(result, node), tally, what="seen", why_none=unseen)
+    page.add_items("  ", _machine(node))
+    if sight.sight is not Sight.SEEN:
+        label = "no NVIDIA GPU: " if sight.sight is Sight.NONE else "GPUs unknown: "
+        page.add(page.text("  ", (label, "unknown")), sight.why)
+    software = _software(node)
+    if software and not page.style.quiet:
+        page.add_items("  ", [(word, "dim") for word in software])
+
+
+def draw_machine_line(page: Page, node: Node) -> None:
+    """The machine by name and parts, without a verdict."""
+    page.add_items(page.text((node.host or "this node", "strong"), "  "), _machine(node))
+
+
+def machine_words(node: Node) -> list[str]:
+    """The machine in plain words, as the terminal's head has it."""
+    return [word[0] if isinstance(word, tuple) else str(word) for word in _machine(node)]
+
+
+def draw_verdict(
+    page: Page, name: str, findings: Iterable[Finding], tally: Judged, *, what: str, why_none: str = ""
+) -> None:
+    """One line: how many findings of which severity, or that none was found in what was seen or logged (`what`).
+    `why_none` says why no findings mean nothing."""
+    checks = f"  ({tally.judged} of {plural(tally.total, 'check')} judged"
+    checks += f", {tally.unknown} unknown)" if tally.unknown else ")"
+    found = counted(findings)
+    if found:
+        worst = found[0][0]
+        sign, hue = SIGNS[worst], str(worst)
+        words = page.join(((text, str(severity)) for severity, text in found), ", ")
+    else:
+        sign, hue = "?", "unknown"
+        if why_none:
+            verdict = why_none
+        elif not tally.judged:
+            verdict = "nothing could be judged"
+        elif tally.unknown > tally.judged:
+            verdict = f"no faults found in the little that was {what}"
+        else:
+            sign, hue, verdict = "✔", "ok", f"no faults found in what was {what}"
+        words = page.text((verdict, hue))
+    page.add(page.text((sign, hue), " ", (name, "strong"), "  "), words, (checks, "dim"))
+
+
+def _machine(node: Node) -> list[Part]:
+    words: list[Part] = []
+    if node.system.value:
+        words.append((node.system.value, "strong"))
+    names = Counter(gpu.name.get("GPU of unknown model") for gpu in node.gpus)
+    if len(names) == 1 and node.gpus and not node.gpus[0].name.known:
+        words.append(plural(len(node.gpus), "GPU"))
+    else:
+        words.extend(f"{count}× {name}" for name, count in names.items())
+    words.extend(_nics(node))
+    if node.nvswitches:
+        words.append(plural(len(node.nvswitches), "NVSwitch", "NVSwitches"))
+    if not words:
+        words.append("machine unknown")
+    return words
+
+
+def _nics(node: Node) -> list[str]:
+    compute = [nic for nic in node.nics if nic.role is NicRole.COMPUTE]
+    others = Counter(nic.role for nic in node.nics if nic.role is not NicRole.COMPUTE)
+    words = []
+    if compute:
+        up = [port for nic in compute for port in nic.ports if port.state.get("ACTIVE") == "ACTIVE"]
+        rates = {port.rate_gbps.value for port in up if port.rate_gbps.value}
+        spread = "–".join(number(rate) for rate in sorted({min(rates), max(rates)})) if rates else ""
+        at = f" at {spread} Gb/s" if spread else ""
+        words.append(f"{plural(len(compute), 'compute NIC')}{at}")
+    for role in (NicRole.STORAGE, NicRole.MANAGEMENT):
+        if others[role]:
+            words.append(plural(others[role], f"{role.value} NIC"))
+    if others[NicRole.UNKNOWN]:
+        words.append(plural(others[NicRole.UNKNOWN], "NIC") + (" of unknown role" if compute else ""))
+    return words
+
+
+def _software(node: Node) -> list[str]:
+    words = []
+    if node.cpu.name.value:
+        sockets = node.cpu.sockets.value
+        words.append(f"{sockets}× {node.cpu.name.value}" if sockets and sockets > 1 else node.cpu.name.value)
+    for label, fact in (
+        ("driver", node.os.driver_version),
+        ("CUDA", node.os.cuda_version),
+        ("Linux", node.os.kernel),
+        ("guest:", node.os.virtualization),
+        ("in", node.os.container),
+        ("captured", node.time),
+    ):
+        if fact.value and fact.value != "none":
+            words.append(f"{label} {fact.value}")
+    return words

@@ -1,0 +1,63 @@
+"""A GPU's NVLinks in a few words: `NVLink 18 × 26.6 GB/s`, `NVLink 12 of 18 × 26.6 GB/s`, or why there are none."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from topodiag.model.devices import Gpu
+from topodiag.model.node import Node
+from topodiag.report.node.marks import Marks
+from topodiag.report.text import Page
+from topodiag.report.words import number
+
+
+def active_links(gpu: Gpu) -> int | None:
+    """Links known to be active; None when no link's state is known."""
+    states = [link.state.value for link in gpu.nvlinks if link.state.known]
+    return sum(1 for state in states if state == "active") if states else None
+
+
+def line_rate(gpu: Gpu) -> float | None:
+    """The rate of every active link when they are equal, GB/s in one direction; None otherwise."""
+    rates = {
+        link.line_gbs.value
+        for link in gpu.nvlinks
+        if link.line_gbs.value is not None and link.state.value != "inactive"
+    }
+    return rates.pop() if len(rates) == 1 else None
+
+
+def nvlink_words(page: Page, node: Node, gpu: Gpu, marks: Marks) -> Text:
+    """The words, red where a check found links missing or slow."""
+    active = active_links(gpu)
+    if active is None:
+        return _from_matrix(page, node, gpu, marks)
+    total = len(gpu.nvlinks)
+    ids = {finding.id for finding in marks.about("NVL", gpu.label)}
+    count = f"{active}" if active == total else f"{active} of {total}"
+    made = page.text("NVLink ", (count, "sick" if "NVL001" in ids else "nvlink" if active else "dim"))
+    rates = sorted(
+        {link.line_gbs.value for link in gpu.nvlinks if link.line_gbs.value and link.state.value != "inactive"}
+    )
+    if rates and active:
+        spread = number(rates[0]) if len(rates) == 1 else f"{number(rates[0])}–{number(rates[-1])}"
+        made.append_text(page.text(" × ", (f"{spread} GB/s", "sick" if "NVL002" in ids else "")))
+    return made
+
+
+def _from_matrix(page: Page, node: Node, gpu: Gpu, marks: Marks) -> Text:
+    """Bonded links per peer, where only the matrix speaks of NVLink."""
+    peers = [
+        fact.value
+        for (a, b), fact in node.smi_matrix.items()
+        if a == gpu.label and b.startswith("GPU") and b != a and fact.value
+    ]
+    linked = [word for word in peers if word.startswith("NV")]
+    sick = bool(marks.about("NVL", gpu.label))
+    if linked:
+        words = ", ".join(sorted(set(linked), key=lambda word: (len(word), word)))
+        to = f"{len(linked)} of {len(peers)} peers"
+        return page.text((words, "nvlink"), " to ", (to, "sick" if sick and len(linked) < len(peers) else ""))
+    if gpu.nvlink_note.value:
+        return page.text((f"NVLink: {gpu.nvlink_note.value}", "sick" if sick else "dim"))
+    return page.text(("no NVLink to its peers", "sick") if sick else "")

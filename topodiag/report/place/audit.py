@@ -1,0 +1,272 @@
+"""`place audit`: what a layout costs by dimension, what could be regained, and which groups lie wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from topodiag.model.finding import Finding, Outcome, Status
+from topodiag.model.place_map import map_of
+from topodiag.placement.audit import Audit, DimensionAudit, names_of
+from topodiag.placement.groups import ids_by_rank
+from topodiag.report.findings import draw_findings, fold_labels
+from topodiag.report.formats.json_report import finding_json
+from topodiag.report.grid import Field, draw_grid
+from topodiag.report.model.words import draw_assumed, spell_size, spell_time
+from topodiag.report.place.map import map_json
+from topodiag.report.text import Page, Part
+from topodiag.report.words import fold_hosts, plural
+
+SCHEMA_VERSION = "1.0"
+"""Of schema/place-1.0.schema.json."""
+GROUPS_SHOWN = 8
+"""Groups listed one by one of a dimension, those that lose most first; `-v` lists all."""
+_SHARE_SHOWN = 0.0005
+
+
+def draw_audit(page: Page, audit: Audit, findings: Sequence[Finding], outcomes: Sequence[Outcome] = ()) -> None:
+    """The verdict, a row per dimension, the worst group, findings, and what was assumed."""
+    _head(page, audit)
+    if audit.dimensions and not page.style.quiet:
+        page.blank()
+        _dimensions(page, audit)
+        page.blank()
+        _worst(page, audit)
+        if page.style.verbose:
+            _groups(page, audit)
+    draw_findings(page, findings, several_nodes=True)
+    if page.style.quiet:
+        return
+    if page.style.verbose:
+        _silent(page, outcomes)
+    draw_assumed(page, (*audit.talk.assumed, *audit.cluster.notes))
+
+
+def _head(page: Page, audit: Audit) -> None:
+    short = all(len(name) < 4 for name in audit.talk.sizes)
+    sizes = (" " if short else ", ").join(f"{name}{'' if short else ' '}{n}" for name, n in audit.talk.sizes.items())
+    what = "per step" if audit.talk.base_us is not None else "of communication in a step"
+    where = (
+        f"  {audit.cluster.system or 'cluster'}, {plural(audit.talk.world, 'rank')} on {plural(audit.nodes, 'node')}"
+    )
+    page.add("", (f"{spell_time(audit.step_us)} {what}", "strong"), where + (f", {sizes}" if sizes else ""))
+    why = audit.hardly_matters
+    if why:
+        page.add(page.text(("topology hardly matters here", "ok"), "  "), why)
+    elif audit.gain < _SHARE_SHOWN:
+        page.add("", ("nothing to regain", "ok"), ": no other order on these GPUs was found that makes a step shorter")
+    else:
+        lost = spell_time(audit.waited_us - audit.best_us)
+        words = f"{audit.gain:.1%} throughput to regain"
+        if audit.talk.base_us is None:
+            words = f"communication takes {1 + audit.gain:.2f}× as long as it could"
+        page.add("", (words, "error"), f": {lost} of a step is lost to placement")
+
+
+def _dimensions(page: Page, audit: Audit) -> None:
+    rows: list[list[Part]] = []
+    for each in audit.dimensions:
+        lost = audit.lost(each)
+        hue = "error" if lost >= _SHARE_SHOWN else ""
+        rows.append(
+            [
+                (each.dimension, "name"),
+                str(len(each.groups)),
+                str(each.demand.size),
+                _levels(audit, each),
+                (str(each.split.size) if each.split.size else "", "error"),
+                spell_time(each.step_us),
+                spell_time(each.best_us),
+                spell_time(each.bound_us),
+                (f"{lost:.1%}" if abs(lost) >= _SHARE_SHOWN else "0", hue),
+                "; ".join(_said(cost.demand.collective, cost.demand.calls, cost.demand.bytes) for cost in each.now),
+            ]
+        )
+    fields = (
+        Field("dimension"),
+        Field("groups", right=True, drop=2),
+        Field("ranks", right=True, drop=3),
+        Field("over", least=17),
+        Field("split", right=True),
+        Field("waited for", right=True),
+        Field("could be", right=True),
+        Field("alone", right=True, drop=4),
+        Field("lost", right=True),
+        Field("says in a step", least=16, drop=5),
+    )
+    draw_grid(page, fields, rows)
+
+
+def _said(collective: str, calls: float, size: float) -> str:
+    if not calls:
+        return "nothing"
+    return f"{calls:g} {collective} of {spell_size(size)}"
+
+
+def _levels(audit: Audit, each: DimensionAudit) -> str:
+    """`node`, or `node 24, leaf 8` where groups of a dimension meet at several levels."""
+    levels, counts = np.unique(each.levels, return_counts=True)
+    names = [audit.level_name(level) for level in levels.tolist()]
+    if len(names) == 1:
+        return names[0]
+    return ", ".join(f"{name} {count}" for name, count in zip(names, counts.tolist(), strict=True))
+
+
+def _worst(page: Page, audit: Audit) -> None:
+    worst = audit.worst
+    if worst is not None and worst.now_us - worst.best_us < _SHARE_SHOWN * audit.step_us:
+        worst = None
+    if worst is not None:
+        where = f"{worst.dimension} group {worst.group}, ranks {fold_labels([str(rank) for rank in worst.ranks[:64]])}"
+        page.add(page.text(("worst group", "error"), "  "), where, f" on {fold_hosts(worst.nodes)}")
+        more = worst.now_us - worst.best_us
+        words = f"meets at the {worst.level}: {spell_time(worst.now_us)} of a step, {spell_time(worst.best_us)} at best"
+        page.add("  ", words, (f"  +{spell_time(more)}, {more / audit.step_us:.1%} of a step", "strong"))
+    could = audit.could
+    if could is None or could.lost_us <= 0 or not audit.step_us:
+        return
+    first, second = could.ranks
+    title = "worst single misplacement" if worst is None else "it could be worse"
+    page.add(
+        page.text((title, "strong"), "  "),
+        f"ranks {first} and {second} exchanged ({could.nodes[1]}, {could.nodes[0]}): {could.dimension} group"
+        f" {could.group} pays",
+    )
+    before, after = could.dimension_us
+    words = f"{spell_time(before)} to {spell_time(after)}" if before > 0 else f"{spell_time(after)} in place of nothing"
+    page.add(
+        "  ",
+        (f"+{spell_time(could.lost_us)} per step, {could.lost_us / audit.step_us:.1%} slower", "strong"),
+        f"; {could.dimension} {words}",
+    )
+
+
+def _groups(page: Page, audit: Audit) -> None:
+    """Every group of every dimension, those that lose most first."""
+    rows: list[list[Part]] = []
+    for each in audit.dimensions:
+        more = each.group_us - each.best_us
+        order = np.argsort(-more, kind="stable")
+        shown = order if page.style.verbose > 1 else order[:GROUPS_SHOWN]
+        for number in shown.tolist():
+            ranks = each.groups[number]
+            share = float(more[number]) / audit.step_us if audit.step_us else 0.0
+            rows.append(
+                [
+                    (f"{each.dimension} {number}", "name"),
+                    fold_labels([str(rank) for rank in ranks[:64].tolist()]),
+                    fold_hosts(names_of(audit.cluster, audit.assignment, ranks)),
+                    audit.level_name(int(each.levels[number])),
+                    spell_time(float(each.group_us[number])),
+                    spell_time(each.best_us),
+                    f"{share:.1%}" if share >= _SHARE_SHOWN else "0",
+                ]
+            )
+        if len(shown) < len(order):
+            rest = f"{len(order) - len(shown)} more, none worse (-vv lists them)"
+            rows.append([(each.dimension, "dim"), (rest, "dim"), "", "", "", "", ""])
+    fields = (
+        Field("group"),
+        Field("members", least=16),
+        Field("nodes", least=12, drop=1),
+        Field("over"),
+        Field("waited for", right=True),
+        Field("could be", right=True),
+        Field("lost", right=True),
+    )
+    page.blank()
+    draw_grid(page, fields, rows)
+
+
+def _silent(page: Page, outcomes: Sequence[Outcome]) -> None:
+    page.blank()
+    for outcome in outcomes:
+        if outcome.status is not Status.FINDING:
+            word = outcome.status.value.replace("_", " ")
+            page.add(
+                page.text("  ", (outcome.check, "dim"), "  "), (word + (f": {outcome.why}" if outcome.why else ""))
+            )
+
+
+def audit_json(audit: Audit, findings: Sequence[Finding]) -> dict[str, Any]:
+    """The published shape (schema/place-1.0.schema.json). Times in ms; a level is `node` or the kind of a level of the
+    cluster; `levels` are the groups of each that the job's nodes lie in."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "map": map_json(audit.cluster, audit.assignment, ids_by_rank(audit.talk)),
+        "levels": dict(map_of(audit.cluster, audit.assignment).levels),
+        "cost": {
+            each.dimension: {
+                "ms_per_step": each.step_us / 1000,
+                "level": audit.level_name(int(each.levels[each.slowest])),
+                "bound_ms": each.bound_us / 1000,
+                "best_ms": each.best_us / 1000,
+                "lost_percent": 100 * audit.lost(each),
+                "groups": len(each.groups),
+                "size": each.demand.size,
+                "split": each.split.tolist(),
+                "demands": [
+                    {"collective": cost.demand.collective, "calls": cost.demand.calls, "bytes": cost.demand.bytes}
+                    for cost in each.now
+                ],
+            }
+            for each in audit.dimensions
+        },
+        "violations": [finding_json(finding) for finding in findings],
+        "gain_percent": 100 * audit.gain,
+        "step_ms": audit.step_us / 1000 if audit.talk.base_us is not None else None,
+        "communication_ms": audit.waited_us / 1000,
+        "best_communication_ms": audit.best_us / 1000,
+        "hardly_matters": audit.hardly_matters,
+        "groups": [row for each in audit.dimensions for row in _group_rows(audit, each)],
+        "worst": _worst_json(audit),
+        "worst_exchange": _could_json(audit),
+        "assumed": [*audit.talk.assumed, *audit.cluster.notes],
+    }
+
+
+def _group_rows(audit: Audit, each: DimensionAudit) -> list[dict[str, Any]]:
+    levels, now = each.levels.tolist(), each.group_us.tolist()
+    step = audit.step_us or 1.0
+    return [
+        {
+            "dimension": each.dimension,
+            "id": number,
+            "level": audit.level_name(levels[number]),
+            "domains": domains,
+            "ms_per_step": now[number] / 1000,
+            "best_ms": each.best_us / 1000,
+            "lost_percent": max(100 * (now[number] - each.best_us) / step, 0.0),
+        }
+        for number, domains in enumerate(each.domains.tolist())
+    ]
+
+
+def _worst_json(audit: Audit) -> dict[str, Any] | None:
+    worst = audit.worst
+    if worst is None:
+        return None
+    return {
+        "dimension": worst.dimension,
+        "id": worst.group,
+        "ranks": list(worst.ranks),
+        "nodes": list(worst.nodes),
+        "level": worst.level,
+        "ms_per_step": worst.now_us / 1000,
+        "best_ms": worst.best_us / 1000,
+    }
+
+
+def _could_json(audit: Audit) -> dict[str, Any] | None:
+    could = audit.could
+    if could is None:
+        return None
+    return {
+        "ranks": list(could.ranks),
+        "dimension": could.dimension,
+        "id": could.group,
+        "lost_ms": could.lost_us / 1000,
+        "dimension_ms": [us / 1000 for us in could.dimension_us],
+    }

@@ -1,0 +1,188 @@
+"""`place solve`: the map that was found beside the layout it replaces and the bound, and why what is split is so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from topodiag.model.cluster import Assignment, Cluster, Ints
+from topodiag.model.place_map import PlaceMap
+from topodiag.placement.audit import level_name
+from topodiag.placement.groups import Talk
+from topodiag.placement.price import DemandCost, PlacementCost
+from topodiag.placement.solve import Solution
+from topodiag.report.findings import fold_labels
+from topodiag.report.grid import Field, draw_grid
+from topodiag.report.model.words import draw_assumed, spell_time
+from topodiag.report.place.map import map_json
+from topodiag.report.text import Page, Part
+from topodiag.report.words import fold_hosts, plural
+
+SCHEMA_VERSION = "1.0"
+NODES_SHOWN = 16
+"""Nodes listed with their ranks; `-v` lists all."""
+_ALIKE = 0.0005
+
+
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """A solution with all that it is told with: the layout before it (`block` where none was given) and its price."""
+
+    cluster: Cluster
+    talk: Talk
+    solution: Solution
+    place: PlaceMap
+    groups: dict[str, Ints]
+    before: Assignment
+    before_cost: PlacementCost
+    before_name: str
+
+    @property
+    def gain(self) -> float:
+        """Steps per time more than before, as a share; of communication alone where compute is not known."""
+        base = self.talk.base_us or 0.0
+        now = base + self.solution.cost.step_us
+        return (base + self.before_cost.step_us) / now - 1 if now > 0 else 0.0
+
+
+def draw_solution(page: Page, solved: Solved) -> None:
+    """The verdict, a row per dimension, the nodes to ask for, their ranks, and the splits that remain."""
+    solution, cost = solved.solution, solved.solution.cost
+    what = "of communication in a step" if solved.talk.base_us is None else "of a step wait for communication"
+    ranks, nodes = plural(solved.talk.world, "rank"), plural(len(solved.place.hosts), "node")
+    page.add("", (f"{spell_time(cost.step_us)} {what}", "strong"), f"  {ranks} on {nodes} of {solved.cluster.nodes}")
+    _against(page, solved)
+    if page.style.quiet:
+        return
+    page.blank()
+    _dimensions(page, solved)
+    page.blank()
+    page.add(page.text(("ask for", "strong"), "  "), fold_hosts(solved.place.hosts))
+    for split in solution.splits:
+        example = fold_labels([str(rank) for rank in split.example[:64]])
+        page.add(
+            page.text(("split", "warning"), "  "),
+            f"{split.groups} of {split.of} {split.dimension} groups, such as ranks {example}"
+            f" on {fold_hosts(split.nodes)}",
+        )
+        page.add("  ", split.why)
+    page.blank()
+    _nodes(page, solved)
+    page.blank()
+    page.add(page.text(("write it", "strong"), "  "), "the same with --format json --output MAP.json, then")
+    page.add("  ", "topodiag place emit slurm-hostfile MAP.json, or another launcher's (place emit --help)")
+    draw_assumed(page, (*solved.talk.assumed, *solved.cluster.notes))
+
+
+def _against(page: Page, solved: Solved) -> None:
+    solution = solved.solution
+    before = spell_time(solved.before_cost.step_us)
+    if solved.gain > _ALIKE and solved.talk.base_us is None:
+        page.add("", (f"{1 + solved.gain:.2f}× as fast", "ok"), f" as {solved.before_name}, which takes {before}")
+    elif solved.gain > _ALIKE:
+        page.add("", (f"{solved.gain:.1%} faster", "ok"), f" than {solved.before_name}, which waits {before}")
+    else:
+        page.add("", (f"as fast as {solved.before_name}", "ok"), ": nothing to gain from another order")
+    if solution.bound_us > 0:
+        gap = f"{solution.gap:.1%} above it" if solution.gap > _ALIKE else "reached"
+        words = f"bound {spell_time(solution.bound_us)}, {gap}: no placement on these GPUs waits less"
+        page.add(page.text((words, "dim")))
+
+
+def _dimensions(page: Page, solved: Solved) -> None:
+    rows: list[list[Part]] = []
+    for name, (now, before) in by_dimension(solved.solution.cost, solved.before_cost).items():
+        rows.append(
+            [
+                (name, "name"),
+                str(len(now[0].demand.groups)),
+                str(now[0].demand.size),
+                _level(solved.cluster, now[0]),
+                spell_time(sum(each.step_us for each in now)),
+                spell_time(sum(each.step_us for each in before)),
+                spell_time(sum(each.bound_us for each in now)),
+            ]
+        )
+    fields = (
+        Field("dimension"),
+        Field("groups", right=True, drop=2),
+        Field("ranks", right=True, drop=3),
+        Field("over", least=8),
+        Field("waits", right=True),
+        Field("before", right=True),
+        Field("alone", right=True, drop=4),
+    )
+    draw_grid(page, fields, rows)
+
+
+def by_dimension(
+    now: PlacementCost, before: PlacementCost
+) -> dict[str, tuple[tuple[DemandCost, ...], tuple[DemandCost, ...]]]:
+    """The prices of each dimension's collectives under two placements; a dimension without groups is left out."""
+    made: dict[str, tuple[tuple[DemandCost, ...], tuple[DemandCost, ...]]] = {}
+    for one, other in zip(now.demands, before.demands, strict=True):
+        if one.each_us.size:
+            first, second = made.get(one.demand.dimension, ((), ()))
+            made[one.demand.dimension] = (*first, one), (*second, other)
+    return made
+
+
+def _level(cluster: Cluster, cost: DemandCost) -> str:
+    """Where the slowest group meets."""
+    return level_name(cluster, int(cost.spans.level[cost.slowest]))
+
+
+def _nodes(page: Page, solved: Solved) -> None:
+    place = solved.place
+    members: list[list[int]] = [[] for _ in place.hosts]
+    for rank, host in enumerate(place.host.tolist()):
+        members[host].append(rank)
+    shown = len(members) if page.style.verbose else min(len(members), NODES_SHOWN)
+    rows: list[list[Part]] = []
+    for host, ranks in list(zip(place.hosts, members, strict=True))[:shown]:
+        gpus = sorted(int(place.gpu[rank]) for rank in ranks)
+        rows.append([(host, "name"), fold_labels([str(r) for r in ranks]), fold_labels([str(g) for g in gpus])])
+    if shown < len(members):
+        rows.append(
+            [(f"{len(members) - shown} more", "dim"), ("-v lists them, --format json has every rank", "dim"), ""]
+        )
+    draw_grid(page, (Field("node", least=8), Field("ranks", least=16), Field("GPUs", least=4)), rows)
+
+
+def solution_json(solved: Solved) -> dict[str, Any]:
+    """`{map, cost, violations, gain_percent}` and the bound; times in ms. `violations` are the splits that remain."""
+    solution = solved.solution
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "map": map_json(solved.cluster, solution.assignment, solved.groups),
+        "levels": dict(solved.place.levels),
+        "cost": {
+            name: {
+                "ms_per_step": sum(each.step_us for each in now) / 1000,
+                "level": _level(solved.cluster, now[0]),
+                "bound_ms": sum(each.bound_us for each in now) / 1000,
+                "before_ms_per_step": sum(each.step_us for each in before) / 1000,
+                "groups": len(now[0].demand.groups),
+                "size": now[0].demand.size,
+            }
+            for name, (now, before) in by_dimension(solution.cost, solved.before_cost).items()
+        },
+        "violations": [
+            {
+                "dimension": split.dimension,
+                "groups": split.groups,
+                "of": split.of,
+                "ranks": list(split.example),
+                "nodes": list(split.nodes),
+                "why": split.why,
+            }
+            for split in solution.splits
+        ],
+        "gain_percent": 100 * solved.gain,
+        "ms_per_step": solution.cost.step_us / 1000,
+        "bound_ms": solution.bound_us / 1000,
+        "gap_percent": 100 * solution.gap,
+        "before": {"name": solved.before_name, "ms_per_step": solved.before_cost.step_us / 1000},
+        "nodes": list(solved.place.hosts),
+        "assumed": [*solved.talk.assumed, *solved.cluster.notes],
+    }

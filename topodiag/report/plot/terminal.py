@@ -1,0 +1,178 @@
+"""Plots: `draw_plot` on a page of the terminal, `plot_svg` as text, `plot_file` into a file by its name's end.
+
+>>> from topodiag.report.plot.terminal import SIZE, BANDWIDTH, Mark, Series, draw_plot, plot_svg
+>>> measured = Series("measured", [(1 << 20, 12.0), (1 << 24, 90.0), (1 << 28, 180.0)])
+>>> svg = plot_svg([measured], x=SIZE, y=BANDWIDTH, title="all_reduce", marks=[Mark(1 << 22, "bandwidth-bound")])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from rich.text import Text
+
+from topodiag.report.plot.scale import (
+    BANDWIDTH,
+    LINEAR_BANDWIDTH,
+    SIZE,
+    TIME,
+    Axis,
+    Mark,
+    Series,
+    Span,
+    shown,
+    spans,
+)
+from topodiag.report.plot.svg import plot_svg
+from topodiag.report.text import Page, Part
+
+__all__ = [
+    "BANDWIDTH",
+    "LINEAR_BANDWIDTH",
+    "SIZE",
+    "TIME",
+    "Axis",
+    "Mark",
+    "Series",
+    "draw_bars",
+    "draw_plot",
+    "plot_svg",
+]
+
+HUES = ("nvlink", "close", "doubtful", "unknown", "error", "strong")
+"""By the series' place, where it names none."""
+_SIGNS, _PLAIN_SIGNS = "●▲■◆○△", "ox*#@%"
+_LEAST_ROWS, _MOST_ROWS = 10, 18
+_MOST_COLUMNS = 100
+
+
+def draw_plot(
+    page: Page,
+    series: Sequence[Series],
+    *,
+    x: Axis = SIZE,
+    y: Axis = TIME,
+    marks: Sequence[Mark] = (),
+    rows: int = 0,
+) -> None:
+    """The series on the page, each point with its series' sign and joined by dots; the legend and the marks below.
+
+    `rows` is the height in lines, by default after the width. Draws nothing where no point can be shown.
+    """
+    height = rows or min(max(page.width // 8, _LEAST_ROWS), _MOST_ROWS)
+    wide = min(page.width, _MOST_COLUMNS + 12)
+    found = spans(series, x, y, marks, (max(wide // 14, 2), max(height // 3, 2)))
+    if found is None:
+        return
+    across, up = found
+    left = max(len(page.clean(word)) for _, word in up.ticks) + 2
+    columns = max(wide - left - 2, 16)
+    cells: list[list[tuple[str, str]]] = [[(" ", "")] * columns for _ in range(height)]
+    for mark in marks:
+        at = across.share(mark.x)
+        if at is not None:
+            column = round(at * (columns - 1))
+            for row in cells:
+                row[column] = ("|" if page.style.ascii else "┊", "dim")
+    signs = _PLAIN_SIGNS if page.style.ascii else _SIGNS
+    for number in reversed(range(len(series))):  # the first is drawn last: it is the one that matters
+        each = series[number]
+        dot = "." if page.style.ascii else "·"
+        _trace(cells, shown(each, across, up), signs[number % len(signs)], dot, _hue(each, number))
+    page.add(" " * max(left - len(y.title) - 1, 0), (y.title, "dim"))
+    _rows(page, cells, up, left)
+    _foot(page, across, left, columns)
+    _legend(page, series, signs)
+    for mark in marks:
+        if across.share(mark.x) is not None:
+            page.add(page.text("  ", ("|" if page.style.ascii else "┊", "dim"), " "), mark.label)
+
+
+def _hue(series: Series, number: int) -> str:
+    return series.hue or HUES[number % len(HUES)]
+
+
+def _trace(
+    cells: list[list[tuple[str, str]]], points: Sequence[tuple[float, float]], sign: str, dot: str, hue: str
+) -> None:
+    """Dots along the line, then the sign on each point."""
+    height, columns = len(cells), len(cells[0])
+    places = [(at * (columns - 1), (1 - up) * (height - 1)) for at, up in points]
+    for (x0, y0), (x1, y1) in pairwise(places):
+        for column in range(round(x0) + 1, round(x1)):
+            part = (column - x0) / (x1 - x0)
+            row = round(y0 + part * (y1 - y0))
+            if cells[row][column][0] in " ┊|":
+                cells[row][column] = (dot, hue)
+    for at, row_at in places:
+        cells[round(row_at)][round(at)] = (sign, hue)
+
+
+def _rows(page: Page, cells: list[list[tuple[str, str]]], up: Span, left: int) -> None:
+    height = len(cells)
+    wide = up.high - up.low
+    words = {round((1 - (place - up.low) / wide) * (height - 1)): word for place, word in up.ticks if wide > 0}
+    for number, row in enumerate(cells):
+        line = Text(no_wrap=True)
+        word = words.get(number, "")
+        line.append_text(page.text((page.clean(word).rjust(left - 2), "dim"), (" ├" if word else " │", "dim")))
+        line.append_text(page.text(*_runs(row)))
+        line.rstrip()
+        page.lines.append(page.cut(line, page.width))
+
+
+def _runs(row: Sequence[tuple[str, str]]) -> list[Part]:
+    """Neighbouring cells of one hue as one part: a colour code per cell would be most of the output."""
+    made: list[tuple[str, str]] = []
+    for char, hue in row:
+        if made and made[-1][1] == hue:
+            made[-1] = (made[-1][0] + char, hue)
+        else:
+            made.append((char, hue))
+    return [part for part in made if part[0]]
+
+
+def _foot(page: Page, across: Span, left: int, columns: int) -> None:
+    """The axis with its ticks, and their words where they do not touch."""
+    line, words = ["─"] * columns, [" "] * (columns + 12)
+    free = 0
+    wide = across.high - across.low
+    for place, word in across.ticks:
+        column = round((place - across.low) / wide * (columns - 1)) if wide > 0 else 0
+        line[column] = "+" if page.style.ascii else "┴"
+        spelt = page.clean(word)
+        start = min(max(column - len(spelt) // 2, 0), columns + 2 - len(spelt))
+        if start >= free:
+            words[start : start + len(spelt)] = spelt
+            free = start + len(spelt) + 2
+    corner = "`" if page.style.ascii else "└"
+    page.lines.append(page.cut(page.text((" " * (left - 1) + corner + "".join(line), "dim")), page.width))
+    page.lines.append(page.cut(page.text((" " * left + "".join(words).rstrip(), "dim")), page.width))
+
+
+def _legend(page: Page, series: Sequence[Series], signs: str) -> None:
+    items: list[Part] = [
+        page.text((signs[number % len(signs)], _hue(each, number)), " ", each.name)
+        for number, each in enumerate(series)
+    ]
+    page.add_pieces("  ", [page.text(item, "   ") for item in items])
+
+
+def draw_bars(page: Page, bars: Sequence[tuple[str, float, str, str]]) -> None:
+    """Horizontal bars of (name, value, words behind it, hue), drawn to the greatest value; a bar of 0 has no length."""
+    most = max((value for _, value, _, _ in bars), default=0.0)
+    if most <= 0:
+        return
+    name_wide = max(len(page.clean(name)) for name, *_ in bars)
+    words_wide = max(len(page.clean(words)) for _, _, words, _ in bars)
+    room = max(min(page.width - name_wide - words_wide - 6, 60), 8)
+    full = "#" if page.style.ascii else "█"
+    for name, value, words, hue in bars:
+        length = round(value / most * room)
+        bar = full * length if length or value <= 0 else ("." if page.style.ascii else "▏")
+        line = page.text("  ", (page.clean(name).ljust(name_wide), "name"), "  ", (bar, hue or "close"))
+        line.append(" " * (name_wide + 4 + room + 1 - line.cell_len))
+        line.append_text(page.text((words, "dim")))
+        line.rstrip()
+        page.lines.append(page.cut(line, page.width))

@@ -1,0 +1,240 @@
+"""What a sweep found, on a page and as JSON: faults first, then suspects, gaps between placements, and the matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from topodiag.model.finding import Severity
+from topodiag.model.sweep import Fabric, Fault, Gap, JudgedRun, Standing, SweepJudgement, SweepPlan
+from topodiag.report.grid import Field, draw_grid
+from topodiag.report.node.marks import SIGNS
+from topodiag.report.sweep.heat import SEVERE_SHARE, draw_heat
+from topodiag.report.sweep.words import fault_words, look_at, part_key, run_words, untold
+from topodiag.report.text import Page, Part
+from topodiag.report.words import fold_hosts, plural
+from topodiag.words.units import spell_gbs
+
+_SHOWN_RUNS = 4
+_SHOWN_FAULTS = 20
+GAP_ID = "BEN005"
+
+
+def draw_sweep(page: Page, judged: SweepJudgement, plans: Sequence[SweepPlan], further: SweepPlan | None) -> None:
+    """The verdict, then everything that explains it. `further` is the next round's plan, if there is one to make."""
+    fabric = plans[-1].fabric
+    page.add("", _verdict(judged))
+    if not page.style.quiet:
+        page.add("  ", (_extent(judged, plans), "dim"))
+    limit = len(judged.faults) if page.style.verbose else _SHOWN_FAULTS
+    for fault in (*judged.confirmed, *judged.suspects)[:limit]:
+        page.blank()
+        _draw_fault(page, fault, judged, fabric)
+    if len(judged.faults) > limit:
+        page.blank()
+        page.add("", f"{len(judged.faults) - limit} more (-v)")
+    _draw_gaps(page, judged.gaps)
+    if page.style.quiet:
+        return
+    _draw_settings(page, judged)
+    _draw_rails(page, judged, fabric)
+    if len(fabric.nodes) > 1:
+        page.blank()
+        page.add("", ("pairs of nodes, by share of what is normal (the diagonal: inside the node)", "strong"))
+        draw_heat(page, judged, fabric)
+    for note in judged.notes:
+        page.blank()
+        page.add("note: ", note)
+    if further is not None:
+        page.blank()
+        page.add(
+            "next: ", f"round {further.round}, {plural(len(further.runs), 'run')} in {plural(further.waves, 'wave')}"
+        )
+
+
+def _verdict(judged: SweepJudgement) -> Part:
+    confirmed, suspects = len(judged.confirmed), len(judged.suspects)
+    if confirmed:
+        rest = f", {plural(suspects, 'suspect')}" if suspects else ""
+        return (f"{plural(confirmed, 'fault')} found{rest}", "error")
+    if suspects:
+        return (f"{plural(suspects, 'suspect')}, none confirmed yet", "warning")
+    if not any(each.standing is Standing.NORMAL for each in judged.runs):
+        return ("nothing could be judged", "unknown")
+    unknown = sum(each.standing is Standing.UNKNOWN for each in judged.runs)
+    rest = f" ({unknown} of {plural(len(judged.runs), 'run')} not judged)" if unknown else ""
+    return (f"no part is slower than its like{rest}", "ok")
+
+
+def _extent(judged: SweepJudgement, plans: Sequence[SweepPlan]) -> str:
+    states = {standing: sum(each.standing is standing for each in judged.runs) for standing in Standing}
+    counts = ((len(plans[-1].fabric.nodes), "node"), (len(plans), "round"), (len(judged.runs), "run"))
+    made = ", ".join(plural(count, word) for count, word in counts) + ": "
+    made += ", ".join(f"{count} {standing.value}" for standing, count in states.items() if count)
+    return made + (f"; {judged.missing} not done yet" if judged.missing else "")
+
+
+def _draw_fault(page: Page, fault: Fault, judged: SweepJudgement, fabric: Fabric) -> None:
+    words = fault_words(fault, fabric)
+    share = "its runs fail" if fault.share is None else f"at {fault.share:.0%} of what is normal"
+    severity = Severity.ERROR if fault.confirmed else Severity.WARNING
+    hue, sign = str(severity), SIGNS[severity]
+    label = f" {GAP_ID}" if _severe(fault) else ""
+    if fault.confirmed:
+        page.add((f"{sign}{label} ", hue), (words[0], "name"), f": {share}")
+    elif len(words) == 1:
+        page.add((f"{sign}{label} ", hue), "suspect: ", (words[0], "name"), f", {share}, seen in {_seen(fault)}")
+    else:
+        page.add((f"{sign}{label} ", hue), f"suspect, {share}: one of these, not told apart yet")
+        for word in words[: None if page.style.verbose else 8]:
+            page.add("    - ", word)
+        if len(words) > 8 and not page.style.verbose:
+            page.add("    ", f"and {len(words) - 8} more (-v)")
+    alike = untold(fault) if fault.confirmed else ""
+    if alike:
+        page.add("    ", alike)
+    ids = set(fault.runs)
+    runs = [each for each in judged.runs if each.run.id in ids]
+    for each in runs if page.style.verbose else runs[:_SHOWN_RUNS]:
+        page.add("    ", (run_words(each), "dim"))
+    if len(runs) > _SHOWN_RUNS and not page.style.verbose:
+        page.add("    ", (f"and {plural(len(runs) - _SHOWN_RUNS, 'run')} more (-v)", "dim"))
+    if fault.confirmed:
+        for line in look_at(fault, fabric):
+            page.add("    fix: ", line)
+
+
+def _severe(fault: Fault) -> bool:
+    """Whether it is BEN005: more than 30 % slower than other placements of the same collective."""
+    return fault.share is not None and fault.share < SEVERE_SHARE
+
+
+def _seen(fault: Fault) -> str:
+    return f"{plural(len(fault.runs), 'run')} of round {' and '.join(map(str, fault.rounds))}"
+
+
+def _draw_gaps(page: Page, gaps: Sequence[Gap]) -> None:
+    for gap in gaps:
+        page.blank()
+        page.add(
+            (f"{SIGNS[Severity.WARNING]} {GAP_ID} ", "warning"),
+            f"{gap.collective} on {gap.ranks} ranks: one placement is {gap.lost:.0%} slower than another",
+        )
+        for each, word in ((gap.best, "best "), (gap.worst, "worst")):
+            name = page.text(f"{spell_gbs(each.gbs or 0)} GB/s on ", fold_hosts(each.run.nodes))
+            page.add(f"    {word} ", name, (f"  {each.run.why or each.run.id}", "dim"))
+
+
+def _draw_settings(page: Page, judged: SweepJudgement) -> None:
+    runs = [each for each in judged.runs if each.run.kind == "settings"]
+    if not runs:
+        return
+    page.blank()
+    page.add("", ("algorithm x protocol x collective, all nodes, at the greatest size", "strong"))
+    rows: list[list[Part]] = [
+        [
+            each.run.collective,
+            each.run.algorithm or "NCCL's choice",
+            each.run.protocol or ("NCCL's choice" if each.run.algorithm else ""),
+            spell_gbs(each.gbs) if each.gbs is not None else (each.why or "-", "warning"),
+        ]
+        for each in sorted(runs, key=lambda each: (each.run.collective, -(each.gbs or 0.0)))
+    ]
+    draw_grid(page, [Field("collective"), Field("algorithm"), Field("protocol"), Field("busbw GB/s", least=10)], rows)
+
+
+def _draw_rails(page: Page, judged: SweepJudgement, fabric: Fabric) -> None:
+    """Nodes under suspicion whose rails were measured one by one."""
+    best: dict[tuple[str, int], JudgedRun] = {}
+    for each in judged.runs:
+        if each.run.kind != "rails" or each.run.rail is None or each.share is None:
+            continue
+        for node in each.run.nodes:
+            key = (node, each.run.rail)
+            if key not in best or (each.share or 0) > (best[key].share or 0):
+                best[key] = each
+    accused = {part.place for fault in judged.faults for part in fault.parts if part.kind in {"link", "pcie", "host"}}
+    racks = {part.place for fault in judged.faults for part in fault.parts if part.kind in {"leaf", "uplink"}}
+    # The best run over a rail is what its port can do; of other nodes it would be their partner's fault.
+    slow = [
+        node
+        for node in fabric.nodes
+        if (node in accused or fabric.racks.get(node) in racks)
+        and any((node, rail) in best for rail in range(fabric.rails))
+    ]
+    if not slow:
+        return
+    page.blank()
+    page.add("", ("nodes by rail: the best run over each, per cent of normal", "strong"))
+    shown = slow if page.style.verbose else slow[:16]
+    rows: list[list[Part]] = [
+        [node, *(_share(best.get((node, rail))) for rail in range(fabric.rails))] for node in shown
+    ]
+    draw_grid(page, [Field("node", least=8), *(Field(str(rail), right=True) for rail in range(fabric.rails))], rows)
+    if len(slow) > len(shown):
+        page.add("  ", f"and {plural(len(slow) - len(shown), 'node')} more (-v)")
+
+
+def _share(each: JudgedRun | None) -> Part:
+    if each is None or each.share is None:
+        return ("-", "dim")
+    hue = "" if each.standing is not Standing.LOW else "error" if each.share < SEVERE_SHARE else "doubtful"
+    return (f"{100 * each.share:.0f}", hue)
+
+
+def sweep_json(judged: SweepJudgement, plans: Sequence[SweepPlan], further: SweepPlan | None) -> dict[str, Any]:
+    """Everything on the page, and every run."""
+    fabric = plans[-1].fabric
+    return {
+        "format": "topodiag-sweep-verdict",
+        "version": 1,
+        "nodes": fold_hosts(fabric.nodes),
+        "rounds": len(plans),
+        "missing": judged.missing,
+        "faults": [_fault_json(fault, fabric) for fault in (*judged.confirmed, *judged.suspects)],
+        "placements": [_gap_json(gap) for gap in judged.gaps],
+        "notes": list(judged.notes),
+        "next": None if further is None else {"round": further.round, "runs": len(further.runs)},
+        "runs": [_run_json(each) for each in judged.runs],
+    }
+
+
+def _fault_json(fault: Fault, fabric: Fabric) -> dict[str, Any]:
+    return {
+        "confirmed": fault.confirmed,
+        "check": GAP_ID if _severe(fault) else None,
+        "where": fault_words(fault, fabric),
+        "parts": [part_key(part) for part in fault.parts],
+        "nics": sorted({name for part in fault.parts if part.kind == "link" and (name := fabric.nic(part.rail))}),
+        "not_told_apart": untold(fault) or None,
+        "share": fault.share,
+        "rounds": list(fault.rounds),
+        "runs": list(fault.runs),
+    }
+
+
+def _gap_json(gap: Gap) -> dict[str, Any]:
+    return {
+        "check": GAP_ID,
+        "collective": gap.collective,
+        "ranks": gap.ranks,
+        "lost": gap.lost,
+        "best": {"run": gap.best.run.id, "gbs": gap.best.gbs},
+        "worst": {"run": gap.worst.run.id, "gbs": gap.worst.gbs},
+    }
+
+
+def _run_json(each: JudgedRun) -> dict[str, Any]:
+    return {
+        "id": each.run.id,
+        "round": each.round,
+        "kind": each.run.kind,
+        "nodes": list(each.run.nodes),
+        "rail": each.run.rail,
+        "gpus": list(each.run.gpus),
+        "standing": each.standing.value,
+        "gbs": each.gbs,
+        "reference_gbs": each.reference,
+        "share": each.share,
+        "why": each.why,
+    }

@@ -1,0 +1,119 @@
+"""The parts of a sweep in words: what is at fault, what cannot be told apart, and what to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from topodiag.model.sweep import Fabric, Fault, JudgedRun, Part
+from topodiag.words.units import spell_gbs
+
+_PORT = frozenset({"link", "pcie"})
+
+
+def fault_words(fault: Fault, fabric: Fabric) -> list[str]:
+    """One phrase a place; more than one where it is one of them."""
+    ports: dict[tuple[str, int], set[str]] = {}
+    for part in fault.parts:
+        if part.kind in _PORT:
+            ports.setdefault((part.place, part.rail), set()).add(part.kind)
+    by_node: dict[tuple[str, frozenset[str]], list[int]] = {}
+    for (node, rail), kinds in ports.items():
+        by_node.setdefault((node, frozenset(kinds)), []).append(rail)
+    made = [_port(node, rails, kinds, fabric) for (node, kinds), rails in by_node.items()]
+    others: dict[tuple[str, str], list[int]] = {}
+    for part in fault.parts:
+        if part.kind not in _PORT:
+            others.setdefault((part.kind, part.place), []).append(part.rail)
+    return [_other(kind, place, rails) for (kind, place), rails in others.items()] + made
+
+
+def _port(node: str, rails: Sequence[int], kinds: frozenset[str], fabric: Fabric) -> str:
+    if len(rails) > 1:
+        return f"one of rails {_numbers(rails)} of {node}"
+    nic = fabric.nic(rails[0])
+    name = f"{nic} of {node} (rail {rails[0]})" if nic else f"rail {rails[0]} of {node}"
+    if kinds == {"pcie"}:
+        return f"the PCIe way from GPU {fabric.gpu_of(rails[0])} to {name}"
+    return name
+
+
+def _other(kind: str, place: str, rails: Sequence[int]) -> str:
+    on = "" if list(rails) == [-1] else f", rail{'s' if len(rails) > 1 else ''} {_numbers(rails)}"
+    match kind:
+        case "leaf":
+            return f"the leaf of {place}{on}" if len(rails) == 1 else f"one of the leaves of {place}{on}"
+        case "uplink":
+            return f"the uplinks of the leaf of {place}{on}"
+        case "between":
+            return f"what joins the leaves of {place}{on}"
+        case "gpu":
+            return f"GPU {rails[0]} of {place}" if len(rails) == 1 else f"one of GPUs {_numbers(rails)} of {place}"
+        case "board":
+            return f"the GPUs of {place} or their NVLink as a whole"
+        case "host":
+            return f"what all rails of {place} share"
+        case _:
+            return f"the path between {place}" if " and " in place and "GPU" not in place else f"the path {place}{on}"
+
+
+def _numbers(rails: Sequence[int]) -> str:
+    """`0-7`, `1,4`."""
+    numbers = sorted(rails)
+    if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[-1] + 1)):
+        return f"{numbers[0]}-{numbers[-1]}"
+    return ",".join(map(str, numbers))
+
+
+def untold(fault: Fault) -> str:
+    """What the runs cannot tell apart in a place that is named, or ""."""
+    kinds = {part.kind for part in fault.parts}
+    if kinds == {"link", "pcie"}:
+        return "the NIC, its cable, the leaf's port and the GPU's PCIe way to the NIC look alike in these runs"
+    if kinds == {"link"}:
+        return "the NIC, its cable and the leaf's port look alike in these runs"
+    if kinds == {"host"}:
+        return "slow only when all rails run at once: CPU, memory, PCIe root and power look alike in these runs"
+    if kinds == {"uplink"}:
+        return "which of the uplinks it is, no benchmark says"
+    if kinds == {"between"}:
+        return "whose uplinks they are, and which, no benchmark says of two racks"
+    return ""
+
+
+def look_at(fault: Fault, fabric: Fabric) -> list[str]:
+    """What to do next about a confirmed fault."""
+    part = fault.parts[0]
+    kinds = {each.kind for each in fault.parts}
+    nic = fabric.nic(part.rail) or "DEVICE"
+    scan = f"topodiag scan on {part.place}"
+    if kinds <= _PORT:
+        made = [f"{scan}: checks NIC and PCI"]
+        if "link" in kinds:
+            made.append(f"mlxlink -d {nic} -m -c -e on {part.place}: width, errors and the cable; then swap the cable")
+        if kinds == {"link", "pcie"}:
+            made.append("topodiag bench run DIR --ib-write-bw: a round more tells the link from the PCIe way")
+        return made
+    match part.kind:
+        case "gpu":
+            return [f"{scan}: checks NVL and PCI", f"nvidia-smi -q -i {part.rail} on {part.place}: clocks, throttling"]
+        case "board" | "host":
+            return [f"{scan}: all checks"]
+        case "between":
+            rail = f", rail {part.rail}" if part.rail >= 0 else ""
+            return [f"counters, firmware and routing of the uplinks on the leaves of both racks{rail}"]
+        case "leaf" | "uplink":
+            return [f"the switch's counters, firmware and routing: {_other(part.kind, part.place, [part.rail])}"]
+        case _:
+            return ["routing: ibtracert between the two, or the switches' ECMP hashing"]
+
+
+def part_key(part: Part) -> dict[str, str | int]:
+    return {"kind": part.kind, "place": part.place, **({"rail": part.rail} if part.rail >= 0 else {})}
+
+
+def run_words(judged: JudgedRun) -> str:
+    """`1-pairs-a+b: 22.1 GB/s, 49 % of 45`."""
+    if judged.gbs is None:
+        return f"{judged.run.id}: {judged.why or judged.standing.value}"
+    beside = f", {judged.share:.0%} of {spell_gbs(judged.reference)}" if judged.share and judged.reference else ""
+    return f"{judged.run.id}: {spell_gbs(judged.gbs)} GB/s{beside}"

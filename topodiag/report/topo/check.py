@@ -1,0 +1,84 @@
+"""`topo check`: the verdict on a topology file, its findings, what NCCL passes over in silence, what was not judged."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from topodiag.model.finding import Status
+from topodiag.model.nccl_tree import Refusal
+from topodiag.model.nccl_versions import NEWEST, OLDEST
+from topodiag.model.node import Node
+from topodiag.model.result import Result
+from topodiag.report.findings import draw_findings
+from topodiag.report.interface import Report, Style
+from topodiag.report.node.header import draw_machine_line, draw_verdict
+from topodiag.report.node.marks import more
+from topodiag.report.page import print_page
+from topodiag.report.text import Page
+from topodiag.report.topo.names import base_name
+from topodiag.report.words import findings_of, judged
+
+NOTES_SHOWN = 8
+"""Notes that differ in their words; those alike share one line."""
+LINES_SHOWN = 4
+
+
+class TopoCheck(Report):
+    """What a person reads of one file."""
+
+    name = "table"
+
+    def render(self, result: Result, stream: TextIO, style: Style) -> None:
+        page = Page(style)
+        for node in result.nodes:
+            name = node.nccl_file.name if node.nccl_file is not None else node.host
+            draw_verdict(page, base_name(name), findings_of(result, node), judged(result, node.host), what="read")
+            if not style.quiet:
+                draw_machine_line(page, node)
+                _draw_silence(page, result, node)
+        draw_findings(page, result.findings, several_nodes=False)
+        if not style.quiet:
+            for node in result.nodes:
+                _draw_notes(page, node)
+        print_page(page, stream)
+
+
+def _draw_silence(page: Page, result: Result, node: Node) -> None:
+    """What was asked and is in order, and what could not be judged, each with its reason."""
+    for outcome in result.outcomes:
+        if outcome.status is Status.CLEAN and outcome.why:
+            page.add(page.text("  ", ("✔", "ok"), " ", (outcome.check, "name"), "  "), outcome.why)
+        elif outcome.status is Status.UNKNOWN or (outcome.status is Status.NOT_APPLICABLE and page.style.verbose):
+            sign = ("?", "unknown") if outcome.status is Status.UNKNOWN else ("-", "dim")
+            page.add(page.text("  ", sign, " ", (outcome.check, "name"), "  "), (outcome.why, "dim"))
+
+
+def _draw_notes(page: Page, node: Node) -> None:
+    """What NCCL's reader passes over without a word that anyone would see."""
+    notes = node.nccl_file.notes if node.nccl_file is not None else ()
+    if not notes:
+        return
+    page.blank()
+    page.add("", ("NCCL passes over in silence", "strong"))
+    alike: dict[str, list[int]] = {}
+    for note in notes:
+        alike.setdefault(note.words + _versions(note), []).append(note.line)
+    shown = list(alike.items()) if page.style.verbose else list(alike.items())[:NOTES_SHOWN]
+    for words, lines in shown:
+        page.add(page.text("  ", (_lines(lines, all_of_them=page.style.verbose > 0), "close"), "  "), words)
+    if len(alike) > len(shown):
+        page.add("  ", (more(len(alike) - len(shown), "note"), "dim"))
+
+
+def _versions(note: Refusal) -> str:
+    if (note.since, note.until) == (OLDEST, NEWEST):
+        return ""
+    return f" (2.{note.since})" if note.since == note.until else f" (2.{note.since} to 2.{note.until})"
+
+
+def _lines(lines: list[int], *, all_of_them: bool) -> str:
+    """`line 3`, `lines 3, 4, 5 … (32)`."""
+    word = "line" if len(lines) == 1 else "lines"
+    if all_of_them or len(lines) <= LINES_SHOWN:
+        return f"{word} {', '.join(map(str, lines))}"
+    return f"{word} {', '.join(map(str, lines[:LINES_SHOWN]))} … ({len(lines)})"

@@ -1,0 +1,79 @@
+"""`topo diff`: what differs between two machines, and what NCCL makes of either."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from topodiag.nccl.prediction import Prediction
+from topodiag.nccl.topo.compare import Difference
+from topodiag.report.findings import fold_labels
+from topodiag.report.grid import Field, draw_grid
+from topodiag.report.text import Page, Part
+from topodiag.report.topo.predict import GRAPHS
+from topodiag.report.topo.what_if import NOT_FOUND, spell_graph
+from topodiag.report.words import plural
+
+
+def draw_diff(
+    page: Page, names: tuple[str, str], found: Sequence[Difference], made: tuple[Prediction, Prediction]
+) -> None:
+    """Differences folded over devices, then the channels that NCCL finds on either side."""
+    if found:
+        verb = "matters" if len(found) == 1 else "matter"
+        page.add(page.text(("▲", "warning"), " "), f"{plural(len(found), 'difference')} that {verb} to communication")
+    else:
+        page.add(page.text(("✔", "ok"), " "), "no difference that matters to communication")
+    if page.style.quiet:
+        return
+    page.add("  left   ", (names[0], "strong"))
+    page.add("  right  ", (names[1], "strong"))
+    if found:
+        page.blank()
+        draw_grid(page, _FIELDS, [[devices, what, *_sides(left, right)] for devices, what, left, right in fold(found)])
+    page.blank()
+    rows: list[list[Part]] = []
+    for number, title in GRAPHS.items():
+        texts = [spell_graph(each, number) for each in made]
+        if any(text not in ("", NOT_FOUND) for text in texts):
+            rows.append([title, *_sides(texts[0], texts[1])])
+    for each, name in zip(made, names, strict=True):
+        if not each.accepted:
+            page.add("  ", (f"NCCL {each.version} refuses {name}: ", "doubtful"), each.why)
+    if rows:
+        draw_grid(page, (Field(f"NCCL {made[0].version}"), Field("left", least=12), Field("right", least=12)), rows)
+
+
+_FIELDS = (Field("device", least=10), Field("what", least=8), Field("left", least=10), Field("right", least=10))
+
+
+def _sides(left: str, right: str) -> list[Part]:
+    hue = "doubtful" if left != right else "dim"
+    return [(left or "-", hue), (right or "-", hue)]
+
+
+def fold(found: Sequence[Difference]) -> list[tuple[str, str, str, str]]:
+    """Devices that differ alike on one line."""
+    alike: dict[tuple[str, str, str], list[str]] = {}
+    for each in found:
+        alike.setdefault((each.what, each.left, each.right), []).append(each.device)
+    return [(fold_labels(devices), what, left, right) for (what, left, right), devices in alike.items()]
+
+
+def diff_json(
+    names: tuple[str, str], found: Sequence[Difference], made: tuple[Prediction, Prediction]
+) -> dict[str, Any]:
+    """`differences` one by one, and the graphs of either side as spelt in the table."""
+    return {
+        "left": names[0],
+        "right": names[1],
+        "differences": [
+            {"device": each.device, "what": each.what, "left": each.left or None, "right": each.right or None}
+            for each in found
+        ],
+        "graphs": {
+            title: [text if (text := spell_graph(each, number)) not in {"", NOT_FOUND} else None for each in made]
+            for number, title in GRAPHS.items()
+            if any(each.graph(number) is not None for each in made)
+        },
+    }

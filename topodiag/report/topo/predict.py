@@ -1,0 +1,277 @@
+"""`topo predict`: what NCCL would choose on a topology, drawn for a terminal, and as the machine-readable result."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any
+
+from topodiag.model.nccl_versions import TREES_BOUND_BY_PXN, minor_of
+from topodiag.nccl.prediction import Choice, PredictedGraph, Prediction
+from topodiag.report.grid import Field, draw_grid
+from topodiag.report.text import Page, Part
+from topodiag.report.topo.names import Names, base_name, spell_order
+from topodiag.report.words import plural
+from topodiag.words.units import spell_bytes, spell_gbs, spell_us
+
+PATTERNS = {1: "balanced tree", 2: "split tree", 3: "tree", 4: "ring", 5: "NVLS", 6: "CollNet direct"}
+GRAPHS = {0: "ring", 1: "tree", 2: "CollNet chain", 3: "NVLS", 4: "CollNet direct"}
+BY_SIZE = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce")
+
+
+def draw_prediction(
+    page: Page, made: Prediction, name: str, *, names: Names | None = None, explain: bool = False
+) -> None:
+    """Verdict, system, graphs, channels, choices by size; with `explain` every term of the derivation. `names` are the
+    devices behind NCCL's labels."""
+    draw_verdict(page, made, name)
+    if not made.accepted or page.style.quiet:
+        return
+    page.blank()
+    draw_graphs(page, made, names or {})
+    _draw_lost_tree(page, made)
+    page.blank()
+    draw_paths(page, made)
+    draw_choices(page, made)
+    if page.style.verbose:
+        draw_tuning(page, made)
+    if explain:
+        draw_terms(page, made)
+
+
+def draw_verdict(page: Page, made: Prediction, name: str) -> None:
+    """One line whether NCCL takes it, and what it then sees."""
+    version = f"NCCL {made.version}"
+    if not made.accepted:
+        name = base_name(name)
+        place = f"{name}:{made.line}" if made.line else name
+        page.add(page.text(("✖", "error"), " ", (place, "strong"), "  "), (f"{version} refuses it: ", ""), made.why)
+        return
+    hosts = plural(made.nodes, "node")
+    seen = "" if made.nccl_nodes in (0, made.nodes) else f" ({made.nccl_nodes} nodes to NCCL)"
+    words = f"{version} on {hosts}{seen}, {plural(made.ranks, 'rank')}"
+    page.add(page.text(("✔", "ok"), " ", (base_name(name), "strong"), "  "), words)
+    if page.style.quiet:
+        return
+    items: list[Part] = [f"best path {spell_gbs(made.max_bw)} GB/s", f"{spell_gbs(made.total_bw)} GB/s per GPU in all"]
+    if made.channels is not None:
+        counts = made.channels
+        kinds = (("coll", counts.coll), ("collnet", counts.collnet), ("nvls", counts.nvls), ("p2p", counts.p2p))
+        words = ", ".join(f"{count} {kind}" for kind, count in kinds if count)
+        items.append(f"channels: {words}, {counts.p2p_per_peer} per peer")
+    page.add_items("  ", items)
+
+
+MAX_TERM, MAX_VALUE = 34, 16
+"""Columns of a term's name and value that the derivation is aligned to."""
+FORMULA = 44
+"""Columns that the formula must have beside them; with less it has a line of its own."""
+
+
+def over_network(made: Prediction) -> bool:
+    """Whether NCCL sees more than one node, so that there are ways to NICs at all."""
+    return (made.nccl_nodes or made.nodes) > 1
+
+
+NVLS = 3
+
+
+def each_gbs(made: Prediction, graph: PredictedGraph) -> float:
+    """What one channel of a graph carries: between nodes, or on the only one."""
+    return graph.bw_inter if over_network(made) else graph.bw_intra
+
+
+def total_gbs(made: Prediction, graph: PredictedGraph) -> float | None:
+    """What all channels carry. None for NVLS on one node: there a channel's figure is that of one head, and what comes
+    of it NCCL's tuning alone says."""
+    return None if graph.id == NVLS and not over_network(made) else graph.channels * each_gbs(made, graph)
+
+
+def draw_graphs(page: Page, made: Prediction, names: Names) -> None:
+    """What the searches found, and the first channel of each. On one node nothing goes to NICs."""
+    far = over_network(made)
+    rows: list[list[Part]] = []
+    for graph in made.graphs:
+        title: Part = (GRAPHS.get(graph.id, "?"), "name")
+        if not graph.channels:
+            rows.append([title, ("not found", "doubtful"), *[""] * 7])
+            continue
+        rows.append([
+            title,
+            PATTERNS.get(graph.pattern, str(graph.pattern)),
+            str(graph.channels),
+            spell_gbs(graph.bw_intra),
+            spell_gbs(graph.bw_inter) if far else "",
+            (spell_gbs(total) if (total := total_gbs(made, graph)) is not None else "", "strong"),
+            f"{graph.type_intra}, {graph.type_inter}" if far else graph.type_intra,
+            ("yes" if graph.cross_nic else "no") if far else "",
+            spell_order(graph.orders[0], names) if graph.orders else "",
+        ])  # fmt: skip
+    # Where a search found nothing its word must stay, so the pattern cannot go.
+    missing = any(not graph.channels for graph in made.graphs)
+    fields = (
+        Field("graph"), Field("pattern", drop=0 if missing else 3), Field("channels", right=True),
+        Field("GB/s each" if not far else "GB/s inside", right=True, drop=1), Field("to NICs", right=True),
+        Field("in all", right=True), Field("path" if not far else "paths"), Field("crossNic", right=True, drop=4),
+        Field("first channel", least=16, drop=2),
+    )  # fmt: skip
+    if rows:
+        draw_grid(page, fields, rows)
+
+
+def _draw_lost_tree(page: Page, made: Prediction) -> None:
+    if not made.lost_tree:
+        return
+    page.blank()
+    why = "no tree was found: its stand-in has one channel, and NCCL cuts the rings down to that"
+    if minor_of(made.version) in TREES_BOUND_BY_PXN:
+        why += "; NCCL 2.24 and 2.29 find one, and this version may with --env NCCL_PXN_DISABLE=1"
+    page.add(page.text("  ", ("✖", "error"), " "), why)
+
+
+def draw_paths(page: Page, made: Prediction) -> None:
+    """How many pairs are joined by which type: a matrix for few GPUs is `topo show`'s to draw."""
+    gpus = [label for label in made.paths if label.startswith("GPU/")]
+    for title, kind in (("GPU to GPU", "GPU/"), ("GPU to NIC", "NET/")):
+        counted = Counter(
+            (made.paths[a][b][2], made.paths[a][b][1])
+            for a in gpus
+            for b in made.paths[a]
+            if b != a and b.startswith(kind)
+        )
+        words: list[Part] = [
+            page.text((word, "nvlink" if word.startswith("NV") else "close" if word in ("PIX", "PXB") else "remote"),
+                      f" {spell_gbs(gbs)} GB/s ×{count}")
+            for (word, gbs), count in sorted(counted.items(), key=lambda item: (-item[1], item[0]))
+        ]  # fmt: skip
+        if words:
+            page.add_items(page.text("  ", (f"{title}  ", "dim")), words)
+
+
+def draw_choices(page: Page, made: Prediction) -> None:
+    """For each collective the ranges of sizes in which NCCL keeps to one algorithm and protocol."""
+    for collective in BY_SIZE:
+        mine = [choice for choice in made.choices if choice.collective == collective]
+        if not mine or (collective != "AllReduce" and not page.style.verbose):
+            continue
+        page.blank()
+        page.add("  ", (collective, "strong"), ("  what NCCL would run, its own estimate at the upper size", "dim"))
+        rows: list[list[Part]] = []
+        for run in ranges_of(mine):
+            last = run[-1]
+            sizes = spell_bytes(run[0].bytes) + (f" - {spell_bytes(last.bytes)}" if len(run) > 1 else "")
+            rows.append(
+                [sizes, last.algorithm, last.protocol, spell_us(last.time_us), (spell_gbs(last.busbw_gbs), "strong")]
+            )
+        draw_grid(page, (Field("bytes"), Field("algorithm"), Field("protocol"), Field("time", right=True),
+                         Field("busbw GB/s", right=True)), rows)  # fmt: skip
+
+
+def ranges_of(choices: Sequence[Choice]) -> list[list[Choice]]:
+    """Neighbouring sizes with one algorithm and protocol."""
+    return [list(run) for _, run in groupby(choices, key=lambda choice: (choice.algorithm, choice.protocol))]
+
+
+def draw_tuning(page: Page, made: Prediction) -> None:
+    """The tuning table: latency and algorithm bandwidth of each combination in use."""
+    rows: list[list[Part]] = [
+        [collective, algorithm, protocol, f"{latency:.1f}", spell_gbs(gbs)]
+        for collective, algorithms in made.tuning.items()
+        for algorithm, protocols in algorithms.items()
+        for protocol, (latency, gbs) in protocols.items()
+        if gbs > 0
+    ]
+    if rows:
+        page.blank()
+        page.add(
+            "  ", ("tuning table", "strong"), ("  algorithm bandwidth; busbw = it × 2(n-1)/n for AllReduce", "dim")
+        )
+        draw_grid(page, (Field("collective"), Field("algorithm"), Field("protocol"), Field("us", right=True),
+                         Field("GB/s", right=True)), rows)  # fmt: skip
+
+
+def draw_terms(page: Page, made: Prediction) -> None:
+    """Each term of the derivation with the sentence or formula that gives it."""
+    if not made.terms:
+        return
+    page.blank()
+    page.add("  ", ("how it follows", "strong"))
+    wide = min(max(len(term.name) for term in made.terms), MAX_TERM, page.width // 2)
+    least = max((len(term.value) for term in made.terms if len(term.value) <= MAX_VALUE), default=0)
+    for term in made.terms:
+        # A name or value beyond its column takes room from the other.
+        value = term.value.rjust(least - max(len(term.name) - wide, 0))
+        head = page.text("  ", (term.name.ljust(wide), "name"), "  ", value, "  ")
+        if page.width - head.cell_len >= FORMULA:
+            page.add(head, (term.formula, "dim"))
+            continue
+        page.add("  ", (term.name, "name"), f"  {term.value}")
+        page.add("      ", (term.formula, "dim"))
+
+
+def draw_assumed(page: Page, assumed: Iterable[str]) -> None:
+    """What the evidence did not hold and was taken as built."""
+    for number, sentence in enumerate(assumed):
+        if not number:
+            page.blank()
+        page.add("  ", ("assumed: ", "doubtful"), sentence)
+
+
+def prediction_json(made: Prediction) -> dict[str, Any]:
+    """The published shape of `topo predict --format json`: schema/predict-1.0.schema.json."""
+    counts = made.channels
+    return {
+        "schema_version": "1.0",
+        "nccl_version": made.version,
+        "nodes": made.nodes,
+        "ranks": made.ranks,
+        "nccl_nodes": made.nccl_nodes,
+        "accepted": made.accepted,
+        "why": made.why,
+        "line": made.line or None,
+        "system": {"max_bw": made.max_bw, "total_bw": made.total_bw},
+        "paths": {a: {b: list(path) for b, path in row.items()} for a, row in made.paths.items()},
+        "graphs": [
+            {
+                "pattern": graph.pattern,
+                "cross_nic": graph.cross_nic,
+                "channels": graph.channels,
+                "bw_intra": graph.bw_intra,
+                "bw_inter": graph.bw_inter,
+                "type_intra": graph.type_intra,
+                "type_inter": graph.type_inter,
+                "same_channels": graph.same_channels,
+                "orders": [list(order) for order in graph.orders],
+            }
+            for graph in made.graphs
+        ],
+        "channels": None
+        if counts is None
+        else {
+            "coll": counts.coll,
+            "collnet": counts.collnet,
+            "nvls": counts.nvls,
+            "p2p": counts.p2p,
+            "p2p_per_peer": counts.p2p_per_peer,
+        },
+        "tuning": {
+            collective: {
+                algorithm: {protocol: list(entry) for protocol, entry in protocols.items()}
+                for algorithm, protocols in algorithms.items()
+            }
+            for collective, algorithms in made.tuning.items()
+        },
+        "choices": [
+            {
+                "collective": choice.collective,
+                "bytes": choice.bytes,
+                "algorithm": choice.algorithm,
+                "protocol": choice.protocol,
+                "time_us": choice.time_us,
+                "busbw_gbs": choice.busbw_gbs,
+            }
+            for choice in made.choices
+        ],
+        "terms": [{"name": term.name, "value": term.value, "formula": term.formula} for term in made.terms],
+    }

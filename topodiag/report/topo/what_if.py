@@ -1,0 +1,235 @@
+"""`topo what-if`: before and after side by side, and the sentence that an engineer would send to the data centre.
+
+It takes the two predictions and the words of the changes; `WhatIf` of the pipeline has this shape.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+from topodiag.nccl.prediction import Choice, PredictedGraph, Prediction
+from topodiag.report.findings import fold_labels
+from topodiag.report.grid import Field, draw_grid
+from topodiag.report.text import Page, Part
+from topodiag.report.topo.names import Names, base_name, spell
+from topodiag.report.topo.predict import GRAPHS, each_gbs, over_network, prediction_json, total_gbs
+from topodiag.report.words import plural
+from topodiag.words.units import spell_bytes, spell_gbs, spell_us
+
+NOT_FOUND = "not found"
+
+GRAPH_OF = {"Ring": 0, "Tree": 1, "NVLS": 3, "NVLSTree": 3, "CollnetChain": 2, "CollnetDirect": 4}
+"""The graph that an algorithm runs on."""
+
+FEW = 2
+"""Up to so many pairs each has a line of its own."""
+
+NOTICEABLE = 0.01
+"""A change of time below this share is no change: the model's own figures are not better."""
+
+
+class _Words(Protocol):
+    @property
+    def words(self) -> str: ...
+
+
+class Answer(Protocol):
+    """Two predictions and what lies between them."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def changes(self) -> Sequence[_Words]: ...
+    @property
+    def before(self) -> Prediction: ...
+    @property
+    def after(self) -> Prediction: ...
+    @property
+    def names(self) -> Names: ...
+
+
+def draw_what_if(page: Page, answer: Answer, name: str) -> None:
+    """What changes, before and after in two columns, and the sentence; with --quiet the sentence alone."""
+    before, after = answer.before, answer.after
+    if page.style.quiet:
+        page.add("", (sentence(answer), "strong"))
+        return
+    what = ", ".join(change.words for change in answer.changes)
+    page.add(page.text((base_name(name), "strong"), "  "), f"{what}  ", (_where(before), "dim"))
+    page.blank()
+    rows: list[list[Part]] = [[title, old, _marked(old, new)] for title, old, new in _rows(answer)]
+    draw_grid(page, (Field(""), Field("before", least=12), Field("after", least=12)), rows)
+    moved = moved_paths(before, after, answer.names)
+    if moved:
+        page.blank()
+        shown = moved if page.style.verbose else moved[:6]
+        for text in shown:
+            page.add("  ", text)
+        if len(moved) > len(shown):
+            page.add("  ", (f"… and {plural(len(moved) - len(shown), 'more change')} (-v shows all)", "dim"))
+    page.blank()
+    page.add("  ", (sentence(answer), "strong"))
+
+
+def _where(made: Prediction) -> str:
+    return f"NCCL {made.version}, {plural(made.nodes, 'node')}, {plural(made.ranks, 'rank')}"
+
+
+def _marked(old: str, new: str) -> Part:
+    return (new, "doubtful") if old != new else (new, "dim")
+
+
+def _rows(answer: Answer) -> Iterator[tuple[str, str, str]]:
+    before, after = answer.before, answer.after
+    if not (before.accepted and after.accepted):
+        yield "NCCL", _verdict(before), _verdict(after)
+        return
+    yield "ranks", str(before.ranks), str(after.ranks)
+    yield "best path", f"{spell_gbs(before.max_bw)} GB/s", f"{spell_gbs(after.max_bw)} GB/s"
+    for number, title in GRAPHS.items():
+        old, new = spell_graph(before, number), spell_graph(after, number)
+        if old or new:
+            yield title, old or NOT_FOUND, new or NOT_FOUND
+    yield "channels", _channels(before), _channels(after)
+    old_choice, new_choice = before.all_reduce, after.all_reduce
+    title = f"all-reduce of {spell_bytes(answer.size)}"
+    yield title, _choice(old_choice), _choice(new_choice)
+    if old_choice and new_choice:
+        yield "  time", spell_us(old_choice.time_us), spell_us(new_choice.time_us)
+        yield "  busbw", f"{spell_gbs(old_choice.busbw_gbs)} GB/s", f"{spell_gbs(new_choice.busbw_gbs)} GB/s"
+
+
+def _verdict(made: Prediction) -> str:
+    return "accepts it" if made.accepted else f"refuses it: {made.why}"
+
+
+def spell_graph(made: Prediction, number: int) -> str:
+    """`8 × 48 = 384 GB/s, NVL, PIX`, on one node without the way to the NICs; "" where the graph was not asked for."""
+    graph = made.graph(number)
+    if graph is None:
+        return ""
+    if not graph.channels:
+        return NOT_FOUND
+    types = f"{graph.type_intra}, {graph.type_inter}" if over_network(made) else graph.type_intra
+    total = total_gbs(made, graph)
+    product = f" = {spell_gbs(total)}" if total is not None else ""
+    return f"{graph.channels} × {spell_gbs(each_gbs(made, graph))}{product} GB/s, {types}"
+
+
+def _channels(made: Prediction) -> str:
+    counts = made.channels
+    if counts is None:
+        return "?"
+    return f"{counts.coll}" + (f", {counts.nvls} NVLS" if counts.nvls else "")
+
+
+def _choice(choice: Choice | None) -> str:
+    return f"{choice.algorithm} {choice.protocol}" if choice else "none"
+
+
+def moved_paths(before: Prediction, after: Prediction, names: Names) -> list[str]:
+    """Paths whose type or bandwidth is another one, either direction once, those alike folded round the device that
+    most of them share: `GPU3 to all other GPUs: NVL 370.8 -> 247.2 GB/s`."""
+    alike: dict[str, list[tuple[str, str]]] = {}
+    for a, row in before.paths.items():
+        for b, (_, old_gbs, old_type) in row.items():
+            new = after.paths.get(a, {}).get(b)
+            if new is None or (new[1], new[2]) == (old_gbs, old_type) or not _told(a, b):
+                continue
+            pair = (a, b) if a < b else (b, a)
+            pairs = alike.setdefault(_step(old_type, old_gbs, new[2], new[1]), [])
+            if pair not in pairs:
+                pairs.append(pair)
+    gpus = {label for label in after.paths if label.startswith("GPU/")}
+    return [f"{who}: {step}" for step, pairs in alike.items() for who in _folded(pairs, gpus, names)]
+
+
+def _told(a: str, b: str) -> bool:
+    """GPUs and NICs; the ways over processors and switches follow from them."""
+    return {a.partition("/")[0], b.partition("/")[0]} <= {"GPU", "NET"} and a[:4] + b[:4] != "NET/NET/"
+
+
+def _step(old_type: str, old: float, new_type: str, new: float) -> str:
+    head = f"{old_type} {spell_gbs(old)} -> "
+    return head + (f"{spell_gbs(new)} GB/s" if old_type == new_type else f"{new_type} {spell_gbs(new)} GB/s")
+
+
+def _folded(pairs: list[tuple[str, str]], gpus: set[str], names: Names) -> Iterator[str]:
+    """Pairs round the device that most of them share, until none is left; many that share none in one phrase."""
+    left = list(pairs)
+    while left:
+        if len(left) > FEW and len({label for pair in left for label in pair}) == 2 * len(left):
+            # Sorted, the GPU of a pair comes before its NIC.
+            yield " to ".join(fold_labels([spell(pair[at], names) for pair in left]) for at in (0, 1)) + ", one each"
+            return
+        tally = Counter(label for pair in left for label in pair)
+        hub = max(tally, key=lambda label: (tally[label], label.startswith("GPU/")))
+        others = [b if a == hub else a for a, b in left if hub in (a, b)]
+        left = [pair for pair in left if hub not in pair]
+        far = fold_labels([spell(label, names) for label in others])
+        if len(others) > 1 and set(others) == gpus - {hub}:
+            far = "all other GPUs" if hub in gpus else "all GPUs"
+        yield f"{spell(hub, names)} to {far}"
+
+
+def sentence(answer: Answer) -> str:
+    """What an engineer would write to the data centre, in one or two sentences."""
+    what = ", ".join(change.words for change in answer.changes)
+    before, after = answer.before, answer.after
+    if not before.accepted:
+        return f"NCCL {before.version} already refuses the topology as it is: {before.why}."
+    if not after.accepted:
+        return f"With {what}, NCCL {after.version} no longer starts on this machine: {after.why}."
+    old, new = before.all_reduce, after.all_reduce
+    if old is None or new is None:
+        return f"With {what}, no all-reduce can be compared."
+    on = f"an all-reduce of {spell_bytes(answer.size)} over {plural(after.ranks, 'GPU')}"
+    lost = new.time_us / old.time_us - 1
+    if abs(lost) < NOTICEABLE:
+        return (
+            f"With {what}, {on} takes as long as before ({spell_us(new.time_us)} by NCCL's model): no loss to expect."
+        )
+    ratio = new.time_us / old.time_us
+    by = f"{ratio:.1f} times as long" if ratio >= 2 else f"{abs(lost) * 100:.0f} % {'longer' if lost > 0 else 'less'}"
+    text = (
+        f"With {what}, {on} takes {spell_us(new.time_us)} instead of {spell_us(old.time_us)} ({by}): bus bandwidth"
+        f" {spell_gbs(new.busbw_gbs)} GB/s instead of {spell_gbs(old.busbw_gbs)}"
+    )
+    return text + _why(before, after) + "."
+
+
+def _why(before: Prediction, after: Prediction) -> str:
+    """What the search finds now for the algorithm that was to run, and whether another one must run."""
+    old, new = before.all_reduce, after.all_reduce
+    reasons = []
+    number = GRAPH_OF.get(old.algorithm) if old is not None else None
+    if number is not None:
+        then, now = before.graph(number), after.graph(number)
+        word = GRAPHS[number]
+        if then is not None and then.channels and (now is None or not now.channels):
+            reasons.append(f"NCCL finds no {word} channel any more")
+        elif then is not None and now is not None and _figures(before, then) != _figures(after, now):
+            (count, gbs), (was, of) = _figures(after, now), _figures(before, then)
+            reasons.append(
+                f"the {word} search finds {plural(count, 'channel')} of {spell_gbs(gbs)} GB/s where it found {was} of"
+                f" {spell_gbs(of)}"
+            )
+    if old is not None and new is not None and old.algorithm != new.algorithm:
+        reasons.append(f"{new.algorithm} runs instead of {old.algorithm}")
+    return f", because {' and '.join(reasons)}" if reasons else ""
+
+
+def _figures(made: Prediction, graph: PredictedGraph) -> tuple[int, float]:
+    return graph.channels, each_gbs(made, graph) if graph.channels else 0.0
+
+
+def what_if_json(answer: Answer) -> dict[str, Any]:
+    return {
+        "changes": [change.words for change in answer.changes],
+        "bytes": answer.size,
+        "before": prediction_json(answer.before),
+        "after": prediction_json(answer.after),
+        "sentence": sentence(answer),
+    }
