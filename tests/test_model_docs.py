@@ -9,10 +9,10 @@ import pytest
 
 from tests.shown import ROOT, assert_printed, shown_on
 from topodiag import pipeline_model
-from topodiag.cli.model_collective import collective
-from topodiag.cli.model_hierarchy import hierarchy
-from topodiag.cli.model_link import link
-from topodiag.cli.model_step import step
+from topodiag.cli.model.collective import collective
+from topodiag.cli.model.hierarchy import hierarchy
+from topodiag.cli.model.link import link
+from topodiag.cli.model.step import step
 
 PAGE = ROOT / "docs" / "model.md"
 SHOWN = shown_on(PAGE)

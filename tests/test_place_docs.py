@@ -7,7 +7,7 @@ import doctest
 import pytest
 
 from tests.shown import ROOT, assert_printed, shown_on
-from topodiag.cli.place_audit import audit
+from topodiag.cli.place.audit import audit
 
 PAGE = ROOT / "docs" / "place.md"
 SHOWN = shown_on(PAGE)
@@ -16,7 +16,7 @@ _OF_ALL_REPORTS = {"--format", "--output", "--color", "--ascii", "--quiet", "--v
 
 def _priced() -> set[str]:
     """The options that say what is trained: docs/model.md has them."""
-    from topodiag.cli.model_step_options import MODEL_OPTIONS, TRAINING_OPTIONS  # noqa: PLC0415
+    from topodiag.cli.model.step_options import MODEL_OPTIONS, TRAINING_OPTIONS  # noqa: PLC0415
 
     def bare() -> None: ...
 

@@ -6,11 +6,11 @@ import pytest
 
 from tests.shown import ROOT, assert_printed, shown_on
 from topodiag import pipeline_topo
-from topodiag.cli.topo_check import check
-from topodiag.cli.topo_diff import diff
-from topodiag.cli.topo_predict import predict
-from topodiag.cli.topo_show import show
-from topodiag.cli.topo_what_if import what_if
+from topodiag.cli.topo.check import check
+from topodiag.cli.topo.diff import diff
+from topodiag.cli.topo.predict import predict
+from topodiag.cli.topo.show import show
+from topodiag.cli.topo.what_if import what_if
 
 PAGE = ROOT / "docs" / "topo.md"
 SHOWN = shown_on(PAGE)

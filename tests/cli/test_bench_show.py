@@ -18,7 +18,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from topodiag.cli.bench_show import show
+from topodiag.cli.bench.show import show
 
 SCHEMA = json.loads((files("topodiag.report") / "schema" / "result-1.0.schema.json").read_text())
 

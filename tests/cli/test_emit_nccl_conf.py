@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from topodiag.cli.emit_nccl_conf import nccl_conf
+from topodiag.cli.emit.nccl_conf import nccl_conf
 
 NODES = Path(__file__).parents[2] / "fixtures" / "nodes"
 JOBS = Path(__file__).parents[2] / "fixtures" / "jobs"

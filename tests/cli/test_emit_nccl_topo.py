@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from topodiag.cli import cli
-from topodiag.cli.emit_nccl_topo import nccl_topo
+from topodiag.cli.emit.nccl_topo import nccl_topo
 from topodiag.cli.errors import run as run_inside
 from topodiag.emit.nccl_xml import to_text
 from topodiag.evidence.nccl_xml import read_file

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topodiag.cli.model_link import link
-from topodiag.cli.model_params import LinkParam, Micros, Number, Pair, Size, Sizes
+from topodiag.cli.model.link import link
+from topodiag.cli.model.params import LinkParam, Micros, Number, Pair, Size, Sizes
 from topodiag.cost.alpha_beta import Link
 
 ALL = (Size(), Sizes(), Number(), Micros(), LinkParam(), Pair("NICs", "8x400", whole=False))

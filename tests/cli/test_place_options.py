@@ -10,7 +10,7 @@ import pytest
 
 from topodiag.cli import cli
 from topodiag.cli.errors import run
-from topodiag.cli.place_options import Ready, place_options
+from topodiag.cli.place.options import Ready, place_options
 from topodiag.model.errors import TopodiagError
 
 

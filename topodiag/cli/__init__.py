@@ -13,12 +13,12 @@ from topodiag.version import __version__
 
 _COMMANDS = {
     "scan": ("scan:scan", "Diagnose this node, or captured evidence."),
-    "topo": ("topo:topo", "See what NCCL sees: check, predict, change and draw topology files."),
-    "emit": ("emit:emit", "Write what applies a fix: topology files, nccl.conf, pictures."),
+    "topo": ("topo.group:topo", "See what NCCL sees: check, predict, change and draw topology files."),
+    "emit": ("emit.group:emit", "Write what applies a fix: topology files, nccl.conf, pictures."),
     "logs": ("logs:logs", "Rebuild a job from its NCCL logs, and diagnose its communication."),
-    "model": ("model:model", "What the wires allow: links, collectives and training steps priced."),
-    "place": ("place:place", "Ranks on the right wires: a layout audited, solved and written."),
-    "bench": ("bench:bench", "Is a measured bandwidth normal? nccl-tests output judged."),
+    "model": ("model.group:model", "What the wires allow: links, collectives and training steps priced."),
+    "place": ("place.group:place", "Ranks on the right wires: a layout audited, solved and written."),
+    "bench": ("bench.group:bench", "Is a measured bandwidth normal? nccl-tests output judged."),
     "env": ("env:env", "Print the debug settings for the next run."),
     "explain": ("explain:explain", "Say what a check finds, why it matters and how to fix it."),
     "checks": ("checks:checks", "List all checks."),

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.errors import Outcome
-from topodiag.cli.model_options import link_options, machine_from, options, system_options
-from topodiag.cli.model_params import Size, Sizes
+from topodiag.cli.model.options import link_options, machine_from, options, system_options
+from topodiag.cli.model.params import Size, Sizes
 from topodiag.cli.params import Count, Printing, format_option, page_options
 from topodiag.cli.plotting import plot_option
 
@@ -48,7 +48,7 @@ def hierarchy(  # noqa: PLR0917 - one parameter per option
     printing: Printing,
 ) -> None:
     """Flat against hierarchical all-reduce by size: what each gains, and where latency or bandwidth binds."""
-    from topodiag.cli.model_output import draw_or_dump  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415 - heavy from here on
     from topodiag.cost.questions import price_hierarchy  # noqa: PLC0415
     from topodiag.report.model.hierarchy import (  # noqa: PLC0415
         draw_hierarchy,

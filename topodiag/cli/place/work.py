@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from topodiag.cli.model_step_options import MODEL_OPTIONS, TRAINING_OPTIONS, Trained, trained_options
+from topodiag.cli.model.step_options import MODEL_OPTIONS, TRAINING_OPTIONS, Trained, trained_options
 
 if TYPE_CHECKING:
-    from topodiag.cli.place_options import Ready
+    from topodiag.cli.place.options import Ready
     from topodiag.placement.groups import Talk
 
 work_options = trained_options(MODEL_OPTIONS, TRAINING_OPTIONS)

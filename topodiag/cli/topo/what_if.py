@@ -9,7 +9,7 @@ import click
 
 from topodiag.cli.errors import Outcome
 from topodiag.cli.params import PLACE, Count, Printing, format_option, plain_page_options
-from topodiag.cli.topo_options import env_option, nccl_option, nodes_option
+from topodiag.cli.topo.options import env_option, nccl_option, nodes_option
 
 if TYPE_CHECKING:
     from topodiag.nccl.topo.changes import Change

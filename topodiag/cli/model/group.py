@@ -12,10 +12,10 @@ from topodiag.cli import LazyGroup
 
 class _Model(LazyGroup):
     places: ClassVar[Mapping[str, tuple[str, str]]] = {
-        "link": ("model_link:link", "One buffer over all tiers, and where each turns bandwidth-bound."),
-        "collective": ("model_collective:collective", "A collective under two placements."),
-        "hierarchy": ("model_hierarchy:hierarchy", "Flat against hierarchical all-reduce, by size."),
-        "step": ("model_step:step", "A whole training step: what each dimension costs, and over which tier."),
+        "link": ("model.link:link", "One buffer over all tiers, and where each turns bandwidth-bound."),
+        "collective": ("model.collective:collective", "A collective under two placements."),
+        "hierarchy": ("model.hierarchy:hierarchy", "Flat against hierarchical all-reduce, by size."),
+        "step": ("model.step:step", "A whole training step: what each dimension costs, and over which tier."),
     }
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.errors import Outcome
-from topodiag.cli.model_options import link_options, machine_from, options, system_options
-from topodiag.cli.model_step_options import LAYOUT_OPTIONS, MODEL_OPTIONS, Trained, trained_options
+from topodiag.cli.model.options import link_options, machine_from, options, system_options
+from topodiag.cli.model.step_options import LAYOUT_OPTIONS, MODEL_OPTIONS, Trained, trained_options
 from topodiag.cli.params import Printing, format_option, page_options
 from topodiag.cli.plotting import plot_option
 
@@ -51,7 +51,7 @@ def step(  # noqa: PLR0917 - one parameter per option
 
     Prices a transformer of equal layers. The sizes of the dimensions multiply to the GPUs of the job.
     """
-    from topodiag.cli.model_output import draw_or_dump  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415 - heavy from here on
     from topodiag.cost.training import fitted_layout, peak_of, price_training, work_assumed  # noqa: PLC0415
     from topodiag.report.model.step import draw_step, parts, step_json  # noqa: PLC0415
     from topodiag.report.model.words import spell_time  # noqa: PLC0415

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from topodiag.cli.model_params import LinkParam, Pair, Ratio
+from topodiag.cli.model.params import LinkParam, Pair, Ratio
 from topodiag.cli.params import Count
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ READ = "show"
 
 class _Bench(LazyGroup):
     places: ClassVar[Mapping[str, tuple[str, str]]] = {
-        READ: ("bench_show:show", "Judge nccl-tests output; `topodiag bench PATH...` is the same."),
-        "plan": ("bench_plan:plan", "Plan few runs that find bad links and nodes."),
-        "run": ("bench_run:run", "Run a plan, or go on with it."),
-        "read": ("bench_read:read", "What the runs of a plan say of nodes, NICs and rails."),
+        READ: ("bench.show:show", "Judge nccl-tests output; `topodiag bench PATH...` is the same."),
+        "plan": ("bench.plan:plan", "Plan few runs that find bad links and nodes."),
+        "run": ("bench.run:run", "Run a plan, or go on with it."),
+        "read": ("bench.read:read", "What the runs of a plan say of nodes, NICs and rails."),
     }
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from topodiag.cli.model_options import MAX_NODES, options
-from topodiag.cli.model_params import Pair
+from topodiag.cli.model.options import MAX_NODES, options
+from topodiag.cli.model.params import Pair
 from topodiag.cli.params import PLACE, Count
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.errors import Outcome
-from topodiag.cli.model_options import machine_from, options, system_options
-from topodiag.cli.model_params import LinkParam, Size, Sizes
+from topodiag.cli.model.options import machine_from, options, system_options
+from topodiag.cli.model.params import LinkParam, Size, Sizes
 from topodiag.cli.params import Count, Printing, format_option, page_options
 from topodiag.cli.plotting import plot_option
 
@@ -55,7 +55,7 @@ def link(  # noqa: PLR0917 - one parameter per option
     printing: Printing,
 ) -> None:
     """One buffer over all tiers: its time on each, against the fastest, and where each turns bandwidth-bound."""
-    from topodiag.cli.model_output import draw_or_dump  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415 - heavy from here on
     from topodiag.cost.questions import price_links  # noqa: PLC0415
     from topodiag.cost.tiers import Tier  # noqa: PLC0415
     from topodiag.report.model.link import draw_links, link_marks, link_series, links_json  # noqa: PLC0415

@@ -12,11 +12,11 @@ from topodiag.cli import LazyGroup
 
 class _Topo(LazyGroup):
     places: ClassVar[Mapping[str, tuple[str, str]]] = {
-        "show": ("topo_show:show", "Draw the tree of a topology file."),
-        "check": ("topo_check:check", "Would NCCL load it, and is it this machine?"),
-        "predict": ("topo_predict:predict", "What NCCL would choose on it: channels, algorithms, bandwidth."),
-        "what-if": ("topo_what_if:what_if", "What a fault, a repair or a setting would change."),
-        "diff": ("topo_diff:diff", "Compare two machines, ignoring what differs by nature."),
+        "show": ("topo.show:show", "Draw the tree of a topology file."),
+        "check": ("topo.check:check", "Would NCCL load it, and is it this machine?"),
+        "predict": ("topo.predict:predict", "What NCCL would choose on it: channels, algorithms, bandwidth."),
+        "what-if": ("topo.what_if:what_if", "What a fault, a repair or a setting would change."),
+        "diff": ("topo.diff:diff", "Compare two machines, ignoring what differs by nature."),
     }
 
 

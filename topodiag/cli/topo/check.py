@@ -6,7 +6,7 @@ import click
 
 from topodiag.cli.errors import Outcome
 from topodiag.cli.params import PLACE, Printing, format_option, report_options
-from topodiag.cli.topo_options import any_nccl_option
+from topodiag.cli.topo.options import any_nccl_option
 
 
 @click.command()

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.params import PLACE, Count, Printing, page_options
-from topodiag.cli.place_options import place_options
-from topodiag.cli.place_work import work_options
+from topodiag.cli.place.options import place_options
+from topodiag.cli.place.work import work_options
 
 if TYPE_CHECKING:
-    from topodiag.cli.model_step_options import Trained
-    from topodiag.cli.place_options import Asked
+    from topodiag.cli.model.step_options import Trained
+    from topodiag.cli.place.options import Asked
 
 
 @click.command()
@@ -43,8 +43,8 @@ def look(
       topodiag place look --log job.log --solved
       topodiag place look --nodes 32 --tp 8 --rule cyclic --svg look.svg
     """
-    from topodiag.cli.model_output import draw_or_dump  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.place_work import talk_for  # noqa: PLC0415
+    from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.place.work import talk_for  # noqa: PLC0415
     from topodiag.placement.groups import ids_by_rank  # noqa: PLC0415
     from topodiag.placement.seats import by_rule  # noqa: PLC0415
     from topodiag.placement.solve import solve as find  # noqa: PLC0415

@@ -12,10 +12,10 @@ from topodiag.cli import LazyGroup
 
 class _Emit(LazyGroup):
     places: ClassVar[Mapping[str, tuple[str, str]]] = {
-        "nccl-topo": ("emit_nccl_topo:nccl_topo", "An NCCL_TOPO_FILE: clean, for a virtual machine, or as a repair."),
-        "nccl-conf": ("emit_nccl_conf:nccl_conf", "An nccl.conf with the settings that follow from findings."),
-        "dot": ("emit_picture:dot", "A picture of the node for Graphviz."),
-        "svg": ("emit_picture:svg", "A picture of the node: sockets, switches, GPUs, NICs, NVLinks; sick links red."),
+        "nccl-topo": ("emit.nccl_topo:nccl_topo", "An NCCL_TOPO_FILE: clean, for a virtual machine, or as a repair."),
+        "nccl-conf": ("emit.nccl_conf:nccl_conf", "An nccl.conf with the settings that follow from findings."),
+        "dot": ("emit.picture:dot", "A picture of the node for Graphviz."),
+        "svg": ("emit.picture:svg", "A picture of the node: sockets, switches, GPUs, NICs, NVLinks; sick links red."),
     }
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.errors import Outcome
-from topodiag.cli.model_options import link_options, machine_from, options, system_options
-from topodiag.cli.model_params import Micros, Pair, Size, Sizes
+from topodiag.cli.model.options import link_options, machine_from, options, system_options
+from topodiag.cli.model.params import Micros, Pair, Size, Sizes
 from topodiag.cli.params import Printing, format_option, page_options
 from topodiag.cli.plotting import plot_option
 
@@ -76,7 +76,7 @@ def collective(  # noqa: PLR0917 - one parameter per option
 
     With --measured it says which placement a time speaks for.
     """
-    from topodiag.cli.model_output import draw_or_dump  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415 - heavy from here on
     from topodiag.cost.questions import price_placements, read_measured  # noqa: PLC0415
     from topodiag.report.model.collective import draw_placements, placement_series, placements_json  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.params import Count, Printing, format_option, page_options
-from topodiag.cli.place_options import place_options
-from topodiag.cli.place_work import work_options
+from topodiag.cli.place.options import place_options
+from topodiag.cli.place.work import work_options
 
 if TYPE_CHECKING:
-    from topodiag.cli.model_step_options import Trained
-    from topodiag.cli.place_options import Asked
+    from topodiag.cli.model.step_options import Trained
+    from topodiag.cli.place.options import Asked
     from topodiag.report.text import Page
 
 
@@ -44,8 +44,8 @@ def solve(
       topodiag place solve --log job.log --format json --output map.json
       topodiag place emit slurm-hostfile map.json -o hosts
     """
-    from topodiag.cli.model_output import draw_or_dump  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.place_work import talk_for  # noqa: PLC0415
+    from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.place.work import talk_for  # noqa: PLC0415
     from topodiag.model.place_map import map_of  # noqa: PLC0415
     from topodiag.placement.groups import ids_by_rank  # noqa: PLC0415
     from topodiag.placement.price import price_placement  # noqa: PLC0415

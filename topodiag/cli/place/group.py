@@ -12,10 +12,10 @@ from topodiag.cli import LazyGroup
 
 class _Place(LazyGroup):
     places: ClassVar[Mapping[str, tuple[str, str]]] = {
-        "audit": ("place_audit:audit", "What a layout costs, dimension by dimension, against the best possible."),
-        "solve": ("place_solve:solve", "A map from ranks to nodes and GPUs that makes a step shortest."),
-        "emit": ("place_emit:emit", "Write a map as hostfile, rankfile, SLURM_HOSTFILE and others."),
-        "look": ("place_look:look", "The layout drawn: racks, nodes and GPUs, coloured by group."),
+        "audit": ("place.audit:audit", "What a layout costs, dimension by dimension, against the best possible."),
+        "solve": ("place.solve:solve", "A map from ranks to nodes and GPUs that makes a step shortest."),
+        "emit": ("place.emit:emit", "Write a map as hostfile, rankfile, SLURM_HOSTFILE and others."),
+        "look": ("place.look:look", "The layout drawn: racks, nodes and GPUs, coloured by group."),
     }
 
 

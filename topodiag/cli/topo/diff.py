@@ -6,7 +6,7 @@ import click
 
 from topodiag.cli.errors import FOUND, Outcome
 from topodiag.cli.params import PLACE, Printing, format_option, page_options
-from topodiag.cli.topo_options import nccl_option, nodes_option
+from topodiag.cli.topo.options import nccl_option, nodes_option
 
 
 @click.command()

@@ -9,7 +9,7 @@ import click
 
 from topodiag.cli.errors import FOUND, Outcome
 from topodiag.cli.params import PLACE, Count
-from topodiag.cli.topo_options import MAX_NODES, env_option, nccl_option
+from topodiag.cli.topo.options import MAX_NODES, env_option, nccl_option
 
 
 @click.command("nccl-topo")

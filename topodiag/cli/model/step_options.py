@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from topodiag.cli.model_options import MAX_NODES, options
-from topodiag.cli.model_params import Number, Ratio
+from topodiag.cli.model.options import MAX_NODES, options
+from topodiag.cli.model.params import Number, Ratio
 from topodiag.cli.params import Command, Count
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ import click
 
 from topodiag.cli.errors import Outcome
 from topodiag.cli.params import Printing, format_option, page_options
-from topodiag.cli.place_options import place_options
-from topodiag.cli.place_work import work_options
+from topodiag.cli.place.options import place_options
+from topodiag.cli.place.work import work_options
 
 if TYPE_CHECKING:
-    from topodiag.cli.model_step_options import Trained
-    from topodiag.cli.place_options import Asked
+    from topodiag.cli.model.step_options import Trained
+    from topodiag.cli.place.options import Asked
 
 
 @click.command()
@@ -51,9 +51,9 @@ def audit(
       topodiag place audit --topology topology.conf --hostfile hosts --tp 8 --pp 4
     """
     from topodiag.checks.run import fold, run_placement_checks  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.model_output import draw_or_dump  # noqa: PLC0415
+    from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415
     from topodiag.cli.output import verdict  # noqa: PLC0415
-    from topodiag.cli.place_work import talk_for  # noqa: PLC0415
+    from topodiag.cli.place.work import talk_for  # noqa: PLC0415
     from topodiag.model.result import Result  # noqa: PLC0415
     from topodiag.placement.audit import audit as judge  # noqa: PLC0415
     from topodiag.placement.seats import by_rule  # noqa: PLC0415

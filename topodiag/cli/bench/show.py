@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.errors import Outcome
-from topodiag.cli.model_params import Pair
+from topodiag.cli.model.params import Pair
 from topodiag.cli.params import PLACE, Count, Printing, report_options
 from topodiag.cli.plotting import plot_option, write_plot
-from topodiag.cli.topo_options import MAX_NODES, env_option, run_nccl_option
+from topodiag.cli.topo.options import MAX_NODES, env_option, run_nccl_option
 
 if TYPE_CHECKING:
     from topodiag.model.result import Result
