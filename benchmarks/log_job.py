@@ -21,7 +21,7 @@ from many_files import cpu_s
 
 from topodiag.checks.run import run_job_checks
 from topodiag.cli import GC_OBJECTS
-from topodiag.evidence.nccl_log.rebuild import rebuild
+from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
 from topodiag.fleet.ingest import ingest
 
 TARGET = 0.25

@@ -28,7 +28,7 @@ import log_loop
 import make_log
 
 if TYPE_CHECKING:
-    from topodiag.evidence.nccl_log.facts import Facts
+    from topodiag.evidence.nccl_log.tables.facts import Facts
 
 SAMPLE = 200 * 10**6
 Found = tuple[int, int]
@@ -42,9 +42,9 @@ def loop(path: Path, size: int) -> Found:
 
 def one_core(path: Path, size: int) -> Found:
     """The same through `extract`, in pieces as the program hands them out."""
-    from topodiag.evidence.nccl_log.scan import extract  # noqa: PLC0415
-    from topodiag.evidence.nccl_log.sources import CHUNK_BYTES  # noqa: PLC0415
-    from topodiag.evidence.nccl_log.streams import Reading, pieces, text_of  # noqa: PLC0415
+    from topodiag.evidence.nccl_log.fast.scan import extract  # noqa: PLC0415
+    from topodiag.evidence.nccl_log.input.sources import CHUNK_BYTES  # noqa: PLC0415
+    from topodiag.evidence.nccl_log.input.streams import Reading, pieces, text_of  # noqa: PLC0415
 
     records = connections = 0
     with path.open("rb") as stream:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from topodiag.evidence.nccl_log.rebuild import rebuild
+from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
 from topodiag.fleet.ingest import ingest
 
 GPUS = 8

@@ -104,12 +104,12 @@ def diagnose_logs(
     """Rebuild jobs from NCCL logs (files, folders, globs, `-`, saved facts) and diagnose them. Raises InputError."""
     from topodiag.checks.run import run_job_checks  # noqa: PLC0415 - numpy and pyarrow from here on
     from topodiag.evidence.flight_recorder import read_flight  # noqa: PLC0415
-    from topodiag.evidence.nccl_log.apart import noted  # noqa: PLC0415
-    from topodiag.evidence.nccl_log.facts import empty  # noqa: PLC0415
-    from topodiag.evidence.nccl_log.rebuild import rebuild  # noqa: PLC0415
-    from topodiag.evidence.nccl_log.roles import descriptions  # noqa: PLC0415
-    from topodiag.evidence.nccl_log.saved import save  # noqa: PLC0415
-    from topodiag.evidence.nccl_log.sources import CHUNK_BYTES  # noqa: PLC0415
+    from topodiag.evidence.nccl_log.input.sources import CHUNK_BYTES  # noqa: PLC0415
+    from topodiag.evidence.nccl_log.rebuild.apart import noted  # noqa: PLC0415
+    from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild  # noqa: PLC0415
+    from topodiag.evidence.nccl_log.rebuild.roles import descriptions  # noqa: PLC0415
+    from topodiag.evidence.nccl_log.tables.facts import empty  # noqa: PLC0415
+    from topodiag.evidence.nccl_log.tables.saved import save  # noqa: PLC0415
     from topodiag.fleet.ingest import ingest  # noqa: PLC0415
     from topodiag.model.layout import Layout  # noqa: PLC0415
 

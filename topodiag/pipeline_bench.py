@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, BinaryIO
 from topodiag.checks.run import fold, run_bench_checks, run_checks, run_job_checks
 from topodiag.cost.tiers import UnknownSystemError, find_system
 from topodiag.evidence.bundle import open_evidence
-from topodiag.evidence.nccl_log.looks import HEAD_BYTES, looks, wrong_file
-from topodiag.evidence.nccl_log.sources import STDIN, STDIN_NAME, make_plan
-from topodiag.evidence.nccl_log.streams import Reading, text_of
+from topodiag.evidence.nccl_log.input.looks import HEAD_BYTES, looks, wrong_file
+from topodiag.evidence.nccl_log.input.sources import STDIN, STDIN_NAME, make_plan
+from topodiag.evidence.nccl_log.input.streams import Reading, text_of
 from topodiag.evidence.nccl_tests import Read, read_file
 from topodiag.evidence.nccl_tests.read import WITHOUT_MPI
 from topodiag.evidence.reader import read_node
@@ -271,7 +271,7 @@ def _no_run(data: bytes, read: Read) -> str:
 
 def _log(path: str, data: bytes) -> tuple[tuple[Job, ...], tuple[Outcome, ...]]:
     """The job that NCCL's log in the same file tells of, with what its checks say."""
-    from topodiag.evidence.nccl_log.rebuild import rebuild  # noqa: PLC0415 - numpy and pyarrow from here on
+    from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild  # noqa: PLC0415 - numpy and pyarrow from here on
     from topodiag.fleet.ingest import ingest  # noqa: PLC0415
 
     try:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tests.evidence.nccl_scan_compare import same_facts
-from topodiag.evidence.nccl_log.streams import Span
+from tests.evidence.nccl_log.scan_compare import same_facts
+from topodiag.evidence.nccl_log.input.streams import Span
 from topodiag.fleet import work
 from topodiag.fleet.ingest import Ingested
 

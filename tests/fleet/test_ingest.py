@@ -13,11 +13,11 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.evidence.nccl_scan_compare import same_facts
+from tests.evidence.nccl_log.scan_compare import same_facts
 from tests.fleet.ingested import ingest_part, rank_log, same
-from topodiag.evidence.nccl_log import resolve, saved, stored
-from topodiag.evidence.nccl_log.facts import SCHEMAS, empty
-from topodiag.evidence.nccl_log.saved import save
+from topodiag.evidence.nccl_log.tables import resolve, saved, stored
+from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, empty
+from topodiag.evidence.nccl_log.tables.saved import save
 from topodiag.fleet import dask_engine, work
 from topodiag.fleet import ingest as ingest_module
 from topodiag.fleet.dask_engine import reduce_on, run_dask

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from tests.evidence.nccl_scan_compare import same_facts
+from tests.evidence.nccl_log.scan_compare import same_facts
 from tests.fleet.ingested import ingest_part, rank_log, same
-from topodiag.evidence.nccl_log import resolve, stored
-from topodiag.evidence.nccl_log.facts import empty
-from topodiag.evidence.nccl_log.streams import Piece, Span
+from topodiag.evidence.nccl_log.input.streams import Piece, Span
+from topodiag.evidence.nccl_log.tables import resolve, stored
+from topodiag.evidence.nccl_log.tables.facts import empty
 from topodiag.fleet import pool, work
 from topodiag.fleet.ingest import Ingested, ingest
 from topodiag.fleet.work import Tree

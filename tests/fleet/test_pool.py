@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topodiag.evidence.nccl_log.resolve import resolve
-from topodiag.evidence.nccl_log.streams import Piece, Span
+from topodiag.evidence.nccl_log.input.streams import Piece, Span
+from topodiag.evidence.nccl_log.tables.resolve import resolve
 from topodiag.fleet import pool, work
 from topodiag.fleet.work import Part
 

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from topodiag.evidence.nccl_log.streams import Span
+from topodiag.evidence.nccl_log.input.streams import Span
 from topodiag.fleet.work import Part, merge, run_task
 from topodiag.fleet.workers import cpus
 from topodiag.model.errors import TopodiagError

@@ -9,21 +9,8 @@ from typing import BinaryIO, cast
 
 import pyarrow as pa
 
-from topodiag.evidence.nccl_log.facts import (
-    BATCH_ROWS,
-    SCHEMAS,
-    Facts,
-    SourceFile,
-    empty,
-    numbers,
-    plain,
-    without_files,
-)
-from topodiag.evidence.nccl_log.looks import HEAD_BYTES, looks
-from topodiag.evidence.nccl_log.memory import give_back
-from topodiag.evidence.nccl_log.resolve import merge_facts, resolve
-from topodiag.evidence.nccl_log.saved import MOST_BYTES, load
-from topodiag.evidence.nccl_log.sources import (
+from topodiag.evidence.nccl_log.input.looks import HEAD_BYTES, looks
+from topodiag.evidence.nccl_log.input.sources import (
     CHUNK_BYTES,
     STDIN_NAME,
     Plan,
@@ -33,8 +20,21 @@ from topodiag.evidence.nccl_log.sources import (
     make_plan,
     make_tasks,
 )
-from topodiag.evidence.nccl_log.stored import Store, on_disk
-from topodiag.evidence.nccl_log.streams import Piece, Reading, pieces, text_of
+from topodiag.evidence.nccl_log.input.streams import Piece, Reading, pieces, text_of
+from topodiag.evidence.nccl_log.tables.facts import (
+    BATCH_ROWS,
+    SCHEMAS,
+    Facts,
+    SourceFile,
+    empty,
+    numbers,
+    plain,
+    without_files,
+)
+from topodiag.evidence.nccl_log.tables.memory import give_back
+from topodiag.evidence.nccl_log.tables.resolve import merge_facts, resolve
+from topodiag.evidence.nccl_log.tables.saved import MOST_BYTES, load
+from topodiag.evidence.nccl_log.tables.stored import Store, on_disk
 from topodiag.fleet.dask_engine import run_dask
 from topodiag.fleet.pool import run_pool
 from topodiag.fleet.work import GONE, Digest, Measure, Part, Tree, extract_piece, packed, parts_of, told_by_applications

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from topodiag.evidence.nccl_log.streams import Piece, Span
+from topodiag.evidence.nccl_log.input.streams import Piece, Span
 from topodiag.fleet.work import Part, Read, Tree, extract_pieces, packed, parts_of, reads_of, run_task
 from topodiag.fleet.workers import end_with_parent, pool_of, starting, way_to_start
 

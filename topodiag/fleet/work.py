@@ -11,11 +11,11 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from topodiag.evidence.nccl_log.facts import BATCH_ROWS, SCHEMAS, Facts, empty, numbers, table
-from topodiag.evidence.nccl_log.packed import AnyFacts, pack, unpacked_bytes
-from topodiag.evidence.nccl_log.scan import extract_several
-from topodiag.evidence.nccl_log.stored import Store, stored
-from topodiag.evidence.nccl_log.streams import Piece, Reading, Span, pieces, text_of
+from topodiag.evidence.nccl_log.fast.scan import extract_several
+from topodiag.evidence.nccl_log.input.streams import Piece, Reading, Span, pieces, text_of
+from topodiag.evidence.nccl_log.tables.facts import BATCH_ROWS, SCHEMAS, Facts, empty, numbers, table
+from topodiag.evidence.nccl_log.tables.packed import AnyFacts, pack, unpacked_bytes
+from topodiag.evidence.nccl_log.tables.stored import Store, stored
 
 HASHED_BYTES = 64 << 20
 """Files up to this size, unpacked, are named by their sha256; of larger ones it would cost a second reading."""
@@ -174,7 +174,7 @@ def _merged(parts: list[Part], store: Store | None = None, threads: int = 1) -> 
     """One part of several, which are let go on the way."""
     if len(parts) == 1 and store is None:
         return parts[0]
-    from topodiag.evidence.nccl_log.resolve import merge_facts  # noqa: PLC0415 - 50 ms that most workers never need
+    from topodiag.evidence.nccl_log.tables.resolve import merge_facts  # noqa: PLC0415 - 50 ms that most workers never need
 
     facts = [part.facts for part in parts]
     parts.clear()

@@ -8,7 +8,7 @@ import pytest
 
 from tests.checks import jobs
 from topodiag.checks.job.hang import RankBehind
-from topodiag.evidence.nccl_log.rebuild_events import classify, rank_of
+from topodiag.evidence.nccl_log.rebuild.events import classify, rank_of
 from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.job import Event
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.checks import jobs
 from topodiag.checks.job.network_errors import PluginNotLoaded, RdmaErrors
-from topodiag.evidence.nccl_log.rebuild_events import classify
+from topodiag.evidence.nccl_log.rebuild.events import classify
 from topodiag.model.finding import Severity, Status
 from topodiag.model.job import Process
 

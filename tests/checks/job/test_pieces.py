@@ -15,7 +15,7 @@ from topodiag.checks.job.numa import NicOnOtherSocket
 from topodiag.checks.job.p2p import ShmInsteadOfP2p
 from topodiag.checks.job.settings import CostlySettingInLog
 from topodiag.checks.job.topology import DeviceTwice, GpuShortOfNvlinks, GuessedTopology
-from topodiag.evidence.nccl_log.rebuild_process import process_of
+from topodiag.evidence.nccl_log.rebuild.process import process_of
 from topodiag.model.connections import no_connections
 from topodiag.model.finding import Finding, Severity, Status
 from topodiag.model.job import Event, Job, Process

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from topodiag.evidence.nccl_log.prefix import BARE, RECORD
+from topodiag.evidence.nccl_log.grammar.prefix import BARE, RECORD
 
 MAX_LINE = 1 << 16
 """Bytes of one line that are looked at; a row with all its broken pieces is below a tenth of this."""

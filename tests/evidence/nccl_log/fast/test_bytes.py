@@ -1,0 +1,125 @@
+"""Vector operations on bytes give what the same operation gives one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topodiag.evidence.nccl_log.fast.bytes import (
+    PAD,
+    Block,
+    Dictionary,
+    first_of,
+    firsts,
+    group,
+    hex_numbers,
+    keep_first,
+    keep_last,
+    leading_digits,
+    leading_hex,
+    numbers,
+    places,
+    sorted_order,
+    window,
+)
+from topodiag.evidence.nccl_log.fast.rows import _Packed
+
+_EIGHT = st.binary(min_size=8, max_size=8) | st.text("0123456789abcdefg/ :", min_size=8, max_size=8).map(str.encode)
+_WORDS = st.lists(st.integers(0, 3) | st.integers(0, (1 << 64) - 1), max_size=40)
+
+
+def _words(texts: list[bytes]) -> np.ndarray:
+    return np.array([int.from_bytes(text, "little") for text in texts], dtype=np.uint64)
+
+
+def _run(text: bytes, letters: bytes) -> bytes:
+    return text[: len(text) - len(text.lstrip(letters))]
+
+
+@given(st.lists(_EIGHT, min_size=1, max_size=20))
+@settings(max_examples=60, deadline=None)
+def test_digits_and_their_numbers_are_those_of_int(texts: list[bytes]) -> None:
+    words = _words(texts)
+    decimal = [_run(text, b"0123456789") for text in texts]
+    assert leading_digits(words).tolist() == [len(run) for run in decimal]
+    assert numbers(words, leading_digits(words)).tolist() == [int(run or b"0") for run in decimal]
+    hexadecimal = [_run(text, b"0123456789abcdef") for text in texts]
+    assert leading_hex(words).tolist() == [len(run) for run in hexadecimal]
+    assert hex_numbers(words, leading_hex(words)).tolist() == [int(run or b"0", 16) for run in hexadecimal]
+    assert first_of(words, ord(":")).tolist() == [text.find(b":") % 9 for text in texts]
+
+
+@given(st.lists(st.booleans(), max_size=70) | st.lists(st.sampled_from([False] * 9 + [True]), max_size=200))
+@settings(max_examples=60, deadline=None)
+def test_places_are_where_flags_are_set(flags: list[bool]) -> None:
+    assert places(np.array(flags, dtype=np.bool_)).tolist() == [at for at, flag in enumerate(flags) if flag]
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 24)), min_size=1, max_size=10), st.binary(min_size=50))
+@settings(max_examples=60, deadline=None)
+def test_windows_hold_the_bytes_asked_for_and_zeros(spans: list[tuple[int, int]], data: bytes) -> None:
+    block = Block(data)
+    start = np.array([at + PAD for at, _ in spans])
+    length = np.array([size for _, size in spans])
+    taken = [column.tobytes() for column in np.ascontiguousarray(window(block, start, length).T)]
+    assert [text.rstrip(b"\0") for text in taken] == [data[at : at + size].rstrip(b"\0") for at, size in spans]
+    rows = block.rows(start, 3)
+    keep_last(rows, length)
+    last = [column.tobytes() for column in np.ascontiguousarray(rows.T)]
+    assert last == [data[at + 24 - size : at + 24].rjust(24, b"\0") for at, size in spans]
+    keep_first(rows, length * 0)
+    assert not rows.any()
+
+
+@given(_WORDS, st.integers(1, 3))
+@settings(max_examples=60, deadline=None)
+def test_groups_are_equal_columns_in_the_order_they_came(values: list[int], rows: int) -> None:
+    columns = np.array([[value >> (7 * row) for value in values] for row in range(rows)], dtype=np.uint64)
+    order, starts = group(columns)
+    met: dict[tuple[int, ...], list[int]] = {}
+    for at in range(len(values)):
+        met.setdefault(tuple(int(row[at]) for row in columns), []).append(at)
+    ends = [*starts.tolist()[1:], len(values)] if values else []
+    got = [order[a:b].tolist() for a, b in zip(starts.tolist(), ends, strict=True)]
+    assert sorted(got) == sorted(met.values())
+
+
+@given(_WORDS)
+@settings(max_examples=60, deadline=None)
+def test_orders_are_stable_and_firsts_are_first(values: list[int]) -> None:
+    words = np.array(values, dtype=np.uint64)
+    by_value = sorted(range(len(values)), key=lambda at: values[at])
+    assert sorted_order(words, 64).tolist() == by_value
+    small = words & np.uint64(0xFFFF)
+    assert sorted_order(small, 16).tolist() == sorted(range(len(values)), key=lambda at: values[at] & 0xFFFF)
+    spread = words << np.uint64(32)
+    first = firsts(spread)
+    assert sorted(first.tolist()) == sorted(
+        {int(value): at for at, value in reversed(list(enumerate(spread)))}.values()
+    )
+
+
+@given(st.lists(st.text("abc", max_size=20).map(str.encode), min_size=1, max_size=60), st.integers(1, 6))
+@settings(max_examples=60, deadline=None)
+def test_codes_of_a_dictionary_stand_for_texts_however_full_it_is(texts: list[bytes], bits: int) -> None:
+    known = Dictionary(3)
+    known._SLOT_BITS = bits  # type: ignore[misc]
+    for part in (texts[::2], texts[1::2], texts):
+        rows = np.array([np.frombuffer(text.ljust(24, b"\0"), "<u8") for text in part], dtype=np.uint64).reshape(-1, 3)
+        codes = known.encode(np.ascontiguousarray(rows.T))
+        assert [known.texts[code] for code in codes.tolist()] == part
+    assert len(set(known.texts)) == len(known.texts) == len(set(texts))
+
+
+@given(st.lists(st.tuples(*[st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(-2, 9)] * 4), min_size=1, max_size=20))
+@settings(max_examples=60, deadline=None)
+def test_packed_columns_come_out_as_they_went_in(rows: list[tuple[int, ...]]) -> None:
+    columns = {str(n): np.array([row[n] for row in rows], dtype=np.int64) for n in range(4)}
+    packed = _Packed(columns)
+    back = packed.columns(np.arange(len(rows))[::-1])
+    assert {name: values.tolist() for name, values in back.items()} == {
+        name: values[::-1].tolist() for name, values in columns.items()
+    }
+    same = {tuple(int(word[at]) for word in packed.words) for at in range(len(rows))}
+    assert len(same) == len(set(rows))

@@ -1,0 +1,238 @@
+"""The fast extractor gives what the plain one gives."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.evidence.nccl_log.scan_compare import plain_rows
+from topodiag.evidence.nccl_log.fast import scan
+from topodiag.evidence.nccl_log.plain.plain import extract_plain
+from topodiag.evidence.nccl_log.tables.facts import SCHEMAS
+
+_MESSAGES = (
+    "ncclCommInitRank comm 0x55aa rank 0 nranks 4 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x9f - Init START",
+    "ncclCommInitRank comm 0x55aa rank 0 nranks 4 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x9f - Init COMPLETE",
+    "ncclCommInitRank comm 0x77 rank 1 nranks 2 cudaDev 1 nvmlDev 1 busId 2b000 commId 0x8 - Init START",
+    "comm 0x55aa rank 0 nRanks 4 nNodes 1 localRanks 4 localRank 0 MNNVL 0",
+    "Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM/read",
+    "Channel 01/0 : 0[0] -> 1[1] via P2P/CUMEM/read",
+    "Channel 71/1 : 15[7] -> 0[0] [receive] via NET/IB/2/GDRDMA/Shared",
+    "Channel 02/1 : 0[0] -> 11[3] [send] via NET/AWS Libfabric/3(3)/GDRDMA(PCI)/Shared",
+    "Channel 02 : 0[1b000] -> 1[100000] via SHM/direct/direct",
+    "Channel 02 : 0[10] -> 1[20] via direct shared memory",
+    "Channel 02/0 : 0[0] -> 1[1] via P2P/indirect/3[3]/read",
+    "Channel 02/0 : 0[0] -> 1[1] via P2P/IPC comm 0x7f001 nRanks 08 busId 1000",
+    "Channel 02/0 : 0[0] -> 1[1] via something new",
+    "Channel 123456789/0 : 0[0] -> 1[1] via P2P/IPC",
+    "Channel 02/0 : 123456789[0] -> 1[1] via P2P/IPC",
+    "Channel 02/0 : 1[0123456789] -> 1[1] via P2P/IPC",
+    "Channel 02/0 : 0[0] -> 1[1",
+    "Channel 00/02 :    0   1   2   3",
+    "Ring 00 : 3 -> 0 -> 1",
+    "Trees [0] 1/-1/-1->0->3 [1] 1/-1/-1->0->3 [2] -1/-1/-1->0->-1",
+    "=== System : maxBw 48.0 totalBw 370.8 ===",
+    "CPU/0-0 (1/1/3)",
+    "NCCL version 2.28.9+cuda13.0",
+    "NCCL_IB_HCA set to mlx5",
+    "AllReduce: opCount 1f sendbuff 0x7 recvbuff 0x7 count 8 datatype 7 op 0 root 0 comm 0x55aa [nranks=4] stream 0x1",
+    "Send: opCount 0 sendbuff (nil) recvbuff 0x7 count 8 datatype 7 op 0 root 3 comm 0x77 [nranks=2] stream 0x1",
+    "AllReduce: 1048576 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..15}",
+    "Init timings - ncclCommInitRank: rank 0 nranks 4 total 1.84 (kernels 0.21, topo 0.28, rest 0.04)",
+    "transport/net.cc:412 -> 6",
+    "what nobody has seen 0x1234 17",
+    "",
+    # As written by hand or by others: nearly what is read for all lines together.
+    "ncclCommSplit comm 0x78 rank 1 nranks 2 cudaDev 1 nvmlDev 1 busId 2b000 parent 0x77 splitCount 1 color 3 key 1 "
+    "- Init START",
+    "ncclCommInitRank comm 0xffffffffffffffff rank 0 nranks 4 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x9f - Init START",
+    "ncclCommInitRank comm 0x0 rank 0 nranks 4 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x9f - Init COMPLETE",
+    "ncclCommInitRank comm 0x79 rank 0 nranks 0 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x9f - Init COMPLETE",
+    "ncclCommInitRank comm 0x79 rank 3 nranks 4294967297 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x9f - Init START",
+    "ncclCommInitRank comm 0x79 rank 0 nranks 4 cudaDev 0 nvmlDev -1 busId 1B000 commId 0x9f - Init COMPLETE",
+    "ncclCommInitRank comm 0x79 rank 0 nranks 4 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x9f - Init STARTED",
+    "ncclCommInitRank comm 0x79 rank 0  nranks 4 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x9f - Init START",
+    "comm 0x55aa rank 0 nRanks 4 nNodes 1 localRanks 4 localRank 0 MNNVL 2",
+    "AllReduce: opCount 1f sendbuff  recvbuff 0x7 count 8 datatype 7 op 0 root 0 comm 0x55aa [nranks=4] stream 0x1",
+    "AllReduce: opCount 1f sendbuff 0x7 recvbuff 0x7 count 8 datatype 7 op 0 root 0 comm 0x55aa [nranks=4] stream ",
+    "comm 0x55aa rank 0 nRanks 4 nNodes 1 localRanks 4 localRank 0",
+    "Channel 02/1 : 0[0] -> 11[3] [send] via NET/IB/007(12)/GDRDMA",
+    "Channel 02/1 : 0[0] -> 11[3] [send] via NET/IB/-1/GDRDMA",
+    "Channel 02/1 : 0[0] -> 11[3] [send] via NET/IB/",
+    "Channel 02/1 : 0[0] -> 11[3] [send] via NET/IB/3(4",
+    "Channel 02/1 : 0[0] -> 11[3] [send] via NET/IB/3/4",
+    "Channel 02/1 : 0[0] -> 11[3] [send] via NET/A network with a very long name/3(4)/GDRDMA",
+    "Channel 02/1 : 11[3] -> 0[0] [receive] via NET/Socket/0",
+    "Channel 002/1 : 0[0] -> 1[1] via P2P/IPC",
+    "Channel 2 : 0[0] -> 1[1] via P2P/IPC",
+    "Channel 02/1 : 00[0] -> 1[1] via P2P/CUMEM/read",
+    "Ring 0 : 3 -> 0 -> 1",
+    "Ring 100 : 3 -> 0 -> 1",
+    "Ring 01 : 3 -> 0 -> 1 and more",
+    "Trees [0] 1->0->3|3->0->1 [64] 1/-1/-1->0->3 [1]  1/2->0->-1",
+    "GPU Direct RDMA Enabled for GPU 3 / HCA 1 (distance 4 <= 5), read 0 mode Default",
+    "GPU Direct RDMA  ",
+    "Connected to proxy localRank 3 -> connection 0x1",
+    "NET/IB: [0] mlx5_0:uverbs0:1/IB provider=mlx5 speed=400000 ü",
+    "AllReduce [Symmetric]: 1 Bytes -> Kernel x",
+)
+_HEADS = (
+    "node01:311:352 [0] NCCL INFO ",
+    "node01:311:353 [1] NCCL INFO ",
+    "node-2.x:9:9 [-1] NCCL INFO ",
+    "node01:311:352 [0] transport/net.cc:412 NCCL WARN ",
+    "node01:311:352 NCCL CALL ",
+    "[0] NCCL INFO ",
+    "node01:311:352 [0] INFO ",
+    "node01:311:352 [0] include/socket.h:360 WARN ",
+    "[2025-08-14 09:31:07] node01:311:352 [0] transport/net.cc:412 NCCL WARN ",
+    "node01:311:352 [123456] NCCL INFO ",
+    "a-node-with-a-name-of-forty-bytes.example:311:352 [0] NCCL INFO ",
+    f"{'a-node-with-a-very-long-name.' * 4}example:311:352 [0] NCCL INFO ",
+    "node01:311:352 [0] NCCL INFO NCCL INFO ",
+    "",
+)
+_LABELS = ("", "3: ", "[1,3]<stdout>:", "[rank3]: ", "2025-08-14T09:31:07.123Z ", "\x1b[32m", "(pid=7, ip=10.0.0.1) ",
+           "said by 3: ", "old:1:2 [0] INFO x ", "old:1:2 [0] a.h:3 WARN x ", "2025-08-14 09:31:07 ")  # fmt: skip
+_APPLICATION = (
+    "step 3 | loss 2.1",
+    "NCCL version 2.28.9+cuda13.0",
+    "HIP version : 6.4",
+    "[rank3]: torch.distributed.DistBackendError: NCCL error in: x.cpp:1, ncclUnhandledCudaError: failed",
+    "[E ProcessGroupNCCL.cpp:1] [PG 0 Rank 3] Watchdog caught collective operation timeout: x",
+    "Last error:",
+    "Process group watchdog thread terminated with exception",
+    "  AllReduce | 1 1 1 | 1 1",
+    "last enqueued work: 3",
+    "[rank3]: socketStartConnect: Connect to 10.0.0.5<43211> failed : Software caused connection abort",
+    "Error while creating shared memory segment /dev/shm/nccl-3aQk9n (size 9637888)",
+    "[rank0]: Cuda failure 2 'out of memory'",
+    "NET/IB : Got completion from peer 10.0.0.2<4000> with status=12 opcode=0 len=0 vendor err 129",
+    "",
+)
+
+_records = st.builds("".join, st.tuples(*(st.sampled_from(x) for x in (_LABELS, _HEADS, _MESSAGES))))
+_torn = st.builds(lambda line, cut: line[cut:], _records, st.integers(0, 60))
+_line = st.one_of(
+    _records, _records, _records, st.sampled_from(_APPLICATION), _torn,
+    st.builds("".join, st.tuples(_records, _records)), st.builds("".join, st.tuples(_torn, st.just("\r"))),
+    st.text(alphabet="Nn[]: 0aÿ\tL", max_size=12),
+)  # fmt: skip
+
+
+def _same(data: bytes) -> None:
+    assert plain_rows(scan.extract(data, 3, 4096)) == plain_rows(extract_plain(data, 3, 4096))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(_line, max_size=40), st.sampled_from(["", "\n"]))
+def test_any_mixture_of_lines_gives_the_plain_result(lines: list[str], end: str) -> None:
+    _same(("\n".join(lines) + end).encode())
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(st.lists(_line, max_size=15), max_size=5), st.sampled_from(["", "\n"]))
+def test_files_that_are_read_together_give_what_each_gives_alone(files: list[list[str]], end: str) -> None:
+    given = [(("\n".join(lines) + end).encode(), 7 - number, 100 * number) for number, lines in enumerate(files)]
+    alone = [plain_rows(extract_plain(*each)) for each in given]
+    assert plain_rows(scan.extract_several(given)) == {
+        name: sorted((row for rows in alone for row in rows[name]), key=repr) for name in SCHEMAS
+    }
+
+
+@pytest.mark.parametrize("text", ["", "epoch 1\n", "epoch 1\nepoch 2", "\n\n", "NCCL\n", "epoch 1\rfailed"])
+def test_files_of_another_kind_give_the_plain_result(text: str) -> None:
+    _same(text.encode())
+
+
+@pytest.mark.parametrize("head", _HEADS)
+@pytest.mark.parametrize("label", _LABELS)
+def test_every_message_behind_every_head_gives_the_plain_result(label: str, head: str) -> None:
+    _same("\n".join(label + head + message for message in _MESSAGES * 2).encode())
+
+
+def test_the_size_of_blocks_does_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = "\n".join(_HEADS[n % 2] + _MESSAGES[(7 * n) % len(_MESSAGES)] for n in range(300)).encode()
+    whole = plain_rows(scan.extract(data, 0, 0))
+    monkeypatch.setattr(scan, "BLOCK", 700)
+    assert plain_rows(scan.extract(data, 0, 0)) == whole == plain_rows(extract_plain(data, 0, 0))
+
+
+_NUMBERS = st.sampled_from(["0", "7", "-1", "00000012", "123456789", "99999999999999999999", "1f", "(nil)", "", "a b"])
+_DIGITS = st.integers(0, 1 << 66).map(str) | _NUMBERS
+_HEX = st.integers(0, 1 << 66).map(lambda value: f"0x{value:x}") | _NUMBERS
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from(["AllReduce", "Send", "a_b", "NCCL", "AllGatherOfMoreLettersThanAWordCanHold", "4"]),
+    st.tuples(*[_DIGITS] * 6, *[_HEX] * 3),
+)
+def test_operations_of_any_numbers_give_the_plain_result(func: str, said: tuple[str, ...]) -> None:
+    count, elements, dtype, redop, root, nranks, send, receive, comm = said
+    _same(
+        f"n:1:1 [0] NCCL INFO {func}: opCount {count} sendbuff {send} recvbuff {receive} count {elements} "
+        f"datatype {dtype} op {redop} root {root} comm {comm} [nranks={nranks}] stream 0x1".encode()
+    )
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from(["START", "COMPLETE"]), st.booleans(), st.tuples(*[_DIGITS] * 6, *[_HEX] * 2))
+def test_inits_of_any_numbers_give_the_plain_result(end: str, member: bool, said: tuple[str, ...]) -> None:
+    rank, nranks, cuda, nvml, bus, more, comm, job = said
+    start = (
+        f"comm {comm} rank {rank} nRanks {nranks} nNodes {cuda} localRanks {nvml} localRank {bus} MNNVL {more}"
+        if member
+        else f"ncclCommInitRank comm {comm} rank {rank} nranks {nranks} cudaDev {cuda} nvmlDev {nvml} busId {bus} "
+        f"commId {job} - Init {end}"
+    )
+    _same(f"2025-08-14 09:31:07 n:1:1 [0] NCCL INFO {start}\nn:1:1 [0] NCCL INFO cudaDriverVersion 13000".encode())
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(*[_DIGITS] * 4, st.sampled_from(["/", "/1", "/IB/", "/3(", ")", "[send] via NET/IB/"]))))
+def test_channels_of_any_numbers_give_the_plain_result(said: list[tuple[str, ...]]) -> None:
+    forms = (
+        "Channel {0}/{1} : {2}[{3}] -> {1}[{0}] [send] via NET/IB/{2}({3})/GDRDMA{4}",
+        "Channel 01/1 : 2[3] -> 1[7] [receive] via NET/IB/{0}/GDRDMA(PCI)/Shared{4}",
+        "Channel 01/1 : {2}[3] -> {1}[7] via P2P/{4}",
+        "Ring {0} : {1} -> {2} -> {3}",
+        "Ring 01 : {1} -> {2} -> {3}{4}",
+    )
+    lines = [f"n:1:1 [0] NCCL INFO {form.format(*each)}" for each in said for form in forms]
+    _same("\n".join(lines).encode())
+
+
+@pytest.mark.parametrize("label", ["", "{rank}: ", "2025-08-14 09:{minute:02d}:{second:02d}.{line:06d} "])
+def test_lines_of_many_threads_give_the_plain_result(label: str) -> None:
+    lines = []
+    for line in range(6000):
+        rank = (line // 3 * 7919) % 700
+        front = label.format(rank=rank, minute=line // 60 % 60, second=line % 60, line=line)
+        message = _MESSAGES[line % 5]
+        lines.append(f"{front}node{rank // 8}:{1000 + rank}:{2000 + rank} [{rank % 8}] NCCL INFO {message}")
+    _same("\n".join(lines).encode())
+
+
+@pytest.mark.parametrize("odd", ["\r", "\0", "\t", "\x1b[0m", "\x0b"])
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_a_control_character_in_a_line_gives_the_plain_result(odd: str, end: str) -> None:
+    for message in _MESSAGES:
+        for at in (0, 3, len(message) // 2, len(message)):
+            _same((_HEADS[0] + message[:at] + odd + message[at:] + end).encode())
+
+
+def test_many_different_operations_are_rounded_as_the_plain_result() -> None:
+    lines = (
+        f"n:1:1 [0] NCCL INFO AllReduce: opCount {n:x} sendbuff 0x1 recvbuff 0x1 count {n * 37} datatype 7 op 0 root 0 "
+        "comm 0x55 [nranks=4] stream 0x1"
+        for n in range(200)
+    )
+    _same("\n".join(lines).encode())
+
+
+def test_a_view_of_bytes_is_read_as_bytes() -> None:
+    data = (_HEADS[0] + _MESSAGES[4] + "\n").encode()
+    assert plain_rows(scan.extract(memoryview(data), 0, 0)) == plain_rows(scan.extract(data, 0, 0))
+    assert scan.extract(b"", 0, 0)["conn"].num_rows == 0

@@ -1,0 +1,118 @@
+"""Lines without a record: what applications print beside is searched for, and read where it says something."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.evidence.nccl_log.scan_compare import plain_rows
+from topodiag.evidence.nccl_log.fast.scan import extract
+from topodiag.evidence.nccl_log.plain import plain
+from topodiag.evidence.nccl_log.plain.plain import extract_plain
+
+SAID = (
+    "NCCL version 2.28.9+cuda13.0",
+    "3: RCCL version : 2.26.6-HEAD:7a2bd4c",
+    "HIP version : 7.0.51831",
+    "ROCm version : 7.0.0.0-38",
+    "Librccl path : /opt/rocm/lib/librccl.so.1",
+    "   Function |       LL     LL128    Simple   |",
+    "  Broadcast | 1 0 2 | 1 1 1 |",
+    "     Reduce | 1 0 2 | 1 1 1 |",
+    "  AllGather | 1 0 2 | 1 1 1 |",
+    "ReduceScatter | 1 0 2 | 1 1 1 |",
+    "  AllReduce | 1 0 2 | 1 1 1 |",
+    "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1b000",
+    "Mismatched NCCL version detected : rank 0 version 22809 rank 8 version 22703",
+    "socketStartConnect: Connect to 10.0.0.2<50001> failed : Software caused connection abort",
+    "socketPollConnect: connect to 10.0.0.2<50001> returned Connection timed out",
+    "Net : Connect to 10.0.0.2<50001> failed : No route to host",
+    "NET/IB : Got completion from peer 10.0.0.2<50001> with status=12 opcode=0 len=0 vendor err 129",
+    "Bootstrap : no socket interface found",
+    "Error while creating shared memory segment /dev/shm/nccl-ab (size 9637888), error: No space left on device (28)",
+    "Error: failed to extend /dev/shm/nccl-ab to 9637892 bytes",
+    "Call to ibv_modify_qp failed with error Invalid argument",
+    "Cuda failure 999 'unknown error'",
+    "Failed to CUDA calloc 4096 bytes",
+    "[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7) ran for 600000 milliseconds",
+    "last enqueued work: 7, last completed work: 6",
+    "ncclRemoteError: A call failed possibly due to a network error",
+    "RuntimeError: NCCL error in: ../torch/csrc/ProcessGroup.cpp:1269, unhandled system error",
+    "[Rank 3] Process group watchdog thread terminated with exception",
+    "node-a:41:52 [0] INFO Using internal Network Socket",
+    "node-a:41:52 [0] transport/net_socket.cu:120 WARN NET/Socket : no interface found",
+    "[0] NCCL INFO Using network IB",
+)
+TALK = (
+    " iteration 17/ 500000 | consumed samples: 17408 | lm loss: 2.1E+00 | grad norm: 0.311 |",
+    "2026-11-20 12:00:00,123 INFO trainer.py:88 step 3 loss 2.5",
+    "[2026-11-20 12:00:00] [INFO] saving checkpoint",
+    "Epoch 3:  40%|####      | 4/10 [00:02<00:03, 3.52it/s]\rEpoch 3:  50%|#####     | 5/10",
+    "step 3 loss 2.5 tokens/s 81321",
+    "\x1b[32mstep 4\x1b[0m loss 2.5",
+    "",
+    "\x00\x00\x00",
+    "naïve café – ünïcode".encode().decode("latin-1"),
+)
+RECORD = "node-a:41:52 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM/read"
+
+
+def rows(data: bytes) -> object:
+    return plain_rows(extract(data, 0, 0))
+
+
+@pytest.mark.parametrize("said", SAID)
+def test_what_is_said_is_found_in_the_middle_of_talk(said: str) -> None:
+    alone = extract_plain(said.encode() + b"\n", 0, 0)
+    assert sum(alone[name].num_rows for name in alone.tables if name != "shards") > 0
+    data = "\n".join([*TALK, RECORD, *TALK, said, *TALK, RECORD, ""]).encode()
+    assert rows(data) == plain_rows(extract_plain(data, 0, 0))
+    data = said.encode()
+    assert rows(data) == plain_rows(extract_plain(data, 0, 0))
+
+
+@pytest.mark.parametrize("torn", ["\x1b[1m", "\x00", "\x1b[0m\x00"])
+@pytest.mark.parametrize("said", SAID)
+def test_colours_and_zeros_hide_nothing(said: str, torn: str) -> None:
+    middle = len(said) // 2
+    data = "\n".join(
+        part[:at] + torn + part[at:] for part in (said, RECORD, *TALK) for at in (1, middle, len(part) - 1)
+    ).encode()
+    assert rows(data) == plain_rows(extract_plain(data, 0, 0))
+
+
+@given(st.lists(st.sampled_from((*SAID, *TALK, RECORD)), max_size=30))
+@settings(max_examples=60, deadline=None)
+def test_any_mixture_gives_what_reading_line_by_line_gives(lines: list[str]) -> None:
+    data = "".join(line + "\n" for line in lines).encode()
+    assert rows(data) == plain_rows(extract_plain(data, 0, 0))
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            (RECORD, SAID[0], TALK[3], "\n", "\r\n", "\r\r\n", "\r", "\x1b[0m", "\x1b[31;1m", "\x1b", "\x00")
+        ),
+        max_size=14,
+    )
+)
+@settings(max_examples=200, deadline=None)
+def test_colours_zeros_and_carriage_returns_anywhere_change_nothing(parts: list[str]) -> None:
+    data = "".join(parts).encode()
+    assert rows(data) == plain_rows(extract_plain(data, 0, 0))
+
+
+def test_coloured_records_and_those_of_windows_are_not_read_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    label = "\x1b[36m(RayTrainWorker pid=3)\x1b[0m "
+    data = "".join(label + RECORD.replace("00/0", f"{channel:02d}/0") + "\r\n" for channel in range(40)).encode()
+    expected = plain_rows(extract_plain(data, 0, 0))
+    monkeypatch.setattr(plain, "read_line", None)
+    assert rows(data) == expected
+
+
+def test_talk_is_not_read_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+    monkeypatch.setattr(plain, "read_line", lambda _, text, *rest: read.append(text))
+    extract("\n".join([*TALK, RECORD] * 20).encode(), 0, 0)
+    assert read == []

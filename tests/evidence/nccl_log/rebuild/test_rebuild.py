@@ -1,0 +1,270 @@
+"""Jobs rebuilt from small logs of our own."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topodiag.evidence.nccl_log.plain.plain import extract_plain
+from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
+from topodiag.evidence.nccl_log.tables.facts import SourceFile, concat
+from topodiag.evidence.nccl_log.tables.resolve import resolve
+from topodiag.model.job import Job
+
+
+def jobs(*logs: str) -> tuple[Job, ...]:
+    parts = [extract_plain(text.encode(), i, 0) for i, text in enumerate(logs)]
+    return rebuild(resolve(concat(parts)), [SourceFile(f"{i}.log") for i in range(len(logs))])
+
+
+def rank_log(  # noqa: PLR0917 - one number each
+    rank: int, nranks: int = 4, pid: int = 100, per_host: int = 2, comm_id: str = "0xabc", host: str = "", tid: int = 0
+) -> list[str]:
+    """One rank's lines: the world, a pair with its neighbour over P2P, and an error at the end."""
+    host = host or f"n{rank // per_host}"
+    dev = rank % per_host
+    head = f"{host}:{pid + dev if pid > 1 else 1}:{tid or pid + dev} [{dev}] NCCL INFO "
+    place = f"cudaDev {dev} nvmlDev {dev} busId {dev + 1}b000"
+    world = f"ncclCommInitRank comm 0x7f00000000{dev}0 rank {rank} nranks {nranks} {place} commId {comm_id} - Init "
+    pair = f"ncclCommSplit comm 0x7f00000001{dev}0 rank {rank % 2} nranks 2 {place} parent 0x7f00000000{dev}0 "
+    pair += f"splitCount 1 color {rank // 2} key {rank}"
+    after, before = (rank + 1) % nranks, (rank - 1) % nranks
+    return [
+        head + f"Bootstrap: Using eth0:10.0.0.{rank + 1}<0>",
+        head + "cudaDriverVersion 12040",
+        head + "NCCL version 2.28.9+cuda13.0",
+        head + "NCCL_IB_TIMEOUT set by environment to 18446744073709551615.",
+        head + "NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>",
+        head + "Using network IB",
+        head + world + "START",
+        head + f"Ring 00 : {before} -> {rank} -> {after}",
+        head + f"Channel 00/0 : {before}[{before % per_host}] -> {rank}[{dev}] [receive] via NET/IB/0/GDRDMA",
+        head + f"Channel 00/0 : {rank}[{dev}] -> {after}[{after % per_host}] [send] via NET/IB/{dev}/GDRDMA",
+        head + world + "COMPLETE",
+        head + "Comm config Comm name set to TP",
+        head + "Using network IB",
+        head + pair + "- Init START",
+        head + f"Channel 00/0 : {rank % 2}[{dev}] -> {1 - rank % 2}[{1 - dev}] via P2P/CUMEM",
+        head + pair + " - Init COMPLETE",
+    ]
+
+
+def text(lines: list[str]) -> str:
+    return "\n".join(lines) + "\n"
+
+
+LOGS = [rank_log(rank) for rank in range(4)]
+
+
+def shape(job: Job) -> object:
+    """What does not depend on which file held the lines."""
+    return (
+        [(r.rank, r.host, r.pid, r.cuda_dev, r.bus_id) for r in job.ranks],
+        [(c.ranks.tolist(), c.parent, c.color, c.name, c.network, dict(c.transports), dict(c.rings)) for c in
+         job.communicators],
+        job.world_size, job.hosts, job.nccl_versions,
+    )  # fmt: skip
+
+
+def test_a_job_is_put_together_from_its_ranks() -> None:
+    (job,) = jobs(*map(text, LOGS))
+    assert job.world_size == 4
+    assert [(r.host, r.bus_id) for r in job.ranks] == [(f"n{r // 2}", f"0000:{r % 2 + 1}b:00.0") for r in range(4)]
+    world, *pairs = job.communicators
+    assert [each.ranks.tolist() for each in pairs] == [[0, 1], [2, 3]]
+    assert {each.parent for each in pairs} == {0}
+    assert [each.name for each in pairs] == ["TP", "TP"]
+    assert world.name == ""
+    assert world.rings == {0: (0, 1, 2, 3)}
+    assert world.init_complete
+    assert world.transports == {"NET/IB/0/GDRDMA": 6, "NET/IB/1/GDRDMA": 2}
+    process = job.processes[0]
+    assert process.settings["NCCL_IB_TIMEOUT"].value == "-1"
+    assert [(hca.name, hca.link_layer) for hca in process.hcas] == [("mlx5_0", "IB"), ("mlx5_1", "RoCE")]
+    assert process.bootstrap == "eth0:10.0.0.1<0>"
+    assert process.versions == {"nccl": "2.28.9+cuda13.0", "driver": "12040"}
+
+
+def test_lines_that_tell_of_one_device_are_devices_and_no_messages() -> None:
+    head = "n0:100:100 [0] NCCL INFO "
+    long = "NET/IB: [1] mlx5_1:uverbs1:1/RoCE provider=Mlx5 speed=400000 context=0x7f00 pciPath=/sys/devices/b ar=1"
+    (job,) = jobs(text([head + long, *LOGS[0]]))
+    process = job.processes[0]
+    assert [(hca.name, hca.speed_mbps, hca.pci_path) for hca in process.hcas] == [
+        ("mlx5_0", None, ""),
+        ("mlx5_1", 400000, "/sys/devices/b"),
+    ]
+    assert {hca.origin.text for hca in process.hcas if hca.origin} == {LOGS[0][4].removeprefix(head)}
+    assert process.origin is not None
+    assert process.origin.text == long
+    assert not process.said("hca")
+    assert process.said("hcas")
+
+
+def test_a_job_has_the_messages_of_its_processes_by_kind() -> None:
+    (job,) = jobs(*map(text, LOGS))
+    assert job.messages["bootstrap"] == [(i, *each.said("bootstrap")) for i, each in enumerate(job.processes)]
+    assert sum(map(len, job.messages.values())) == sum(len(each.messages) for each in job.processes)
+
+
+def test_a_ring_takes_of_each_rank_the_hop_that_was_printed_last() -> None:
+    # One rank says of another what that one itself says otherwise, in a line of the same thread behind it.
+    late = [line.replace("Ring 00 : 2 -> 3 -> 0", "Ring 00 : 1 -> 3 -> 0") for line in LOGS[3]]
+    (job,) = jobs(*map(text, [*LOGS[:3], late]))
+    assert job.communicators[0].rings == {}
+    again = late[7].replace("1 -> 3 -> 0", "2 -> 3 -> 0")
+    more = late[7].replace("1 -> 3 -> 0", "0 -> 1 -> 2")
+    (job,) = jobs(*map(text, [*LOGS[:3], [*late[:8], again, more, *late[8:]]]))
+    assert job.communicators[0].rings == {0: (0, 1, 2, 3)}
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.randoms(use_true_random=False), st.booleans())
+def test_interleaved_and_labelled_lines_give_the_same_job(random: object, labelled: bool) -> None:
+    left = [list(lines) for lines in LOGS]
+    mixed = []
+    while any(left):
+        rank = random.choice([i for i, lines in enumerate(left) if lines])  # type: ignore[attr-defined]
+        mixed.append((f"{rank}: " if labelled else "") + left[rank].pop(0))
+    (job,) = jobs(text(mixed))
+    assert shape(job) == shape(jobs(*map(text, LOGS))[0])
+
+
+def test_containers_where_every_pid_is_1_are_told_apart() -> None:
+    (job,) = jobs(*(text(rank_log(rank, pid=1, host="box", tid=7)) for rank in range(4)))
+    assert [rank.rank for rank in job.ranks] == [0, 1, 2, 3]
+    assert len(job.processes) == 4
+
+
+def test_a_restart_in_the_same_files_is_another_job() -> None:
+    twice = [text(rank_log(r) + rank_log(r, comm_id="0xdef")) for r in range(4)]
+    first, second = jobs(*twice)
+    assert first.world_size == second.world_size == 4
+    assert first.communicators[0].comm_id != second.communicators[0].comm_id
+    assert len(first.communicators) == len(second.communicators) == 3
+
+
+def test_a_job_names_only_the_files_that_its_processes_wrote() -> None:
+    other = [rank_log(rank, pid=500, comm_id="0xdef", host=f"m{rank // 2}") for rank in range(4)]
+    first, second = jobs(*(text(log) for log in [*LOGS, *other]), "epoch 1\n")
+    assert first.files == tuple(f"{i}.log" for i in range(4))
+    assert second.files == tuple(f"{i}.log" for i in range(4, 8))
+
+
+def test_missing_ranks_leave_their_places_empty() -> None:
+    (job,) = jobs(text(LOGS[0]), text(LOGS[3]))
+    assert job.world_size == 4
+    assert [rank.rank for rank in job.ranks] == [0, 3]
+    assert job.communicators[0].ranks.tolist() == [0, -1, -1, 3]
+    assert not job.communicators[0].init_complete
+
+
+def test_without_the_communicator_of_all_ranks_the_groups_remain() -> None:
+    (job,) = jobs(*(text(lines[:6] + lines[11:]) for lines in LOGS))
+    assert len(job.ranks) == 4
+    assert job.notes
+    assert sorted(each.ranks.tolist() for each in job.communicators) == [[0, 1], [2, 3]]
+
+
+def test_processes_without_a_communicator_are_a_job_without_ranks() -> None:
+    (job,) = jobs("n0:1:1 [0] NCCL INFO cudaDriverVersion 12040\n\n"
+                  "n0:1:1 [0] bootstrap.cc:114 NCCL WARN Bootstrap : no socket interface found\n")  # fmt: skip
+    assert job.world_size == -1
+    assert job.unplaced == (0,)
+    assert [event.kind for event in job.events] == ["bootstrap"]
+
+
+def test_the_last_operations_have_no_gap_where_a_thread_printed_them_for_several_devices() -> None:
+    """One thread calls for two GPUs in turn: NCCL heads the lines with the device that is current, not the one it
+    means."""
+    told = "AllReduce: opCount {0:x} sendbuff 0x1 recvbuff 0x2 count {0} datatype 7 op 0 root 0 comm 0x7f0000000000 "
+    lines = [f"n0:100:100 [{int(n >= 60)}] NCCL INFO {told.format(n)}[nranks=4] stream 0x3" for n in range(90)]
+    (job,) = jobs(text(LOGS[0] + lines))
+    done = job.communicators[0].operations[0]
+    assert done.calls_by_collective == {"AllReduce": 90}
+    assert [elements for _, _, elements, *_ in done.tail] == list(range(90 - len(done.tail), 90))
+    assert done.tail
+
+
+NUMBERS = st.sampled_from(["-1", "0", "1", "3", "9", "99999999", "2147483647", "99999999999999999999", "x", ""])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_damaged_numbers_never_raise(data: st.DataObject) -> None:
+    lines = [line for rank in LOGS for line in rank]
+    for _ in range(data.draw(st.integers(1, 8))):
+        i = data.draw(st.integers(0, len(lines) - 1))
+        words = lines[i].split(" ")
+        words[data.draw(st.integers(0, len(words) - 1))] = data.draw(NUMBERS)
+        lines[i] = " ".join(words)
+    jobs(text(lines))
+
+
+def test_nothing_gives_no_job() -> None:
+    assert jobs("") == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "secondary", "details"),
+    [
+        (
+            "transport/net_ib.cc:2459 NCCL WARN NET/IB: Got completion from peer 10.4.0.21<49872> with status=12 "
+            "opcode=32600 len=0 vendor err 129 (Send) localGid ::ffff:10.4.0.20 remoteGids::ffff:10.4.0.21 hca mlx5_3",
+            "ib completion",
+            False,
+            {"status": "12", "vendor_err": "129", "hca": "mlx5_3", "peer": "10.4.0.21<49872>",
+             "gid": "::ffff:10.4.0.20", "remote_gid": "::ffff:10.4.0.21"},
+        ),
+        (
+            "transport/net_ib/p2p.cc:688 (ncclIbLogCompletionWithError) NCCL WARN NET/IB: Got completion from peer "
+            "10.4.0.21<49872> with status=IBV_WC_WR_FLUSH_ERR(5) opcode=IBV_WC_SEND(0) vendor_err=249   hca mlx5_1",
+            "ib completion",
+            True,
+            {"status": "5", "vendor_err": "249", "hca": "mlx5_1"},
+        ),
+        (
+            "transport/net_ib.cc:98 NCCL WARN NET/IB : mlx5_3:1 Got async error event: port error",
+            "port",
+            False,
+            {"hca": "mlx5_3", "port": "1"},
+        ),
+        (
+            "misc/socket.cc:50 NCCL WARN socketProgress: Connection closed by remote peer n1<4021>",
+            "peer closed",
+            True,
+            {"peer": "n1<4021>"},
+        ),
+        (
+            "init.cc:904 NCCL WARN Duplicate GPU detected : rank 1 and rank 2 both on CUDA device 43000",
+            "duplicate gpu",
+            False,
+            {"ranks": "1,2", "bus_id": "0000:43:00.0"},
+        ),
+        ("misc/socket.cc:441 NCCL WARN socketFinalizeAccept: wrong type 4 != 3", "mismatch", False, {}),
+    ],
+)  # fmt: skip
+def test_an_error_is_read_to_its_parts(line: str, kind: str, secondary: bool, details: dict[str, str]) -> None:
+    head = LOGS[0][0].split(" NCCL INFO ")[0]
+    (job,) = jobs(text([*LOGS[0], "", f"{head} {line}"]), *map(text, LOGS[1:]))
+    (event,) = job.events
+    assert (event.kind, event.secondary, event.rank, event.host) == (kind, secondary, 0, "n0")
+    assert {name: event.details.get(name) for name in details} == details
+    assert event.origin is not None
+    assert event.origin.line == len(LOGS[0]) + 2
+
+
+def test_a_print_without_a_communicator_belongs_to_its_process() -> None:
+    head = "nodeA:4100:4120 [0] NCCL INFO "
+    [job] = jobs(text([head + "=== System : maxBw 240.0 totalBw 240.0 ===", head + "CPU/0 (1/2/-1)"]))
+    [process] = job.processes
+    assert process.system is not None
+    assert process.system.max_gbs == 240.0
+
+
+def test_records_without_a_host_are_a_job_of_which_the_version_is_known() -> None:
+    (job,) = jobs("NCCL INFO cudaDriverVersion 12040\nNCCL version 2.20.3+cuda12.4\n")
+    assert job.nccl_versions == ("2.20.3+cuda12.4",)
+    assert job.processes == ()
+    assert job.hosts == ()

@@ -1,0 +1,223 @@
+"""Roles of communicators: by name, by the declared layout, or guessed and marked as such."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topodiag.evidence.nccl_log.rebuild.roles import RolesOfJobs, assign_roles, descriptions, role_of_name
+from topodiag.model.finding import Confidence
+from topodiag.model.job import Communicator, FlightRecord, Operations, Role
+from topodiag.model.layout import Layout, LayoutError
+from topodiag.model.layout_groups import groups_of
+
+LOW, MEDIUM, HIGH = Confidence.LOW, Confidence.MEDIUM, Confidence.HIGH
+
+
+def communicators(*members: list[int], world: int, operation: str = "") -> list[Communicator]:
+    """The world, and below it one communicator per list, split together when their sizes agree."""
+    made = [Communicator(0, world, np.arange(world, dtype=np.int64))]
+    for ranks in members:
+        done = {0: Operations(bytes_by_collective={operation: 8})} if operation else {}
+        made.append(
+            Communicator(len(made), len(ranks), np.array(ranks, np.int64), parent=0, split=len(ranks), operations=done)
+        )
+    return made
+
+
+def hosts(world: int, per_host: int = 8) -> dict[int, str]:
+    return {rank: f"node{rank // per_host}" for rank in range(world)}
+
+
+def blocks(world: int, size: int, stride: int) -> list[list[int]]:
+    starts = [base for base in range(world) if base % (stride * size) < stride]
+    return [[base + stride * step for step in range(size)] for base in starts]
+
+
+def roles(made: list[Communicator], world: int, layout: Layout | None = None) -> list[tuple[Role, Confidence]]:
+    return [(each.role, each.role_sure) for each in assign_roles(made, world, hosts(world), layout)]
+
+
+@pytest.mark.parametrize(
+    ("name", "role"),
+    [
+        ("TP", Role.TP),
+        ("tp:0", Role.TP),
+        ("TENSOR_MODEL_PARALLEL_GROUP", Role.TP),
+        ("PIPELINE_MODEL_PARALLEL_GROUP", Role.PP),
+        ("CONTEXT_PARALLEL_GROUP", Role.CP),
+        ("EXPERT_MODEL_PARALLEL_GROUP", Role.EP),
+        ("EXPERT_TENSOR_PARALLEL_GROUP", Role.TP),
+        ("EXPERT_DATA_PARALLEL_GROUP", Role.DP),
+        ("DATA_PARALLEL_GROUP_WITH_CP", Role.DP),
+        ("dp_cp", Role.DP),
+        ("mesh_dp_shard", Role.DP),
+        ("TENSOR_AND_DATA_PARALLEL_GROUP_WITH_CP", Role.OTHER),
+        ("EXPERT_TENSOR_AND_MODEL_PARALLEL_GROUP", Role.OTHER),
+        ("EMBEDDING_GROUP", Role.OTHER),
+        ("world", Role.WORLD),
+        ("default_pg", Role.WORLD),
+        ("undefined", None),
+        ("12", None),
+        ("http_step", None),
+    ],
+)
+def test_a_name_says_what_a_group_is_for(name: str, role: Role | None) -> None:
+    assert role_of_name(name) is role
+
+
+def test_a_name_goes_before_sizes_and_layout() -> None:
+    made = communicators([0, 1], [2, 3], world=4)
+    made[1] = Communicator(1, 2, np.array([0, 1]), name="PP", parent=0)
+    assert roles(made, 4, Layout(tp=2))[1] == (Role.PP, HIGH)
+
+
+def test_a_description_of_torch_is_a_name() -> None:
+    record = FlightRecord(0, (), {"0": (0, 1, 2, 3), "7": (1, 0)}, {"0": "default_pg", "7": "PIPELINE_PARALLEL"})
+    made = assign_roles(communicators([0, 1], [2, 3], world=4), 4, hosts(4), described=descriptions([record]))
+    assert made[1].role is Role.PP
+    assert "PIPELINE_PARALLEL" in made[1].role_why
+
+
+def test_blocks_and_groups_across_them_are_tensor_and_data() -> None:
+    made = communicators(*blocks(16, 8, 1), *blocks(16, 2, 8), world=16)
+    assert roles(made, 16) == [(Role.WORLD, HIGH)] + [(Role.TP, MEDIUM)] * 2 + [(Role.DP, MEDIUM)] * 8
+    assert assign_roles(made, 16, hosts(16))[1].role_why.startswith("inferred")
+
+
+def test_three_dimensions_are_a_hint_unless_operations_tell() -> None:
+    made = communicators(*blocks(32, 8, 1), *blocks(32, 2, 8), *blocks(32, 2, 16), world=32)
+    found = roles(made, 32)
+    assert set(found[1:5]) == {(Role.TP, MEDIUM)}
+    assert set(found[5:21]) == {(Role.DP, LOW)}
+    assert set(found[21:]) == {(Role.PP, LOW)}
+    reduced = communicators(*blocks(32, 8, 1), *blocks(32, 2, 8), world=32, operation="AllReduce")
+    sent = communicators(*blocks(32, 2, 16), world=32, operation="Send")[1:]
+    assert set(roles([*reduced, *sent], 32)[5:21]) == {(Role.DP, MEDIUM)}
+    assert set(roles([*reduced, *sent], 32)[21:]) == {(Role.PP, MEDIUM)}
+
+
+def test_overlapping_pairs_are_neighbouring_stages() -> None:
+    pairs = [[rank, rank + 4] for rank in range(12)]
+    assert set(roles(communicators(*pairs, world=16, operation="Send"), 16)[1:]) == {(Role.PP, MEDIUM)}
+    assert set(roles(communicators(*pairs, world=16, operation="AllReduce"), 16)[1:]) == {(Role.OTHER, LOW)}
+
+
+def test_a_part_of_the_data_group_stays_unnamed() -> None:
+    made = communicators(*blocks(32, 2, 1), *blocks(32, 4, 2), *blocks(32, 16, 2), world=32)
+    found = roles(made, 32)
+    assert set(found[17:25]) == {(Role.OTHER, LOW)}
+    assert set(found[25:]) == {(Role.DP, MEDIUM)}
+
+
+def test_odd_groups_stay_unnamed() -> None:
+    made = communicators([0, 3, 4, 9], [1, 2], [5, 15], world=16)
+    assert set(roles(made, 16)[1:]) == {(Role.OTHER, LOW)}
+
+
+def test_a_group_of_a_split_with_members_missing_follows_its_siblings() -> None:
+    made = communicators(*blocks(16, 8, 1), [0, -1], [1, 9], world=16)
+    assert roles(made, 16)[3] == (Role.DP, LOW)
+
+
+def test_a_group_with_two_members_known_shows_its_stride() -> None:
+    made = communicators([0, -1, 2, -1], [4, 5, -1, -1], *blocks(8, 2, 4), world=8)
+    assert roles(made, 8)[1:3] == [(Role.TP, MEDIUM)] * 2
+
+
+def test_the_layout_makes_a_role_certain() -> None:
+    made = communicators(*blocks(32, 8, 1), *blocks(32, 2, 8), *blocks(32, 2, 16), world=32)
+    found = roles(made, 32, Layout(tp=8, pp=2))
+    assert set(found[1:5]) == {(Role.TP, HIGH)}
+    assert set(found[5:21]) == {(Role.DP, HIGH)}
+    assert set(found[21:]) == {(Role.PP, HIGH)}
+    turned = roles(made, 32, Layout(tp=8, pp=2, order="tp-pp-dp"))
+    assert set(turned[5:21]) == {(Role.PP, HIGH)}
+
+
+def test_the_order_of_the_layout_is_that_of_megatron() -> None:
+    groups = groups_of(Layout(tp=2, cp=2, pp=2, ep=2), 16)
+    assert groups["tp"][0].tolist() == [0, 1]
+    assert groups["cp"][0].tolist() == [0, 2]
+    assert groups["dp"][0].tolist() == [0, 4]
+    assert groups["dp-cp"][0].tolist() == [0, 2, 4, 6]
+    assert groups["pp"][0].tolist() == [0, 8]
+    assert groups["ep"][0].tolist() == [0, 2]
+    assert groups["expert-dp"][0].tolist() == [0, 4]
+
+
+def test_members_that_two_dimensions_share_lower_the_confidence() -> None:
+    made = communicators(*blocks(16, 2, 2), world=16)
+    layout = Layout(tp=2, cp=2, pp=2, ep=2)
+    assert set(roles(made, 16, layout)[1:]) == {(Role.CP, MEDIUM)}
+    assert "CP and EP" in assign_roles(made, 16, hosts(16), layout)[1].role_why
+
+
+def test_members_that_are_missing_lower_it_too() -> None:
+    made = communicators([0, -1, 8, -1], world=16)
+    assert roles(made, 16, Layout(tp=4))[1] == (Role.DP, MEDIUM)
+
+
+def test_a_second_group_of_all_ranks_may_be_the_data_group() -> None:
+    made = communicators(list(range(8)), world=8)
+    assert roles(made, 8)[1] == (Role.WORLD, HIGH)
+    assert roles(made, 8, Layout())[1] == (Role.DP, MEDIUM)
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        Layout(tp=3),
+        Layout(tp=2, dp=2),
+        Layout(tp=0),
+        Layout(tp=2, dp=-1),
+        Layout(tp=32),
+        Layout(tp=2, ep=3),
+        Layout(tp=2, order="cp-dp"),
+        Layout(order="tp-xx"),
+        Layout(order="dp-dp"),
+        Layout(dp=16, order="tp-pp"),
+        Layout(tp=1 << 60),
+        Layout(order=""),
+    ],
+)
+def test_a_layout_that_does_not_fit_is_refused(layout: Layout) -> None:
+    with pytest.raises(LayoutError) as refusal:
+        assign_roles(communicators([0, 1], world=16), 16, hosts(16), layout)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_layout_that_fits_one_job_of_several_leaves_the_others_a_note() -> None:
+    several = RolesOfJobs(Layout(tp=3), {})
+    small, why = several.assign(communicators([0, 1], world=4), 4, hosts(4), told=True)
+    assert "does not divide the ranks, and the job has 4" in why
+    assert {each.role for each in small[1:]} == {each.role for each in assign_roles(small, 4, hosts(4))[1:]}
+    fitting, why = several.assign(communicators([0, 1, 2], world=6), 6, hosts(6), told=True)
+    assert (fitting[1].role, why) == (Role.TP, "")
+    several.check()
+
+
+def test_a_layout_that_fits_no_job_is_refused_for_the_largest() -> None:
+    several = RolesOfJobs(Layout(tp=3), {})
+    for size in (4, 8, 2):
+        several.assign(communicators([0, 1], world=size), size, hosts(size), told=True)
+    with pytest.raises(LayoutError, match="the job has 8"):
+        several.check()
+
+
+def test_a_world_size_that_was_only_counted_refutes_no_layout() -> None:
+    several = RolesOfJobs(Layout(tp=3), {})
+    several.assign(communicators([0, 1], world=4), 4, hosts(4), told=False)
+    several.check()
+
+
+def test_a_layout_is_no_complaint_where_the_size_of_the_job_is_unknown() -> None:
+    assert roles([Communicator(0, 2, np.array([0, 1]))], -1, Layout(tp=8)) == [(Role.OTHER, LOW)]
+
+
+@given(st.lists(st.lists(st.integers(-1, 15), min_size=1, max_size=16), max_size=8), st.integers(-1, 20))
+@settings(max_examples=100, deadline=None)
+def test_any_groups_get_a_role_and_a_reason(members: list[list[int]], world: int) -> None:
+    made = [Communicator(i, len(ranks), np.array(ranks, np.int64)) for i, ranks in enumerate(members)]
+    for each in assign_roles(made, world, {}):
+        assert each.role_why

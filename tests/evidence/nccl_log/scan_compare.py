@@ -1,0 +1,44 @@
+"""Facts compared: as they lie, and as sets of rows for two extractors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, THREAD_TABLES, Facts
+
+
+def plain_rows(facts: Facts) -> dict[str, list[tuple[Any, ...]]]:
+    """All rows of all tables, threads by name instead of number, sorted."""
+    threads = [tuple(row.values()) for row in facts["threads"].to_pylist()]
+    made = {}
+    for name in SCHEMAS:
+        rows = facts[name].to_pylist()
+        if name in THREAD_TABLES:
+            rows = [{**row, "thread": threads[row["thread"]]} for row in rows]
+        made[name] = sorted((tuple(_plain(value) for value in row.values()) for row in rows), key=repr)
+    return made
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def same_facts(left: Facts, right: Facts) -> bool:
+    for name in SCHEMAS:  # as text: NaN equals NaN
+        assert left[name].schema == SCHEMAS[name]
+        assert repr(left[name].to_pylist()) == repr(right[name].to_pylist()), name
+    return True
+
+
+@contextmanager
+def patched(*values: tuple[Any, str, Any]) -> Iterator[None]:
+    """Modules with other values of these names, inside a test of many examples."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name, value in values:
+            patch.setattr(module, name, value)
+        yield

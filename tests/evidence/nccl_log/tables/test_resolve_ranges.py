@@ -1,0 +1,177 @@
+"""Tables are merged in ranges, kept on disk and rebuilt in batches: how large those are changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topodiag.evidence.nccl_log.plain.plain import extract_plain
+from topodiag.evidence.nccl_log.rebuild import comms as rebuild_comms
+from topodiag.evidence.nccl_log.rebuild import frame as rebuild_frame
+from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
+from topodiag.evidence.nccl_log.tables import columns, facts, resolve, resolve_rows, stored
+from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, Facts, SourceFile, concat, numbers, table
+from topodiag.evidence.nccl_log.tables.resolve import merge_facts
+from topodiag.model.connections import COLUMNS
+
+RANKS = 4
+FILES = (SourceFile("job.log"),)
+
+
+def log() -> bytes:
+    """Four ranks of two hosts that print in turns, twice over, with one address for both communicators of a rank."""
+    lines = []
+    for turn in range(2):
+        heads = [f"n{rank // 2}:{10 + rank}:{20 + rank} [{rank % 2}] NCCL INFO " for rank in range(RANKS)]
+        inits = [
+            f"ncclCommInitRank comm 0x7f{rank}000 rank {rank} nranks 4 cudaDev {rank % 2} nvmlDev {rank % 2} busId "
+            f"{rank % 2 + 1}000 commId 0xab{turn} - Init "
+            for rank in range(RANKS)
+        ]
+        lines += [head + init + "START" for head, init in zip(heads, inits, strict=True)]
+        for channel in range(4):
+            for rank, head in enumerate(heads):
+                after = (rank + 1) % RANKS
+                ends = f"Channel {channel:02d}/0 : {rank}[{rank % 2}] -> {after}[{after % 2}]"
+                via = "P2P/CUMEM" if after // 2 == rank // 2 else f"NET/IB/{channel % 2}/GDRDMA"
+                lines.append(f"{head}{ends} {'[send] ' if 'NET' in via else ''}via {via}")
+                lines.append(f"{head}Ring {channel:02d} : {(rank - 1) % RANKS} -> {rank} -> {after}")
+        lines += [head + init + "COMPLETE" for head, init in zip(heads, inits, strict=True)]
+        for count in range(70):
+            lines += [
+                f"{head}AllReduce: opCount {count:x} sendbuff 0x1 recvbuff 0x2 count {1000 + count} datatype 7 op 0 "
+                f"root 0 comm 0x7f{rank}000 [nranks=4] stream 0x3"
+                for rank, head in enumerate(heads)
+            ]
+    return ("\n".join(lines) + "\n").encode()
+
+
+LOG = log()
+ENDS = [i + 1 for i, byte in enumerate(LOG) if byte == 10]
+WHOLE = merge_facts([extract_plain(LOG, 0, 0)])
+
+
+def shards(cuts: list[int]) -> list[Facts]:
+    return [extract_plain(LOG[a:b], 0, a) for a, b in pairwise(sorted({0, len(LOG), *cuts}))]
+
+
+def same(left: Facts, right: Facts) -> bool:
+    for name in SCHEMAS:  # as text: NaN equals NaN
+        assert repr(left[name].to_pylist()) == repr(right[name].to_pylist()), name
+    return True
+
+
+@contextmanager
+def small(module: Any, name: str, value: int) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, name, value)
+        yield
+
+
+CUTS = st.lists(st.sampled_from(ENDS), max_size=5)
+
+
+@settings(max_examples=40, deadline=None)
+@given(CUTS, st.integers(1, 60))
+def test_any_range_of_threads_gives_the_same_facts(cuts: list[int], rows: int) -> None:
+    with small(resolve, "RANGE_ROWS", rows):
+        merged = merge_facts(shards(cuts))
+        assert same(merged, WHOLE)
+        assert same(merge_facts([merged]), WHOLE)
+
+
+@settings(max_examples=15, deadline=None)
+@given(CUTS, st.integers(1, 200))
+def test_tables_on_disk_are_merged_as_those_in_memory(cuts: list[int], rows: int) -> None:
+    with small(resolve, "RANGE_ROWS", rows), small(stored, "SMALL_BYTES", 0):
+        parts = stored.stored([merge_facts([part]) for part in shards(cuts)])
+        assert all(part.maps for part in parts)
+        store = stored.Store()
+        merged = merge_facts(parts, store.keep)
+        assert store.maps
+        assert same(merged, WHOLE)
+        Facts(merged.tables, store.maps).rest()
+        assert same(merged, WHOLE)
+
+
+def test_merging_can_let_go_of_its_parts() -> None:
+    parts = shards(ENDS[::50])
+    assert same(merge_facts(parts, consume=True), WHOLE)
+    assert not parts
+
+
+def test_merging_is_resolving_what_was_put_together() -> None:
+    parts = shards(ENDS[::40])
+    assert same(merge_facts(parts), resolve.resolve(concat(parts)))
+    assert same(merge_facts([]), facts.empty())
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(1, 300), st.sampled_from([0, 100, 1 << 20]))
+def test_any_batch_of_connections_gives_the_same_job_in_memory_and_on_disk(rows: int, size: int) -> None:
+    (job,) = rebuild(WHOLE, FILES)
+    assert len(job.connections) == 2 * (2 + 2 * 2)  # twice: two inside hosts; two between, over two devices each
+    with (
+        small(rebuild_frame, "BATCH_ROWS", rows),
+        small(rebuild_frame, "SMALL_ROWS", size),
+        small(rebuild_frame, "_AT_ONCE", rows),
+        small(rebuild_comms, "_AT_ONCE", rows),
+        small(columns, "SMALL_BYTES", size),
+    ):
+        (again,) = rebuild(WHOLE, FILES)
+    assert bool(again.connections.maps) == (size < 1 << 20)
+    for name in COLUMNS:
+        left, right = getattr(job.connections, name), getattr(again.connections, name)
+        assert left.dtype == right.dtype, name
+        assert left.tolist() == right.tolist(), name
+    assert job.connections.vias == again.connections.vias
+    assert job.connections.hosts == again.connections.hosts
+    assert repr(job.communicators) == repr(again.communicators)
+    assert (job.ranks, job.processes, job.events) == (again.ranks, again.processes, again.events)
+
+
+def test_members_that_called_the_same_share_what_is_kept_of_it() -> None:
+    (job,) = rebuild(WHOLE, FILES)
+    for each in job.communicators:
+        first, *others = each.operations.values()
+        assert len(first.tail) == facts.TAIL
+        assert [call[0] for call in first.tail] == list(range(70 - facts.TAIL, 70))
+        assert first.calls_by_collective == {"AllReduce": 70}
+        assert all(other.tail is first.tail and other.digest == first.digest for other in others)
+        assert (
+            len({(other.origin.source, other.origin.line) for other in each.operations.values() if other.origin}) == 4
+        )
+
+
+@given(st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=6), min_size=1, max_size=6))
+def test_the_first_of_the_least_of_each_group_is_found(parts: list[list[int]]) -> None:
+    starts = np.cumsum([0, *(len(part) for part in parts[:-1])])
+    found = rebuild_comms._first_least(np.array([value for part in parts for value in part], np.int64), starts)
+    assert found.tolist() == [start + part.index(min(part)) for start, part in zip(starts.tolist(), parts, strict=True)]
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(-(1 << 63), (1 << 63) - 1), st.integers(0, (1 << 64) - 1))))
+def test_packed_words_are_ordered_and_equal_as_the_columns_are(rows: list[tuple[int, int, int]]) -> None:
+    columns = [np.array([row[i] for row in rows], kind) for i, kind in enumerate((np.int32, np.int64, np.uint64))]
+    first, inverse = resolve_rows.unique(columns, len(rows))
+    assert [rows[i] for i in first.tolist()] == sorted(set(rows))
+    assert [sorted(set(rows))[i] for i in inverse.tolist()] == rows
+
+
+def test_columns_are_read_whatever_their_chunks_and_offsets() -> None:
+    rows = table("order", {
+        **{name: list(range(9)) for name in ("thread", "ctx", "gen", "offset", "line", "count", "channel")},
+        "nchannels": [9] * 9, "ranks": list("abcabcabc"), "cut": [i % 2 == 0 for i in range(9)],
+    })  # fmt: skip
+    for part in (rows, rows.slice(3, 4), rows.slice(9)):
+        assert numbers(part.column("cut")).tolist() == part.column("cut").to_pylist()
+        assert numbers(part.column("line")).tolist() == part.column("line").to_pylist()
+        words = part.column("ranks").chunk(0).dictionary if part.num_rows else []
+        assert [words[code].as_py() for code in numbers(part.column("ranks"))] == part.column("ranks").to_pylist()

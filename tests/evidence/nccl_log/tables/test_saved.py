@@ -1,0 +1,290 @@
+"""Saved facts come back as they were, in memory or on disk, and a damaged file is told in one line."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.evidence.nccl_log.scan_compare import patched, same_facts
+from topodiag.evidence.nccl_log.plain.plain import extract_plain
+from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
+from topodiag.evidence.nccl_log.tables import facts, saved, stored
+from topodiag.evidence.nccl_log.tables.facts import (
+    FACTS_VERSION,
+    ROW_TABLES,
+    SCHEMAS,
+    Facts,
+    SourceFile,
+    empty,
+    numbers,
+    without_files,
+)
+from topodiag.evidence.nccl_log.tables.resolve import merge_facts
+from topodiag.evidence.nccl_log.tables.saved import load, save
+from topodiag.evidence.nccl_log.tables.stored import Store, on_disk
+from topodiag.model.errors import InputError, TopodiagError
+
+FILES = (SourceFile("node-a.log", 7, "ab", "cut short"), SourceFile("node-b.log"))
+
+
+def log(host: str, first: int) -> bytes:
+    """Two ranks of one host: inits, connections over many devices, operations, a warning, a sentence nobody knows."""
+    lines = []
+    for rank in (first, first + 1):
+        head = f"{host}:{100 + rank}:{200 + rank} [{rank % 2}] NCCL INFO "
+        comm = f"comm 0x7f{rank}000 rank {rank} nranks 4 cudaDev {rank % 2} nvmlDev {rank % 2} busId 1b000 commId 0xab"
+        lines.append(f"{head}ncclCommInitRank {comm} - Init START")
+        for channel in range(9):
+            peer = (rank + 2) % 4
+            via = f"NET/IB/{channel}/GDRDMA"
+            lines.append(f"{head}Channel {channel:02d}/0 : {rank}[0] -> {peer}[0] [send] via {via}")
+        lines.append(f"{head}ncclCommInitRank {comm} - Init COMPLETE")
+        lines += [
+            f"{head}AllReduce: opCount {count:x} sendbuff 0x1 recvbuff 0x2 count {1000 + count} datatype 7 op 0 root 0 "
+            f"comm 0x7f{rank}000 [nranks=4] stream 0x3"
+            for count in range(20)
+        ]
+        lines.append(f"{head[:-5]}transport/net_ib.cc:2459 NCCL WARN NET/IB: Got async event : port error {rank}")
+        lines.append(f"{head}a sentence that no version of NCCL prints on {host}")
+    return ("\n".join(lines) + "\n").encode()
+
+
+WHOLE = merge_facts([extract_plain(log("node-a", 0), 0, 0), extract_plain(log("node-b", 2), 1, 0)])
+
+
+def in_bytes(whole: Facts, rows: int) -> bytes:
+    stream = io.BytesIO()
+    with patched((saved, "BATCH_ROWS", rows)):
+        save(stream, whole, FILES)
+    return stream.getvalue()
+
+
+def kept(whole: Facts, folder: Path, rows: int = 1 << 17) -> str:
+    path = folder / "job.parquet"
+    path.write_bytes(in_bytes(whole, rows))
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("saved")
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(2, 40), st.booleans(), st.integers(0, 30))
+def test_facts_saved_in_any_batches_come_back_in_memory_and_on_disk(
+    folder: Path, rows: int, disk: bool, words: int
+) -> None:
+    path = kept(WHOLE, folder, rows)
+    with patched(
+        (saved, "MOST_BYTES", 0 if disk else 1 << 30), (stored, "SMALL_BYTES", 0), (saved, "_JOIN_WORDS", words)
+    ):
+        again, files = load(path)
+    assert files == FILES
+    assert bool(again.maps) == disk
+    assert same_facts(again, WHOLE)
+    again.rest()
+    assert same_facts(again, WHOLE)
+
+
+@pytest.mark.parametrize("rows", [3, 1 << 17])
+def test_all_rows_of_a_loaded_column_are_codes_of_the_same_words_in_order(folder: Path, rows: int) -> None:
+    again, _ = load(kept(WHOLE, folder, rows))
+    for name in SCHEMAS:
+        for column in again[name].columns:
+            if pa.types.is_dictionary(column.type) and column.num_chunks:
+                words = column.chunk(0).dictionary.to_pylist()
+                assert words == sorted(set(words))
+                assert all(chunk.dictionary.to_pylist() == words for chunk in column.chunks)
+
+
+def test_a_batch_is_saved_with_the_words_of_its_own_rows(folder: Path) -> None:
+    path = kept(WHOLE, folder, 1)
+    vias = set()
+    with pq.ParquetFile(path) as file:
+        for group in range(file.num_row_groups):
+            rows = file.read_row_group(group, ["table", "via"])
+            if rows.column("table").to_pylist() == ["conn"]:
+                (via,) = rows.column("via").chunk(0).dictionary.to_pylist()
+                vias.add(via)
+    assert vias == {"NET/IB/GDRDMA"}
+
+
+def test_the_job_is_the_same_from_saved_facts_on_disk(folder: Path) -> None:
+    path = kept(WHOLE, folder, 5)
+    with patched((saved, "MOST_BYTES", 0), (stored, "SMALL_BYTES", 0)):
+        again, files = load(path)
+    assert repr(rebuild(again, files)) == repr(rebuild(WHOLE, FILES))
+
+
+def test_loaded_facts_are_merged_with_others_on_disk(folder: Path) -> None:
+    path = kept(WHOLE, folder, 5)
+    more = extract_plain(log("node-c", 0), 2, 0)
+    with patched((saved, "MOST_BYTES", 0), (stored, "SMALL_BYTES", 0)):
+        again, _ = load(path)
+        store = Store()
+        both = merge_facts([again, more], store.keep)
+    assert store.maps
+    assert same_facts(both, merge_facts([WHOLE, more]))
+
+
+def test_facts_in_memory_go_to_disk_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored, "SMALL_BYTES", 0)
+    moved = on_disk(WHOLE)
+    assert moved.maps
+    assert same_facts(moved, WHOLE)
+    moved.rest()
+    assert same_facts(moved, WHOLE)
+    assert on_disk(moved) is moved
+    assert same_facts(on_disk(empty()), empty())
+
+
+def test_facts_of_nothing_are_saved_and_loaded(folder: Path) -> None:
+    again, files = load(kept(empty(), folder))
+    assert files == FILES
+    assert same_facts(again, empty())
+
+
+def test_row_groups_that_hold_rows_of_several_tables_are_taken_apart(folder: Path) -> None:
+    path = kept(WHOLE, folder)
+    pq.write_table(pq.read_table(path), path)  # one row group for all
+    with pq.ParquetFile(path) as file:
+        assert file.num_row_groups == 1
+    assert same_facts(load(path)[0], WHOLE)
+
+
+@pytest.mark.parametrize("disk", [False, True])
+@pytest.mark.parametrize("rows", [3, 1 << 17])
+def test_leaving_a_file_out_is_the_same_in_pieces_and_on_disk(rows: int, disk: bool) -> None:
+    store = Store()
+    with patched((facts, "BATCH_ROWS", rows), (stored, "SMALL_BYTES", 0)):
+        left = without_files(WHOLE, frozenset([0]), store.keep if disk else None)
+    assert bool(store.maps) == disk
+    assert same_facts(left, merge_facts([extract_plain(log("node-b", 2), 1, 0)]))
+
+
+Change = Callable[[pa.Table], pa.Table]
+
+
+def _set(table: str, column: str, value: Any) -> Change:
+    """Another value in the last row of a table."""
+
+    def change(rows: pa.Table) -> pa.Table:
+        last = max(i for i, each in enumerate(rows.column("table").to_pylist()) if each == table)
+        at = rows.schema.get_field_index(column)
+        values = rows.column(at).to_pylist()
+        values[last] = value
+        return rows.set_column(at, rows.schema.field(at), pa.array(values, rows.schema.field(at).type))
+
+    return change
+
+
+def _versioned(version: Any) -> Change:
+    return lambda rows: rows.replace_schema_metadata({"topodiag": json.dumps({"version": version, "files": []})})
+
+
+@pytest.mark.parametrize("disk", [False, True])
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (_set("conn", "thread", 4), "rows of threads that it does not hold"),
+        (_set("conn", "thread", -1), "rows of threads that it does not hold"),
+        (_set("contexts", "thread", 99), "rows of threads that it does not hold"),
+        (_set("threads", "file", 2), "threads of files that it does not name"),
+        (_set("threads", "file", -1), "threads of files that it does not name"),
+        (_set("conn", "peer", None), "values are missing"),
+        (_set("conn", "via", None), "values are missing"),
+        (_set("op", "table", "ops"), "is damaged"),
+        (_set("op", "table", None), "is damaged"),
+        (lambda rows: rows.drop_columns(["via"]), "is damaged"),
+        (lambda rows: rows.drop_columns(["peer"]), "is damaged"),
+        (lambda rows: rows.drop_columns(["table"]), "is damaged"),
+        (lambda rows: rows.filter(pc.not_equal(rows.column("table"), "threads")), "threads that it does not hold"),
+        (_versioned(FACTS_VERSION + 1), "another version"),
+        (_versioned(FACTS_VERSION), "threads of files"),
+        (lambda rows: rows.replace_schema_metadata({"topodiag": b"{"}), "is damaged"),
+        (lambda rows: rows.replace_schema_metadata({"topodiag": b'{"version": 1}'}), "is damaged"),
+        (lambda rows: rows.replace_schema_metadata({}), "holds no facts"),
+    ],
+)
+def test_damage_is_told_in_one_line(folder: Path, change: Change, says: str, disk: bool) -> None:
+    path = kept(WHOLE, folder)
+    pq.write_table(change(pq.read_table(path)), path, row_group_size=7)
+    with (
+        patched((saved, "MOST_BYTES", 0 if disk else 1 << 30), (stored, "SMALL_BYTES", 0)),
+        pytest.raises(InputError, match=says) as told,
+    ):
+        load(path)
+    assert "\n" not in str(told.value)
+    assert "--save" in told.value.hint
+
+
+SAVED = in_bytes(WHOLE, 50)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_a_file_with_other_bytes_in_it_is_refused_or_read(folder: Path, data: st.DataObject) -> None:
+    path = folder / "damaged.parquet"
+    whole = bytearray(SAVED)
+    for _ in range(data.draw(st.integers(1, 4))):
+        whole[data.draw(st.integers(4, len(whole) - 5))] ^= data.draw(st.integers(1, 255))
+    path.write_bytes(whole[: data.draw(st.sampled_from([len(whole), len(whole) // 2]))])
+    try:
+        again, _ = load(str(path))
+    except InputError as error:
+        told = str(error)
+    else:
+        told = ""
+        assert all((numbers(again[name].column("thread")) >= 0).all() for name in ROW_TABLES)
+    assert "\n" not in told
+
+
+def test_a_full_disk_is_told_as_that_and_not_as_damage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = kept(WHOLE, folder)
+    monkeypatch.setattr(saved, "MOST_BYTES", 0)
+    monkeypatch.setattr(stored, "SMALL_BYTES", 0)
+
+    def full(*_: Any, **__: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", full)
+    with pytest.raises(TopodiagError, match=r"No space left on device.*set TMPDIR") as told:
+        load(path)
+    assert not isinstance(told.value, InputError)
+
+
+def test_a_file_that_breaks_off_while_tables_go_to_disk_is_not_a_full_disk(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = kept(WHOLE, folder, 5)
+    monkeypatch.setattr(saved, "MOST_BYTES", 0)
+    monkeypatch.setattr(stored, "SMALL_BYTES", 0)
+    real = pq.ParquetFile.read_row_group
+
+    def broken(file: Any, group: int, columns: Any = None, **more: Any) -> Any:
+        if columns and "peer" in columns:
+            raise OSError(5, "Input/output error")
+        return real(file, group, columns, **more)
+
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", broken)
+    with pytest.raises(InputError, match=r"no Parquet file that can be read: .*Input/output error"):
+        load(path)
+
+
+def test_words_that_only_some_batches_have_keep_their_rows(folder: Path) -> None:
+    rows = WHOLE["unread"]
+    assert len(np.unique(numbers(rows.column("text")))) > 1
+    again, _ = load(kept(WHOLE, folder, 1))
+    assert again["unread"].column("text").to_pylist() == rows.column("text").to_pylist()

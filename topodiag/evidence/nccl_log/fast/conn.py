@@ -1,0 +1,219 @@
+"""Lines of channels in a block: `Channel 03/0 : 15[7] -> 0[0] [send] via NET/IB/2(12)/GDRDMA`, `Ring 03 : 3 -> 0 -> 1`.
+
+Lines that differ in the channel only are one row of facts: they are put together by their bytes first, and only one of
+each is read. Forms of 2.7 to 2.30 (src/transport/p2p.cc, shm.cc, net.cc): with and without `/conn`, in brackets the
+device index or the packed bus id. Whatever is written differently is left to the grammar, which knows more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from topodiag.evidence.nccl_log.fast.bytes import (
+    MASKS,
+    Block,
+    Flags,
+    Positions,
+    Words,
+    first_of,
+    group,
+    is_text,
+    keep_first,
+    leading_digits,
+    numbers,
+    read_number,
+    sorted_order,
+    window,
+    word,
+)
+
+_MOST = 112
+"""Bytes of the longest line that is read here."""
+SUFFIX_WORDS, TAIL_WORDS = 4, 13
+"""Words of a tail: what follows its numbers (up to 30 bytes; the last byte is 1 where there are numbers), then what
+stands before them (up to 71)."""
+
+_U = np.uint64
+_CHANNEL, _RING = word(b"Channel "), word(b"Ring \0\0\0")
+_SEND, _RECEIVE, _VIA = word(b" [send] "), word(b" [receiv"), word(b" via NET")
+_DIGITS = _U(0xFFFF)
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Lines of channels below 100 (`lines`: index into the messages asked for), where they begin and end, their channel
+    as a bit, and their bytes without the channel's digits."""
+
+    lines: Positions
+    message: Positions
+    end: Positions
+    channels: Positions
+    rows: Words
+
+
+def find(block: Block, message: Positions, end: Positions) -> Lines:
+    begin = block.words[message]
+    lines = np.flatnonzero(((begin == _CHANNEL) | ((begin & MASKS[5]) == _RING)) & (end - message <= _MOST))
+    message, end = message[lines], end[lines]
+    rows = block.rows(message, int((end - message).max(initial=16) + 7) // 8)
+    connects = rows[0] == _CHANNEL
+    # Two digits and no third one, which for a ring would stand in the same word.
+    number = np.where(connects, rows[1], rows[0] >> _U(40))
+    fine = leading_digits(number) == 2
+    if not fine.all():
+        lines, message, end, number, connects = (each[fine] for each in (lines, message, end, number, connects))
+        rows = np.ascontiguousarray(rows[:, fine])
+    channel = 10 * ((number & _U(0xFF)) - _U(48)) + (((number >> _U(8)) & _U(0xFF)) - _U(48))
+    keep_first(rows, end - message)
+    rows[1] &= ~np.where(connects, _DIGITS, _U(0))
+    rows[0] = connects  # the rest of this word is the same in all that are not
+    return Lines(lines, message, end, (_U(1) << np.minimum(channel, _U(63))).view(np.int64), rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Equal lines by their first one (`first`): whether it connects, all channels, how many. `group`: of each line."""
+
+    first: Positions
+    connects: Flags
+    channels: Positions
+    count: Positions
+    group: Positions
+
+
+def grouped(rows: Words, identity: Words, channels: Positions) -> Groups:
+    """Lines with equal bytes and identity together; identities are below 2**63."""
+    order, starts = group([(identity << _U(1)) | rows[0], *rows[1:]])
+    if not len(order):
+        return Groups(order, order > 0, order, order, order)
+    count = np.diff(np.append(starts, len(order)))
+    first = order[starts]
+    turn = sorted_order(first.view(np.uint64), len(order).bit_length())
+    number = np.empty_like(turn)
+    number[turn] = np.arange(len(turn))
+    of = np.empty_like(order)
+    of[order] = np.repeat(number, count)
+    united = np.bitwise_or.reduceat(channels[order], starts)
+    first = first[turn]
+    return Groups(first, rows[0][first] != 0, united[turn], count[turn], of)
+
+
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """Connection lines that could be read (`lines`: index into the messages asked for), and their fields.
+
+    `tail` is what follows the second bracket, with the numbers of the device and its proxy taken out.
+    """
+
+    lines: Positions
+    conn: Positions
+    rank: Positions
+    peer: Positions
+    dev: Words
+    peer_dev: Words
+    net_dev: Positions
+    proxy: Positions
+    tail: Words
+
+
+def read(block: Block, message: Positions, end: Positions) -> Connections:
+    """The connections among these messages, which begin so and whose channel has two digits."""
+    here, stop = message + 10, end
+    text = block.rows(here, 2)
+    slash = (text[0] & _U(0xFF)) == ord("/")
+    conn = ((text[0] >> _U(8)) & _U(0xFF)).view(np.int64) - ord("0")
+    good = ~slash | ((conn >= 0) & (conn <= 9))
+    conn[~slash] = -1
+    here = here + 2 * slash
+    good &= (np.where(slash, text[0] >> _U(16), text[0]) & MASKS[3]) == word(b" : ")
+    here = here + 3
+
+    rank, here, dev, fine = _end(block, here)
+    good &= fine & is_text(block, here, b" -> ")
+    peer, here, peer_dev, fine = _end(block, here + 4)
+    length = stop - here
+    good &= fine & (length > 5)
+    if not good.all():
+        here, stop = np.where(good, here, message), np.where(good, stop, message)  # no place that leads nowhere
+    net_dev, proxy, tail, fine = _tails(block, here, stop)
+    lines = np.flatnonzero(good & fine)
+    if len(lines) < len(good):
+        conn, rank, peer, net_dev, proxy = (each[lines] for each in (conn, rank, peer, net_dev, proxy))
+        dev, peer_dev = dev[lines], peer_dev[lines]
+        tail = np.ascontiguousarray(tail[:, lines])
+    return Connections(lines, conn, rank, peer, dev, peer_dev, net_dev, proxy, tail)
+
+
+def _end(block: Block, where: Positions) -> tuple[Positions, Positions, Words, Flags]:
+    """An end of a connection, `15[1b000]`: rank, position behind, what is in the bracket, and whether it is there with
+    at most 7 digits and 7 bytes."""
+    text = block.rows(where, 2)
+    digits = leading_digits(text[0])
+    rank = numbers(text[0], digits)
+    # What follows the digits, as one word of which at least the bracket's first bytes are there.
+    shift = _U(8) * np.minimum(digits, 7).view(np.uint64)
+    rest = (text[0] >> shift) | ((text[1] << (_U(56) - shift)) << _U(8))
+    inside = rest >> _U(8)
+    length = first_of(inside, ord("]"))
+    fine = (digits > 0) & (digits < 8) & ((rest & _U(0xFF)) == ord("[")) & (length > 0) & (length < 8)
+    return rank, where + digits + length + 2, inside & MASKS[length], fine
+
+
+def _tails(block: Block, here: Positions, stop: Positions) -> tuple[Positions, Positions, Words, Flags]:
+    """Device, proxy and the text around them of each tail, as ` [send] via NET/IB/3(12)/GDRDMA`, and whether it is
+    short enough. Without such numbers, which are -1 then, all of the tail stands before them."""
+    begin = block.words[here]
+    via = here + 7 * (begin == _SEND) + 10 * (begin == _RECEIVE)
+    network = (block.words[via] == _VIA) & (block.at[via + 8] == ord("/"))
+    name = block.rows(via + 9, 2)
+    length = first_of(name[0], ord("/"))
+    length += first_of(name[1], ord("/")) * (length == 8)
+    number = via + 10 + length
+    net_dev, digits = read_number(block, number)
+    behind = number + digits
+    network &= (length < 16) & (digits > 0) & (digits < 8)
+    bracket = network & (block.at[behind] == ord("("))
+    proxy, digits = read_number(block, behind + 1)
+    close = behind + 1 + digits
+    proxied = bracket & (digits > 0) & (digits < 8) & (block.at[close] == ord(")"))
+    network &= ~bracket | proxied
+    proxied &= network
+    cut = np.where(network, number, stop)
+    rest = np.where(proxied, close, np.where(network, behind, stop))
+    # A suffix that begins with the bracket tells that there is a proxy.
+    before, after = cut - here, stop - rest
+    fine = (before > 0) & (after >= 0) & (before < 8 * (TAIL_WORDS - SUFFIX_WORDS)) & (after < 8 * SUFFIX_WORDS - 1)
+    before, after = np.where(fine, before, 0), np.where(fine, after, 0)
+    prefix = window(block, here, before)
+    tail = np.zeros((SUFFIX_WORDS + len(prefix), len(here)), dtype=np.uint64)
+    suffix = window(block, rest, after)
+    tail[: len(suffix)] = suffix
+    tail[SUFFIX_WORDS - 1] |= network.astype(np.uint64) << _U(56)
+    tail[SUFFIX_WORDS:] = prefix
+    return np.where(network, net_dev, -1), np.where(proxied, proxy, -1), tail, fine
+
+
+@dataclass(frozen=True, slots=True)
+class Rings:
+    """Lines `Ring 00 : 3 -> 0 -> 1` and their ranks, as Connections."""
+
+    lines: Positions
+    ranks: tuple[Positions, Positions, Positions]
+
+
+def read_rings(block: Block, message: Positions, end: Positions) -> Rings:
+    """The rings among these messages, which begin so and whose channel has two digits."""
+    here, stop = message + 7, end
+    good = np.ones(len(message), dtype=np.bool_)
+    ranks = []
+    for before in (b" : ", b" -> ", b" -> "):
+        good &= is_text(block, here, before)
+        here = here + len(before)
+        rank, digits = read_number(block, here)
+        good &= (digits > 0) & (digits < 8)
+        here = here + digits
+        ranks.append(rank)
+    kept = np.flatnonzero(good & (here == stop))
+    return Rings(kept, (ranks[0][kept], ranks[1][kept], ranks[2][kept]))

@@ -1,0 +1,182 @@
+"""Who prints: the thread of each record of a block, by the text `host:pid:tid [dev]` in front of ` NCCL INFO `."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from topodiag.evidence.nccl_log.fast.bytes import (
+    MASKS,
+    Block,
+    Dictionary,
+    Flags,
+    Positions,
+    Words,
+    bytes_behind_last,
+    firsts,
+    keep_last,
+    mix,
+)
+from topodiag.evidence.nccl_log.grammar.prefix import IDENTITY, clean, number, records
+from topodiag.evidence.nccl_log.plain.collect import ThreadKey
+
+_NEAR, _FAR = 4, 12
+"""Words looked at in front of the anchor, at least and at most."""
+_SAMPLE, _SOME = 64, 2048
+_AGAIN = 2
+"""Lines that must share a front for it to be kept."""
+_SPACE, _OPEN, _CLOSE = ord(" "), ord("["), ord("]")
+_UNKNOWN, _NEW = -2, -3
+_MOST_FRONTS = 1 << 14
+"""Fronts that are kept from shard to shard, about as many as their dictionary finds fast."""
+_U = np.uint64
+
+
+class _Fronts(threading.local):
+    """Fronts of lines that came again, with the head that each ends in: what one shard learned the next one knows."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        self.texts = Dictionary(_FAR)
+        self.heads: list[bytes] = []
+
+
+_fronts = _Fronts()
+
+
+class Heads:
+    """Finds threads by whole fronts of lines, a label and a head, where those come again, else by heads.
+
+    `thread_of` reads a head that was not met before; it gives -1 for a text that is no plain head.
+    """
+
+    def __init__(self, thread_of: Callable[[bytes], int]) -> None:
+        self._thread_of = thread_of
+        self._heads = Dictionary(_FAR)
+        self._threads: list[int] = []
+        if len(_fronts.heads) > _MOST_FRONTS:
+            _fronts.clear()
+        self._known: Positions = np.array([[_UNKNOWN], [0]], dtype=np.int64)
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """A place for each front: its thread, _NEW until this shard meets it, and the length of its head. Behind the
+        last one, where the code -1 leads to, stands what is not known."""
+        had, size = self._known.shape[1] - 1, len(_fronts.heads)
+        known = np.full((2, size + 1), _NEW)
+        known[:, :had] = self._known[:, :had]
+        known[:, size] = _UNKNOWN, 0
+        self._known = known
+
+    def find(self, block: Block, begin: Positions, anchor: Positions) -> tuple[Positions, Positions]:
+        """Index of the thread of each record, -1 where its line must be read, and the bytes of its head.
+
+        `begin` are the starts of lines, `anchor` the places of ` NCCL INFO `.
+        """
+        room = anchor - begin
+        count = min(max(int(room[::_SAMPLE].max(initial=0)) // 8 + 1, _NEAR), _FAR)
+        rows = block.rows(anchor - 8 * count, count)
+        keep_last(rows, np.minimum(room, 8 * count))
+        fronts = rows[::-1]
+        found = self._by_front(fronts, room)
+        open_ = np.flatnonzero(found[0] == _UNKNOWN)
+        while len(open_):
+            # Some of them first: what is learned from those may be all that the others need.
+            some, open_ = open_[:_SOME], open_[_SOME:]
+            if self._learn(np.ascontiguousarray(fronts[:, some]), room[some]):
+                open_ = np.append(some, open_)
+                found[:, open_] = self._by_front(np.ascontiguousarray(fronts[:, open_]), room[open_])
+                open_ = open_[found[0, open_] == _UNKNOWN]
+            else:
+                found[:, some] = self._by_heads(block, np.ascontiguousarray(rows[:, some]), anchor[some], room[some])
+        return found[0], found[1]
+
+    def _by_front(self, fronts: Words, room: Positions) -> Positions:
+        """Thread and length of the head by the words in front of the anchor, the last one first."""
+        codes = _fronts.texts.known(fronts)
+        if (room >= 8 * len(fronts)).any():
+            codes[room >= 8 * len(fronts)] = -1
+        new = codes[self._known[0][codes] == _NEW]
+        for code in np.unique(new).tolist():
+            head = _fronts.heads[code]
+            self._known[:, code] = self._thread_of(head), len(head)
+        return np.stack([known[codes] for known in self._known])
+
+    def _learn(self, fronts: Words, room: Positions) -> bool:
+        """Keep fronts that come again: not those with a time in them, of which each is another one."""
+        kept = np.flatnonzero(room < 8 * len(fronts))
+        first = kept[firsts(mix(np.ascontiguousarray(fronts[:, kept])))]
+        if not len(first) or len(first) * _AGAIN > len(room):
+            return False
+        _fronts.texts.encode(np.ascontiguousarray(fronts[:, first]))
+        new = [_turned(text) for text in _fronts.texts.texts[len(_fronts.heads) :]]
+        for front in new:
+            _fronts.heads.append(front[front.rfind(b" ", 0, max(front.rfind(b" ["), 0)) + 1 :])
+        self._make_room()
+        return bool(new)
+
+    def _by_heads(self, block: Block, rows: Words, anchor: Positions, room: Positions) -> tuple[Positions, Positions]:
+        thread, length, far = self._by_head(rows, room)
+        if len(far):
+            thread[far], length[far], _ = self._by_head(block.rows(anchor[far] - 8 * _FAR, _FAR), room[far])
+        return thread, length
+
+    def _by_head(self, rows: Words, room: Positions) -> tuple[Positions, Positions, Positions]:
+        """Thread of each head, its length, and which of them begin further in front."""
+        length, fine, unknown = _lengths(rows, room)
+        keep_last(rows, length)
+        kept = np.flatnonzero(fine)
+        words = rows[: -2 - int(length.max(initial=0)) // 8 : -1]  # the last one first
+        codes = self._heads.encode(np.ascontiguousarray(words[:, kept]))
+        self._threads += [self._thread_of(_turned(text)) for text in self._heads.texts[len(self._threads) :]]
+        thread = np.full(len(room), -1, dtype=np.int64)
+        thread[kept] = np.array(self._threads or [-1], dtype=np.int64)[codes]
+        return thread, length, np.flatnonzero(unknown)
+
+
+@lru_cache(maxsize=1 << 14)
+def who(head: bytes) -> ThreadKey | None:
+    """The thread that a head names, None for a text that is no plain one. One without a host is none: whether it is a
+    head depends on what stands in front of it. Shards of one log ask for the same ones."""
+    plain = IDENTITY.fullmatch(head.decode("utf-8", "replace") + " ") if head.endswith(b"]") else None
+    if plain:
+        return plain[1], number(plain[2]), number(plain[3]), number(plain[4])
+    read = list(records(clean(head + b" NCCL INFO x")))
+    if len(read) != 1 or read[0].message != "x" or read[0].level != "INFO" or not read[0].host:
+        return None
+    return read[0].host, read[0].pid, read[0].tid, read[0].dev
+
+
+def _turned(text: bytes) -> bytes:
+    """The text whose words stand in reverse order."""
+    words = [text[at : at + 8].ljust(8, b"\0") for at in range(0, len(text), 8)]
+    return b"".join(reversed(words)).lstrip(b"\0")
+
+
+def _lengths(rows: Words, room: Positions) -> tuple[Positions, Flags, Flags]:
+    """How many of the last bytes are a head, from a blank over to ` [dev]`; where one was found; and where its
+    beginning lies further in front. `room` are the bytes of the line in front of the anchor."""
+    last = rows[-1]
+    inside = bytes_behind_last(last, _OPEN)  # `7]`
+    fine: Flags = (inside <= 6) & ((last >> _U(56)) == _CLOSE)
+    inside = np.minimum(inside, 6)
+    shift = (_U(8) * (6 - inside).view(np.uint64)).astype(np.uint64)
+    fine &= ((last >> shift) & _U(0xFF)) == _SPACE
+    behind = inside + 2
+    fine &= room > behind
+    length = bytes_behind_last(last & MASKS[6 - inside], _SPACE)
+    unknown: npt.NDArray[np.bool_] = length == 8
+    for row in rows[-2::-1]:
+        step = bytes_behind_last(row, _SPACE)
+        length += step * unknown
+        unknown &= step == 8
+    length = np.minimum(length, room)
+    unknown &= length < room
+    unknown |= length == 8 * len(rows)  # no zero byte would end its text
+    return length, fine & ~unknown, fine & unknown

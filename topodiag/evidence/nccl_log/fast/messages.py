@@ -1,0 +1,164 @@
+"""Messages of level INFO by their bytes: what each says is found out once per shard, and kept as numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from topodiag.evidence.nccl_log.fast.bytes import Dictionary, Words
+from topodiag.evidence.nccl_log.fast.rows import Columns, Ints, Texts, bits
+from topodiag.evidence.nccl_log.grammar.grammar import START, Rows, kind_by_start, parse
+from topodiag.evidence.nccl_log.grammar.paths import trees
+from topodiag.evidence.nccl_log.grammar.prefix import Record
+from topodiag.evidence.nccl_log.grammar.texts import NOISE
+from topodiag.evidence.nccl_log.plain import collect
+from topodiag.evidence.nccl_log.plain.collect import Collector, ThreadKey
+from topodiag.evidence.nccl_log.plain.plain import read_record
+from topodiag.evidence.nccl_log.tables import facts
+
+PLACE = ("thread", "ctx", "offset", "line", "count")
+COLUMNS: dict[str, tuple[str, ...]] = {
+    name: tuple(each for each in facts.SCHEMAS[name].names if each not in (*PLACE, "gen"))
+    for name in facts.ROW_TABLES
+    if name not in ("event", "op", "tail")
+}
+"""Columns of the tables that are kept as numbers, without place and count."""
+_BY_LINE = frozenset({"init", "op", "event"})
+"""Tables whose rows hold a label or time of their line, or change the context: never by message."""
+_NAMES = (b"ncclComm", b"comm 0x", b"[Rank ")
+"""How messages begin that name a communicator."""
+_LARGE = 1 << 63
+_NUMBERS = {name: number for number, name in enumerate(COLUMNS)}
+_TEXT = _NUMBERS["text"]
+NOTHING, UNDECIDED, _UNKNOWN = -1, -2, -3
+
+
+class Messages:
+    def __init__(self, texts: Texts) -> None:
+        self._texts = texts
+        self._codes: dict[bytes, int] = {}
+        self._kinds: dict[bytes, int] = {}
+        self._starts = Dictionary(START // 8)
+        self._start_kinds: list[int] = []
+        self._understood: list[bool] = []
+        self._fans: list[int] = []
+        self._tables: list[int] = []
+        self._rows: list[int] = []
+        self._values: dict[str, dict[tuple[int, ...], int]] = {name: {} for name in COLUMNS}
+        self._kept_texts: list[tuple[int, int]] = []
+
+    def codes(self, messages: list[bytes]) -> Ints:
+        """Code of each message, -1 for one whose line must be read."""
+        known = self._codes
+        codes = [known.get(message) for message in messages]
+        if None in codes:
+            for index, code in enumerate(codes):
+                if code is None:
+                    message = messages[index]
+                    code = known.get(message)
+                    codes[index] = self._new(message) if code is None else code
+        return np.array(codes, dtype=np.int64)
+
+    def kinds(self, starts: Words) -> Ints:
+        """By the first START bytes of messages: the code of the kind of all that begin so, NOTHING for noise, or
+        UNDECIDED."""
+        codes = self._starts.encode(starts)
+        for text in self._starts.texts[len(self._start_kinds) :]:
+            self._start_kinds.append(self._kind(text))
+        return np.array(self._start_kinds or [UNDECIDED], dtype=np.int64)[codes]
+
+    def understood(self, codes: Ints) -> int:
+        return int(np.array(self._understood)[codes].sum()) if len(codes) else 0
+
+    def _new(self, message: bytes) -> int:
+        code = self._codes[message] = self._read(message)
+        return code
+
+    def _read(self, message: bytes) -> int:
+        text = message.decode("utf-8", "replace").rstrip()
+        if ("] " in text and ("] INFO " in text or " WARN " in text)) or text[-2:] == ">:":
+            return -1  # may be two records, or hold another one's label
+        start = message[:START]
+        kind = self._kinds.get(start, _UNKNOWN)
+        if kind == _UNKNOWN:
+            kind = self._kinds[start] = self._kind(start)
+        if kind != UNDECIDED and len(text) >= START:
+            if kind == NOTHING:
+                return self._add([], understood=True)
+            # Its text is new, so that it needs no looking up whether the row is.
+            self._kept_texts.append((kind, self._texts.code(text)))
+            self._tables.append(_TEXT)
+            self._rows.append(-len(self._kept_texts))
+            self._fans.append(1)
+            self._understood.append(True)
+            return len(self._fans) - 1
+        if message.startswith(_NAMES):
+            return -1
+        said = trees(text) if message.startswith(b"Trees ") else parse("INFO", text)
+        understood = said is not None
+        if said is None:
+            said = unread(text)
+        if any(name in _BY_LINE for name, _ in said):
+            return -1
+        return self._add([(_NUMBERS[name], self.value(name, columns)) for name, columns in said], understood=understood)
+
+    def _add(self, rows: list[tuple[int, int]], *, understood: bool) -> int:
+        for table, code in rows:
+            self._tables.append(table)
+            self._rows.append(code)
+        self._fans.append(len(rows))
+        self._understood.append(understood)
+        return len(self._fans) - 1
+
+    def _kind(self, start: bytes) -> int:
+        """Code of the kind that the beginning of a message decides, NOTHING for noise, or UNDECIDED."""
+        kind = kind_by_start(start.decode("ascii", "replace")) if start.isascii() else None
+        return UNDECIDED if kind is None else NOTHING if kind == NOISE else self._texts.code(kind)
+
+    def value(self, name: str, columns: dict[str, Any]) -> int:
+        """Code of what a row of this table says."""
+        defaults, texts, known = collect.DEFAULTS[name], self._texts, self._values[name]
+        cells = [columns.get(each, defaults[each]) for each in COLUMNS[name]]
+        key = tuple([cell if type(cell) is int and cell < _LARGE else bits(cell, texts) for cell in cells])
+        return known.setdefault(key, len(known))
+
+    def columns(self, name: str, codes: Ints) -> Columns:
+        """What rows of these codes say."""
+        values = list(self._values[name])
+        if name == "text":
+            values += reversed(self._kept_texts)  # whose codes are counted from the end
+        cells = np.array(values, dtype=np.int64).reshape(-1, len(COLUMNS[name]))
+        return {each: cells[codes, index] for index, each in enumerate(COLUMNS[name])}
+
+    def expand(self, message: Ints) -> dict[str, tuple[Ints, Ints]]:
+        """By table: index into `message`, and code, of each row that those messages make."""
+        fans = np.array(self._fans, dtype=np.int64)
+        tables = np.array(self._tables, dtype=np.int64)
+        codes = np.array(self._rows, dtype=np.int64)
+        first = np.cumsum(fans) - fans
+        times = fans[message] if len(message) else message
+        source = np.repeat(np.arange(len(message)), times)
+        within = np.arange(len(source)) - np.repeat(np.cumsum(times) - times, times)
+        row = first[message[source]] + within if len(source) else source
+        made = {}
+        for number, name in enumerate(COLUMNS):
+            chosen = np.flatnonzero(tables[row] == number) if len(row) else row
+            made[name] = source[chosen], codes[row[chosen]] if len(row) else row
+        return made
+
+
+def unread(message: str) -> Rows:
+    """The row of a message that nothing understands, as `plain.read_record` makes it."""
+    probe = _Probe(0, 0)
+    read_record(probe, Record("", -1, -1, -1, "INFO", message), 0, 0)
+    return probe.said
+
+
+class _Probe(Collector):
+    """Rows of one record, as they come."""
+
+    said: Rows
+
+    def add(self, key: ThreadKey, offset: int, line: int, rows: Rows) -> None:
+        self.said = rows

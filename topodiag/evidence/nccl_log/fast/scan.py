@@ -1,0 +1,288 @@
+"""The fast extractor: what `plain.extract_plain` gives, from blocks of bytes with vector operations.
+
+Nine lines of ten are connections, printed by records whose heads repeat. Fronts of lines are looked up by their bytes.
+Connections that differ in the channel only are put together, and one of each is read, by arithmetic on its bytes; so
+are rings, operations and inits. Other messages are looked up by their bytes, and meet the grammar once per text.
+Whatever is not exactly one INFO record on its line (warnings, applications, torn or glued records, carriage returns,
+colours), and whatever is written otherwise than the forms that are known here, goes through `plain.read_line`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import nan
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from topodiag.evidence.nccl_log.fast import conn as scan_conn
+from topodiag.evidence.nccl_log.fast import forms as scan_forms
+from topodiag.evidence.nccl_log.fast.bytes import MASKS, PAD, Block, Flags, Positions, places, word
+from topodiag.evidence.nccl_log.fast.heads import Heads
+from topodiag.evidence.nccl_log.fast.messages import UNDECIDED
+from topodiag.evidence.nccl_log.fast.shard import Shard
+from topodiag.evidence.nccl_log.grammar.grammar import START
+from topodiag.evidence.nccl_log.grammar.prefix import without_colours
+from topodiag.evidence.nccl_log.plain import plain
+from topodiag.evidence.nccl_log.tables.facts import Facts, numbers
+
+BLOCK = 3 << 20
+"""Bytes looked at together: small enough for a core's caches, large enough that numpy's calls cost nothing."""
+
+_NCCL, _INFO = word(b" NCCL IN"), word(b"FO \0\0\0\0\0")
+_ANCHOR_BYTES = 11
+_ANCHOR = np.uint64(int.from_bytes(b" NCCL \xff\xff", "little") & ((1 << 48) - 1))
+_ANCHOR_MASK = np.uint64((1 << 48) - 1)
+_NEWLINE, _SPACE = 10, 32
+_MOST_TEXT = 240
+_OLD_RECORD = 15
+"""Bytes of the shortest record without the word NCCL, `h:1:1 [0] INFO `."""
+_SPEAKS = (b"CCL", b"ccl", b"] INFO ", b" WARN ", b"atchdog", b"last enqueued", b"Duplicate", b"ocket", b"ailed",
+           b"Cuda failure", b"shared memory", b"Got completion", b"HIP version", b"ROCm version",
+           b"tion |", b"cast |", b"duce |", b"ther |", b"tter |")  # fmt: skip
+"""A line in which none of these stands holds no record, and says nothing to `prefix.application`. What a training
+prints at every step should not be among them: to read a line costs as much as to search a hundred for these."""
+_TORN = (b"\x1b", b"\0")
+"""What may stand inside of words, and is taken out of a line before it is read."""
+_WORTH = "|".join(f"\\Q{part.decode()}\\E" for part in _SPEAKS)
+"""Any of them, for RE2, which looks for all at once: five times as fast as one search for each."""
+
+
+def extract(data: bytes | memoryview, file: int, base: int) -> Facts:
+    """Facts of whole lines of a file; `base` is the offset of `data` in the file."""
+    return extract_several([(data, file, base)])
+
+
+def extract_several(parts: Sequence[tuple[bytes | memoryview, int, int]]) -> Facts:
+    """Facts of whole lines of several files, each as `extract` takes it."""
+    shard = Shard()
+    for data, file, base in parts:
+        shard.begin_file(file, base)
+        shard.end_file(len(data), _take(shard, data if isinstance(data, bytes) else bytes(data), base))
+    return shard.facts()
+
+
+def _take(shard: Shard, data: bytes, base: int) -> int:
+    """Reads a file's lines; returns how many it did not need to look at."""
+    torn = any(each in data for each in _TORN)
+    if not torn and not _speaking(data, np.array([0, len(data)], np.int32))[0]:
+        return data.count(b"\n") + (data[-1:] not in (b"", b"\n"))
+    fine = not torn and b"\r" not in data
+    heads = Heads(shard.thread_of)
+    done = 0
+    while done < len(data):
+        end = _cut(data, done)
+        part = memoryview(data)[done:end]
+        text, begins = (part, None) if fine else _cleaned(bytes(part))
+        _Scan(shard, heads, Block(text), base + done, begins).run()
+        done = end
+    return 0
+
+
+def _cleaned(text: bytes) -> tuple[bytes, Positions]:
+    """These lines as `prefix.clean` leaves them, without colours, zeros and carriage returns at their ends; and where
+    each of them began."""
+    newlines = np.flatnonzero(np.frombuffer(text, np.uint8) == _NEWLINE)
+    begins = np.append(0, newlines + 1)[: len(newlines) + (text[-1:] != b"\n")]
+    if any(each in text for each in _TORN):
+        text = without_colours(text)
+    return text.replace(b"\r\n", b"\n"), begins
+
+
+def _cut(data: bytes, start: int) -> int:
+    """End of the block that begins at `start`: behind the last newline in reach, else behind the next one."""
+    size, reach = len(data), BLOCK
+    while start + reach < size:
+        newline = data.rfind(b"\n", start, start + reach)
+        if newline >= 0:
+            return newline + 1
+        reach *= 4
+    return size
+
+
+class _Scan:
+    """One block on its way into the shard."""
+
+    def __init__(self, shard: Shard, heads: Heads, block: Block, base: int, begins: Positions | None) -> None:
+        self.shard, self.heads, self.block = shard, heads, block
+        inside = block.at[PAD : PAD + block.size]
+        control = places(inside < _SPACE) + PAD
+        newline = block.at[control] == _NEWLINE
+        self.ends: Positions = control[newline]
+        if block.size and inside[-1] != _NEWLINE:
+            self.ends = np.append(self.ends, PAD + block.size)
+        self.starts: Positions = np.empty_like(self.ends)
+        self.starts[:1] = PAD
+        self.starts[1:] = self.ends[:-1] + 1
+        self.offsets: Positions = (self.starts - PAD if begins is None else begins) + base
+        self.odd: Flags = np.zeros(len(self.ends), dtype=np.bool_)
+        if not newline.all():
+            self.odd[self._lines_of(control[~newline])] = True
+
+    def run(self) -> None:
+        shard, block = self.shard, self.block
+        shard.begin_block(self.offsets)
+        line, anchor = self._records()
+        begin = self.starts[line]
+        thread, head = self.heads.find(block, begin, anchor)
+        label = anchor - begin - head
+        fine = thread >= 0
+        if (label >= _OLD_RECORD).any():
+            fine &= ~self._with_old_record(line)
+        if not fine.all():
+            self.odd[line[~fine]] = True
+            line, anchor, thread, label = (each[fine] for each in (line, anchor, thread, label))
+        self.line, self.thread, self.label = line, thread, label
+        self.message, self.end = anchor + _ANCHOR_BYTES, self.ends[line]
+
+        channels = scan_conn.find(block, self.message, self.end)
+        rest = np.ones(len(line), dtype=np.bool_)
+        rest[channels.lines] = False
+        others, kept, kind = self._decided(self._named(np.flatnonzero(rest)))
+        codes = self._codes(others)
+        self._plain_lines()
+        shard.name_contexts()
+        spans = zip(self.message[kept].tolist(), self.end[kept].tolist(), strict=True)
+        shard.add_texts([block.raw[a:b] for a, b in spans], kind, self.line[kept], self.thread[kept])
+        own = channels.lines
+        left = shard.add_channels(block, channels, self.line[own], self.thread[own])
+        if len(left):
+            others = np.append(others, own[left])
+            codes = np.append(codes, self._codes(own[left]))
+            self._plain_lines()
+        shard.add_messages(codes, self.line[others], self.thread[others])
+        shard.end_block(len(self.offsets))
+
+    def _named(self, records: Positions) -> Positions:
+        """Take operations and inits among these records; returns the others."""
+        shard, block = self.shard, self.block
+        message, end = self.message[records], self.end[records]
+        rest = np.ones(len(records), dtype=np.bool_)
+        found = scan_forms.candidates(block, message, end)
+        for lines, form in (
+            (found.operations, scan_forms.OPERATION),
+            (found.inits, scan_forms.INIT),
+            (found.members, scan_forms.MEMBER),
+        ):
+            read = scan_forms.read(block, message[lines], end[lines], form, shard.names)
+            rest[lines[read.lines]] = False
+            chosen = records[lines[read.lines]]
+            line, thread = self.line[chosen], self.thread[chosen]
+            if form is scan_forms.OPERATION:
+                shard.add_operations(read, line, thread)
+                continue
+            events = ("member", "member") if form is scan_forms.MEMBER else ("complete", "start")
+            codes = np.array([shard.texts.code(event) for event in events])
+            which = found.starts[read.lines] if form is scan_forms.INIT else np.zeros(len(line), dtype=np.bool_)
+            shard.add_inits(read, codes[which.astype(np.int64)], line, thread, self._stamps(chosen))
+        return records[rest]
+
+    def _decided(self, records: Positions) -> tuple[Positions, Positions, npt.NDArray[np.int64]]:
+        """Take those of these records whose kind their beginning decides: the others, those that are kept as they are,
+        and the kinds of these."""
+        block = self.block
+        message = self.message[records]
+        length = self.end[records] - message
+        chosen = np.flatnonzero((length >= START) & (length < _MOST_TEXT))
+        kind = self.shard.messages.kinds(block.rows(message[chosen], START // 8))
+        decided = kind != UNDECIDED
+        chosen, kind = chosen[decided], kind[decided]
+        length = length[chosen]
+        wide = int(length.max(initial=START))
+        text = block.bytes(message[chosen], wide)
+        inside = np.arange(wide, dtype=np.uint8) < length.astype(np.uint8)[:, np.newaxis]
+        # Another record's head or label may follow; blanks at the end are not kept.
+        last = block.at[message[chosen] + length - 1]
+        fine = ~(((text == ord("]")) | (text > 126)) & inside).any(axis=1) & (last != _SPACE) & (last != ord(":"))
+        chosen, kind = chosen[fine], kind[fine]
+        rest = np.ones(len(records), dtype=np.bool_)
+        rest[chosen] = False
+        self.shard.count(len(chosen), len(chosen))
+        return records[rest], records[chosen[kind >= 0]], kind[kind >= 0]
+
+    def _stamps(self, records: Positions) -> npt.NDArray[np.int64]:
+        """Bits of the seconds that stand in front of each of these records."""
+        stamps = np.full(len(records), np.float64(nan).view(np.int64))
+        labelled = np.flatnonzero(self.label[records] > 0)
+        begin = self.starts[self.line[records[labelled]]].tolist()
+        anchor = (self.message[records[labelled]] - _ANCHOR_BYTES).tolist()
+        raw = self.block.raw
+        stamps[labelled] = self.shard.stamps([raw[a:b] for a, b in zip(begin, anchor, strict=True)])
+        return stamps
+
+    def _codes(self, records: Positions) -> npt.NDArray[np.int64]:
+        """Codes of the messages of these records; lines that have none become odd."""
+        raw = self.block.raw
+        spans = zip(self.message[records].tolist(), self.end[records].tolist(), strict=True)
+        codes = self.shard.messages.codes([raw[a:b] for a, b in spans])
+        self.odd[self.line[records[codes < 0]]] = True
+        return codes
+
+    def _lines_of(self, where: Positions) -> Positions:
+        return np.searchsorted(self.ends, where)
+
+    def _records(self) -> tuple[Positions, Positions]:
+        """Lines with one ` NCCL INFO ` and no other ` NCCL `, and where it stands. All other lines become odd."""
+        block = self.block
+        where = places(block.at == ord("L")) - 4
+        begin, after = block.rows(where, 2)
+        found = np.flatnonzero((begin & _ANCHOR_MASK) == _ANCHOR)
+        if len(found) < len(where):
+            where, begin, after = where[found], begin[found], after[found]
+        good = (begin == _NCCL) & ((after & MASKS[3]) == _INFO)
+        # A message may begin with the word: `NCCL INFO NCCL version 2.28.9`.
+        again = (where[1:] == where[:-1] + _ANCHOR_BYTES - 1) & good[:-1]
+        if again.any():
+            kept = np.flatnonzero(~np.append(False, again))
+            where, good = where[kept], good[kept]
+        if len(where) == len(self.ends) and ((where >= self.starts) & (where < self.ends)).all():
+            line = np.arange(len(where))
+        else:
+            line = self._lines_of(where)
+            self.odd |= np.bincount(line, minlength=len(self.ends)) != 1
+        good &= where + _ANCHOR_BYTES <= self.ends[line]
+        if not good.all():
+            self.odd[line[~good]] = True
+        kept = np.flatnonzero(~self.odd[line])
+        return (line[kept], where[kept]) if len(kept) < len(line) else (line, where)
+
+    def _with_old_record(self, line: Positions) -> Flags:
+        """Lines that may hold a record of 2.2 or before, which has no word NCCL, in front of theirs."""
+        raw = self.block.raw
+        where = []
+        for text in (b"] INFO ", b" WARN "):
+            at = raw.find(text)
+            while at >= 0:
+                where.append(at)
+                at = raw.find(text, at + 1)
+        return np.isin(line, self._lines_of(np.array(where, dtype=np.int64)))
+
+    def _plain_lines(self) -> None:
+        """Read the lines that are odd by now one by one."""
+        raw, collector = self.block.raw, self.shard.slow
+        lines = np.flatnonzero(self.odd & (self.ends > self.starts))
+        lines = lines[self._speak(lines)]
+        starts, ends, offsets = (each[lines].tolist() for each in (self.starts, self.ends, self.offsets))
+        for line, start, end, offset in zip(lines.tolist(), starts, ends, offsets, strict=True):
+            plain.read_line(collector, raw[start:end], offset, line)
+        self.odd[:] = False
+
+    def _speak(self, lines: Positions) -> Flags:
+        """Whether something may stand in each of these lines. What lies together is not taken apart for that."""
+        if not len(lines):
+            return np.zeros(0, np.bool_)
+        begins = np.flatnonzero(np.append(True, np.diff(lines) > 1))
+        first, last = self.starts[lines[begins]], self.ends[lines[np.append(begins[1:], len(lines)) - 1]]
+        text = b"\n".join([self.block.raw[a:b] for a, b in zip(first.tolist(), last.tolist(), strict=True)])
+        edges = np.cumsum(self.ends[lines] - self.starts[lines] + 1, dtype=np.int32)
+        edges[-1] -= 1  # no newline follows the last one
+        return _speaking(text, np.append(np.int32(0), edges))
+
+
+def _speaking(text: bytes, edges: npt.NDArray[np.int32]) -> Flags:
+    """Whether any of _WORTH stands between each of these edges and the next one."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - 40 ms
+
+    parts = pa.Array.from_buffers(pa.binary(), len(edges) - 1, [None, pa.py_buffer(edges), pa.py_buffer(text)])
+    return numbers(pc.match_substring_regex(parts, _WORTH))

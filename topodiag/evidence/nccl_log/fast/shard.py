@@ -1,0 +1,386 @@
+"""What the fast extractor has gathered of shards: threads, contexts, and rows as numbers until tables are made.
+
+Shards of several small files are gathered together: to make tables costs more than to read such a file.
+"""
+
+from __future__ import annotations
+
+from math import nan
+from typing import Any
+
+import numpy as np
+
+from topodiag.evidence.nccl_log.fast import conn as scan_conn
+from topodiag.evidence.nccl_log.fast import ops as scan_ops
+from topodiag.evidence.nccl_log.fast.bytes import Block, Dictionary, Positions, Words
+from topodiag.evidence.nccl_log.fast.contexts import Contexts, Naming, place
+from topodiag.evidence.nccl_log.fast.forms import NAME_WORDS, Read
+from topodiag.evidence.nccl_log.fast.heads import who
+from topodiag.evidence.nccl_log.fast.messages import COLUMNS, PLACE, Messages
+from topodiag.evidence.nccl_log.fast.rows import (
+    Columns,
+    Ints,
+    Texts,
+    bits,
+    codes_of,
+    in_order,
+    listed,
+    matrix,
+    merged,
+    sorted_by_place,
+    table,
+    together,
+)
+from topodiag.evidence.nccl_log.fast.slow import Slow
+from topodiag.evidence.nccl_log.grammar.comm import UNORDERED
+from topodiag.evidence.nccl_log.grammar.grammar import parse
+from topodiag.evidence.nccl_log.grammar.numbers import device
+from topodiag.evidence.nccl_log.grammar.prefix import clean, records
+from topodiag.evidence.nccl_log.plain import collect
+from topodiag.evidence.nccl_log.tables import facts
+from topodiag.evidence.nccl_log.tables.facts import Facts
+
+_TAIL = ("direction", "via")
+_PROXIED, _NETWORK = 1234567, 4711
+"""Numbers put into a tail to see how it is read."""
+
+
+class Shard:
+    """One shard after the other: `begin_file`, blocks of lines, `end_file`."""
+
+    def __init__(self) -> None:
+        self.slow = Slow()
+        self.texts = Texts()
+        self.messages = Messages(self.texts)
+        self.contexts = Contexts()
+        self._lines = self._base = 0
+        self._ended: list[dict[str, int]] = []
+        self._offsets: Positions = np.zeros(0, dtype=np.int64)
+        self._stamps: dict[bytes, float] = {}
+        self._names = Dictionary(NAME_WORDS)
+        self._name_codes: list[int] = []
+        self._tails = Dictionary(scan_conn.TAIL_WORDS)
+        self._tail_values: list[tuple[int, ...] | None] = []
+        self._tail_columns: Ints = np.full((len(_TAIL), 1), -1, dtype=np.int64)
+        self._devices = Dictionary(1)
+        self._processes: dict[tuple[int, str, int], int] = {}
+        self._process: list[int] = []
+        self._fast: dict[str, list[Columns]] = {"conn": [], "ring": [], "text": []}
+        self._said: list[Columns] = []
+        self._inits: list[Columns] = []
+        self._kept_texts: list[bytes] = []
+        self._rows: dict[str, list[tuple[int, ...]]] = {name: [] for name in COLUMNS}
+        self._ops: list[Columns] = []
+        self._op_rows: list[tuple[int, ...]] = []
+        self._named: list[tuple[str, Columns]] = []
+
+    def begin_file(self, file: int, base: int) -> None:
+        self.slow.file, self._base, self._lines = file, base, 0
+
+    def end_file(self, size: int, lines: int = 0) -> None:
+        """`lines`: those that no block held."""
+        slow = self.slow
+        self._ended.append({
+            "file": slow.file, "base": self._base, "size": size, "lines": self._lines + lines, "records": slow.records,
+            "understood": slow.understood,
+        })  # fmt: skip
+        slow.records = slow.understood = 0
+
+    def begin_block(self, offsets: Positions) -> None:
+        self._offsets = offsets
+        self._named = []
+        self.slow.said = []
+
+    def count(self, records: int, understood: int) -> None:
+        self.slow.records += records
+        self.slow.understood += understood
+
+    # Who prints, and when.
+
+    def thread_of(self, head: bytes) -> int:
+        """Index of the thread of a head, -1 for a text that is no plain one."""
+        key = who(head)
+        return -1 if key is None else self.slow.thread(key)
+
+    def stamps(self, fronts: list[bytes]) -> Ints:
+        """Bits of the seconds that stand in what precedes ` NCCL INFO `."""
+        for text in fronts:
+            if text not in self._stamps:
+                read = list(records(clean(text + b" NCCL INFO x")))
+                self._stamps[text] = read[0].ts if len(read) == 1 else nan
+        return np.array([self._stamps[text] for text in fronts], dtype=np.float64).view(np.int64)
+
+    # Records that name a communicator.
+
+    def names(self, words: Words) -> Positions:
+        """Codes of texts that name an operation or a function, -1 of others."""
+        codes = self._names.encode(words)
+        for text in self._names.texts[len(self._name_codes) :]:
+            self._name_codes.append(self.texts.code(text.decode("ascii")) if text.isalpha() else -1)
+        return np.array(self._name_codes or [-1], dtype=np.int64)[codes]
+
+    def add_operations(self, read: Read, line: Positions, thread: Positions) -> None:
+        said = {**read.columns, "func": read.name, "line": line, "thread": thread}
+        said["op_count"][np.isin(read.name, [self.texts.code(name) for name in UNORDERED])] = -1
+        self._named.append(("op", said))
+        self.count(len(line), len(line))
+
+    def add_inits(self, read: Read, event: Ints, line: Positions, thread: Positions, ts: Ints) -> None:
+        columns = {
+            each: np.full(len(line), bits(collect.DEFAULTS["init"][each], self.texts)) for each in COLUMNS["init"]
+        }
+        columns |= {"event": event, "ts": ts}
+        columns["func"] = np.where(read.name < 0, columns["func"], read.name)
+        self._named.append(("init", {**columns, **read.columns, "line": line, "thread": thread}))
+        self.count(len(line), len(line))
+
+    def name_contexts(self) -> None:
+        """The contexts of the block, once all its naming records were added or read."""
+        for file, (host, pid, _, _) in self.slow.owned()[len(self._process) :]:
+            self._process.append(self._processes.setdefault((file, host, pid), len(self._processes)))
+        process = np.array(self._process or [0], dtype=np.int64)
+        slow = [
+            (said.thread, said.line, said.index, _signed(columns["ctx"]), columns.get("event") == "start")
+            for said in self.slow.said
+            for _, columns in said.rows
+            if columns.get("ctx")
+        ]
+        rows = np.array(slow, dtype=np.int64).reshape(-1, 5)
+        start = self.texts.code("start")
+        thread = np.concatenate([rows[:, 0], *(said["thread"] for _, said in self._named)])
+        line = np.concatenate([rows[:, 1], *(said["line"] for _, said in self._named)])
+        index = np.append(rows[:, 2], np.zeros(len(line) - len(rows), dtype=np.int64))
+        starts = [
+            said["event"] == start if name == "init" else np.zeros(len(said["line"])) for name, said in self._named
+        ]
+        self.contexts.name(
+            Naming(
+                thread=thread,
+                process=process[thread],
+                place=place(line, index),
+                pointer=np.concatenate([rows[:, 3], *(said["ctx"] for _, said in self._named)]),
+                starts=np.concatenate([rows[:, 4], *starts]).astype(np.int64),
+                offset=self._offsets[line],
+            ),
+            len(self._process),
+        )
+        for name, said in self._named:
+            if name == "op":
+                self._ops.append({each: values for each, values in self._placed(said).items() if each != "count"})
+            else:
+                self._inits.append(self._placed(said))
+
+    def _placed(self, columns: Columns) -> Columns:
+        """Rows of lines of the block with all that facts say of their place."""
+        line, thread = columns["line"], columns["thread"]
+        return {
+            **columns,
+            "ctx": self.contexts.at(thread, place(line)),
+            "offset": self._offsets[line],
+            "line": line + (self._lines + 1),
+            "count": np.ones(len(line), dtype=np.int64),
+        }
+
+    # Connections and rings.
+
+    def add_channels(self, block: Block, found: scan_conn.Lines, line: Positions, thread: Positions) -> Positions:
+        """Take lines of channels; returns those (index into `found`) that were not read."""
+        ctx = self.contexts.at(thread, place(line))
+        groups = scan_conn.grouped(found.rows, ((thread << 40) | ctx).view(np.uint64), found.channels)
+        first = groups.first
+        own = {
+            "thread": thread[first], "ctx": ctx[first], "offset": self._offsets[line[first]],
+            "line": line[first] + (self._lines + 1), "count": groups.count, "channels": groups.channels,
+        }  # fmt: skip
+        connects = np.flatnonzero(groups.connects)
+        at = first[connects]
+        read = scan_conn.read(block, found.message[at], found.end[at])
+        tail = self._tail_codes(read.tail)
+        kept = np.flatnonzero(tail >= 0)
+        tail = tail[kept]
+        chosen = connects[read.lines[kept]]
+        said = {
+            "rank": read.rank[kept], "peer": read.peer[kept], "conn": read.conn[kept],
+            "dev": self._device(read.dev[kept]), "peer_dev": self._device(read.peer_dev[kept]),
+            "net_dev": read.net_dev[kept], "proxy": read.proxy[kept],
+            "direction": self._tail_columns[0][tail], "via": self._tail_columns[1][tail],
+        }  # fmt: skip
+        self._fast["conn"].append({**{name: each[chosen] for name, each in own.items()}, **said})
+        others = np.flatnonzero(~groups.connects)
+        at = first[others]
+        rings = scan_conn.read_rings(block, found.message[at], found.end[at])
+        turns = others[rings.lines]
+        ranks = dict(zip(("prev", "rank", "next"), rings.ranks, strict=True))
+        self._fast["ring"].append({**{name: each[turns] for name, each in own.items()}, **ranks})
+        left = np.ones(len(first), dtype=np.bool_)
+        left[chosen] = left[turns] = False
+        taken = int(groups.count[~left].sum())
+        self.count(taken, taken)
+        return np.flatnonzero(left[groups.group])
+
+    def _tail_codes(self, tails: Words) -> Ints:
+        """Code of what follows the second bracket of a connection, -1 for what is none."""
+        codes = self._tails.encode(tails)
+        new = self._tails.texts[len(self._tail_values) :]
+        if new:
+            self._tail_values += [self._tail(text) for text in new]
+            self._tail_columns = np.array([each or (-1, 0) for each in self._tail_values], dtype=np.int64).T.copy()
+        codes[self._tail_columns[0][codes] < 0] = -1
+        return codes
+
+    def _tail(self, text: bytes) -> tuple[int, ...] | None:
+        behind, before = text[: 8 * scan_conn.SUFFIX_WORDS], text[8 * scan_conn.SUFFIX_WORDS :]
+        network, behind = behind[-1] == 1, behind[:-1].rstrip(b"\0")
+        proxied = behind[:1] == b")"
+        if b"INFO" in text or b"WARN" in text:
+            return None  # may be two records
+        numbers = b"%d" % _NETWORK * network + b"(%d" % _PROXIED * proxied
+        read = list(records(clean(b"h:1:1 [0] NCCL INFO Channel 01/0 : 2[3] -> 4[5]" + before + numbers + behind)))
+        rows = parse("INFO", read[0].message) if len(read) == 1 else None
+        if rows is None or len(rows) != 1 or rows[0][0] != "conn":
+            return None
+        said: dict[str, Any] = rows[0][1]
+        expected = (2, 3, 4, 5, 2, _NETWORK if network else -1, _PROXIED if proxied else -1)
+        if tuple(said[n] for n in ("rank", "dev", "peer", "peer_dev", "channels", "net_dev", "proxy")) != expected:
+            return None
+        return tuple(bits(said[name], self.texts) for name in _TAIL)
+
+    def _device(self, words: Words) -> Ints:
+        """What stands in brackets, most often one digit."""
+        values: Ints = (words - np.uint64(ord("0"))).view(np.int64)
+        longer = np.flatnonzero((values < 0) | (values > 9))
+        if len(longer):
+            codes = self._devices.encode(words[np.newaxis, longer])
+            read = [device(text.decode("ascii", "replace")) for text in self._devices.texts]
+            values[longer] = np.array(read, dtype=np.int64)[codes]
+        return values
+
+    # All other records.
+
+    def add_texts(self, messages: list[bytes], kind: Ints, line: Positions, thread: Positions) -> None:
+        """Messages of ASCII that are kept as they are, each of its kind, once the contexts of the block are named."""
+        self._kept_texts += messages
+        self._fast["text"].append(self._placed({"kind": kind, "line": line, "thread": thread}))
+
+    def add_messages(self, codes: Ints, line: Positions, thread: Positions) -> None:
+        """Messages by their codes, once the contexts of the block are named."""
+        kept = np.flatnonzero(codes >= 0)
+        said = {"message": codes[kept], "line": line[kept], "thread": thread[kept]}
+        self._said.append(self._placed(said))
+        self.count(len(kept), self.messages.understood(codes[kept]))
+
+    def end_block(self, lines: int) -> None:
+        self._slow_rows()
+        self.contexts.end_block()
+        self._lines += lines
+
+    def _slow_rows(self) -> None:
+        """Rows of lines that were read one by one."""
+        said = sorted(self.slow.said, key=lambda each: each.line)  # stable: records that share a line stay in order
+        if not said:
+            return
+        thread = np.array([each.thread for each in said], dtype=np.int64)
+        line = np.array([each.line for each in said], dtype=np.int64)
+        contexts = self.contexts.at(thread, place(line, np.array([each.index for each in said], dtype=np.int64)))
+        pointers, gens = self.contexts.pairs()
+        offsets = self._offsets[line].tolist()
+        for each, context, offset in zip(said, contexts.tolist(), offsets, strict=True):
+            number = self._lines + each.line + 1
+            for name, columns in each.rows:
+                if name == "event":
+                    pointer = int(pointers[context]) & collect.MASK
+                    own = {"thread": each.thread, "ctx": pointer, "gen": int(gens[context]), "offset": offset}
+                    self.slow.add_row(name, {**own, "line": number}, columns)
+                elif name == "op":
+                    row = (each.thread, context, offset, number, *scan_ops.values(columns, self.texts))
+                    self._op_rows.append(row)
+                else:
+                    self._rows[name].append((each.thread, context, offset, number, self.messages.value(name, columns)))
+
+    # Tables.
+
+    def facts(self) -> Facts:
+        """The tables. Threads are in the order of their names, as they are in the facts of the whole: what joins shards
+        takes their rows as they lie."""
+        contexts = self.contexts.pairs()
+        keys = self.slow.owned()
+        number = np.empty(len(keys), dtype=np.int64)
+        number[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
+        columns = {
+            name: merged(name, rows) if name != "print" else self._prints(rows) for name, rows in self._all(number)
+        }
+        operations = together([*self._ops, self._slow_ops()], scan_ops.COLUMNS)
+        operations["thread"] = number[operations["thread"]]
+        columns["op"], columns["tail"] = map(sorted_by_place, scan_ops.operations(operations, self.texts))
+        texts = facts.strings(self.texts.words())
+        tables = {name: table(name, rows, contexts, texts) for name, rows in columns.items()}
+        events = [{**row, "thread": int(number[row["thread"]])} for row in self.slow.rows("event")]
+        events.sort(key=lambda row: (row["thread"], row["offset"]))
+        tables["event"] = listed(
+            "event", {each: [row[each] for row in events] for each in facts.SCHEMAS["event"].names}
+        )
+        return self._ordered(tables, contexts, number)
+
+    def _all(self, number: Ints) -> list[tuple[str, Columns]]:
+        """Rows of all tables that are kept by messages."""
+        texts = together(self._fast["text"], (*PLACE, "kind"))
+        self._fast["text"] = [{**texts, "text": codes_of(self._kept_texts, self.texts)}]
+        said = together(self._said, (*PLACE, "message"))
+        expanded = self.messages.expand(said.pop("message"))
+        made = []
+        for name in COLUMNS:
+            source, code = expanded[name]
+            fast = self._inits if name == "init" else self._fast.get(name, [])
+            if not len(source) and not self._rows[name] and not any(len(each["thread"]) for each in fast):
+                made.append((name, {"thread": said["thread"][:0], "offset": said["offset"][:0]}))
+                continue
+            slow = np.array(self._rows[name], dtype=np.int64).reshape(-1, 5)
+            places = {each: slow[:, index] for index, each in enumerate(("thread", "ctx", "offset", "line"))}
+            places["count"] = np.ones(len(slow), dtype=np.int64)
+            columns = {each: np.append(values[source], places[each]) for each, values in said.items()}
+            columns |= self.messages.columns(name, np.append(code, slow[:, 4]).astype(np.int64))
+            whole = together([columns, *fast], tuple(columns))
+            made.append((name, {**whole, "thread": number[whole["thread"]]}))
+        return made
+
+    def _prints(self, columns: Columns) -> Columns:
+        """Rows of each thread and context as one text."""
+        columns = in_order(columns)
+        if not len(columns["thread"]):
+            return columns
+        order = np.lexsort((columns["ctx"], columns["thread"]))
+        keys = matrix(columns, ["thread", "ctx"])[:, order]
+        starts = np.flatnonzero(np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0)))
+        made = {name: values[order[starts]] for name, values in columns.items()}
+        made["count"] = np.diff(np.append(starts, len(order)))
+        words = self.texts.words()
+        pieces = [words[code] for code in columns["text"][order].tolist()]
+        ends = np.append(starts[1:], len(order)).tolist()
+        joined = ["\n".join(pieces[a:b]) for a, b in zip(starts.tolist(), ends, strict=True)]
+        made["text"] = np.array([self.texts.code(text) for text in joined], dtype=np.int64)
+        return sorted_by_place(made)
+
+    def _slow_ops(self) -> Columns:
+        rows = np.array(self._op_rows, dtype=np.int64).reshape(-1, len(scan_ops.COLUMNS))
+        return {name: rows[:, index] for index, name in enumerate(scan_ops.COLUMNS)}
+
+    def _ordered(self, tables: dict[str, Any], contexts: tuple[Ints, Ints], number: Ints) -> Facts:
+        keys = sorted(self.slow.owned())
+        names = ("host", "pid", "tid", "dev")
+        tables["threads"] = listed(
+            "threads",
+            {"file": [file for file, _ in keys]} | {name: [key[i] for _, key in keys] for i, name in enumerate(names)},
+        )
+        busy, now, named = self.contexts.last()
+        tables["contexts"] = listed(
+            "contexts",
+            {"thread": number[busy], "offset": named, "ctx": contexts[0][now].view(np.uint64), "gen": contexts[1][now]},
+        )
+        tables["shards"] = listed(
+            "shards", {name: [each[name] for each in self._ended] for name in facts.SCHEMAS["shards"].names}
+        )
+        return Facts({name: tables[name] for name in facts.SCHEMAS})
+
+
+def _signed(pointer: Any) -> int:
+    return pointer - (1 << 64) if pointer >= 1 << 63 else int(pointer)

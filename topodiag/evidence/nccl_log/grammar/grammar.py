@@ -1,0 +1,124 @@
+"""What one message of NCCL says, as rows of the tables of facts.py.
+
+SOURCE of the formats: NCCL 2.3 to 2.30, the files named in the modules that this one sends messages to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from topodiag.evidence.nccl_log.grammar import comm as grammar_comm
+from topodiag.evidence.nccl_log.grammar import paths as grammar_paths
+from topodiag.evidence.nccl_log.grammar.comm import Rows
+from topodiag.evidence.nccl_log.grammar.kinds import KINDS
+from topodiag.evidence.nccl_log.grammar.numbers import compiled
+from topodiag.evidence.nccl_log.grammar.texts import NOISE, kind_of, kind_of_start, shown
+
+__all__ = ["KINDS", "PRINT_ROW", "START", "Rows", "kind_by_start", "parse"]
+
+START = 16
+"""Characters that `kind_by_start` judges by."""
+
+# Rows of the system print, of the paths and graphs, and of the tuning table (src/graph/{topo,paths,search,tuning}.cc).
+PRINT_ROW = compiled(
+    r"=== System : |={20}|(?:GPU|NET|CPU|PCI|NIC|NVS|GIN|RMA|DEV|CXB)/[0-9A-Fa-f]{1,16}(?:-[0-9A-Fa-f]{1,16})?"
+    r"(?: [:(]|$)|\s*\+ [A-Z0-9]{2,6}\[\s?[\d.]+\] - |Pattern \d{1,3}, |\s?\d{1,4} : (?:GPU|NET|NVS|CPU|GIN|NIC)/"
+    r"|\s*Latency/AlgBw \||\s*Max NThreads \||\s*Algorithm   ?\s*\||\s*Protocol    ?\s*\||\s*Max NThreads\s+\|"
+    r"|\s*(?:Broadcast|Reduce|AllGather|ReduceScatter|AllReduce)\s*\|"
+)
+_MAYBE_PRINT = compiled(
+    r"[\s=\d]|\w{3}/[0-9A-Fa-f]|Pattern|Latency|Max |Algor|Protoc|Broadcast|Reduce|AllGather|AllReduce"
+)
+_PRINT_STARTS = frozenset(" =GNCPRD+0123456789LBAM")
+_OF_FILE = compiled(
+    r"([\w./+-]{1,200}\.(?:cc|cu|h|hpp|cpp|c):\d{1,7})(?: \([^)]{0,200}\))? "
+    r"(?:(-> -?\d{1,10})|(Cuda failure|.*failed))?"
+)
+
+
+def _print(message: str) -> Rows | None:
+    return [("print", {"text": message})] if PRINT_ROW.match(message) else None
+
+
+def _collnet(message: str) -> Rows | None:
+    """A connection to the switch; 2.6 to 2.8 also tell of handshakes, `CollNet [recv] : rank ..`."""
+    if message.startswith("CollNet ["):
+        return [("text", {"kind": "collnet", "text": message})]
+    return grammar_paths.connection(message)
+
+
+_BY_WORD: dict[str, Callable[[str], Rows | None]] = {
+    "Channel": grammar_paths.channel,
+    "Ring": grammar_paths.ring,
+    "CollNet": _collnet,
+    "Coll": _collnet,
+    "Tree": grammar_paths.tree,
+    "Trees": grammar_paths.trees,
+    "Init": grammar_comm.timings,
+    "comm": grammar_comm.communicator,
+    "[Rank": grammar_comm.communicator,
+}
+
+
+def parse(level: str, message: str) -> Rows | None:
+    """Rows as (table, columns); [] for known noise, None for what nothing understands.
+
+    Columns are those of the table without place and count. `ctx` is among them where the line names the communicator
+    itself (`init`, `op`), `op_count` where an operation has one. Place, label and times of an event are its record's.
+    """
+    if level in ("WARN", "ABORT"):
+        return [("event", {"level": "WARN", "text": message})]
+    if level == "CALL":
+        return []
+    rows = _information(message)
+    return [] if rows is None and level == "TRACE" else rows
+
+
+def _information(message: str) -> Rows | None:
+    word = message.partition(" ")[0]
+    reader = _BY_WORD.get(word)
+    if reader is not None:
+        return reader(message)
+    if word.endswith(":"):
+        rows = grammar_comm.operation(message) or grammar_paths.choice(message)
+        if rows is not None:
+            return rows
+    elif word.startswith("ncclComm"):
+        rows = grammar_comm.communicator(message)
+        if rows is not None:
+            return rows
+    elif word.isdecimal():
+        rows = grammar_paths.channel_counts(message) or grammar_paths.choice(message)
+        if rows is not None:
+            return rows
+    if message[:1] in _PRINT_STARTS:
+        rows = _print(message)
+        if rows is not None:
+            return rows
+    return _other(message, word)
+
+
+def kind_by_start(start: str) -> str | None:
+    """The kind of all messages that begin with these START characters and are kept as they are, NOISE, or None where
+    the beginning does not decide. Spares messages that differ in numbers only from being read one by one."""
+    word, blank, _ = start.partition(" ")
+    if not blank or not word or word in _BY_WORD or word.endswith(":") or word.startswith("ncclComm"):
+        return None
+    if word.isdecimal() or _MAYBE_PRINT.match(start):
+        return None
+    return kind_of_start(start)
+
+
+def _other(message: str, word: str) -> Rows | None:
+    if not message.strip():
+        return []
+    kind = kind_of(message)
+    if kind is not None:
+        return [] if kind == NOISE else [("text", {"kind": kind, "text": shown(kind, message)})]
+    if ":" in word:
+        of_file = _OF_FILE.match(message)
+        if of_file and of_file[2]:
+            return [("event", {"level": "UNWIND", "place": of_file[1], "text": message})]
+        if of_file:
+            return [("text", {"kind": "retry", "text": message})] if of_file[3] else []
+    return None

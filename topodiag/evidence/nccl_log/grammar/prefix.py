@@ -1,0 +1,227 @@
+"""The head of a record, `host:pid:tid [dev] file:line (func) NCCL LEVEL `, found anywhere in a physical line.
+
+SOURCE: NCCL src/debug.cc of 2.3 to 2.30 (ncclDebugLog) and src/include/debug.h of 2.3 and 2.4. Launchers put labels in
+front (`srun -l`, `mpirun --tag-output`, torchrun, Ray, pdsh, container time stamps), so a head is searched for, and one
+physical line can hold several records.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import nan
+
+from topodiag.evidence.nccl_log.grammar.numbers import compiled
+
+_HOST = r"[A-Za-z0-9_.-]{1,255}"
+_LEVEL = r"NCCL (INFO|WARN|TRACE|CALL|ABORT) ?"
+
+IDENTITY = compiled(rf"(?<![A-Za-z0-9_.-])({_HOST}):(\d{{1,10}}):(\d{{1,10}}) (?:\[(-?\d{{1,20}})\] )?")
+"""Who prints. Calls have no device; every other level has one."""
+
+RECORD = compiled(
+    rf"(?<![A-Za-z0-9_.-])({_HOST}):(\d{{1,10}}):(\d{{1,10}}) "
+    # Between device and level: place of a warning (aws-ofi-nccl: a C++ signature with blanks), time and place of a
+    # trace, `function, line` of patched builds. 2.2 and before had no word NCCL.
+    rf"(?:\[(-?\d{{1,20}})\] (?:{_LEVEL}|(INFO|WARN) |([^\s:]{{1,100}}:\d{{1,7}}) WARN "
+    rf"|([^\n]{{1,400}}?) {_LEVEL})|NCCL (CALL) ?)"
+)
+BARE = compiled(
+    rf"^\s{{0,200}}(?:\[?[\w,]{{1,20}}\]?[^\s:]{{0,20}}:\s?|>\s?)?(?:\[(-?\d{{1,20}})\] )?"
+    rf"(?:([\w./-]{{1,200}}\.(?:cc|cu|h|cpp):\d{{1,7}}) (?:\(\w{{1,100}}\) )?(?=NCCL WARN ))?{_LEVEL}"
+)
+"""A record whose head was taken off, by an editor or a patched build: nobody knows which process printed it."""
+
+_PLACE = compiled(r"^(.{1,300}?:\d{1,7})(?: \([^)]{0,200}\))?$")
+_TIME = compiled(r"(\d{4})[-/](\d\d)[-/](\d\d)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?[^\s\]]{0,6}")
+_ANSI = compiled(r"\x1b\[[0-9;?]{0,20}[A-Za-z]|\x00")
+_ANSI_BYTES = re.compile(_ANSI.pattern.encode())
+_STAMP_END = compiled(r"\[[^\[\]]{8,40}\] ?$")
+_TAGGED_END = compiled(r"\s*\[\d{1,6},\d{1,6}\]<std(?:out|err)>:\s*$")
+_RANKS = (
+    compiled(r"\[\d{1,6},(\d{1,6})\]<std(?:out|err)>:"),
+    compiled(r"\[rank(\d{1,6})\]"),
+    compiled(r"(?:^|[\s\]>|])(\d{1,6}):\s?$"),
+)
+_LOCAL = compiled(r"\[(default\d{1,6})\]")
+"""torchrun's role and local rank, which is no rank of a job of several nodes."""
+_NO_TIME = "".join((" ", "|", "[", "]", "-", ">"))
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record. `place` is the file and line of a warning; `label` what a launcher put in front, a rank where it is
+    one; `ts` seconds since the epoch as if the log's zone were UTC, NaN without a date."""
+
+    host: str
+    pid: int
+    tid: int
+    dev: int
+    level: str
+    message: str
+    place: str = ""
+    label: str = ""
+    ts: float = nan
+
+
+def clean(raw: bytes) -> str:
+    """The text of a physical line without its end, colours and NULs. Bytes that are no UTF-8 become U+FFFD."""
+    text = raw.decode("utf-8", "replace").rstrip("\r\n")
+    return _ANSI.sub("", text) if "\x1b" in text or "\x00" in text else text
+
+
+def without_colours(raw: bytes) -> bytes:
+    """The same, of bytes."""
+    return _ANSI_BYTES.sub(b"", raw)
+
+
+def records(text: str) -> Iterator[Record]:
+    """The records of one clean line, in their order."""
+    found = _heads(text)
+    if not found:
+        bare = BARE.search(text) if "NCCL " in text else None
+        if bare:
+            dev = -1 if bare[1] is None else number(bare[1])
+            yield Record("", -1, -1, dev, bare[3], _message(text[bare.end() :]), bare[2] or "")
+        return
+    for index, (who, head) in enumerate(found):
+        before = text[found[index - 1][1].end() if index else 0 : who.start()]
+        end = found[index + 1][0].start() if index + 1 < len(found) else len(text)
+        message = text[head.end() : end]
+        if index + 1 < len(found):
+            message = _without_label(message)
+        level = head[5] or head[6] or (head[7] and "WARN") or head[9] or head[10]
+        label, ts = front(before[-300:]) if before else ("", nan)
+        dev = -1 if who[4] is None else number(who[4])
+        place = _place(head[7] or head[8], level)
+        process, thread = number(who[2]), number(who[3])
+        yield Record(who[1], process, thread, dev, level, _message(message), place, label, ts)
+
+
+def _heads(text: str) -> list[tuple[re.Match[str], re.Match[str]]]:
+    """Per record: the match of who prints, and of the whole head. A torn record can stand before the real head."""
+    found = []
+    if "INFO" in text or "NCCL" in text or " WARN " in text:
+        for head in RECORD.finditer(text):
+            who = head
+            if head[8]:
+                for inner in IDENTITY.finditer(text, head.start(8), head.end(8) + 1):
+                    who = inner
+            found.append((who, head))
+    return found
+
+
+def _place(middle: str | None, level: str) -> str:
+    if not middle or level not in ("WARN", "ABORT"):
+        return ""
+    inner = None
+    for inner in IDENTITY.finditer(middle):  # noqa: B007 - the last one
+        pass
+    matched = _PLACE.match(middle[inner.end() :] if inner else middle)
+    return matched[1] if matched else ""
+
+
+def _message(text: str) -> str:
+    """What stands before a carriage return (a progress bar may follow) and without trailing blanks or labels."""
+    cut = text.find("\r")
+    if cut >= 0:
+        text = text[:cut]
+    if text.endswith((">:", ">: ")):
+        text = _TAGGED_END.sub("", text)
+    return text.rstrip()
+
+
+def _without_label(message: str) -> str:
+    """The message without the time or label that belongs to the next record on the same line."""
+    tagged = _TAGGED_END.search(message[-40:])
+    if tagged:
+        return message[: len(message) - len(message[-40:]) + tagged.start()]
+    stamp = _STAMP_END.search(message[-50:])
+    return message[: len(message) - len(message[-50:]) + stamp.start()] if stamp else message
+
+
+def front(label: str) -> tuple[str, float]:
+    """Rank or label, and time of what stands before a head."""
+    ts = nan
+    for stamp in _TIME.finditer(label):
+        ts = seconds(stamp)
+    for pattern in _RANKS:
+        ranks = pattern.findall(label)
+        if ranks:
+            return str(int(ranks[-1])), ts
+    local = _LOCAL.findall(label)
+    if local:
+        return str(local[-1]), ts
+    return _TIME.sub("", label).strip(_NO_TIME)[:80], ts
+
+
+def seconds(stamp: re.Match[str]) -> float:
+    try:
+        year, month, day, hour, minute, second = (int(part) for part in stamp.groups()[:6])
+        whole = datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()
+    except ValueError:
+        return nan
+    return whole + (float("0." + stamp[7]) if stamp[7] else 0.0)
+
+
+def number(digits: str) -> int:
+    """Bounded: an uninitialised device of NCCL before 2.23 can be any number."""
+    return int(digits) if len(digits) <= 18 else -1
+
+
+def application(text: str) -> tuple[str, dict[str, object]] | None:
+    """The row of a line without a head that speaks of NCCL: (table, columns), None for all others."""
+    if "CCL" in text or "ccl" in text or " version " in text or "|" in text:
+        version = _VERSION.search(text)
+        if version:
+            return "text", {"kind": "version", "text": version[1]}
+        other = _RCCL.search(text)
+        if other:
+            return "text", {"kind": "rccl", "text": other[1].rstrip()}
+        if _MATRIX.match(text):
+            return "text", {"kind": "matrix", "text": text.rstrip()}
+    last = LAST_ERROR.search(text)
+    if last:
+        return "event", {"level": "APP", "place": "", "label": front(text[: last.start(1)])[0],
+                         "text": last[1].rstrip(), "ts": front(text[: last.start(1)])[1]}  # fmt: skip
+    if not _FAILURE.search(text) or _FRAME.search(text):
+        return None
+    head = _GLOG.search(text)
+    place, said, before = ("", text, "") if head is None else (head[1], text[head.end() :], text[: head.start()])
+    label, ts = front((before or text)[:300])
+    if not label.isdigit():
+        rank = _TORCH_RANK.search(text)
+        label = str(int(rank[1])) if rank else ("" if head is None else label)
+    return "event", {"level": "APP", "place": place, "label": label, "text": said.strip()[:1000], "ts": ts}
+
+
+# `NCCL version` opens its line, or follows a launcher's label: "Using NCCL version" is an application's own talk.
+_FRONT = r"(?:^|[>|:\])]|\dZ|std(?:out|err) [FP])\s{0,20}"
+_VERSION = compiled(_FRONT + r"(R?CCL version ?:? ?\d[\w.+:-]{0,100}|NCCL version \d[\w.+:-]{0,100})")
+_RCCL = compiled(_FRONT + r"((?:HIP|ROCm) version ?: \d.{0,100}|Librccl path ?: .{0,300})")
+_MATRIX = compiled(
+    r"^\s{0,200}(?:\S{0,100}\s{1,20})?(?:Function|Broadcast|Reduce|AllGather|ReduceScatter|AllReduce) \|"
+    r"(?:[\s\d|]{1,300}| {1,20}LL .{0,300})$"
+)
+# NCCL's last warning, which torch prints below `Last error:` without a head of its own (ncclGetLastError).
+LAST_ERROR = compiled(
+    r"^\s{0,80}(?:\[[^\]\s]{1,40}\]:?\s{0,4}){0,3}"
+    r"(Duplicate GPU detected : rank \d.{0,300}|Mismatched NCCL version detected : .{1,300}"
+    r"|(?:ncclS|s)ocket[A-Z]\w{1,40}: .{1,900}|Net : Connect to \S{1,100} failed.{0,300}"
+    r"|NET/IB ?: Got completion .{1,900}|Bootstrap ?: no socket interface found.{0,300}"
+    r"|Error while creating shared memory segment .{1,300}|Error: failed to extend /dev/shm.{1,300}"
+    r"|Failed to bind NVLink SHARP .{1,300}"
+    r"|Call to \w{1,60} failed.{0,900}|Cuda failure (?:\d{1,5} )?'.{1,300}|Failed to CUDA \w{1,20}alloc.{0,300})$"
+)
+_FAILURE = compiled(
+    r"Watchdog caught collective operation timeout|last enqueued(?: NCCL)? work"
+    r"|\bnccl(?:Remote|System|Internal|UnhandledCuda)Error\b|\bncclInvalid(?:Usage|Argument)\b|NCCL error\b"
+    r"|NCCL failure\b|NCCL operation \w{1,40} failed"
+    r"|NCCL watchdog thread terminated|Process group watchdog thread terminated"
+)
+_FRAME = compiled(r"^\s{0,100}(?:\[\w{1,20}\]:\s?)?(?:frame #\d|Exception raised from|what\(\):)|^\s{1,100}what\(\):")
+_GLOG = compiled(r"\[[EWIFC]\d{0,8}(?: [\d:.]{8,20})?(?: \d{1,10})? ([\w./-]{1,200}\.\w{1,4}:\d{1,7})\] ?")
+_TORCH_RANK = compiled(r"\[(?:PG (?:ID )?0 (?:[^\]]{0,100} )?)?[Rr]ank ?(\d{1,6})\]")
+"""In a process group other than the first, torch's `Rank` is that of the group."""

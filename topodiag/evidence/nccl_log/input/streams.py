@@ -1,0 +1,289 @@
+"""The text of a log as a bounded stream, whatever it is packed in: plain, gzip, Zstandard, UTF-16, JSON lines.
+
+Formats: RFC 1952 (gzip, several members), RFC 8878 (Zstandard, several frames and skippable ones). A damaged or cut
+archive gives what was readable before the damage, and a note. Nothing here knows what an NCCL record is.
+"""
+
+from __future__ import annotations
+
+import codecs
+import zlib
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+from topodiag.evidence.nccl_log.input.json_lines import CODING as JSON_LINES
+from topodiag.evidence.nccl_log.input.json_lines import json_lines
+
+GZIP_MAGIC = b"\x1f\x8b"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+
+READ_BYTES = 1 << 20
+"""How much of a file is read at a time."""
+MAX_LINE_BYTES = 1 << 20
+"""A longer line is cut: NCCL's own are at most a few KiB, and what has no line ends must not fill the memory."""
+_OUT_BYTES = 1 << 20
+_GZIP_STEP = 1 << 16
+_ZSTD_STEP = 1 << 11
+"""Compressed bytes fed at once: a block of 128 KiB can be 4 bytes long, so this bounds one answer to 64 MiB."""
+_MAX_WINDOW = 1 << 27
+"""128 MiB, what `zstd --long` makes at most by default; more is refused instead of allocated."""
+
+
+@dataclass(slots=True)
+class Reading:
+    """What is known of one input after it was streamed: raw bytes consumed, and what was wrong with it."""
+
+    raw: int = 0
+    notes: list[str] = field(default_factory=list)
+    on_raw: Callable[[int], None] | None = None
+
+    def took(self, count: int) -> None:
+        self.raw += count
+        if self.on_raw is not None:
+            self.on_raw(count)
+
+
+def text_of(stream: BinaryIO, coding: tuple[str, ...], reading: Reading) -> Iterator[bytes]:
+    """Blocks of text from a raw stream. `coding` names the layers from outside in: `gzip`, `zstd`, `utf-16-le`..."""
+    blocks = _raw(stream, reading)
+    for layer in coding:
+        if layer == "gzip":
+            blocks = _gunzip(blocks, reading)
+        elif layer == "zstd":
+            blocks = _unzstd(blocks, reading)
+        elif layer == JSON_LINES:
+            blocks = json_lines(blocks)
+        else:
+            blocks = _decode(blocks, layer)
+    return blocks
+
+
+def _raw(stream: BinaryIO, reading: Reading) -> Iterator[bytes]:
+    while True:
+        try:
+            # A pipe gives what is there; waiting for a full block would hold back what it already said.
+            block = stream.read1(READ_BYTES) if hasattr(stream, "read1") else stream.read(READ_BYTES)
+        except OSError as error:
+            reading.notes.append(f"could not be read to its end: {error.strerror or error}")
+            return
+        if not block:
+            return
+        reading.took(len(block))
+        yield block
+
+
+def _gunzip(blocks: Iterator[bytes], reading: Reading) -> Iterator[bytes]:
+    unpack = zlib.decompressobj(wbits=31)
+    begun, members = False, 0
+    for block in blocks:
+        for at in range(0, len(block), _GZIP_STEP):
+            data = block[at : at + _GZIP_STEP]
+            pending = True
+            while data or pending:
+                if not begun:
+                    data = data.lstrip(b"\0") if members else data  # tapes and tools pad archives with zeros
+                    if not data:
+                        break
+                    begun = True
+                before = unpack.copy()
+                try:
+                    out = unpack.decompress(data, _OUT_BYTES)
+                except zlib.error as error:
+                    yield from _before_damage(before, data)
+                    what = "something that is not gzip follows the archive" if members else "the archive is damaged"
+                    reading.notes.append(f"{what} ({error}): what was readable counts")
+                    return
+                if out:
+                    yield out
+                # A full answer may have more behind it although all input is taken.
+                data, pending = unpack.unconsumed_tail, len(out) == _OUT_BYTES
+                if unpack.eof:
+                    data, pending = unpack.unused_data, False
+                    unpack, begun = zlib.decompressobj(wbits=31), False
+                    members += 1
+    if begun or not members:
+        reading.notes.append("the archive is cut short: what was readable counts")
+
+
+def _before_damage(unpack: Any, data: bytes) -> Iterator[bytes]:
+    """The text before a damaged place: the same input again in small steps, up to the error."""
+    for at in range(0, len(data), 256):
+        step = data[at : at + 256]
+        try:
+            while step:
+                out = unpack.decompress(step, _OUT_BYTES)
+                if out:
+                    yield out
+                step = unpack.unconsumed_tail
+        except zlib.error:
+            return
+
+
+def _unzstd(blocks: Iterator[bytes], reading: Reading) -> Iterator[bytes]:
+    import zstandard  # noqa: PLC0415 - only for .zst
+
+    machine = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW)
+    unpack = machine.decompressobj()
+    fresh, frames = True, 0
+    for block in blocks:
+        for at in range(0, len(block), _ZSTD_STEP):
+            data = block[at : at + _ZSTD_STEP]
+            while data:
+                fresh = False
+                try:
+                    out = unpack.decompress(data)
+                except zstandard.ZstdError as error:
+                    what = "something that is not zstd follows the archive" if frames else "the archive is damaged"
+                    reading.notes.append(f"{what} ({str(error)[:120]}): what was readable counts")
+                    return
+                for start in range(0, len(out), _OUT_BYTES):
+                    yield out[start : start + _OUT_BYTES]
+                data = b""
+                if unpack.eof:
+                    data = unpack.unused_data
+                    unpack, fresh = machine.decompressobj(), True
+                    frames += 1
+    if not fresh or not frames:
+        reading.notes.append("the archive is cut short: what was readable counts")
+
+
+def _decode(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
+    """UTF-16, as PowerShell's redirection and some editors write, to UTF-8."""
+    decoder = codecs.getincrementaldecoder(name)(errors="replace")
+    first = True
+    for block in blocks:
+        text = decoder.decode(block)
+        if first and text:
+            text, first = text.removeprefix("\ufeff"), False
+        if text:
+            yield text.encode("utf-8", "replace")
+    last = decoder.decode(b"", final=True)
+    if last:
+        yield last.encode("utf-8", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Raw bytes [start, end) of source number `file`; the whole of a packed file."""
+
+    file: int
+    path: str
+    start: int
+    end: int
+    coding: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Consecutive text of one file from `base` on. It ends at a line end, at the end of the file, or, `cut`, where a
+    line longer than MAX_LINE_BYTES is cut and goes on in the next piece."""
+
+    base: int
+    data: bytes
+    cut: bool = False
+
+
+class _Held:
+    """Text that was read and not given away yet, as the blocks that it came in: joining them once is the only copy."""
+
+    def __init__(self) -> None:
+        self._blocks: list[bytes] = []
+        self.size = 0
+
+    def add(self, block: bytes) -> None:
+        self._blocks.append(block)
+        self.size += len(block)
+
+    def behind_last_line(self) -> int:
+        """Where the last newline's next byte is, 0 without one."""
+        end = self.size
+        for block in reversed(self._blocks):
+            end -= len(block)
+            found = block.rfind(b"\n")
+            if found >= 0:
+                return end + found + 1
+        return 0
+
+    def line_end(self, start: int) -> int:
+        """Where the first newline at or behind `start` is, -1 without one."""
+        begin = 0
+        for block in self._blocks:
+            found = block.find(b"\n", max(start - begin, 0)) if begin + len(block) > start else -1
+            if found >= 0:
+                return begin + found
+            begin += len(block)
+        return -1
+
+    def first(self, count: int) -> bytes:
+        taken, left = [], count
+        for block in self._blocks:
+            if not left:
+                break
+            taken.append(block[:left])
+            left -= len(taken[-1])
+        return b"".join(taken)
+
+    def drop(self, count: int) -> None:
+        self.size -= count
+        gone = 0
+        while gone < len(self._blocks) and len(self._blocks[gone]) <= count:
+            count -= len(self._blocks[gone])
+            gone += 1
+        del self._blocks[:gone]
+        if count:
+            self._blocks[0] = self._blocks[0][count:]
+
+
+def pieces(blocks: Iterator[bytes], size: int, base: int = 0, stop: int | None = None) -> Iterator[Piece]:
+    """Whole lines in pieces of about `size` bytes; those lines that begin before the offset `stop`.
+
+    Where a long line is cut depends on that line alone, so any `size` gives the extractor the same lines.
+    """
+    held = _Held()
+    ended = False
+    while not ended:
+        block = next(blocks, None)
+        ended = block is None
+        if block:
+            held.add(block)
+        reached = stop is not None and base + held.size >= stop
+        if held.size < size and not ended and not reached:
+            continue
+        at = held.size if ended else held.behind_last_line()
+        if stop is not None and reached:
+            # The line that holds the byte before `stop` is the last one; it goes with what stands before it.
+            last = held.line_end(max(stop - 1 - base, 0))
+            if last >= 0:
+                at, ended = last + 1, True
+            elif not ended and held.size < max(size, MAX_LINE_BYTES) + 2 * READ_BYTES:
+                continue
+        if not at and held.size < max(size, MAX_LINE_BYTES) + 2 * READ_BYTES:
+            continue  # a line longer than `size`
+        cut = yield from _cut_long_lines(held.first(at or held.size), base, whole=bool(at), ended=ended)
+        held.drop(cut)
+        base += cut
+
+
+def _cut_long_lines(data: bytes, base: int, *, whole: bool, ended: bool) -> Generator[Piece, None, int]:
+    """Pieces of `data`; returns how many bytes were used up. Not `whole`: it is one line whose end is not seen yet."""
+    begun = at = 0
+    while len(data) - at > MAX_LINE_BYTES:
+        line_end = data.rfind(b"\n", at, at + MAX_LINE_BYTES)
+        if line_end >= 0:
+            at = line_end + 1
+            continue
+        # Progress bars redraw with \r and end no line: a record may follow the last one.
+        redrawn = data.rfind(b"\r", at, at + MAX_LINE_BYTES)
+        cut = redrawn + 1 if redrawn > at else at + MAX_LINE_BYTES
+        yield _piece(data[begun:cut], base + begun, last=False)
+        begun = at = cut
+    if not whole:
+        return begun
+    if begun < len(data):
+        yield _piece(data[begun:] if begun else data, base + begun, last=ended)
+    return len(data)
+
+
+def _piece(data: bytes, base: int, *, last: bool) -> Piece:
+    return Piece(base, data, not last and not data.endswith(b"\n"))

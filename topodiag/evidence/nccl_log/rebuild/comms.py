@@ -1,0 +1,339 @@
+"""What a communicator's members said of it: channels, rings, trees, transports, NCCL's print, choices, operations."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from topodiag.evidence.nccl_log.grammar.system_print import Print, read_print
+from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, Rows, by_owner, groups, in_pieces, once
+from topodiag.evidence.nccl_log.tables.facts import TAIL
+from topodiag.model.connections import packed
+from topodiag.model.job import PHASES, Channels, Choice, Message, Operations
+from topodiag.model.nccl_view import Graph, NcclSystem, Tuning
+from topodiag.model.provenance import Origin
+
+_HALF, _LOW = 32, (1 << 32) - 1
+"""Two ranks in one number: the upper is shifted, the lower not negative."""
+
+_TYPE_BYTES = (1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1)
+"""By NCCL's number of a datatype (nccl.h): int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16,
+fp8e4m3, fp8e5m2."""
+
+_AT_ONCE = 1 << 14
+"""Members whose last operations are looked at together."""
+
+OF_COMMUNICATORS = frozenset({
+    "connected", "nvls", "nvls comm", "nvls head", "nvls tree", "mnnvl", "collnet", "config", "p2p type", "chunk size",
+    "thresholds", "assigned", "kernel", "split", "network", "search", "devices", "connect time",
+})  # fmt: skip
+"""Kinds of text that speak of a communicator."""
+
+
+Tail = tuple[tuple[int, str, int, int, int, int], ...]
+"""As in Operations."""
+
+
+@dataclass(slots=True)
+class Said:
+    """The fields of a communicator that its members' rows fill."""
+
+    channels: Channels = field(default_factory=Channels)
+    channels_by_rank: dict[int, Channels] = field(default_factory=dict)
+    rings: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    trees: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    systems: dict[str, NcclSystem] = field(default_factory=dict)
+    graphs: dict[str, tuple[Graph, ...]] = field(default_factory=dict)
+    tuning: Tuning = field(default_factory=dict)
+    choices: tuple[Choice, ...] = ()
+    operations: dict[int, Operations] = field(default_factory=dict)
+    messages: tuple[Message, ...] = ()
+    name: str = ""
+    network: str = ""
+    ring_pxn: bool | None = None
+    ring_gdr: bool | None = None
+    timing: dict[str, npt.NDArray[np.float64]] = field(default_factory=dict)
+    """Seconds by rank, of the total and of the phases that any member told."""
+
+
+class Hearing:
+    """Collects what was said, table by table. `member` columns hold the member of each row."""
+
+    def __init__(
+        self, frame: Frame, comm_of: Ints, rank_of: Ints, nranks: Sequence[int], host_of: Sequence[str]
+    ) -> None:
+        self.frame, self.comm_of, self.rank_of, self.nranks, self.host_of = frame, comm_of, rank_of, nranks, host_of
+        self.said = [Said() for _ in nranks]
+
+    def _comm(self, member: Ints) -> Ints:
+        return np.where(member >= 0, self.comm_of[member], -1) if self.comm_of.size else np.full(len(member), -1)
+
+    def channels(self, member: Ints) -> None:
+        rows = self.frame["channels"]
+        if not rows.size:
+            return
+        columns = [rows.read(name) for name in ("coll", "collnet", "nvls", "p2p", "per_peer")]
+        _, first, which = np.unique(packed(columns)[0], return_index=True, return_inverse=True)
+        counts = [Channels(*each) for each in zip(*(column[first].tolist() for column in columns), strict=True)]
+        ranks = self.rank_of[member]
+        for number, own in groups(self._comm(member)):
+            made = dict(zip(ranks[own].tolist(), which[own].tolist(), strict=True))
+            common = Counter(made.values()).most_common(1)[0][0]
+            self.said[number].channels = counts[common]
+            self.said[number].channels_by_rank = {
+                rank: counts[each] for rank, each in sorted(made.items()) if each != common
+            }  # fmt: skip
+
+    def rings(self, member: Ints, order_member: Ints) -> None:
+        rows = self.frame["ring"]
+        shared: dict[bytes, tuple[int, ...]] = {}  # channels and communicators have few rings between them
+        for number, own in groups(self._comm(member)):
+            size, masks = max(self.nranks[number], 0), rows["channels"][own]
+            before, rank, after = (rows[name][own] for name in ("prev", "rank", "next"))
+            # Each line says two hops; what a later line says of a rank counts.
+            here, there = np.stack((before, rank), 1), np.stack((rank, after), 1)
+            good = (here >= 0) & (here < size) & (there >= 0) & (there < size)
+            made: dict[int, tuple[int, ...]] = {}
+            for channels, rows_of in _by_channels(masks):
+                chosen = good & rows_of[:, None]
+                link = np.full(size, -1, np.int64)
+                link[here[chosen]] = there[chosen]
+                key = link.tobytes()
+                if key not in shared:
+                    shared[key] = _closed(link.tolist())
+                if shared[key]:
+                    made |= dict.fromkeys(channels, shared[key])
+            self.said[number].rings = dict(sorted(made.items()))
+        orders = self.frame["order"]
+        for number, own in groups(self._comm(order_member)):
+            for row in own.tolist():
+                ring = _order(orders.word("ranks", row), self.nranks[number])
+                channel = int(orders["channel"][row])
+                if ring and not orders["cut"][row]:
+                    self.said[number].rings.setdefault(channel, ring)
+
+    def trees(self, member: Ints) -> None:
+        rows = self.frame["tree"]
+        shared: dict[bytes, tuple[tuple[int, int], ...]] = {}  # channels and communicators have few trees between them
+        usable = np.where((rows["second"] == 0) & (rows["up"] >= 0), self._comm(member), -1)
+        for number, own in groups(usable):
+            masks = rows["channels"][own]
+            made: dict[int, tuple[tuple[int, int], ...]] = {}
+            pairs = (rows["rank"][own] << _HALF) + rows["up"][own]
+            for channels, rows_of in _by_channels(masks):
+                there = np.unique(pairs[rows_of])
+                key = there.tobytes()
+                if key not in shared:
+                    shared[key] = tuple((pair >> _HALF, pair & _LOW) for pair in there.tolist())
+                made |= dict.fromkeys(channels, shared[key])
+            self.said[number].trees = dict(sorted(made.items()))
+
+    def prints(self, member: Ints) -> None:
+        rows = self.frame["print"]
+        read: dict[int, Print] = {}
+        whole: set[tuple[int, str]] = set()
+        comm = self._comm(member)
+        order, _, _ = by_owner(np.lexsort((rows.read("offset"), self.rank_of[member])), comm)
+        for row, number, which, code in in_pieces(order, comm, member, rows.read("text")):
+            said, host = self.said[number], self.host_of[which]
+            if (number, host) in whole:
+                continue
+            if code not in read:
+                read[code] = read_print(rows.words["text"][code], self.frame.origin(rows, row))
+            found = read[code]
+            if found.system is not None:
+                said.systems.setdefault(host, found.system)
+            if found.graphs:
+                said.graphs.setdefault(host, found.graphs)
+            if found.tuning and not said.tuning:
+                said.tuning = found.tuning
+            if host in said.systems and host in said.graphs:
+                whole.add((number, host))
+
+    def choices(self, member: Ints) -> None:
+        """Those of the member of lowest rank: the others' are the same."""
+        rows = self.frame["choice"]
+        words = [rows.words[name] for name in ("func", "algo", "proto")]
+        func, algo, proto, size, low, high, offset, times = (
+            rows.read(name) for name in ("func", "algo", "proto", "bytes", "lo", "hi", "offset", "count")
+        )
+        for number, own in groups(self._comm(member)):
+            ranks = self.rank_of[member[own]]
+            own = own[ranks == ranks.min()]
+            own, counts = once(own[np.argsort(offset[own], kind="stable")], (func, size, algo, proto, low, high), times)
+            self.said[number].choices = tuple(
+                Choice(words[0][of], amount, words[1][by], words[2][over], count, (first, last))
+                for (_, of, by, over, amount, first, last), count in zip(
+                    in_pieces(own, func, algo, proto, size, low, high), counts, strict=True
+                )
+            )
+
+    def operations(self, member: Ints, tails: Mapping[int, Tail]) -> None:
+        """Members of a communicator call the same: equal tails and sums are one object, or a large job's take half a
+        gigabyte."""
+        rows = self.frame["op"]
+        order, owners, starts = by_owner(np.arange(rows.size), member)
+        if not owners.size:
+            return
+        made = _table(rows, ("func", "elements", "dtype", "count"), order)
+        last = np.maximum.reduceat(rows.read("last")[order], starts).tolist()
+        digest = np.add.reduceat(rows.read("digest")[order], starts).tolist()
+        first = order[_first_least(rows.read("offset")[order], starts)]
+        columns = (self.comm_of[owners], self.rank_of[owners], rows.read("thread")[first], rows.read("line")[first])
+        bounds = [*starts.tolist(), len(order)]
+        shared: dict[bytes, tuple[dict[str, int], dict[str, int], int]] = {}
+        for at, (owner, number, rank, thread, line) in enumerate(
+            zip(owners.tolist(), *(column.tolist() for column in columns), strict=True)
+        ):
+            own = made[bounds[at] : bounds[at + 1]]
+            key = own.tobytes()
+            if key not in shared:
+                volume, calls = _sums(rows.words["func"], own.tolist())
+                shared[key] = volume, calls, sum(calls.values())
+            volume, calls, total = shared[key]
+            self.said[number].operations[rank] = Operations(
+                last=last[at], calls=total, digest=digest[at], bytes_by_collective=volume, calls_by_collective=calls,
+                tail=tails.get(owner, ()), origin=Origin(self.frame.file_of(thread), line),
+            )  # fmt: skip
+
+    def tails(self, member: Ints) -> dict[int, Tail]:
+        """The last operations by member; equal ones are the same object."""
+        rows = self.frame["tail"]
+        order, owners, starts = by_owner(np.argsort(rows.read("offset"), kind="stable"), member)
+        if not owners.size:
+            return {}
+        files = self.frame["threads"]["file"]
+        names = ("op_count", "func", "elements", "dtype", "redop", "root")
+        funcs = rows.words["func"]
+        shared: dict[bytes, Tail] = {}
+        found: dict[int, Tail] = {}
+        ends = np.append(starts[1:], len(order))
+        for first in range(0, len(owners), _AT_ONCE):
+            some = slice(first, first + _AT_ONCE)
+            low = int(starts[some][0])
+            own = order[low : int(ends[some][-1])]
+            made, file = _table(rows, names, own), files[rows.read("thread")[own]]
+            bounds = starts[some] - low
+            one_file = np.minimum.reduceat(file, bounds) == np.maximum.reduceat(file, bounds)
+            lists = (owners[some].tolist(), bounds.tolist(), (ends[some] - low).tolist(), one_file.tolist())
+            for owner, start, end, alone in zip(*lists, strict=True):
+                if not alone:
+                    continue  # which of the files came last is not told
+                # One tail per thread and context that printed for the member: only their last ones leave no gap.
+                last = made[max(start, end - TAIL) : end]
+                key = last.tobytes()
+                if key not in shared:
+                    shared[key] = tuple((op_count, funcs[code], *rest) for op_count, code, *rest in last.tolist())
+                found[owner] = shared[key]
+        return found
+
+    def timings(self, member: Ints) -> None:
+        rows = self.frame["timing"]
+        for number, own in groups(self._comm(member)):
+            size = max(self.nranks[number], 0)
+            for name in ("total", *PHASES):
+                values, ranks = rows.read(name)[own], self.rank_of[member[own]]
+                told = ~np.isnan(values)
+                if told.any():
+                    column = self.said[number].timing[name] = np.full(size, np.nan)
+                    told &= (ranks >= 0) & (ranks < size)
+                    column[ranks[told]] = values[told]
+
+    def texts(self, member: Ints) -> None:
+        rows = self.frame["text"]
+        kinds, texts = rows.words["kind"], rows.words["text"]
+        comm = np.where(rows.is_word("kind", *OF_COMMUNICATORS), self._comm(member), -1)  # few of very many
+        order, _, _ = by_owner(np.arange(rows.size), comm)
+        said = (comm, rows.read("kind"), rows.read("text"))
+        order, count = once(order, said, rows.read("count"))
+        made: dict[int, list[Message]] = {}
+        columns = (*said, rows.read("thread"), rows.read("line"))
+        for (_, number, kind, text, thread, line), times in zip(in_pieces(order, *columns), count, strict=True):
+            self._note(self.said[number], kinds[kind], texts[text])
+            origin = Origin(self.frame.file_of(thread), line, texts[text])
+            made.setdefault(number, []).append(Message(kinds[kind], texts[text], origin, times))
+        for number, messages in made.items():
+            self.said[number].messages = tuple(messages)
+
+    def _note(self, said: Said, kind: str, text: str) -> None:
+        if kind == "network":
+            said.network = said.network or text.partition("Using network ")[2].strip()
+        elif kind == "config" and "Comm name set to " in text:
+            said.name = said.name or text.partition("Comm name set to ")[2].strip()
+        elif kind == "connected" and "use ring PXN" in text:
+            words = text.partition("use ring PXN")[2].split()
+            if len(words) >= 3 and words[0] in "01" and words[2] in "01":
+                # One member without GDR is a communicator with a channel without it.
+                said.ring_pxn = bool(said.ring_pxn) or words[0] == "1"
+                said.ring_gdr = words[2] == "1" and said.ring_gdr is not False
+
+
+def _by_channels(masks: npt.NDArray[np.uint64]) -> Iterator[tuple[list[int], npt.NDArray[np.bool_]]]:
+    """Channels that are in the masks of the same rows, and which rows these are."""
+    different = np.unique(masks).tolist()
+    sharing: dict[tuple[int, ...], list[int]] = {}
+    for channel in range(max(different, default=0).bit_length()):
+        which = tuple(mask >> channel & 1 for mask in different)
+        if any(which):
+            sharing.setdefault(which, []).append(channel)
+    for channels in sharing.values():
+        yield channels, (masks >> np.uint64(channels[0])) & np.uint64(1) == 1
+
+
+def _table(rows: Rows, names: Sequence[str], order: Ints) -> npt.NDArray[Any]:
+    """These columns side by side, in this order of the rows."""
+    made = np.empty(len(order), [(name, rows.read(name).dtype) for name in names])
+    for name in names:
+        made[name] = rows.read(name)[order]
+    return made
+
+
+def _first_least(values: Ints, starts: Ints) -> Ints:
+    """Place of the first of the least numbers between each start and the next."""
+    group = np.zeros(len(values), np.int64)
+    group[starts[1:]] = 1
+    group = np.cumsum(group)
+    places = np.flatnonzero(values == np.minimum.reduceat(values, starts)[group])
+    _, first = np.unique(group[places], return_index=True)
+    found: Ints = places[first]
+    return found
+
+
+def _sums(funcs: Sequence[str], rows: Sequence[tuple[int, int, int, int]]) -> tuple[dict[str, int], dict[str, int]]:
+    """Bytes and calls by collective, from (function, elements, type, how many)."""
+    volume: dict[str, int] = {}
+    calls: dict[str, int] = {}
+    for code, elements, dtype, count in rows:
+        width = _TYPE_BYTES[dtype] if 0 <= dtype < len(_TYPE_BYTES) else 1
+        func = funcs[code]
+        volume[func] = volume.get(func, 0) + abs(elements) * width * count  # negative where sizes were rounded
+        calls[func] = calls.get(func, 0) + count
+    return volume, calls
+
+
+def _closed(link: Sequence[int]) -> tuple[int, ...]:
+    """The ring from rank 0 when following it comes back after all ranks."""
+    made = []
+    here = 0
+    for _ in link:
+        made.append(here)
+        here = link[here]
+        if here <= 0:
+            break
+    return tuple(made) if link and here == 0 and len(made) == len(link) else ()
+
+
+def _order(text: str, size: int) -> tuple[int, ...]:
+    words = text.split()
+    if len(words) != size or not all(word.isascii() and word.isdigit() and len(word) < 10 for word in words):
+        return ()
+    ranks = [int(word) for word in words]
+    if sorted(ranks) != list(range(size)):
+        return ()
+    start = ranks.index(0)
+    return tuple(ranks[start:] + ranks[:start])

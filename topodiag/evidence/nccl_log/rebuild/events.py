@@ -1,0 +1,176 @@
+"""Warnings, unwinding and watchdogs: which kind of trouble a line speaks of, and what it names.
+
+Wordings: nccl src/transport/net_ib*.cc, src/misc/socket.cc, src/misc/ibvwrap.cc, src/init.cc, src/bootstrap.cc of 2.3
+to 2.30; PyTorch ProcessGroupNCCL.cpp 2.0 to 2.8.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from topodiag.evidence.nccl_log.grammar.prefix import LAST_ERROR
+
+_STATUS = (
+    "SUCCESS", "LOC_LEN_ERR", "LOC_QP_OP_ERR", "LOC_EEC_OP_ERR", "LOC_PROT_ERR", "WR_FLUSH_ERR", "MW_BIND_ERR",
+    "BAD_RESP_ERR", "LOC_ACCESS_ERR", "REM_INV_REQ_ERR", "REM_ACCESS_ERR", "REM_OP_ERR", "RETRY_EXC_ERR",
+    "RNR_RETRY_EXC_ERR", "LOC_RDD_VIOL_ERR", "REM_INV_RD_REQ_ERR", "REM_ABORT_ERR", "INV_EECN_ERR",
+    "INV_EEC_STATE_ERR", "FATAL_ERR", "RESP_TIMEOUT_ERR", "GENERAL_ERR", "TM_ERR", "TM_RNDV_INCOMPLETE",
+)  # fmt: skip
+FLUSHED = "5"
+
+_COMPLETION = re.compile(
+    r"Got completion (?:from peer (?P<peer>\S+) )?with (?:error |status=)(?:IBV_WC_\w+\()?(?P<status>\d{1,4})"
+)
+_VENDOR = re.compile(r"vendor[ _]err[ =](\d{1,9})")
+_HCA = re.compile(r"\bhca (\S+)")
+_LOCAL_GID = re.compile(r"localGid ?(\S+)")
+_REMOTE_GID = re.compile(r"remoteGids ?(\S+)")
+_DIRECTION = re.compile(r"(?:req_type=|\()(Send|Recv|Flush|Unused)\b")
+_ASYNC = re.compile(
+    r"NET/IB ?: (?:(?P<hca>[^\s:]+):(?P<port>\d{1,6}) )?"
+    r"(?:(?:Got )?(?:non-fatal )?async (?:error |fatal )?event(?: on (?P<on>\w+))?[^:]*: (?P<what>.*?)(?:\(\d{1,6}\))?"
+    r"|(?P<changed>GID table changed|unknown event type \(\d{1,6}\)))\s*$"
+)
+_CLOSED = re.compile(r"Connection closed by remote peer ?(\S*)")
+_CONNECT = re.compile(r"[Cc]onnect to (\S+) (?:failed|returned)|[Nn]o route to host|Connection (?:refused|timed out)")
+_QP = re.compile(
+    r"on dev (?P<hca>[^\s:,]+):(?P<port>\d{1,6}).*?"
+    r"local GID (?P<local>[0-9a-fA-F:.]+), remote GID (?P<remote>[0-9a-fA-F:.]+)"
+)
+_DUPLICATE = re.compile(
+    r"Duplicate GPU detected : rank (\d{1,9}) and rank (\d{1,9}) both on CUDA device ([0-9a-fA-F]{1,16})"
+)
+_WATCHDOG = re.compile(r"[Ww]atchdog caught collective operation timeout: WorkNCCL\(SeqNum=(\d{1,18}), OpType=(\w+)")
+_WATCHDOG_TIME = re.compile(r"Timeout\(ms\)=(\d{1,15})\) ran for (\d{1,15}) milliseconds")
+_LAST_WORK = re.compile(r"last enqueued (?:NCCL )?work: (-?\d{1,18}), last completed (?:NCCL )?work: (-?\d{1,18})")
+_PG = re.compile(r"PG (?:ID )?(\w{1,40})(?: PG GUID ([^\s(]{1,80}))?(?:\(([^)]{0,80})\))? Rank (\d{1,9})")
+_RANK = re.compile(r"\[[Rr]ank ?(\d{1,9})\]|\brank (\d{1,9})\b")
+_LABEL = re.compile(r"(?:rank)?(\d{1,9})")
+_VERSIONS = re.compile(r"Mismatched NCCL version detected : rank (\d{1,9}) version (\S+) rank (\d{1,9}) version (\S+)")
+
+_KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("version", re.compile(r"Mismatched NCCL version|driver version is insufficient|CUDA Driver version found", re.I)),
+    ("mismatch", re.compile(r"message truncated|[Mm]essage truncated|collective mismatch|[Mm]ismatched collective|posted incorrect receive|mixed local Net device|Detected mixed|socketFinalize\w+: wrong type|mismatch in (?:rank count|info)")),  # noqa: E501
+    ("memory", re.compile(r"[Oo]ut of memory|Failed to (?:CUDA )?malloc|shared memory segment|failed to extend|[Mm]emory allocation|ibv_(?:reg_mr|create_|alloc_).{0,120}(?:Cannot allocate|ENOMEM|error -12)|No space left|Allocation failed")),  # noqa: E501
+    ("connect", re.compile(r"[Cc]onnect to .* failed|ibv_modify_qp failed|No route to host|Connection (?:refused|timed out)|[Cc]onnect timeout|ocket\w{1,40}: exceeded (?:retries|timeouts)|No interface found in the same subnet|incompatible")),  # noqa: E501
+    ("bootstrap", re.compile(r"^Bootstrap|^bootstrap|no socket interface found|has already checked in|NCCL_COMM_ID|wrong magic|no device found matching|is neither AF_INET")),  # noqa: E501
+    ("timeout", re.compile(r"timed? ?out|ETIMEDOUT", re.I)),
+    ("cuda", re.compile(r"Cuda failure|CUDA error|NVLS|NVML|[Ii]llegal memory|cuMem|MNNVL|CUDA IPC|HIP failure|\bhip\w{1,40} failed")),  # noqa: E501
+    ("port", re.compile(r"\bport (?:error|active|down)|marked as failed|link (?:down|flap)|Device <?\d+>? marked")),
+    ("topology", re.compile(r"XML|topology|topo|Attribute .* not found|P2P is disabled between|does not loop back|graph|Could not find a path")),  # noqa: E501
+    ("plugin", re.compile(r"[Pp]lugin|NET/OFI|libnccl-net|libfabric", re.I)),
+)  # fmt: skip
+_CASCADE = re.compile(
+    r"abort state|Socket recv failed while polling|Proxy Call to rank|ncclAsyncJobComplete|commReclaim|"
+    r"commDestroySync|ncclCommSetAsyncError|Proxy Service|has no transport for|Call to (?:recv|send)|"
+    r"recv from .* failed|terminated|Broken pipe|Connection reset|Connection closed"
+)
+
+
+@lru_cache(maxsize=65536)
+def classify(level: str, text: str) -> tuple[str, bool, tuple[tuple[str, str], ...]]:
+    """Kind, whether the line follows from another by its nature, and what it names.
+
+    An application's line follows always: it repeats NCCL's own, which may be lost.
+    """
+    details: dict[str, str] = {}
+    if level == "UNWIND":
+        return "unwind", True, ()
+    found = _COMPLETION.search(text)
+    if found is not None:
+        return _completion(found, text, again=level == "APP")
+    found = _ASYNC.search(text)
+    if found is not None:
+        what = (found["what"] or found["changed"]).strip()
+        details = {"hca": found["hca"] or "", "port": found["port"] or "", "event": what}
+        kind = "port" if what.startswith(("port ", "Device link", "speed")) else "ib async"
+        return kind, False, _given(details)
+    found = _WATCHDOG.search(text)
+    if found is not None:
+        details = {"seq": found[1], "op": found[2]}
+        times = _WATCHDOG_TIME.search(text)
+        if times is not None:
+            details |= {"timeout_ms": times[1], "ran_ms": times[2]}
+        return "watchdog", False, _given(details | _group(text))
+    found = _LAST_WORK.search(text)
+    if found is not None:
+        return "watchdog", True, _given({"work": found[1], "completed": found[2]} | _group(text))
+    found = _DUPLICATE.search(text)
+    if found is not None:
+        details = {"ranks": f"{found[1]},{found[2]}", "bus_id": _unpacked(found[3])}
+        return "duplicate gpu", level == "APP", _given(details)
+    if level == "APP" and not LAST_ERROR.match(text):
+        return ("watchdog" if "atchdog" in text else "other"), True, _given(_group(text))
+    found = _CLOSED.search(text)
+    if found is not None:
+        return "peer closed", True, _given({"peer": found[1]})
+    if "Multiple Ranks are using the same GPU" in text:
+        return "duplicate gpu", False, ()
+    found = _VERSIONS.search(text)
+    if found is not None:
+        details = {"ranks": f"{found[1]},{found[3]}", "versions": f"{found[2]},{found[4]}"}
+        return "version", level == "APP", _given(details)
+    for kind, pattern in _KINDS:
+        if pattern.search(text):
+            return kind, level == "APP" or bool(_CASCADE.search(text)), _given(_connection(text))
+    return "other", level == "APP" or bool(_CASCADE.search(text)), _given(_connection(text))
+
+
+def _completion(found: re.Match[str], text: str, *, again: bool) -> tuple[str, bool, tuple[tuple[str, str], ...]]:
+    number = int(found["status"])
+    details = {"peer": found["peer"] or "", "status": str(number)}
+    if number < len(_STATUS):
+        details["status_name"] = _STATUS[number]
+    for name, pattern in (
+        ("vendor_err", _VENDOR), ("hca", _HCA), ("gid", _LOCAL_GID), ("remote_gid", _REMOTE_GID),
+        ("direction", _DIRECTION),
+    ):  # fmt: skip
+        more = pattern.search(text)
+        if more is not None:
+            details[name] = more[1]
+    return "ib completion", again or details["status"] == FLUSHED, _given(details)
+
+
+def _connection(text: str) -> dict[str, str]:
+    details: dict[str, str] = {}
+    found = _CONNECT.search(text)
+    if found is not None:
+        details["peer"] = found[1] or ""
+    found = _QP.search(text)
+    if found is not None:
+        details |= {"hca": found["hca"], "port": found["port"], "gid": found["local"], "remote_gid": found["remote"]}
+    return details
+
+
+def _group(text: str) -> dict[str, str]:
+    found = _PG.search(text)
+    if found is None:
+        return {}
+    return {"group": found[1], "guid": found[2] or "", "group_words": found[3] or "", "group_rank": found[4]}
+
+
+def _given(details: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, value) for name, value in details.items() if value)
+
+
+def _unpacked(text: str) -> str:
+    return bus_id_of(int(text, 16))
+
+
+@lru_cache(maxsize=65536)
+def bus_id_of(packed: int) -> str:
+    """NCCL's packed bus id as sysfs writes it; "" when unknown."""
+    if packed < 0:
+        return ""
+    return f"{packed >> 20:04x}:{(packed >> 12) & 0xFF:02x}:{(packed >> 4) & 0xFF:02x}.{packed & 0xF:x}"
+
+
+def rank_of(label: str, text: str) -> int:
+    """The rank that a launcher's label or torch's own head names, -1 without: torch's `[Rank 1]` may be that of a
+    process group, so that the label decides where there is one."""
+    labelled = _LABEL.fullmatch(label)
+    if labelled is not None:
+        return int(labelled[1])
+    found = _RANK.search(text) if "atchdog" in text or "[R" in text or text.startswith("[rank") else None
+    return int(found[1] or found[2]) if found is not None else -1

@@ -1,0 +1,200 @@
+"""Resolved facts as plain columns, for the steps of the reconstruction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from topodiag.evidence.nccl_log.tables.facts import Facts, SourceFile, alike, numbers
+from topodiag.model.connections import packed
+from topodiag.model.provenance import Origin
+
+Ints = npt.NDArray[np.int64]
+
+BATCH_ROWS = 1 << 17
+"""Connections that are looked at together."""
+
+_AT_ONCE = 1 << 16
+
+SMALL_ROWS = 1 << 15
+"""A table of so many rows is kept as columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """One table: numbers by column; words as codes, with the words of each column beside."""
+
+    columns: Mapping[str, npt.NDArray[Any]]
+    words: Mapping[str, tuple[str, ...]]
+    size: int
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        return self.columns[name]
+
+    def read(self, name: str) -> npt.NDArray[Any]:
+        """The column as wide as its table has it, for one use: a column of a large table is not kept."""
+        return self.columns.read(name) if isinstance(self.columns, Wide) else self.columns[name]
+
+    def word(self, name: str, row: int) -> str:
+        return self.words[name][int(self.columns[name][row])]
+
+    def is_word(self, name: str, *wanted: str) -> npt.NDArray[np.bool_]:
+        """Rows whose word in this column is one of these."""
+        chosen = np.array([word in wanted for word in self.words[name]], bool)
+        return chosen[self.read(name)] if chosen.size else np.zeros(self.size, bool)
+
+
+class Wide(Mapping[str, npt.NDArray[Any]]):
+    """Columns of a table, integers as wide as sums of them need, each made when it is first asked for."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self._rows = rows
+        self._made: dict[str, npt.NDArray[Any]] = {}
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        made = self._made.get(name)
+        if made is None:
+            made = self.read(name)
+            self._made[name] = made = made.astype(np.int64) if made.dtype.kind == "i" else made
+        return made
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows.schema.names)
+
+    def __len__(self) -> int:
+        return len(self._rows.schema.names)
+
+    def read(self, name: str) -> npt.NDArray[Any]:
+        return numbers(self._rows.column(name))
+
+
+class Tables:
+    """Tables by name. Those of many rows are made anew each time, so that their columns last as long as their use: of
+    a log of 10 GB they take half a gigabyte together."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._kept: dict[str, Rows] = {}
+        self._words: dict[str, Mapping[str, tuple[str, ...]]] = {}
+
+    def __getitem__(self, name: str) -> Rows:
+        kept = self._kept.get(name)
+        if kept is not None:
+            return kept
+        rows = alike(self._facts[name])
+        if name not in self._words:
+            worded = [field.name for field in rows.schema if pa.types.is_dictionary(field.type)]
+            self._words[name] = {each: _words(rows.column(each)) for each in worded}
+        made = Rows(Wide(rows), self._words[name], rows.num_rows)
+        if name == "threads" or rows.num_rows <= SMALL_ROWS:
+            self._kept[name] = made
+        else:
+            self._facts.rest()
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """All tables but the connections, with the file of each thread at hand. Of connections there may be millions of
+    rows: they come in batches."""
+
+    tables: Tables
+    files: tuple[str, ...]
+    hosts: tuple[str, ...]
+    """Of each thread."""
+    sources: tuple[str, ...]
+    """The path of each thread's file."""
+    vias: tuple[str, ...]
+    """Words of the column `via` of connections."""
+    facts: Facts
+
+    def __getitem__(self, name: str) -> Rows:
+        return self.tables[name]
+
+    def file_of(self, thread: int) -> str:
+        return self.sources[thread]
+
+    def origin(self, rows: Rows, row: int, text: str = "") -> Origin:
+        return Origin(self.sources[rows["thread"][row]], int(rows["line"][row]), text)
+
+    @property
+    def connection_rows(self) -> int:
+        return int(self.facts["conn"].num_rows)
+
+    def connections(self) -> Iterator[Rows]:
+        """The connections in order of thread and offset; columns keep the width of their table."""
+        every = alike(self.facts["conn"])
+        for first in range(0, every.num_rows, BATCH_ROWS):
+            rows = every.slice(first, BATCH_ROWS)
+            columns = {name: numbers(rows.column(name)) for name in rows.schema.names}
+            yield Rows(columns, {"via": self.vias}, rows.num_rows)
+            self.facts.rest()
+
+    def connection_spans(self) -> Mapping[str, tuple[int, int]]:
+        """Least and largest number of those columns of connections that the lines fill; 0 and 0 without any."""
+        made: dict[str, tuple[int, int]] = {}
+        for name in ("rank", "peer", "conn", "direction", "net_dev", "proxy", "count"):
+            low, high = 0, 0
+            for chunk in self.facts["conn"].column(name).chunks:
+                for first in range(0, len(chunk), BATCH_ROWS):
+                    values = numbers(chunk.slice(first, BATCH_ROWS))
+                    low, high = min(low, int(values.min())), max(high, int(values.max()))
+            made[name] = low, high
+            self.facts.rest()
+        return made
+
+
+def open_frame(facts: Facts, files: Sequence[SourceFile]) -> Frame:
+    tables = Tables(facts)
+    threads = tables["threads"]
+    hosts = tuple(threads.word("host", i) for i in range(threads.size))
+    paths = tuple(each.path for each in files)
+    sources = tuple(paths[file] if 0 <= file < len(paths) else "" for file in threads["file"].tolist())
+    return Frame(tables, paths, hosts, sources, _words(alike(facts["conn"]).column("via")), facts)
+
+
+def _words(column: pa.ChunkedArray) -> tuple[str, ...]:
+    return tuple(column.chunk(0).dictionary.to_pylist()) if column.num_chunks else ()
+
+
+def in_pieces(order: Ints, *columns: npt.NDArray[Any]) -> Iterator[tuple[int, ...]]:
+    """Rows in this order, each with its values of these columns. As numbers of Python they take five times the memory:
+    some at a time."""
+    for first in range(0, len(order), _AT_ONCE):
+        own = order[first : first + _AT_ONCE]
+        yield from zip(own.tolist(), *(column[own].tolist() for column in columns), strict=True)
+
+
+def by_owner(order: Ints, owner: Ints) -> tuple[Ints, Ints, Ints]:
+    """The rows in this order that have an owner (`owner` is by row, -1 none), those of each one together; the different
+    owners, ascending; and where the rows of each begin."""
+    order = order[np.argsort(owner[order], kind="stable")]
+    owner = owner[order]
+    known = int(np.searchsorted(owner, 0))
+    order, owner = order[known:], owner[known:]
+    starts = np.flatnonzero(np.diff(owner, prepend=-1))
+    return order, owner[starts], starts
+
+
+def once(order: Ints, columns: Sequence[npt.NDArray[Any]], counts: Ints) -> tuple[Ints, list[int]]:
+    """Of the rows in this order, the first of those that are equal in these columns, and the sum of their counts."""
+    if not order.size:
+        return order, []
+    key, _ = packed([column[order] for column in columns])
+    _, first, which = np.unique(key, return_index=True, return_inverse=True)
+    sums = np.bincount(which, counts[order]).astype(np.int64)
+    by_place = np.argsort(first)
+    return order[first[by_place]], sums[by_place].tolist()
+
+
+def groups(keys: Ints) -> Iterator[tuple[int, Ints]]:
+    """(key, rows in their order) for each key that is not negative."""
+    order, found, starts = by_owner(np.arange(len(keys)), keys)
+    bounds = [*starts.tolist(), len(order)]
+    for number, key in enumerate(found.tolist()):
+        yield key, order[bounds[number] : bounds[number + 1]]

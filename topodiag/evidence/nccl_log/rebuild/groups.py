@@ -1,0 +1,180 @@
+"""Which memberships are one communicator, which communicators are one job, and which of them is the world."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, by_process, lane
+
+
+@dataclass(slots=True)
+class Comm:
+    """A communicator: its members by index, and its parent by index (-1 none known)."""
+
+    nranks: int
+    members: list[int] = field(default_factory=list)
+    parent: int = -1
+    root: bool = True
+    ordinal: int = 0
+    job: int = -1
+    world: dict[int, int] = field(default_factory=dict)
+    """World rank by communicator rank."""
+
+
+def find_comms(members: Sequence[Member], processes: Processes) -> list[Comm]:
+    """Members are of one communicator when they have the same commId (2.16+), or the same parent, number and colour
+    of the split (2.23+); before 2.16, the same size and place among their process's communicators."""
+    keys: dict[int, Hashable] = {}
+    parents: dict[int, int] = {}
+    ordinals: dict[int, int] = {}
+    for _, own in by_process(members).items():
+        _key_process(members, own, keys, parents, ordinals)
+    made: list[Comm] = []
+    grouped: dict[Hashable, list[int]] = {}
+    for i in range(len(members)):
+        grouped.setdefault(keys[i], []).append(i)
+    for group in grouped.values():
+        for part in _apart(members, group, processes):
+            first = members[part[0]]
+            made.append(Comm(first.nranks, part, root=not first.parent, ordinal=min(ordinals[i] for i in part)))
+    comm_of = {i: number for number, comm in enumerate(made) for i in comm.members}
+    for comm in made:
+        votes = Counter(comm_of[parents[i]] for i in comm.members if i in parents)
+        if votes:
+            comm.parent = votes.most_common(1)[0][0]
+            comm.root = False
+    return made
+
+
+def _key_process(
+    members: Sequence[Member],
+    own: Sequence[int],
+    keys: dict[int, Hashable],
+    parents: dict[int, int],
+    ordinals: dict[int, int],
+) -> None:
+    at: dict[int, int] = {}
+    nameless: Counter[tuple[int, int, int, int]] = Counter()
+    lost: dict[int, int] = {}
+    seen: Counter[tuple[int, int, int]] = Counter()
+    for i in own:
+        member = members[i]
+        ordinals[i] = seen[lane(member)]
+        seen[lane(member)] += 1
+        above = at.get(member.parent) if member.parent else None
+        if above is not None:
+            parents[i] = above
+        if member.comm_id:
+            keys[i] = ("id", member.comm_id, member.nranks)
+        elif above is not None:
+            number = member.split
+            if number < 0:  # 2.23 prints no number of the split
+                nameless[above, member.color, member.nranks, 0] += 1
+                number = -nameless[above, member.color, member.nranks, 0]
+            keys[i] = ("split", keys[above], number, member.color, member.nranks)
+        elif member.parent:
+            place = lost.setdefault(member.parent, len(lost))
+            keys[i] = ("lost parent", place, member.split, member.color, member.nranks)
+        else:
+            nameless[member.process, member.cuda_dev, member.bus_id, member.nranks] += 1
+            keys[i] = ("size", member.nranks, nameless[member.process, member.cuda_dev, member.bus_id, member.nranks])
+        at[member.ctx] = i
+
+
+def _apart(members: Sequence[Member], group: Sequence[int], processes: Processes) -> list[list[int]]:
+    """Members that hold the same rank cannot be of one communicator: take them apart in the order of hosts and GPUs.
+
+    Tensor groups of equal size then stay within their hosts, and data groups follow the GPUs.
+    """
+    by_rank: dict[int, list[int]] = {}
+    for i in group:
+        by_rank.setdefault(members[i].rank, []).append(i)
+    most = max(len(same) for same in by_rank.values())
+    if most == 1 or members[group[0]].comm_id:
+        return [list(group)]
+    parts: list[list[int]] = [[] for _ in range(most)]
+    for same in by_rank.values():
+        ordered = sorted(same, key=lambda i: (processes.host[members[i].process], members[i].bus_id,
+                                              members[i].cuda_dev, members[i].process))  # fmt: skip
+        for place, i in enumerate(ordered):
+            parts[place].append(i)
+    return parts
+
+
+def find_jobs(comms: Sequence[Comm], members: Sequence[Member]) -> list[list[int]]:
+    """Communicators of each job: those that share processes. The world comes first, parents before children."""
+    above = list(range(len(comms)))
+
+    def root(i: int) -> int:
+        while above[i] != i:
+            above[i] = above[above[i]]
+            i = above[i]
+        return i
+
+    first_of: dict[int, int] = {}
+    for number, comm in enumerate(comms):
+        for i in comm.members:
+            other = first_of.setdefault(members[i].process, number)
+            above[root(number)] = root(other)
+        if comm.parent >= 0:
+            above[root(number)] = root(comm.parent)
+    rooted = {root(number) for number, comm in enumerate(comms) if comm.root}
+    lost = [number for number in range(len(comms)) if root(number) not in rooted]
+    for number in lost:  # groups whose common parent left no line: nothing says that they are several jobs
+        above[root(number)] = root(lost[0])
+    jobs: dict[int, list[int]] = {}
+    for number in range(len(comms)):
+        jobs.setdefault(root(number), []).append(number)
+    return [_ordered(job, comms, members) for job in jobs.values()]
+
+
+def _ordered(job: Sequence[int], comms: Sequence[Comm], members: Sequence[Member]) -> list[int]:
+    def place(number: int) -> tuple[int, int, int]:
+        comm = comms[number]
+        return (not comm.root, -comm.nranks, comm.ordinal)
+
+    world = min(job, key=lambda number: (*place(number), -len(comms[number].members), number))
+    _number_world(job, world, comms, members)
+
+    def depth(number: int) -> int:
+        steps = 0
+        while comms[number].parent >= 0 and steps < len(comms):
+            number, steps = comms[number].parent, steps + 1
+        return steps
+
+    def rank(number: int) -> tuple[int, int, int, int, int, int]:
+        comm = comms[number]
+        color = members[comm.members[0]].color
+        known = [each for each in comm.world.values() if each >= 0]
+        return (number != world, depth(number), comm.ordinal, color, min(known, default=1 << 40), number)
+
+    return sorted(job, key=rank)
+
+
+def _number_world(job: Sequence[int], world: int, comms: Sequence[Comm], members: Sequence[Member]) -> None:
+    """World ranks of all members, by the process and GPU that they share with a member of the world."""
+    by_lane: dict[tuple[int, int, int], int] = {}
+    by_own: dict[int, set[int]] = {}
+    if comms[world].root:
+        for i in comms[world].members:
+            by_lane[lane(members[i])] = members[i].rank
+            by_own.setdefault(members[i].process, set()).add(members[i].rank)
+    else:  # nobody printed the world: number what is there
+        lanes = sorted({lane(members[i]) for number in job for i in comms[number].members})
+        for rank, each in enumerate(lanes):
+            by_lane[each] = rank
+            by_own.setdefault(each[0], set()).add(rank)
+    for number in job:
+        for i in comms[number].members:
+            member = members[i]
+            found = by_lane.get(lane(member))
+            if found is None:
+                alone = by_own.get(member.process, set())
+                found = next(iter(alone)) if len(alone) == 1 else -1
+            comms[number].world[member.rank] = found
+
+
+def world_is_known(job: Sequence[int], comms: Sequence[Comm]) -> bool:
+    return bool(job) and comms[job[0]].root

@@ -1,0 +1,233 @@
+"""Which membership each row belongs to.
+
+Most rows say it by their context. Lines of connections carry no communicator: what the context gives is checked
+against the ranks and device numbers that the line prints, and where they do not fit, the process's other communicators
+are asked.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, Rows, groups, in_pieces
+from topodiag.evidence.nccl_log.rebuild.groups import Comm
+from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, by_process
+from topodiag.model.connections import packed
+
+BEFORE_START = ("network", "config", "assigned", "dmabuf")
+"""Kinds of text that speak of the communicator whose Init START comes next."""
+
+_SETUP = ("ring", "tree", "order", "channels", "print", "conn")
+"""Tables that an Init prints: before 2.18 there is no START in front of them, only a COMPLETE behind."""
+
+
+@dataclass(slots=True)
+class Seating:
+    """What connections are checked against: `ranks` and `sizes` (of the communicator) by member, `devices` by
+    communicator and rank, those of each communicator from `base` on; `members_of` a process."""
+
+    comm_of: Ints
+    ranks: Ints
+    sizes: Ints
+    base: Ints
+    devices: Ints
+    members_of: dict[int, list[int]]
+    answers: dict[tuple[int, int, int, int], list[int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Marks:
+    """Where something of a member stands: by key (a thread, a GPU of a process) and offset."""
+
+    key: Ints
+    offset: Ints
+    member: Ints
+
+    def last_until(self, key: Ints, offset: Ints) -> Ints:
+        """By row, the member of the last mark of its key that is not behind it, -1 without."""
+        return self._beside(key, offset, "right", -1)
+
+    def next_from(self, key: Ints, offset: Ints) -> Ints:
+        """By row, the member of the first mark of its key that is not before it, -1 without."""
+        return self._beside(key, offset, "left", 0)
+
+    def _beside(self, key: Ints, offset: Ints, side: Literal["left", "right"], step: int) -> Ints:
+        if not key.size or not self.key.size:
+            return np.full(len(key), -1, np.int64)
+        both, _ = packed((np.concatenate((self.key, key)), np.concatenate((self.offset, offset))))
+        marks, rows = both[: self.key.size], both[self.key.size :]
+        order = np.argsort(marks, kind="stable")
+        place = np.searchsorted(marks[order], rows, side) + step
+        found = order[np.clip(place, 0, order.size - 1)]
+        good = (place >= 0) & (place < order.size) & (self.key[found] == key)
+        return np.where(good, self.member[found], -1)
+
+
+class Places:
+    """Members by the place of a row."""
+
+    def __init__(self, frame: Frame, processes: Processes, members: Sequence[Member]) -> None:
+        self.frame, self.processes, self.members = frame, processes, members
+        self.file = frame["threads"]["file"]
+        devs, self.dev = np.unique(frame["threads"]["dev"], return_inverse=True)
+        self.devs = len(devs)
+        process, gen, offset, thread, end = (
+            np.array([getattr(member, name) for member in members], np.int64)
+            for name in ("process", "gen", "offset", "thread", "complete_at")
+        )
+        ctx = np.array([member.ctx for member in members], np.uint64)
+        self.ctxs, self.gens = np.unique(ctx), np.unique(gen)
+        self.pairs, pair = np.unique(self._pair(process, ctx), return_inverse=True)
+        several = np.bincount(pair) > 1
+        self.only = np.full(len(self.pairs), -1, np.int64)
+        self.only[pair] = np.where(several[pair], -1, np.arange(len(pair)))
+        self.several = {
+            number: (offset[own].tolist(), own.tolist()) for number, own in groups(np.where(several[pair], pair, -1))
+        }
+        order = np.arange(len(pair))[::-1]  # of members that are equal in all three, the last
+        self.exact, last = np.unique(self._exactly(pair, gen)[order], return_index=True)
+        self.exact_member = order[last]
+        every = np.arange(len(members))
+        started = np.flatnonzero([member.started for member in members])
+        ended = np.flatnonzero([member.completed and not member.started for member in members])
+        self.lanes = _Marks(self._lane(process, thread), offset, every)
+        self.starts = _Marks(self._lane_of_file(process[started], thread[started]), offset[started], started)
+        self.ends = _Marks(thread[ended], end[ended], ended)
+
+    def _pair(self, process: Ints, ctx: npt.NDArray[Any]) -> Ints:
+        """Number of process and context, -1 where no member has the context."""
+        number = _place(self.ctxs, ctx)
+        return np.where((number >= 0) & (process >= 0), process * len(self.ctxs) + number, -1)
+
+    def _exactly(self, pair: Ints, gen: npt.NDArray[Any]) -> Ints:
+        number = _place(self.gens, gen)
+        return np.where((number >= 0) & (pair >= 0), pair * len(self.gens) + number, -1)
+
+    def _lane(self, process: Ints, thread: npt.NDArray[Any]) -> Ints:
+        """Number of a process and the GPU that the thread's head names."""
+        made: Ints = process * self.devs + self.dev[thread]
+        return made
+
+    def _lane_of_file(self, process: Ints, thread: npt.NDArray[Any]) -> Ints:
+        lane = self._lane(process, thread) * (int(self.file.max(initial=0)) + 1) + self.file[thread]
+        return np.where(process >= 0, lane, -1)
+
+    def of(self, table: str) -> Ints:
+        """Member of each row, -1 unknown."""
+        rows = self.frame[table]
+        return self._of_rows(table, rows, self.processes.of(rows.read("thread"), rows.read("offset")))
+
+    def _of_rows(self, table: str, rows: Rows, process: Ints) -> Ints:
+        if not rows.size:
+            return np.zeros(0, np.int64)
+        thread, offset, ctx, gen = (rows.read(name) for name in ("thread", "offset", "ctx", "gen"))
+        # A thread prints many rows of one context in a row, and they share the answer.
+        new = np.ones(rows.size, bool)
+        new[1:] = False
+        for column in (thread, process, ctx, gen):
+            new[1:] |= column[1:] != column[:-1]
+        starts = np.flatnonzero(new)
+        lengths = np.diff(starts, append=rows.size)
+        pair = _place(self.pairs, self._pair(process[starts], ctx[starts]))
+        exact = _place(self.exact, self._exactly(pair, gen[starts]))
+        member = np.where(pair >= 0, _taken(self.only, pair), -1)
+        made: Ints = np.repeat(np.where(exact >= 0, _taken(self.exact_member, exact), member), lengths)
+        left = np.flatnonzero((made < 0) & (process >= 0))
+        if left.size:
+            made[left] = self.lanes.last_until(self._lane(process[left], thread[left]), offset[left])
+            pair = np.repeat(pair, lengths)
+            for row, number, at in in_pieces(left[pair[left] >= 0], pair, offset):
+                offsets, which = self.several[number]
+                made[row] = which[max(bisect.bisect_right(offsets, at) - 1, 0)]
+        if table in _SETUP and self.ends.key.size:
+            # A COMPLETE without a START says whose the rows before it in the same thread are.
+            ending = self.ends.next_from(thread, offset)
+            if table == "conn":
+                ending[rows.read("conn") == 1] = -1
+            made = np.where(ending >= 0, ending, made)
+        return made
+
+    def of_text(self) -> Ints:
+        """The same for texts, where some kinds belong to the START that follows: in the thread, or in another one of
+        the process on the same device (the caller prints the name, a thread of a group call the START)."""
+        text = self.frame["text"]
+        thread, offset = text.read("thread"), text.read("offset")
+        process = self.processes.of(thread, offset)
+        made = self._of_rows("text", text, process)
+        early = np.flatnonzero(text.is_word("kind", *BEFORE_START))
+        thread, offset = thread[early], offset[early]
+        lane = self._lane_of_file(process[early], thread)
+        coming = self.starts.next_from(lane, offset)
+        ending = self.ends.next_from(thread, offset)
+        coming = np.where(np.isin(lane, self.starts.key), coming, ending)
+        made[early] = np.where(coming >= 0, coming, made[early])
+        return made
+
+    def of_connections(self, rows: Rows, process: Ints, seating: Seating) -> Ints:
+        """Members of these rows of `conn`, checked against what the lines print."""
+        made = self._of_rows("conn", rows, process)
+        received = rows["direction"] == 2
+        mine = np.where(received, rows["peer"], rows["rank"])
+        other = np.where(received, rows["rank"], rows["peer"])
+        other_dev = np.where(received, rows["dev"], rows["peer_dev"])
+        comm_of, flat = seating.comm_of, seating.devices
+        fits = (made >= 0) & (seating.ranks[made] == mine) & (other < seating.sizes[made])
+        index = np.where(fits & (other >= 0), seating.base[comm_of[made]] + np.maximum(other, 0), 0) if flat.size else 0
+        known = flat[index] if flat.size else np.full(rows.size, -1, np.int64)
+        fits &= (other < 0) | (known < 0) | (other_dev < 0) | (known == other_dev)
+        for row in np.flatnonzero(~fits).tolist():
+            key = (int(process[row]), int(mine[row]), int(other[row]), int(other_dev[row]))
+            answers = seating.answers.get(key)
+            if answers is None:
+                candidates = seating.members_of.get(key[0], [])
+                answers = [i for i in candidates if self._fits(i, key, seating)]
+                seating.answers[key] = answers
+            before = [i for i in answers if self.members[i].offset <= int(rows["offset"][row])]
+            made[row] = (before or answers or [-1])[-1]
+        return made
+
+    def seating(self, comms: Sequence[Comm], comm_of: Ints) -> Seating:
+        ranks, sizes, nvml, started = (
+            np.array([getattr(member, name) for member in self.members], np.int64)
+            for name in ("rank", "nranks", "nvml_dev", "started")
+        )
+        base = np.cumsum([0, *(max(comm.nranks, 0) for comm in comms)])
+        # The number in brackets: NVML index from 2.18 (START lines), packed bus id before.
+        devices = np.full(int(base[-1]), -1, np.int64)
+        seated = (ranks >= 0) & (ranks < np.diff(base)[comm_of]) if comms else np.zeros(0, bool)
+        devices[base[comm_of[seated]] + ranks[seated]] = np.where(started[seated] == 1, nvml[seated], -1)
+        none = np.full(1, -1, np.int64)
+        return Seating(
+            comm_of=comm_of,
+            ranks=ranks if ranks.size else none,
+            sizes=sizes if sizes.size else none,
+            base=base,
+            devices=devices,
+            members_of=by_process(self.members),
+        )
+
+    def _fits(self, i: int, key: tuple[int, int, int, int], seating: Seating) -> bool:
+        _, mine, other, other_dev = key
+        if seating.ranks[i] != mine or other >= seating.sizes[i]:
+            return False
+        first, end = seating.base[seating.comm_of[i]], seating.base[seating.comm_of[i] + 1]
+        return other < 0 or other_dev < 0 or first + other >= end or seating.devices[first + other] in (-1, other_dev)
+
+
+def _place(known: npt.NDArray[Any], values: npt.NDArray[Any]) -> Ints:
+    """Place of each value among those known, which ascend; -1 where it is not among them."""
+    if not known.size:
+        return np.full(len(values), -1, np.int64)
+    place = np.minimum(np.searchsorted(known, values), known.size - 1)
+    return np.where(known[place] == values, place, -1)
+
+
+def _taken(values: Ints, place: Ints) -> Ints:
+    """The values at these places, any where there is no place."""
+    return values[place] if values.size else place

@@ -1,0 +1,394 @@
+"""Jobs from the facts of all files: who ran where, in which communicators, and what they said."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from topodiag.evidence.nccl_log.grammar.system_print import Print, read_print
+from topodiag.evidence.nccl_log.rebuild.comms import Hearing, Said
+from topodiag.evidence.nccl_log.rebuild.connections import Gathering, Seats, seats
+from topodiag.evidence.nccl_log.rebuild.events import bus_id_of, classify, rank_of
+from topodiag.evidence.nccl_log.rebuild.frame import BATCH_ROWS, Frame, Rows, groups, in_pieces, once, open_frame
+from topodiag.evidence.nccl_log.rebuild.groups import Comm, find_comms, find_jobs, world_is_known
+from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, find_members, find_processes
+from topodiag.evidence.nccl_log.rebuild.places import Places
+from topodiag.evidence.nccl_log.rebuild.process import OF_DEVICES, Text, process_of, version_of
+from topodiag.evidence.nccl_log.rebuild.roles import RolesOfJobs
+from topodiag.evidence.nccl_log.rebuild.torn_hosts import whole_hosts
+from topodiag.evidence.nccl_log.tables.facts import Facts, SourceFile
+from topodiag.evidence.nccl_log.tables.memory import give_back
+from topodiag.model.connections import no_connections
+from topodiag.model.job import PHASES, Communicator, Event, Job, Process, Rank
+from topodiag.model.layout import Layout
+from topodiag.model.provenance import MAX_QUOTE, Origin
+
+_SUBSYSTEMS = {
+    "NET": ("hcas", "hca", "sockets", "gdr hca", "gdr pair", "qp", "nic", "no hca"),
+    "BOOTSTRAP": ("bootstrap", "bootstrap timing"),
+    "ENV": ("setting", "config"),
+    "NVLS": ("nvls", "nvls comm", "nvls head", "nvls tree"),
+    "RAS": ("ras",),
+    "INIT": ("version", "driver", "network"),
+}
+"""Subsystems by the kinds of text that only they print."""
+
+
+def rebuild(
+    facts: Facts,
+    files: Sequence[SourceFile],
+    layout: Layout | None = None,
+    described: Mapping[tuple[int, ...], str] | None = None,
+) -> tuple[Job, ...]:
+    """Jobs by their first file; one without ranks when processes printed and no communicator began. `described` are
+    torch's words for process groups by their world ranks (`roles.descriptions`)."""
+    large = facts["conn"].num_rows > BATCH_ROWS
+    if large:
+        give_back()
+    made = _Builder(open_frame(whole_hosts(facts), files), layout, described or {}).jobs()
+    if large:
+        give_back()
+    return made
+
+
+class _Builder:
+    def __init__(self, frame: Frame, layout: Layout | None, described: Mapping[tuple[int, ...], str]) -> None:
+        self.frame, self.roles = frame, RolesOfJobs(layout, described)
+        self.processes: Processes = find_processes(frame)
+        self.members: list[Member] = find_members(frame, self.processes)
+        self.comms: list[Comm] = find_comms(self.members, self.processes)
+        self.groups = find_jobs(self.comms, self.members)
+        self.comm_of = np.full(len(self.members), -1, np.int64)
+        for number, comm in enumerate(self.comms):
+            self.comm_of[comm.members] = number
+        self.rank_of = np.array([member.rank for member in self.members], np.int64)
+        self.host_of = [self.processes.host[member.process] for member in self.members]
+        self.places = Places(frame, self.processes, self.members)
+        self.job_of_process = self._jobs_of_processes()
+        self._rest()
+        self.texts = self._texts()
+        self.lone_prints = self._lone_prints()
+        self.said = self._hear()
+
+    def _rest(self) -> None:
+        if self.frame.connection_rows > BATCH_ROWS:
+            give_back()
+
+    def jobs(self) -> tuple[Job, ...]:
+        order = sorted(range(max(self.jobs_count, 0)), key=self._first_place)
+        events = self._events()
+        drafts = {number: self._draft(number, events.get(number, [])) for number in order}
+        self._rest()
+        gathered = self._gather({number: seated for number, (_, seated) in drafts.items()})
+        made = [self._joined(drafts.pop(number)[0], gathered.pop(number)) for number in order]
+        self.roles.check()
+        several = len(made) > 1
+        return tuple(replace(job, name=f"job {i}" if several else "job") for i, job in enumerate(made))
+
+    @property
+    def jobs_count(self) -> int:
+        said = self.processes.host or self.frame["event"].size or self.frame["text"].size
+        return len(self.groups) or (1 if said else 0)
+
+    def _first_place(self, number: int) -> tuple[int, int, int]:
+        places = [
+            (int(self.frame["threads"]["file"][self.members[i].thread]), self.members[i].offset)
+            for each in (self.groups[number] if self.groups else ())
+            for i in self.comms[each].members
+        ]
+        return (*min(places, default=(0, 0)), number)
+
+    def _jobs_of_processes(self) -> list[int]:
+        """Job of each process; those that began no communicator go with the job of their host, else the first."""
+        made = [-1] * len(self.processes.host)
+        by_host: dict[str, int] = {}
+        for number, job in enumerate(self.groups):
+            for each in job:
+                for i in self.comms[each].members:
+                    made[self.members[i].process] = number
+                    by_host.setdefault(self.host_of[i], number)
+        return [by_host.get(host, 0) if job < 0 else job for job, host in zip(made, self.processes.host, strict=True)]
+
+    def _hear(self) -> list[Said]:
+        places = self.places
+        hearing = Hearing(
+            self.frame, self.comm_of, self.rank_of, [comm.nranks for comm in self.comms], self.host_of
+        )  # fmt: skip
+        if not self.comms:
+            return hearing.said
+        hearing.channels(places.of("channels"))
+        hearing.rings(places.of("ring"), places.of("order"))
+        hearing.trees(places.of("tree"))
+        hearing.prints(places.of("print"))
+        hearing.choices(places.of("choice"))
+        self._rest()
+        tails = hearing.tails(places.of("tail"))
+        hearing.operations(places.of("op"), tails)
+        self._rest()
+        hearing.timings(places.of("timing"))
+        hearing.texts(places.of_text())
+        return hearing.said
+
+    def _texts(self) -> dict[int, list[Text]]:
+        """Different texts by process, as they were first printed; lines without a head go to the one process of their
+        file."""
+        rows = self.frame["text"]
+        thread, offset = rows.read("thread"), rows.read("offset")
+        files = self.frame["threads"]["file"][thread]
+        owner = self.processes.of(thread, offset)
+        alone = self._only_process_of_file()
+        for row in np.flatnonzero(owner < 0).tolist():
+            owner[row] = alone.get(int(files[row]), -1)
+        order = np.lexsort((offset, files))
+        order = order[owner[order] >= 0]
+        order, count = once(order, (owner, rows.read("kind"), rows.read("text")), rows.read("count"))
+        kinds, texts = rows.words["kind"], rows.words["text"]
+        placed = ~rows.is_word("kind", *OF_DEVICES)
+        made: dict[int, list[Text]] = {}
+        columns = (owner, rows.read("kind"), rows.read("text"), thread, rows.read("line"), placed)
+        for (_, own, kind, text, said_by, line, at), times in zip(in_pieces(order, *columns), count, strict=True):
+            origin = None
+            if at or own not in made:
+                origin = Origin(self.frame.file_of(said_by), line, texts[text][:MAX_QUOTE])
+            made.setdefault(own, []).append((kinds[kind], texts[text], origin, times))
+        return made
+
+    def _lone_prints(self) -> dict[int, Print]:
+        """By process, its first print of which the log does not say the communicator."""
+        rows = self.frame["print"]
+        process = self.processes.of(rows["thread"], rows["offset"])
+        lone = np.flatnonzero((self.places.of("print") < 0) & (process >= 0))
+        made: dict[int, Print] = {}
+        for row in lone[np.argsort(rows["offset"][lone], kind="stable")].tolist():
+            if int(process[row]) not in made:
+                made[int(process[row])] = read_print(rows.word("text", row), self.frame.origin(rows, row))
+        return made
+
+    def _seen(self, process: Process, number: int) -> Process:
+        found = self.lone_prints.get(number)
+        return process if found is None else replace(process, system=found.system, graphs=found.graphs)
+
+    def _only_process_of_file(self) -> dict[int, int]:
+        owners: dict[int, set[int]] = {}
+        for (file, _, _), (_, which) in self.processes.starts.items():
+            owners.setdefault(file, set()).update(which)
+        return {file: next(iter(which)) for file, which in owners.items() if len(which) == 1}
+
+    def _files(self, own: set[int]) -> tuple[str, ...]:
+        """Those in which these processes print; all of them where no line has a head."""
+        held = {file for (file, _, _), (_, which) in self.processes.starts.items() if not own.isdisjoint(which)}
+        names = self.frame.files
+        return tuple(names[file] for file in sorted(held) if 0 <= file < len(names)) if own else tuple(names)
+
+    def _draft(self, number: int, events: list[Event]) -> tuple[Job, Seats]:
+        """A job without its connections and what these tell, and its ranks' seats."""
+        group = self.groups[number] if self.groups else []
+        own = [p for p, job in enumerate(self.job_of_process) if job == number]
+        place = {process: i for i, process in enumerate(own)}
+        processes = tuple(
+            self._seen(process_of(self.processes.host[p], self.processes.pid[p], self.texts.get(p, [])), p) for p in own
+        )
+        ranks = self._ranks(group, place)
+        communicators = self._communicators(group)
+        rank_hosts = {rank.rank: rank.host for rank in ranks}
+        told = bool(communicators) and world_is_known(group, self.comms)
+        notes = []
+        if communicators and not told:
+            notes.append("the communicator of all ranks is not in the logs: ranks are numbered by process")
+        hosts = tuple(sorted({process.host for process in processes} | set(rank_hosts.values())))
+        placed = {rank.process for rank in ranks}
+        by_process: dict[tuple[str, int], list[int]] = {}
+        for rank in ranks:
+            by_process.setdefault((rank.host, rank.pid), []).append(rank.rank)
+        job = Job(
+            name="job",
+            world_size=communicators[0].nranks if told else len(ranks) if communicators else -1,
+            ranks=ranks,
+            processes=processes,
+            communicators=communicators,
+            connections=no_connections(),
+            hosts=hosts,
+            nccl_versions=self._versions(processes, number),
+            events=tuple(_placed(event, by_process) for event in events),
+            subsystems=self._subsystems(),
+            unplaced=tuple(i for i in range(len(processes)) if i not in placed),
+            notes=tuple(notes),
+            files=self._files(set(own)),
+        )
+        return job, seats(group, len(self.comms), communicators, rank_hosts, self.processes.host, hosts)
+
+    def _joined(self, job: Job, gathered: Gathering) -> Job:
+        """The job with its connections, and the roles of its communicators."""
+        counted = gathered.transports()
+        communicators = tuple(replace(each, transports=counted.get(each.index, {})) for each in job.communicators)
+        told = bool(job.communicators) and not job.notes
+        rank_hosts = {rank.rank: rank.host for rank in job.ranks}
+        communicators, misfit = self.roles.assign(communicators, job.world_size, rank_hosts, told=told)
+        notes = (*job.notes, misfit) if misfit else job.notes
+        return replace(job, communicators=communicators, connections=gathered.connections(), notes=notes)
+
+    def _ranks(self, group: Sequence[int], place: Mapping[int, int]) -> tuple[Rank, ...]:
+        made: dict[int, Rank] = {}
+        for each in group:
+            comm = self.comms[each]
+            for i in comm.members:
+                member = self.members[i]
+                world = comm.world.get(member.rank, -1)
+                if world >= 0 and world not in made:
+                    made[world] = Rank(
+                        world, self.host_of[i], self.processes.pid[member.process], member.cuda_dev, member.nvml_dev,
+                        bus_id_of(member.bus_id), place.get(member.process, -1), self._said_at(member),
+                    )  # fmt: skip
+        return tuple(made[rank] for rank in sorted(made))
+
+    def _said_at(self, member: Member) -> Origin:
+        return Origin(self.frame.file_of(member.thread), member.line)
+
+    def _communicators(self, group: Sequence[int]) -> tuple[Communicator, ...]:
+        index = {number: i for i, number in enumerate(group)}
+        return tuple(self._communicator(number, i, index) for i, number in enumerate(group))
+
+    def _communicator(self, number: int, i: int, index: Mapping[int, int]) -> Communicator:
+        comm, said = self.comms[number], self.said[number]
+        size = max(comm.nranks, 0)
+        own = [self.members[m] for m in comm.members]
+        rank = self.rank_of[comm.members]
+        seated = (rank >= 0) & (rank < size)
+        world = np.array([comm.world.get(each, -1) for each in rank.tolist()], np.int64)
+        ranks = np.full(size, -1, np.int64)
+        ranks[rank[seated]] = world[seated]
+        started, completed = np.zeros(size, bool), np.zeros(size, bool)
+        started[rank[seated & [member.started for member in own]]] = True
+        completed[rank[seated & [member.completed for member in own]]] = True
+        first = min(own, key=lambda member: (member.rank, member.offset))
+        nodes = Counter(member.nodes for member in own if member.nodes > 0)
+        mnnvl = {member.mnnvl for member in own if member.mnnvl >= 0}
+        return Communicator(
+            index=i,
+            nranks=size,
+            ranks=ranks,
+            name=said.name,
+            parent=index.get(comm.parent, -1),
+            color=first.color,
+            split=first.split,
+            comm_id=first.comm_id,
+            func=first.func,
+            nodes=nodes.most_common(1)[0][0] if nodes else -1,
+            hosts=tuple(sorted({self.processes.host[member.process] for member in own})),
+            mnnvl=(1 in mnnvl) if mnnvl else None,
+            started=started,
+            completed=completed,
+            destroyed=sum(member.destroyed for member in own),
+            init_s=said.timing.get("total", np.full(size, np.nan)),
+            phases_s={name: said.timing[name] for name in PHASES if name in said.timing},
+            network=said.network,
+            channels=said.channels,
+            channels_by_rank=said.channels_by_rank,
+            rings=said.rings,
+            trees=said.trees,
+            ring_pxn=said.ring_pxn,
+            ring_gdr=said.ring_gdr,
+            systems=said.systems,
+            graphs=said.graphs,
+            tuning=said.tuning,
+            choices=said.choices,
+            operations=said.operations,
+            messages=said.messages,
+            origin=self._said_at(first),
+        )
+
+    def _gather(self, seated: Mapping[int, Seats]) -> dict[int, Gathering]:
+        """Connections by job, with their communicator."""
+        spans = self.frame.connection_spans()
+        made = {number: Gathering(self.frame, each, spans) for number, each in seated.items()}
+        jobs = np.array(self.job_of_process, np.int64)
+        seating = self.places.seating(self.comms, self.comm_of)
+        for rows in self.frame.connections() if jobs.size else ():
+            process = self.processes.of(rows["thread"], rows["offset"])
+            member = self.places.of_connections(rows, process, seating)
+            comm = np.where(member >= 0, self.comm_of[member], -1) if self.members else member
+            owner = np.where(process >= 0, jobs[process], -1)
+            if (owner == owner[0]).all() and owner[0] >= 0:  # most logs are of one job
+                made[int(owner[0])].add(rows, slice(None), comm, process)
+                continue
+            for number, chosen in groups(owner):
+                made[number].add(rows, chosen, comm, process)
+        return made
+
+    def _versions(self, processes: Sequence[Process], number: int) -> tuple[str, ...]:
+        found = {process.versions["nccl"] for process in processes if "nccl" in process.versions}
+        if not found and number == 0:
+            rows = self.frame["text"]
+            texts = rows.words["text"]
+            codes = rows["text"][rows.is_word("kind", "version")]
+            found = {version_of(texts[code]) for code in np.unique(codes).tolist()} - {""}
+        return tuple(sorted(found))
+
+    def _subsystems(self) -> frozenset[str]:
+        """Seen anywhere in the evidence: a job's processes share their settings."""
+        tables = {"init": "INIT", "ring": "GRAPH", "print": "GRAPH", "op": "COLL", "choice": "TUNING"}
+        made = {name for table, name in tables.items() if self.frame[table].size}
+        kinds = set(self.frame["text"].words["kind"])
+        made.update(name for name, own in _SUBSYSTEMS.items() if kinds.intersection(own))
+        for via in self.frame.vias:
+            made.add("NET" if via.startswith(("NET", "COLLNET")) else "SHM" if "SHM" in via else "P2P")
+        return frozenset(made)
+
+    def _events(self) -> dict[int, list[Event]]:
+        """Events by job, in the order of time where all have it, else by file and offset."""
+        rows = self.frame["event"]
+        process = self.processes.of(rows["thread"], rows["offset"])
+        alone = self._only_process_of_file()
+        files = self.frame["threads"]["file"][rows["thread"]] if rows.size else np.zeros(0, np.int64)
+        member = self.places.of("event")
+        made: dict[int, list[tuple[Event, int]]] = {}
+        for row in np.lexsort((rows["offset"], files)).tolist() if rows.size else []:
+            owner = int(process[row])
+            if owner < 0:
+                owner = alone.get(int(files[row]), -1)
+            event = self._event(rows, row, owner, int(member[row]))
+            made.setdefault(self.job_of_process[owner] if owner >= 0 else 0, []).append((event, row))
+        return {number: _in_time([event for event, _ in own]) for number, own in made.items()}
+
+    def _event(self, rows: Rows, row: int, owner: int, member: int) -> Event:
+        level, text, label = rows.word("level", row), rows.word("text", row), rows.word("label", row)
+        kind, secondary, details = classify(level, text)
+        rank = -1
+        if level == "APP":
+            rank = rank_of(label, text)
+        elif member >= 0:
+            rank = self.comms[int(self.comm_of[member])].world.get(self.members[member].rank, -1)
+        ts, last = float(rows["ts"][row]), float(rows["last_ts"][row])
+        return Event(
+            kind=kind, text=text, host=self.processes.host[owner] if owner >= 0 else "",
+            pid=self.processes.pid[owner] if owner >= 0 else -1, rank=rank, place=rows.word("place", row), label=label,
+            ts=None if math.isnan(ts) else ts, last_ts=None if math.isnan(last) else last,
+            count=int(rows["count"][row]), level=level, secondary=secondary, details=dict(details),
+            origin=self.frame.origin(rows, row, text[:MAX_QUOTE]),
+        )  # fmt: skip
+
+
+def _in_time(events: list[Event]) -> list[Event]:
+    """Events of level INFO carry no time by default: each takes the place of the event before it in its file."""
+    timed = [event for event in events if event.level != "UNWIND"]
+    if not timed or any(event.ts is None for event in timed):
+        return events
+    keys: list[float] = []
+    before: dict[str, float] = {}
+    for event in events:
+        source = event.origin.source if event.origin is not None else ""
+        before[source] = event.ts if event.ts is not None else before.get(source, math.inf)
+        keys.append(before[source])
+    return [events[i] for i in sorted(range(len(events)), key=lambda i: keys[i])]
+
+
+def _placed(event: Event, by_process: Mapping[tuple[str, int], Sequence[int]]) -> Event:
+    """A process with one rank speaks for it."""
+    if event.rank >= 0:
+        return event
+    ranks = by_process.get((event.host, event.pid), ())
+    return replace(event, rank=ranks[0]) if len(ranks) == 1 else event

@@ -1,0 +1,326 @@
+"""Facts of shards brought to one normal form: the same for every cut, order of files and grouping of the shards.
+
+Shards of one file that follow each other are merged into one run: lines count from the start of the run, a row without
+a context takes the one that its thread had before the row's shard, an unknown generation the last Init START before
+the row's shard, and rows that became equal are one. What a run cannot say (its file's beginning is not there yet)
+stays open and is filled when that shard joins. So `resolve(concat(a, b))` may be taken anywhere in a tree of shards,
+and equals `resolve(concat(resolve(a), resolve(b)))`; it is idempotent.
+
+`merge_facts([a, b])` is `resolve(concat([a, b]))` in less memory: one table after the other, each in ranges of threads.
+All that a row needs to know beyond its thread (shards, contexts, Init STARTs) is small and at hand.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from topodiag.evidence.nccl_log.tables.facts import ROW_TABLES, SCHEMAS, Facts, Keep, in_memory, numbers, used
+from topodiag.evidence.nccl_log.tables.packed import AnyFacts, AnyTable, columns_of
+from topodiag.evidence.nccl_log.tables.resolve_parts import Locate, Rows, sorted_words
+from topodiag.evidence.nccl_log.tables.resolve_rows import (
+    ROOM,
+    Column,
+    Columns,
+    Ints,
+    breaks,
+    cut_tails,
+    grouped,
+    join_prints,
+    last_contexts,
+    placed,
+    record_batch,
+    unique,
+)
+
+RANGE_ROWS = 1 << 17
+"""Rows of one table that are worked on at once, where more than one thread has them."""
+_AHEAD = 2
+"""Ranges per thread that may wait, done, until it is their turn."""
+_MOST_LINES = (1 << 31) - 1
+_Made = TypeVar("_Made")
+
+
+def resolve(facts: AnyFacts) -> Facts:
+    """The normal form of these facts."""
+    return merge_facts([facts])
+
+
+def merge_facts(
+    parts: Sequence[AnyFacts], keep: Keep | None = None, *, consume: bool = False, threads: int = 1
+) -> Facts:
+    """The normal form of several facts together. `consume`: `parts` is a list that nobody needs any more; it is
+    emptied, so that each table is let go as soon as it was merged. `threads`: how many work on it."""
+    held: list[dict[str, Any]] = [dict(part.tables) for part in parts]
+    maps = Facts({}, tuple(each for part in parts for each in part.maps))
+    if consume and isinstance(parts, list):
+        parts.clear()
+    keep = keep or in_memory
+    made: dict[str, pa.Table] = {}
+    renumber, made["threads"], file_of, process_of = _threads([each.pop("threads") for each in held])
+    shards = [each.pop("shards") for each in held]
+    runs, made["shards"] = _runs(shards)
+    places = _Places(runs, file_of)
+    locate = [places.of(each) for each in shards]
+    context = Rows("contexts", [each.pop("contexts") for each in held], renumber, locate).columns(0, len(file_of))
+    starts = _starts([each["init"] for each in held], renumber, places)
+    known = _Known(context, starts, process_of)
+
+    def jobs() -> Iterator[Callable[[], tuple[str, pa.RecordBatch]]]:
+        for name in ROW_TABLES:
+            rows = Rows(name, [each.pop(name) for each in held], renumber, locate)
+            for low, high in rows.ranges(RANGE_ROWS if name != "print" else 0):
+                maps.rest()
+                yield partial(_range, rows, known, low, high)
+
+    for name, batches in groupby(_in_turn(jobs(), threads), itemgetter(0)):
+        made[name] = keep(name, SCHEMAS[name], (batch for _, batch in batches))
+    for name in ROW_TABLES:
+        if name not in made:
+            made[name] = keep(name, SCHEMAS[name], iter(()))
+    made["contexts"] = in_memory(
+        "contexts", SCHEMAS["contexts"], iter([record_batch("contexts", last_contexts(context), {})])
+    )
+    return Facts({name: made[name] for name in SCHEMAS})
+
+
+def _range(rows: Rows, known: _Known, low: int, high: int) -> tuple[str, pa.RecordBatch]:
+    """The normal form of one table's rows of these threads."""
+    name, columns = rows.name, rows.columns(low, high)
+    known.fill(columns)
+    words = rows.words
+    if name == "print":
+        columns, text = join_prints(columns, words["text"])
+        words = {"text": text}
+    elif name == "tail":
+        columns = cut_tails(columns)
+    else:
+        columns = grouped(name, columns)
+    if (low, high) == (0, rows.threads):
+        columns, words = _used(columns, words)
+    return name, record_batch(name, columns, words)
+
+
+def _in_turn(jobs: Iterator[Callable[[], _Made]], threads: int) -> Iterator[_Made]:
+    """What the jobs make, in their order; some are done ahead where there are threads for it, of which this is one."""
+    if threads < 2:
+        for job in jobs:
+            yield job()
+        return
+    with ThreadPoolExecutor(threads - 1) as pool:
+        waiting: deque[Future[_Made]] = deque()
+        for job in jobs:
+            if sum(not each.done() for each in waiting) < threads:
+                waiting.append(pool.submit(job))
+            else:
+                here: Future[_Made] = Future()
+                here.set_result(job())
+                waiting.append(here)
+            while waiting and (waiting[0].done() or len(waiting) > _AHEAD * threads):
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def _used(columns: Columns, words: dict[str, pa.Array]) -> tuple[Columns, dict[str, pa.Array]]:
+    """Without the words that no row has."""
+    columns, kept = dict(columns), {}
+    for name, every in words.items():
+        columns[name], kept[name] = used(columns[name], every)
+    return columns, kept
+
+
+def _threads(tables: Sequence[pa.Table]) -> tuple[list[Ints], pa.Table, Ints, Ints]:
+    """New number by old for each part, the table without doubles in sorted order, and by new number the file and the
+    process."""
+    given = [table.unify_dictionaries() for table in tables if table.num_rows]
+    words, codes = sorted_words("threads", given)
+    columns: Columns = {}
+    for name in SCHEMAS["threads"].names:
+        values = [numbers(table.column(name)) for table in given]
+        if name == "host":
+            values = [recoded[name][value] for recoded, value in zip(codes, values, strict=True)]
+        columns[name] = np.concatenate(values) if values else np.zeros(0, np.int64)
+    size = len(columns["file"])
+    first, inverse = unique(list(columns.values()), size)
+    kept = {name: values[first] for name, values in columns.items()}
+    _, process = unique([kept["file"], kept["host"], kept["pid"]], len(first))
+    ends = np.cumsum([table.num_rows for table in tables])
+    made = pa.Table.from_batches([record_batch("threads", *_used(kept, words))], SCHEMAS["threads"])
+    return np.split(inverse, ends[:-1]) if len(ends) else [], made, kept["file"].astype(np.int64), process
+
+
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """The shards in order of file and base, and the run each belongs to."""
+
+    key: Ints
+    file: Ints
+    base: Ints
+    run: Ints
+    lines_before: Ints
+
+    def shard_of(self, file: Ints, offset: Ints) -> Ints:
+        """Index of the shard that holds this place, -1 where none is known."""
+        if not self.key.size:
+            return np.full(len(file), -1, np.int64)
+        found = np.searchsorted(self.key, (file << ROOM) + offset, side="right") - 1
+        return np.where((found >= 0) & (self.file[np.maximum(found, 0)] == file), found, -1)
+
+    def of(self, values: Ints, shard: Ints, other: int) -> Ints:
+        if not values.size:
+            return np.full(len(shard), other, np.int64)
+        return np.where(shard >= 0, values[np.maximum(shard, 0)], other)
+
+
+def _runs(tables: Sequence[pa.Table]) -> tuple[_Runs, pa.Table]:
+    columns: Columns = {
+        name: np.concatenate([numbers(table.column(name)).astype(np.int64) for table in tables] or [np.zeros(0, int)])
+        for name in SCHEMAS["shards"].names
+    }
+    order = np.lexsort((columns["size"], columns["base"], columns["file"]))
+    columns = {name: values[order] for name, values in columns.items()}
+    file, base, size, lines = (columns[name] for name in ("file", "base", "size", "lines"))
+    breaks = np.ones(len(file), bool)
+    breaks[1:] = (file[1:] != file[:-1]) | (base[1:] != base[:-1] + size[:-1])
+    run = np.cumsum(breaks) - 1
+    starts = np.flatnonzero(breaks)
+    total = np.cumsum(lines) - lines
+    before = total - total[starts][run] if len(file) else total
+    merged = {"file": file[starts], "base": base[starts]}
+    for name in ("size", "lines", "records", "understood"):
+        merged[name] = np.add.reduceat(columns[name], starts) if len(starts) else columns[name]
+    table = pa.Table.from_batches([record_batch("shards", merged, {})], SCHEMAS["shards"])
+    return _Runs((file << ROOM) + base, file, base, run, before), table
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """The shards, and the file of each thread."""
+
+    runs: _Runs
+    file_of: Ints
+
+    def locate(self, columns: Columns) -> None:
+        """Writes `~base` of each row's shard and its `~run`; lines count from the start of the run."""
+        runs = self.runs
+        shard = runs.shard_of(self.file_of[columns["thread"]], columns["offset"])
+        columns["~base"][:] = runs.of(runs.base, shard, 0)
+        columns["~run"][:] = runs.of(runs.run, shard, -1)
+        if "line" in columns:
+            columns["line"][:] = np.minimum(columns["line"] + runs.of(runs.lines_before, shard, 0), _MOST_LINES)
+
+    def of(self, shards: pa.Table) -> Locate:
+        """What writes the same to rows of facts with these shards: if they are of one shard, without a look."""
+        if shards.num_rows != 1:
+            return self.locate
+        file, base, size = (numbers(shards.column(name)).astype(np.int64) for name in ("file", "base", "size"))
+        first, last = self.runs.shard_of(np.append(file, file), np.append(base, base + size - 1)).tolist()
+        if first < 0 or first != last:
+            return self.locate
+        runs = self.runs
+        return partial(_place, int(runs.base[first]), int(runs.run[first]), int(runs.lines_before[first]))
+
+
+def _place(base: int, run: int, lines_before: int, columns: Columns) -> None:
+    columns["~base"][:], columns["~run"][:] = base, run
+    if "line" in columns and lines_before:
+        columns["line"][:] = np.minimum(columns["line"].astype(np.int64) + lines_before, _MOST_LINES)
+
+
+def _starts(tables: Sequence[AnyTable], renumber: Sequence[Ints], places: _Places) -> Columns:
+    """Thread, pointer, offset and run of all Init STARTs."""
+    names = ("thread", "ctx", "offset")
+    found: dict[str, list[Column]] = {name: [np.zeros(0, np.uint64 if name == "ctx" else np.int64)] for name in names}
+    for table, number_of in zip(tables, renumber, strict=True):
+        if not table.num_rows:
+            continue
+        columns, texts = columns_of("init", table)
+        words = texts["event"].to_pylist()
+        begun = np.flatnonzero(columns["event"] == (words.index("start") if "start" in words else -1))
+        for name in names:
+            own = columns[name][begun]
+            found[name].append(number_of[own] if name == "thread" else own)
+    columns = {name: np.concatenate(values) for name, values in found.items()}
+    columns |= {name: np.empty(len(columns["offset"]), np.int64) for name in ("~base", "~run")}
+    places.locate(columns)
+    return columns
+
+
+class _Known:
+    """Contexts of threads and Init STARTs, to look up what a row's own shard could not say."""
+
+    def __init__(self, contexts: Columns, starts: Columns, process_of: Ints) -> None:
+        self._process_of = process_of
+        self._pointers = np.unique(starts["ctx"])
+        pair = self._pair(starts["thread"], starts["ctx"])
+        self._pairs = np.unique(pair)
+        number = np.searchsorted(self._pairs, pair)
+        order = np.lexsort((starts["offset"], number))
+        self._start_number = number[order]
+        self._start_key = (number[order] << ROOM) + starts["offset"][order]
+        self._start_offset, self._start_run = starts["offset"][order], starts["~run"][order]
+        self._generations(contexts)
+        order = np.argsort(placed(contexts), kind="stable") if len(contexts["offset"]) else np.zeros(0, np.int64)
+        self._contexts = {name: values[order] for name, values in contexts.items()}
+        self._context_key = placed(self._contexts)
+
+    def _pair(self, thread: Ints, ctx: Column) -> Ints:
+        """Process and pointer as one number, -1 where no START has the pointer."""
+        if not self._pointers.size:
+            return np.full(len(thread), -1, np.int64)
+        at = np.minimum(np.searchsorted(self._pointers, ctx), len(self._pointers) - 1)
+        return np.where(self._pointers[at] == ctx, self._process_of[thread] * len(self._pointers) + at, -1)
+
+    def fill(self, columns: Columns) -> None:
+        """Context and generation of rows whose shard did not say them, from the shards before it in the same run."""
+        rows = np.flatnonzero((columns["ctx"] == 0) | (columns["gen"] < 0))
+        if not rows.size:
+            return
+        asked = {name: columns[name][rows] for name in ("thread", "ctx", "gen", "~base", "~run")}
+        new = breaks(list(asked.values()))  # of many rows that follow each other the same is asked
+        heads = {name: values[new] for name, values in asked.items()}
+        self._contexts_of(heads)
+        self._generations(heads)
+        of = np.cumsum(new) - 1
+        for name in ("ctx", "gen"):
+            columns[name][rows] = heads[name].take(of)
+
+    def _contexts_of(self, columns: Columns) -> None:
+        open_ = np.flatnonzero(columns["ctx"] == 0)
+        if open_.size and self._context_key.size:
+            thread = columns["thread"][open_].astype(np.int64)
+            key = (thread << ROOM) + columns["~base"][open_]
+            found = np.searchsorted(self._context_key, key, side="left") - 1
+            place = np.maximum(found, 0)
+            known = (found >= 0) & (self._contexts["thread"][place] == thread)
+            known &= self._contexts["~run"][place] == columns["~run"][open_]
+            for name in ("ctx", "gen"):
+                values = columns[name].copy()
+                values[open_[known]] = self._contexts[name][place[known]]
+                columns[name] = values
+
+    def _generations(self, columns: Columns) -> None:
+        open_ = np.flatnonzero((columns["gen"] < 0) & (columns["ctx"] != 0))
+        if not open_.size or not self._start_key.size:
+            return
+        pair = self._pair(columns["thread"][open_], columns["ctx"][open_])
+        number = np.minimum(np.searchsorted(self._pairs, pair), len(self._pairs) - 1)
+        asked = self._pairs[number] == pair
+        key = (number << ROOM) + columns["~base"][open_]
+        found = np.searchsorted(self._start_key, key, side="left") - 1
+        place = np.maximum(found, 0)
+        known = (found >= 0) & asked & (self._start_number[place] == number)
+        known &= self._start_run[place] == columns["~run"][open_]
+        values = columns["gen"].copy()
+        values[open_[known]] = self._start_offset[place[known]]
+        columns["gen"] = values

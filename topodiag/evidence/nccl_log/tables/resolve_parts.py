@@ -1,0 +1,145 @@
+"""The rows of one table in several facts, to be had by ranges of threads without copying what is not asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, alike, numbers, strings
+from topodiag.evidence.nccl_log.tables.packed import AnyTable, PackedTable, room_for
+from topodiag.evidence.nccl_log.tables.resolve_rows import Column, Columns, Ints, taken
+
+Locate = Callable[[Columns], None]
+"""Writes `~base` of each row's shard and its `~run`; lines count from the start of the run then."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Rows in the order of their threads. `number_of`: the number in the whole of each thread of their facts, which
+    rises as these do."""
+
+    held: PackedTable | dict[str, Column]
+    number_of: Ints
+    codes: dict[str, Ints]
+    locate: Locate
+
+    def between(self, low: int, high: int) -> slice:
+        """The rows of threads from `low` to below `high`."""
+        thread = self.held.thread if isinstance(self.held, PackedTable) else self.held["thread"]
+        # Of the column's own width: of any other, searchsorted copies all of it.
+        own = np.searchsorted(self.number_of, [low, high]).astype(thread.dtype)
+        return slice(*np.searchsorted(thread, own).tolist())
+
+    def put(self, rows: slice, columns: Columns) -> None:
+        """Writes these rows."""
+        if isinstance(self.held, PackedTable):
+            self.held.put(rows, columns)
+        else:
+            for name, values in self.held.items():
+                columns[name][:] = values[rows]
+        for name, number_of in (("thread", self.number_of), *self.codes.items()):
+            columns[name][:] = number_of.take(columns[name])
+        self.locate(columns)
+
+
+class Rows:
+    """Threads are those of the whole; `renumber` gives their numbers, by facts and thread."""
+
+    def __init__(
+        self, name: str, tables: Sequence[AnyTable], renumber: Sequence[Ints], locate: Sequence[Locate]
+    ) -> None:
+        self.name = name
+        self._schema = SCHEMAS[name]
+        self._runs: list[_Run] = []
+        self.threads = max((int(number_of.max()) + 1 for number_of in renumber if len(number_of)), default=0)
+        self._rows_of = np.zeros(self.threads + 1, np.int64)
+        parts = [
+            (_in_order(table, number_of), number_of, add)
+            for table, number_of, add in zip(tables, renumber, locate, strict=True)
+            if table.num_rows
+        ]
+        self.words, codes = sorted_words(name, [table for table, _, _ in parts])
+        for part, recoded in zip(parts, codes, strict=True):
+            other = {name: codes for name, codes in recoded.items() if (codes != np.arange(len(codes))).any()}
+            self._add(*part, other)
+
+    def _add(self, table: AnyTable, number_of: Ints, locate: Locate, recoded: dict[str, Ints]) -> None:
+        thread = table.thread if isinstance(table, PackedTable) else numbers(table.column("thread"))
+        counts = np.bincount(thread, minlength=len(number_of))
+        self._rows_of[:-1] += np.bincount(number_of, counts, minlength=self.threads).astype(np.int64)
+        if isinstance(table, PackedTable):
+            self._runs.append(_Run(table, number_of, recoded, locate))
+            return
+        if not _rising(number_of) or not _rising(thread):
+            # As the plain extractor makes them: threads as they were met.
+            there = number_of[thread]
+            table = table.take(taken(np.argsort(there, kind="stable")))
+            table = table.set_column(0, self._schema.field(0), taken(np.sort(there), pa.int32()))
+            number_of = np.arange(self.threads)
+        for batch in table.to_batches():
+            columns = {each: numbers(batch.column(at)) for at, each in enumerate(self._schema.names)}
+            self._runs.append(_Run(columns, number_of, recoded, locate))
+
+    def ranges(self, most: int) -> Iterator[tuple[int, int]]:
+        """Ranges of threads of about `most` rows each (0: all); none without rows."""
+        upto = np.cumsum(self._rows_of)
+        total = int(upto[-1])
+        if not total:
+            return
+        edges = [0, self.threads]
+        if most and total > most:
+            edges += (np.searchsorted(upto, np.arange(most, total, most)) + 1).tolist()
+        edges = sorted({min(edge, self.threads) for edge in edges})
+        yield from pairwise(edges)
+
+    def columns(self, low: int, high: int) -> Columns:
+        """The rows of these threads, located, with threads renumbered and words as codes into `words`."""
+        found = [(run, run.between(low, high)) for run in self._runs]
+        size = sum(rows.stop - rows.start for _, rows in found)
+        made = {**room_for(self.name, size), "~base": np.empty(size, np.int64), "~run": np.empty(size, np.int64)}
+        first = 0
+        for run, rows in found:
+            last = first + rows.stop - rows.start
+            if last > first:
+                run.put(rows, {name: values[first:last] for name, values in made.items()})
+            first = last
+        return made
+
+
+def _rising(values: Column) -> bool:
+    return bool((values[1:] >= values[:-1]).all())
+
+
+def _in_order(table: AnyTable, number_of: Ints) -> AnyTable:
+    """A packed table stays one if its threads are in the order of the whole. Others have one array of words each."""
+    if isinstance(table, PackedTable):
+        return table if _rising(number_of) else table.table()
+    return alike(table)
+
+
+def sorted_words(name: str, tables: Sequence[AnyTable]) -> tuple[dict[str, pa.Array], list[dict[str, Ints]]]:
+    """The words of each column over all tables, sorted, and by table and column the new code of each old one."""
+    fields = [field.name for field in SCHEMAS[name] if pa.types.is_dictionary(field.type)]
+    codes: list[dict[str, Ints]] = [{} for _ in tables]
+    words: dict[str, pa.Array] = {}
+    for field in fields:
+        own = [
+            table.texts[field] if isinstance(table, PackedTable) else table.column(field).chunk(0).dictionary
+            for table in tables
+        ]
+        every = pa.concat_arrays(own).dictionary_encode() if own else strings([]).dictionary_encode()
+        order = pc.sort_indices(every.dictionary)
+        words[field] = every.dictionary.take(order)
+        rank: npt.NDArray[Any] = np.empty(len(order), np.int32)
+        rank[numbers(order)] = np.arange(len(order))
+        ends = np.cumsum([len(each) for each in own])
+        for recoded, part in zip(codes, np.split(rank[numbers(every)], ends[:-1]), strict=False):
+            recoded[field] = part
+    return words, codes

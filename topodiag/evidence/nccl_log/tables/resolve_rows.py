@@ -1,0 +1,275 @@
+"""Rows of one table in columns, grouped and ordered: the arithmetic of `resolve`.
+
+Columns keep the width that their table has: a log of gigabytes has millions of rows of connections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from topodiag.evidence.nccl_log.fast.bytes import mix, sorted_order
+from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, TAIL, plain, strings
+
+Ints = npt.NDArray[np.int64]
+Column = npt.NDArray[Any]
+Columns = dict[str, Column]
+
+MOST_EXACT_OPS = 64
+"""Distinct operations of one thread in one communicator that keep their exact size."""
+
+ROOM = 42
+"""Bits for an offset where it shares 64 bits with a thread or file: files below 4 TB, 2 million threads."""
+
+_WORD_BITS = 64
+_OWNER = ("thread", "ctx", "gen", "~run")
+_OR = {"conn": "channels", "ring": "channels", "tree": "channels"}
+_LAST = {"op": ("last",), "event": ("last_ts",)}
+_FIRST = {"op": ("first",), "event": ("ts",), "unread": ("text",)}
+
+
+def packed(columns: Sequence[Column]) -> list[npt.NDArray[np.uint64]]:
+    """Words whose tuples are equal, and ordered, as those of the columns: small numbers share a word, and a column
+    that says nothing takes no room. Floats count by their bits: one NaN equals another."""
+    words: list[npt.NDArray[np.uint64]] = []
+    room = 0
+    for column in columns:
+        values = column.view(np.int64) if column.dtype.kind == "f" else column
+        low = int(values.min())
+        width = (int(values.max()) - low).bit_length()
+        if not width:
+            continue
+        wide = values.astype(np.uint64 if values.dtype.kind == "u" else np.int64, copy=False).view(np.uint64)
+        rest = wide - np.uint64(low & ((1 << _WORD_BITS) - 1))
+        if width <= room:
+            words[-1] <<= np.uint64(width)
+            words[-1] |= rest
+            room -= width
+        else:
+            words.append(rest)
+            room = _WORD_BITS - width
+    return words
+
+
+def _sorted(words: Sequence[Column], size: int) -> Ints:
+    """A stable order by these words, the first being the most significant."""
+    if not words:
+        return np.arange(size)
+    if len(words) == 1:
+        return np.argsort(words[0], kind="stable")
+    return np.lexsort(tuple(reversed(words)))
+
+
+def _starts(words: Sequence[Column], order: Ints) -> npt.NDArray[np.bool_]:
+    """Where in this order another tuple begins."""
+    new = np.zeros(len(order), bool)
+    new[0] = True
+    for word in words:
+        there = word[order]
+        new[1:] |= there[1:] != there[:-1]
+    return new
+
+
+def taken(values: npt.NDArray[Any], kind: pa.DataType | None = None) -> pa.Array:
+    """Rows to take, or other numbers, as an array: 64 bits wide if nothing else is said."""
+    return plain(values, kind if kind is not None else pa.int64())
+
+
+def unique(columns: Sequence[Column], size: int) -> tuple[Ints, Ints]:
+    """First row of each distinct tuple, in the order of the tuples, and the number of each row's tuple."""
+    if not size:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    words = packed(columns)
+    order = _sorted(words, size)
+    new = _starts(words, order)
+    inverse = np.empty(size, np.int64)
+    inverse[order] = np.cumsum(new) - 1
+    return order[new], inverse
+
+
+def placed(columns: Mapping[str, Column]) -> Ints:
+    """Thread and offset in one number that orders rows by their place."""
+    return (columns["thread"].astype(np.int64) << ROOM) + columns["offset"]
+
+
+def _by_place(columns: Columns, names: Sequence[str]) -> Ints | None:
+    """The order of the rows by place, None where they are in it; rows of one place (a line may make several) by the
+    columns named."""
+    key = placed(columns)
+    if (key[1:] > key[:-1]).all():
+        return None
+    least = int(key.min())
+    order = sorted_order((key - least).view(np.uint64), (int(key.max()) - least).bit_length())
+    there = key[order]
+    if (there[1:] == there[:-1]).any():
+        order = np.lexsort((*reversed(packed([columns[name] for name in names])), key))
+    return order
+
+
+def _keys(name: str, columns: Mapping[str, Column]) -> list[str]:
+    apart = {"offset", "line", "count", "~base", "last_offset", "digest", _OR.get(name, "")}
+    apart.update(_LAST.get(name, ()), _FIRST.get(name, ()))
+    return [column for column in columns if column not in apart]
+
+
+def grouped(name: str, columns: Columns) -> Columns:
+    """Equal rows of one thread and context as one row, in order of thread and offset."""
+    if name == "op":
+        columns = _grouped(name, columns, list(columns))
+        _bucket(columns)
+    return _grouped(name, columns, SCHEMAS[name].names)
+
+
+def _grouped(name: str, columns: Columns, wanted: Sequence[str]) -> Columns:
+    size = len(columns["offset"])
+    if not size:
+        return columns
+    keys = _keys(name, columns)
+    order = _by_place(columns, keys)
+    rows, number = _several([columns[key] for key in keys], order, size)
+    if not len(rows):
+        return columns if order is None else {each: columns[each].take(order) for each in wanted}
+    starts = np.flatnonzero(np.append(True, number[1:] != number[:-1]))
+    first = rows[starts]
+    made = dict(columns)
+    made["count"] = _onto(columns["count"], first, np.add.reduceat(columns["count"][rows], starts))
+    if name in _OR:
+        mask = columns[_OR[name]]
+        made[_OR[name]] = _onto(mask, first, np.bitwise_or.reduceat(mask[rows], starts))
+    if name in _LAST:
+        late = rows[np.lexsort((columns["last_offset"][rows], number))]
+        ends = np.append(starts[1:], len(rows)) - 1
+        for column in (*_LAST[name], "last_offset"):
+            made[column] = _onto(columns[column], first, columns[column][late[ends]])
+    if name == "op":
+        made["digest"] = _onto(columns["digest"], first, np.add.reduceat(columns["digest"][rows], starts))
+    kept = np.ones(size, bool)
+    kept[rows] = False
+    kept[first] = True
+    last = np.flatnonzero(kept) if order is None else order[kept[order]]
+    return {each: made[each].take(last) for each in wanted}
+
+
+def _several(columns: Sequence[Column], order: Ints | None, size: int) -> tuple[Ints, Ints]:
+    """Those rows whose tuple others have too, equal ones together and in this order, and numbers that tell the tuples
+    apart. Most rows of a log differ: one sort of their hashes finds them out."""
+    words = packed(columns) or [np.zeros(size, np.uint64)]
+    if order is not None:
+        words = [word.take(order) for word in words]
+    room = size.bit_length()
+    place = np.uint64((1 << room) - 1)
+    hashes = (mix(words) & ~place) | np.arange(size, dtype=np.uint64)
+    hashes.sort()
+    again = (hashes[1:] ^ hashes[:-1]) <= place
+    if not again.any():
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    alike = np.append(again, False) | np.append(False, again)
+    rows = (hashes[alike] & place).view(np.int64)
+    own = [word[rows] for word in words]
+    new = breaks([hashes[alike] >> np.uint64(room)])
+    if (breaks(own) & ~new).any():  # two tuples with one hash: practically never
+        turn = np.lexsort((rows, *reversed(own)))
+        rows, own = rows[turn], [word[turn] for word in own]
+        new = breaks(own)
+    return rows if order is None else order[rows], np.cumsum(new)
+
+
+def breaks(words: Sequence[Column]) -> npt.NDArray[np.bool_]:
+    """Where another tuple begins."""
+    new = np.zeros(len(words[0]), bool)
+    new[:1] = True
+    for word in words:
+        new[1:] |= word[1:] != word[:-1]
+    return new
+
+
+def _onto(column: Column, rows: Ints, values: Column) -> Column:
+    """The column with these values at these rows."""
+    made = column.copy()
+    made[rows] = values
+    return made
+
+
+def owners(columns: Mapping[str, Column], size: int) -> Ints:
+    """By row, a number for its thread and context."""
+    return unique([columns[name] for name in _OWNER], size)[1]
+
+
+def _bucket(columns: Columns) -> None:
+    """Sizes rounded down to powers of two where one thread and communicator has too many different operations.
+
+    Rounded sizes are kept as their negative, so that a merge knows that this communicator was rounded before.
+    """
+    size = len(columns["offset"])
+    if not size:
+        return
+    owner = owners(columns, size)
+    elements = columns["elements"].copy()
+    rounded = np.bincount(owner, elements < 0) > 0
+    many = (np.bincount(owner) > MOST_EXACT_OPS) | rounded
+    chosen = many[owner] & (elements > 0)
+    exponent = np.frexp(elements[chosen].astype(np.float64))[1] - 1
+    elements[chosen] = -(np.int64(1) << exponent.astype(np.int64))
+    columns["elements"] = elements
+
+
+def cut_tails(columns: Columns) -> Columns:
+    """The last TAIL operations of each thread and context."""
+    size = len(columns["offset"])
+    if not size:
+        return columns
+    owner = owners(columns, size)
+    order = np.lexsort((-columns["offset"], owner))
+    starts = np.flatnonzero(np.r_[True, np.diff(owner[order]) != 0])
+    place = np.arange(size) - np.repeat(starts, np.diff(np.r_[starts, size]))
+    kept = order[place < TAIL]
+    kept = kept[np.argsort(placed(columns)[kept], kind="stable")]
+    return {name: values[kept] for name, values in columns.items()}
+
+
+def last_contexts(columns: Columns) -> Columns:
+    """Of each thread in each run, the context that was set last."""
+    order = np.lexsort((columns["offset"], columns["~run"], columns["thread"]))
+    thread, run = columns["thread"][order], columns["~run"][order]
+    last = np.ones(len(order), bool)
+    last[:-1] = (thread[1:] != thread[:-1]) | (run[1:] != run[:-1])
+    return {name: values[order[last]] for name, values in columns.items()}
+
+
+def join_prints(columns: Columns, words: pa.Array) -> tuple[Columns, pa.Array]:
+    """Texts that a shard's edge cut joined again, and the words with them."""
+    size = len(columns["offset"])
+    if not size:
+        return columns, words
+    owner = owners(columns, size)
+    order = np.lexsort((columns["offset"], owner))
+    starts = np.flatnonzero(np.r_[True, np.diff(owner[order]) != 0])
+    made = {name: values[order[starts]] for name, values in columns.items()}
+    made["count"] = np.add.reduceat(columns["count"][order], starts)
+    ends = np.r_[starts[1:], size]
+    text = made["text"]
+    codes: dict[str, int] = {}
+    for i in np.flatnonzero(ends - starts > 1).tolist():
+        pieces = columns["text"][order[starts[i] : ends[i]]]
+        joined = "\n".join(words[int(piece)].as_py() for piece in pieces)
+        text[i] = len(words) + codes.setdefault(joined, len(codes))
+    every = pa.concat_arrays([words, strings(list(codes))])
+    rank = np.lexsort((made["ctx"], placed(made)))
+    return {name: values[rank] for name, values in made.items()}, every
+
+
+def record_batch(name: str, columns: Mapping[str, Column], words: Mapping[str, pa.Array]) -> pa.RecordBatch:
+    """The rows as Arrow columns; words as codes into `words`."""
+    schema = SCHEMAS[name]
+    arrays = []
+    for field in schema:
+        if pa.types.is_dictionary(field.type):
+            codes = plain(columns[field.name], field.type.index_type)
+            arrays.append(pa.DictionaryArray.from_arrays(codes, words[field.name]))
+        else:
+            arrays.append(plain(columns[field.name], field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
