@@ -119,7 +119,7 @@ def emit(cluster: Cluster, talk: Talk, assignment: Assignment) -> int:
     from topodiag.emit.place_formats import write  # noqa: PLC0415 - counted with the memory
     from topodiag.emit.place_map import to_json  # noqa: PLC0415
     from topodiag.evidence.interface import Blob  # noqa: PLC0415
-    from topodiag.evidence.place_map import read_place_map  # noqa: PLC0415
+    from topodiag.evidence.layout.place_map import read_place_map  # noqa: PLC0415
     from topodiag.model.place_map import map_of  # noqa: PLC0415
     from topodiag.placement.groups import ids_by_rank  # noqa: PLC0415
 
@@ -145,8 +145,8 @@ def kubernetes(nodes: int) -> None:
 
 def read(reader: str, path: str) -> None:
     """Read one file in this process; print what it took as JSON."""
-    from topodiag.evidence.cluster_files import read_cluster  # noqa: PLC0415 - counted with the memory
-    from topodiag.evidence.one_file import open_blob  # noqa: PLC0415
+    from topodiag.evidence.cluster.files import read_cluster  # noqa: PLC0415 - counted with the memory
+    from topodiag.evidence.intake.one_file import open_blob  # noqa: PLC0415
 
     alone = _peak()
     start = time.process_time()

@@ -9,8 +9,8 @@ import pytest
 from fixtures.generate.machine import Machine
 from tests.healthy_machines import MACHINES, files_of
 from topodiag.checks.run import run_checks
-from topodiag.evidence.bundle import from_memory
-from topodiag.evidence.reader import ReadNode, read_node
+from topodiag.evidence.intake.bundle import from_memory
+from topodiag.evidence.intake.reader import ReadNode, read_node
 from topodiag.model.devices import NicRole
 from topodiag.model.finding import Severity
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tests.healthy_machines import MACHINES, files_of
 from topodiag.checks.run import run_checks
 from topodiag.evidence import registry
-from topodiag.evidence.bundle import from_memory
-from topodiag.evidence.reader import read_node
+from topodiag.evidence.intake.bundle import from_memory
+from topodiag.evidence.intake.reader import read_node
 from topodiag.model.finding import Outcome, Severity, Status
 from topodiag.pipeline import fixture_path, fixtures
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import topodiag
 from topodiag.checks.run import fold, run_checks
-from topodiag.evidence.bundle import from_memory
-from topodiag.evidence.reader import ReadNode, read_node
+from topodiag.evidence.intake.bundle import from_memory
+from topodiag.evidence.intake.reader import ReadNode, read_node
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Outcome
 from topodiag.pipeline import Options, diagnose, fixture_path, fixtures, live

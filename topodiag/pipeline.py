@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from topodiag.checks.run import fold, run_checks
-from topodiag.evidence.bundle import MANIFEST, from_memory, open_evidence
-from topodiag.evidence.reader import ReadNode, read_node
+from topodiag.evidence.intake.bundle import MANIFEST, from_memory, open_evidence
+from topodiag.evidence.intake.reader import ReadNode, read_node
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Outcome, Status
 from topodiag.model.provenance import NotObserved
@@ -103,7 +103,7 @@ def diagnose_logs(
 ) -> Result:
     """Rebuild jobs from NCCL logs (files, folders, globs, `-`, saved facts) and diagnose them. Raises InputError."""
     from topodiag.checks.run import run_job_checks  # noqa: PLC0415 - numpy and pyarrow from here on
-    from topodiag.evidence.flight_recorder import read_flight  # noqa: PLC0415
+    from topodiag.evidence.flight.flight_recorder import read_flight  # noqa: PLC0415
     from topodiag.evidence.nccl_log.input.sources import CHUNK_BYTES  # noqa: PLC0415
     from topodiag.evidence.nccl_log.rebuild.apart import noted  # noqa: PLC0415
     from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild  # noqa: PLC0415

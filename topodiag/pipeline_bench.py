@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from topodiag.checks.run import fold, run_bench_checks, run_checks, run_job_checks
 from topodiag.cost.tiers import UnknownSystemError, find_system
-from topodiag.evidence.bundle import open_evidence
+from topodiag.evidence.intake.bundle import open_evidence
+from topodiag.evidence.intake.reader import read_node
 from topodiag.evidence.nccl_log.input.looks import HEAD_BYTES, looks, wrong_file
 from topodiag.evidence.nccl_log.input.sources import STDIN, STDIN_NAME, make_plan
 from topodiag.evidence.nccl_log.input.streams import Reading, text_of
 from topodiag.evidence.nccl_tests import Read, read_file
 from topodiag.evidence.nccl_tests.read import WITHOUT_MPI
-from topodiag.evidence.reader import read_node
 from topodiag.expect.expect import Expected, expected
 from topodiag.expect.fit import fit_run
 from topodiag.expect.hypotheses import hypotheses

@@ -16,11 +16,11 @@ import numpy as np
 
 from topodiag.cost.questions import ModelError
 from topodiag.cost.tiers import SWITCH_US, Machine, UnknownSystemError, find_system
-from topodiag.evidence.cluster_facts import ClusterFacts, Partition, joined, partition_of, some_of, usable
-from topodiag.evidence.cluster_files import read_cluster
-from topodiag.evidence.free_gpus import keep_free, read_free, take_out
-from topodiag.evidence.node_sets import MAX_NODES, NodeSetError, expand
-from topodiag.evidence.one_file import open_blob
+from topodiag.evidence.cluster.facts import ClusterFacts, Partition, joined, partition_of, some_of, usable
+from topodiag.evidence.cluster.files import read_cluster
+from topodiag.evidence.cluster.free_gpus import keep_free, read_free, take_out
+from topodiag.evidence.cluster.node_sets import MAX_NODES, NodeSetError, expand
+from topodiag.evidence.intake.one_file import open_blob
 from topodiag.model.cluster import Bools, Cluster, Ints, Level
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.pipeline import resolve, stdin
@@ -98,7 +98,7 @@ def _found(options: ClusterOptions) -> ClusterFacts:
     """What files say: machines from their bundles, the network from its file."""
     machines = None
     if options.bundles:
-        from topodiag.evidence.cluster_bundles import read_bundles  # noqa: PLC0415 - all readers of nodes
+        from topodiag.evidence.cluster.bundles import read_bundles  # noqa: PLC0415 - all readers of nodes
         from topodiag.fleet.bundles import read_many  # noqa: PLC0415
 
         machines = read_bundles([resolve(path) for path in options.bundles], read_many)

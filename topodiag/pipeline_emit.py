@@ -9,11 +9,11 @@ from pathlib import Path
 
 from topodiag.checks.run import run_checks
 from topodiag.emit.nccl_xml import UnwritableError, to_text
-from topodiag.evidence.affinity import read_affinity
-from topodiag.evidence.bundle import open_evidence
-from topodiag.evidence.device_pairs import parse_pairs, read_pairs_file
+from topodiag.evidence.intake.bundle import open_evidence
+from topodiag.evidence.intake.reader import read_node
+from topodiag.evidence.layout.affinity import read_affinity
+from topodiag.evidence.layout.device_pairs import parse_pairs, read_pairs_file
 from topodiag.evidence.nccl_xml import read_file
-from topodiag.evidence.reader import read_node
 from topodiag.hardware import catalog
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Finding

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from topodiag.evidence.one_file import open_blob
-from topodiag.evidence.rank_files import (
+from topodiag.evidence.intake.one_file import open_blob
+from topodiag.evidence.layout.rank_files import (
     read_hostfile,
     read_map,
     read_rankfile,
@@ -136,7 +136,7 @@ def _ranks(layout: LayoutOptions) -> tuple[RankHosts | None, Job | None]:
             return read(open_blob(path, stdin_of(path))), None
     if not layout.logs:
         return None, None
-    from topodiag.evidence.job_ranks import ranks_of  # noqa: PLC0415 - only with logs
+    from topodiag.evidence.layout.job_ranks import ranks_of  # noqa: PLC0415 - only with logs
     from topodiag.pipeline import diagnose_logs  # noqa: PLC0415
 
     jobs = diagnose_logs(layout.logs).jobs

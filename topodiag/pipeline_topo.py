@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from topodiag.checks.run import fold, run_checks
 from topodiag.checks.topo.evidence import alone
-from topodiag.evidence.bundle import open_evidence
-from topodiag.evidence.reader import ReadNode, read_node
+from topodiag.evidence.intake.bundle import open_evidence
+from topodiag.evidence.intake.reader import ReadNode, read_node
 from topodiag.model.devices import Gpu, Nic
 from topodiag.model.errors import InputError
 from topodiag.model.nccl_tree import Element, NcclFile

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from topodiag.evidence.cluster_bundles import NodeSeen, read_or_why
+from topodiag.evidence.cluster.bundles import NodeSeen, read_or_why
 from topodiag.fleet import bundles
 from topodiag.model.errors import TopodiagError
 from topodiag.pipeline import fixture_path

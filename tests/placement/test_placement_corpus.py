@@ -11,7 +11,7 @@ import pytest
 
 from topodiag.emit.place_formats import write
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.rank_files import read_slurm_hostfile
+from topodiag.evidence.layout.rank_files import read_slurm_hostfile
 from topodiag.model.place_map import map_of
 from topodiag.pipeline_place import ClusterOptions, LayoutOptions, open_placement
 from topodiag.placement.job_groups import talk_of_job

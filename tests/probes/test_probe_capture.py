@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from topodiag.evidence import registry
-from topodiag.evidence.bundle import from_memory, open_evidence
+from topodiag.evidence.intake.bundle import from_memory, open_evidence
 from topodiag_probes.bundle import Bundle
 from topodiag_probes.capture import capture, write_folder, write_tar
 from topodiag_probes.interface import Context

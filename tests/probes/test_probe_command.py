@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from topodiag.evidence.bundle import open_evidence
+from topodiag.evidence.intake.bundle import open_evidence
 from topodiag_probes.__main__ import Progress, closing_note
 
 ROOT = Path(__file__).parents[2]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from topodiag.evidence import registry
-from topodiag.evidence.bundle import from_memory
+from topodiag.evidence.intake.bundle import from_memory
 from topodiag_probes.capture import capture
 from topodiag_probes.items import nvml, processes
 from topodiag_probes.library import LibraryProbe

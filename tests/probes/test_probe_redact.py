@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topodiag.evidence.bundle import from_memory
-from topodiag.evidence.reader import read_node
+from topodiag.evidence.intake.bundle import from_memory
+from topodiag.evidence.intake.reader import read_node
 from topodiag.model.provenance import Origin
 from topodiag_probes.bundle import Bundle
 from topodiag_probes.names import expand

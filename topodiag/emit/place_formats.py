@@ -12,10 +12,10 @@ from topodiag.emit.new_group import members, new_group
 from topodiag.emit.place_map import UnwritableMapError, to_json
 from topodiag.emit.rank_files import Written, hostfile, mpich_hostfile, rankfile, slurm_hostfile, torchrun
 from topodiag.emit.slurm_flags import slurm_flags
+from topodiag.evidence.cluster.node_sets import expand
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.node_sets import expand
-from topodiag.evidence.place_map import read_index_map
-from topodiag.evidence.rank_files import (
+from topodiag.evidence.layout.place_map import read_index_map
+from topodiag.evidence.layout.rank_files import (
     read_hostfile,
     read_map,
     read_rankfile,

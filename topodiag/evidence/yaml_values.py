@@ -6,8 +6,8 @@ import json
 from contextlib import suppress
 from typing import Any
 
+from topodiag.evidence.cluster.node_sets import short
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.node_sets import short
 from topodiag.model.errors import InputError
 
 MAX_BYTES = 64 << 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from topodiag.evidence.cluster_bundles import NodeSeen, read_or_why
+from topodiag.evidence.cluster.bundles import NodeSeen, read_or_why
 from topodiag.fleet.workers import cpus, end_with_parent, pool_of, starting
 
 FEW = 24

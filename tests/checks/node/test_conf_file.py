@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.checks.nodes import only, status
 from topodiag.checks.node.conf_file import ConfLineNotRead, misread
-from topodiag.evidence.settings import as_nccl_reads
+from topodiag.evidence.host.settings import as_nccl_reads
 from topodiag.model.finding import Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin

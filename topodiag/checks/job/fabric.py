@@ -9,7 +9,7 @@ from topodiag.checks.common import plural
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.evidence import ranks_on, said_by
 from topodiag.checks.job.text import hosts_word, quoted
-from topodiag.evidence.nvidia_words import fabric_bandwidth, fabric_problems
+from topodiag.evidence.nvidia.nvidia_words import fabric_bandwidth, fabric_problems
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.provenance import Origin

@@ -52,8 +52,8 @@ def emit(format_: str, map_: str, output: str | None) -> None:
     from topodiag.cli.output import check_output, opened  # noqa: PLC0415 - heavy from here on
     from topodiag.emit.place_formats import write  # noqa: PLC0415
     from topodiag.emit.place_map import UnwritableMapError  # noqa: PLC0415
-    from topodiag.evidence.one_file import open_blob  # noqa: PLC0415
-    from topodiag.evidence.place_map import read_place_map  # noqa: PLC0415
+    from topodiag.evidence.intake.one_file import open_blob  # noqa: PLC0415
+    from topodiag.evidence.layout.place_map import read_place_map  # noqa: PLC0415
     from topodiag.model.errors import InputError  # noqa: PLC0415
     from topodiag.pipeline import stdin  # noqa: PLC0415
 

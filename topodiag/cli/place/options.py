@@ -109,8 +109,8 @@ class Asked:
 
     def open(self) -> Ready:
         """Cluster, layout and groups, checked against each other. Raises TopodiagError and click.UsageError."""
-        from topodiag.evidence.group_file import read_groups  # noqa: PLC0415 - heavy from here on
-        from topodiag.evidence.one_file import open_blob  # noqa: PLC0415
+        from topodiag.evidence.intake.one_file import open_blob  # noqa: PLC0415
+        from topodiag.evidence.layout.group_file import read_groups  # noqa: PLC0415 - heavy from here on
         from topodiag.model.cluster import Assignment  # noqa: PLC0415
         from topodiag.pipeline import stdin  # noqa: PLC0415
         from topodiag.pipeline_place import PlaceError, open_placement  # noqa: PLC0415

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.host.pcie import MAX_WIDTH, gen_of_speed
 from topodiag.evidence.interface import Blob, to_int
 from topodiag.evidence.nccl_xml.load import c_int
-from topodiag.evidence.pcie import MAX_WIDTH, gen_of_speed
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
 from topodiag.model.cpulist import MAX_CPU, format_cpulist
 from topodiag.model.nccl_tree import Element

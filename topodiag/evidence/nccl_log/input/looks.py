@@ -10,7 +10,7 @@ import io
 import re
 from dataclasses import dataclass
 
-from topodiag.evidence.flight_recorder import looks_like_flight
+from topodiag.evidence.flight.flight_recorder import looks_like_flight
 from topodiag.evidence.nccl_log.input.json_lines import CODING as JSON_LINES
 from topodiag.evidence.nccl_log.input.json_lines import looks_wrapped
 from topodiag.evidence.nccl_log.input.streams import GZIP_MAGIC, ZSTD_MAGIC, Reading, text_of

@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from topodiag.evidence.bundle import MANIFEST
+from topodiag.evidence.intake.bundle import MANIFEST
 from topodiag.evidence.nccl_log.input.looks import HEAD_BYTES, Looks, is_bundle, looks, wrong_file
 from topodiag.evidence.nccl_log.input.streams import Span
 from topodiag.model.errors import InputError

@@ -1,0 +1,35 @@
+"""Descriptions of clusters as texts, and what is read of them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from topodiag.evidence.cluster.facts import ClusterFacts
+from topodiag.evidence.cluster.files import read_cluster
+from topodiag.evidence.interface import Blob
+from topodiag.model.errors import InputError
+
+
+def facts(text: str) -> ClusterFacts:
+    return read_cluster(Blob("cluster", text.encode()))
+
+
+def levels(made: ClusterFacts) -> list[tuple[str, list[int]]]:
+    return [(each.kind, each.group.tolist()) for each in made.partitions]
+
+
+def refused(text: str) -> str:
+    with pytest.raises(InputError) as caught:
+        facts(text)
+    return str(caught.value)
+
+
+def node(name: str, labels: dict[str, str], gpus: object = "8", **spec: object) -> dict[str, object]:
+    status = {"allocatable": {"nvidia.com/gpu": gpus}, "conditions": [{"type": "Ready", "status": "True"}]}
+    return {"kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": spec, "status": status}
+
+
+def listed(*nodes: dict[str, object]) -> str:
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(nodes)})

@@ -1,0 +1,260 @@
+"""A cluster from bundles of its nodes, alone and on a network that a file describes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topodiag.evidence.cluster.bundles import find_bundles, read_bundles, seen_of
+from topodiag.evidence.cluster.facts import ClusterFacts, joined, natural, nested, partition_of, usable
+from topodiag.model.devices import Gpu, GpuFabric, Nic, NicPort, NicRole
+from topodiag.model.errors import InputError
+from topodiag.model.node import Node
+from topodiag.model.provenance import Fact
+from topodiag.pipeline import fixture_path
+from topodiag.pipeline_cluster import ClusterOptions, open_cluster
+
+UUID = "6f1d2c40-9a3b-4e57-8b1c-2d5e7f903a11"
+
+
+def bundle(at: Path, host: str, fixture: str = "dgx-h100-healthy", *, uuid: str = "", **environ: str) -> Path:
+    """A captured machine under another name, in a rack of its own, or with variables of Slurm."""
+    shutil.copytree(fixture_path(fixture), at)
+    manifest = json.loads((at / "manifest.json").read_text())
+    (at / "manifest.json").write_text(json.dumps(manifest | {"host": host}))
+    if uuid:
+        said = json.loads((at / "json" / "nvml.json").read_text())
+        for gpu in said["gpus"]:
+            gpu["fabric"]["cluster_uuid"] = uuid
+        (at / "json" / "nvml.json").write_text(json.dumps(said))
+    with (at / "trees" / "settings.tree").open("a") as stream:
+        stream.writelines(f"= environ\t{name}={value}\n" for name, value in environ.items())
+    return at
+
+
+def slurm(*names: str) -> dict[str, str]:
+    """What srun says of a task's place, from the top switch down to the node."""
+    pattern = ".".join(["switch"] * (len(names) - 1) + ["node"])
+    return {"SLURM_TOPOLOGY_ADDR": ".".join(names), "SLURM_TOPOLOGY_ADDR_PATTERN": pattern}
+
+
+def levels(made: ClusterFacts) -> list[tuple[str, list[int]]]:
+    return [(each.kind, each.group.tolist()) for each in made.partitions]
+
+
+# --- bundles alone --------------------------------------------------------------------------------------------
+
+
+def test_a_folder_of_bundles_is_nodes_that_are_equally_near(tmp_path: Path) -> None:
+    for number in (10, 2, 1):
+        bundle(tmp_path / f"b{number}", f"gpu{number}")
+    made = read_bundles([str(tmp_path)])
+    assert made.nodes == ("gpu1", "gpu2", "gpu10")
+    assert (made.gpus.tolist(), made.system, made.nics, made.rails) == ([8, 8, 8], "DGX H100", (8, 400.0), 8)
+    assert made.partitions == ()
+    assert made.domain is None
+    assert [note for note in made.notes if "equally near" in note] == list(made.notes)
+
+
+def test_bundles_are_found_in_folders_below_and_named_one_by_one(tmp_path: Path) -> None:
+    a = bundle(tmp_path / "rack1" / "a", "a")
+    b = bundle(tmp_path / "rack2" / "b", "b")
+    (tmp_path / "rack2" / "c.tar.gz").write_bytes(b"")
+    (tmp_path / "rack2" / "notes.txt").write_text("no bundle")
+    assert list(find_bundles(str(tmp_path))) == [str(a), str(b), str(tmp_path / "rack2" / "c.tar.gz")]
+    assert read_bundles([str(b), str(a)]).nodes == ("a", "b")
+
+
+def test_switches_are_those_that_slurm_names_to_a_task(tmp_path: Path) -> None:
+    for number in range(4):
+        bundle(tmp_path / f"b{number}", f"gpu{number}", **slurm("core", f"leaf{number // 2}", f"gpu{number}.example"))
+    made = read_bundles([str(tmp_path)])
+    assert levels(made) == [("leaf", [0, 0, 1, 1]), ("spine", [0, 0, 0, 0])]
+    assert made.partitions[0].names == ("leaf0", "leaf1")
+    assert made.notes == ()
+
+
+def test_trays_with_one_cluster_uuid_are_one_nvlink_domain(tmp_path: Path) -> None:
+    for number in range(4):
+        uuid = UUID[:-1] + str(number // 2)
+        bundle(tmp_path / f"b{number}", f"t{number}", "gb200-tray", uuid=uuid)
+    made = open_cluster(ClusterOptions(bundles=(str(tmp_path),)))
+    assert [(level.kind, level.groups) for level in made.levels] == [("nvlink", 2), ("fabric", 1)]
+    assert made.nvlink_domain.tolist() == [0, 0, 1, 1]
+    assert (made.system, made.slots, made.free) == ("GB200 NVL72 compute tray", 4, 16)
+
+
+def test_what_differs_from_most_nodes_is_said(tmp_path: Path) -> None:
+    for number in range(3):
+        bundle(tmp_path / f"b{number}", f"gpu{number}")
+    bundle(tmp_path / "slow", "gpu3", "dgx-h100-nic-down-and-half-rate")
+    bundle(tmp_path / "other", "a0", "hgx-a100")
+    bundle(tmp_path / "login", "login", "no-gpu")
+    (tmp_path / "cut.tar.gz").write_bytes(b"\x1f\x8bcut")
+    made = read_bundles([str(tmp_path)])
+    assert made.nodes == ("a0", "gpu0", "gpu1", "gpu2", "gpu3")
+    said = "\n".join(made.notes)
+    assert "2 of 5 nodes have other NICs up than 8 of 400 Gb/s" in said
+    assert "1 of 5 nodes are another system than DGX H100, and are priced like it: a0" in said
+    assert "1 of 7 bundles left out, without a GPU: login" in said
+    assert "1 of 7 bundles left out, unreadable: " in said
+    assert "cut.tar.gz: is a damaged archive" in said
+
+
+def test_of_two_captures_of_a_host_the_later_one_counts(tmp_path: Path) -> None:
+    bundle(tmp_path / "a", "gpu1", "hgx-a100")
+    later = bundle(tmp_path / "b", "gpu1")
+    manifest = json.loads((later / "manifest.json").read_text())
+    (later / "manifest.json").write_text(json.dumps(manifest | {"time": "2099-01-01T00:00:00Z"}))
+    made = read_bundles([str(tmp_path)])
+    assert (made.nodes, made.system) == (("gpu1",), "DGX H100")
+    assert any("older than another of the same host" in note for note in made.notes)
+
+
+def test_a_gpu_that_does_not_answer_is_not_free() -> None:
+    gpus = tuple(Gpu(n, lost=Fact("GPU is lost") if n == 2 else Fact()) for n in range(4))
+    seen = seen_of(Node("n", gpus=gpus), "n")
+    assert (seen.gpus, seen.out) == (4, (2,))
+
+
+def test_nics_for_the_job_are_the_compute_ports_that_are_up() -> None:
+    def nic(name: str, role: NicRole, rate: float, state: str = "ACTIVE") -> Nic:
+        return Nic(name, ports=(NicPort(1, state=Fact(state), rate_gbps=Fact(rate)),), role=role)
+
+    seen = seen_of(
+        Node(
+            "n",
+            nics=(
+                nic("a", NicRole.COMPUTE, 400.0),
+                nic("b", NicRole.COMPUTE, 400.0),
+                nic("c", NicRole.COMPUTE, 400.0, "DOWN"),
+                nic("d", NicRole.STORAGE, 200.0),
+            ),
+        ),
+        "n",
+    )
+    assert seen.nics == (2, 400.0)
+
+
+@pytest.mark.parametrize(
+    ("fabric", "domain"),
+    [
+        (GpuFabric(state=Fact("completed"), clique_id=Fact(3), cluster_uuid=Fact(UUID)), f"{UUID}.3"),
+        (GpuFabric(state=Fact("in_progress"), clique_id=Fact(3), cluster_uuid=Fact(UUID)), ""),
+        (GpuFabric(state=Fact("completed"), cluster_uuid=Fact("00000000-0000-0000-0000-000000000000")), ""),
+        (GpuFabric(), ""),
+    ],
+)
+def test_a_domain_is_that_of_gpus_which_have_joined_it(fabric: GpuFabric, domain: str) -> None:
+    assert seen_of(Node("n", gpus=(Gpu(0, fabric=fabric),)), "n").domain == domain
+
+
+def test_a_redacted_address_names_no_switch() -> None:
+    scheduler = {
+        "SLURM_TOPOLOGY_ADDR": Fact("host-d8dc264615.d4f9fe6cee.example"),
+        "SLURM_TOPOLOGY_ADDR_PATTERN": Fact("switch.switch.node"),
+    }
+    assert seen_of(Node("n", scheduler=scheduler), "n").tiers == ()
+
+
+@given(st.text(max_size=30), st.text(max_size=30))
+def test_any_address_names_switches_or_none(address: str, pattern: str) -> None:
+    scheduler = {"SLURM_TOPOLOGY_ADDR": Fact(address), "SLURM_TOPOLOGY_ADDR_PATTERN": Fact(pattern)}
+    tiers = seen_of(Node("n", scheduler=scheduler), "n").tiers
+    assert not tiers or len(tiers) == pattern.count(".")
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ({}, "holds no bundle (topodiag scan --save"),
+        ({"a.tar.gz": b"", "b.tar.gz": b"x"}, "holds no node with GPUs"),
+    ],
+)
+def test_a_folder_without_nodes_is_one_clear_line(tmp_path: Path, content: dict[str, bytes], says: str) -> None:
+    for name, data in content.items():
+        (tmp_path / name).write_bytes(data)
+    with pytest.raises(InputError) as caught:
+        read_bundles([str(tmp_path)])
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("path", ["/nonexistent/bundles", "", "a\0b"])
+def test_a_path_that_is_not_there_is_one_clear_line_also_beside_others(path: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_bundles([str(fixture_path("dgx-h100-healthy")), path])
+    assert "no such file" in str(caught.value) or not path
+    assert "\n" not in str(caught.value)
+
+
+# --- bundles on a network -------------------------------------------------------------------------------------
+
+
+def machines(*names: str, **more: object) -> ClusterFacts:
+    return ClusterFacts("bundles", f"{len(names)} bundles", names, gpus=np.full(len(names), 4), **more)  # type: ignore[arg-type]
+
+
+def network(labels: dict[str, str]) -> ClusterFacts:
+    return ClusterFacts("topology.conf", "Slurm tree", tuple(labels), nested(["leaf"], [list(labels.values())]))
+
+
+def test_levels_are_the_networks_and_gpus_the_machines() -> None:
+    made = joined(network({"c": "l1", "b": "l1", "a": "l2", "x": "l2"}), machines("a", "b", "c", free={0: (1,)}))
+    assert made.nodes == ("c", "b", "a")
+    assert levels(made) == [("leaf", [0, 0, 1])]
+    assert usable(made, 8).sum(axis=1).tolist() == [4, 4, 1]
+    assert any("1 nodes of topology.conf have no bundle" in note for note in made.notes)
+
+
+def test_hosts_match_by_the_first_part_of_their_names() -> None:
+    made = joined(network({"a.cluster": "l1", "b.cluster": "l2"}), machines("b", "a.example"))
+    assert made.nodes == ("a.example", "b")
+
+
+def test_a_machine_that_the_network_lacks_is_alone_there() -> None:
+    made = joined(network({"a": "l1", "b": "l1"}), machines("new", "b", "a"))
+    assert made.nodes == ("a", "b", "new")
+    assert levels(made) == [("leaf", [0, 0, 1])]
+    assert any("each taken to be alone there: new" in note for note in made.notes)
+
+
+def test_a_network_of_other_nodes_is_refused() -> None:
+    with pytest.raises(InputError, match=r"names no node of bundles \(a\)"):
+        joined(network({"x": "l1"}), machines("a"))
+
+
+def test_the_domain_is_the_machines_where_they_know_it() -> None:
+    file = ClusterFacts("t", "CSV", ("a", "b", "c"), domain=partition_of("nvlink", ["r", "r", "s"]))
+    known = machines("c", "b", "a", domain=partition_of("nvlink", ["u", "u", "v"]))
+    assert joined(file, known).domain.group.tolist() == [0, 1, 1]  # type: ignore[union-attr]
+    assert joined(file, machines("c", "a")).domain.group.tolist() == [0, 1]  # type: ignore[union-attr]
+
+
+@given(st.lists(st.sampled_from("abcdefgh"), unique=True, min_size=1), st.lists(st.sampled_from("fghij"), unique=True))
+def test_every_machine_is_kept_once_whatever_the_network_names(here: list[str], there: list[str]) -> None:
+    file = network({name: f"l{ord(name) % 2}" for name in there})
+    try:
+        made = joined(file, machines(*here))
+    except InputError:
+        assert not set(here) & set(there)
+        return
+    assert sorted(made.nodes) == sorted(here)
+    assert all(each.group.size == len(here) and each.groups == each.group.max() + 1 for each in made.partitions)
+
+
+@given(st.lists(st.integers(0, 10**17), min_size=2, max_size=6), st.text("ab-.", max_size=3))
+def test_nodes_are_sorted_as_they_count(numbers: list[int], name: str) -> None:
+    made = sorted((f"n{number}{name}" for number in numbers), key=natural)
+    assert made == [f"n{number}{name}" for number in sorted(numbers)]
+
+
+@given(st.lists(st.text(max_size=30), max_size=6))
+def test_any_names_can_be_put_in_order(names: list[str]) -> None:
+    assert sorted(map(natural, names)) == sorted(map(natural, reversed(names)))

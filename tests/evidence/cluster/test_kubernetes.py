@@ -1,0 +1,86 @@
+"""Clusters read from `kubectl get nodes -o json`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.evidence.cluster.cluster_texts import facts, listed, node, refused
+from topodiag.evidence.cluster.facts import usable
+from topodiag.evidence.cluster.kubernetes import DOMAINS, TABLES
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: f"{table.name}-{table.labels[0][0].rpartition('/')[2]}")
+def test_every_writers_labels_make_levels_innermost_first(table: object) -> None:
+    used = table.labels[:3]  # type: ignore[attr-defined]
+    rows = [{label: f"g{number >> (place + 1)}" for place, (label, _) in enumerate(used)} for number in range(8)]
+    made = facts(listed(*(node(f"n{number}", row) for number, row in enumerate(rows))))
+    assert [each.group.tolist() for each in made.partitions] == [
+        [number >> (place + 1) for number in range(8)] for place in range(len(used))
+    ]
+    assert len({each.kind for each in made.partitions}) == len(used)
+
+
+@pytest.mark.parametrize("label", [label for label, _ in DOMAINS])
+def test_every_label_of_an_nvlink_domain_is_read(label: str) -> None:
+    made = facts(listed(*(node(f"n{n}", {label: f"d{n // 2}"}) for n in range(4))))
+    assert made.domain is not None
+    assert made.domain.group.tolist() == [0, 0, 1, 1]
+
+
+def test_four_layers_of_aws_have_four_kinds() -> None:
+    prefix = "topology.k8s.aws/network-node-layer-"
+    rows = [{f"{prefix}{layer}": f"nn-{n >> (4 - layer)}" for layer in range(1, 5)} for n in range(16)]
+    made = facts(listed(*(node(f"n{n:02d}", row) for n, row in enumerate(rows))))
+    assert [(each.kind, each.groups) for each in made.partitions] == [
+        ("leaf", 16), ("spine", 8), ("core", 4), ("fabric", 2),
+    ]  # fmt: skip
+
+
+def test_nodes_that_cannot_take_pods_offer_no_gpu() -> None:
+    down = node("n2", {})
+    down["status"]["conditions"][0]["status"] = "Unknown"  # type: ignore[index]
+    made = facts(listed(node("n1", {}), down, node("n3", {}, unschedulable=True), node("cpu", {}, gpus="0")))
+    assert made.nodes == ("n1", "n2", "n3")
+    assert usable(made, 8).sum(axis=1).tolist() == [8, 0, 0]
+
+
+def test_the_instance_type_names_the_system() -> None:
+    labels = {"node.kubernetes.io/instance-type": "p5.48xlarge", "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
+    made = facts(listed(node("n1", labels)))
+    assert (made.system, made.gpu) == ("p5.48xlarge", "NVIDIA-H100-80GB-HBM3")
+
+
+@pytest.mark.parametrize(
+    ("broken", "left"),
+    [
+        ([5, None, "n9", []], ("n1",)),
+        ([{"kind": "Pod", "metadata": {"name": "p"}}], ("n1",)),
+        ([{"kind": "Node", "metadata": []}, {"metadata": {"name": ["n9"]}}], ("n1",)),
+        ([{"metadata": {"name": "n9", "labels": [1]}, "spec": 1, "status": "up"}], ("n1",)),
+        ([{"metadata": {"name": "n9"}, "status": {"capacity": {"nvidia.com/gpu": 4}, "conditions": {}}}], ("n9", "n1")),
+    ],
+)
+def test_an_entry_that_is_no_node_with_gpus_costs_itself(broken: list[object], left: tuple[str, ...]) -> None:
+    assert facts(json.dumps({"kind": "List", "items": [*broken, node("n1", {})]})).nodes == left
+
+
+def test_one_node_by_itself_is_a_cluster() -> None:
+    assert facts(json.dumps(node("n1", {}))).nodes == ("n1",)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (listed(node("n1", {}))[:-4], "is no JSON: "),
+        ('{"kind": "NodeList", "items": 5}', "has no list of nodes"),
+        ('{"kind": "List", "items": []}', "has no node"),
+        ('{"kind": "List", "items": ' + "[" * 200_000, "is no JSON: "),
+        ('{"kind": "List", "items": [{"spec": ' + '{"a":' * 200_000, "is no JSON: "),
+    ],
+    ids=["cut short", "no list", "none", "deep list", "deep node"],
+)
+def test_bad_kubernetes_json_is_one_clear_line(text: str, says: str) -> None:
+    assert says in refused(text)
+    assert "\n" not in refused(text)

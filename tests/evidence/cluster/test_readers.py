@@ -1,0 +1,375 @@
+"""Clusters read from the files that sites have."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.evidence.cluster.cluster_texts import facts, levels, listed, node, refused
+from topodiag.evidence.cluster.facts import nested, usable
+from topodiag.evidence.cluster.files import FORMATS, read_cluster
+from topodiag.evidence.interface import Blob
+from topodiag.model.errors import InputError
+
+# --- CSV ------------------------------------------------------------------------------------------------------
+
+
+def test_a_csv_has_a_row_per_node_and_a_column_per_level() -> None:
+    made = facts("node,gpus,rack,leaf\nn1,8,r1,l1\nn2,8,r1,l1\nn3,4,r1,l2\nn4,8,r2,l3\n")
+    assert made.nodes == ("n1", "n2", "n3", "n4")
+    assert levels(made) == [("leaf", [0, 0, 1, 2]), ("rack", [0, 0, 0, 1])]
+    assert made.gpus.tolist() == [8, 8, 4, 8]
+
+
+def test_groups_of_one_name_in_different_racks_are_different_groups() -> None:
+    made = facts("node,rack,leaf\nn1,r1,a\nn2,r1,b\nn3,r2,a\nn4,r2,b\n")
+    assert levels(made) == [("leaf", [0, 1, 2, 3]), ("rack", [0, 0, 1, 1])]
+
+
+def test_the_rows_show_which_level_is_inside_which() -> None:
+    made = facts("node,leaf,rack\nn1,l1,r1\nn2,l1,r2\nn3,l2,r3\n")
+    assert [kind for kind, _ in levels(made)] == ["rack", "leaf"]
+
+
+def test_a_row_may_name_a_node_set_and_the_gpus_that_are_free() -> None:
+    made = facts('node,gpus,free\ngpu[01-02],4,"0-1,3"\ngpu03,4,none\ngpu04,4,\n')
+    assert usable(made, 8).tolist() == [
+        [True, True, False, True], [True, True, False, True], [False] * 4, [True] * 4,
+    ]  # fmt: skip
+
+
+def test_a_node_without_a_label_stands_alone_and_says_so() -> None:
+    made = facts("node,leaf\nn1,a\nn2,\nn3,\nn4,a\n")
+    assert levels(made) == [("leaf", [0, 1, 2, 0])]
+    assert made.notes == ("2 nodes without a leaf: each counts as alone there",)
+
+
+def test_a_missing_outer_label_does_not_split_the_group_inside() -> None:
+    made = nested(("leaf", "spine"), [["a", "a", "b", "c"], [None, None, "s", "s"]])
+    assert [each.group.tolist() for each in made] == [[0, 0, 1, 2], [0, 0, 1, 1]]
+
+
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_spreadsheets_separate_cells_in_other_ways(mark: str) -> None:
+    made = facts("node,gpus,free,leaf\nn1,4,0-1,a\nn2,4,,b\n".replace(",", mark))
+    assert usable(made, 8).sum(axis=1).tolist() == [2, 4]
+    assert levels(made) == [("leaf", [0, 1])]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("node,leaf\nn1,a\nn2,a\nn1,b\n", ":4: names node 'n1' twice, first in line 2"),
+        ("node,gpus\nn1,many\n", ":2: 'many' is no count of GPUs"),
+        ("node,gpus\nn[1-,8\n", ":2: 'n[1-' is no node set"),
+        ("node,gpus\nn[1-99999999],8\n", "is more than 200000 nodes"),
+        ("node,free\nn1,0-999\n", ":2: '0-999' is no list of GPUs"),
+        ("node,leaf\n", "names no nodes"),
+        ("", "is empty"),
+        ("hello\n", "no description of a cluster"),
+    ],
+)
+def test_bad_csv_is_one_clear_line(text: str, says: str) -> None:
+    line = refused(text)
+    assert says in line
+    assert "\n" not in line
+
+
+# --- Slurm ----------------------------------------------------------------------------------------------------
+
+TREE = """# two leaves per spine
+SwitchName=leaf1 Nodes=gpu[01-02]
+SwitchName=leaf2 Nodes=gpu[03-04] LinkSpeed=400
+SwitchName=leaf3 Nodes=gpu05,gpu06
+switchname=spine1 Switches=leaf[1-2]
+SwitchName=spine2 \\
+  Switches=leaf3
+SwitchName=core Switches=spine[1-2]
+"""
+
+
+def test_a_slurm_tree_gives_a_level_per_tier() -> None:
+    made = facts(TREE)
+    assert made.nodes == tuple(f"gpu0{n}" for n in range(1, 7))
+    assert levels(made) == [
+        ("leaf", [0, 0, 1, 1, 2, 2]), ("spine", [0, 0, 0, 0, 1, 1]), ("core", [0] * 6),
+    ]  # fmt: skip
+    assert made.partitions[0].names == ("leaf1", "leaf2", "leaf3")
+
+
+def test_a_leaf_that_hangs_higher_than_others_is_its_own_group_below() -> None:
+    made = facts("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n2\nSwitchName=s Switches=a\nSwitchName=top Switches=s,b\n")
+    assert levels(made)[-1] == ("core", [0, 0])
+
+
+def test_what_scontrol_shows_is_read_as_the_file_it_comes_from() -> None:
+    tree = "SwitchName=a Level=0 LinkSpeed=1 Nodes=n[1-2]\nSwitchName=b Level=0 LinkSpeed=1 Nodes=n[3-4]\n"
+    made = facts(f"{tree}SwitchName=s Level=1 LinkSpeed=1 Nodes=n[1-4] Switches=a,b\n")
+    assert levels(made) == [("leaf", [0, 0, 1, 1]), ("spine", [0, 0, 0, 0])]
+    blocks = "".join(f"BlockName=b{n} BlockIndex={n} Nodes=n[{2 * n}-{2 * n + 1}] BlockSize=2\n" for n in range(4))
+    made = facts(f"{blocks}AggregatedBlock=b[0-1] BlockIndex=4 Nodes=n[0-3] BlockSize=4\n")
+    assert levels(made) == [("block", [0, 0, 1, 1, 2, 2, 3, 3]), ("group", [0, 0, 0, 0, 1, 1, 1, 1])]
+
+
+def test_a_node_below_two_leaves_is_said_and_one_that_a_spine_repeats_is_not() -> None:
+    leaves = "SwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n[2-3]\nSwitchName=s Switches=a,b"
+    made = facts(f"{leaves} Nodes=n[1-3]\n")
+    assert levels(made) == [("leaf", [0, 0, 1]), ("spine", [0, 0, 0])]
+    assert made.notes == ("node n2 is below a and b: the lowest switch counts, else the first",)
+
+
+def test_slurm_blocks_are_joined_in_order_into_larger_ones() -> None:
+    made = facts(
+        "BlockName=b1 Nodes=n[1-2]\nBlockName=b2 Nodes=n[3-4]\nBlockName=b3 Nodes=n[5-6]\n"
+        "BlockName=b4 Nodes=n[7-8]\nBlockSizes=2,4\n"
+    )
+    assert levels(made) == [("block", [0, 0, 1, 1, 2, 2, 3, 3]), ("group", [0, 0, 0, 0, 1, 1, 1, 1])]
+
+
+YAML = """---
+- topology: flat
+  cluster_default: false
+  flat: true
+- topology: tree
+  cluster_default: true
+  tree:
+    switches:
+      - switch: top
+        children: l[1-2]
+      - switch: l1
+        nodes: n[1-2]
+      - switch: l2
+        nodes: n[3-4]
+- topology: block
+  cluster_default: false
+  block:
+    block_sizes: [2, 4]
+    blocks:
+      - block: b1
+        nodes: n[1-2]
+      - block: b2
+        nodes: n[3-4]
+"""
+
+
+def test_the_default_topology_of_a_topology_yaml_is_read() -> None:
+    made = facts(YAML)
+    assert levels(made) == [("leaf", [0, 0, 1, 1]), ("spine", [0, 0, 0, 0])]
+    assert made.notes == ("of 3 topologies, 'tree' is read",)
+
+
+def test_a_block_topology_of_a_topology_yaml_is_read() -> None:
+    made = facts(YAML.replace("cluster_default: true", "cluster_default: false").replace("  tree:", "  flat:"))
+    assert levels(made) == [("block", [0, 0, 1, 1]), ("group", [0, 0, 0, 0])]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("SwitchName=a Switches=b\nSwitchName=b Switches=a\n", "the switches form a cycle through"),
+        ("SwitchName=a Switches=a Nodes=n1\n", "the switches form a cycle through 'a'"),
+        ("SwitchName=a Nodes=n1\nSwitchName=b Switches=c\n", ":2: switch 'b' has a child 'c' that nobody describes"),
+        ("SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2\n", ":2: names switch 'a' twice"),
+        ("SwitchName=a Nodes=n1\nSwitchName=b Switches=a\nSwitchName=c Switches=a\n", "no tree"),
+        ("SwitchName=a\n", "names no nodes"),
+        ("SwitchName=a Nodes=n1\nBlockName=b Nodes=n2\n", "switches and blocks"),
+        ("BlockName=b Nodes=n1\nBlockName=c Nodes=n1\n", "names node 'n1' twice"),
+        ("BlockName=b Nodes=n1\nBlockSizes=4,2\n", "do not grow"),
+        ("SwitchName=a Nodes=n1\nNodes=n2\n", ":2: 'Nodes=n2' is no line"),
+        ("- topology: a\n  flat: true\n", "has no tree and no block topology"),
+        ("- topology: a\n  tree: [\n", "is no YAML"),
+    ],
+)
+def test_bad_slurm_files_are_one_clear_line(text: str, says: str) -> None:
+    line = refused(text)
+    assert says in line
+    assert "\n" not in line
+
+
+def test_a_long_chain_of_switches_with_a_cycle_above_it_ends() -> None:
+    chain = "".join(f"SwitchName=s{n} Switches=s{n - 1}\n" for n in range(1, 40))
+    assert "cycle" in refused(f"SwitchName=s0 Nodes=n1 Switches=s39\n{chain}")
+
+
+# --- InfiniBand -----------------------------------------------------------------------------------------------
+
+
+def discovered(pods: int = 2, leaves: int = 4, nodes: int = 4, spines: int = 2, uplinks: int = 1) -> str:
+    """A rail-optimised fabric: node n of a pod has a port on every leaf; the pods' spines meet in one core."""
+    text = ["# Topology file: generated on Mon Jan  6 10:00:00 2025", ""]
+    for pod in range(pods):
+        for leaf in range(leaves):
+            text += [
+                "vendid=0x2c9",
+                "switchguid=0x1",
+                f'Switch\t65 "S-1{pod}{leaf}"\t\t# "MF0;leaf{pod}{leaf}:MQM/U1" enhanced',
+            ]
+            text += [
+                f'[{n + 1}]\t"H-{pod}{leaf}{n}"[1]({pod}{leaf}{n}) \t\t# "gpu{pod}-{n} mlx5_{leaf}" lid 7 4xNDR'
+                for n in range(nodes)
+            ]
+            text += [
+                f'[{30 + s * 8 + u}]\t"S-2{pod}{s}"[1]\t\t# "MF0;spine{pod}{s}:MQM/U1" lid 9 4xNDR'
+                for s in range(spines)
+                for u in range(uplinks)
+            ]
+            text += ['[65]\t"H-9"[1](9) \t\t# "Mellanox Technologies Aggregation Node" lid 193 4xNDR', ""]
+        for s in range(spines):
+            text += [f'Switch\t65 "S-2{pod}{s}"\t\t# "MF0;spine{pod}{s}:MQM/U1" enhanced port 0']
+            text += [f'[{n}]\t"S-1{pod}{n}"[30]\t\t# "MF0;leaf{pod}{n}:MQM/U1" lid 9 4xNDR' for n in range(leaves)]
+            text += ['[60]\t"S-300"[1]\t\t# "MF0;core:MQM/U1" lid 9 4xNDR', ""]
+    text += ['Switch\t65 "S-300"\t\t# "MF0;core:MQM/U1" enhanced port 0']
+    text += ['[64]\t"H-77"[1](77) \t\t# "ufm01 mlx5_0" lid 3 4xHDR', 'Ca\t1 "H-77"\t\t# "ufm01 mlx5_0"']
+    return "\n".join(text) + "\n"
+
+
+def test_nodes_that_share_leaf_switches_are_one_group_and_spines_join_pods() -> None:
+    made = facts(discovered())
+    assert levels(made) == [("leaf", [0] * 4 + [1] * 4), ("core", [0] * 8)]
+    assert made.rails == 4
+
+
+def test_a_host_with_few_ports_is_no_compute_node() -> None:
+    made = facts(discovered())
+    assert "ufm01" not in made.nodes
+    assert any("ufm01" in note for note in made.notes)
+
+
+def test_oversubscription_is_what_enters_the_leaves_over_what_leaves_the_pod() -> None:
+    # 4 leaves x 4 nodes enter a pod; each of its spines has one cable to the core.
+    assert facts(discovered()).partitions[0].oversubscription == 8.0
+    assert facts(discovered(spines=4)).partitions[0].oversubscription == 4.0
+
+
+def test_leaves_of_single_port_nodes_are_groups_below_their_spine() -> None:
+    made = facts(
+        discovered(pods=1, leaves=1) + discovered(pods=1, leaves=1).replace("gpu0", "gpu7").replace("S-100", "S-1ff")
+    )
+    assert [kind for kind, _ in levels(made)] == ["leaf", "spine"]
+    assert made.rails == 1, "all that a node has is on one switch"
+
+
+LINKINFO = """CA: gpu01 mlx5_0:
+      0xec0d9a03003d62be      4    1[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       2   17[  ] "MF0;leaf1" ( )
+Switch: 0x506b4b0300820910 MF0;leaf1:MSB7700/U1:
+           2    1[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       4    1[  ] "gpu01 mlx5_0" ( )
+           2    2[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       5    1[  ] "gpu02 HCA-1" ( )
+           2    3[  ] ==(                Down/ Polling)==>             [  ] "" ( )
+           2   30[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       9    1[  ] "MF0;spine:MSB7700/U1" ( )
+Switch: 0x506b4b0300820911 MF0;leaf2:MSB7700/U1:
+           3    1[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       6    1[  ] "gpu03 mlx5_0" ( )
+           3   30[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       9    2[  ] "MF0;spine:MSB7700/U1" ( )
+Switch: 0x506b4b0300820912 MF0;spine:MSB7700/U1:
+           9    1[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       2   30[  ] "MF0;leaf1:MSB7700/U1" ( )
+           9    2[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       3   30[  ] "MF0;leaf2:MSB7700/U1" ( )
+"""
+
+
+def test_iblinkinfo_tells_the_same() -> None:
+    made = facts(LINKINFO)
+    assert made.nodes == ("gpu01", "gpu02", "gpu03")
+    assert levels(made) == [("leaf", [0, 0, 1]), ("spine", [0, 0, 0])]
+    assert made.partitions[0].names == ("leaf1", "leaf2")
+    assert made.partitions[0].oversubscription == 1.5  # 2:1 and 1:1
+
+
+def test_iblinkinfo_by_line_tells_the_same() -> None:
+    lines = []
+    name = guid = ""
+    for line in LINKINFO.splitlines():
+        if line.startswith("Switch"):
+            _, guid, rest = line.split(" ", 2)
+            name = rest[:-1]
+        elif line.startswith("CA"):
+            name = ""
+        elif name and "LinkUp" in line:
+            left, right = line.split("==>")
+            lines.append(f'{guid} "{name:>30}" {left.strip()}==>  0x0000000000000aaa {right.strip()}')
+    made = facts("\n".join(lines))
+    assert levels(made) == levels(facts(LINKINFO))
+
+
+def test_global_links_between_the_spines_of_a_dragonfly_join_its_groups() -> None:
+    text = []
+    for group in range(3):
+        for leaf in range(2):
+            text.append(f'Switch\t65 "S-1{group}{leaf}"\t\t# "MF0;leaf{group}{leaf}:M/U1" enhanced port 0')
+            text += [f'[{n}]\t"H-{group}{leaf}{n}"[1](1) \t\t# "n{group}{leaf}{n} mlx5_0" lid 7 4xNDR' for n in (1, 2)]
+            text.append(f'[30]\t"S-2{group}"[1]\t\t# "MF0;spine{group}:M/U1" lid 9 4xNDR')
+        text.append(f'Switch\t65 "S-2{group}"\t\t# "MF0;spine{group}:M/U1" enhanced port 0')
+        text += [f'[{n}]\t"S-1{group}{n}"[30]\t\t# "MF0;leaf{group}{n}:M/U1" lid 9 4xNDR' for n in range(2)]
+        text += [f'[{5 + other}]\t"S-2{other}"[5]\t\t# "MF0;spine{other}:M/U1" lid 9 4xNDR'
+                 for other in range(3) if other != group]  # fmt: skip
+    made = facts("\n".join(text))
+    assert [(each.kind, each.groups, each.oversubscription) for each in made.partitions] == [
+        ("leaf", 6, 2.0), ("group", 3, 1.0), ("fabric", 1, 0.0),
+    ]  # fmt: skip
+
+
+def test_a_fabric_without_hosts_says_so() -> None:
+    assert "shows no host" in refused('Switch\t65 "S-1"\t\t# "MF0;leaf:MQM/U1" enhanced port 0\n')
+
+
+# --- other files ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('<system version="1">\n  <cpu numaid="0"/>\n</system>\n', "--system FILE"),
+        ("node0:12:34 [0] NCCL INFO Bootstrap: Using eth0\n", "--log"),
+        ('{"levels": {}, "map": [\n{"rank": 0}]}', "--map"),
+        ("ClusterName=c\nNodeName=n[1-4] Gres=gpu:8\n", "topology.conf does"),
+        ("PARTITION AVAIL TIMELIMIT NODES STATE NODELIST\ngpu up infinite 4 idle n[1-4]\n", "--nodelist"),
+        ("n1 slots=8\nn2 slots=8\n", "--hostfile"),
+        ("n1:8\nn2:8\n", "--hostfile"),
+        ("hello world\n", "CSV with a header"),
+    ],
+)
+def test_a_file_of_another_kind_is_told_where_it_belongs(text: str, says: str) -> None:
+    line = refused(text)
+    assert "no description of a cluster" in line
+    assert says in line
+
+
+# --- any bytes ------------------------------------------------------------------------------------------------
+
+SEEDS = [TREE, YAML, LINKINFO, discovered(), listed(node("n1", {"a": "b"})), "node,gpus,free\nn[1-4],8,0-3\n"]
+
+
+def one_line(error: InputError) -> bool:
+    return "\n" not in str(error)
+
+
+@given(st.one_of(st.binary(max_size=400), st.text(max_size=400).map(str.encode)))
+def test_any_bytes_are_read_or_refused_by_every_reader(data: bytes) -> None:
+    for each in FORMATS:
+        try:
+            each.read(Blob("any", data))
+        except InputError as error:
+            if not one_line(error):
+                raise
+
+
+@given(st.sampled_from(SEEDS), st.data())
+def test_a_damaged_file_is_read_or_refused(text: str, data: st.DataObject) -> None:
+    raw = bytearray(text.encode())
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(raw) - 1))
+        raw[place : place + data.draw(st.integers(0, 20))] = data.draw(st.binary(max_size=6))
+        if not raw:
+            break
+    try:
+        made = read_cluster(Blob("damaged", bytes(raw)))
+    except InputError as error:
+        if not one_line(error):
+            raise
+    else:
+        assert all(len(each.group) == len(made.nodes) for each in made.partitions)
+
+
+def test_a_bomb_of_aliases_in_a_topology_yaml_is_refused() -> None:
+    bomb = "".join(f"    - &a{n} [{', '.join([f'*a{n - 1}'] * 10) if n else 'x, x'}]\n" for n in range(30))
+    text = f"- topology: t\n  bomb:\n{bomb}  tree:\n    switches:\n      - switch: s\n        nodes: *a29\n"
+    assert "names no nodes" in refused(text)

@@ -1,0 +1,235 @@
+"""lstopo's XML: the machine's processors, PCI tree and device names, in all three versions of the format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import topodiag
+from tests.evidence.filled import place, read, recognises, value, why
+from tests.evidence.hwloc.hwloc_writer import bitmap, lstopo
+from topodiag.evidence.hwloc.hwloc_facts import bits, link_gbs
+from topodiag.evidence.interface import Blob, Item
+from topodiag.evidence.registry import source
+from topodiag.model.errors import InputError
+from topodiag.model.finding import Severity
+
+MACHINES = ("dgx-h100-healthy", "hgx-a100", "gb200-tray", "idle-gen1")
+
+V2 = """\
+<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE topology SYSTEM "hwloc2.dtd">
+<topology version="2.0">
+  <object type="Machine" os_index="0" cpuset="0x000000ff" nodeset="0x00000003" gp_index="1">
+    <info name="OSName" value="Linux"/>
+    <info name="OSRelease" value="5.15.0-1042-nvidia"/>
+    <info name="Architecture" value="x86_64"/>
+    <object type="Package" os_index="0" cpuset="0x0000000f" nodeset="0x00000001" gp_index="3">
+      <info name="CPUVendor" value="GenuineIntel"/>
+      <info name="CPUFamilyNumber" value="6"/>
+      <info name="CPUModelNumber" value="143"/>
+      <info name="CPUModel" value="Intel(R) Xeon(R) Platinum 8480C"/>
+      <object type="NUMANode" os_index="0" cpuset="0x0000000f" nodeset="0x00000001" gp_index="9" local_memory="1000"/>
+      <object type="Core" os_index="0" cpuset="0x0000000f" nodeset="0x00000001" gp_index="4">
+        <object type="PU" os_index="0"/>
+        <object type="PU" os_index="1"/>
+      </object>
+      <object type="Bridge" gp_index="30" bridge_type="0-1" depth="0" bridge_pci="0000:[15-1c]">
+        <object type="Bridge" bridge_type="1-1" depth="1" bridge_pci="0000:[16-1c]" pci_busid="0000:15:01.0" pci_type="0604 [8086:352a] [8086:0000] 04" pci_link_speed="63.015385">
+          <object type="PCIDev" pci_busid="0000:1b:00.0" pci_type="0302 [10de:2330] [10de:16c1] a1" pci_link_speed="63.015385">
+            <object type="OSDev" name="nvml0" subtype="NVML" osdev_type="1">
+              <info name="Backend" value="NVML"/>
+              <info name="GPUModel" value="NVIDIA H100 80GB HBM3"/>
+              <info name="NVIDIAUUID" value="GPU-5a1f1a2b-0000-1111-2222-333344445555"/>
+            </object>
+            <object type="OSDev" name="cuda5" subtype="CUDA" osdev_type="5"/>
+          </object>
+          <object type="PCIDev" pci_busid="0000:1c:00.0" pci_type="0207 [15b3:1021] [15b3:0041] 00" pci_link_speed="31.507692">
+            <object type="OSDev" name="ibp28s0" osdev_type="2"/>
+            <object type="OSDev" name="mlx5_0" osdev_type="3">
+              <info name="NodeGUID" value="a088:c203:0055:1234"/>
+              <info name="Port1State" value="4"/>
+              <info name="Port1LID" value="0x1f"/>
+            </object>
+          </object>
+        </object>
+      </object>
+    </object>
+    <object type="Package" os_index="1" cpuset="0x000000f0" nodeset="0x00000002" gp_index="5">
+      <object type="NUMANode" os_index="1" cpuset="0x000000f0" nodeset="0x00000002" gp_index="10"/>
+    </object>
+  </object>
+</topology>
+"""  # noqa: E501 - as lstopo writes it
+
+
+def test_lstopo_is_recognised_in_every_version() -> None:
+    assert recognises("hwloc-xml", V2)
+    assert recognises("hwloc-xml", V2.replace(' version="2.0"', ""))
+    assert recognises("hwloc-xml", '<topology version="3.0">\n<object type="Machine" os_index="0"/></topology>')
+
+
+@pytest.mark.parametrize("text", ["", "<topology>", '<system version="1"/>', "Machine (64GB total)"])
+def test_other_texts_are_not(text: str) -> None:
+    assert not recognises("hwloc-xml", text)
+
+
+def test_processors_and_numa_nodes_are_offered() -> None:
+    draft, parsed = read("hwloc-xml", V2)
+    cpu = draft.single("cpu")
+    wanted = {
+        "arch": "x86_64", "vendor": "GenuineIntel", "family": 6, "model": 143, "sockets": 2,
+        "name": "Intel(R) Xeon(R) Platinum 8480C",
+        "count": 2,
+    }  # fmt: skip
+    assert {name: value(cpu, name) for name in wanted} == wanted
+    assert [(value(draft.numa(node), "cpus"), value(draft.numa(node), "socket")) for node in (0, 1)] == [
+        ("0-3", 0), ("4-7", 1),
+    ]  # fmt: skip
+    assert value(draft.single("os"), "kernel") == "5.15.0-1042-nvidia"
+    assert parsed.unread == []
+
+
+def test_functions_are_offered_with_their_place() -> None:
+    draft, _ = read("hwloc-xml", V2)
+    gpu = draft.pci("0000:1b:00.0")
+    wanted = {
+        "class_code": 0x030200, "vendor": 0x10DE, "device": 0x2330, "subsystem_vendor": 0x10DE,
+        "subsystem_device": 0x16C1, "numa": 0, "parent": "0000:15:01.0", "root": "pci0000:15", "gen": 5, "width": 16,
+    }  # fmt: skip
+    assert {name: value(gpu, name) for name in wanted} == wanted
+    assert place(gpu, "device")[0] == 20
+    port = draft.pci("0000:15:01.0")
+    assert (value(port, "parent"), value(port, "root")) == (None, "pci0000:15")
+
+
+def test_a_link_speed_that_two_links_can_have_leaves_both_unknown() -> None:
+    draft, _ = read("hwloc-xml", V2)
+    nic = draft.pci("0000:1c:00.0")
+    assert (value(nic, "gen"), value(nic, "width")) == (None, None)
+    assert why(nic, "width") == "hwloc says 31.51 GB/s: Gen4 x16 or Gen5 x8"
+    assert "no known link of a known product" in why(draft.pci("0000:15:01.0"), "gen")
+
+
+def test_gpus_have_nvmls_number_and_not_cudas() -> None:
+    draft, _ = read("hwloc-xml", V2)
+    gpu = draft.gpu(bus_id="0000:1b:00.0")
+    assert gpu.keys["index"] == 0
+    assert value(gpu, "name") == "H100 80GB HBM3"
+    assert value(gpu, "uuid") == "GPU-5a1f1a2b-0000-1111-2222-333344445555"
+
+
+@pytest.mark.parametrize(("version", "rdma", "network"), [("2.0", 3, 2), ("3.0", 48, 16)])
+def test_nics_and_interfaces_are_told_apart_in_both_numberings(version: str, rdma: int, network: int) -> None:
+    text = V2.replace('"2.0"', f'"{version}"').replace('osdev_type="3"', f'osdev_type="{rdma}"')
+    draft, _ = read("hwloc-xml", text.replace('osdev_type="2"', f'osdev_type="{network}"'))
+    nic = draft.nic(rdma="mlx5_0")
+    assert nic.keys["bus_id"] == "0000:1c:00.0"
+    assert value(nic, "node_guid") == "a088:c203:0055:1234"
+    assert (value(nic.child("port", 1), "state"), value(nic.child("port", 1), "lid")) == ("ACTIVE", 31)
+    assert value(draft.netdev("ibp28s0"), "bus_id") == "0000:1c:00.0"
+    assert [entity.keys.get("rdma") for entity in draft.entities("nic")] == ["mlx5_0"]
+
+
+def test_version_1_is_read() -> None:
+    # There NUMA nodes hold their sockets, and sockets are called so.
+    text = V2.replace(' version="2.0"', "").replace('"Package"', '"Socket"')
+    draft, _ = read("hwloc-xml", text)
+    assert value(draft.single("cpu"), "sockets") == 2
+    assert (value(draft.numa(1), "socket"), value(draft.pci("0000:1b:00.0"), "numa")) == (1, 0)
+
+
+def test_a_bridge_below_several_numa_nodes_is_near_none_of_them() -> None:
+    text = V2.replace('os_index="0" cpuset="0x0000000f" nodeset="0x00000001" gp_index="3"', 'nodeset="0x00000003"')
+    draft, _ = read("hwloc-xml", text)
+    assert value(draft.pci("0000:1b:00.0"), "numa") is None
+
+
+def test_the_memory_of_a_gpu_is_no_place() -> None:
+    memory = '<object type="NUMANode" subtype="GPUMemory" os_index="8" cpuset="0x0" nodeset="0x00000100"/>'
+    text = V2.replace("</topology>", memory + "</topology>")
+    text = text.replace('nodeset="0x00000001" gp_index="3"', 'nodeset="0x00000101"')
+    draft, _ = read("hwloc-xml", text)
+    assert value(draft.pci("0000:1b:00.0"), "numa") == 0
+    assert value(draft.numa(8), "cpus") == ""
+
+
+def test_a_file_cut_short_keeps_what_stands_before() -> None:
+    draft, parsed = read("hwloc-xml", V2[: V2.index('<object type="PCIDev" pci_busid="0000:1c')])
+    assert value(draft.pci("0000:1b:00.0"), "device") == 0x2330
+    assert [line.why for line in parsed.unread] == [
+        "the file ends before its topology does; what stands before is kept"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "members"),
+    [
+        ("0x00000003", {0, 1}),
+        ("0x1,,0x80000000", {31, 64}),
+        ("0x0", set()),
+        ("", set()),
+        ("0xf...f", set()),
+        ("x", set()),
+    ],
+)
+def test_bitmaps_are_read(text: str, members: set[int]) -> None:
+    assert bits(text) == members
+
+
+@given(st.frozensets(st.integers(0, 400), max_size=40))
+def test_any_bitmap_is_read_as_hwloc_writes_it(members: frozenset[int]) -> None:
+    assert bits(bitmap(members)) == members
+
+
+@pytest.mark.parametrize(
+    ("gen", "width", "rate"),
+    [(1, 16, 4.0), (2, 8, 4.0), (3, 16, 15.753846), (4, 16, 31.507692), (5, 16, 63.015385), (6, 16, 121.0)],
+)
+def test_rates_of_links_are_hwlocs(gen: int, width: int, rate: float) -> None:
+    assert link_gbs(gen, width) == pytest.approx(rate, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_a_machine_told_by_lstopo_is_the_one_told_by_sysfs_and_raises_no_alarm(name: str, tmp_path: Path) -> None:
+    wanted = topodiag.diagnose([f"fixture:{name}"]).nodes[0]
+    file = tmp_path / "lstopo.xml"
+    file.write_text(lstopo(wanted), encoding="utf-8")
+    result = topodiag.diagnose([str(file)])
+    node = result.nodes[0]
+    assert [(gpu.index, gpu.bus_id) for gpu in node.gpus] == [(gpu.index, gpu.bus_id) for gpu in wanted.gpus]
+    for bus_id, device in wanted.pci.items():
+        found = node.pci[bus_id]
+        assert (found.parent, found.root, found.numa.value) == (device.parent, device.root, device.numa.value)
+        assert found.width.value in (device.width.value, None)
+    nics = {nic.name: nic.bus_id for nic in node.nics if nic.rdma_name}
+    assert nics == {nic.name: nic.bus_id for nic in wanted.nics if nic.rdma_name}
+    assert [numa.cpus.value for numa in node.numa] == [numa.cpus.value for numa in wanted.numa]
+    assert [finding.id for finding in result.findings if finding.severity is not Severity.INFO] == []
+
+
+def test_a_hostile_file_is_refused_and_in_a_capture_costs_one_line() -> None:
+    deep = '<topology version="2.0">' + '<object type="Machine">' * 10_000
+    with pytest.raises(InputError, match="nests deeper"):
+        read("hwloc-xml", deep)
+    with pytest.raises(InputError, match="larger than"):
+        read("hwloc-xml", b" " * (33 << 20))
+    reader = source("hwloc-xml")
+    assert reader is not None
+    assert reader.parse(Blob("lstopo.xml", deep.encode(), Item("lstopo", "hwloc-xml", "lstopo.xml"))).unread_count == 1
+
+
+@settings(max_examples=60)
+@given(st.integers(0, len(V2)), st.integers(0, 60), st.text("<>/='\" \n0x9-[]:", max_size=6))
+def test_a_file_changed_anywhere_breaks_nothing(at: int, removed: int, added: str) -> None:
+    _, parsed = read("hwloc-xml", V2[:at] + added + V2[at + removed :])
+    assert all(line.line is None or line.line >= 1 for line in parsed.unread)
+
+
+@settings(max_examples=60)
+@given(st.binary(max_size=300))
+def test_any_bytes_are_read(data: bytes) -> None:
+    read("hwloc-xml", data)

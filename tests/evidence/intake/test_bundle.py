@@ -1,0 +1,191 @@
+"""Evidence from elsewhere: what is read, and what is refused with one clear line."""
+
+import gzip
+import io
+import json
+import os
+import tarfile
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from topodiag.evidence.intake import bundle as bundles
+from topodiag.evidence.intake.bundle import from_memory, open_evidence
+from topodiag.model.errors import InputError
+
+MANIFEST = {
+    "schema": "1.0",
+    "host": "gpu-001",
+    "time": "2026-11-21T02:14:09Z",
+    "privilege": "user",
+    "samples": [{"number": 0, "interval_s": 0.0}],
+    "items": [
+        {"id": "ibstat", "kind": "ibstat", "argv": ["ibstat"], "file": "commands/ibstat.txt", "status": "ok", "rc": 0},
+        {"id": "lspci", "kind": "lspci", "argv": ["lspci"], "file": "", "status": "absent", "why": "not installed"},
+    ],
+}
+FILES = {"manifest.json": json.dumps(MANIFEST).encode(), "commands/ibstat.txt": b"CA 'mlx5_0'\n"}
+
+
+def archive(path: Path, files: dict[str, bytes], *extra: tarfile.TarInfo) -> str:
+    with tarfile.open(path, "w:gz") as tar:
+        for name, data in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+        for member in extra:
+            tar.addfile(member)
+    return str(path)
+
+
+def folder(path: Path, files: dict[str, bytes]) -> str:
+    for name, data in files.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_bytes(data)
+    return str(path)
+
+
+def special(name: str, kind: bytes, target: str = "") -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.type = kind
+    member.linkname = target
+    return member
+
+
+def test_an_archive_and_its_folder_hold_the_same_evidence(tmp_path: Path) -> None:
+    packed = open_evidence(archive(tmp_path / "b.tar.gz", FILES))
+    plain = open_evidence(folder(tmp_path / "b", FILES))
+    assert packed.host == plain.host == "gpu-001"
+    assert [blob.data for blob in packed.blobs] == [blob.data for blob in plain.blobs] == [b"CA 'mlx5_0'\n"]
+    assert [item.id for item in packed.missing] == ["lspci"]
+
+
+def test_the_capture_in_memory_is_the_same_evidence(tmp_path: Path) -> None:
+    live = from_memory("live", MANIFEST, FILES)
+    saved = open_evidence(archive(tmp_path / "b.tar.gz", FILES))
+    assert [(blob.name, blob.data, blob.item) for blob in live.blobs] == [
+        (blob.name, blob.data, blob.item) for blob in saved.blobs
+    ]
+
+
+def test_a_bundle_packed_below_one_folder_is_found(tmp_path: Path) -> None:
+    inside = {f"gpu-001/{name}": data for name, data in FILES.items()}
+    assert open_evidence(archive(tmp_path / "b.tar.gz", inside)).host == "gpu-001"
+
+
+def test_a_folder_without_a_manifest_is_its_files(tmp_path: Path) -> None:
+    evidence = open_evidence(folder(tmp_path, {"topo.txt": b"x", ".hidden": b"x", "empty": b" \n"}))
+    assert [Path(blob.name).name for blob in evidence.blobs] == ["topo.txt"]
+
+
+def test_one_compressed_text_is_read_as_text(tmp_path: Path) -> None:
+    (tmp_path / "topo.txt.gz").write_bytes(gzip.compress(b"hello"))
+    assert open_evidence(str(tmp_path / "topo.txt.gz")).blobs[0].data == b"hello"
+
+
+@pytest.mark.parametrize(
+    ("member", "words"),
+    [
+        (special("../outside", tarfile.REGTYPE), "lies outside"),
+        (special("/etc/passwd", tarfile.REGTYPE), "lies outside"),
+        (special("link", tarfile.SYMTYPE, "/etc/passwd"), "is a link"),
+        (special("hard", tarfile.LNKTYPE, "manifest.json"), "is a link"),
+        (special("tty", tarfile.CHRTYPE), "device or pipe"),
+        (special("pipe", tarfile.FIFOTYPE), "device or pipe"),
+    ],
+)
+def test_hostile_members_are_refused_by_name(tmp_path: Path, member: tarfile.TarInfo, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        open_evidence(archive(tmp_path / "b.tar.gz", FILES, member))
+
+
+def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bundles, "MAX_TOTAL_BYTES", 100_000)
+    with pytest.raises(InputError, match="unpacks to more than"):
+        open_evidence(archive(tmp_path / "b.tar.gz", {**FILES, "big": bytes(200_000)}))
+
+
+def test_a_member_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bundles, "MAX_FILE_BYTES", 1000)
+    with pytest.raises(InputError, match="'big' is larger"):
+        open_evidence(archive(tmp_path / "b.tar.gz", {**FILES, "big": bytes(2000)}))
+
+
+def test_too_many_members_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bundles, "MAX_FILES", 1)
+    with pytest.raises(InputError, match="more than 1 members"):
+        open_evidence(archive(tmp_path / "b.tar.gz", FILES))
+
+
+def test_a_newer_schema_is_refused_and_says_what_to_do(tmp_path: Path) -> None:
+    files = {**FILES, "manifest.json": json.dumps({**MANIFEST, "schema": "2.0"}).encode()}
+    with pytest.raises(InputError, match=r"schema 2\.0, newer .*upgrade topodiag"):
+        open_evidence(archive(tmp_path / "b.tar.gz", files))
+
+
+def test_a_newer_minor_schema_is_read(tmp_path: Path) -> None:
+    files = {**FILES, "manifest.json": json.dumps({**MANIFEST, "schema": "1.9"}).encode()}
+    assert open_evidence(archive(tmp_path / "b.tar.gz", files)).host == "gpu-001"
+
+
+@pytest.mark.parametrize("manifest", [b"{", b"[]", b"{}", b'{"schema": "x"}', b"[" * 100_000])
+def test_a_manifest_that_is_none_is_refused(tmp_path: Path, manifest: bytes) -> None:
+    with pytest.raises(InputError, match=r"manifest\.json"):
+        open_evidence(archive(tmp_path / "b.tar.gz", {"manifest.json": manifest}))
+
+
+@pytest.mark.parametrize("entry", [None, 3, "x", {}, {"id": 4}, {"id": "a", "argv": 7, "file": [], "sample": "x"}])
+def test_a_bad_item_costs_that_item_only(tmp_path: Path, entry: object) -> None:
+    manifest = {**MANIFEST, "items": [entry, *MANIFEST["items"]]}  # type: ignore[misc]
+    files = {**FILES, "manifest.json": json.dumps(manifest).encode()}
+    evidence = open_evidence(archive(tmp_path / "b.tar.gz", files))
+    assert [blob.item.id for blob in evidence.blobs if blob.item] == ["ibstat"]
+
+
+def test_an_item_whose_file_is_missing_is_said(tmp_path: Path) -> None:
+    evidence = open_evidence(folder(tmp_path, {"manifest.json": FILES["manifest.json"]}))
+    assert "commands/ibstat.txt is not in the bundle" in evidence.unread[0].why
+
+
+def test_a_truncated_archive_is_damaged_not_a_crash(tmp_path: Path) -> None:
+    whole = Path(archive(tmp_path / "b.tar.gz", {**FILES, "noise": os.urandom(4000)})).read_bytes()
+    (tmp_path / "cut.tar.gz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match="damaged archive"):
+        open_evidence(str(tmp_path / "cut.tar.gz"))
+
+
+def test_missing_empty_and_special_inputs_have_one_line_each(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        open_evidence(str(tmp_path / "absent"))
+    (tmp_path / "empty").write_bytes(b"")
+    with pytest.raises(InputError, match="is empty"):
+        open_evidence(str(tmp_path / "empty"))
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="neither a file nor a folder"):
+        open_evidence(str(tmp_path / "pipe"))
+    (tmp_path / "void").mkdir()
+    with pytest.raises(InputError, match="without files"):
+        open_evidence(str(tmp_path / "void"))
+
+
+def test_links_in_a_folder_are_not_followed(tmp_path: Path) -> None:
+    place = Path(folder(tmp_path / "b", FILES))
+    (place / "commands" / "ibstat.txt").unlink()
+    (place / "commands" / "ibstat.txt").symlink_to("/etc/hostname")
+    assert open_evidence(str(place)).blobs == []
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, 2000), st.integers(0, 2000), st.binary(max_size=30))
+def test_any_damage_to_an_archive_is_an_input_error_or_readable(
+    tmp_path: Path, cut: int, at: int, noise: bytes
+) -> None:
+    whole = Path(archive(tmp_path / "b.tar.gz", FILES)).read_bytes()
+    damaged = whole[:at] + noise + whole[at + len(noise) :]
+    damaged = damaged[: max(1, len(damaged) - cut)]
+    (tmp_path / "d.tar.gz").write_bytes(damaged)
+    with suppress(InputError):
+        open_evidence(str(tmp_path / "d.tar.gz"))

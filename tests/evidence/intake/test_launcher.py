@@ -1,0 +1,52 @@
+"""Texts that a parallel shell has put a host's name before each line of."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topodiag.evidence.intake.bundle import Evidence
+from topodiag.evidence.intake.launcher import without_prefix
+from topodiag.evidence.intake.reader import read_node
+from topodiag.evidence.interface import Blob
+
+MATRIX = "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tNV18\t0-55\t0\nGPU1\tNV18\t X \t56-111\t1\n"
+
+
+def prefixed(prefix: str, text: str = MATRIX) -> str:
+    return "".join(f"{prefix}{line}\n" for line in text.splitlines())
+
+
+@pytest.mark.parametrize("prefix", ["gpu-001: ", "gpu-001.example.org: ", "0: ", " 3: ", "c1_n2:"])
+def test_a_prefix_that_all_lines_share_is_taken_off(prefix: str) -> None:
+    bare = without_prefix(Blob("t", prefixed(prefix).encode()))
+    assert bare is not None
+    assert bare.data.decode() == MATRIX
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        MATRIX,
+        prefixed("gpu-001: ") + prefixed("gpu-002: "),
+        "gpu-001: one\ngpu-001: two\n",
+        "gpu-001: a\nb\ngpu-001: c\n",
+    ],
+)
+def test_text_without_one_shared_prefix_is_left_alone(text: str) -> None:
+    assert without_prefix(Blob("t", text.encode())) is None
+
+
+def test_a_prefixed_file_is_read_as_the_file_that_it_was_and_its_lines_keep_their_numbers() -> None:
+    made = read_node(Evidence("topo.txt", blobs=[Blob("topo.txt", prefixed("gpu-001: ").encode())]))
+    assert [item.kind for item in made.inputs] == ["nvidia-smi-topo"]
+    numa = made.node.gpus[1].numa
+    assert numa.origin is not None
+    assert (numa.value, numa.origin.line) == (1, 3)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.binary(max_size=400))
+def test_any_bytes_are_survived(data: bytes) -> None:
+    without_prefix(Blob("t", data))

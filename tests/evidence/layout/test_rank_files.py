@@ -1,0 +1,232 @@
+"""Which rank runs where, as launchers' files say it; free GPUs; groups of ranks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topodiag.evidence.cluster.free_gpus import keep_free, read_free, take_out
+from topodiag.evidence.cluster.node_sets import NodeSetError, expand, gpu_list
+from topodiag.evidence.interface import Blob
+from topodiag.evidence.layout.group_file import read_groups
+from topodiag.evidence.layout.rank_files import (
+    read_hostfile,
+    read_map,
+    read_rankfile,
+    read_slurm_hostfile,
+    read_torchrun,
+)
+from topodiag.model.errors import InputError
+from topodiag.model.rank_hosts import RankHosts
+
+READERS = (read_hostfile, read_rankfile, read_slurm_hostfile, read_torchrun, read_map)
+
+
+def hosts(read: Callable[[Blob], RankHosts], text: str) -> list[str]:
+    made = read(Blob("file", text.encode()))
+    return [made.hosts[number] for number in made.host.tolist()]
+
+
+def refused(read: Callable[[Blob], object], text: str) -> str:
+    with pytest.raises(InputError) as caught:
+        read(Blob("file", text.encode()))
+    return str(caught.value)
+
+
+# --- ranks ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text", ["b slots=2\na slots=1 max_slots=4\n", "b:2\na:1\n", "b\nb\na\n", "b slots = 2 # x\na:1"]
+)
+def test_ranks_fill_the_hosts_of_a_hostfile_in_its_order(text: str) -> None:
+    assert hosts(read_hostfile, text) == ["b", "b", "a"]
+
+
+def test_hosts_without_numbers_stand_for_all_their_gpus() -> None:
+    assert read_hostfile(Blob("file", b"b\na\n")).whole
+
+
+def test_a_slurm_hostfile_has_a_host_per_task() -> None:
+    assert hosts(read_slurm_hostfile, "b\na\nb\n") == ["b", "a", "b"]
+    assert hosts(read_slurm_hostfile, "b*2\nn[1-2]\n") == ["b", "b", "n1", "n2"]
+
+
+def test_a_rankfile_may_name_its_ranks_in_any_order() -> None:
+    assert hosts(read_rankfile, "rank 1=a slot=0:0-3\nrank 0=+b slot=1:*\nrank 2=a slots=4\n") == ["b", "a", "a"]
+
+
+def test_torchruns_nodes_come_by_their_node_rank() -> None:
+    assert hosts(read_torchrun, "b\na\n") == ["b", "a"]
+    assert hosts(read_torchrun, "1 a\n0 b\n") == ["b", "a"]
+
+
+def test_a_map_names_the_gpu_of_every_rank() -> None:
+    rows = [{"rank": 1, "host": "a", "gpu": 3}, {"rank": 0, "host": "b", "gpu": 7, "nic": "mlx5_7"}]
+    made = read_map(Blob("map", json.dumps({"map": rows, "gain_percent": 3}).encode()))
+    assert (made.hosts, made.host.tolist(), made.gpu.tolist()) == (("b", "a"), [0, 1], [7, 3])
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "says"),
+    [
+        (read_hostfile, "a slots=2\n$(reboot)\n", "file:2: '$(reboot)' is no line of a hostfile"),
+        (read_hostfile, "a:9999999\nb:9999999\n", "more than 4194304 ranks"),
+        (read_hostfile, "# nothing\n", "names no hosts"),
+        (read_rankfile, "rank 0=a slot=0\nrank 2=b slot=0\n", "has no rank 1"),
+        (read_rankfile, "rank 0=a slot=0\nrank 0=b slot=0\n", "file:2: names rank 0 twice"),
+        (read_slurm_hostfile, "n[1-99999999]\n", "is more than 200000 nodes"),
+        (read_torchrun, "0 a\n1 a\n", "names a node twice"),
+        (read_map, "{}", "has no map"),
+        (read_map, '{"map": [{"rank": 0}]}', "entry 0 of the map lacks"),
+    ],
+)
+def test_bad_rank_files_are_one_clear_line(read: Callable[[Blob], RankHosts], text: str, says: str) -> None:
+    assert says in refused(read, text)
+
+
+@given(st.binary(max_size=200), st.sampled_from([*READERS, read_free, read_groups]))
+def test_any_bytes_are_read_or_refused(data: bytes, read: Callable[[Blob], object]) -> None:
+    try:
+        read(Blob("any", data))
+    except InputError as error:
+        if "\n" in str(error):
+            raise
+
+
+_NAMES = st.from_regex(r"[a-z][a-z0-9-]{0,8}", fullmatch=True)
+
+
+@given(st.lists(_NAMES, min_size=1, max_size=40))
+def test_what_is_written_by_task_is_read_by_task(names: list[str]) -> None:
+    assert hosts(read_slurm_hostfile, "\n".join(names)) == names
+    ranked = "\n".join(f"rank {number}={name} slot={number}" for number, name in enumerate(names))
+    assert hosts(read_rankfile, ranked) == names
+    assert hosts(read_hostfile, "\n".join(f"{name}:1" for name in names)) == names
+
+
+# --- node sets and free GPUs ----------------------------------------------------------------------------------
+
+
+def test_node_sets_have_several_dimensions_and_steps() -> None:
+    assert expand("rack[1-2]n[0-1]") == ("rack1n0", "rack1n1", "rack2n0", "rack2n1")
+    assert expand("n[08-10]") == ("n08", "n09", "n10")
+    assert gpu_list("0-2,5") == (0, 1, 2, 5)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "@all", "n[1-", "n[3-1]", "n[1-9]r[1-999999999]", "-x", "a b", "n[1-2", "a,,$b", "n[1-4]99999"]
+)
+def test_what_is_no_node_set_is_refused(text: str) -> None:
+    with pytest.raises(NodeSetError):
+        expand(text)
+
+
+@given(st.text(alphabet="ab01[]-,/!&^@ %", max_size=30))
+def test_any_node_set_is_expanded_or_refused(text: str) -> None:
+    try:
+        assert expand(text)
+    except NodeSetError as error:
+        if "\n" in str(error):
+            raise
+
+
+def test_only_what_the_file_names_is_free() -> None:
+    usable = np.ones((3, 4), bool)
+    free = read_free(Blob("free", b"# node gpus\nn[1-2] 0-1\nn3: slots=3\n"))
+    made = keep_free("free", usable, {"n1": 0, "n2": 1, "n3": 2}, free)
+    assert made.sum(axis=1).tolist() == [2, 2, 3]
+    assert keep_free("free", usable, {"n1": 0, "n2": 1, "n3": 2}, {"n2": None}).sum(axis=1).tolist() == [0, 4, 0]
+
+
+def test_nodes_and_single_gpus_are_taken_out() -> None:
+    made = take_out(np.ones((3, 4), bool), {"n1": 0, "n2": 1, "n3": 2}, ("n1", "n[2-3]:0,3"))
+    assert made.tolist() == [[False] * 4, [False, True, True, False], [False, True, True, False]]
+
+
+@pytest.mark.parametrize(("word", "says"), [("n9", "'n9' is not in the cluster"), ("n1:7", "has no GPU 7")])
+def test_what_cannot_be_taken_out_says_why(word: str, says: str) -> None:
+    with pytest.raises(NodeSetError, match=says):
+        take_out(np.ones((1, 4), bool), {"n1": 0}, (word,))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("n1 x\n", ":1: 'x' is no list of GPUs"),
+        ("n1\nn1 0\n", ":2: names node 'n1' twice"),
+        ("#\n", "names no free GPU"),
+    ],
+)
+def test_a_bad_file_of_free_gpus_is_one_clear_line(text: str, says: str) -> None:
+    assert says in refused(read_free, text)
+
+
+# --- groups ---------------------------------------------------------------------------------------------------
+
+
+def test_groups_are_those_that_stay_together_and_those_that_may_span() -> None:
+    made = read_groups(Blob("groups", b'together: [0-3, "4-7"]\nmay_span: [0-4/4, [1, 5]]\n'))
+    assert [(each.dimension, each.keep_together, each.groups.tolist()) for each in made] == [
+        ("together", True, [[0, 1, 2, 3], [4, 5, 6, 7]]), ("may span", False, [[0, 4], [1, 5]]),
+    ]  # fmt: skip
+
+
+def test_groups_say_what_they_send_in_json_too() -> None:
+    entry = {"name": "tp", "keep": "node", "collective": "all_gather", "bytes": 1e6, "calls": 320, "ranks": [[0, 1]]}
+    (made,) = read_groups(Blob("groups", json.dumps({"groups": [entry]}).encode()))
+    assert (made.dimension, made.collective, made.bytes, made.calls) == ("tp", "all_gather", 1e6, 320)
+
+
+def test_groups_of_unequal_size_are_several_demands_of_one_name() -> None:
+    made = read_groups(Blob("groups", b"may_span: [0-1, 2-4]"))
+    assert [(each.dimension, each.size) for each in made] == [("may span", 2), ("may span", 3)]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("together: [0-3, 3-5]", "groups overlap: rank 3 is in two places"),
+        ("together: [[1, 1]]", "rank 1 is in two places"),
+        ("together: [[1]]", "talks to nobody"),
+        ("together: [0-99999999]", "is no rank"),
+        ("apart: [0-3]", "'apart' is no key"),
+        ("groups: [{ranks: [0-3], keep: rack}]", "keep is node or any"),
+        ("groups: [{ranks: [0-3], bytes: -1}]", "'-1' is no number of bytes"),
+        ("groups: [{ranks: [0-3], collective: gossip}]", "'gossip' is no collective"),
+        ("[1, 2]", "is no file of groups"),
+        ("a: &a [*a, *a]", "is no key"),
+        ("[" * 5000, "is nested too deeply"),
+        ("together: !!python/object/apply:os.system [reboot]", "is no YAML"),
+    ],
+)
+def test_bad_groups_are_one_clear_line(text: str, says: str) -> None:
+    line = refused(read_groups, text)
+    assert says in line
+    assert "\n" not in line
+
+
+BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 30))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        BOMB + "together: *a29\n",
+        BOMB.replace("a0:", "together:", 1),
+        f"groups: [{{ranks: [0-3], keep: &b {'[' * 30}{']' * 30}}}]",
+        "-  " * 100_000 + "x",
+        "- " * 30_000 + "x",
+        "\n".join(" " * n + "-" for n in range(3000)),
+        "? " * 30_000 + "x",
+        "{" * 100_000,
+        '{"a":' * 100_000,
+    ],
+)
+def test_bombs_are_refused_in_one_short_line(text: str) -> None:
+    assert len(refused(read_groups, text)) < 200

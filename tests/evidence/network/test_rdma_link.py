@@ -1,0 +1,144 @@
+"""`rdma link show`: InfiniBand, RoCE, old and new releases, and JSON."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topodiag.evidence.draft import Entity, NodeDraft
+from topodiag.evidence.interface import Blob
+from topodiag.evidence.network.rdma_link import RdmaLink
+
+INFINIBAND = (
+    "link mlx5_0/1 subnet_prefix fe80:0000:0000:0000 lid 418 sm_lid 1 lmc 0 state ACTIVE physical_state LINK_UP \n"
+)
+ROCE = "link mlx5_2/1 state ACTIVE physical_state LINK_UP netdev ens1f0np0 \n"
+OLD = "2/1: mlx5_0/1: state DOWN physical_state DISABLED netdev ens803f0 \n"
+EFA = "link rdmap0s6/1 state ACTIVE physical_state LINK_UP \n"
+JSON = json.dumps(
+    [
+        {"ifindex": 0, "ifname": "mlx5_0", "port": 1, "subnet_prefix": "fe80:0000:0000:0000", "lid": 418, "sm_lid": 1,
+         "lmc": 0, "state": "ACTIVE", "physical_state": "LINK_UP"},
+        {"ifindex": 1, "ifname": "mlx5_2", "port": 1, "state": "DOWN", "physical_state": "POLLING",
+         "netdev": "ens1f0np0", "netdev_index": 4},
+    ]
+)  # fmt: skip
+
+
+def filled(text: str) -> NodeDraft:
+    source, blob, draft = RdmaLink(), Blob("rdma.txt", text.encode()), NodeDraft()
+    draft.trust = source.trust
+    source.fill(blob, source.parse(blob), draft)
+    return draft
+
+
+def facts(text: str, device: str, number: int = 1) -> dict[str, object]:
+    entity: Entity = filled(text).nic(rdma=device).child("port", number)
+    return {name: offers[0].value for name, offers in entity.offers.items()}
+
+
+def test_an_infiniband_port_has_lids() -> None:
+    assert facts(INFINIBAND, "mlx5_0") == {
+        "state": "ACTIVE",
+        "phys_state": "LinkUp",
+        "lid": 418,
+        "sm_lid": 1,
+        "link_layer": "InfiniBand",
+    }
+
+
+def test_a_roce_port_has_an_interface() -> None:
+    assert facts(ROCE, "mlx5_2") == {
+        "state": "ACTIVE",
+        "phys_state": "LinkUp",
+        "netdev": "ens1f0np0",
+        "link_layer": "Ethernet",
+    }
+
+
+def test_old_releases_number_their_lines() -> None:
+    assert facts(OLD, "mlx5_0")["phys_state"] == "Disabled"
+    assert RdmaLink().recognises(OLD)
+
+
+def test_a_port_with_neither_lid_nor_interface_says_nothing_of_its_link_layer() -> None:
+    assert "link_layer" not in facts(EFA, "rdmap0s6")
+
+
+def test_json_says_the_same_as_text() -> None:
+    assert facts(JSON, "mlx5_0") == facts(INFINIBAND, "mlx5_0")
+    assert facts(JSON, "mlx5_2")["state"] == "DOWN"
+    assert facts(JSON, "mlx5_2")["netdev"] == "ens1f0np0"
+
+
+def test_pretty_json_knows_the_line_of_each_port() -> None:
+    pretty = json.dumps(json.loads(JSON), indent=4)
+    origin = filled(pretty).nic(rdma="mlx5_2").child("port", 1).offers["state"][0].origin
+    assert origin.line is not None
+    assert '"mlx5_2"' in pretty.split("\n")[origin.line - 1]
+
+
+def test_one_entry_of_another_shape_loses_only_itself() -> None:
+    text = json.dumps([{"ifname": "mlx5_9"}, *json.loads(JSON)])
+    assert RdmaLink().parse(Blob("j", text.encode())).unread_count == 1
+    assert facts(text, "mlx5_2")["state"] == "DOWN"
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "[" + "9" * 10_000 + "]", JSON[:-20], "[1, null]"])
+def test_hostile_or_cut_json_is_left(text: str) -> None:
+    parsed = RdmaLink().parse(Blob("j", text.encode()))
+    assert parsed.records == []
+    assert parsed.unread_count > 0
+
+
+@pytest.mark.parametrize("text", [INFINIBAND, ROCE, EFA, JSON, json.dumps(json.loads(JSON), indent=4)])
+def test_every_form_is_recognised(text: str) -> None:
+    assert RdmaLink().recognises("$ rdma link show\n" + text if text[0] != "[" else text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP mode DEFAULT group default\n",
+        "mlx5_0 port 1 ==> ens1f0np0 (Up)\n",
+        "CA 'mlx5_0'\n\tPort 1:\n\t\tState: Active\n\t\tPhysical state: LinkUp\n",
+        '[{"ifname": "eth0", "operstate": "UP", "port": 1}]',
+        "    link/ether 0c:42:a1:00:00:01 brd ff:ff:ff:ff:ff:ff\n",
+    ],
+)
+def test_other_formats_are_not_taken_for_rdma_link(text: str) -> None:
+    assert not RdmaLink().recognises(text)
+
+
+@settings(max_examples=60)
+@given(st.binary(max_size=300))
+def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
+    source, draft = RdmaLink(), NodeDraft()
+    for blob in (Blob("any", data), Blob("any", b"link mlx5_0/1 " + data), Blob("any", b"[" + data)):
+        source.fill(blob, source.parse(blob), draft)
+
+
+JSONS = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from(["ifname", "port", "state", "lid", "netdev"]), inner, max_size=5)
+    ),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=80)
+@given(st.lists(JSONS, max_size=4))
+def test_any_json_is_read_without_an_exception(entries: list[object]) -> None:
+    filled(json.dumps(entries))
+
+
+@settings(max_examples=60)
+@given(st.text(st.characters(exclude_categories=["Cc", "Cs", "Z"]), min_size=1, max_size=20))
+def test_a_bad_value_loses_only_that_value(junk: str) -> None:
+    found = facts(INFINIBAND.replace("lid 418", f"lid {junk}", 1), "mlx5_0")
+    assert (found["state"], found["sm_lid"]) == ("ACTIVE", 1)

@@ -1,0 +1,139 @@
+"""The vocabularies of RDMA tools, brought to one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topodiag.evidence.network import rdma_words as words
+
+
+@pytest.mark.parametrize("text", ["4: ACTIVE", "PORT_ACTIVE (4)", "Active", " ACTIVE", "active"])
+def test_active_is_one_word_in_every_spelling(text: str) -> None:
+    assert words.port_state(text) == "ACTIVE"
+
+
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [
+        ("Initializing", "INIT"),
+        ("PORT_INIT (2)", "INIT"),
+        ("2: INIT", "INIT"),
+        ("Armed", "ARMED"),
+        ("1: DOWN", "DOWN"),
+        ("invalid state (5)", "ACTIVE_DEFER"),
+        ("ACTIVE_DEFER", "ACTIVE_DEFER"),
+        ("DOWN  ", "DOWN"),
+        ("???", None),
+        ("invalid state (9)", None),
+    ],
+)
+def test_port_states(text: str, state: str | None) -> None:
+    assert words.port_state(text) == state
+
+
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [
+        ("5: LinkUp", "LinkUp"),
+        ("LINK_UP (5)", "LinkUp"),
+        ("LINK_UP", "LinkUp"),
+        ("PORT_CONFIGURATION TRAINNING (4)", "PortConfigurationTraining"),
+        ("PORT_CONFIGURATION_TRAINING", "PortConfigurationTraining"),
+        ("LINK_ERROR_RECOVER", "LinkErrorRecovery"),
+        ("7: Phy Test", "PhyTest"),
+        ("PhyTest", "PhyTest"),
+        ("invalid physical state", None),
+    ],
+)
+def test_physical_states(text: str, state: str | None) -> None:
+    assert words.phys_state(text) == state
+
+
+def test_physical_state_no_change_says_nothing_of_the_link() -> None:
+    assert words.phys_state("No state change") is None
+    assert words.phys_state("NOP") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [
+        ("400 Gb/sec (4X NDR)", words.Rate(400.0, 4, "NDR")),
+        ("2.5 Gb/sec (1X SDR)", words.Rate(2.5, 1, "SDR")),
+        ("10 Gb/sec (4X)", words.Rate(10.0, 4, "SDR")),
+        ("100 Gb/sec (2X HDR)", words.Rate(100.0, 2, "HDR")),
+        ("0 Gb/sec (4X)", None),
+        ("fast", None),
+    ],
+)
+def test_sysfs_rates(text: str, rate: words.Rate | None) -> None:
+    assert words.sysfs_rate(text) == rate
+
+
+def test_ibstat_names_a_speed_for_fdr10_only() -> None:
+    assert words.ibstat_rate(" 40 (FDR10)") == words.Rate(40.0, None, "FDR10")
+    assert words.ibstat_rate(" 400") == words.Rate(400.0, None, None)
+    assert words.ibstat_rate(" 0") is None
+
+
+def test_a_speed_newer_than_the_tool_is_known_by_its_number() -> None:
+    assert words.verbs_speed("invalid speed (128)") == (100.0, "NDR")
+    assert words.verbs_speed("invalid speed (512)") is None
+
+
+def test_fdr10_and_qdr_have_the_same_speed_and_different_names() -> None:
+    assert words.verbs_speed("10.0 Gbps (4)") == (10.0, "QDR")
+    assert words.verbs_speed("10.0 Gbps (8)") == (10.0, "FDR10")
+
+
+def test_widths() -> None:
+    assert [words.verbs_width(text) for text in ("4X (2)", "2X (16)", "12X (8)", "4X", "invalid width (3)")] == [
+        4,
+        2,
+        12,
+        4,
+        None,
+    ]
+
+
+def test_an_rdma_mtu_is_a_power_of_two() -> None:
+    assert words.mtu("4096 (5)") == 4096
+    assert words.mtu("1500 (5)") is None
+    assert words.mtu("invalid MTU (0)") is None
+
+
+def test_guids_have_one_spelling_and_zeros_are_none() -> None:
+    assert words.guid("0xa088c20300551234") == words.guid("A088:C203:0055:1234") == "a088:c203:0055:1234"
+    assert words.guid("0x0000000000000000") is None
+    assert words.guid("0000:0000:0000:0000") is None
+
+
+def test_gids_are_equal_whoever_printed_them() -> None:
+    from_sysfs = words.gid(3, "0000:0000:0000:0000:0000:ffff:c633:6406", "RoCE v2")
+    assert from_sysfs == words.gid(3, "::ffff:198.51.100.6", " RoCE v2") == "3 ::ffff:198.51.100.6 RoCE v2"
+    assert words.gid(0, "fe80::1", "IB/RoCE v1") == "0 fe80::1 RoCE v1"
+    assert words.gid(1, "::", "") is None
+
+
+def test_firmware_is_the_version_alone() -> None:
+    assert words.firmware("28.41.1000 (MT_0000000838)") == "28.41.1000"
+    assert words.firmware("220.0.59.0/pkg 220.0.83.0") == "220.0.59.0"
+    assert words.firmware("N/A") is None
+
+
+def test_a_bus_id_is_the_last_function_of_a_path() -> None:
+    path = "../../devices/pci0000:15/0000:15:01.0/0000:18:00.0/infiniband/mlx5_0"
+    assert words.bus_id_in(path) == "0000:18:00.0"
+    assert words.bus_id_in("../../devices/virtual/net/lo") is None
+
+
+@settings(max_examples=80)
+@given(st.text(max_size=200))
+def test_no_text_breaks_a_vocabulary(text: str) -> None:
+    for reader in (
+        words.port_state, words.phys_state, words.sysfs_rate, words.ibstat_rate, words.verbs_speed, words.verbs_width,
+        words.mtu, words.lid, words.guid, words.link_layer, words.transport, words.firmware, words.bus_id_in,
+    ):  # fmt: skip
+        reader(text)
+    assert words.gid(0, text, text) is None or ":" in text

@@ -1,0 +1,184 @@
+"""`/sys/class/net` and the route tables from a tree file."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import Blob
+from topodiag.evidence.network.sys_net import SysNet
+from topodiag.model.devices import NetDev
+
+N = "sys/class/net"
+HEAD4 = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT"
+ZEROS = "0" * 32
+WHOLE = "".join(
+    f"{op} {path}\t{text}\n"
+    for op, path, text in (
+        ("=", f"{N}/bonding_masters", "bond0"),
+        (">", f"{N}/ens1f0", "../../devices/pci0000:15/0000:15:01.0/0000:18:00.0/net/ens1f0"),
+        (">", f"{N}/ens1f0/device", "../../../0000:18:00.0"),
+        (">", f"{N}/ens1f0/device/driver", "../../../../bus/pci/drivers/mlx5_core"),
+        (">", f"{N}/ens1f0/master", "../../../../../virtual/net/bond0"),
+        ("=", f"{N}/ens1f0/operstate", "up"),
+        ("=", f"{N}/ens1f0/carrier", "1"),
+        ("=", f"{N}/ens1f0/speed", "200000"),
+        ("=", f"{N}/ens1f0/mtu", "9000"),
+        ("=", f"{N}/ens1f0/type", "1"),
+        ("=", f"{N}/ens1f0/carrier_changes", "3"),
+        ("=", f"{N}/ens1f0/carrier_down_count", "1"),
+        ("=", f"{N}/ens1f0/statistics/rx_crc_errors", "12"),
+        ("!", f"{N}/ens1f0/statistics/tx_errors", "EINVAL Invalid argument"),
+        ("=", f"{N}/ens2/operstate", "down"),
+        ("!", f"{N}/ens2/carrier", "EINVAL Invalid argument"),
+        ("!", f"{N}/ens2/speed", "EINVAL Invalid argument"),
+        (">", f"{N}/eth0", "../../devices/pci0000:00/0000:00:03.0/virtio1/net/eth0"),
+        (">", f"{N}/eth0/device", "../../../virtio1"),
+        ("=", f"{N}/eth0/speed", "-1"),
+        ("=", f"{N}/eth0/operstate", "unknown"),
+        ("=", f"{N}/ibs1/type", "32"),
+        ("=", f"{N}/lo/type", "772"),
+        ("=", f"{N}/bond0/type", "1"),
+        ("=", "proc/net/route", HEAD4),
+        ("=", "proc/net/route", "eth0\t00000000\t0100A8C0\t0003\t0\t0\t100\t00000000\t0\t0\t0"),
+        ("=", "proc/net/route", "ens1f0\t0000A8C0\t00000000\t0001\t0\t0\t100\t00FFFFFF\t0\t0\t0"),
+        ("=", "proc/net/ipv6_route", f"{ZEROS} 00 {ZEROS} 00 {'fe80' + '0' * 28} 00000400 1 0 00000003     bond0"),
+        ("=", "proc/net/ipv6_route", f"{ZEROS} 00 {ZEROS} 00 {ZEROS} ffffffff 1 0 00200200       lo"),
+        ("=", "proc/net/bonding/bond0", "Ethernet Channel Bonding Driver: v5.15"),
+        ("=", "proc/net/bonding/bond0", "Slave Interface: ens1f0"),
+        ("=", "proc/net/bonding/bond0", "Slave Interface: ens2"),
+    )
+)
+
+
+def filled(text: str, sample: int = 0) -> NodeDraft:
+    source, blob, draft = SysNet(), Blob("net.tree", text.encode()), NodeDraft()
+    draft.trust, draft.sample = source.trust, sample
+    source.fill(blob, source.parse(blob), draft)
+    return draft
+
+
+def value(name: str, field: str, text: str = WHOLE) -> object:
+    return filled(text).netdev(name).offers[field][0].value
+
+
+def test_an_interface_is_read_whole() -> None:
+    entity = filled(WHOLE).netdev("ens1f0")
+    assert {name: offers[0].value for name, offers in entity.offers.items()} == {
+        "bus_id": "0000:18:00.0",
+        "driver": "mlx5_core",
+        "master": "bond0",
+        "operstate": "up",
+        "carrier": True,
+        "speed_mbps": 200000,
+        "mtu": 9000,
+        "kind": "ether",
+        "default_route": False,
+    }
+
+
+def test_every_offer_is_a_field_of_the_model() -> None:
+    fields = {field.name for field in dataclasses.fields(NetDev)}
+    for entity in filled(WHOLE).entities("netdev"):
+        assert entity.offers.keys() <= fields
+
+
+def test_counters_have_the_kernels_names_and_fail_alone() -> None:
+    counters = filled(WHOLE).netdev("ens1f0").counters
+    assert {name: offers[0].value for name, offers in counters.items()} == {
+        "carrier_changes": 3,
+        "carrier_down_count": 1,
+        "rx_crc_errors": 12,
+    }
+
+
+def test_carrier_and_speed_of_an_interface_that_is_down_are_unknown_with_why() -> None:
+    offers = filled(WHOLE).netdev("ens2").offers
+    for name in ("carrier", "speed_mbps"):
+        assert (offers[name][0].value, offers[name][0].why) == (None, "EINVAL Invalid argument")
+
+
+@pytest.mark.parametrize("text", ["-1", "4294967295", "65535", "0"])
+def test_a_speed_that_stands_for_unknown_is_no_speed(text: str) -> None:
+    assert value("eth9", "speed_mbps", f"= {N}/eth9/speed\t{text}\n") is None
+
+
+def test_minus_one_is_understood_and_no_unread_line() -> None:
+    assert SysNet().parse(Blob("n", WHOLE.encode())).unread == []
+
+
+def test_a_speed_of_minus_one_says_whose_word_it_is() -> None:
+    assert filled(WHOLE).netdev("eth0").offers["speed_mbps"][0].why == "the kernel gives none (-1)"
+
+
+def test_operstate_unknown_is_a_value_of_the_kernel() -> None:
+    assert value("eth0", "operstate") == "unknown"
+
+
+def test_a_virtio_interface_has_the_function_above_it() -> None:
+    assert value("eth0", "bus_id") == "0000:00:03.0"
+
+
+def test_kinds_are_named() -> None:
+    assert [value(name, "kind") for name in ("ens1f0", "ibs1", "lo")] == ["ether", "infiniband", "loopback"]
+    assert value("tun0", "kind", f"= {N}/tun0/type\t65534\n") == "65534"
+
+
+def test_default_routes_of_both_protocols_count() -> None:
+    assert [value(name, "default_route") for name in ("eth0", "bond0", "ens1f0", "lo")] == [True, True, False, False]
+
+
+def test_a_default_route_that_is_down_or_rejects_is_none() -> None:
+    for flags in ("0002", "0201", "zz"):
+        assert value("eth0", "default_route", WHOLE.replace("\t0003\t", f"\t{flags}\t")) is False
+
+
+def test_without_a_route_table_nothing_is_said_of_default_routes() -> None:
+    text = "".join(line for line in WHOLE.splitlines(keepends=True) if "_route" not in line and "/route" not in line)
+    assert "default_route" not in filled(text).netdev("eth0").offers
+
+
+def test_an_unreadable_route_table_leaves_the_default_route_unknown() -> None:
+    text = f"= {N}/eth0/mtu\t1500\n! proc/net/route\tEACCES Permission denied\n"
+    offer = filled(text).netdev("eth0").offers["default_route"][0]
+    assert (offer.value, offer.why) == (None, "EACCES Permission denied")
+
+
+def test_the_bonding_driver_names_members_that_sysfs_did_not() -> None:
+    assert value("ens2", "master") == "bond0"
+
+
+def test_bonding_masters_is_no_interface() -> None:
+    assert "bonding_masters" not in {entity.keys["name"] for entity in filled(WHOLE).entities("netdev")}
+
+
+def test_only_trees_with_interfaces_are_recognised() -> None:
+    assert SysNet().recognises(WHOLE)
+    assert not SysNet().recognises("= sys/class/infiniband/mlx5_0/fw_ver\t1\n")
+
+
+@settings(max_examples=60)
+@given(st.binary(max_size=300))
+def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
+    source, draft = SysNet(), NodeDraft()
+    for start in (b"", f"= {N}/eth0/".encode(), f"= {N}/eth0/mtu\t9\n= proc/net/route\teth0 ".encode()):
+        blob = Blob("any", start + data)
+        source.fill(blob, source.parse(blob), draft)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.sampled_from(WHOLE.splitlines(keepends=True)), max_size=50), st.integers(0, 60))
+def test_lines_in_any_order_or_cut_off_are_read_without_an_exception(lines: list[str], cut: int) -> None:
+    text = "".join(lines)
+    filled(text[: max(0, len(text) - cut)])
+
+
+@settings(max_examples=60)
+@given(st.text(st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="\\"), max_size=30))
+def test_a_bad_value_loses_only_that_value(junk: str) -> None:
+    offers = filled(WHOLE.replace("speed\t200000", f"speed\t{junk}")).netdev("ens1f0").offers
+    assert (offers["mtu"][0].value, offers["carrier"][0].value, offers["master"][0].value) == (9000, True, "bond0")

@@ -1,0 +1,230 @@
+"""What `nvidia-smi nvlink` says of each link, whichever option was asked for."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topodiag.evidence.draft import Entity, NodeDraft
+from topodiag.evidence.interface import Blob, Item
+from topodiag.evidence.nvidia.nvidia_ids import distinct_bus_ids, distinct_uuids
+from topodiag.evidence.nvidia.nvidia_smi_nvlink import NvidiaSmiNvlink
+
+CORPUS = Path(__file__).resolve().parents[4] / "shared" / "corpus"
+needs_corpus = pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not beside this checkout")
+
+UUIDS = ["GPU-11111111-2222-3333-4444-555555555555", "GPU-11111111-2222-3333-4444-666666666666"]
+HEADERS = [f"GPU {n}: NVIDIA H100 80GB HBM3 (UUID: {uuid})\n" for n, uuid in enumerate(UUIDS)]
+STATUS = (
+    HEADERS[0]
+    + "\t Link 0: 26.562 GB/s\n\t Link 1: <inactive>\n"
+    + HEADERS[1]
+    + "         Link 0: 25 GB/s\n         Link 1: 26.562 GB/s\n"
+)
+
+
+def fill(text: str, argv: str = "", sample: int = 0) -> NodeDraft:
+    item = Item("n", "nvidia-smi-nvlink", "nvlink.txt", argv=tuple(argv.split()), sample=sample) if argv else None
+    source, draft, blob = NvidiaSmiNvlink(), NodeDraft(), Blob("nvlink.txt", text.encode(), item)
+    draft.trust = source.trust
+    source.fill(blob, source.parse(blob), draft)
+    return draft
+
+
+def link(draft: NodeDraft, gpu: int, number: int) -> Entity:
+    return draft.gpu(index=gpu).child("nvlink", number)
+
+
+def value(entity: Entity, name: str) -> Any:
+    return next((offer.value for offer in entity.offers.get(name, ()) if offer.value is not None), None)
+
+
+def counts(entity: Entity) -> dict[str, Any]:
+    return {name: offers[0].value for name, offers in entity.counters.items()}
+
+
+def test_status_gives_state_and_rate() -> None:
+    draft = fill(STATUS)
+    assert (value(link(draft, 0, 0), "state"), value(link(draft, 0, 0), "line_gbs")) == ("active", 26.562)
+    assert (value(link(draft, 0, 1), "state"), value(link(draft, 0, 1), "line_gbs")) == ("inactive", None)
+    assert value(link(draft, 1, 0), "line_gbs") == 25.0
+
+
+def test_the_header_gives_index_name_and_uuid() -> None:
+    gpu = fill(STATUS).gpu(index=1)
+    assert (value(gpu, "name"), gpu.keys["uuid"]) == ("NVIDIA H100 80GB HBM3", UUIDS[1])
+
+
+def test_a_name_with_brackets_is_kept_whole() -> None:
+    gpu = fill(f"GPU 0: NVIDIA Graphics (Engineering) (UUID: {UUIDS[0]})\n Link 0: 25 GB/s\n").gpu(index=0)
+    assert (value(gpu, "name"), gpu.keys.get("uuid")) == ("NVIDIA Graphics (Engineering)", UUIDS[0])
+
+
+def test_a_reading_carries_its_line() -> None:
+    origin = link(fill(STATUS), 0, 1).offers["state"][0].origin
+    assert (origin.line, origin.text) == (3, "Link 1: <inactive>")
+
+
+@pytest.mark.parametrize("spelling", ["inactive", "inActive"])
+def test_the_sentence_for_all_links_down_becomes_a_note(spelling: str) -> None:
+    text = HEADERS[0] + f"NVML: Unable to retrieve NVLink information as all links are {spelling}\n"
+    draft = fill(text)
+    assert value(draft.gpu(index=0), "nvlink_note") == "all links are inactive"
+    assert NvidiaSmiNvlink().recognises(text)
+
+
+def test_empty_output_says_nothing() -> None:
+    parsed = NvidiaSmiNvlink().parse(Blob("x", b"\n"))
+    assert (parsed.records, parsed.unread) == ([], [])
+
+
+def test_counters_up_to_nvlink4_have_the_models_names() -> None:
+    text = HEADERS[0] + "".join(
+        f"\t Link 3: {name} Errors: {n}\n" for n, name in enumerate(("Replay", "Recovery", "CRC"), start=1)
+    )
+    assert counts(link(fill(text), 0, 3)) == {"replay": 1, "recovery": 2, "crc": 3}
+
+
+def test_nvlink5_counters_have_the_models_names() -> None:
+    names = {
+        "Malformed packet Errors": "malformed_packet",
+        "Buffer overrun Errors": "buffer_overrun",
+        "Rx Errors": "rx_errors",
+        "Rx remote Errors": "rx_remote",
+        "Rx General Errors": "rx_general",
+        "Local link integrity Errors": "local_integrity",
+        "Tx discards": "tx_discards",
+        "Link recovery successful events": "link_recovery_successful",
+        "Link recovery failed events": "link_recovery_failed",
+        "Total link recovery events": "link_recovery",
+        "Effective Errors": "effective_errors",
+        "Symbol Errors": "symbol_errors",
+    }
+    text = HEADERS[0] + "".join(f"\t Link 0: {name}: {n}\n" for n, name in enumerate(names))
+    assert counts(link(fill(text), 0, 0)) == {name: n for n, name in enumerate(names.values())}
+
+
+def test_error_rates_are_no_counters() -> None:
+    draft = fill(HEADERS[0] + "\t Link 0: Effective BER: 15e-255\n\t Link 0: Symbol BER: 1e-12\n")
+    assert counts(link(draft, 0, 0)) == {}
+
+
+@pytest.mark.parametrize("cell", ["N/A", "-", "[Not Supported]", "Unknown Error"])
+def test_a_counter_without_a_reading_is_not_zero(cell: str) -> None:
+    draft = fill(HEADERS[0] + f"\t Link 0: Replay Errors: {cell}\n\t Link 0: CRC Errors: 0\n")
+    assert counts(link(draft, 0, 0)) == {"crc": 0}
+
+
+def test_traffic_is_counted_with_its_unit_in_the_name() -> None:
+    draft = fill(HEADERS[0] + "\t Link 0: Data Tx: 12345 KiB\n\t Link 0: Data Rx: 6 KiB\n")
+    assert counts(link(draft, 0, 0)) == {"data_tx_kib": 12345, "data_rx_kib": 6}
+
+
+def test_capabilities_give_peer_to_peer_alone() -> None:
+    text = HEADERS[0] + "\t Link 0, P2P is supported: true\n\t Link 0, P2P atomics supported: false\n"
+    text += "\t Link 0, Link is supported: false\n\t Link 1, P2P is supported: false\n"
+    draft = fill(text)
+    assert value(link(draft, 0, 0), "p2p_supported") is True
+    assert value(link(draft, 0, 1), "p2p_supported") is False
+
+
+def test_the_far_end_is_a_device_or_a_switch_out_of_sight() -> None:
+    text = HEADERS[0] + "\t Link 0: Remote Device 00000000:41:00.0: Link 7\n"
+    text += "\t Link 1: Remote Device FFFFFFFF:FF:FF.0: Link 0\n\t Link 2: 00000000:8A:00.0\n"
+    draft = fill(text)
+    assert (value(link(draft, 0, 0), "remote_bus_id"), value(link(draft, 0, 0), "remote_link")) == ("0000:41:00.0", 7)
+    assert value(link(draft, 0, 1), "remote_type") == "switch"
+    assert value(link(draft, 0, 2), "remote_bus_id") == "0000:8a:00.0"
+
+
+def test_without_a_header_the_command_names_the_gpu() -> None:
+    text = "\t Link 0, P2P is supported: true\n"
+    assert value(link(fill(text, "nvidia-smi nvlink -c -i 3"), 3, 0), "p2p_supported") is True
+    assert not list(fill(text).entities("gpu"))
+
+
+def test_documents_with_prompts_and_elisions_are_read_and_the_gap_is_said() -> None:
+    text = f"$ nvidia-smi nvlink -s\n{HEADERS[0]}  Link 0: 25 GB/s\n  [...]\n  Link 17: 25 GB/s\n```\n"
+    draft = fill(text)
+    assert value(link(draft, 0, 17), "state") == "active"
+    assert draft.missing[0].what == "some NVLinks of GPU0"
+    assert NvidiaSmiNvlink().parse(Blob("x", text.encode())).unread_count == 0
+
+
+def test_one_made_up_uuid_for_all_merges_no_gpus() -> None:
+    draft = fill(STATUS.replace(UUIDS[1], UUIDS[0]))
+    assert [gpu.keys for gpu in draft.entities("gpu")] == [{"index": 0}, {"index": 1}]
+    assert distinct_uuids([(0, "GPU-redacted"), (1, UUIDS[0]), (2, UUIDS[1].upper())]) == {
+        1: UUIDS[0],
+        2: UUIDS[1].upper(),
+    }
+    assert distinct_bus_ids([(0, "0000:1b:00.0"), (1, "0000:1B:00.0"), (2, "0000:2b:00.0")]) == {2: "0000:2b:00.0"}
+
+
+@pytest.mark.parametrize(
+    "bad", ["Link 0: lots GB/s", "Link 0: <???>", "Link 99999: 25 GB/s", "Link 0: Replay Errors: many", "noise"]
+)
+def test_a_bad_line_costs_only_itself(bad: str) -> None:
+    text = HEADERS[0] + f"\t {bad}\n\t Link 1: 25 GB/s\n"
+    assert value(link(fill(text), 0, 1), "state") == "active"
+    parsed = NvidiaSmiNvlink().parse(Blob("x", text.encode()))
+    assert [left.line for left in parsed.unread] == [2]
+
+
+@pytest.mark.parametrize("text", ["", "GPU 0: NVIDIA A100 (UUID: GPU-x)\n", "lspci: Link 0\n", "{}", "\tGPU0\tGPU1\n"])
+def test_other_texts_are_not_recognised(text: str) -> None:
+    assert not NvidiaSmiNvlink().recognises(text)
+
+
+@given(st.binary(max_size=300))
+@settings(max_examples=80)
+def test_any_bytes_are_survived(data: bytes) -> None:
+    source, blob = NvidiaSmiNvlink(), Blob("x", HEADERS[0].encode() + data)
+    source.recognises(blob.text)
+    source.fill(blob, source.parse(blob), NodeDraft())
+
+
+@given(st.text(max_size=60))
+@settings(max_examples=80)
+def test_any_words_behind_a_link_leave_the_other_links_alone(words: str) -> None:
+    text = HEADERS[0] + " Link 0: " + "".join(words.splitlines()) + "\n Link 1: 25 GB/s\n"
+    assert value(link(fill(text), 0, 1), "line_gbs") == 25.0
+
+
+@given(st.lists(st.sampled_from(STATUS.splitlines()), max_size=10), st.integers(0, 60))
+@settings(max_examples=60)
+def test_lines_in_any_order_are_survived(lines: list[str], cut: int) -> None:
+    draft = fill("\n".join(lines)[cut:])
+    assert {gpu.keys["index"] for gpu in draft.entities("gpu")} <= {0, 1}
+
+
+@needs_corpus
+def test_published_texts_are_recognised_and_read_without_a_rest() -> None:
+    source = NvidiaSmiNvlink()
+    found = 0
+    for path in sorted((CORPUS / "links").glob("*.txt")):
+        blob = Blob(path.name, path.read_bytes())
+        is_nvlink = "nvlink" in "".join(blob.text.splitlines()[:2])
+        assert source.recognises(blob.text) is is_nvlink, path.name
+        if is_nvlink:
+            assert source.parse(blob).unread == [], path.name
+            found += 1
+    assert found >= 8
+
+
+@needs_corpus
+@pytest.mark.parametrize(("number", "gpu"), [("022", 3), ("027", 0)])
+def test_the_facts_of_published_cases_are_recovered(number: str, gpu: int) -> None:
+    case = json.loads((CORPUS / "cases" / f"{number}.json").read_text())
+    facts = case["facts"]
+    draft = fill(next(given["text"] for given in case["inputs"] if given["kind"] == "nvlink"))
+    children = draft.gpu(index=gpu).children
+    down = [number for (_, number), child in children.items() if value(child, "state") == "inactive"]
+    assert len(children) == facts["links"]
+    assert down == facts["inactive"]
+    assert facts.get("gpu_model") in (None, value(draft.gpu(index=gpu), "name"))
+    rates = {value(child, "line_gbs") for child in children.values()} - {None}
+    assert rates == {facts.get("speed_GBps", 26.562)}

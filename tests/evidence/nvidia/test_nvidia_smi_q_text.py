@@ -1,0 +1,271 @@
+"""What `nvidia-smi -q` says as text: whole, a section of it, quoted, annotated, or cut."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topodiag.evidence import registry
+from topodiag.evidence.draft import Entity, NodeDraft
+from topodiag.evidence.interface import Blob
+from topodiag.evidence.nvidia.nvidia_smi_q_text import NvidiaSmiQText
+
+HEAD = """==============NVSMI LOG==============
+
+Timestamp                                 : Mon Nov  2 10:00:00 2026
+Driver Version                            : 570.86.15
+CUDA Version                              : 12.8
+
+Attached GPUs                             : {count}
+"""
+
+GPU = """GPU 00000000:{bus}:00.0
+    Product Name                          : NVIDIA H100 80GB HBM3
+    Persistence Mode                      : Enabled
+    MIG Mode
+        Current                           : Enabled
+        Pending                           : Disabled
+    MIG Device
+        Index                             : 0
+        ECC Errors
+            Volatile
+                SRAM Uncorrectable        : 99
+    GPU UUID                              : GPU-11111111-2222-3333-4444-5555555555{bus}
+    Minor Number                          : 3
+    Board Part Number                     : 692-2G520-0200-000
+    GPU Virtualization Mode
+        Virtualization Mode               : Pass-Through
+        Host VGPU Mode                    : N/A
+    GPU Recovery Action                   : None
+    PCI
+        Bus Id                            : 00000000:{bus}:00.0
+        GPU Link Info
+            PCIe Generation
+                Max                       : 4
+                Current                   : 1
+                Device Current            : 1
+                Device Max                : 5
+                Host Max                  : N/A
+            Link Width
+                Max                       : 16x
+                Current                   : 8x
+        Replays Since Reset               : 7
+    Performance State                     : P2
+    Clocks Event Reasons
+        Idle                              : Not Active
+        HW Slowdown                       : Active
+            HW Thermal Slowdown           : Active
+            HW Power Brake Slowdown       : Not Active
+        SW Power Cap                      : Not Active
+    Clocks Event Reasons Counters
+        SW Power Capping                  : 0 us
+    Compute Mode                          : Exclusive_Process
+    Utilization
+        GPU                               : 45 %
+        Memory                            : 3 %
+    ECC Errors
+        Volatile
+            SRAM Correctable              : 1
+            SRAM Uncorrectable Parity     : 2
+            SRAM Uncorrectable SEC-DED    : 3
+            DRAM Correctable              : 4
+            DRAM Uncorrectable            : 0
+        Aggregate
+            SRAM Correctable              : 10
+            SRAM Uncorrectable Parity     : 0
+            SRAM Uncorrectable SEC-DED    : 0
+            DRAM Correctable              : 20
+            DRAM Uncorrectable            : N/A
+    Remapped Rows
+        Correctable Error                 : 2
+        Uncorrectable Error               : 1
+        Pending                           : Yes
+        Remapping Failure Occurred        : No
+    Fabric
+        State                             : Completed
+        Status                            : Insufficient Resources
+        CliqueId                          : 4
+        ClusterUUID                       : 01234567-89ab-cdef-0123-456789abcdef
+        Health
+            Summary                       : Unhealthy
+            Bandwidth                     : Full
+            Route Recovery in progress    : True
+            Route Unhealthy               : False
+            Access Timeout Recovery       : False
+            Incorrect Configuration       : None
+            Partition Assigned            : True
+    Processes                             : None
+"""
+
+REPORT = HEAD.format(count=2) + GPU.format(bus="1B") + GPU.format(bus="43")
+
+
+def filled(text: str) -> NodeDraft:
+    source, draft, blob = NvidiaSmiQText(), NodeDraft(), Blob("q.txt", text.encode())
+    source.fill(blob, source.parse(blob), draft)
+    return draft
+
+
+def best(entity: Entity, name: str) -> Any:
+    return [offer.value for offer in entity.offers.get(name, [])]
+
+
+def count(entity: Entity, name: str) -> list[Any]:
+    return [offer.value for offer in entity.counters.get(name, [])]
+
+
+def test_the_report_is_told_from_its_first_lines() -> None:
+    assert registry.recognise(REPORT) == ("nvidia-smi-q",)
+
+
+@pytest.mark.parametrize("text", ["GPU 0: NVIDIA H100\n", "Attached GPUs in this rack: 8\n", "see nvidia-smi -q\n"])
+def test_other_text_about_gpus_is_not_claimed(text: str) -> None:
+    assert registry.recognise(text) == ()
+
+
+def test_gpus_are_numbered_in_their_order_with_identity_and_state() -> None:
+    draft = filled(REPORT)
+    gpu = draft.gpu(index=1)
+    assert gpu.keys["bus_id"] == "0000:43:00.0"
+    assert gpu.keys["uuid"] == "GPU-11111111-2222-3333-4444-555555555543"
+    expected = {
+        "name": "NVIDIA H100 80GB HBM3", "minor": 3, "board": "692-2G520-0200-000", "mig": True, "persistence": True,
+        "compute_mode": "Exclusive_Process", "utilization": 45, "pstate": 2, "recovery_action": "none",
+    }  # fmt: skip
+    assert {name: best(gpu, name) for name in expected} == {name: [value] for name, value in expected.items()}
+    assert best(draft.single("os"), "driver_version") == ["570.86.15"]
+
+
+def test_the_link_and_its_replays_belong_to_the_gpus_function() -> None:
+    pci = filled(REPORT).pci("0000:1b:00.0")
+    assert {name: best(pci, name) for name in ("gen", "slot_max_gen", "max_gen", "width", "max_width")} == {
+        "gen": [1],
+        "slot_max_gen": [4],
+        "max_gen": [5],
+        "width": [8],
+        "max_width": [16],
+    }
+    assert count(pci, "replay") == [7]
+
+
+@pytest.mark.parametrize("word", ["Event", "Throttle"])
+def test_reasons_below_a_reason_are_read_in_both_spellings_of_their_heading(word: str) -> None:
+    draft = filled(REPORT.replace("Clocks Event Reasons\n", f"Clocks {word} Reasons\n"))
+    assert best(draft.gpu(index=0), "throttle") == [("hw_slowdown", "hw_thermal_slowdown")]
+
+
+def test_a_gpus_own_errors_are_summed_without_those_of_its_mig_devices_and_only_where_all_are_known() -> None:
+    gpu = filled(REPORT).gpu(index=0)
+    assert count(gpu, "ecc_volatile_uncorrected") == [5]
+    assert count(gpu, "ecc_aggregate_corrected") == [30]
+    assert count(gpu, "ecc_aggregate_uncorrected") == []
+    assert count(gpu, "remapped_pending") == [1]
+    assert count(gpu, "remapped_failure") == [0]
+
+
+def test_the_fabric_is_read_with_its_problems() -> None:
+    fabric = filled(REPORT).gpu(index=0).child("fabric", 0)
+    expected = {
+        "state": "completed", "status": "Insufficient Resources", "clique_id": 4, "health": "unhealthy",
+        "bandwidth": "full", "problems": "route recovery in progress",
+    }  # fmt: skip
+    assert {name: best(fabric, name) for name in expected} == {name: [value] for name, value in expected.items()}
+
+
+def test_a_fact_points_at_its_line_as_it_is_written() -> None:
+    (offer,) = filled(REPORT).pci("0000:1b:00.0").offers["gen"]
+    assert offer.origin.text == "Current                   : 1"
+    assert REPORT.split("\n")[(offer.origin.line or 0) - 1].strip() == offer.origin.text
+
+
+@pytest.mark.parametrize("margin", ["> ", "    ", "| ", "\t"])
+def test_a_quoted_report_is_the_same_report(margin: str) -> None:
+    quoted = "".join(f"{margin}{line}\n" for line in REPORT.split("\n"))
+    assert NvidiaSmiQText().recognises(quoted)
+    assert best(filled(quoted).pci("0000:43:00.0"), "width") == [8]
+
+
+def test_an_arrow_that_points_at_a_value_is_not_part_of_it() -> None:
+    text = REPORT.replace("Pending                           : Yes", "Pending                    : Yes      <=== look")
+    assert count(filled(text).gpu(index=0), "remapped_pending") == [1]
+
+
+def test_some_gpus_of_several_are_known_by_bus_id_alone() -> None:
+    draft = filled(HEAD.format(count=8) + GPU.format(bus="52"))
+    assert [entity.keys.get("index") for entity in draft.entities("gpu")] == [None]
+
+
+def test_a_fragment_that_does_not_say_how_many_gpus_there_are_numbers_none() -> None:
+    draft = filled("nvidia-smi -q:\n" + GPU.format(bus="52"))
+    assert [entity.keys.get("index") for entity in draft.entities("gpu")] == [None]
+
+
+def test_two_sections_asked_one_after_the_other_complete_each_other() -> None:
+    first = HEAD.format(count=1) + "GPU 00000000:1B:00.0\n    Performance State      : P0\n"
+    second = HEAD.format(count=1) + "GPU 00000000:1B:00.0\n    Utilization\n        GPU    : 7 %\n"
+    draft = filled(first + second)
+    gpu = draft.gpu(index=0)
+    assert len(list(draft.entities("gpu"))) == 1
+    assert (best(gpu, "pstate"), best(gpu, "utilization")) == ([0], [7])
+
+
+def test_a_version_that_is_announced_to_go_away_is_read_without_the_announcement() -> None:
+    text = "KMD Version  : 610.11\nDriver Version  : 610.11 [Deprecated; use another]\n" + REPORT.partition("CUDA")[2]
+    assert best(filled(text).single("os"), "driver_version") == ["610.11", "610.11"]
+
+
+def test_a_masked_uuid_names_no_gpu() -> None:
+    text = HEAD.format(count=1) + GPU.format(bus="1B").replace(
+        "GPU-11111111-2222-3333-4444-55555555551B", "GPU-00000000-0000-0000-0000-000000000000"
+    )
+    assert "uuid" not in filled(text).gpu(index=0).keys
+
+
+def test_old_drivers_total_single_and_double_bit_errors() -> None:
+    text = HEAD.format(count=1) + (
+        "GPU 00000000:1B:00.0\n    ECC Errors\n        Volatile\n            Single Bit\n"
+        "                Device Memory  : 4\n                Total   : 5\n            Double Bit\n"
+        "                Total  : 0\n"
+    )
+    gpu = filled(text).gpu(index=0)
+    assert (count(gpu, "ecc_volatile_corrected"), count(gpu, "ecc_volatile_uncorrected")) == ([5], [0])
+
+
+@pytest.mark.parametrize(
+    ("mode", "word"), [("Pass-Through", "GPU pass-through"), ("VGPU", "vGPU"), ("None", None), ("Host VGPU", None)]
+)
+def test_a_gpu_that_is_passed_through_tells_a_guest_and_no_other_mode_tells_bare_metal(
+    mode: str, word: str | None
+) -> None:
+    text = HEAD.format(count=1) + GPU.format(bus="1B").replace("Pass-Through", mode)
+    assert best(filled(text).single("os"), "virtualization") == ([word] if word else [])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.binary(max_size=400))
+def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
+    source, blob = NvidiaSmiQText(), Blob("q.txt", REPORT.encode()[:300] + data)
+    source.fill(blob, source.parse(blob), NodeDraft())
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from(REPORT.split("\n")), max_size=80))
+def test_lines_in_any_order_are_read_without_an_exception(lines: list[str]) -> None:
+    filled("\n".join(lines))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, len(REPORT)))
+def test_a_report_cut_anywhere_keeps_the_gpus_before_the_cut(cut: int) -> None:
+    whole = REPORT[:cut].count("Processes   ")
+    assert len(list(filled(REPORT[:cut]).entities("gpu"))) >= whole
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=30))
+def test_a_bad_value_costs_that_value_alone(value: str) -> None:
+    text = REPORT.replace("Performance State                     : P2", f"Performance State        : {value}")
+    draft = filled(text)
+    assert best(draft.pci("0000:1b:00.0"), "width") == [8]
+    assert best(draft.gpu(index=0), "name") == ["NVIDIA H100 80GB HBM3"]

@@ -1,0 +1,176 @@
+"""Reading the matrices of `nvidia-smi topo` as people paste them."""
+
+import string
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from topodiag.evidence.interface import Blob, Parsed
+from topodiag.evidence.nvidia.smi_matrix import Matrix, MatrixRecord, Vocabulary, read_matrices
+
+CLEAN = (
+    "\t\x1b[4mGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\x1b[0m\n"
+    "GPU0\t X \tNV18\tPIX\t0-55,112-167\t0\t\tN/A\n"
+    "GPU1\tNV18\t X \tSYS\t56-111,168-223\t1\t\tN/A\n"
+    "NIC0\tPIX\tSYS\t X \t\t\t\n"
+)
+
+
+def read(text: str) -> Parsed[MatrixRecord]:
+    parsed: Parsed[MatrixRecord] = Parsed()
+    read_matrices(Blob("topo.txt", text.encode()), parsed)
+    return parsed
+
+
+def matrices(text: str) -> list[Matrix]:
+    return [record for record in read(text).records if isinstance(record, Matrix)]
+
+
+def cells(text: str) -> dict[tuple[str, str], str]:
+    return {(row.label, column): word for m in matrices(text) for row in m.rows for column, word in row.cells}
+
+
+EXPECTED = {
+    ("GPU0", "GPU1"): "NV18",
+    ("GPU0", "NIC0"): "PIX",
+    ("GPU1", "GPU0"): "NV18",
+    ("GPU1", "NIC0"): "SYS",
+    ("NIC0", "GPU0"): "PIX",
+    ("NIC0", "GPU1"): "SYS",
+}
+
+HEADER, *ROWS = CLEAN.splitlines()
+FORMS = {
+    "as printed": CLEAN,
+    "underline split in the middle": CLEAN.replace("\tCPU Affinity", "\x1b[0m\t\x1b[4mCPU Affinity"),
+    "escape characters lost": CLEAN.replace("\x1b", ""),
+    "indented": "".join(f"        {line}\n" for line in CLEAN.splitlines()),
+    "commented": "".join(f"# {line}\n" for line in CLEAN.splitlines()),
+    "quoted": "".join(f"> {line}\n" for line in CLEAN.splitlines()),
+    "backtick before the header": "\t\t`" + CLEAN,
+    "tabs made blanks": CLEAN.expandtabs(8),
+    "header without separators": "GPU0GPU1NIC0CPU AffinityNUMA AffinityGPU NUMA ID\n" + "\n".join(ROWS),
+    "rows without separators": HEADER + "\nGPU0 X NV18PIX0-550N/A\nGPU1NV18 X SYS56-1111N/A\nNIC0PIXSYS X \n",
+    "header cut off": "GPU0 X NV18 PIX\nGPU1 NV18 X SYS\nNIC0 PIX SYS X\n",
+    "tab and blanks mixed": (
+        "\t\tGPU0    GPU1    NIC0\nGPU0\t X      NV18  \tPIX\nGPU1  NV18    X   SYS\nNIC0\tPIX SYS X\n"
+    ),
+    "in a notebook": "".join(
+        f'      "{line}\\n",\n' for line in CLEAN.replace("\x1b", "\\u001b").replace("\t", "\\t").splitlines()
+    ),
+    "windows line ends": CLEAN.replace("\n", "\r\n"),
+    "blank lines between": CLEAN.replace("\n", "\n\n"),
+    "markdown, affinity first": (
+        "| CPU Affinity | | GPU0 | GPU1 | NIC0 |\n|---|---|---|---|---|\n| 0-55 | GPU0 | X | NV18 | PIX |\n"
+        "| 56-111 | GPU1 | NV18 | X | SYS |\n|  | NIC0 | PIX | SYS | X |\n"
+    ),
+    "other text around": (
+        f"$ nvidia-smi\nDriver Version: 570\n$ nvidia-smi topo -m\n{CLEAN}\nLegend:\n\n  X    = Self\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_way_of_pasting_gives_the_same_cells(form: str) -> None:
+    assert cells(FORMS[form]) == EXPECTED
+
+
+@pytest.mark.parametrize("form", ["as printed", "tabs made blanks", "in a notebook", "indented", "commented"])
+def test_affinity_survives_pasting(form: str) -> None:
+    row = matrices(FORMS[form])[0].rows[1]
+    assert (row.cpu_affinity, row.numa_affinity, row.gpu_numa_id) == ("56-111,168-223", "1", "N/A")
+
+
+def test_an_empty_affinity_cell_is_told_by_its_place() -> None:
+    text = (
+        "        GPU0    GPU1    CPU Affinity    NUMA Affinity\n"
+        "GPU0     X      PIX                     1\n"
+        "GPU1    PIX      X      24-47           1\n"
+    )
+    first, second = matrices(text)[0].rows
+    assert (first.cpu_affinity, first.numa_affinity) == (None, "1")
+    assert (second.cpu_affinity, second.numa_affinity) == ("24-47", "1")
+
+
+def test_numa_alone_is_the_numa_affinity() -> None:
+    assert matrices("\tGPU0\tGPU1\tNUMA\nGPU0\t X \tSYS\t0\nGPU1\tSYS\t X \t1\n")[0].rows[1].numa_affinity == "1"
+
+
+def test_missing_rows_cost_only_themselves() -> None:
+    assert cells("\tGPU0\tGPU1\tGPU2\nGPU2\tSYS\tPIX\t X \n") == {("GPU2", "GPU0"): "SYS", ("GPU2", "GPU1"): "PIX"}
+
+
+def test_a_row_cut_short_keeps_the_cells_it_has() -> None:
+    assert cells("\tGPU0\tGPU1\tGPU2\nGPU0\t X \tPIX") == {("GPU0", "GPU1"): "PIX"}
+
+
+def test_nic_rows_without_columns_are_read() -> None:
+    text = "\tGPU0\tGPU1\nGPU0\t X \tPIX\nGPU1\tPIX\t X \nNIC0\tNODE\tSYS\n"
+    assert cells(text)["NIC0", "GPU0"] == "NODE"
+
+
+@pytest.mark.parametrize("word", ["X", "???", "FOO", "NV", "-1"])
+def test_an_impossible_cell_costs_only_that_cell(word: str) -> None:
+    text = CLEAN.replace("GPU1\tNV18", f"GPU1\t{word}")
+    assert cells(text) == {pair: cell for pair, cell in EXPECTED.items() if pair != ("GPU1", "GPU0")}
+    assert read(text).unread_count == 1
+
+
+def test_a_row_whose_cells_are_shifted_is_left_out() -> None:
+    text = "GPU0 GPU1 GPU2\nGPU0 X PIX SYS\nGPU1 X SYS\nGPU2 SYS SYS X\n"
+    assert not any(pair[0] == "GPU1" for pair in cells(text))
+    assert read(text).unread[0].line == 3
+
+
+def test_two_tables_in_one_text_stay_apart_with_their_commands() -> None:
+    text = (
+        "$ nvidia-smi topo -m\nGPU0 GPU1\nGPU0 X NV4\nGPU1 NV4 X\n"
+        "$ nvidia-smi topo -p2p r\n GPU0 GPU1\nGPU0 X OK\nGPU1 OK X\n"
+    )
+    first, second = matrices(text)
+    assert (first.vocabulary, first.command) == (Vocabulary.PATHS, "-m")
+    assert (second.vocabulary, second.command) == (Vocabulary.P2P, "-p2p r")
+
+
+def test_lines_are_counted_from_one() -> None:
+    assert [row.line for row in matrices("\n\n" + CLEAN)[0].rows] == [4, 5, 6]
+
+
+def test_a_rack_of_gpus_is_read() -> None:
+    labels = [f"GPU{n}" for n in range(72)] + [f"NIC{n}" for n in range(56)]
+    body = ["\t".join([a, *(" X " if a == b else "NV18" for b in labels)]) for a in labels]
+    assert len(cells("\n".join(["\t" + "\t".join(labels), *body]))) == 128 * 127
+
+
+@given(st.text(alphabet=string.printable + "\x1bé|", max_size=400))
+@settings(max_examples=80)
+def test_any_text_is_survived(text: str) -> None:
+    read(text)
+
+
+@given(st.data())
+@settings(max_examples=80)
+def test_cut_doubled_and_shuffled_lines_invent_no_cell(data: st.DataObject) -> None:
+    lines = CLEAN.splitlines()
+    picked = data.draw(st.lists(st.sampled_from(lines), max_size=8))
+    cut = data.draw(st.integers(0, 200))
+    text = "\n".join(picked)[: cut or None]
+    # A word may be cut to a shorter one (NV18 to NV1); it must stay in its place.
+    assert set(cells(text)) <= set(EXPECTED)
+
+
+@given(
+    st.sampled_from(sorted(EXPECTED)), st.text(alphabet=string.ascii_letters + string.digits, min_size=1, max_size=12)
+)
+@example(("GPU1", "GPU0"), "NUMA")
+@example(("GPU0", "GPU1"), "CPU")
+@settings(max_examples=60)
+def test_a_bad_word_loses_no_other_cell(pair: tuple[str, str], word: str) -> None:
+    lines = [line.split("\t") for line in CLEAN.splitlines()]
+    columns = ["GPU0", "GPU1", "NIC0"]
+    lines[1 + columns.index(pair[0])][1 + columns.index(pair[1])] = word
+    found = cells("\n".join("\t".join(line) for line in lines))
+    assert {key: cell for key, cell in found.items() if key != pair} == {
+        key: cell for key, cell in EXPECTED.items() if key != pair
+    }

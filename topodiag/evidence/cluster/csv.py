@@ -1,0 +1,153 @@
+"""A cluster as CSV: one row per node, a header, and a column for each level of the network.
+
+Columns that are known: `node` (or host, hostname, name), `gpus`, `free` (`0-3,6`, or `none`), `nvlink` (or domain,
+clique: the NVLink domain), `system`, `gpu`. Every other column whose name is a level's (leaf, switch, block, subblock,
+rack, spine, pod, group, island, core, row, cell, zone, fabric) is one; the innermost is the one whose groups lie inside
+those of the others. Semicolons and tabs separate cells too.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+
+from topodiag.evidence.cluster.facts import ClusterFacts, nested, no_twins, partition_of
+from topodiag.evidence.cluster.node_sets import MAX_GPUS, MAX_NODES, NodeSetError, expand, gpu_list, short
+from topodiag.evidence.interface import Blob
+from topodiag.model.errors import InputError
+
+_NODE = ("node", "host", "hostname", "name", "nodename")
+_DOMAIN = ("nvlink", "domain", "clique", "nvlink_domain")
+LEVELS = ("leaf", "switch", "subblock", "rack", "block", "row", "cell", "spine", "pod", "group", "island", "core",
+          "zone", "fabric")  # fmt: skip
+"""In the usual order from the innermost; what the rows themselves show counts before that."""
+_COLUMNS = (*_NODE, *_DOMAIN, *LEVELS, "gpus", "free", "system", "gpu")
+_MAX_CELL = 4096
+
+
+def recognises(head: str) -> bool:
+    """A header of known columns, one of which is the node."""
+    first = next((line for line in head.splitlines() if line.strip() and not line.startswith("#")), "")
+    cells = [cell.strip().strip('"').lower() for cell in first.split(_delimiter(first))]
+    return bool(set(cells) & set(_NODE)) and len(cells) > 1 and sum(cell in _COLUMNS for cell in cells) > 1
+
+
+def read(blob: Blob) -> ClusterFacts:
+    """The cluster. Raises InputError with the line."""
+    rows = _rows(blob)
+    header = [cell.strip().lower().lstrip("\ufeff") for cell in rows[0][1]] if rows else []
+    columns = {name: place for place, name in enumerate(header) if name}
+    node_at = next((columns[name] for name in _NODE if name in columns), None)
+    if node_at is None:
+        raise InputError(blob.name, "has no column of nodes", hint="a header like node,gpus,rack,leaf")
+    nodes: list[str] = []
+    cells: list[list[str]] = []
+    lines: list[int] = []
+    for line, row in rows[1:]:
+        padded = row + [""] * (len(header) - len(row))
+        try:
+            found = expand(padded[node_at])
+        except NodeSetError as error:
+            raise InputError(blob.name, str(error), line=line) from None
+        nodes += found
+        cells += [padded] * len(found)
+        lines += [line] * len(found)
+        if len(nodes) > MAX_NODES:
+            raise InputError(blob.name, f"names more than {MAX_NODES} nodes")
+    if not nodes:
+        raise InputError(blob.name, "names no nodes")
+    no_twins(blob.name, nodes, lines)
+
+    def column(name: str) -> list[str | None]:
+        place = columns[name]
+        return [row[place].strip()[:_MAX_CELL] or None for row in cells]
+
+    known = [name for name in header if name in LEVELS]
+    labels = [(name, column(name)) for name in dict.fromkeys(known)]
+    labels = _innermost_first(labels)
+    domain = next((name for name in _DOMAIN if name in columns), None)
+    notes = [f"column {name!r} is not read" for name in header if name and name not in _COLUMNS]
+    notes += [
+        f"{row.count(None)} nodes without a {name}: each counts as alone there" for name, row in labels if None in row
+    ]
+    return ClusterFacts(
+        name=blob.name,
+        format="CSV",
+        nodes=tuple(nodes),
+        partitions=nested([name for name, _ in labels], [row for _, row in labels]),
+        domain=None if domain is None else partition_of("nvlink", column(domain)),
+        gpus=np.asarray(_counts(blob, column("gpus"), lines), np.int64) if "gpus" in columns else np.zeros(0, np.int64),
+        free=_free(blob, column("free"), lines) if "free" in columns else {},
+        system=_one(column("system")) if "system" in columns else "",
+        gpu=_one(column("gpu")) if "gpu" in columns else "",
+        notes=tuple(notes[:20]),
+    )
+
+
+def _innermost_first(labels: list[tuple[str, list[str | None]]]) -> list[tuple[str, list[str | None]]]:
+    """The levels in their usual order, except where the groups of one lie inside those of the other."""
+    made = sorted(labels, key=lambda each: LEVELS.index(each[0]))
+    for _ in made:
+        for place in range(len(made) - 1):
+            inner, outer = made[place][1], made[place + 1][1]
+            if _refines(outer, inner) and not _refines(inner, outer):
+                made[place], made[place + 1] = made[place + 1], made[place]
+    return made
+
+
+def _refines(inner: list[str | None], outer: list[str | None]) -> bool:
+    """Whether every group of the first lies in one of the second."""
+    home: dict[str | None, str | None] = {}
+    return all(home.setdefault(one, other) == other for one, other in zip(inner, outer, strict=True))
+
+
+def _rows(blob: Blob) -> list[tuple[int, list[str]]]:
+    text = blob.text
+    header = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(header), strict=False)
+    made: list[tuple[int, list[str]]] = []
+    try:
+        for row in reader:
+            if any(cell.strip() for cell in row) and not row[0].lstrip().startswith("#"):
+                made.append((reader.line_num, row))
+    except csv.Error as error:
+        raise InputError(blob.name, f"is no CSV: {error}", line=reader.line_num) from None
+    return made
+
+
+def _delimiter(header: str) -> str:
+    """A comma, or what spreadsheets write in its place."""
+    return max(",;\t", key=header.count)
+
+
+def _counts(blob: Blob, cells: list[str | None], lines: list[int]) -> list[int]:
+    made = []
+    for cell, line in zip(cells, lines, strict=True):
+        if cell is None:
+            made.append(-1)
+        elif cell.isascii() and cell.isdigit() and len(cell) < 5 and int(cell) <= MAX_GPUS:
+            made.append(int(cell))
+        else:
+            raise InputError(blob.name, f"{short(cell)!r} is no count of GPUs", line=line)
+    return made
+
+
+def _free(blob: Blob, cells: list[str | None], lines: list[int]) -> dict[int, tuple[int, ...]]:
+    made = {}
+    for node, (cell, line) in enumerate(zip(cells, lines, strict=True)):
+        if cell is None or cell.lower() == "all":
+            continue
+        try:
+            # Spaces too: a comma needs quotes in CSV.
+            made[node] = () if cell.lower() in ("none", "-") else gpu_list(",".join(cell.replace(",", " ").split()))
+        except NodeSetError as error:
+            raise InputError(blob.name, str(error), line=line) from None
+    return made
+
+
+def _one(cells: list[str | None]) -> str:
+    """The value that all rows share, "" where they do not."""
+    found = {cell for cell in cells if cell}
+    return next(iter(found)) if len(found) == 1 else ""

@@ -1,0 +1,263 @@
+"""An InfiniBand fabric as `ibnetdiscover` or `iblinkinfo` prints it: hosts, leaf switches, and what is above them.
+
+Formats: infiniband-diags (src/ibnetdiscover.c, src/iblinkinfo.c), with and without `--line`. A host is the first word
+of a node description (`gpu001 mlx5_0`, `gpu001 HCA-1`), as rdma-ndd and mlnx_ofed set it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from statistics import median
+
+import numpy as np
+
+from topodiag.evidence.cluster.facts import ClusterFacts, Partition, natural, partition_of
+from topodiag.evidence.cluster.node_sets import MAX_NODES
+from topodiag.evidence.interface import Blob
+from topodiag.model.errors import InputError
+
+_SWITCH = re.compile(r'Switch\s{1,20}\d{1,4}\s{1,20}"S-([0-9a-f]{1,16})"\s{0,40}#\s{1,20}"([^"]{0,200})"', re.ASCII)
+_PEER = re.compile(
+    r'\[\d{1,4}\](?:\[ext \d{1,4}\])?\s{1,20}"([SH])-([0-9a-f]{1,16})"\[\d{1,4}\](?:\([0-9a-fx]{1,18}\))?\s{0,40}'
+    r'#\s{1,20}"([^"]{0,200})"(?: lid \d{1,6})?(?: (\d{1,2})x([A-Z]{2,4}\d{0,3}))?',
+    re.ASCII,
+)  # fmt: skip
+_GBPS = {"SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR": 14.0625, "FDR10": 10.3125, "EDR": 25.0, "HDR": 50.0, "NDR": 100.0,
+         "XDR": 200.0}  # fmt: skip
+"""Per lane, InfiniBand trade association's names."""
+_SECTION = re.compile(r"(Switch|CA):? {1,4}(?:0x([0-9a-f]{1,16}) )?\s{0,20}(.{0,200}?):\s*", re.ASCII)
+_ROW = re.compile(
+    r'\s{0,40}(?:0x([0-9a-f]{1,16})\s{1,40}(?:"([^"]{0,200})"\s{1,40})?)?(\d{1,6})\s{1,20}\d{1,4}'
+    r"\[[^\]]{0,4}\] ==\(\s{0,10}(\d{1,2})X\s{1,20}([\d.]{1,12}) Gbps[^)/]{0,20} Active/\s{0,4}LinkUp\)==>\s{1,20}"
+    r'(?:0x([0-9a-f]{1,16})\s{1,20})?(\d{1,6})\s{1,20}\d{1,4}\[[^\]]{0,4}\] "([^"]{0,200})"',
+    re.ASCII,
+)  # fmt: skip
+_HOST = re.compile(
+    r"([A-Za-z0-9][A-Za-z0-9._-]{0,252})(?:['\s]{1,4}(?:HCA-\d{1,3}|[A-Za-z][A-Za-z0-9]{1,20}_\w{1,20}|ib\w{1,20}|"
+    r"roce\w{1,20}))?", re.ASCII)  # fmt: skip
+_SWITCH_NAME = re.compile(r"MF0;([^:]{1,100}):.{0,100}")
+_LINKINFO = re.compile(r"\] ==\( ")
+
+
+@dataclass(slots=True)
+class _Fabric:
+    """`hosts[host][switch]` and `links[switch][switch]` are Gb/s from the first to the second, all cables together.
+    `cables[host]` counts its ports."""
+
+    names: dict[str, str] = field(default_factory=dict)
+    hosts: dict[str, dict[str, float]] = field(default_factory=dict)
+    links: dict[str, dict[str, float]] = field(default_factory=dict)
+    cables: Counter[str] = field(default_factory=Counter)
+    nameless: set[str] = field(default_factory=set)
+
+    def switch(self, number: str, description: str) -> None:
+        match = _SWITCH_NAME.fullmatch(description.strip())
+        self.names.setdefault(number, match[1] if match else f"switch {number}")
+        self.links.setdefault(number, {})
+
+    def joins_switch(self, one: str, other: str, gbps: float) -> None:
+        there = self.links.setdefault(one, {})
+        there[other] = there.get(other, 0.0) + gbps
+
+    def joins_host(self, switch: str, description: str, number: str, gbps: float) -> None:
+        host = host_of(description)
+        if host is None:
+            if "Aggregation Node" not in description:  # SHARP's own end in a switch
+                self.nameless.add(number)
+            return
+        there = self.hosts.setdefault(host, {})
+        there[switch] = there.get(switch, 0.0) + gbps
+        self.cables[host] += 1
+
+
+def host_of(description: str) -> str | None:
+    """The host that a node description names; None for one that names a product only."""
+    match = _HOST.fullmatch(description.strip())
+    return match[1] if match else None
+
+
+def recognises_discover(head: str) -> bool:
+    return "switchguid=" in head or _SWITCH.search(head) is not None
+
+
+def recognises_linkinfo(head: str) -> bool:
+    return _LINKINFO.search(head) is not None
+
+
+def read_discover(blob: Blob) -> ClusterFacts:
+    """The cluster of `ibnetdiscover`. Raises InputError where it shows no host behind a switch."""
+    fabric = _Fabric()
+    here = ""
+    for _, line in blob.lines():
+        if line.startswith("Switch"):
+            match = _SWITCH.match(line)
+            here = match[1] if match else ""
+            if match:
+                fabric.switch(match[1], match[2])
+        elif line.startswith("["):
+            match = _PEER.match(line) if here else None
+            if match:
+                gbps = int(match[4] or 4) * _GBPS.get(match[5] or "", 25.0)
+                if match[1] == "S":
+                    fabric.joins_switch(here, match[2], gbps)
+                else:
+                    fabric.joins_host(here, match[3], match[2], gbps)
+        elif line.startswith(("Ca", "Rt", "vendid=")):
+            here = ""
+    return _facts(blob, "ibnetdiscover", fabric)
+
+
+def read_linkinfo(blob: Blob) -> ClusterFacts:
+    """The cluster of `iblinkinfo`, with or without `--line`. Raises InputError where it shows no host."""
+    fabric = _Fabric()
+    rows: list[tuple[str, str, float, str]] = []
+    switch, described = False, ""
+    for _, line in blob.lines():
+        section = _SECTION.fullmatch(line)
+        if section:
+            switch, described = section[1] == "Switch", section[3]
+            continue
+        match = _ROW.match(line)
+        if match is None:
+            continue
+        gbps = int(match[4]) * _number(match[5])
+        # With --line a row names its own end, and a host's own rows repeat those of its switch.
+        if match[2] is not None:
+            described = match[2].strip()
+            switch = not _is_host(described)
+        if switch:
+            fabric.switch(match[3], described)
+            rows.append((match[3], match[7], gbps, match[8].strip()))
+    for here, peer, gbps, description in rows:
+        if peer in fabric.names:
+            fabric.joins_switch(here, peer, gbps)
+        else:
+            fabric.joins_host(here, description, peer, gbps)
+    return _facts(blob, "iblinkinfo", fabric)
+
+
+def _is_host(description: str) -> bool:
+    match = _HOST.fullmatch(description)
+    return match is not None and " " in description
+
+
+def _number(text: str) -> float:
+    whole, _, rest = text.partition(".")
+    return float(f"{whole or 0}.{rest.replace('.', '') or 0}")
+
+
+def _facts(blob: Blob, name: str, fabric: _Fabric) -> ClusterFacts:
+    notes: list[str] = []
+    if fabric.nameless:
+        notes.append(f"{len(fabric.nameless)} adapters whose description names no host are left out")
+    if not fabric.hosts:
+        raise InputError(blob.name, f"shows no host behind a switch ({name})",
+                         hint="node descriptions are set by rdma-ndd")  # fmt: skip
+    usual = median(fabric.cables.values())
+    few = [host for host, cables in fabric.cables.items() if cables * 2 < usual]
+    if few:
+        notes.append(f"{len(few)} hosts with less than half of the usual {usual:g} ports are left out (management or"
+                     f" storage): {', '.join(few[:3])}")  # fmt: skip
+    left_out = set(few)
+    hosts = sorted((host for host in fabric.hosts if host not in left_out), key=natural)
+    if len(hosts) > MAX_NODES:
+        raise InputError(blob.name, f"shows more than {MAX_NODES} hosts")
+    leaves = median(len(fabric.hosts[host]) for host in hosts)
+    return ClusterFacts(
+        name=blob.name,
+        format=name,
+        nodes=tuple(hosts),
+        partitions=_levels(fabric, hosts),
+        rails=max(int(leaves), 1),
+        notes=tuple(notes),
+    )
+
+
+class _Sets:
+    """Switches joined so far."""
+
+    def __init__(self) -> None:
+        self.parent: dict[str, str] = {}
+
+    def root(self, name: str) -> str:
+        self.parent.setdefault(name, name)
+        while self.parent[name] != name:
+            self.parent[name] = name = self.parent[self.parent[name]]
+        return name
+
+    def join(self, one: str, other: str) -> None:
+        self.parent[self.root(one)] = self.root(other)
+
+
+def _levels(fabric: _Fabric, hosts: list[str]) -> tuple[Partition, ...]:
+    """Nodes that share leaf switches, then what each further tier of switches joins: first its links downwards, then
+    those among its own (the global links of a dragonfly)."""
+    sets = _Sets()
+    tier = {switch: 0 for host in hosts for switch in fabric.hosts[host]}
+    for host in hosts:
+        first, *others = fabric.hosts[host]
+        for switch in others:
+            sets.join(first, switch)
+    made = [_partition(fabric, hosts, sets, "leaf")]
+    here, number = set(tier), 0
+    while here:
+        among = [(one, other) for one in here for other in fabric.links.get(one, {}) if tier.get(other) == number]
+        above = {other for one in here for other in fabric.links.get(one, {}) if other not in tier}
+        if among:
+            for one, other in among:
+                sets.join(one, other)
+            known = len(made)
+            _next(made, _partition(fabric, hosts, sets, "fabric"))
+            if len(made) > known > 1:
+                made[-2] = (replace(made[-2][0], kind="group"), made[-2][1])
+        tier |= dict.fromkeys(above, number + 1)
+        for one in here:
+            for other in fabric.links.get(one, {}):
+                if other in above:
+                    sets.join(one, other)
+        if above:
+            _next(made, _partition(fabric, hosts, sets, ("spine", "core")[number] if number < 2 else "fabric"))
+        here, number = above, number + 1
+    return tuple(_oversubscribed(fabric, hosts, made))
+
+
+def _partition(fabric: _Fabric, hosts: list[str], sets: _Sets, kind: str) -> tuple[Partition, dict[str, str]]:
+    """The nodes by the set of their switches, and the set of every switch at this point."""
+    roots = [sets.root(next(iter(fabric.hosts[host]))) for host in hosts]
+    names = [fabric.names.get(next(iter(fabric.hosts[host])), "") if kind == "leaf" else "" for host in hosts]
+    return partition_of(kind, roots, names), {switch: sets.root(switch) for switch in list(sets.parent)}
+
+
+def _next(made: list[tuple[Partition, dict[str, str]]], found: tuple[Partition, dict[str, str]]) -> None:
+    """Adds a level that joins more than the one before; where it joins the same, its switches belong to that one."""
+    if np.array_equal(found[0].group, made[-1][0].group):
+        made[-1] = (made[-1][0], found[1])
+    else:
+        made.append(found)
+
+
+def _oversubscribed(fabric: _Fabric, hosts: list[str], made: list[tuple[Partition, dict[str, str]]]) -> list[Partition]:
+    """What enters the groups of each level over what leaves them, the median group's."""
+    entering: dict[str, float] = {}
+    result: list[Partition] = []
+    for number, (partition, roots) in enumerate(made):
+        if number == 0:
+            for host in hosts:
+                root = roots[next(iter(fabric.hosts[host]))]
+                entering[root] = entering.get(root, 0.0) + sum(fabric.hosts[host].values())
+        leaving: dict[str, float] = {}
+        for one, root in roots.items():
+            there = sum(gbps for other, gbps in fabric.links.get(one, {}).items() if roots.get(other) != root)
+            leaving[root] = leaving.get(root, 0.0) + there
+        ratios = [came / leaving[root] for root, came in entering.items() if leaving.get(root, 0.0) > 0 and came > 0]
+        over = max(median(ratios), 1.0) if ratios else 0.0
+        result.append(Partition(partition.kind, partition.group, partition.names, round(over, 3)))
+        if number + 1 < len(made):
+            above = made[number + 1][1]
+            joined: dict[str, float] = {}
+            for root, gbps in leaving.items():
+                joined[above[root]] = joined.get(above[root], 0.0) + gbps
+            entering = joined
+    return result

@@ -1,0 +1,62 @@
+"""Which format a description of a cluster has, and its reader: one line per format."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from topodiag.evidence.cluster import csv as cluster_csv
+from topodiag.evidence.cluster import fabric as cluster_fabric
+from topodiag.evidence.cluster import kubernetes as cluster_kubernetes
+from topodiag.evidence.cluster import slurm as cluster_slurm
+from topodiag.evidence.cluster.facts import ClusterFacts
+from topodiag.evidence.interface import Blob
+from topodiag.model.errors import InputError
+
+
+class Format(NamedTuple):
+    """`name` is what readers call it; `recognises` sees the first 64 KiB."""
+
+    name: str
+    recognises: Callable[[str], bool]
+    read: Callable[[Blob], ClusterFacts]
+
+
+FORMATS: tuple[Format, ...] = (
+    Format("kubectl get nodes", cluster_kubernetes.recognises, cluster_kubernetes.read),
+    Format("ibnetdiscover", cluster_fabric.recognises_discover, cluster_fabric.read_discover),
+    Format("iblinkinfo", cluster_fabric.recognises_linkinfo, cluster_fabric.read_linkinfo),
+    Format("Slurm topology.yaml", cluster_slurm.recognises_yaml, cluster_slurm.read_yaml),
+    Format("Slurm topology.conf", cluster_slurm.recognises_conf, cluster_slurm.read_conf),
+    Format("CSV", cluster_csv.recognises, cluster_csv.read),
+)
+_OTHERS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"<system\b"), "an NCCL topology file is one node: --system FILE"),
+    (re.compile(r"\bNCCL INFO\b"), "a job's log goes in as --log"),
+    (re.compile(r'"map"\s{0,9}:\s{0,9}\['), "a map goes in as --map"),
+    (re.compile(r"^(?:NodeName|PartitionName|ClusterName)=", re.MULTILINE),
+     "slurm.conf names no switches: topology.conf does, or scontrol show topology"),
+    (re.compile(r"^PARTITION\s"), "nodes that sinfo lists go in as --nodelist"),
+    (re.compile(r"^\S{1,200}(?:\sslots=\d|:\d{1,4}$)", re.MULTILINE), "a hostfile goes in as --hostfile"),
+)  # fmt: skip
+"""What people give in place of a cluster, and where it belongs."""
+_HEAD = 1 << 16
+
+
+def read_cluster(blob: Blob) -> ClusterFacts:
+    """The cluster that a file describes. Raises InputError for a file of no known format, or a broken one."""
+    head = Blob(blob.name, blob.data[:_HEAD]).text
+    for each in FORMATS:
+        if each.recognises(head):
+            return each.read(blob)
+    if not head.strip():
+        raise InputError(blob.name, "is empty")
+    belongs = next((hint for pattern, hint in _OTHERS if pattern.search(head)), "")
+    raise InputError(
+        blob.name,
+        "is no description of a cluster that topodiag knows",
+        hint=belongs
+        or "Slurm topology.conf, topology.yaml or scontrol show topology, ibnetdiscover, iblinkinfo, kubectl get"
+        " nodes -o json, or CSV with a header like node,gpus,rack,leaf",
+    )

@@ -1,0 +1,229 @@
+"""A cluster from `kubectl get nodes -o json`: the topology labels of topograph and of the clouds, and allocatable GPUs.
+
+Which label stands for what is data (`TABLES`, `DOMAINS`), each with its source.
+
+A node is some 20 KB of JSON, most of it the images that it holds, and a few hundred bytes of that matter: the list is
+cut into nodes first, and of each only what is asked for becomes objects.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from topodiag.evidence.cluster.facts import ClusterFacts, nested, no_twins, partition_of
+from topodiag.evidence.cluster.node_sets import MAX_GPUS, MAX_NODES, short
+from topodiag.evidence.interface import Blob
+from topodiag.model.errors import InputError
+
+
+class Table(NamedTuple):
+    """The labels of one writer, innermost first, each with the kind of level that it stands for."""
+
+    name: str
+    labels: tuple[tuple[str, str], ...]
+    source: str
+
+
+_KINDS = ("leaf", "spine", "core", "fabric", "tier 4", "tier 5", "tier 6", "tier 7")
+
+
+def _tiers(prefix: str) -> tuple[tuple[str, str], ...]:
+    return tuple((f"{prefix}{number}", kind) for number, kind in enumerate(_KINDS))
+
+
+_TOPOGRAPH = "network.topology.nvidia.com/"
+_AWS = "topology.k8s.aws/network-node-layer-"
+TABLES: tuple[Table, ...] = (
+    Table("topograph", _tiers("fabric.topograph.run/tier-"),
+          "Topograph 1.0, reference: node labels and annotations (tier 0 is closest to the node)"),
+    Table("topograph", _tiers(_TOPOGRAPH + "tier-"), "Topograph, pkg/topology (variable fabric labels before 1.0)"),
+    Table("topograph", ((_TOPOGRAPH + "leaf", "leaf"), (_TOPOGRAPH + "spine", "spine"), (_TOPOGRAPH + "core", "core")),
+          "Topograph 0.2 to 0.5, docs/engines/k8s.md"),
+    Table("topograph",
+          ((_TOPOGRAPH + "block", "leaf"), (_TOPOGRAPH + "spine", "spine"), (_TOPOGRAPH + "datacenter", "core")),
+          "Topograph 0.1, docs/engines/k8s.md"),
+    Table("AWS", ((_AWS + "4", "leaf"), (_AWS + "3", "leaf"), (_AWS + "2", "spine"), (_AWS + "1", "core")),
+          "EC2 instance topology: the highest layer is closest to the instance; labels of EKS and HyperPod"),
+    Table("GCP",
+          (("cloud.google.com/gce-topology-subblock", "block"), ("cloud.google.com/gce-topology-block", "spine")),
+          "GKE topology-aware scheduling: block, subblock (a rack), host"),
+    Table("OCI",
+          (("oci.oraclecloud.com/rdma.local_block_id", "leaf"), ("oci.oraclecloud.com/rdma.network_block_id", "spine"),
+           ("oci.oraclecloud.com/rdma.hpc_island_id", "core")),
+          "OKE, RDMA network locality: local block (tier 0), network block (tier 1), HPC island (tier 2)"),
+    Table("OCI", (("oci.oraclecloud.com/host.rack_id", "rack"), ("oci.oraclecloud.com/host.network_block_id", "spine")),
+          "OKE host labels"),
+)  # fmt: skip
+"""The first one that labels the most nodes counts."""
+
+DOMAINS: tuple[tuple[str, str], ...] = (
+    ("nvidia.com/gpu.clique", "GPU feature discovery: <cluster UUID>.<clique> of the NVLink fabric"),
+    ("accelerator.topograph.run/domain", "Topograph 1.0, reference: node labels"),
+    (_TOPOGRAPH + "accelerator", "Topograph, docs/engines/k8s.md"),
+    ("topology.k8s.aws/ultraserver-id", "SageMaker HyperPod: instances of one NVLink domain"),
+    ("topology.k8s.aws/capacity-block-id", "AWS: co-extensive with an UltraServer on P6e-GB200"),
+    ("ds.coreweave.com/nvlink.domain", "CoreWeave: NVL72 domain"),
+)
+_INSTANCE = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
+_GPU = "nvidia.com/gpu"
+_PRODUCT = "nvidia.com/gpu.product"
+_WANTED = frozenset(
+    (*_INSTANCE, _PRODUCT, *(label for label, _ in DOMAINS), *(label for each in TABLES for label, _ in each.labels))
+)
+"""Labels that are kept: a node has a hundred others."""
+_RECOGNISED = re.compile(r'"kind"\s{0,20}:\s{0,20}"Node(?:List)?"|"items"\s{0,20}:\s{0,20}\[')
+
+
+def recognises(head: str) -> bool:
+    return head.lstrip()[:1] == "{" and _RECOGNISED.search(head) is not None
+
+
+def read(blob: Blob) -> ClusterFacts:
+    """The nodes with GPUs. Raises InputError for what is no list of nodes."""
+    nodes = _nodes(blob)
+    if not nodes:
+        raise InputError(blob.name, "has no node", hint="kubectl get nodes -o json")
+    with_gpus = [node for node in nodes if node.gpus > 0]
+    notes: list[str] = []
+    if with_gpus and len(with_gpus) < len(nodes):
+        notes.append(f"{len(nodes) - len(with_gpus)} nodes without {_GPU} are left out")
+    kept = with_gpus or nodes
+    if len(kept) > MAX_NODES:
+        raise InputError(blob.name, f"has more than {MAX_NODES} nodes")
+    no_twins(blob.name, [node.name for node in kept])
+    labels = [node.labels for node in kept]
+    table = max(TABLES, key=lambda each: _covered(each, labels))
+    rows = [(kind, [row.get(label) for row in labels]) for label, kind in table.labels]
+    rows = [(kind, row) for kind, row in rows if any(row)]
+    if len({kind for kind, _ in rows}) < len(rows):  # a deeper tree than usual
+        rows = [(kind, row) for kind, (_, row) in zip(_KINDS, rows, strict=False)]
+    notes += [f"{row.count(None)} nodes without the {table.name} label of the {kind}: each counts as alone there"
+              for kind, row in rows if None in row]  # fmt: skip
+    if not rows:
+        notes.append("no topology label is known: all nodes count as equally near")
+    key = max((label for label, _ in DOMAINS), key=lambda each: sum(each in row for row in labels))
+    domain = [row.get(key) for row in labels]
+    out = {number: () for number, node in enumerate(kept) if not node.usable}
+    if out:
+        notes.append(f"{len(out)} nodes are not ready or not schedulable: their GPUs do not count")
+    return ClusterFacts(
+        name=blob.name,
+        format=f"Kubernetes labels of {table.name}" if rows else "Kubernetes nodes",
+        nodes=tuple(node.name for node in kept),
+        partitions=nested([kind for kind, _ in rows], [row for _, row in rows]),
+        domain=partition_of("nvlink", domain) if any(domain) else None,
+        gpus=np.asarray([node.gpus if with_gpus else -1 for node in kept], np.int64),
+        free=out,
+        system=_most(row.get(label) for row in labels for label in _INSTANCE),
+        gpu=_most(row.get(_PRODUCT) for row in labels),
+        notes=tuple(notes),
+    )
+
+
+class _Node(NamedTuple):
+    name: str
+    labels: Mapping[str, str]
+    gpus: int
+    usable: bool
+
+
+class _List(msgspec.Struct):
+    """The document, its nodes not looked into."""
+
+    kind: Any = None
+    items: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Entry(msgspec.Struct):
+    """What is read of a node; whatever else it has is passed over unread."""
+
+    kind: Any = "Node"
+    metadata: Any = None
+    spec: Any = None
+    status: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Status(msgspec.Struct):
+    allocatable: Any = None
+    capacity: Any = None
+    conditions: Any = None
+
+
+_ENTRY = msgspec.json.Decoder(_Entry)
+_STATUS = msgspec.json.Decoder(_Status)
+
+
+def _nodes(blob: Blob) -> list[_Node]:
+    """The nodes one after the other; an entry that is none is passed over."""
+    made: list[_Node] = []
+    try:
+        for raw in _items(blob):
+            node = _node(raw)
+            if node is not None:
+                made.append(node)
+    except UnicodeDecodeError:
+        raise InputError(blob.name, f"is not UTF-8 (read up to {made[-1].name})" if made else "is not UTF-8") from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InputError(blob.name, f"is no JSON: {short(str(error))}", hint="was the copy cut short?") from None
+    return made
+
+
+def _items(blob: Blob) -> Sequence[msgspec.Raw]:
+    lacking = InputError(blob.name, "has no list of nodes", hint="kubectl get nodes -o json")
+    try:
+        document = msgspec.json.decode(blob.data, type=_List)
+        if document.kind == "Node":
+            return (msgspec.Raw(blob.data),)
+        return msgspec.json.decode(document.items, type=list[msgspec.Raw])
+    except msgspec.ValidationError:
+        raise lacking from None
+
+
+def _status(raw: msgspec.Raw) -> _Status:
+    try:
+        return _STATUS.decode(raw)
+    except msgspec.ValidationError:
+        return _Status()
+
+
+def _node(raw: msgspec.Raw) -> _Node | None:
+    try:
+        entry = _ENTRY.decode(raw)
+    except msgspec.ValidationError:
+        return None
+    if entry.kind != "Node":
+        return None
+    meta, spec, status = _object(entry.metadata), _object(entry.spec), _status(entry.status)
+    name = meta.get("name")
+    if not isinstance(name, str) or not 0 < len(name) < 254 or not name.isprintable() or " " in name:
+        return None
+    found = ((key, value) for key, value in _object(meta.get("labels")).items() if key in _WANTED)
+    labels = {key: value for key, value in found if isinstance(value, str) and value}
+    count = _object(status.allocatable).get(_GPU, _object(status.capacity).get(_GPU, 0))
+    gpus = int(count) if str(count).isascii() and str(count).isdigit() and len(str(count)) < 5 else 0
+    conditions = status.conditions
+    ready = not any(
+        isinstance(each, dict) and each.get("type") == "Ready" and each.get("status") != "True"
+        for each in (conditions if isinstance(conditions, list) else ())
+    )
+    return _Node(name, labels, min(gpus, MAX_GPUS), ready and spec.get("unschedulable") is not True)
+
+
+def _object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _covered(table: Table, labels: Sequence[Mapping[str, str]]) -> int:
+    """Labels found on all nodes together: more levels count more."""
+    return sum(label in row for row in labels for label, _ in table.labels)
+
+
+def _most(values: Any) -> str:
+    found = Counter(value for value in values if value)
+    return found.most_common(1)[0][0] if found else ""

@@ -1,0 +1,232 @@
+"""Slurm's topology.conf (tree and block), topology.yaml, scontrol show topology: switches, their children, blocks.
+
+Formats: the topology.conf and topology.yaml pages of Slurm 25.05. Switches name nodes or switches as node sets; blocks
+are joined in the file's order into larger ones of the further sizes (`BlockSizes=18,144`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from topodiag.evidence.cluster.facts import ClusterFacts, nested, no_twins
+from topodiag.evidence.cluster.node_sets import MAX_NODES, NodeSetError, expand, short
+from topodiag.evidence.interface import Blob
+from topodiag.evidence.yaml_values import load_yaml, word
+from topodiag.model.errors import InputError
+
+_WORD = re.compile(r"(?:^|\s)([A-Za-z]{1,40})=(\S{1,1000000})", re.ASCII)
+_SWITCH_LINE = re.compile(r"^[ \t]*(?:switchname|blockname)=", re.IGNORECASE | re.MULTILINE)
+_YAML_LINE = re.compile(r"^[ \t]*-[ \t]*topology:", re.MULTILINE)
+_KINDS = ("leaf", "spine", "core")
+"""Of the first levels of a tree; further ones are `fabric`."""
+MAX_LEVELS = 16
+"""Slurm's own trees have three or four."""
+
+
+@dataclass(slots=True)
+class _Tree:
+    """Switches as the file has them: nodes and child switches by switch, and the line that each is on."""
+
+    nodes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    children: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    line: dict[str, int | None] = field(default_factory=dict)
+
+
+def recognises_conf(head: str) -> bool:
+    return _SWITCH_LINE.search(head) is not None
+
+
+def recognises_yaml(head: str) -> bool:
+    return _YAML_LINE.search(head) is not None
+
+
+def read_conf(blob: Blob) -> ClusterFacts:
+    """The cluster of a topology.conf. Raises InputError with the line."""
+    tree = _Tree()
+    blocks: list[tuple[str, tuple[str, ...]]] = []
+    sizes: list[int] = []
+    shown: set[int] = set()  # what scontrol says of each block in place of BlockSizes
+    for line, text in _joined(blob):
+        words = {match[1].lower(): match[2] for match in _WORD.finditer(text)}
+        if "switchname" in words:
+            _add(blob, tree, words["switchname"], words.get("nodes", ""), words.get("switches", ""), line)
+        elif "aggregatedblock" in words:
+            shown.update(_sizes(blob, words.get("blocksize", "").split(","), line))
+        elif "blockname" in words:
+            if "blocksize" in words:
+                shown.update(_sizes(blob, words["blocksize"].split(","), line))
+            blocks.append((words["blockname"], _set(blob, words.get("nodes", ""), line)))
+        elif "blocksizes" in words:
+            sizes = _sizes(blob, words["blocksizes"].split(","), line)
+        else:
+            raise InputError(blob.name, f"{short(text.strip())!r} is no line of a topology.conf", line=line)
+    if tree.line and blocks:
+        raise InputError(blob.name, "has switches and blocks: Slurm takes one of them")
+    return _of_blocks(blob, blocks, sizes or sorted(shown)) if blocks else _of_tree(blob, tree)
+
+
+def read_yaml(blob: Blob) -> ClusterFacts:
+    """The cluster of a topology.yaml: the default topology, else the first that has nodes. Raises InputError."""
+    document = load_yaml(blob)
+    entries = [each for each in document if isinstance(each, Mapping)] if isinstance(document, list) else []
+    real = [each for each in entries if isinstance(each.get("tree"), Mapping) or isinstance(each.get("block"), Mapping)]
+    if not real:
+        raise InputError(blob.name, "has no tree and no block topology", hint="a flat one says nothing of the network")
+    chosen = next((each for each in real if each.get("cluster_default") is True), real[0])
+    notes = (f"of {len(entries)} topologies, {word(chosen.get('topology'))!r} is read",) if len(entries) > 1 else ()
+    if isinstance(chosen.get("tree"), Mapping):
+        tree = _Tree()
+        for entry in _entries(blob, chosen["tree"].get("switches"), "switches"):
+            name = _text(entry.get("switch"))
+            _add(blob, tree, name, _text(entry.get("nodes")), _text(entry.get("children")), None)
+        return _of_tree(blob, tree, notes)
+    block = chosen["block"]
+    blocks = [(_text(entry.get("block")), _set(blob, _text(entry.get("nodes")), None))
+              for entry in _entries(blob, block.get("blocks"), "blocks")]  # fmt: skip
+    given = block.get("block_sizes", [])
+    words = _text(given).split(",")
+    return _of_blocks(blob, blocks, _sizes(blob, [word for word in words if word], None), notes)
+
+
+def _joined(blob: Blob) -> Iterator[tuple[int, str]]:
+    """Lines without comments and blanks; one that ends in a backslash goes on in the next."""
+    first, kept = 0, ""
+    for line, text in blob.lines():
+        bare = text.partition("#")[0].rstrip()
+        first = first or line
+        if bare.endswith("\\"):
+            kept += bare[:-1] + " "
+            continue
+        whole = kept + bare
+        if whole.strip():
+            yield first, whole
+        first, kept = 0, ""
+    if kept.strip():
+        yield first, kept
+
+
+def _text(value: Any) -> str:
+    """A name, or a list of them as one node set; "" for anything else."""
+    values = value[:MAX_NODES] if isinstance(value, list) else [value]
+    return ",".join(str(each) for each in values if isinstance(each, str | int) and not isinstance(each, bool))
+
+
+def _entries(blob: Blob, value: object, what: str) -> list[Mapping[str, Any]]:
+    if not isinstance(value, list) or not all(isinstance(each, Mapping) for each in value):
+        raise InputError(blob.name, f"{what} is no list of entries")
+    return value
+
+
+def _set(blob: Blob, text: str, line: int | None) -> tuple[str, ...]:
+    if not text:
+        return ()
+    try:
+        return expand(text)
+    except NodeSetError as error:
+        raise InputError(blob.name, str(error), line=line) from None
+
+
+def _sizes(blob: Blob, words: list[str], line: int | None) -> list[int]:
+    made = [int(word) if word.strip().isascii() and word.strip().isdigit() and len(word) < 8 else 0 for word in words]
+    if not all(made) or made != sorted(set(made)):
+        raise InputError(blob.name, f"BlockSizes {short(','.join(words))!r} do not grow", line=line)
+    return made
+
+
+def _add(blob: Blob, tree: _Tree, name: str, nodes: str, children: str, line: int | None) -> None:  # noqa: PLR0917 - one line of the file
+    if not name:
+        raise InputError(blob.name, "has a switch without a name", line=line)
+    if name in tree.line:
+        raise InputError(blob.name, f"names switch {short(name)!r} twice", line=line)
+    tree.line[name] = line
+    tree.nodes[name] = _set(blob, nodes, line)
+    tree.children[name] = _set(blob, children, line)
+
+
+def _of_tree(blob: Blob, tree: _Tree, notes: tuple[str, ...] = ()) -> ClusterFacts:
+    parent: dict[str, str] = {}
+    for name, children in tree.children.items():
+        for child in children:
+            if child not in tree.line:
+                why = f"switch {short(name)!r} has a child {short(child)!r} that nobody describes"
+                raise InputError(blob.name, why, line=tree.line[name])
+            if child in parent and parent[child] != name:
+                why = f"switch {short(child)!r} is below {short(parent[child])!r} and {short(name)!r}"
+                raise InputError(blob.name, f"{why}: no tree", line=tree.line[name])
+            parent[child] = name
+    above = {name: _above(blob, tree, parent, name) for name in tree.line}
+    leaf_of: dict[str, str] = {}
+    twice: dict[str, tuple[str, str]] = {}
+    for name, nodes in tree.nodes.items():
+        for node in nodes:
+            if node in leaf_of and name not in above[leaf_of[node]] and leaf_of[node] not in above[name]:
+                twice.setdefault(node, (leaf_of[node], name))
+            # A node may be listed with the switches above its leaf too; the lowest one is its leaf.
+            if node not in leaf_of or len(above[name]) > len(above[leaf_of[node]]):
+                leaf_of[node] = name
+    if not leaf_of:
+        raise InputError(blob.name, "names no nodes", hint="SwitchName=leaf1 Nodes=gpu[01-32]")
+    if len(leaf_of) > MAX_NODES:
+        raise InputError(blob.name, f"names more than {MAX_NODES} nodes")
+    depth = max(len(above[name]) for name in leaf_of.values()) + 1
+    chains = [(leaf, *above[leaf]) for leaf in leaf_of.values()]
+    # Levels count from the leaves: of a leaf that hangs higher than others, the missing ones are its own.
+    labels = [[chain[min(number, len(chain) - 1)] for chain in chains] for number in range(depth)]
+    kinds = [_KINDS[number] if number < len(_KINDS) else "fabric" for number in range(depth)]
+    if twice:
+        node, (one, other) = next(iter(twice.items()))
+        more = f", and {len(twice) - 1} more nodes are so" if len(twice) > 1 else ""
+        said = f"node {short(node)} is below {short(one)} and {short(other)}{more}"
+        notes = (*notes, f"{said}: the lowest switch counts, else the first")
+    return ClusterFacts(blob.name, "Slurm tree", tuple(leaf_of), nested(kinds, labels), notes=notes)
+
+
+def _above(blob: Blob, tree: _Tree, parent: Mapping[str, str], name: str) -> tuple[str, ...]:
+    """The switches above one, the nearest first. Raises InputError for a cycle."""
+    made: list[str] = []
+    while name in parent:
+        start, name = name, parent[name]
+        if name in made or name == start:
+            raise InputError(blob.name, f"the switches form a cycle through {short(name)!r}", line=tree.line[name])
+        made.append(name)
+        if len(made) > MAX_LEVELS:
+            cycle = _in_cycle(parent, name)
+            why = f"form a cycle through {short(name)!r}" if cycle else f"are more than {MAX_LEVELS} levels"
+            raise InputError(blob.name, f"the switches {why}", line=tree.line[name])
+    return tuple(made)
+
+
+def _in_cycle(parent: Mapping[str, str], name: str) -> bool:
+    at = parent.get(name)
+    for _ in range(len(parent)):
+        if at is None or at == name:
+            break
+        at = parent.get(at)
+    return at == name
+
+
+def _of_blocks(
+    blob: Blob, blocks: list[tuple[str, tuple[str, ...]]], sizes: list[int], notes: tuple[str, ...] = ()
+) -> ClusterFacts:
+    names = [name for name, _ in blocks]
+    if not all(names) or len(set(names)) < len(names):
+        raise InputError(blob.name, "has a block without a name, or two of one")
+    nodes = [node for _, members in blocks for node in members]
+    if not nodes:
+        raise InputError(blob.name, "names no nodes", hint="BlockName=b1 Nodes=gpu[01-18]")
+    if len(nodes) > MAX_NODES:
+        raise InputError(blob.name, f"names more than {MAX_NODES} nodes")
+    no_twins(blob.name, nodes)
+    labels = [[name for name, members in blocks for _ in members]]
+    kinds = ["block"]
+    base = sizes[0] if sizes else 0
+    for size in sizes[1:]:
+        # Larger blocks are so many base blocks in a row.
+        joined = max(size // base, 1)
+        labels.append([f"blocks of {size} #{number // joined + 1}" for number, (_, members) in enumerate(blocks)
+                       for _ in members])  # fmt: skip
+        kinds.append("group")
+    return ClusterFacts(blob.name, "Slurm block", tuple(nodes), nested(kinds, labels), notes=notes)

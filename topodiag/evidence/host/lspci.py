@@ -1,0 +1,252 @@
+"""`lspci -vv`, with or without domains and numbers, whole or pasted in part."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.host.pcie import MAX_WIDTH, NEEDS_ROOT, NO_ACS, gen_of_speed
+from topodiag.evidence.interface import Blob, Parsed, Source, to_int
+from topodiag.model.busid import normalise_bus_id
+
+MAX_LINE = 2048
+"""Characters of a line that are looked at; lspci's own are a few hundred."""
+
+_PLACE = r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]"
+_HEADER = re.compile(rf"(?:> )?\s{{0,16}}({_PLACE}) (?:\"?)(\S.*)")
+_CLASS = re.compile(r"([A-Z0-9][A-Za-z0-9 /,&()-]{2,60}?)(?: \[([0-9a-f]{4})\])?: (\S.*)")
+_NUMERIC = re.compile(r"(?:Class )?([0-9a-f]{4}): ([0-9a-f]{4}):([0-9a-f]{4})\b(.*)")
+_IDS = re.compile(r"\[([0-9a-f]{4}):([0-9a-f]{4})\]")
+_TAIL = re.compile(r" (?:\((?:rev|prog-if) [^)]{1,60}\)?)")
+_PROG_IF = re.compile(r"\(prog-if ([0-9a-f]{2})")
+_LINK = re.compile(r"Speed ([^,]{1,40}), Width x([0-9]{1,3})")
+_ACS_BITS = {
+    "SrcValid": 0x01, "TransBlk": 0x02, "ReqRedir": 0x04, "CmpltRedir": 0x08, "UpstreamFwd": 0x10, "EgressCtrl": 0x20,
+    "DirectTrans": 0x40,
+}  # fmt: skip
+_ACS_BIT = re.compile(r"\b([A-Z][A-Za-z]{3,12})([+-])")
+_EXPRESS = re.compile(
+    r"Express (?:\(v[0-9]\) )?(Root Port|Upstream Port|Downstream Port|(?:Legacy )?Endpoint"
+    r"|PCI-Express to PCI/PCI-X Bridge|PCI/PCI-X to PCI-Express Bridge|Root Complex Integrated Endpoint)"
+)
+_PORT_TYPES = {"Root Port": "root-port", "Upstream Port": "upstream", "Downstream Port": "downstream"}
+_CAPABILITY = re.compile(r"Capabilities: \[([0-9a-f]{2,3})(?: v[0-9]{1,2})?\] ?(.*)")
+_BUSES = re.compile(r"Bus: primary=([0-9a-f]{2}), secondary=([0-9a-f]{2})")
+
+# Class names as pci.ids spells them, for texts without numbers.
+_CLASSES = {
+    "3D controller": 0x0302, "VGA compatible controller": 0x0300, "Display controller": 0x0380,
+    "Infiniband controller": 0x0207, "InfiniBand controller": 0x0207, "Ethernet controller": 0x0200,
+    "Network controller": 0x0280, "Fabric controller": 0x0208, "PCI bridge": 0x0604, "Host bridge": 0x0600,
+    "Bridge": 0x0680, "Processing accelerators": 0x1200, "Non-Volatile memory controller": 0x0108,
+}  # fmt: skip
+_VENDORS = {"NVIDIA Corporation": 0x10DE, "Mellanox Technologies": 0x15B3}
+
+_NAMES = "|".join(map(re.escape, _CLASSES))
+_RECOGNISED = (
+    re.compile(rf"^(?:> )?\s{{0,16}}{_PLACE} (?:{_NAMES})(?: \[[0-9a-f]{{4}}\])?: ", re.MULTILINE),
+    re.compile(rf"^{_PLACE} [A-Z][A-Za-z /-]{{2,60}}(?: \[[0-9a-f]{{4}}\])?: \S.*\(rev [0-9a-f]{{2}}\)", re.MULTILINE),
+    re.compile(rf"^{_PLACE} (?:Class )?[0-9a-f]{{4}}: [0-9a-f]{{4}}:[0-9a-f]{{4}}(?:\s|$)", re.MULTILINE),
+    re.compile(r"^[>\s]{0,40}(?:LnkCap:\s{1,8}Port #|LnkSta:\s{1,8}Speed |ACSCtl:\s{1,8}SrcValid)", re.MULTILINE),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """One value of one function, or why there is none. `bus_id` is empty in a fragment without the function's line."""
+
+    bus_id: str
+    name: str
+    value: int | str | bool | None
+    line: int
+    text: str
+    why: str = ""
+
+
+@dataclass(slots=True)
+class _Function:
+    """The function whose lines are being read."""
+
+    bus_id: str
+    line: int
+    text: str
+    details: list[Detail] = field(default_factory=list)
+    express: bool = False
+    extended: bool = False
+    listed: bool = False
+    acs: bool = False
+    acs_named: bool = False
+    closed: bool = True
+    """False when the text ended inside the function: what was not seen may have been cut off."""
+
+    def take(self, name: str, value: int | str | bool | None, line: int, text: str, why: str = "") -> None:
+        self.details.append(Detail(self.bus_id, name, value, line, text.strip(), why))
+
+
+class Lspci(Source[Detail]):
+    """Reads what each function is, its link, its place, its driver and its ACS control register."""
+
+    kind = "lspci"
+    trust = 70
+
+    def recognises(self, head: str) -> bool:
+        return any(pattern.search(head) for pattern in _RECOGNISED)
+
+    def parse(self, blob: Blob) -> Parsed[Detail]:
+        parsed: Parsed[Detail] = Parsed()
+        function = _Function("", 1, "")
+        bridges: dict[str, str] = {}
+        lines = list(blob.lines())
+        for number, full in lines:
+            parsed.lines = number
+            text = full[:MAX_LINE]
+            header = _HEADER.fullmatch(text)
+            if header is not None and (bus_id := normalise_bus_id(header[1])) is not None:
+                _finish(function, parsed)
+                function = _Function(bus_id, number, text)
+                _read_header(function, number, text, header[2])
+            elif (why := _read_line(function, number, text, bridges)) is not None:
+                parsed.leave(blob, number, text, why)
+        function.closed = len(lines) > 2 and not lines[-1][1].strip() and not lines[-2][1].strip()
+        _finish(function, parsed)
+        _place(parsed, bridges)
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[Detail], draft: NodeDraft) -> None:
+        for detail in parsed.records:
+            if not detail.bus_id:
+                continue
+            origin = blob.origin(detail.line, detail.text)
+            if detail.value is None:
+                draft.pci(detail.bus_id).unread(detail.name, detail.why, origin)
+            else:
+                draft.pci(detail.bus_id).offer(detail.name, detail.value, origin)
+
+
+def _read_header(function: _Function, line: int, text: str, rest: str) -> None:
+    """`3D controller [0302]: NVIDIA Corporation GH100 [10de:2330] (rev a1)`, numbers only with `-nn` or `-n`."""
+    interface = _PROG_IF.search(rest)
+    low = int(interface[1], 16) if interface else 0
+    if numeric := _NUMERIC.match(rest):
+        function.take("class_code", int(numeric[1], 16) << 8 | low, line, text)
+        function.take("vendor", int(numeric[2], 16), line, text)
+        function.take("device", int(numeric[3], 16), line, text)
+        return
+    named = _CLASS.match(rest)
+    if named is None:
+        return
+    code = int(named[2], 16) if named[2] else _CLASSES.get(named[1])
+    if code is not None:
+        function.take("class_code", code << 8 | low, line, text)
+    product = _TAIL.sub("", named[3]).strip()
+    numbers = _IDS.findall(product)
+    if numbers:
+        function.take("vendor", int(numbers[-1][0], 16), line, text)
+        function.take("device", int(numbers[-1][1], 16), line, text)
+        product = _IDS.sub("", product).strip()
+    else:
+        vendor = next((number for name, number in _VENDORS.items() if product.startswith(name)), None)
+        if vendor is not None:
+            function.take("vendor", vendor, line, text)
+    if product:
+        function.take("description", product[:200], line, text)
+    if "Virtual Function" in product:
+        function.take("is_vf", True, line, text)
+
+
+def _read_line(function: _Function, line: int, text: str, bridges: dict[str, str]) -> str | None:
+    """Take the values of one line of a function; the answer is why a line of a known kind could not be read."""
+    name, colon, rest = text.lstrip("> \t").partition(":")
+    rest = rest.strip()
+    if not colon:
+        return None
+    if name in ("LnkCap", "LnkSta"):
+        return _read_link(function, line, text, name, rest)
+    if name == "ACSCtl":
+        return _read_acs(function, line, text, rest)
+    if name == "Capabilities":
+        _read_capability(function, line, text)
+    elif name == "NUMA node" and (node := to_int(rest, low=-1, high=4095)) is not None:
+        function.take("numa", node, line, text)
+    elif name == "Kernel driver in use" and rest:
+        function.take("driver", rest[:80], line, text)
+    elif name == "IOMMU group" and (group := to_int(rest, low=0, high=2**31)) is not None:
+        function.take("iommu_group", group, line, text)
+    elif name == "Subsystem" and (numbers := _IDS.findall(rest)):
+        function.take("subsystem_vendor", int(numbers[-1][0], 16), line, text)
+        function.take("subsystem_device", int(numbers[-1][1], 16), line, text)
+    elif name == "Bus" and function.bus_id and (buses := _BUSES.search(text)):
+        domain = function.bus_id.partition(":")[0]
+        if buses[2] != "00":
+            bridges.setdefault(f"{domain}:{buses[2]}", function.bus_id)
+    return None
+
+
+def _read_link(function: _Function, line: int, text: str, name: str, rest: str) -> str | None:
+    link = _LINK.search(rest)
+    if link is None:
+        return "no speed and width in it"
+    prefix = "max_" if name == "LnkCap" else ""
+    gen = gen_of_speed(link[1])
+    width = int(link[2])
+    function.take(f"{prefix}gen", gen, line, text, "" if gen else f"lspci says speed {link[1]}"[:80])
+    known = 1 <= width <= MAX_WIDTH
+    function.take(f"{prefix}width", width if known else None, line, text, "" if known else f"lspci says width x{width}")
+    return None
+
+
+def _read_acs(function: _Function, line: int, text: str, rest: str) -> str | None:
+    """The register from its flags by name. ACSCap, which says what could be switched on, is another line."""
+    bits = {flag: sign for flag, sign in _ACS_BIT.findall(rest) if flag in _ACS_BITS}
+    if "ReqRedir" not in bits or "CmpltRedir" not in bits:
+        return "ACS flags are missing"
+    function.acs = True
+    function.take("acs", sum(_ACS_BITS[flag] for flag, sign in bits.items() if sign == "+"), line, text)
+    return None
+
+
+def _read_capability(function: _Function, line: int, text: str) -> None:
+    if "<access denied>" in text:
+        why = f"{NEEDS_ROOT}: lspci was denied the capabilities"
+        for name in ("acs", "port_type", "gen", "width", "max_gen", "max_width"):
+            function.take(name, None, line, text, why)
+        function.acs = True
+        return
+    capability = _CAPABILITY.search(text)
+    if capability is None:
+        return
+    function.listed = True
+    function.extended |= int(capability[1], 16) >= 0x100
+    function.acs_named |= "Access Control Services" in capability[2]
+    if express := _EXPRESS.match(capability[2]):
+        function.express = True
+        bridge = "pci-bridge" if "Bridge" in express[1] else "endpoint"
+        function.take("port_type", _PORT_TYPES.get(express[1], bridge), line, text)
+
+
+def _finish(function: _Function, parsed: Parsed[Detail]) -> None:
+    """Close a function: where its capabilities were listed without ACS, say whether it has none or none was shown."""
+    if function.bus_id and function.listed and not function.acs:
+        if function.acs_named:
+            why = "ACS is there, but its control register was not printed: lspci -vv prints it"
+        elif not function.closed:
+            why = "the text ends before the function does"
+        elif function.extended or not function.express:
+            why = NO_ACS
+        else:
+            why = "no extended capabilities were printed"
+        function.take("acs", None, function.line, function.text, why)
+    parsed.records.extend(function.details)
+
+
+def _place(parsed: Parsed[Detail], bridges: dict[str, str]) -> None:
+    """The bridge above each function: the one whose secondary bus is the function's bus."""
+    seen: set[str] = set()
+    for detail in list(parsed.records):
+        bus_id = detail.bus_id
+        if bus_id and bus_id not in seen:
+            seen.add(bus_id)
+            parent = bridges.get(bus_id.rpartition(":")[0])
+            if parent is not None and parent != bus_id:
+                parsed.records.append(Detail(bus_id, "parent", parent, detail.line, detail.text))

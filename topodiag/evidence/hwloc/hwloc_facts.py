@@ -1,0 +1,223 @@
+"""What hwloc's objects say of the machine, as facts of the draft.
+
+`pci_link_speed` is lanes times rate of the trained link in one number (hwloc's include/private/misc.h,
+hwloc__pci_link_speed): 15.75 GB/s is Gen3 x16 as well as Gen4 x8. It is taken apart only where one pair fits what the
+product can do; else generation and width stay unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from topodiag.evidence.draft import Entity, NodeDraft
+from topodiag.evidence.hwloc.hwloc_xml import HwlocObject
+from topodiag.evidence.interface import Blob, to_float, to_int
+from topodiag.evidence.network import rdma_words as words
+from topodiag.hardware import catalog
+from topodiag.model.busid import normalise_bus_id
+from topodiag.model.cpulist import MAX_CPU, format_cpulist
+from topodiag.model.devices import NVIDIA
+from topodiag.model.provenance import Origin
+
+MAX_NUMA = 4095
+_PACKAGES = ("Package", "Socket")
+_IO = frozenset({"Bridge", "PCIDev", "OSDev", "Misc"})
+_TYPE = re.compile(
+    r"(?P<code>[0-9a-f]{4}) \[(?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})\]"
+    r"(?: \[(?P<subvendor>[0-9a-f]{4}):(?P<subdevice>[0-9a-f]{4})\])?"
+)
+_BUSES = re.compile(r"(?P<domain>[0-9a-f]{4,8}):\[(?P<bus>[0-9a-f]{2})-[0-9a-f]{2}\]")
+_NVML = re.compile(r"nvml([0-9]{1,3})")
+_PORT = re.compile(r"Port([0-9]{1,3})(State|LID)")
+_OPENFABRICS_V2, _NETWORK_V2 = 3, 2
+_NETWORK_V3, _OPENFABRICS_V3 = 1 << 4, 1 << 5
+"""enum hwloc_obj_osdev_type_e: numbers up to version 2 of the format, bits from version 3 on."""
+
+_FIRST_GENS, _LAST_128B = 2, 5
+_WIDTHS = (1, 2, 4, 8, 16)
+_GENERATIONS = range(1, 7)
+_SPEED_TOLERANCE = 0.002
+"""The file gives six decimals; neighbouring rates are 1.5 % apart at least (Gen1 x16 4.0, Gen3 x4 3.94 GB/s)."""
+
+
+def fill_draft(objects: Iterable[HwlocObject], blob: Blob, draft: NodeDraft) -> None:
+    """Offer all that the objects say."""
+    lines = blob.data.split(b"\n") if len(blob.data) < 2**23 else []
+
+    def origin(line: int) -> Origin:
+        text = lines[line - 1] if 0 < line <= len(lines) else b""
+        return blob.origin(line, text.decode("utf-8", errors="replace"))
+
+    every = list(objects)
+    memory_only = {
+        number
+        for each in every
+        if each.type == "NUMANode" and not bits(each.get("cpuset")) and (number := _number(each)) is not None
+    }
+    for each in every:
+        place = origin(each.line)
+        if each.type in ("Machine", "System"):
+            draft.single("cpu").offer("arch", each.infos.get("Architecture") or None, place)
+            if each.infos.get("OSName") == "Linux":
+                draft.single("os").offer("kernel", (each.infos.get("OSRelease") or "")[:120] or None, place)
+        elif each.type in _PACKAGES:
+            _package(each, draft, place)
+        elif each.type == "NUMANode":
+            _numa(each, draft, place)
+        elif each.type in ("PCIDev", "Bridge"):
+            _function(each, memory_only, draft, place)
+        elif each.type == "OSDev":
+            _named(each, draft, place)
+    _counts(every, draft, origin)
+
+
+def _counts(every: list[HwlocObject], draft: NodeDraft, origin: Callable[[int], Origin]) -> None:
+    for field, types in (("sockets", _PACKAGES), ("count", ("PU",))):
+        found = [each for each in every if each.type in types]
+        if found:
+            draft.single("cpu").offer(field, len(found), origin(found[0].line))
+
+
+def _package(package: HwlocObject, draft: NodeDraft, place: Origin) -> None:
+    cpu = draft.single("cpu")
+    infos = package.infos
+    cpu.offer("vendor", infos.get("CPUVendor") or None, place)
+    cpu.offer("name", " ".join(infos.get("CPUModel", "").split())[:120] or None, place)
+    cpu.offer("family", to_int(infos.get("CPUFamilyNumber"), low=0, high=0xFFFF), place)
+    cpu.offer("model", to_int(infos.get("CPUModelNumber"), low=0, high=0xFFFF), place)
+
+
+def _number(numa: HwlocObject) -> int | None:
+    return to_int(numa.get("os_index"), low=0, high=MAX_NUMA)
+
+
+def _numa(numa: HwlocObject, draft: NodeDraft, place: Origin) -> None:
+    number = _number(numa)
+    if number is None:
+        return
+    node = draft.numa(number)
+    node.offer("cpus", format_cpulist(bits(numa.get("cpuset"))), place)
+    package = numa.within(*_PACKAGES)
+    if package is not None:
+        node.offer("socket", to_int(package.get("os_index"), low=0, high=MAX_NUMA), place)
+
+
+def _function(function: HwlocObject, memory_only: set[int], draft: NodeDraft, place: Origin) -> None:
+    bus_id = normalise_bus_id(function.get("pci_busid"))
+    kind = _TYPE.match(function.get("pci_type").lower())
+    if bus_id is None or kind is None:
+        return
+    made = draft.pci(bus_id)
+    vendor, device = int(kind["vendor"], 16), int(kind["device"], 16)
+    made.offer("class_code", int(kind["code"], 16) << 8, place)
+    made.offer("vendor", vendor, place)
+    made.offer("device", device, place)
+    if kind["subvendor"]:
+        made.offer("subsystem_vendor", int(kind["subvendor"], 16), place)
+        made.offer("subsystem_device", int(kind["subdevice"], 16), place)
+    made.offer("numa", _numa_of(function, memory_only), place)
+    above = function.above
+    if above is not None and above.type == "Bridge":
+        made.offer("parent", normalise_bus_id(above.get("pci_busid")), place)
+    made.offer("root", _root(function), place)
+    _speed(made, function.get("pci_link_speed"), vendor, device, place)
+    if vendor == NVIDIA and kind["code"].startswith("03"):
+        draft.gpu(bus_id=bus_id)
+
+
+def _root(function: HwlocObject) -> str | None:
+    """The host bridge by its first bus, as sysfs names it: `pci0000:15`."""
+    top, above = function, function.above
+    while above is not None and above.type in _IO:
+        top, above = above, above.above
+    buses = _BUSES.match(top.get("bridge_pci").lower())
+    return f"pci{buses['domain']}:{buses['bus']}" if buses else None
+
+
+def _numa_of(function: HwlocObject, memory_only: set[int]) -> int | None:
+    """The NUMA node of the object that the host bridge hangs from, where it is one; GPUs' memory does not count."""
+    above = function.above
+    while above is not None and above.type in _IO:
+        above = above.above
+    if above is None:
+        return None
+    nodes = bits(above.get("nodeset")) - memory_only
+    return next(iter(nodes)) if len(nodes) == 1 else None
+
+
+def _speed(made: Entity, text: str, vendor: int, device: int, place: Origin) -> None:
+    speed = to_float(text, low=0.01, high=10_000)
+    if speed is None:
+        return
+    gpu = catalog.gpu_by_pci_device(device) if vendor == NVIDIA else None
+    nic = catalog.nic_by_pci_id(vendor, device)
+    top = (gpu.pcie_gen, gpu.pcie_width) if gpu is not None else (nic.pcie_gen, nic.pcie_width) if nic else (0, 0)
+    fits = [
+        (gen, width)
+        for gen in _GENERATIONS
+        for width in _WIDTHS
+        if gen <= top[0] and width <= top[1] and abs(link_gbs(gen, width) - speed) <= _SPEED_TOLERANCE * speed
+    ]
+    if len(fits) == 1:
+        made.offer("gen", fits[0][0], place)
+        made.offer("width", fits[0][1], place)
+        return
+    what = " or ".join(f"Gen{gen} x{width}" for gen, width in fits) if fits else "no known link of a known product"
+    for field in ("gen", "width"):
+        made.unread(field, f"hwloc says {speed:.2f} GB/s: {what}", place)
+
+
+def link_gbs(gen: int, width: int) -> float:
+    """hwloc's rate of a PCIe link, GB/s: 2.5 GT/s x gen at 8b/10b, from 8 GT/s on 128b/130b, Gen6 242B/256B."""
+    if gen <= _FIRST_GENS:
+        lane = 2.5 * gen * 0.8
+    else:
+        lane = 8.0 * 2 ** (gen - 3) * (128 / 130 if gen <= _LAST_128B else 242 / 256)
+    return lane * width / 8
+
+
+def _named(device: HwlocObject, draft: NodeDraft, place: Origin) -> None:
+    """A device by the name that the operating system or a library gives it."""
+    function = device.within("PCIDev")
+    bus_id = normalise_bus_id(function.get("pci_busid")) if function is not None else None
+    name, number = device.get("name")[:64], to_int(device.get("osdev_type"), low=0, high=0xFFFF)
+    if not name or number is None:
+        return
+    bitwise = device.format >= 3
+    if number & _OPENFABRICS_V3 if bitwise else number == _OPENFABRICS_V2:
+        _rdma(device, draft.nic(rdma=name, bus_id=bus_id), place)
+    elif number & _NETWORK_V3 if bitwise else number == _NETWORK_V2:
+        draft.netdev(name).offer("bus_id", bus_id, place)
+    elif (nvml := _NVML.fullmatch(name)) is not None and bus_id is not None:
+        gpu = draft.gpu(index=int(nvml[1]), bus_id=bus_id, uuid=device.infos.get("NVIDIAUUID") or None)
+        gpu.offer("uuid", device.infos.get("NVIDIAUUID") or None, place)
+        gpu.offer("name", device.infos.get("GPUModel", "").removeprefix("NVIDIA ")[:120] or None, place)
+
+
+def _rdma(device: HwlocObject, nic: Entity, place: Origin) -> None:
+    nic.offer("node_guid", words.guid(device.infos.get("NodeGUID", "")), place)
+    for name, text in device.infos.items():
+        port = _PORT.fullmatch(name)
+        if port is None:
+            continue
+        one = nic.child("port", int(port[1]))
+        if port[2] == "State":
+            one.offer("state", words.port_state(f"{text}:"), place)
+        else:
+            one.offer("lid", words.lid(text), place)
+
+
+def bits(text: str) -> frozenset[int]:
+    """The members of a bitmap: 32-bit groups, the highest first, empty ones zero (`0x1,,0xff`). Infinite ones
+    (`0xf...f`), and what is none, give the empty set."""
+    groups = text.strip().split(",")
+    if len(groups) > MAX_CPU // 32 or not text.strip():
+        return frozenset()
+    value = 0
+    for group in groups:
+        number = to_int(group, low=0, high=0xFFFFFFFF) if group else 0
+        if number is None or "..." in group:
+            return frozenset()
+        value = value << 32 | number
+    return frozenset(place for place, digit in enumerate(bin(value)[:1:-1]) if digit == "1")

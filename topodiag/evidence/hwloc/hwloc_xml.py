@@ -1,0 +1,104 @@
+"""hwloc's own XML (`lstopo --of xml`), versions 1 to 3: the object tree from the machine to the devices' names.
+
+Format: hwloc/topology-xml.c and doc/hwloc.doxy of hwloc 2.9 and 3.0. What the objects mean is in `hwloc_facts`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.xml_tags import XmlTag, decoded, tags
+from topodiag.model.errors import InputError
+
+MAX_BYTES = 32 * 2**20
+MAX_TAGS = 500_000
+"""A machine of 1,024 threads, with all caches and all page sizes, has 60,000."""
+MAX_DEPTH = 256
+
+_TOPOLOGY = re.compile(r"<topology(?:\s[^<>]{0,200})?>")
+_MACHINE = re.compile(r"<object\s[^<>]{0,40}\btype\s{0,4}=\s{0,4}[\"'](?:Machine|System)[\"']")
+
+
+@dataclass(slots=True)
+class HwlocObject:
+    """One object: its XML attributes, its `info` pairs, where it stands, and the object above it."""
+
+    type: str
+    attributes: tuple[tuple[str, str], ...]
+    line: int
+    above: HwlocObject | None = None
+    infos: dict[str, str] = field(default_factory=dict)
+    format: int = 2
+    """The major version of the file, 1 where it says none."""
+
+    def get(self, name: str) -> str:
+        return next((value for key, value in self.attributes if key == name), "")
+
+    def within(self, *types: str) -> HwlocObject | None:
+        """The nearest object above of one of these types."""
+        above = self.above
+        while above is not None and above.type not in types:
+            above = above.above
+        return above
+
+
+class HwlocXml(Source[HwlocObject]):
+    """Offers processors, NUMA nodes, the PCI tree, GPUs as NVML numbers them, NICs and interfaces."""
+
+    kind = "hwloc-xml"
+    trust = 60
+
+    def recognises(self, head: str) -> bool:
+        return bool(_TOPOLOGY.search(head) and _MACHINE.search(head))
+
+    def parse(self, blob: Blob) -> Parsed[HwlocObject]:
+        parsed: Parsed[HwlocObject] = Parsed(lines=blob.data.count(b"\n") + 1)
+        if len(blob.data) > MAX_BYTES:
+            raise InputError(
+                blob.name, f"is larger than {MAX_BYTES >> 20} MiB", hint="refused: no topology is so large"
+            )
+        try:
+            _read(blob, parsed)
+        except InputError as error:
+            if blob.item is None:
+                raise
+            parsed.leave(blob, error.line, "", error.message)
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[HwlocObject], draft: NodeDraft) -> None:
+        from topodiag.evidence.hwloc.hwloc_facts import fill_draft  # noqa: PLC0415 - only where there is such a file
+
+        fill_draft(parsed.records, blob, draft)
+
+
+def _read(blob: Blob, parsed: Parsed[HwlocObject]) -> None:
+    stack: list[HwlocObject] = []
+    version, whole = 1, False
+    for tag in tags(decoded(blob.data), blob.name, MAX_TAGS):
+        if tag.name == "topology":
+            whole |= tag.closes
+            version = _major(tag)
+        elif tag.name == "object" and tag.closes:
+            if stack:
+                stack.pop()
+        elif tag.name == "object":
+            made = HwlocObject(
+                tag.get("type") or "", tag.attributes, tag.line, stack[-1] if stack else None, {}, version
+            )
+            parsed.records.append(made)
+            if not tag.alone:
+                stack.append(made)
+                if len(stack) > MAX_DEPTH:
+                    raise InputError(blob.name, f"nests deeper than {MAX_DEPTH} objects", line=tag.line, hint="refused")
+        elif tag.name == "info" and stack:
+            stack[-1].infos.setdefault(tag.get("name") or "", tag.get("value") or "")
+    if parsed.records and not whole:
+        parsed.leave(blob, parsed.lines, "", "the file ends before its topology does; what stands before is kept")
+
+
+def _major(tag: XmlTag) -> int:
+    first = (tag.get("version") or "1").partition(".")[0]
+    return int(first) if first.isascii() and first.isdigit() and len(first) < 4 else 1

@@ -1,0 +1,118 @@
+"""Runs every source over the evidence of one input and fills a draft."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from topodiag.evidence import registry
+from topodiag.evidence.assemble import assemble
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.intake.bundle import Evidence
+from topodiag.evidence.intake.launcher import without_prefix
+from topodiag.evidence.interface import Blob, Item, Source
+from topodiag.model.errors import InputError
+from topodiag.model.finding import Input
+from topodiag.model.node import Node
+from topodiag.model.provenance import NotObserved
+from topodiag.model.result import UnreadLine
+
+FAILED = "reader failed"
+
+RAW_KINDS = frozenset({"raw", ""})
+"""Kinds that are kept in the bundle for a person, or for a later command, and read by no source here."""
+
+
+@dataclass(slots=True)
+class ReadNode:
+    """A node with the account of how its evidence was read."""
+
+    node: Node
+    inputs: list[Input] = field(default_factory=list)
+    unread: list[UnreadLine] = field(default_factory=list)
+
+
+def read_node(evidence: Evidence) -> ReadNode:
+    """The node of one input. Raises InputError when nothing in it was recognised."""
+    draft = NodeDraft()
+    inputs: list[Input] = []
+    unread = list(evidence.unread)
+    draft.sample_interval_s = max(evidence.intervals_s.values(), default=0.0)
+    for blob in evidence.blobs:
+        inputs.extend(_read(blob, draft, unread))
+    if not evidence.is_bundle and not draft.read:
+        _refuse(evidence)
+    draft.missing.extend(_not_observed(item) for item in evidence.missing)
+    # Files that were looked for and are not there are an observation too: no nccl.conf, no /sys/class/infiniband.
+    draft.read.update(item.kind for item in evidence.missing if item.status == "absent" and not item.argv)
+    node = assemble(draft, evidence.host or _host_of(draft) or _file_name(evidence.path), evidence.time)
+    return ReadNode(node, inputs, unread)
+
+
+def _host_of(draft: NodeDraft) -> str | None:
+    offers = draft.single("scheduler").offers.get("SLURMD_NODENAME") or []
+    return next((str(offer.value) for offer in offers if offer.value), None)
+
+
+def _file_name(path: str) -> str:
+    """Pasted texts name no host: several of them are told apart by their files."""
+    return Path(path).name.split(".")[0] or "node"
+
+
+def _refuse(evidence: Evidence) -> None:
+    known = ", ".join(registry.kinds()[:12])
+    what = "holds nothing that topodiag knows" if len(evidence.blobs) != 1 else "is of no kind that topodiag knows"
+    raise InputError(evidence.path, what, hint=f"it reads bundles and text of {known}, ...")
+
+
+def _read(blob: Blob, draft: NodeDraft, unread: list[UnreadLine]) -> list[Input]:
+    digest = hashlib.sha256(blob.data).hexdigest()
+    if blob.item is not None:
+        kinds: tuple[str, ...] = (blob.item.kind,)
+    else:
+        kinds = registry.recognise(blob.text)
+        bare = None if kinds else without_prefix(blob)
+        if bare is not None:
+            blob, kinds = bare, registry.recognise(bare.text)
+    sources = [source for kind in kinds if (source := registry.source(kind)) is not None]
+    if not sources:
+        lines = blob.data.count(b"\n") + 1
+        if blob.item is None:
+            unread.append(UnreadLine(blob.name, None, "", "not of a kind that topodiag knows"))
+        elif blob.item.kind not in RAW_KINDS:
+            unread.append(UnreadLine(blob.name, None, "", f"no reader for kind {blob.item.kind!r}"))
+        return [Input(blob.name, kinds[0] if kinds else "unknown", digest, lines)]
+    made = [_read_with(source, blob, draft, digest) for source in sources]
+    if len(made) == 1:
+        unread.extend(made[0][1])
+    else:
+        # A transcript of several commands: what one source leaves, another reads. Only failures are worth a word.
+        unread.extend(line for _, lines in made for line in lines if line.why.startswith(FAILED))
+    return [item for item, _ in made]
+
+
+def _read_with(source: Source[Any], blob: Blob, draft: NodeDraft, digest: str) -> tuple[Input, list[UnreadLine]]:
+    draft.trust = source.trust
+    draft.sample = blob.sample
+    try:
+        parsed = source.parse(blob)
+        source.fill(blob, parsed, draft)
+    except InputError:
+        # Hostile beyond reading: too large, too deep.
+        raise
+    except Exception as error:  # noqa: BLE001 - the last guard: a reader's bug costs its file, never the run
+        why = f"{FAILED}: {type(error).__name__}: {error}"[:200]
+        return Input(blob.name, source.kind, digest), [UnreadLine(blob.name, None, "", why)]
+    if parsed.records or (blob.item is not None and blob.item.status == "ok"):
+        draft.read.add(source.kind)
+    return Input(blob.name, source.kind, digest, parsed.lines, len(parsed.records), parsed.unread_count), parsed.unread
+
+
+def _not_observed(item: Item) -> NotObserved:
+    what = item.command or item.id
+    why = item.why or {"timeout": "timed out", "absent": "not installed", "denied": "permission denied"}.get(
+        item.status, item.status
+    )
+    return NotObserved(what, why, item.needs_root)

@@ -1,0 +1,133 @@
+"""Groups of ranks as their owner writes them, in JSON or YAML: who must stay together, and who may span nodes.
+
+    together: [[0, 1, 2, 3], 4-7]        # one node each
+    may_span: ["0-28/4", "1-29/4"]       # first-last/step
+or with all that is known:
+    groups:
+      - name: tp
+        keep: node                       # or any
+        collective: all_reduce
+        bytes: 67108864                  # one call, as nccl-tests counts it
+        calls: 320                       # in a step
+        ranks: [0-7, 8-15]
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from topodiag.evidence.cluster.node_sets import short
+from topodiag.evidence.interface import Blob
+from topodiag.evidence.yaml_values import load_yaml, word
+from topodiag.model.cluster import Demand
+from topodiag.model.errors import InputError
+
+MAX_RANK = 1 << 22
+MAX_MEMBERS = 1 << 24
+COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "send_recv")
+_RANGE = re.compile(r"(\d{1,7})(?:-(\d{1,7})(?:/(\d{1,7}))?)?", re.ASCII)
+_KNOWN = ("name", "keep", "collective", "bytes", "calls", "ranks", "exposed")
+
+
+def read_groups(blob: Blob) -> tuple[Demand, ...]:
+    """One demand per family and size of its groups; bytes 0 where the file says none. Raises InputError for what is no
+    such file, for a rank twice in one family, and for groups of less than two."""
+    document = load_yaml(blob)
+    if not isinstance(document, Mapping) or not document:
+        raise InputError(blob.name, "is no file of groups", hint="together: [[0, 1], [2, 3]]")
+    made: list[Demand] = []
+    for key, value in document.items():
+        if key in ("together", "may_span"):
+            name = "together" if key == "together" else "may span"
+            made += _family(blob, name, value, keep=key == "together", told={})
+        elif key == "groups" and isinstance(value, list):
+            for place, entry in enumerate(value):
+                made += _entry(blob, place, entry)
+        else:
+            raise InputError(blob.name, f"{word(key)!r} is no key of a file of groups",
+                             hint="together, may_span or groups")  # fmt: skip
+    if not made:
+        raise InputError(blob.name, "names no groups")
+    return tuple(made)
+
+
+def _entry(blob: Blob, place: int, entry: object) -> Iterator[Demand]:
+    if not isinstance(entry, Mapping) or "ranks" not in entry:
+        raise InputError(blob.name, f"group {place} has no ranks", hint="- name: tp, keep: node, ranks: [0-7, 8-15]")
+    unknown = next((key for key in entry if key not in _KNOWN), None)
+    if unknown is not None:
+        raise InputError(blob.name, f"group {place}: {word(unknown)!r} is no key", hint=", ".join(_KNOWN))
+    keep = entry.get("keep", "any")
+    if keep not in ("node", "any"):
+        raise InputError(blob.name, f"group {place}: keep is node or any, not {word(keep)!r}")
+    name = entry.get("name")
+    yield from _family(blob, name if isinstance(name, str) and name else f"group {place}", entry["ranks"],
+                       keep=keep == "node", told=entry)  # fmt: skip
+
+
+def _family(blob: Blob, name: str, value: object, *, keep: bool, told: Mapping[str, Any]) -> Iterator[Demand]:
+    name = short(name)
+    if isinstance(value, str | int):
+        value = [value]
+    if not isinstance(value, list):
+        raise InputError(blob.name, f"{name}: {word(value)!r} is no list of groups")
+    if value and all(isinstance(each, int) for each in value):
+        value = [value]  # one group, written flat
+    rows = [_ranks(blob, name, each) for each in value]
+    if sum(map(len, rows)) > MAX_MEMBERS:
+        raise InputError(blob.name, f"{name} has more than {MAX_MEMBERS} members")
+    seen: set[int] = set()
+    for row in rows:
+        if len(row) < 2:
+            raise InputError(blob.name, f"{name}: a group of {len(row)} talks to nobody")
+        twice = (
+            next((rank for rank in row if rank in seen or row.count(rank) > 1), None) if _overlap(seen, row) else None
+        )
+        if twice is not None:
+            raise InputError(blob.name, f"{name}: groups overlap: rank {twice} is in two places")
+        seen.update(row)
+    collective = told.get("collective", "all_reduce")
+    if collective not in COLLECTIVES:
+        raise InputError(blob.name, f"{name}: {word(collective)!r} is no collective", hint=", ".join(COLLECTIVES))
+    size, calls = _number(blob, name, told, "bytes", 0.0), _number(blob, name, told, "calls", 1.0)
+    exposed = _number(blob, name, told, "exposed", 1.0)
+    if exposed > 1:
+        raise InputError(blob.name, f"{name}: exposed is a share from 0 to 1")
+    for length in sorted({len(row) for row in rows}):
+        groups = np.asarray([row for row in rows if len(row) == length], np.int64)
+        yield Demand(name, groups, collective, size, calls, exposed, keep_together=keep, why=f"as {blob.name} says")
+
+
+def _overlap(seen: set[int], row: list[int]) -> bool:
+    members = set(row)
+    return len(members) < len(row) or not members.isdisjoint(seen)
+
+
+def _ranks(blob: Blob, name: str, value: object) -> list[int]:
+    made: list[int] = []
+    for each in value if isinstance(value, list) else [value]:
+        if isinstance(each, bool) or not isinstance(each, int | str):
+            raise InputError(blob.name, f"{name}: {word(each)!r} is no rank")
+        for part in str(each)[:100_000].split(","):
+            match = _RANGE.fullmatch(part.strip())
+            first = int(match[1]) if match else -1
+            last = int(match[2] or match[1]) if match else -1
+            step = int(match[3] or 1) if match else 1
+            if match is None or last < first or last >= MAX_RANK or step < 1:
+                raise InputError(blob.name, f"{name}: {short(part)!r} is no rank", hint="write 3, 0-7 or 0-28/4")
+            made += range(first, last + 1, step)
+        if len(made) > MAX_RANK:
+            raise InputError(blob.name, f"{name}: a group of more than {MAX_RANK} ranks")
+    return made
+
+
+def _number(blob: Blob, name: str, told: Mapping[str, Any], key: str, default: float) -> float:
+    value = told.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1e18 or math.isnan(value):
+        raise InputError(blob.name, f"{name}: {word(value)!r} is no number of {key}")
+    return float(value)

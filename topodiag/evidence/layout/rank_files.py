@@ -1,0 +1,157 @@
+"""Which rank runs where: hostfiles of Open MPI, MPICH and Slurm, rankfiles, torchrun's order, a map of topodiag.
+
+A rank's GPU is -1 where the file does not say it: then it is the node's next free one, as launchers number their local
+ranks. Formats: Open MPI 5 documentation ("Scheduling processes across hosts", PRRTE's rankfile), MPICH's Hydra guide
+(`host:slots`), Slurm's sbatch page (SLURM_HOSTFILE: one host per task, for the arbitrary distribution).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from topodiag.evidence.cluster.node_sets import MAX_GPUS, NodeSetError, expand, short
+from topodiag.evidence.interface import Blob
+from topodiag.evidence.json_values import integer, load
+from topodiag.evidence.json_values import text as plain
+from topodiag.model.errors import InputError
+from topodiag.model.rank_hosts import RankHosts
+
+MAX_RANKS = 1 << 22
+MAX_MAP = 512 << 20
+"""Bytes of a map: 100,000 ranks take some 30 MB."""
+_HOST = r"([A-Za-z0-9_][A-Za-z0-9._-]{0,252})"
+_SLOTS = re.compile(_HOST + r"(?::(\d{1,7}))?((?:\s+[a-z_-]{1,20}\s?=\s?[^\s=]{1,100})*)\s*", re.ASCII | re.IGNORECASE)
+_SLOTS_WORD = re.compile(r"\sslots\s?=\s?(\d{1,7})", re.ASCII | re.IGNORECASE)
+_RANK = re.compile(r"rank\s{1,20}(\d{1,7})\s{0,20}=\s{0,20}\+?" + _HOST + r"(?:\s+slots?\s{0,20}=.{0,200})?",
+                   re.ASCII | re.IGNORECASE)  # fmt: skip
+_TASK = re.compile(r"(.{1,4096}?)(?:\*(\d{1,7}))?", re.ASCII)
+_TORCHRUN = re.compile(r"(?:(\d{1,7})[\s:=]+)?" + _HOST, re.ASCII)
+
+
+def ranks_on(name: str, hosts: list[str], gpus: list[int] | None = None, *, whole: bool = False) -> RankHosts:
+    """One entry per rank. Raises InputError for none at all."""
+    if not hosts:
+        raise InputError(name, "names no hosts")
+    index = {host: number for number, host in enumerate(dict.fromkeys(hosts))}
+    at = np.asarray([index[host] for host in hosts], np.int64)
+    gpu = np.full(len(hosts), -1, np.int64) if gpus is None else np.asarray(gpus, np.int64)
+    return RankHosts(name, tuple(index), at, gpu, whole)
+
+
+def read_hostfile(blob: Blob) -> RankHosts:
+    """`host slots=8` (Open MPI), `host:8` (MPICH, Intel MPI) or plain hosts: ranks fill the hosts in their order. Hosts
+    without any number stand for all their GPUs, unless one is written several times: then each line is one rank."""
+    hosts: list[str] = []
+    numbers: list[int | None] = []
+    for line, text in _lines(blob):
+        match = _SLOTS.fullmatch(text)
+        if match is None:
+            raise InputError(blob.name, f"{short(text)!r} is no line of a hostfile", line=line, hint=_HOSTFILE)
+        slots = _SLOTS_WORD.search(match[3])
+        hosts.append(match[1])
+        numbers.append(int(match[2]) if match[2] else int(slots[1]) if slots else None)
+    if all(number is None for number in numbers) and len(set(hosts)) == len(hosts):
+        return ranks_on(blob.name, hosts, whole=True)
+    counts = [1 if number is None else number for number in numbers]
+    return ranks_on(blob.name, _repeated(blob, hosts, counts))
+
+
+_HOSTFILE = "write host slots=8, or host:8"
+
+
+def read_slurm_hostfile(blob: Blob) -> RankHosts:
+    """One host per task, in the order of the tasks; `host*8` and node sets stand for several."""
+    hosts: list[str] = []
+    for line, text in _lines(blob):
+        match = _TASK.fullmatch(text)
+        try:
+            found = expand(match[1]) if match else ()
+        except NodeSetError as error:
+            raise InputError(blob.name, str(error), line=line) from None
+        if not match or len(hosts) + len(found) * int(match[2] or 1) > MAX_RANKS:
+            raise InputError(blob.name, f"{short(text)!r} is no line of a SLURM_HOSTFILE", line=line)
+        hosts += [host for host in found for _ in range(int(match[2] or 1))]
+    return ranks_on(blob.name, hosts)
+
+
+def read_rankfile(blob: Blob) -> RankHosts:
+    """`rank 0=host slot=0:0-3`. The slots are cores: the GPU is that of the rank's place in its node."""
+    found: dict[int, str] = {}
+    for line, text in _lines(blob):
+        match = _RANK.fullmatch(text)
+        if match is None:
+            hint = "write rank 0=host slot=0"
+            raise InputError(blob.name, f"{short(text)!r} is no line of a rankfile", line=line, hint=hint)
+        if int(match[1]) in found:
+            raise InputError(blob.name, f"names rank {int(match[1])} twice", line=line)
+        found[int(match[1])] = match[2]
+    return ranks_on(blob.name, list(_in_order(blob, found)))
+
+
+def read_torchrun(blob: Blob) -> RankHosts:
+    """The nodes in the order of their node ranks, one per line (`host`, or `3 host`): each runs a process per GPU."""
+    found: dict[int, str] = {}
+    for line, text in _lines(blob):
+        match = _TORCHRUN.fullmatch(text)
+        if match is None:
+            raise InputError(blob.name, f"{short(text)!r} is no node", line=line, hint="write one host per line")
+        number = int(match[1]) if match[1] else len(found)
+        if number in found:
+            raise InputError(blob.name, f"names node rank {number} twice", line=line)
+        found[number] = match[2]
+    hosts = list(_in_order(blob, found))
+    if len(set(hosts)) < len(hosts):
+        raise InputError(
+            blob.name, "names a node twice", hint="one line per node; for one per rank use --slurm-hostfile"
+        )
+    return ranks_on(blob.name, hosts, whole=True)
+
+
+def read_map(blob: Blob) -> RankHosts:
+    """The map that `topodiag place` writes as JSON: `{"map": [{"rank", "host", "gpu"}]}`."""
+    return ranks_of_map(blob, *load(blob, MAX_MAP))
+
+
+def ranks_of_map(blob: Blob, document: Any, why: str = "") -> RankHosts:
+    """The same of a document that has been read; `why` says why there is none. Raises InputError."""
+    rows = document.get("map") if isinstance(document, dict) else document
+    if why or not isinstance(rows, list):
+        raise InputError(blob.name, why or "has no map", hint='{"map": [{"rank": 0, "host": "node1", "gpu": 0}]}')
+    found: dict[int, str] = {}
+    gpus: dict[int, int] = {}
+    for place, row in enumerate(rows):
+        entry = row if isinstance(row, dict) else {}
+        rank, host = integer(entry.get("rank"), 0, MAX_RANKS), plain(entry.get("host"))
+        gpu = integer(entry.get("gpu", -1), -1, MAX_GPUS)
+        if rank is None or host is None or gpu is None:
+            raise InputError(blob.name, f"entry {place} of the map lacks a rank, a host or a GPU")
+        if rank in found:
+            raise InputError(blob.name, f"names rank {rank} twice")
+        found[rank], gpus[rank] = host, gpu
+    return ranks_on(blob.name, list(_in_order(blob, found)), [gpus[rank] for rank in sorted(gpus)])
+
+
+def _lines(blob: Blob) -> Iterator[tuple[int, str]]:
+    """Numbered lines without comments and blanks."""
+    for line, text in blob.lines():
+        bare = text.partition("#")[0].strip()
+        if bare:
+            yield line, bare
+
+
+def _repeated(blob: Blob, hosts: list[str], counts: list[int]) -> list[str]:
+    if sum(counts) > MAX_RANKS:
+        raise InputError(blob.name, f"makes more than {MAX_RANKS} ranks")
+    return [host for host, count in zip(hosts, counts, strict=True) for _ in range(count)]
+
+
+def _in_order(blob: Blob, found: dict[int, str]) -> Iterator[str]:
+    """The hosts by rank. Raises InputError for a gap."""
+    for expected, rank in enumerate(sorted(found)):
+        if rank != expected:
+            raise InputError(blob.name, f"has no rank {expected}, but one beyond it")
+        yield found[rank]

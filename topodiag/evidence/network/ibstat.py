@@ -1,0 +1,114 @@
+"""`ibstat`: RDMA devices and their ports as rdma-core's infiniband-diags prints them.
+
+Two forms: all devices with indentation (`CA 'mlx5_0'`), and one port without (`CA: 'mlx5_0'`, from `ibstat CA PORT`).
+Both are read by their keys, so that indentation and quoting marks of a paste do not matter. `Effective speed` is
+left aside: `Rate` is what the other sources call the port's rate. Format: infiniband-diags/ibstat.c.
+"""
+
+from __future__ import annotations
+
+import re
+
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.network import rdma_words as words
+from topodiag.evidence.network.network_records import (
+    MAX_PORT,
+    Line,
+    Page,
+    PortRecord,
+    RdmaRecord,
+    Target,
+    fill_rdma,
+)
+from topodiag.model.provenance import NotObserved
+
+_MARGIN = " \t>|"
+"""What a quotation or a table puts before a line."""
+
+_HEADER = re.compile(r"^[ \t>|]*CA:? '[^'\n]{1,64}'[ \t]*$", re.MULTILINE)
+_BODY = re.compile(r"^[ \t>|]*(?:CA type:|Physical state:|State: )", re.MULTILINE)
+_CA = re.compile(r"CA:?\s+'([^']{1,64})'\s*\Z")
+_PORT = re.compile(r"[Pp]ort ([0-9]{1,3}):\s*\Z")
+_FIELD = re.compile(r"([A-Za-z][A-Za-z ]{0,40}):(.*)\Z")
+_FAILED = re.compile(r"(?:stat of IB device '([^']{1,64})' failed|'([^']{1,64})' IB device can't be found)")
+
+_DEVICE_FIELDS: dict[str, Target] = {
+    "CA type": ("hca_type", words.value_text),
+    "Firmware version": ("firmware", words.firmware),
+    "Node GUID": ("node_guid", words.guid),
+}
+_PORT_FIELDS: dict[str, Target] = {
+    "State": ("state", words.port_state),
+    "Physical state": ("phys_state", words.phys_state),
+    "Base lid": ("lid", words.lid),
+    "SM lid": ("sm_lid", words.lid),
+    "Port GUID": ("guid", words.guid),
+    "Link layer": ("link_layer", words.link_layer),
+}
+_OTHER_FIELDS = frozenset(
+    {"Number of ports", "Hardware version", "System image GUID", "Effective speed", "LMC", "Capability mask"}
+)
+
+
+class Ibstat(Source[RdmaRecord]):
+    """RDMA devices from `ibstat`."""
+
+    kind = "ibstat"
+    trust = 70
+
+    def recognises(self, head: str) -> bool:
+        return _HEADER.search(head) is not None and _BODY.search(head) is not None
+
+    def parse(self, blob: Blob) -> Parsed[RdmaRecord]:
+        parsed: Parsed[RdmaRecord] = Parsed()
+        page = Page(blob, parsed)
+        device: RdmaRecord | None = None
+        port: PortRecord | None = None
+        for line in page.lines():
+            text = line.text.strip(_MARGIN)
+            header, numbered = _CA.match(text), _PORT.match(text)
+            if header:
+                name = words.device_name(header[1])
+                device, port = RdmaRecord(name or "", line.number), None
+                parsed.records.append(device)
+                if name is None:
+                    page.leave(line, "not a device name")
+            elif numbered and device is not None:
+                number = int(numbered[1])
+                # Facts of a port that cannot be must not fall to the port before it.
+                port = device.port(number, line.number) if number <= MAX_PORT else PortRecord(number, line.number)
+            elif text and not text.startswith(("#", "$")):
+                _read(page, line, device, port)
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[RdmaRecord], draft: NodeDraft) -> None:
+        for record in parsed.records:
+            fill_rdma(blob, record, draft)
+        for left in parsed.unread:
+            failed = _FAILED.search(left.text)
+            if failed:
+                draft.missing.append(NotObserved(f"ibstat of {failed[1] or failed[2]}", left.text))
+
+
+def _read(page: Page[RdmaRecord], line: Line, device: RdmaRecord | None, port: PortRecord | None) -> None:
+    text = line.text.strip(_MARGIN)
+    if _FAILED.search(text):
+        page.leave(line, "the tool could not read this device")
+        return
+    match = _FIELD.match(text)
+    key, cell = (match[1], match[2]) if match else ("", "")
+    if key in _OTHER_FIELDS:
+        return
+    if key in _DEVICE_FIELDS and device is not None:
+        page.read(line, cell, device.facts, _DEVICE_FIELDS[key])
+    elif key in _PORT_FIELDS and port is not None:
+        page.read(line, cell, port.facts, _PORT_FIELDS[key])
+    elif key == "Rate" and port is not None:
+        rate = words.ibstat_rate(cell)
+        page.read(line, cell, port.facts, ("rate_gbps", lambda _: rate.gbps if rate else None))
+        if rate is not None and rate.name is not None:
+            line.put(port.facts, "speed_name", rate.name)
+    else:
+        known = key in _DEVICE_FIELDS or key in _PORT_FIELDS or key == "Rate"
+        page.leave(line, "no device or port named before it" if known else "not a line of ibstat")

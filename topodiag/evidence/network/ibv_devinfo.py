@@ -1,0 +1,169 @@
+"""`ibv_devinfo`, with and without `-v`: RDMA devices and their ports as the verbs library sees them.
+
+Read by keys, not by indentation. Format: rdma-core libibverbs/examples/devinfo.c, whose spellings (`TRAINNING`)
+are part of it. A port's rate is width times speed, which only `-v` prints.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import Blob, Parsed, Source, to_int
+from topodiag.evidence.network import rdma_words as words
+from topodiag.evidence.network.network_records import (
+    MAX_PORT,
+    Cell,
+    Line,
+    Page,
+    PortRecord,
+    RdmaRecord,
+    Target,
+    fill_rdma,
+)
+from topodiag.model.provenance import MAX_QUOTE
+
+_MARGIN = " \t>|"
+_MARK = re.compile(r"^[ \t>|]*(?:hca_id:[ \t]*\S|GID\[ *[0-9]{1,5}\]:[ \t]*[0-9a-f:])", re.MULTILINE)
+_FIELD = re.compile(r"([A-Za-z][A-Za-z0-9_ ]{0,40}):(.*)\Z")
+_GID = re.compile(r"GID\[ *([0-9]{1,5})\]:\s*([0-9a-fA-F:.]{2,64})(?:,\s*(.{0,40}))?\Z")
+_FLAG = re.compile(r"(?:[A-Z][A-Z0-9_ ]{2,60}|[A-Za-z][A-Za-z0-9_]{2,60})(?: \([0-9a-fx]{1,20}\))?\Z")
+
+_MELLANOX = 0x02C9
+"""NVIDIA's (Mellanox') vendor id in verbs, an IEEE OUI; its part ids are the numbers of its MT names."""
+
+_DEVICE_FIELDS: dict[str, Target] = {
+    "transport": ("transport", words.transport),
+    "fw_ver": ("firmware", words.firmware),
+    "node_guid": ("node_guid", words.guid),
+    "board_id": ("board_id", words.value_text),
+}
+_PORT_FIELDS: dict[str, Target] = {
+    "state": ("state", words.port_state),
+    "phys_state": ("phys_state", words.phys_state),
+    "max_mtu": ("max_mtu", words.mtu),
+    "active_mtu": ("active_mtu", words.mtu),
+    "sm_lid": ("sm_lid", words.lid),
+    "port_lid": ("lid", words.lid),
+    "link_layer": ("link_layer", words.link_layer),
+    "active_width": ("lanes", words.verbs_width),
+}
+
+
+@dataclass(slots=True)
+class _State:
+    """What the lines so far belong to, and the pieces that only together make a fact."""
+
+    device: RdmaRecord | None = None
+    port: PortRecord | None = None
+    vendor: int | None = None
+    gids: list[tuple[PortRecord, Line, str]] = field(default_factory=list)
+
+
+class IbvDevinfo(Source[RdmaRecord]):
+    """RDMA devices from `ibv_devinfo`."""
+
+    kind = "ibv-devinfo"
+    trust = 70
+
+    def recognises(self, head: str) -> bool:
+        return _MARK.search(head) is not None
+
+    def parse(self, blob: Blob) -> Parsed[RdmaRecord]:
+        parsed: Parsed[RdmaRecord] = Parsed()
+        state = _State()
+        page = Page(blob, parsed)
+        for line in page.lines():
+            text = line.text.strip(_MARGIN)
+            match = _FIELD.match(text)
+            if match and match[1] == "hca_id":
+                name = words.device_name(match[2].strip())
+                state.device, state.port, state.vendor = RdmaRecord(name or "", line.number), None, None
+                parsed.records.append(state.device)
+                if name is None:
+                    page.leave(line, "not a device name")
+            elif match:
+                _read_field(page, line, state)
+            elif text.startswith("GID["):
+                _read_gid(page, line, state)
+            elif text and not text.startswith(("#", "$")) and not _FLAG.match(text):
+                page.leave(line, "not a line of ibv_devinfo")
+        _put_gids(state.gids)
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[RdmaRecord], draft: NodeDraft) -> None:
+        for record in parsed.records:
+            fill_rdma(blob, record, draft)
+
+
+def _read_field(page: Page[RdmaRecord], line: Line, state: _State) -> None:
+    key, _, cell = line.text.strip(_MARGIN).partition(":")
+    key = key.strip()
+    device = state.device
+    if key == "port":
+        number = to_int(cell, low=0, high=MAX_PORT)
+        state.port = None
+        if number is None:
+            page.leave(line, "not a port number")
+        elif device is not None:
+            state.port = device.port(number, line.number)
+    elif key in _DEVICE_FIELDS and device is not None:
+        page.read(line, cell, device.facts, _DEVICE_FIELDS[key])
+    elif key == "vendor_id":
+        state.vendor = to_int(cell, low=0)
+    elif key == "vendor_part_id" and device is not None and state.vendor == _MELLANOX:
+        page.read(line, cell, device.facts, ("hca_type", _hca_type))
+    elif key in _PORT_FIELDS:
+        page.read(line, cell, _port(page, line, state).facts, _PORT_FIELDS[key])
+    elif key == "active_speed":
+        _read_speed(page, line, cell, _port(page, line, state))
+
+
+def _port(page: Page[RdmaRecord], line: Line, state: _State) -> PortRecord:
+    """The port that a port's line belongs to. A fragment without a header keeps its facts under no name."""
+    if state.port is None:
+        if state.device is None:
+            state.device = RdmaRecord("", line.number)
+            page.parsed.records.append(state.device)
+        # Port lines below a device but below no readable `port:` line: of a port that nobody can name.
+        nameless = not state.device.name
+        state.port = state.device.port(0, line.number) if nameless else PortRecord(0, line.number)
+    return state.port
+
+
+def _hca_type(cell: str) -> str | None:
+    part = to_int(cell, low=1, high=0xFFFF)
+    return None if part is None else f"MT{part}"
+
+
+def _read_speed(page: Page[RdmaRecord], line: Line, text: str, port: PortRecord) -> None:
+    speed = words.verbs_speed(text)
+    lanes = port.facts.get("lanes")
+    width = lanes.value if lanes is not None and isinstance(lanes.value, int) else None
+    if speed is None:
+        page.leave(line, "no link speed in it")
+    elif speed[1] is not None:
+        line.put(port.facts, "speed_name", speed[1])
+    total = speed[0] * width if speed is not None and width is not None else None
+    line.put(port.facts, "rate_gbps", total, "width or speed of the link is not readable")
+
+
+def _read_gid(page: Page[RdmaRecord], line: Line, state: _State) -> None:
+    match = _GID.match(line.text.strip(_MARGIN))
+    if match is not None and not match[2].strip("0:"):
+        return  # an empty entry of the table
+    entry = words.gid(int(match[1]), match[2], match[3] or "") if match else None
+    if entry is None:
+        page.leave(line, "not a GID")
+    else:
+        state.gids.append((_port(page, line, state), line, entry))
+
+
+def _put_gids(gids: list[tuple[PortRecord, Line, str]]) -> None:
+    """Give each port its table, in the order of the text (a port's lines stand together)."""
+    for _, table in groupby(gids, key=lambda entry: id(entry[0])):
+        entries = list(table)
+        port, first, _ = entries[0]
+        port.facts["gids"] = Cell(tuple(entry for _, _, entry in entries), first.number, first.text.strip()[:MAX_QUOTE])

@@ -1,0 +1,112 @@
+"""`rdma link show` of iproute2: state and interface of each RDMA port, as text or as JSON (`-j`).
+
+Older releases number the lines (`1/1: mlx5_0/1: state ...`), newer begin with `link`. The kernel says subnet and LID
+of InfiniBand ports only (drivers/infiniband/core/nldev.c, fill_port_info), which tells the link layer.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.network import rdma_words as words
+from topodiag.evidence.network.network_records import MAX_PORT, Line, Page, RdmaRecord, Target, fill_rdma
+
+_MARGIN = " \t>|"
+_LINK = re.compile(r"(?:link|[0-9]{1,5}/[0-9]{1,5}:)\s+([^\s/]{1,64})/([0-9]{1,3}):?\s+(.*)\Z")
+_MARK = re.compile(
+    r"^[ \t>|]*(?:link|[0-9]{1,5}/[0-9]{1,5}:)[ \t]+[^\s/]{1,64}/[0-9]{1,3}:?[ \t]+"
+    r"(?:(?:subnet_prefix|lid|sm_lid|lmc) \S{1,40} )*state [A-Z_]{2,20} physical_state ",
+    re.MULTILINE,
+)
+
+_FIELDS: dict[str, Target] = {
+    "state": ("state", words.port_state),
+    "physical_state": ("phys_state", words.phys_state),
+    "lid": ("lid", words.lid),
+    "sm_lid": ("sm_lid", words.lid),
+    "netdev": ("netdev", words.device_name),
+}
+
+
+class RdmaLink(Source[RdmaRecord]):
+    """Ports from `rdma link show`, with or without `-j`."""
+
+    kind = "rdma-link"
+    trust = 65
+
+    def recognises(self, head: str) -> bool:
+        start = head[:64].lstrip()
+        as_json = start.startswith(("[{", "[ {", "[\n")) and '"ifname"' in head and '"physical_state"' in head
+        return as_json or _MARK.search(head) is not None
+
+    def parse(self, blob: Blob) -> Parsed[RdmaRecord]:
+        parsed: Parsed[RdmaRecord] = Parsed()
+        page = Page(blob, parsed)
+        if blob.text.lstrip().startswith("["):
+            _parse_json(page)
+            return parsed
+        for line in page.lines():
+            text = line.text.strip(_MARGIN)
+            match = _LINK.match(text)
+            if match:
+                pieces = match[3].split()
+                pairs = dict(zip(pieces[::2], pieces[1::2], strict=False))
+                _port(page, line, (match[1], int(match[2])), pairs)
+            elif text and not text.startswith(("#", "$", "caps:")):
+                page.leave(line, "not a line of rdma link")
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[RdmaRecord], draft: NodeDraft) -> None:
+        for record in parsed.records:
+            fill_rdma(blob, record, draft)
+
+
+def _port(page: Page[RdmaRecord], line: Line, place: tuple[str, int], pairs: dict[str, str]) -> None:
+    device, number = place
+    name = words.device_name(device)
+    if name is None or not 0 <= number <= MAX_PORT:
+        page.leave(line, "not a device and its port")
+        return
+    record = RdmaRecord(name, line.number)
+    page.parsed.records.append(record)
+    port = record.port(number, line.number)
+    for key, target in _FIELDS.items():
+        if key in pairs:
+            page.read(line, pairs[key], port.facts, target)
+    if "subnet_prefix" in pairs or "lid" in pairs:
+        line.put(port.facts, "link_layer", "InfiniBand")
+    elif "netdev" in pairs:
+        line.put(port.facts, "link_layer", "Ethernet")
+
+
+def _parse_json(page: Page[RdmaRecord]) -> None:
+    text = page.blob.text
+    page.parsed.lines = text.count("\n") + 1
+    try:
+        entries: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        page.leave(Line(1, text[:80]), "not JSON, or cut off")
+        return
+    lines = _lines_of_names(text)
+    for place, entry in enumerate(entries if isinstance(entries, list) else []):
+        line = lines[place] if place < len(lines) else Line(1, "")
+        number = entry.get("port") if isinstance(entry, dict) else None
+        if not isinstance(number, int) or isinstance(number, bool) or not isinstance(entry.get("ifname"), str):
+            page.leave(line, "not a port of rdma link")
+            continue
+        pairs = {key: str(cell)[:80] for key, cell in entry.items() if isinstance(cell, str | int)}
+        quote = " ".join(f"{key} {cell}" for key, cell in list(pairs.items())[:12])
+        _port(page, Line(line.number, quote), (entry["ifname"], number), pairs)
+
+
+def _lines_of_names(text: str) -> list[Line]:
+    """The line of each `"ifname"`: one per entry, in their order."""
+    return [
+        Line(number, line)
+        for number, line in enumerate(text.split("\n"), start=1)
+        for _ in range(line.count('"ifname"'))
+    ]

@@ -1,0 +1,210 @@
+"""`/sys/class/infiniband` from a tree file: RDMA devices, their ports and counters, as the kernel says them.
+
+Files: Documentation/ABI/stable/sysfs-class-infiniband of the Linux kernel. A counter that the firmware refuses
+(EINVAL on ports that it manages itself) loses only itself.
+"""
+
+from __future__ import annotations
+
+import re
+
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import Blob, Parsed, Source, to_int
+from topodiag.evidence.network import rdma_words as words
+from topodiag.evidence.network.network_records import (
+    MAX_PORT,
+    Cell,
+    PortRecord,
+    RdmaRecord,
+    Target,
+    by_device,
+    carry_over,
+    fill_rdma,
+    leave_bad,
+    presence,
+    read_file,
+)
+from topodiag.evidence.tree import TreeFile, read_tree
+
+_ROOT = "sys/class/infiniband"
+_MARK = re.compile(r"^[=>x!d] /?sys/class/infiniband(?:/|\t)", re.MULTILINE)
+_PORT = re.compile(r"ports/([0-9]{1,3})/(.+)\Z")
+_INDEXED = re.compile(r"(gids|gid_attrs/types|gid_attrs/ndevs)/([0-9]{1,5})\Z")
+_COUNTER = re.compile(r"(?:hw_)?counters/([A-Za-z0-9_.-]{1,80})\Z")
+_NETDEV = re.compile(r"device/net/([^/]+)(?:/(dev_port))?")
+
+_NOT_A_COUNTER = "lifespan"
+"""How long the kernel keeps hw_counters before it asks the device again, in milliseconds."""
+
+Files = dict[str, TreeFile]
+
+
+def _numa(text: str) -> int | None:
+    return to_int(text, low=-1, high=65535)
+
+
+def _count(text: str) -> int | None:
+    return to_int(text, low=0)
+
+
+_DEVICE_FILES: dict[str, Target] = {
+    "hca_type": ("hca_type", words.value_text),
+    "fw_ver": ("firmware", words.firmware),
+    "board_id": ("board_id", words.value_text),
+    "node_guid": ("node_guid", words.guid),
+    "node_type": ("transport", words.transport),
+    "device/numa_node": ("numa", _numa),
+}
+_PORT_FILES: dict[str, Target] = {
+    "state": ("state", words.port_state),
+    "phys_state": ("phys_state", words.phys_state),
+    "link_layer": ("link_layer", words.link_layer),
+    "lid": ("lid", words.lid),
+    "sm_lid": ("sm_lid", words.lid),
+}
+
+
+class SysInfiniband(Source[RdmaRecord]):
+    """RDMA devices from sysfs."""
+
+    kind = "sys-infiniband"
+    trust = 80
+
+    def recognises(self, head: str) -> bool:
+        return _MARK.search(head) is not None
+
+    def parse(self, blob: Blob) -> Parsed[RdmaRecord]:
+        tree_parsed: Parsed[TreeFile] = Parsed()
+        tree = read_tree(blob, tree_parsed)
+        parsed: Parsed[RdmaRecord] = Parsed()
+        carry_over(parsed, tree_parsed)
+        for name, files in by_device(tree, _ROOT).items():
+            first = next(iter(files.values()))
+            if words.device_name(name) is None:
+                parsed.leave(blob, first.at, name, "not a device name")
+            else:
+                parsed.records.append(_device(blob, parsed, name, files))
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[RdmaRecord], draft: NodeDraft) -> None:
+        for record in parsed.records:
+            fill_rdma(blob, record, draft)
+
+
+def _device(blob: Blob, parsed: Parsed[RdmaRecord], name: str, files: Files) -> RdmaRecord:
+    record = RdmaRecord(name, next(iter(files.values())).at, _bus_id(files))
+    port_files: dict[int, Files] = {}
+    dev_ports: dict[str, int] = {}
+    for path, file in files.items():
+        port, counter, netdev = _PORT.match(path), _COUNTER.match(path), _NETDEV.match(path)
+        if port and int(port[1]) <= MAX_PORT:
+            port_files.setdefault(int(port[1]), {})[port[2]] = file
+        elif counter and counter[1] != _NOT_A_COUNTER:
+            record.counters[counter[1]] = read_file(file, _count, "count")
+        elif netdev and words.device_name(netdev[1]):
+            record.netdevs.setdefault(netdev[1], presence(file, netdev[1]))
+            number = to_int(file.text, low=0, high=MAX_PORT) if netdev[2] else None
+            if number is not None:
+                dev_ports[netdev[1]] = number + 1  # dev_port counts from 0, ports of a device from 1
+        elif path in _DEVICE_FILES:
+            field, convert = _DEVICE_FILES[path]
+            record.facts[field] = read_file(file, convert, field)
+            leave_bad(blob, parsed, file, record.facts[field])
+    _links(record, files)
+    for number, below in sorted(port_files.items()):
+        port_record = record.port(number, next(iter(below.values())).at)
+        _read_port(blob, parsed, port_record, below)
+    for port_record in record.ports.values():
+        found = _netdev(record, port_record, port_files[port_record.number], dev_ports)
+        if found is not None:
+            port_record.facts["netdev"] = found
+    return record
+
+
+def _bus_id(files: Files) -> str | None:
+    """From the `device` link; without it from where the device's own folder lies."""
+    for path in ("device", ""):
+        file = files.get(path)
+        found = words.bus_id_in(file.link) if file is not None and file.link is not None else None
+        if found is not None:
+            return found
+    return None
+
+
+def _links(record: RdmaRecord, files: Files) -> None:
+    driver, parent = files.get("device/driver"), files.get("device/physfn")
+    name = driver.link.rstrip("/").rpartition("/")[2] if driver is not None and driver.link else ""
+    if driver is not None and words.device_name(name):
+        record.facts["driver"] = presence(driver, name)
+    if parent is not None and parent.link is not None:
+        record.facts["is_vf"] = presence(parent, True)
+
+
+def _read_port(blob: Blob, parsed: Parsed[RdmaRecord], port: PortRecord, files: Files) -> None:
+    for path, file in files.items():
+        counter = _COUNTER.match(path)
+        if path in _PORT_FILES:
+            field, convert = _PORT_FILES[path]
+            port.facts[field] = read_file(file, convert, field)
+            leave_bad(blob, parsed, file, port.facts[field])
+        elif path == "rate":
+            _read_rate(blob, parsed, port, file)
+        elif counter and counter[1] != _NOT_A_COUNTER:
+            port.counters[counter[1]] = read_file(file, _count, "count")
+    _read_gids(port, files)
+
+
+def _read_rate(blob: Blob, parsed: Parsed[RdmaRecord], port: PortRecord, file: TreeFile) -> None:
+    rate = words.sysfs_rate(file.text or "")
+    read = read_file(file, lambda _: rate.gbps if rate else None, "rate")
+    port.facts["rate_gbps"] = read
+    leave_bad(blob, parsed, file, read)
+    if rate is not None:
+        for field, value in (("lanes", rate.lanes), ("speed_name", rate.name)):
+            if value is not None:
+                port.facts[field] = Cell(value, read.line, read.text)
+
+
+def _indexed(files: Files) -> dict[str, dict[int, TreeFile]]:
+    found: dict[str, dict[int, TreeFile]] = {"gids": {}, "gid_attrs/types": {}, "gid_attrs/ndevs": {}}
+    for path, file in files.items():
+        match = _INDEXED.match(path)
+        if match:
+            found[match[1]][int(match[2])] = file
+    return found
+
+
+def _read_gids(port: PortRecord, files: Files) -> None:
+    """The table of GIDs, and the port's own GUID: the lower half of GID 0 on InfiniBand (IBTA 4.1.1)."""
+    tables = _indexed(files)
+    infiniband = port.facts.get("link_layer", Cell(None, 0, "")).value == "InfiniBand"
+    entries: list[str] = []
+    first: TreeFile | None = None
+    for index, file in sorted(tables["gids"].items()):
+        kind = tables["gid_attrs/types"].get(index)
+        words_of_kind = (kind.text or "") if kind is not None and not infiniband else ""
+        entry = words.gid(index, file.text or "", words_of_kind)
+        if entry is not None:
+            entries.append(entry)
+            first = first or file
+            lower = words.guid(":".join((file.text or "").split(":")[4:]))
+            if infiniband and index == 0 and lower is not None:
+                port.facts["guid"] = presence(file, lower)
+    if first is not None:
+        port.facts["gids"] = presence(first, tuple(entries))
+
+
+def _netdev(record: RdmaRecord, port: PortRecord, files: Files, dev_ports: dict[str, int]) -> Cell | None:
+    """The port's interface: what GID 0 belongs to (Ethernet), else what the function has for this port alone."""
+    for _, file in sorted(_indexed(files)["gid_attrs/ndevs"].items()):
+        name = words.device_name(file.text or "")
+        if name is not None:
+            return presence(file, name)
+    # Interfaces with a dot are partitions or VLANs of another one.
+    own = {name: read for name, read in record.netdevs.items() if "." not in name}
+    numbered = [name for name in own if dev_ports.get(name) == port.number]
+    if len(numbered) == 1:
+        return own[numbered[0]]
+    if len(record.ports) == 1 and len(own) == 1:
+        return next(iter(own.values()))
+    return None

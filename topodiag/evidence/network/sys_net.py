@@ -1,0 +1,185 @@
+"""`/sys/class/net` and the kernel's route tables from a tree file: interfaces, their state and counters.
+
+Files: Documentation/ABI/testing/sysfs-class-net of the Linux kernel; route flags of include/uapi/linux/route.h.
+"""
+
+from __future__ import annotations
+
+import re
+
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import Blob, Parsed, Source, to_int
+from topodiag.evidence.network import rdma_words as words
+from topodiag.evidence.network.network_records import (
+    Cell,
+    NetDevRecord,
+    Target,
+    by_device,
+    carry_over,
+    fill_netdev,
+    leave_bad,
+    presence,
+    read_file,
+)
+from topodiag.evidence.tree import Tree, TreeFile, read_tree
+from topodiag.model.provenance import MAX_QUOTE
+
+_ROOT = "sys/class/net"
+_ROUTE = "proc/net/route"
+_ROUTE6 = "proc/net/ipv6_route"
+_BONDING = "proc/net/bonding"
+_MARK = re.compile(r"^[=>x!d] /?sys/class/net(?:/|\t)", re.MULTILINE)
+_COUNTER = re.compile(r"(?:statistics/([A-Za-z0-9_.-]{1,80})|(carrier_changes|carrier_(?:up|down)_count))\Z")
+
+_RTF_UP = 0x0001
+_RTF_REJECT = 0x0200
+
+_KINDS = {1: "ether", 32: "infiniband", 772: "loopback"}
+"""ARPHRD types of include/uapi/linux/if_arp.h that matter here."""
+
+_OPERSTATES = frozenset({"unknown", "notpresent", "down", "lowerlayerdown", "testing", "dormant", "up"})
+
+_MAX_SPEED_MBPS = 100_000_000
+"""Above any interface there is: the kernel's 2^32 - 1 and 65535 (checked apart) stand for unknown."""
+
+Files = dict[str, TreeFile]
+
+
+def speed_mbps(text: str) -> int | None:
+    """Mb/s; -1 and the unsigned spellings of it, and 0, stand for unknown."""
+    value = to_int(text, low=1, high=_MAX_SPEED_MBPS)
+    return None if value == 0xFFFF else value
+
+
+def _operstate(text: str) -> str | None:
+    return text.lower() if text.lower() in _OPERSTATES else None
+
+
+def _carrier(text: str) -> bool | None:
+    return {"0": False, "1": True}.get(text)
+
+
+def _mtu(text: str) -> int | None:
+    return to_int(text, low=1, high=2**31)
+
+
+def _kind(text: str) -> str | None:
+    number = to_int(text, low=0, high=65535)
+    return None if number is None else _KINDS.get(number, str(number))
+
+
+def _count(text: str) -> int | None:
+    return to_int(text, low=0)
+
+
+_FILES: dict[str, Target] = {
+    "operstate": ("operstate", _operstate),
+    "carrier": ("carrier", _carrier),
+    "speed": ("speed_mbps", speed_mbps),
+    "mtu": ("mtu", _mtu),
+    "type": ("kind", _kind),
+}
+_LINKS = {"master": "master", "device/driver": "driver"}
+
+
+class SysNet(Source[NetDevRecord]):
+    """Interfaces from sysfs and /proc/net."""
+
+    kind = "sys-net"
+    trust = 80
+
+    def recognises(self, head: str) -> bool:
+        return _MARK.search(head) is not None
+
+    def parse(self, blob: Blob) -> Parsed[NetDevRecord]:
+        tree_parsed: Parsed[TreeFile] = Parsed()
+        tree = read_tree(blob, tree_parsed)
+        parsed: Parsed[NetDevRecord] = Parsed()
+        carry_over(parsed, tree_parsed)
+        found: dict[str, NetDevRecord] = {}
+        for name, files in by_device(tree, _ROOT).items():
+            first = next(iter(files.values()))
+            if "" in files and files[""].lines:
+                continue  # a file between the interfaces: bonding_masters
+            if words.device_name(name) is None:
+                parsed.leave(blob, first.at, name, "not an interface's name")
+                continue
+            found[name] = NetDevRecord(name, first.at)
+            _read_interface(blob, parsed, found[name], files)
+        _read_bonds(tree, found)
+        _read_routes(tree, found)
+        parsed.records.extend(found.values())
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[NetDevRecord], draft: NodeDraft) -> None:
+        for record in parsed.records:
+            fill_netdev(blob, record, draft)
+
+
+def _read_interface(blob: Blob, parsed: Parsed[NetDevRecord], record: NetDevRecord, files: Files) -> None:
+    for path, file in files.items():
+        counter = _COUNTER.match(path)
+        if counter:
+            record.counters[counter[1] or counter[2]] = read_file(file, _count, "count")
+        elif path in _FILES:
+            field, convert = _FILES[path]
+            record.facts[field] = read_file(file, convert, field.replace("_", " "))
+            leave_bad(blob, parsed, file, record.facts[field])
+        elif path in _LINKS and file.link is not None:
+            target = words.device_name(file.link.rstrip("/").rpartition("/")[2])
+            if target is not None:
+                record.facts[_LINKS[path]] = presence(file, target)
+    device = files.get("device")
+    if device is None or device.link is None:
+        return
+    # A virtio interface's device is `virtio0`: the PCI function is further up the interface's own path.
+    for place in (device, files.get("")):
+        bus_id = words.bus_id_in(place.link) if place is not None and place.link is not None else None
+        if place is not None and bus_id is not None:
+            record.facts["bus_id"] = presence(place, bus_id)
+            return
+
+
+def _read_bonds(tree: Tree, found: dict[str, NetDevRecord]) -> None:
+    """Members of bonds, from the bonding driver's own file, where sysfs did not say it."""
+    for bond, files in by_device(tree, _BONDING).items():
+        for file in files.values():
+            for number, text in file.lines:
+                key, _, member = text.partition(":")
+                record = found.get(member.strip())
+                if key.strip() == "Slave Interface" and record is not None and words.device_name(bond):
+                    record.facts.setdefault("master", Cell(bond, number, f"= {file.path}\t{text}"[:MAX_QUOTE]))
+
+
+def _read_routes(tree: Tree, found: dict[str, NetDevRecord]) -> None:
+    """Which interfaces carry a default route; the others do not, when the IPv4 table was there to be read."""
+    table, table6 = tree.files.get(_ROUTE), tree.files.get(_ROUTE6)
+    for file, column, is_default in ((table, 0, _default4), (table6, -1, _default6)):
+        for number, text in file.lines if file is not None else ():
+            cells = text[:400].split()
+            record = found.get(cells[column]) if cells else None
+            if record is not None and file is not None and is_default(cells):
+                record.facts.setdefault("default_route", Cell(True, number, f"= {file.path}\t{text}"[:MAX_QUOTE]))
+    if table is None:
+        return
+    for record in found.values():
+        if table.error is not None:
+            record.facts.setdefault("default_route", Cell(None, table.at, f"! {table.path}", table.error[:80]))
+        elif table.lines and (table6 is None or table6.error is None):
+            record.facts.setdefault("default_route", Cell(False, table.lines[0][0], f"= {table.path}: no default"))
+
+
+def _flags(text: str) -> bool:
+    """Whether a route of these flags is up and leads somewhere."""
+    value = to_int(f"0x{text}", low=0)
+    return value is not None and bool(value & _RTF_UP) and not value & _RTF_REJECT
+
+
+def _default4(cells: list[str]) -> bool:
+    """Columns: interface, destination, gateway, flags, refcount, use, metric, mask (net/ipv4/fib_trie.c)."""
+    return len(cells) >= 8 and cells[1] == "00000000" and cells[7] == "00000000" and _flags(cells[3])
+
+
+def _default6(cells: list[str]) -> bool:
+    """Columns: destination and its length, source and its length, gateway, metric, two counts, flags, interface."""
+    return len(cells) >= 10 and cells[0] == "0" * 32 and cells[1] == "00" and _flags(cells[8]) and cells[9] != "lo"

@@ -1,0 +1,185 @@
+r"""`nvidia-smi -q` in its text form, the one that people paste: whole, or the sections that `-d` picked.
+
+    Attached GPUs                             : 8
+    GPU 00000000:1B:00.0
+        PCI
+            GPU Link Info
+                PCIe Generation
+                    Current                   : 5
+
+Sections are told by their indentation. Labels become the elements' paths of `nvidia-smi -q -x`, and the same code
+judges what they mean. Several reports of one machine in one text complete each other: the first word on a field counts.
+Format: nvidia-smi(1), and the output of drivers R450 to R610.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.nvidia.smi_xml_facts import fill_report
+from topodiag.evidence.nvidia.smi_xml_records import XmlDriver, XmlField, XmlGpu, XmlRecord
+from topodiag.model.busid import normalise_bus_id
+
+MAX_GPUS = 256
+MAX_FIELDS = 2000
+"""Fields kept of one GPU: the table below names about fifty."""
+MAX_LINE = 1000
+MAX_DEPTH = 12
+MAX_VALUE = 400
+
+_MARGIN = re.compile(r"[>|#\t ]{0,200}")
+_GPU = re.compile(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\Z")
+_FIELD = re.compile(r"(\S[^:\n]{0,80}?) *: ?(.*)\Z")
+_ARROW = re.compile(r" {2,}<[-=]{1,20}[^\n]*\Z")
+"""What people add to a pasted line to point at it."""
+_TAG = re.compile(r"[^a-z0-9]+")
+_HEAD = re.compile(r"^[>|\t ]{0,20}(?:=+NVSMI LOG=+|Attached GPUs {1,60}: [0-9]{1,4})[ \t]*$", re.MULTILINE)
+
+_DRIVER = frozenset({"driver_version", "kmd_version", "cuda_version", "cuda_umd_version", "attached_gpus"})
+
+_LINK = "pci/pci_gpu_link_info"
+_PATHS = {
+    "product_name": "product_name",
+    "gpu_uuid": "uuid",
+    "minor_number": "minor_number",
+    "board_part_number": "board_part_number",
+    "gpu_part_number": "gpu_part_number",
+    "persistence_mode": "persistence_mode",
+    "mig_mode/current": "mig_mode/current_mig",
+    "compute_mode": "compute_mode",
+    "gpu_c2c_mode": "c2c_mode",
+    "gpu_virtualization_mode/virtualization_mode": "gpu_virtualization_mode/virtualization_mode",
+    "performance_state": "performance_state",
+    "utilization/gpu": "utilization/gpu_util",
+    "gpu_recovery_action": "gpu_recovery_action",
+    "gpu_reset_status/reset_required": "gpu_reset_status/reset_required",
+    "gpu_reset_status/drain_and_reset_recommended": "gpu_reset_status/drain_and_reset_recommended",
+    "pci/gpu_link_info/pcie_generation/max": f"{_LINK}/pcie_gen/max_link_gen",
+    "pci/gpu_link_info/pcie_generation/current": f"{_LINK}/pcie_gen/current_link_gen",
+    "pci/gpu_link_info/pcie_generation/device_max": f"{_LINK}/pcie_gen/max_device_link_gen",
+    "pci/gpu_link_info/link_width/max": f"{_LINK}/link_widths/max_link_width",
+    "pci/gpu_link_info/link_width/current": f"{_LINK}/link_widths/current_link_width",
+    "pci/replays_since_reset": "pci/replay_counter",
+    "remapped_rows/correctable_error": "remapped_rows/remapped_row_corr",
+    "remapped_rows/uncorrectable_error": "remapped_rows/remapped_row_unc",
+    "remapped_rows/pending": "remapped_rows/remapped_row_pending",
+    "remapped_rows/remapping_failure_occurred": "remapped_rows/remapped_row_failure",
+    **{
+        f"ecc_errors/{span}/{part}": f"ecc_errors/{span}/{part.replace('sec_ded', 'secded')}"
+        for span in ("volatile", "aggregate")
+        for part in (
+            *("sram_correctable", "dram_correctable", "dram_uncorrectable", "single_bit/total", "double_bit/total"),
+            *("sram_uncorrectable", "sram_uncorrectable_parity", "sram_uncorrectable_sec_ded"),
+        )
+    },
+}
+"""Labels of the text, from the GPU down, to elements of the XML."""
+
+_REASONS = {
+    "idle": "gpu_idle",
+    "gpu_idle": "gpu_idle",
+    "applications_clocks_setting": "applications_clocks_setting",
+    "sw_power_cap": "sw_power_cap",
+    "hw_slowdown": "hw_slowdown",
+    "hw_thermal_slowdown": "hw_thermal_slowdown",
+    "hw_power_brake_slowdown": "hw_power_brake_slowdown",
+    "sync_boost": "sync_boost",
+    "sw_thermal_slowdown": "sw_thermal_slowdown",
+    "display_clock_setting": "display_clock_setting",
+}
+
+
+@dataclass(slots=True)
+class _Block:
+    """One GPU while it is read."""
+
+    bus_id: str
+    line: int
+    fields: list[XmlField] = field(default_factory=list)
+
+
+class NvidiaSmiQText(Source[XmlRecord]):
+    """The full query as text. Offers what the XML form offers."""
+
+    kind = "nvidia-smi-q"
+    trust = 70
+
+    def recognises(self, head: str) -> bool:
+        return _HEAD.search(head) is not None
+
+    def parse(self, blob: Blob) -> Parsed[XmlRecord]:
+        parsed: Parsed[XmlRecord] = Parsed()
+        reading = _Reading()
+        for number, line in blob.lines():
+            parsed.lines = number
+            if line.strip() and not reading.take(number, line[:MAX_LINE].expandtabs(8)):
+                parsed.leave(blob, number, line, f"more than {MAX_GPUS} GPUs: the others are left out")
+        if reading.driver or reading.blocks:
+            parsed.records.append(XmlDriver(1, tuple(reading.driver), whole=True))
+        for order, block in enumerate(reading.blocks.values()):
+            parsed.records.append(XmlGpu(order, block.bus_id, block.line, tuple(block.fields), complete=True))
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[XmlRecord], draft: NodeDraft) -> None:
+        # A fragment that does not say how many GPUs there are may begin with any of them.
+        heads = [record for record in parsed.records if isinstance(record, XmlDriver)]
+        counted = any(each.path == "attached_gpus" for head in heads for each in head.fields)
+        fill_report(blob, parsed.records, draft, ordered=counted)
+
+
+class _Reading:
+    """The report as read so far: the driver's lines, GPUs by bus id, and the sections that are open."""
+
+    def __init__(self) -> None:
+        self.driver: list[XmlField] = []
+        self.blocks: dict[str, _Block] = {}
+        self._block: _Block | None = None
+        self._open: list[tuple[int, str]] = []
+
+    def take(self, number: int, line: str) -> bool:
+        """Read one line; False where a GPU must be left out."""
+        margin = _MARGIN.match(line)
+        indent = margin.end() if margin is not None else 0
+        text = line[indent:].rstrip()
+        if header := _GPU.match(text):
+            return self._begin(header[1], number)
+        match = _FIELD.match(text)
+        while self._open and self._open[-1][0] >= indent:
+            self._open.pop()
+        label = _TAG.sub("_", (match[1] if match else text).lower()).strip("_")[:80]
+        if match is not None:
+            self._field(label, _ARROW.sub("", match[2]).strip()[:MAX_VALUE], number, text)
+        # `HW Slowdown : Active` holds the two reasons below it, so a field may be a section too.
+        if len(self._open) < MAX_DEPTH:
+            self._open.append((indent, label))
+        return True
+
+    def _begin(self, written: str, number: int) -> bool:
+        bus_id = normalise_bus_id(written) or written.lower()
+        self._open = []
+        self._block = self.blocks.get(bus_id)
+        if self._block is None and len(self.blocks) < MAX_GPUS:
+            self._block = self.blocks[bus_id] = _Block(written, number)
+        return self._block is not None
+
+    def _field(self, label: str, value: str, number: int, quote: str) -> None:
+        if self._block is None:
+            if label in _DRIVER and len(self.driver) < MAX_FIELDS:
+                self.driver.append(XmlField(label, value, number, quote))
+            return
+        path = _path([name for _, name in self._open], label)
+        if path is not None and len(self._block.fields) < MAX_FIELDS:
+            self._block.fields.append(XmlField(path, value, number, quote))
+
+
+def _path(sections: list[str], label: str) -> str | None:
+    """The element that a label stands for, or None for one that nothing here needs."""
+    if sections[:1] in (["clocks_event_reasons"], ["clocks_throttle_reasons"]):
+        reason = _REASONS.get(label)
+        return f"{sections[0]}/{sections[0][:-1]}_{reason}" if reason is not None else None
+    if sections[:1] == ["fabric"]:
+        return "/".join((*sections, label))
+    return _PATHS.get("/".join((*sections, label)))

@@ -1,0 +1,186 @@
+"""`nvidia-smi` alone and `nvidia-smi -L`: which GPUs there are, and the little that the table says of each.
+
+    |   0  NVIDIA H100 80GB HBM3          On  |   00000000:1B:00.0 Off |                    0 |
+    | N/A   41C    P0             69W /  700W |       0MiB /  81559MiB |      0%      Default |
+    |                                         |                        |             Disabled |
+
+Three rows for each GPU (two before R450), cells between bars; a name that ends in dots was cut by the tool. The line
+that stands in place of a report when a GPU has fallen off the bus is read too. Format: drivers R384 to R610.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.nvidia.nvidia_ids import distinct_bus_ids, distinct_uuids
+from topodiag.model.busid import normalise_bus_id
+
+MAX_GPUS = 256
+MAX_LINE = 400
+
+_BUS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]"
+_TITLE = re.compile(r"^[>\t ]{0,20}\| NVIDIA-SMI [0-9N]", re.MULTILINE)
+_DRIVER = re.compile(r"(?:Driver|KMD) Version: {1,20}([0-9][0-9.]{2,20})")
+_CUDA = re.compile(r"CUDA (?:UMD )?Version: {1,20}([0-9]{1,3}\.[0-9]{1,3})")
+_NAMED = re.compile(r" {1,4}([0-9]{1,3}) {1,4}(\S[^|]{0,80}?) +(On|Off|N/A|WDDM|TCC|MCDM) *\Z")
+_FUNCTION = re.compile(rf" *({_BUS}) +(?:On|Off|N/A) *\Z")
+_PERFORMANCE = re.compile(r"(?<!\S)P([0-9]{1,2})(?!\S)")
+_LOAD = re.compile(r" *(?:([0-9]{1,3})%|N/A|ERR!) +(\S[^|]{0,20}?) *\Z")
+_LISTED = re.compile(r"GPU ([0-9]{1,3}): (\S[^\n]{0,80}?) \(UUID: (GPU-[0-9a-fA-F-]{36})\)\Z")
+_IN_LIST = re.compile(r"^[ \t>|]{0,20}GPU [0-9]{1,3}: [^\n]{1,80} \(UUID: GPU-", re.MULTILINE)
+_HAS_LINKS = re.compile(r"^[ \t>|]{0,40}Link [0-9]{1,2}[:,]", re.MULTILINE)
+_LOST = re.compile(
+    rf"Unable to determine the device handle for GPU ?(?:([0-9]{{1,3}}): )?({_BUS}): "
+    r"(GPU is lost|GPU requires reset|Unknown Error)"
+)
+
+_COMPUTE_MODES = {
+    "Default": "Default",
+    "E. Process": "Exclusive_Process",
+    "E. Thread": "Exclusive_Thread",
+    "Prohibited": "Prohibited",
+}
+_MIG = {"Enabled": True, "Disabled": False}
+
+
+@dataclass(slots=True)
+class TableGpu:
+    """One GPU of the table or of the list; each value with its line and the line's text."""
+
+    index: int
+    line: int
+    text: str
+    name: str | None = None
+    bus_id: str = ""
+    uuid: str = ""
+    in_table: bool = False
+    values: dict[str, tuple[object, int, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TableLine:
+    """A fact that belongs to no row: the driver's versions, or a GPU that does not answer (`bus_id` is its own)."""
+
+    name: str
+    value: str
+    line: int
+    text: str
+    bus_id: str = ""
+    index: int | None = None
+
+
+Record = TableGpu | TableLine
+
+
+class NvidiaSmiTable(Source[Record]):
+    """GPUs with name, bus id, MIG, persistence, load, performance state, uncorrected errors; the driver's versions."""
+
+    kind = "nvidia-smi"
+    trust = 65
+    """Below the full query of the same tool, whose values are not rounded or cut to fit."""
+
+    def recognises(self, head: str) -> bool:
+        if _TITLE.search(head) is not None or _LOST.search(head) is not None:
+            return True
+        return _IN_LIST.search(head) is not None and _HAS_LINKS.search(head) is None
+
+    def parse(self, blob: Blob) -> Parsed[Record]:
+        parsed: Parsed[Record] = Parsed()
+        gpus: dict[int, TableGpu] = {}
+        row: TableGpu | None = None
+        for number, whole in blob.lines():
+            parsed.lines = number
+            line = whole[:MAX_LINE].rstrip().lstrip("> \t")
+            if _TITLE.match(line):
+                row = None
+                _versions(parsed, number, line)
+            elif match := _LOST.search(line):
+                index = int(match[1]) if match[1] else None
+                parsed.records.append(TableLine("lost", match[3], number, line, match[2], index))
+            elif match := _LISTED.match(line):
+                gpu = _gpu(gpus, parsed, int(match[1]), number, line)
+                if gpu is not None:
+                    gpu.uuid, gpu.name = gpu.uuid or match[3], gpu.name or match[2]
+            else:
+                row = _row(gpus, parsed, row, number, line)
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[Record], draft: NodeDraft) -> None:
+        gpus = [record for record in parsed.records if isinstance(record, TableGpu)]
+        uuids = distinct_uuids((gpu.index, gpu.uuid) for gpu in gpus)
+        bus_ids = distinct_bus_ids((gpu.index, normalise_bus_id(gpu.bus_id) or "") for gpu in gpus)
+        for gpu in gpus:
+            entity = draft.gpu(index=gpu.index, bus_id=bus_ids.get(gpu.index), uuid=uuids.get(gpu.index))
+            entity.offer("name", gpu.name, blob.origin(gpu.line, gpu.text))
+            for name, (value, number, text) in gpu.values.items():
+                if name == "ecc_volatile_uncorrected" and isinstance(value, int):
+                    entity.count(name, value, blob.origin(number, text))
+                else:
+                    entity.offer(name, value, blob.origin(number, text))
+        for record in parsed.records:
+            if isinstance(record, TableLine) and record.name == "lost":
+                bus_id = normalise_bus_id(record.bus_id)
+                if bus_id is not None:
+                    draft.gpu(index=record.index, bus_id=bus_id).offer(
+                        "lost", record.value, blob.origin(record.line, record.text)
+                    )
+            elif isinstance(record, TableLine):
+                draft.single("os").offer(record.name, record.value, blob.origin(record.line, record.text))
+
+
+def _versions(parsed: Parsed[Record], number: int, line: str) -> None:
+    for name, pattern in (("driver_version", _DRIVER), ("cuda_version", _CUDA)):
+        if match := pattern.search(line):
+            parsed.records.append(TableLine(name, match[1], number, line))
+
+
+def _gpu(gpus: dict[int, TableGpu], parsed: Parsed[Record], index: int, number: int, line: str) -> TableGpu | None:
+    if index not in gpus and len(gpus) < MAX_GPUS:
+        gpus[index] = TableGpu(index, number, line)
+        parsed.records.append(gpus[index])
+    return gpus.get(index)
+
+
+def _row(
+    gpus: dict[int, TableGpu], parsed: Parsed[Record], row: TableGpu | None, number: int, line: str
+) -> TableGpu | None:
+    """The GPU whose rows these are, after this line: the first row begins it, a rule of dashes ends it."""
+    cells = line.split("|")
+    if len(cells) != 5 or cells[0]:
+        return None
+    named, function = _NAMED.match(cells[1]), _FUNCTION.match(cells[2])
+    if named is not None and function is not None:
+        gpu = _gpu(gpus, parsed, int(named[1]), number, line)
+        if gpu is None or gpu.in_table:
+            return None  # the same table once more: the first reading stays
+        gpu.bus_id = function[1]
+        if not named[2].endswith("..."):
+            gpu.name = gpu.name or named[2]
+        errors = cells[3].strip()
+        _put(gpu, "persistence", {"On": True, "Off": False}.get(named[3]), number, line)
+        _put(gpu, "ecc_volatile_uncorrected", _small(errors), number, line)
+        gpu.in_table = True
+        return gpu
+    if row is None:
+        return None
+    load = _LOAD.match(cells[3])
+    if load is not None:
+        performance = _PERFORMANCE.search(cells[1])
+        _put(row, "pstate", _small(performance[1]) if performance else None, number, line)
+        _put(row, "utilization", _small(load[1] or ""), number, line)
+        _put(row, "compute_mode", _COMPUTE_MODES.get(load[2]), number, line)
+    elif not cells[1].strip() and not cells[2].strip():
+        _put(row, "mig", _MIG.get(cells[3].strip().rstrip("*")), number, line)
+    return row
+
+
+def _small(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
+
+
+def _put(gpu: TableGpu, name: str, value: object, number: int, line: str) -> None:
+    if value is not None:
+        gpu.values.setdefault(name, (value, number, line))

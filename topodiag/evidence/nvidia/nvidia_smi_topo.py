@@ -1,0 +1,130 @@
+"""`nvidia-smi topo -m` (and `-mp`): the words between devices, the NICs' names, and each GPU's affinity."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from topodiag.evidence.draft import Entity, NodeDraft
+from topodiag.evidence.interface import Blob, Parsed, Source, reading
+from topodiag.evidence.nvidia.p2p_tables import offer_p2p
+from topodiag.evidence.nvidia.smi_matrix import (
+    Matrix,
+    MatrixNote,
+    MatrixRecord,
+    MatrixRow,
+    NicName,
+    Vocabulary,
+    path_word,
+    read_matrices,
+)
+from topodiag.model.cpulist import parse_cpulist
+from topodiag.model.provenance import NotObserved, Origin
+
+
+class NvidiaSmiTopo(Source[MatrixRecord]):
+    """The GPU and NIC matrix. Offers `smi` pairs (`pcie` for `-mp`), NIC identities, affinities and NUMA nodes."""
+
+    kind = "nvidia-smi-topo"
+    trust = 70
+
+    def recognises(self, head: str) -> bool:
+        if "GPU" not in head and "topology matrix" not in head:
+            return False
+        parsed = self.parse(Blob("", head.encode(errors="replace")))
+        if any(isinstance(record, Matrix) and _is_topo(record) for record in parsed.records):
+            return True
+        return any(isinstance(record, MatrixNote) and "fail" in record.text.lower() for record in parsed.records)
+
+    def parse(self, blob: Blob) -> Parsed[MatrixRecord]:
+        parsed: Parsed[MatrixRecord] = Parsed()
+        read_matrices(blob, parsed)
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[MatrixRecord], draft: NodeDraft) -> None:
+        fill_matrices(blob, parsed, draft)
+
+
+def _is_topo(matrix: Matrix) -> bool:
+    """Whether this is NVIDIA's path matrix: `X` on a diagonal, and path words or affinity beside it."""
+    if matrix.vocabulary is not Vocabulary.PATHS or not any(row.has_self for row in matrix.rows):
+        return False
+    return any(row.cells or row.cpu_affinity is not None for row in matrix.rows)
+
+
+def fill_matrices(blob: Blob, parsed: Parsed[MatrixRecord], draft: NodeDraft) -> None:
+    """Offer everything that the text's matrices say, whichever command printed them."""
+    names: dict[str, str] = {}
+    for record in parsed.records:
+        if isinstance(record, NicName):
+            names.setdefault(record.label, record.rdma)
+    owners = Counter(names.values())
+    names = {label: name for label, name in names.items() if owners[name] == 1}
+    argv = " ".join(blob.item.argv) if blob.item else ""
+    for record in parsed.records:
+        if isinstance(record, MatrixNote):
+            draft.missing.append(NotObserved("the matrix of nvidia-smi topo", record.text))
+        elif isinstance(record, Matrix) and record.vocabulary is Vocabulary.P2P:
+            offer_p2p(blob, record, draft)
+        elif isinstance(record, Matrix) and _is_topo(record):
+            table = "pcie" if _pcie_alone(argv or record.command) else "smi"
+            for row in record.rows:
+                _fill_row(blob, row, table, names, draft)
+
+
+def _pcie_alone(arguments: str) -> bool:
+    """Whether the command was `topo -mp`, which leaves NVLink out."""
+    return any(word in ("-mp", "--matrix_pci") for word in arguments.split())
+
+
+def _device(draft: NodeDraft, label: str, names: dict[str, str]) -> Entity:
+    if label.startswith("GPU"):
+        return draft.gpu(index=int(label[3:]))
+    if label.startswith("NIC") and label[3:].isdigit():
+        return draft.nic(label=label, rdma=names.get(label))
+    return draft.nic(rdma=label)
+
+
+def _fill_row(blob: Blob, row: MatrixRow, table: str, names: dict[str, str], draft: NodeDraft) -> None:
+    origin = blob.origin(row.line, row.text)
+    device = _device(draft, row.label, names)
+    for column, word in row.cells:
+        value = path_word(word)
+        if value is not None:
+            draft.pair(table, device, _device(draft, column, names), value, origin)
+    if row.label.startswith("GPU"):
+        _fill_affinity(device, row, origin)
+
+
+def _fill_affinity(gpu: Entity, row: MatrixRow, origin: Origin) -> None:
+    if row.cpu_affinity is not None:
+        cpus = reading(row.cpu_affinity)
+        if cpus is None:
+            gpu.unread("cpu_affinity", "nvidia-smi gives no CPU affinity", origin)
+        elif parse_cpulist(cpus):
+            gpu.offer("cpu_affinity", cpus, origin)
+        else:
+            gpu.unread("cpu_affinity", f"not a CPU list: {cpus[:40]}", origin)
+    if row.numa_affinity is not None:
+        number = first_node(row.numa_affinity)
+        if number is None:
+            gpu.unread("numa", f"nvidia-smi's NUMA affinity is {row.numa_affinity[:40] or 'empty'}", origin)
+        gpu.offer("numa", number, origin)
+    if row.gpu_numa_id is not None:
+        gpu.offer("memory_numa", single_node(row.gpu_numa_id), origin)
+
+
+def first_node(text: str) -> int | None:
+    """The NUMA node of an affinity cell; None when it names none or spans several.
+
+    On Grace the list is the CPU's node, then the memory-only nodes of its GPUs: `0,3-9,11-17` is node 0. A list that
+    begins with a range (`0-1`) is close to all of them, so it places the GPU nowhere.
+    """
+    if not parse_cpulist(text):
+        return None
+    return single_node(text.split(",", maxsplit=1)[0])
+
+
+def single_node(text: str) -> int | None:
+    """A cell that is one NUMA node number, or None."""
+    cleaned = text.strip()
+    return int(cleaned) if cleaned.isascii() and cleaned.isdigit() and len(cleaned) <= 5 else None

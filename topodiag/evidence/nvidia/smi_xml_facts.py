@@ -1,0 +1,261 @@
+"""What the elements of `nvidia-smi -q -x` mean, in every spelling of its DTDs (v8 to v13)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from topodiag.evidence.draft import Entity, NodeDraft
+from topodiag.evidence.interface import Blob, reading, to_int
+from topodiag.evidence.nvidia.nvidia_ids import distinct_bus_ids, distinct_uuids
+from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS
+from topodiag.evidence.nvidia.smi_xml_records import XmlDriver, XmlField, XmlGpu, XmlRecord
+from topodiag.model.busid import normalise_bus_id
+
+MAX_PCIE_GEN = 8
+MAX_LANES = 32
+MAX_COUNT = 2**63 - 1
+
+_LOST = re.compile(r"GPU (?:is lost|requires reset)", re.IGNORECASE)
+_REASON = re.compile(r"clocks_(?:event|throttle)_reasons/clocks_(?:event|throttle)_reason_([a-z_]{1,60})$")
+_REASON_SPELLINGS = {"display_clock_setting": "display_clocks_setting", "user_defined_clocks": EVENT_REASONS[0x2]}
+_FABRIC_STATES = {"not started": "not_started", "in progress": "in_progress", "completed": "completed"}
+_HEALTH = {"healthy": "healthy", "unhealthy": "unhealthy", "limited capacity": "limited", "limited": "limited"}
+_GUESTS = {"pass-through": "GPU pass-through", "vgpu": "vGPU"}
+_FLAGS = {"enabled": True, "disabled": False}
+
+_VERSIONS = {
+    "driver_version": "driver_version",
+    "kmd_version": "driver_version",
+    "cuda_version": "cuda_version",
+    "cuda_umd_version": "cuda_version",
+}
+"""R610 names the kernel's and the user's half of the driver apart, and will drop the older two names."""
+
+_CORRECTED = ("sram_correctable", "dram_correctable")
+_UNCORRECTED = ("sram_uncorrectable", "sram_uncorrectable_parity", "sram_uncorrectable_secded", "dram_uncorrectable")
+_REMAPPED = {
+    "remapped_row_corr": "remapped_correctable",
+    "remapped_row_unc": "remapped_uncorrectable",
+    "remapped_row_pending": "remapped_pending",
+    "remapped_row_failure": "remapped_failure",
+}
+
+
+def fill_report(blob: Blob, records: Sequence[XmlRecord], draft: NodeDraft, *, ordered: bool = True) -> None:
+    """Offer a whole report to the draft. `ordered` is False where the order of the GPUs may not be nvidia-smi's."""
+    gpus = [record for record in records if isinstance(record, XmlGpu)]
+    drivers = [record for record in records if isinstance(record, XmlDriver)]
+    for driver in drivers:
+        _fill_driver(blob, driver, draft)
+    numbered = ordered and _is_numbered(blob, drivers, gpus)
+    uuids = distinct_uuids((gpu.order, _text(gpu, "uuid") or "") for gpu in gpus)
+    bus_ids = distinct_bus_ids((gpu.order, normalise_bus_id(gpu.bus_id) or "") for gpu in gpus)
+    for gpu in gpus:
+        bus_id = bus_ids.get(gpu.order)
+        uuid = uuids.get(gpu.order)
+        if not numbered and bus_id is None and uuid is None:
+            continue
+        entity = draft.gpu(index=gpu.order if numbered else None, bus_id=bus_id, uuid=uuid)
+        made = _Gpu(blob, gpu, entity)
+        made.identity(uuid)
+        made.state()
+        made.guest(draft)
+        made.fabric()
+        made.memory_errors()
+        if bus_id is not None:
+            made.pcie(draft.pci(bus_id))
+
+
+def _is_numbered(blob: Blob, drivers: Sequence[XmlDriver], gpus: Sequence[XmlGpu]) -> bool:
+    """Whether the order of the elements is nvidia-smi's numbering: not when `-i` picked some of the GPUs."""
+    if blob.item is not None and any(word in ("-i", "--id") or word.startswith("--id=") for word in blob.item.argv):
+        return False
+    for driver in drivers:
+        attached = next((to_int(field.text, low=0) for field in driver.fields if field.path == "attached_gpus"), None)
+        if driver.whole and attached is not None and attached > len(gpus):
+            return False
+    return True
+
+
+def _fill_driver(blob: Blob, driver: XmlDriver, draft: NodeDraft) -> None:
+    os = draft.single("os")
+    for field in driver.fields:
+        name = _VERSIONS.get(field.path)
+        if name is not None:
+            # R610 appends why the line will go away in brackets.
+            os.offer(name, reading(field.text.partition(" [")[0]), blob.origin(field.line, field.quote))
+
+
+def _text(gpu: XmlGpu, path: str) -> str | None:
+    return next((field.text for field in gpu.fields if field.path == path), None)
+
+
+class _Gpu:
+    """One GPU's fields by path, and the entity that they are offered to."""
+
+    def __init__(self, blob: Blob, gpu: XmlGpu, entity: Entity) -> None:
+        self.blob = blob
+        self.entity = entity
+        self.fields: dict[str, XmlField] = {}
+        for field in gpu.fields:
+            self.fields.setdefault(field.path, field)
+
+    def _offer(self, entity: Entity, name: str, field: XmlField, value: object) -> None:
+        origin = self.blob.origin(field.line, field.quote)
+        if value is None:
+            why = "nvidia-smi gives no reading" if reading(field.text) is None else f"not understood: {field.text[:40]}"
+            entity.unread(name, why, origin)
+        else:
+            entity.offer(name, value, origin)
+
+    def _number(self, entity: Entity, name: str, path: str, low: int, high: int) -> None:
+        if (field := self.fields.get(path)) is not None:
+            self._offer(entity, name, field, to_int(field.text, low=low, high=high))
+
+    def _word(self, name: str, path: str) -> None:
+        if (field := self.fields.get(path)) is not None:
+            self._offer(self.entity, name, field, reading(field.text))
+
+    def _flag(self, name: str, path: str) -> None:
+        if (field := self.fields.get(path)) is not None:
+            self._offer(self.entity, name, field, _FLAGS.get(field.text.strip().lower()))
+
+    def identity(self, uuid: str | None) -> None:
+        self._word("name", "product_name")
+        if (field := self.fields.get("uuid")) is not None and uuid is not None:
+            self._offer(self.entity, "uuid", field, uuid)
+        self._number(self.entity, "minor", "minor_number", 0, 4095)
+        self._word("board", "board_part_number" if "board_part_number" in self.fields else "gpu_part_number")
+
+    def state(self) -> None:
+        self._flag("mig", "mig_mode/current_mig")
+        self._word("compute_mode", "compute_mode")
+        self._flag("persistence", "persistence_mode")
+        self._flag("c2c", "c2c_mode")
+        self._number(self.entity, "utilization", "utilization/gpu_util", 0, 100)
+        if (field := self.fields.get("performance_state")) is not None:
+            self._offer(self.entity, "pstate", field, to_int(field.text.strip().removeprefix("P"), low=0, high=15))
+        self._throttle()
+        self._recovery()
+        lost = next((match[0] for field in self.fields.values() if (match := _LOST.search(field.text))), None)
+        if lost is not None:
+            field = next(field for field in self.fields.values() if lost in field.text)
+            self._offer(self.entity, "lost", field, f"GPU {lost[4:].lower()}")
+
+    def guest(self, draft: NodeDraft) -> None:
+        """A GPU that is passed through says that this is a guest. `None` proves no bare metal: it is not offered."""
+        field = self.fields.get("gpu_virtualization_mode/virtualization_mode")
+        word = _GUESTS.get(field.text.strip().lower()) if field is not None else None
+        if field is not None and word is not None:
+            draft.single("os").offer("virtualization", word, self.blob.origin(field.line, field.quote))
+
+    def _throttle(self) -> None:
+        seen = {match[1]: field for path, field in self.fields.items() if (match := _REASON.match(path))}
+        told = {name: field for name, field in seen.items() if field.text in ("Active", "Not Active")}
+        active = [name for name, field in told.items() if field.text == "Active"]
+        if told:
+            field = told[active[0]] if active else next(iter(told.values()))
+            self._offer(self.entity, "throttle", field, tuple(_REASON_SPELLINGS.get(name, name) for name in active))
+        elif seen:
+            self._offer(self.entity, "throttle", next(iter(seen.values())), None)
+
+    def _recovery(self) -> None:
+        if (field := self.fields.get("gpu_recovery_action")) is not None:
+            action = field.text.strip().lower().replace(" ", "_").removeprefix("gpu_")
+            # `None` is this field's word for health, not the absence of a reading.
+            self._offer(self.entity, "recovery_action", field, None if action in ("n/a", "") else action)
+            return
+        answers = [
+            (self.fields[path], action)
+            for path, action in (
+                ("gpu_reset_status/reset_required", "reset"),
+                ("gpu_reset_status/drain_and_reset_recommended", "drain_and_reset"),
+            )
+            if path in self.fields
+        ]
+        for field, action in answers:
+            if field.text == "Yes":
+                self._offer(self.entity, "recovery_action", field, action)
+                return
+        if answers and all(field.text == "No" for field, _ in answers):
+            self._offer(self.entity, "recovery_action", answers[0][0], "none")
+
+    def fabric(self) -> None:
+        """The fabric block, whose tags differ in case and underscores between drivers."""
+        block = {
+            path.lower().replace("_", ""): field for path, field in self.fields.items() if path.startswith("fabric/")
+        }
+        if not block:
+            return
+        child = self.entity.child("fabric", 0)
+        for name, path, words in (
+            ("state", "fabric/state", _FABRIC_STATES),
+            ("health", "fabric/health/summary", _HEALTH),
+            ("health", "fabric/health/healthsummary", _HEALTH),
+            ("bandwidth", "fabric/health/bandwidth", {"full": "full", "degraded": "degraded"}),
+        ):
+            if (field := block.get(path)) is not None:
+                self._offer(child, name, field, words.get(field.text.lower()))
+        if (field := block.get("fabric/status")) is not None:
+            status = reading(field.text)
+            self._offer(child, "status", field, "success" if status and status.lower() == "success" else status)
+        if (field := block.get("fabric/cliqueid")) is not None:
+            self._offer(child, "clique_id", field, to_int(field.text, low=0, high=2**32 - 1))
+        if (field := block.get("fabric/clusteruuid")) is not None:
+            self._offer(child, "cluster_uuid", field, reading(field.text))
+        self._fabric_problems(child, block)
+
+    def _fabric_problems(self, child: Entity, block: dict[str, XmlField]) -> None:
+        found: list[str] = []
+        told: XmlField | None = None
+        for tag, name in (
+            ("routerecovery", "route recovery in progress"),
+            ("routeunhealthy", "route unhealthy"),
+            ("accesstimeout", "access timeout recovery"),
+            ("incorrectconfiguration", ""),
+        ):
+            for path, field in block.items():
+                value = field.text.strip()
+                if not path.startswith(f"fabric/health/{tag}") or value.upper() in ("N/A", "NOT SUPPORTED", ""):
+                    continue
+                is_problem = value.lower() == "true" if name else value.lower() not in ("none", "false")
+                if told is None or (is_problem and not found):
+                    told = field
+                if is_problem:
+                    found.append(name or value[:60])
+        if told is not None:
+            self._offer(child, "problems", told, ", ".join(found))
+
+    def memory_errors(self) -> None:
+        for span in ("volatile", "aggregate"):
+            for name, parts, total in (
+                ("corrected", _CORRECTED, "single_bit/total"),
+                ("uncorrected", _UNCORRECTED, "double_bit/total"),
+            ):
+                self._sum(f"ecc_{span}_{name}", [f"ecc_errors/{span}/{part}" for part in (*parts, total)])
+        for tag, name in _REMAPPED.items():
+            if (field := self.fields.get(f"remapped_rows/{tag}")) is not None:
+                value = {"yes": 1, "no": 0}.get(field.text.lower(), to_int(field.text, low=0, high=MAX_COUNT))
+                self.entity.count(name, value, self.blob.origin(field.line, field.quote))
+
+    def _sum(self, name: str, paths: list[str]) -> None:
+        """A counter that nvidia-smi splits; without a reading of every part that is there, there is no sum."""
+        parts = [self.fields[path] for path in paths if path in self.fields]
+        values = [to_int(field.text, low=0, high=MAX_COUNT) for field in parts]
+        known = [value for value in values if value is not None]
+        if known and len(known) == len(values):
+            largest = max(zip(known, range(len(known)), strict=True))[1]
+            field = parts[largest]
+            self.entity.count(name, sum(known), self.blob.origin(field.line, field.quote))
+
+    def pcie(self, pci: Entity) -> None:
+        gen, widths = "pci/pci_gpu_link_info/pcie_gen", "pci/pci_gpu_link_info/link_widths"
+        self._number(pci, "gen", f"{gen}/current_link_gen", 1, MAX_PCIE_GEN)
+        self._number(pci, "max_gen", f"{gen}/max_device_link_gen", 1, MAX_PCIE_GEN)
+        self._number(pci, "slot_max_gen", f"{gen}/max_link_gen", 1, MAX_PCIE_GEN)
+        self._number(pci, "width", f"{widths}/current_link_width", 1, MAX_LANES)
+        self._number(pci, "max_width", f"{widths}/max_link_width", 1, MAX_LANES)
+        if (field := self.fields.get("pci/replay_counter")) is not None:
+            value = to_int(field.text, low=0, high=MAX_COUNT)
+            pci.count("replay", value, self.blob.origin(field.line, field.quote))
