@@ -18,8 +18,8 @@ import time
 from collections import Counter
 from random import Random
 
-from topodiag.fleet.sweep.simulate import Noise, fabric_of, false_alarms, found, plant, sweep
 from topodiag.model.sweep import Part
+from topodiag.sweep.simulate import Noise, fabric_of, false_alarms, found, plant, sweep
 
 NOISES = (
     ("quiet: 2 % scatter, 1 % of runs slow by chance", Noise()),

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from topodiag.fleet.sweep.plan import KINDS, first_round
-from topodiag.fleet.sweep.planfile import plan_json
-from topodiag.fleet.sweep.simulate import fabric_of
 from topodiag.model.sweep import State
+from topodiag.sweep.plan import KINDS, first_round
+from topodiag.sweep.planfile import plan_json
+from topodiag.sweep.simulate import fabric_of
 
 PAGE = (Path(__file__).parents[1] / "docs" / "sweeps.md").read_text()
 COMMON = {"--output", "--color", "--ascii", "--width", "--quiet", "--verbose", "--help", "--format", "--fail-on"}

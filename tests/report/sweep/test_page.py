@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topodiag.fleet.sweep.further import next_round
-from topodiag.fleet.sweep.judge import judge
-from topodiag.fleet.sweep.plan import first_round
-from topodiag.fleet.sweep.simulate import Noise, fabric_of, measure, sweep
 from topodiag.model.sweep import Fabric, Fault, Part, State, SweepJudgement, SweepPlan
 from topodiag.report.interface import Style
 from topodiag.report.sweep.heat import heat, heat_svg
 from topodiag.report.sweep.page import draw_sweep, sweep_json
 from topodiag.report.sweep.words import fault_words, untold
 from topodiag.report.text import Page
+from topodiag.sweep.further import next_round
+from topodiag.sweep.judge import judge
+from topodiag.sweep.plan import first_round
+from topodiag.sweep.simulate import Noise, fabric_of, measure, sweep
 
 FABRIC = fabric_of(16, 2)
 FAULTS = {Part("link", "node003", 2): 0.5, Part("gpu", "node012", 6): 0.75}

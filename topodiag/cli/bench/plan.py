@@ -112,11 +112,11 @@ def plan(  # noqa: PLR0917 - one parameter per option
     from dataclasses import replace  # noqa: PLC0415
 
     from topodiag.cli.output import check_output, opened  # noqa: PLC0415 - heavy from here on
-    from topodiag.fleet.sweep.places import fabric_from  # noqa: PLC0415
-    from topodiag.fleet.sweep.plan import DEFAULT, first_round  # noqa: PLC0415
-    from topodiag.fleet.sweep.planfile import plan_text  # noqa: PLC0415
     from topodiag.model.errors import TopodiagError  # noqa: PLC0415
     from topodiag.model.sweep import Launch  # noqa: PLC0415
+    from topodiag.sweep.places import fabric_from  # noqa: PLC0415
+    from topodiag.sweep.plan import DEFAULT, first_round  # noqa: PLC0415
+    from topodiag.sweep.planfile import plan_text  # noqa: PLC0415
 
     sets = nodes or tuple(filter(None, [os.environ.get("SLURM_JOB_NODELIST", "")]))
     if launcher == "none":

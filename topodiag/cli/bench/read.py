@@ -36,13 +36,13 @@ def read(  # noqa: PLR0917 - one parameter per option
     Exit 1 where a fault is confirmed; with --fail-on warning also for suspects and for placements 30 % apart.
     """
     from topodiag.cli.output import check_output, write_page  # noqa: PLC0415 - heavy from here on
-    from topodiag.fleet.sweep.further import next_round  # noqa: PLC0415
-    from topodiag.fleet.sweep.judge import judge  # noqa: PLC0415
-    from topodiag.fleet.sweep.planfile import plan_text  # noqa: PLC0415
-    from topodiag.fleet.sweep.store import read_store  # noqa: PLC0415
     from topodiag.report.sweep.heat import heat_svg  # noqa: PLC0415
     from topodiag.report.sweep.page import draw_sweep, sweep_json  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
+    from topodiag.sweep.further import next_round  # noqa: PLC0415
+    from topodiag.sweep.judge import judge  # noqa: PLC0415
+    from topodiag.sweep.planfile import plan_text  # noqa: PLC0415
+    from topodiag.sweep.store import read_store  # noqa: PLC0415
     from topodiag.writing import replacing  # noqa: PLC0415
 
     for path in (printing.output, next_plan, svg):

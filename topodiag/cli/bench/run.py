@@ -14,8 +14,8 @@ from topodiag.cli.errors import FAILED, FOUND, Outcome
 from topodiag.cli.params import PLACE, Count
 
 if TYPE_CHECKING:
-    from topodiag.fleet.sweep.run import Summary
     from topodiag.model.sweep import SweepPlan, SweepResult
+    from topodiag.sweep.run import Summary
 
 DEFAULT_PARALLEL = 64
 
@@ -61,9 +61,9 @@ def run(  # noqa: PLR0917 - one parameter per option
 
     Every result is on the disk before the next run starts. A plan starts programs: run only your own.
     """
-    from topodiag.fleet.sweep.run import find_programs, run_plan  # noqa: PLC0415 - heavy from here on
-    from topodiag.fleet.sweep.store import opened_store  # noqa: PLC0415
     from topodiag.model.errors import TopodiagError  # noqa: PLC0415
+    from topodiag.sweep.run import find_programs, run_plan  # noqa: PLC0415 - heavy from here on
+    from topodiag.sweep.store import opened_store  # noqa: PLC0415
 
     found = _plan_of(plan, write_bw)
     if found is None:
@@ -90,13 +90,13 @@ def run(  # noqa: PLR0917 - one parameter per option
 
 def _plan_of(path: str, write_bw: bool) -> SweepPlan | None:
     """The plan in a file; of a folder the last round while it is not done, then the next. None: no round is left."""
-    from topodiag.fleet.sweep.planfile import read_plan  # noqa: PLC0415
+    from topodiag.sweep.planfile import read_plan  # noqa: PLC0415
 
     if not Path(path).is_dir():
         return read_plan(path)
-    from topodiag.fleet.sweep.further import next_round  # noqa: PLC0415
-    from topodiag.fleet.sweep.judge import judge  # noqa: PLC0415
-    from topodiag.fleet.sweep.store import read_store  # noqa: PLC0415
+    from topodiag.sweep.further import next_round  # noqa: PLC0415
+    from topodiag.sweep.judge import judge  # noqa: PLC0415
+    from topodiag.sweep.store import read_store  # noqa: PLC0415
 
     stored = read_store(path)
     judged = judge(stored.plans, stored.results)
@@ -116,8 +116,8 @@ def _folder(path: str, number: int) -> str:
 def _show(found: SweepPlan, programs: dict[str, str]) -> None:
     import shlex  # noqa: PLC0415
 
-    from topodiag.fleet.sweep.commands import command  # noqa: PLC0415
-    from topodiag.fleet.sweep.run import placed  # noqa: PLC0415
+    from topodiag.sweep.commands import command  # noqa: PLC0415
+    from topodiag.sweep.run import placed  # noqa: PLC0415
 
     wave = 0
     for each in sorted(found.runs, key=lambda each: each.wave):

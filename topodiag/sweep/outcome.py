@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 
 from topodiag.evidence.nccl_tests import read_runs
-from topodiag.fleet.sweep.commands import IB_WRITE_BW
 from topodiag.model.bench import BenchRow, BenchRun
 from topodiag.model.sweep import State, SweepRun
+from topodiag.sweep.commands import IB_WRITE_BW
 
 MAX_WHY = 200
 _TITLE = re.compile(rb"BW average\[(Gb|MB)/sec\]")

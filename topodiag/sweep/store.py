@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from topodiag.fleet.sweep.planfile import plan_text, read_plan
 from topodiag.model.errors import InputError
 from topodiag.model.sweep import State, SweepPlan, SweepResult
+from topodiag.sweep.planfile import plan_text, read_plan
 
 RESULTS = "results.jsonl"
 MAX_LINE = 1 << 16

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topodiag.fleet.sweep.commands import command
-from topodiag.fleet.sweep.further import next_round
-from topodiag.fleet.sweep.judge import judge
-from topodiag.fleet.sweep.places import expand, fabric_from, read_racks
-from topodiag.fleet.sweep.plan import DEFAULT, KINDS, edges, exists, first_round, rail_run
-from topodiag.fleet.sweep.planfile import plan_json, plan_text, read_plan
-from topodiag.fleet.sweep.simulate import Noise, fabric_of, measure
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.model.sweep import Fabric, Launch, SweepPlan
+from topodiag.sweep.commands import command
+from topodiag.sweep.further import next_round
+from topodiag.sweep.judge import judge
+from topodiag.sweep.places import expand, fabric_from, read_racks
+from topodiag.sweep.plan import DEFAULT, KINDS, edges, exists, first_round, rail_run
+from topodiag.sweep.planfile import plan_json, plan_text, read_plan
+from topodiag.sweep.simulate import Noise, fabric_of, measure
 
 
 def nodes(count: int) -> tuple[str, ...]:

@@ -19,11 +19,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from topodiag.fleet.sweep.commands import Command, command
-from topodiag.fleet.sweep.outcome import Measured, measured
-from topodiag.fleet.sweep.store import Store
 from topodiag.model.errors import TopodiagError
 from topodiag.model.sweep import State, SweepPlan, SweepResult, SweepRun
+from topodiag.sweep.commands import Command, command
+from topodiag.sweep.outcome import Measured, measured
+from topodiag.sweep.store import Store
 
 GRACE_S = 5.0
 """From SIGTERM to SIGKILL: srun needs a moment to end its step on all nodes."""

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from topodiag.fleet.sweep.commands import LAUNCHERS, command
-from topodiag.fleet.sweep.places import check_name, expand, fold
-from topodiag.fleet.sweep.plan import KINDS, MAX_RUNS
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.model.sweep import Fabric, Launch, SweepPlan, SweepRun
+from topodiag.sweep.commands import LAUNCHERS, command
+from topodiag.sweep.places import check_name, expand, fold
+from topodiag.sweep.plan import KINDS, MAX_RUNS
 
 FORMAT, VERSION = "topodiag-sweep", 1
 MAX_BYTES = 256 << 20

@@ -15,14 +15,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topodiag.fleet.sweep import run as runner
-from topodiag.fleet.sweep.outcome import measured
-from topodiag.fleet.sweep.plan import first_round, rail_run
-from topodiag.fleet.sweep.planfile import plan_text
-from topodiag.fleet.sweep.run import find_programs, run_plan
-from topodiag.fleet.sweep.store import RESULTS, opened_store, read_store
 from topodiag.model.errors import InputError
 from topodiag.model.sweep import Fabric, Launch, State, SweepPlan
+from topodiag.sweep import run as runner
+from topodiag.sweep.outcome import measured
+from topodiag.sweep.plan import first_round, rail_run
+from topodiag.sweep.planfile import plan_text
+from topodiag.sweep.run import find_programs, run_plan
+from topodiag.sweep.store import RESULTS, opened_store, read_store
 
 SRUN = """#!/bin/sh
 for word; do

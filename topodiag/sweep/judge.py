@@ -14,7 +14,6 @@ from heapq import heapify, heappop, heappush
 from statistics import median
 
 from topodiag.checks.bench.placement import APART
-from topodiag.fleet.sweep.parts import acquits, crosses, parts_of
 from topodiag.model.sweep import (
     Fabric,
     Fault,
@@ -28,6 +27,7 @@ from topodiag.model.sweep import (
     SweepResult,
     SweepRun,
 )
+from topodiag.sweep.parts import acquits, crosses, parts_of
 
 LOW_SHARE = 0.85
 """Below this share of what is normal a run is slow. Healthy repeats of large messages scatter by a few per cent; the

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topodiag.checks.bench.placement import APART
-from topodiag.fleet.sweep.further import next_round
-from topodiag.fleet.sweep.judge import ONE_RAIL, TWO_KINDS, judge
-from topodiag.fleet.sweep.parts import acquits, parts_of
-from topodiag.fleet.sweep.plan import first_round, pair_run, racks_run, rail_run
-from topodiag.fleet.sweep.simulate import Noise, fabric_of, false_alarms, found, measure, plant, sweep
 from topodiag.model.sweep import Fabric, Part, Standing, State, SweepPlan, SweepResult
+from topodiag.sweep.further import next_round
+from topodiag.sweep.judge import ONE_RAIL, TWO_KINDS, judge
+from topodiag.sweep.parts import acquits, parts_of
+from topodiag.sweep.plan import first_round, pair_run, racks_run, rail_run
+from topodiag.sweep.simulate import Noise, fabric_of, false_alarms, found, measure, plant, sweep
 
 STILL = Noise(0.01, 0.0)
 FABRIC = fabric_of()

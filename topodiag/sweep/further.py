@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from topodiag.fleet.sweep.judge import CONTROL, shape
-from topodiag.fleet.sweep.parts import crosses
-from topodiag.fleet.sweep.plan import intra_run, ordered, pair_run, racks_run, rail_run
 from topodiag.model.sweep import Fabric, Fault, Part, Standing, SweepJudgement, SweepPlan, SweepRun
+from topodiag.sweep.judge import CONTROL, shape
+from topodiag.sweep.parts import crosses
+from topodiag.sweep.plan import intra_run, ordered, pair_run, racks_run, rail_run
 
 CONTROLS = 3
 """Pairs of good nodes that run along where a shape of run was not measured yet: without them there is no normal."""
