@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fixtures.generate.cases import materialise
-from topodiag.pipeline import diagnose
+from topodiag.app.diagnose import diagnose
 
 FOLDER = Path(__file__).parent.parent / "fixtures" / "checks"
 CASES = [

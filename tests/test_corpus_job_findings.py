@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from topodiag.app.diagnose import LogOptions, diagnose_logs
 from topodiag.model.finding import Severity
 from topodiag.model.result import Result
-from topodiag.pipeline import LogOptions, diagnose_logs
 
 JOBS = Path(__file__).resolve().parents[2] / "shared" / "corpus" / "jobs"
 NAMES = sorted(path.parent.name for path in JOBS.glob("*/truth.json"))

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
+from topodiag.app.diagnose import LogOptions, diagnose_logs
 from topodiag.checks.job.nics import nics_of_plugin
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Severity
 from topodiag.model.job import Hca, Job
 from topodiag.model.result import Result
-from topodiag.pipeline import LogOptions, diagnose_logs
 
 CASES = Path(__file__).resolve().parents[2] / "shared" / "corpus" / "cases"
 

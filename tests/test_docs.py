@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from topodiag import pipeline
+from topodiag.app import diagnose as pipeline
 from topodiag.cli.scan import scan
 
 ROOT = Path(__file__).parents[1]

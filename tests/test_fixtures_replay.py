@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from topodiag.app.diagnose import diagnose, fixture_path, fixtures
 from topodiag.evidence.assemble.graph import gpu_vertex, nic_vertex, numa_of
 from topodiag.model.links import LinkKind, PathType
 from topodiag.model.node import Node
 from topodiag.model.paths import edges_of, paths_from
-from topodiag.pipeline import diagnose, fixture_path, fixtures
 
 NAMES = fixtures()
 SMI_AS_NCCL = {

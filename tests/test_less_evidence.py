@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.healthy_machines import MACHINES, files_of
+from topodiag.app.diagnose import fixture_path, fixtures
 from topodiag.checks.run import run_checks
 from topodiag.evidence import registry
 from topodiag.evidence.intake.bundle import from_memory
 from topodiag.evidence.intake.reader import read_node
 from topodiag.model.finding import Outcome, Severity, Status
-from topodiag.pipeline import fixture_path, fixtures
 
 NAMES = fixtures()
 HEALTHY = {make.__name__: make for make in MACHINES}

@@ -8,7 +8,7 @@ import click
 import pytest
 
 from tests.shown import ROOT, assert_printed, shown_on
-from topodiag import pipeline_model
+from topodiag.app import model as pipeline_model
 from topodiag.cli.model.collective import collective
 from topodiag.cli.model.hierarchy import hierarchy
 from topodiag.cli.model.link import link

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from topodiag.app.diagnose import diagnose
+from topodiag.app.topo import check_topology
 from topodiag.checks.topo.evidence import spell_versions
 from topodiag.checks.topo.file import FileRefused
 from topodiag.model.finding import Status
 from topodiag.model.nccl_versions import NEWEST, OLDEST
 from topodiag.model.result import Result
-from topodiag.pipeline import diagnose
-from topodiag.pipeline_topo import check_topology
 
 FOLDER = Path(__file__).resolve().parents[1] / "fixtures" / "topo"
 NAMES = sorted(path.name for path in FOLDER.iterdir() if path.is_dir())

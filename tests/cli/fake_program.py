@@ -55,10 +55,10 @@ def live(*, options=None, on_progress=None):
     return result()
 
 
-fake = types.ModuleType("topodiag.pipeline")
+fake = types.ModuleType("topodiag.app.diagnose")
 fake.Options, fake.diagnose, fake.live, fake.fixtures = Options, diagnose, live, lambda: ("one", "two")
 fake.fixture_path = lambda name: Path("/nonexistent") / name
 if "FAKE" in os.environ:
-    sys.modules["topodiag.pipeline"] = fake
+    sys.modules["topodiag.app.diagnose"] = fake
 
 main()

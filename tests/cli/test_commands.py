@@ -12,7 +12,7 @@ from topodiag.cli.explain import SECTIONS, draw_docstring
 from topodiag.report.interface import Style
 from topodiag.report.text import Page
 
-HEAVY = {"rich", "topodiag.pipeline", "topodiag.checks", "topodiag.evidence", "topodiag.report", "ClusterShell",
+HEAVY = {"rich", "topodiag.app.diagnose", "topodiag.checks", "topodiag.evidence", "topodiag.report", "ClusterShell",
          "prometheus_client", "pynvml", "psutil", "json"}  # fmt: skip
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from topodiag.app.model import machine_of_links
 from topodiag.cost import memory, traffic
 from topodiag.cost.alpha_beta import Link
 from topodiag.cost.questions import ModelError
@@ -15,7 +16,6 @@ from topodiag.cost.step import Step, Work, price_step
 from topodiag.cost.tiers import Machine, find_system, machine
 from topodiag.cost.training import fitted_layout, peak_of, price_training, weak_scaling
 from topodiag.model.layout import Layout, LayoutError, dense_order
-from topodiag.pipeline_model import machine_of_links
 
 WORK = Work(70e9, 80, 8192, 4096, 1, 64, 989.4)
 NODES = machine(find_system("dgx-h100"), 8)

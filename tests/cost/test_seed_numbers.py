@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from topodiag.app.model import machine_of_links
 from topodiag.cost import collectives, memory, traffic
 from topodiag.cost.alpha_beta import Link
 from topodiag.cost.collectives import shape, sweep_us, time_us
@@ -20,7 +21,6 @@ from topodiag.cost.tiers import find_system, machine, with_spine
 from topodiag.hardware import catalog
 from topodiag.hardware.compute import peak
 from topodiag.model.layout import Layout
-from topodiag.pipeline_model import machine_of_links
 
 MIB, GIB = float(1 << 20), float(1 << 30)
 NVLINK, NETWORK = Link(1.0, 300.0, "NVLink"), Link(5.0, 12.5, "network")

@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from topodiag.app.diagnose import fixtures
+from topodiag.app.picture import picture
 from topodiag.emit.dot import SICK, to_dot
 from topodiag.emit.picture import NVSWITCH, Picture, picture_of
 from topodiag.emit.svg import to_svg
@@ -20,8 +22,6 @@ from topodiag.model.finding import Finding, Severity, Where
 from topodiag.model.links import Link, LinkKind
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
-from topodiag.pipeline import fixtures
-from topodiag.pipeline_picture import picture
 
 SVG = "{http://www.w3.org/2000/svg}"
 

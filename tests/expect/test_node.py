@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tests.expect.measured_runs import run
+from topodiag.app.topo import open_topology
 from topodiag.expect.expect import Expected, expected
 from topodiag.expect.hypotheses import hypotheses
 from topodiag.expect.verdict import verdict_of
 from topodiag.model.finding import Confidence
 from topodiag.model.node import Node
 from topodiag.nccl.predict import predict_tree
-from topodiag.pipeline_topo import open_topology
 
 
 def node(name: str) -> Node:

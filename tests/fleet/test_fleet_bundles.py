@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from topodiag.app.diagnose import fixture_path
 from topodiag.evidence.cluster.bundles import NodeSeen, read_or_why
 from topodiag.fleet import bundles
 from topodiag.model.errors import TopodiagError
-from topodiag.pipeline import fixture_path
 
 
 def paths(tmp_path: Path) -> list[str]:

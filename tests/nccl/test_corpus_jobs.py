@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from topodiag.app.diagnose import LogOptions, diagnose_logs
 from topodiag.evidence.nccl_xml import read_file
 from topodiag.model.job import Channels, Communicator, Job, Process
 from topodiag.model.nccl_tree import Element
@@ -30,7 +31,6 @@ from topodiag.nccl.settings import Settings, read_settings
 from topodiag.nccl.tuning.choice import choose
 from topodiag.nccl.tuning.tuning import tuning_table
 from topodiag.nccl.tuning.tuning_constants import ALGORITHMS, COLLECTIVES, PROTOCOLS
-from topodiag.pipeline import LogOptions, diagnose_logs
 
 JOBS = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "jobs"
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from topodiag.app.diagnose import LogOptions, diagnose_logs
 from topodiag.model.job import Communicator, Job
 from topodiag.model.nccl_versions import minor_of, path_types
 from topodiag.model.nccl_view import Graph
@@ -23,7 +24,6 @@ from topodiag.nccl.tuning.choice import choose, predicted_us
 from topodiag.nccl.tuning.tuning import tuning_table
 from topodiag.nccl.tuning.tuning_constants import ALGORITHMS, COLLECTIVES, PROTOCOLS
 from topodiag.nccl.tuning.tuning_terms import Cell
-from topodiag.pipeline import LogOptions, diagnose_logs
 
 JOBS = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "jobs"
 NAMES = sorted(path.parent.name for path in JOBS.glob("*/truth.json"))

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from topodiag.app.place import ClusterOptions, open_cluster
 from topodiag.cost.step import Work
 from topodiag.model.cluster import Assignment, Cluster, Demand, Ints, Level
 from topodiag.model.layout import Layout
-from topodiag.pipeline_place import ClusterOptions, open_cluster
 from topodiag.placement.audit import Audit, AuditError, audit, whole_us
 from topodiag.placement.groups import Talk, talk_of_groups, talk_of_layout
 from topodiag.placement.price import price_demand

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from topodiag.app.place import ClusterOptions, LayoutOptions, open_placement
 from topodiag.emit.place_formats import write
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.layout.rank_files import read_slurm_hostfile
 from topodiag.model.place_map import map_of
-from topodiag.pipeline_place import ClusterOptions, LayoutOptions, open_placement
 from topodiag.placement.job_groups import talk_of_job
 from topodiag.placement.seats import assign
 from topodiag.placement.solve import solve

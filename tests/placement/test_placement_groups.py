@@ -9,13 +9,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from topodiag.app.place import ClusterOptions, open_cluster
 from topodiag.cost.questions import ModelError
 from topodiag.cost.step import price_step
 from topodiag.model.cluster import Assignment, Cluster, Demand
 from topodiag.model.errors import TopodiagError
 from topodiag.model.layout import Layout
 from topodiag.model.layout_groups import groups_of
-from topodiag.pipeline_place import ClusterOptions, open_cluster
 from topodiag.placement.groups import (
     THUMB_WORDS,
     ids_by_rank,

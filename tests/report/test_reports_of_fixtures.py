@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 from rich.cells import cell_len
 
-from topodiag.pipeline import diagnose, fixtures
+from topodiag.app.diagnose import diagnose, fixtures
 from topodiag.report.interface import Style
 from topodiag.report.registry import names, report
 from topodiag.report.words import Sight, gpu_sight

@@ -106,9 +106,9 @@ def logs(  # noqa: PLR0917 - one parameter per option
     from topodiag.fleet.workers import one_thread  # noqa: PLC0415
 
     one_thread()
+    from topodiag.app.diagnose import LogOptions, diagnose_logs  # noqa: PLC0415
     from topodiag.cli.output import check_output, verdict  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.progress import reading  # noqa: PLC0415
-    from topodiag.pipeline import LogOptions, diagnose_logs  # noqa: PLC0415
 
     check_output(printing.output)
     for dump in flight:

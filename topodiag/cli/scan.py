@@ -54,7 +54,7 @@ def scan(  # noqa: PLR0917 - one parameter per option
     _refuse_live_options(sources, save=save, redact=redact, sample=sample, deadline=deadline)
     check_output(printing.output)
     if sources:
-        from topodiag.pipeline import diagnose  # noqa: PLC0415
+        from topodiag.app.diagnose import diagnose  # noqa: PLC0415
 
         result = diagnose(sources)
     else:
@@ -83,8 +83,8 @@ def _live(
     deadline: float | None,
     printing: Printing,
 ) -> Result:
+    from topodiag.app.diagnose import Options, live  # noqa: PLC0415
     from topodiag.cli.progress import spinner  # noqa: PLC0415
-    from topodiag.pipeline import Options, live  # noqa: PLC0415
 
     chosen = Options(save=save, redact=redact)
     options = Options(

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from topodiag.app.place import ClusterOptions, open_cluster
 from topodiag.checks import registry
 from topodiag.checks.interface import PlacementCheck
 from topodiag.checks.layout.order import off_rail
@@ -16,7 +17,6 @@ from topodiag.checks.run import run_placement_checks
 from topodiag.model.cluster import Assignment, Cluster, Demand, Ints
 from topodiag.model.finding import Finding, Severity, Status
 from topodiag.model.layout import Layout
-from topodiag.pipeline_place import ClusterOptions, open_cluster
 from topodiag.placement.audit import Audit, audit
 from topodiag.placement.groups import talk_of_groups, talk_of_layout
 

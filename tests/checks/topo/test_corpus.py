@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
+from topodiag.app.diagnose import diagnose
+from topodiag.app.topo import check_topology
 from topodiag.checks.topo.devices import DeviceTwiceInFile, GpuShortInFile
 from topodiag.checks.topo.file import FileOfARack, FileRefused
 from topodiag.model.finding import Severity, Status
 from topodiag.model.nccl_versions import minor_of
 from topodiag.model.node import Node
-from topodiag.pipeline import diagnose
-from topodiag.pipeline_topo import check_topology
 
 TOPO = Path(__file__).resolve().parents[4] / "shared" / "corpus" / "topo"
 NAMES = sorted(path.stem for path in TOPO.glob("*.xml"))

@@ -10,11 +10,11 @@ from typing import Any
 import jsonschema
 import pytest
 
+from topodiag.app.model import machine_of, machine_of_links
 from topodiag.cost.alpha_beta import Link
 from topodiag.cost.questions import price_hierarchy, price_links, price_placements, read_measured
 from topodiag.cost.step import Work, price_step
 from topodiag.model.layout import Layout
-from topodiag.pipeline_model import machine_of, machine_of_links
 from topodiag.report.model.collective import placements_json
 from topodiag.report.model.hierarchy import hierarchy_json
 from topodiag.report.model.link import links_json

@@ -9,10 +9,10 @@ import jsonschema
 import numpy as np
 import pytest
 
+from topodiag.app.place import ClusterOptions, open_cluster
 from topodiag.checks.run import fold, run_placement_checks
 from topodiag.model.cluster import Assignment, Demand, Ints
 from topodiag.model.layout import Layout
-from topodiag.pipeline_place import ClusterOptions, open_cluster
 from topodiag.placement.audit import Audit, audit
 from topodiag.placement.groups import Talk, talk_of_groups, talk_of_layout
 from topodiag.report.place.audit import audit_json

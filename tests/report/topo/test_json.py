@@ -7,7 +7,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from topodiag.pipeline_topo import open_topology, predict_topology
+from topodiag.app.topo import open_topology, predict_topology
 from topodiag.report.topo.predict import prediction_json
 
 SCHEMA = json.loads((files("topodiag.report") / "schema" / "predict-1.0.schema.json").read_text())

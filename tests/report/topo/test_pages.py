@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from topodiag.app.topo import WhatIf, open_topology, predict_topology, what_if
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.prediction import Choice, PredictedGraph, Prediction
 from topodiag.nccl.topo import changes
-from topodiag.pipeline_topo import WhatIf, open_topology, predict_topology, what_if
 from topodiag.report.interface import Style
 from topodiag.report.text import Page
 from topodiag.report.topo.names import base_name, device_names, spell_order

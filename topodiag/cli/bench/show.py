@@ -60,8 +60,8 @@ def show(  # noqa: PLR0917 - one parameter per option
     --nics alone, what leaves a node is judged.
     """
     _refuse(paths, machine, system, nics, format_, csv_)
+    from topodiag.app.bench import BenchOptions, bench  # noqa: PLC0415
     from topodiag.cli.output import check_output, verdict  # noqa: PLC0415 - heavy from here on
-    from topodiag.pipeline_bench import BenchOptions, bench  # noqa: PLC0415
 
     check_output(printing.output)
     options = BenchOptions(

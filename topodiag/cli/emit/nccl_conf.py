@@ -22,9 +22,9 @@ def nccl_conf(sources: tuple[str, ...], logs: tuple[str, ...], output: str | Non
     read as meant, and harmful settings taken out, each with its reason. What is in the environment no file takes back:
     it is told. Where nothing follows nothing is written.
     """
+    from topodiag.app.emit_conf import make_conf_file  # noqa: PLC0415
     from topodiag.cli.output import check_output, opened  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.terminal import style_for  # noqa: PLC0415
-    from topodiag.pipeline_conf import make_conf_file  # noqa: PLC0415
     from topodiag.report.emit.conf import draw_conf  # noqa: PLC0415
     from topodiag.report.page import print_page  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415

@@ -78,10 +78,10 @@ def nccl_topo(  # noqa: PLR0917 - one parameter per option
     A virtual machine does not see the PCIe switches of its host. --host-capture, --instance or --affinity puts them in,
     with bus ids that the guest does not have.
     """
+    from topodiag.app.emit_topo import by_affinity, by_host, by_instance, make_topo_file  # noqa: PLC0415
+    from topodiag.app.topo import open_topology  # noqa: PLC0415
     from topodiag.cli.output import check_output, opened  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.terminal import style_for  # noqa: PLC0415
-    from topodiag.pipeline_emit import by_affinity, by_host, by_instance, make_topo_file  # noqa: PLC0415
-    from topodiag.pipeline_topo import open_topology  # noqa: PLC0415
     from topodiag.report.emit.topo import draw_topo_file  # noqa: PLC0415
     from topodiag.report.page import print_page  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415

@@ -17,8 +17,8 @@ def svg(source: str, output: str | None) -> None:
 
     SOURCE is what `topodiag scan --from` takes: a bundle, a topology file, lstopo XML, pasted output, fixture:NAME.
     """
+    from topodiag.app.picture import picture  # noqa: PLC0415
     from topodiag.emit.svg import to_svg  # noqa: PLC0415 - heavy from here on
-    from topodiag.pipeline_picture import picture  # noqa: PLC0415
 
     _write(output, lambda: to_svg(picture(source)))
 
@@ -28,8 +28,8 @@ def svg(source: str, output: str | None) -> None:
 @click.option("--output", "-o", metavar="FILE", type=PLACE, help="Write to a file instead of standard output.")
 def dot(source: str, output: str | None) -> None:
     """The same picture for Graphviz: dot -Tsvg node.dot -o node.svg."""
+    from topodiag.app.picture import picture  # noqa: PLC0415
     from topodiag.emit.dot import to_dot  # noqa: PLC0415 - heavy from here on
-    from topodiag.pipeline_picture import picture  # noqa: PLC0415
 
     _write(output, lambda: to_dot(picture(source)))
 

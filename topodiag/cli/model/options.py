@@ -83,7 +83,7 @@ def machine_from(
     per_node: int = 8,
 ) -> Machine:
     """The machine that the options name. Raises ModelError, InputError, UsageError."""
-    from topodiag.pipeline_model import machine_of, machine_of_links  # noqa: PLC0415 - heavy from here on
+    from topodiag.app.model import machine_of, machine_of_links  # noqa: PLC0415 - heavy from here on
 
     if inside is not None:
         return machine_of_links(inside, outside, per_node, nodes)

@@ -19,9 +19,9 @@ from topodiag.cli.model.params import Pair
 from topodiag.cli.params import PLACE, Count
 
 if TYPE_CHECKING:
+    from topodiag.app.place import ClusterOptions, LayoutOptions, Opened
     from topodiag.model.cluster import Cluster, Demand
     from topodiag.model.layout import Layout
-    from topodiag.pipeline_place import ClusterOptions, LayoutOptions, Opened
 
 _SIZE = Count(1, 1 << 20)
 CLUSTER = (
@@ -109,11 +109,11 @@ class Asked:
 
     def open(self) -> Ready:
         """Cluster, layout and groups, checked against each other. Raises TopodiagError and click.UsageError."""
+        from topodiag.app.diagnose import stdin  # noqa: PLC0415
+        from topodiag.app.place import PlaceError, open_placement  # noqa: PLC0415
         from topodiag.evidence.intake.one_file import open_blob  # noqa: PLC0415
         from topodiag.evidence.layout.group_file import read_groups  # noqa: PLC0415 - heavy from here on
         from topodiag.model.cluster import Assignment  # noqa: PLC0415
-        from topodiag.pipeline import stdin  # noqa: PLC0415
-        from topodiag.pipeline_place import PlaceError, open_placement  # noqa: PLC0415
 
         if self.groups and self.layout is not None:
             raise click.UsageError("--groups and parallel sizes both say who talks to whom: give one.")
@@ -182,8 +182,8 @@ def place_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def asked_of(given: dict[str, Any]) -> Asked:
     """The options as values. `given` has every name of the shared options."""
+    from topodiag.app.place import ClusterOptions, LayoutOptions  # noqa: PLC0415
     from topodiag.model.layout import Layout  # noqa: PLC0415 - numpy from here on
-    from topodiag.pipeline_place import ClusterOptions, LayoutOptions  # noqa: PLC0415
 
     system = given["system"]
     if given["topology"] and Path(given["topology"]).is_dir():

@@ -30,8 +30,8 @@ def check(  # noqa: PLR0917 - one parameter per option
     What it refuses is said with the line and in NCCL's own words. Without --nccl all versions from 2.18 to 2.30 are
     asked.
     """
+    from topodiag.app.topo import check_topology  # noqa: PLC0415
     from topodiag.cli.output import check_output, opened, verdict  # noqa: PLC0415 - heavy from here on
-    from topodiag.pipeline_topo import check_topology  # noqa: PLC0415
     from topodiag.report.registry import report  # noqa: PLC0415
     from topodiag.report.topo.check import TopoCheck  # noqa: PLC0415
 

@@ -32,9 +32,9 @@ def diff(  # noqa: PLR0917 - one parameter per option
 
     Ignored is what differs by nature: host hash, GUIDs, ranks, PCI domains. Exits 1 when they differ.
     """
+    from topodiag.app.topo import open_topology, predict_topology  # noqa: PLC0415
     from topodiag.cli.output import check_output, write_page  # noqa: PLC0415 - heavy from here on
     from topodiag.nccl.topo.compare import compare  # noqa: PLC0415
-    from topodiag.pipeline_topo import open_topology, predict_topology  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
     from topodiag.report.topo.diff import diff_json, draw_diff  # noqa: PLC0415
 

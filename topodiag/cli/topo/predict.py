@@ -32,8 +32,8 @@ def predict(  # noqa: PLR0917 - one parameter per option
 
     Exits 1 when this version of NCCL refuses the topology. With -v all collectives and the whole tuning table.
     """
+    from topodiag.app.topo import open_topology, predict_topology  # noqa: PLC0415
     from topodiag.cli.output import check_output, write_page  # noqa: PLC0415 - heavy from here on
-    from topodiag.pipeline_topo import open_topology, predict_topology  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
     from topodiag.report.topo.names import device_names  # noqa: PLC0415
     from topodiag.report.topo.predict import draw_assumed, draw_prediction, prediction_json  # noqa: PLC0415

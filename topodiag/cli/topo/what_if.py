@@ -63,10 +63,10 @@ def what_if(  # noqa: PLR0917 - one parameter per option
 
     Settings given with --env hold after the change, not before. Changes are applied in the order of the options above.
     """
+    from topodiag.app.topo import open_topology  # noqa: PLC0415
+    from topodiag.app.topo import what_if as ask  # noqa: PLC0415
     from topodiag.cli.output import check_output, write_page  # noqa: PLC0415 - heavy from here on
     from topodiag.nccl.topo import changes as made  # noqa: PLC0415
-    from topodiag.pipeline_topo import open_topology  # noqa: PLC0415
-    from topodiag.pipeline_topo import what_if as ask  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
     from topodiag.report.topo.what_if import draw_what_if, what_if_json  # noqa: PLC0415
 

@@ -1,6 +1,6 @@
 """The wiring of `topodiag place`: a layout, from a launcher's file, a rule or a job's logs, on its cluster.
 
->>> from topodiag.pipeline_place import ClusterOptions, LayoutOptions, open_cluster, open_layout
+>>> from topodiag.app.place import ClusterOptions, LayoutOptions, open_cluster, open_layout
 >>> made = open_cluster(ClusterOptions(system="dgx-h100", nodes=32, leaf=8))
 >>> assignment, world = open_layout(made, LayoutOptions(rule="cyclic"), world=64)
 >>> world, assignment.slot[:3].tolist()
@@ -26,7 +26,7 @@ from topodiag.model.cluster import Assignment, Cluster
 from topodiag.model.errors import InputError
 from topodiag.model.job_domains import domains
 from topodiag.model.rank_hosts import RankHosts
-from topodiag.pipeline_cluster import ClusterOptions, PlaceError, Seen, open_cluster, stdin_of
+from topodiag.placement.cluster_of import ClusterOptions, PlaceError, Seen, open_cluster, stdin_of
 from topodiag.placement.job_groups import joined_by_nvlink
 from topodiag.placement.seats import assign, by_rule, check_room
 
@@ -136,8 +136,8 @@ def _ranks(layout: LayoutOptions) -> tuple[RankHosts | None, Job | None]:
             return read(open_blob(path, stdin_of(path))), None
     if not layout.logs:
         return None, None
+    from topodiag.app.diagnose import diagnose_logs  # noqa: PLC0415
     from topodiag.evidence.layout.job_ranks import ranks_of  # noqa: PLC0415 - only with logs
-    from topodiag.pipeline import diagnose_logs  # noqa: PLC0415
 
     jobs = diagnose_logs(layout.logs).jobs
     if len(jobs) != 1:

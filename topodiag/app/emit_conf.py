@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from topodiag.app.diagnose import diagnose, diagnose_logs, live
 from topodiag.checks.node.conf_advice import ConfAdvice, advise
 from topodiag.checks.node.conf_file import misread
 from topodiag.emit.nccl_conf import UnwritableError, to_text
 from topodiag.model.errors import InputError
 from topodiag.model.result import Result
-from topodiag.pipeline import diagnose, diagnose_logs, live
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from topodiag.app.bench import BenchOptions, bench
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Confidence
-from topodiag.pipeline_bench import BenchOptions, bench
 
-CORPUS = Path(__file__).resolve().parents[1].parent / "shared" / "corpus"
+CORPUS = Path(__file__).resolve().parents[2].parent / "shared" / "corpus"
 SIZES = [1 << step for step in range(20, 34)]
 
 
@@ -163,7 +163,7 @@ class TestWithALogInTheSameFile:
 
     def test_standard_input_carries_the_log_as_well(self, monkeypatch: pytest.MonkeyPatch) -> None:
         text = self.text("b_h100_2node", 180).encode()
-        monkeypatch.setattr("topodiag.pipeline_bench.stdin", lambda: io.BytesIO(text))
+        monkeypatch.setattr("topodiag.app.bench.stdin", lambda: io.BytesIO(text))
         (made,) = bench(["-"]).benchmarks
         assert made.expected is not None
         assert made.expected.machine == "node00, as NCCL printed it"

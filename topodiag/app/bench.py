@@ -1,6 +1,6 @@
 """The wiring of `topodiag bench`: from output of nccl-tests to runs, their fits, what was to be expected, and findings.
 
->>> from topodiag.pipeline_bench import bench
+>>> from topodiag.app.bench import bench
 >>> result = bench(["out.log"])  # doctest: +SKIP
 >>> result.benchmarks[0].verdict  # doctest: +SKIP
 'normal'
@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, BinaryIO
 
+from topodiag.app.bench_log import network_of, node_of_print
+from topodiag.app.diagnose import resolve, stdin
 from topodiag.checks.run import fold, run_bench_checks, run_checks, run_job_checks
 from topodiag.cost.tiers import UnknownSystemError, find_system
 from topodiag.evidence.intake.bundle import open_evidence
@@ -37,8 +39,6 @@ from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
 from topodiag.nccl.topo.changes import nets_of
 from topodiag.nccl.topo.detect import LackingError, tree_of
-from topodiag.pipeline import resolve, stdin
-from topodiag.pipeline_bench_log import network_of, node_of_print
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job
@@ -172,7 +172,7 @@ def _machine(path: str) -> Machine:
     try:
         node = read_node(open_evidence(resolve(path), stdin() if path == "-" else None)).node
     except InputError as error:
-        from topodiag.pipeline import diagnose_logs  # noqa: PLC0415 - numpy and pyarrow, which only a log needs
+        from topodiag.app.diagnose import diagnose_logs  # noqa: PLC0415 - numpy and pyarrow, which only a log needs
 
         if path == "-":
             raise

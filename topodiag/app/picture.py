@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from topodiag.app.diagnose import diagnose
 from topodiag.emit.picture import Picture, picture_of
 from topodiag.model.errors import InputError
-from topodiag.pipeline import diagnose
 from topodiag.report.node.header import machine_words
 from topodiag.report.words import counted, findings_of
 

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import topodiag
+from topodiag.app.diagnose import Options, diagnose, fixture_path, fixtures, live
 from topodiag.checks.run import fold, run_checks
 from topodiag.evidence.intake.bundle import from_memory
 from topodiag.evidence.intake.reader import ReadNode, read_node
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Outcome
-from topodiag.pipeline import Options, diagnose, fixture_path, fixtures, live
 from topodiag_probes.bundle import Bundle
 from topodiag_probes.redact import Redactor
 

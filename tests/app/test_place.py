@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from topodiag.app.place import ClusterOptions, LayoutOptions, open_cluster, open_layout, open_placement
 from topodiag.model.cluster import Cluster
 from topodiag.model.errors import TopodiagError
-from topodiag.pipeline_place import ClusterOptions, LayoutOptions, open_cluster, open_layout, open_placement
 
-JOBS = Path(__file__).parents[2] / "shared" / "corpus" / "jobs"
+JOBS = Path(__file__).parents[3] / "shared" / "corpus" / "jobs"
 
 
 def kinds(made: Cluster) -> list[tuple[str, int]]:

@@ -1,6 +1,6 @@
 """The wiring of `topodiag topo`: from a path to a topology, to NCCL's decisions on it, and to what a change would do.
 
->>> from topodiag.pipeline_topo import open_topology, predict_topology
+>>> from topodiag.app.topo import open_topology, predict_topology
 >>> made = predict_topology(open_topology("fixture:dgx-h100-healthy"), nodes=2)
 >>> made.graphs[0].channels, made.graphs[0].bw_inter
 (8, 48.0)
@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from topodiag.app.diagnose import diagnose_logs, resolve, stdin
 from topodiag.checks.run import fold, run_checks
 from topodiag.checks.topo.evidence import alone
 from topodiag.evidence.intake.bundle import open_evidence
@@ -26,7 +27,6 @@ from topodiag.nccl.prediction import Prediction
 from topodiag.nccl.topo.changes import Change, ChangeError, apply
 from topodiag.nccl.topo.detect import Detected, LackingError, tree_of
 from topodiag.nccl.topo.merge import loaded
-from topodiag.pipeline import diagnose_logs, resolve, stdin
 from topodiag.report.topo.names import device_names
 
 if TYPE_CHECKING:

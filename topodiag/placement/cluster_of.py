@@ -1,6 +1,6 @@
 """The wiring of `topodiag place`, its cluster: from a system's name, files of the site, or bundles of its nodes.
 
->>> from topodiag.pipeline_cluster import ClusterOptions, open_cluster
+>>> from topodiag.placement.cluster_of import ClusterOptions, open_cluster
 >>> made = open_cluster(ClusterOptions(system="dgx-h100", nodes=32, leaf=8, oversubscription=2.0))
 >>> made.nodes, made.free, [(level.kind, level.groups, level.gbs) for level in made.levels]
 (32, 256, [('leaf', 4, 48.0), ('spine', 1, 24.0)])
@@ -14,6 +14,8 @@ from typing import BinaryIO
 
 import numpy as np
 
+from topodiag.app.diagnose import resolve, stdin
+from topodiag.app.model import machine_of
 from topodiag.cost.questions import ModelError
 from topodiag.cost.tiers import SWITCH_US, Machine, UnknownSystemError, find_system
 from topodiag.evidence.cluster.facts import ClusterFacts, Partition, joined, partition_of, some_of, usable
@@ -23,8 +25,6 @@ from topodiag.evidence.cluster.node_sets import MAX_NODES, NodeSetError, expand
 from topodiag.evidence.intake.one_file import open_blob
 from topodiag.model.cluster import Bools, Cluster, Ints, Level
 from topodiag.model.errors import InputError, TopodiagError
-from topodiag.pipeline import resolve, stdin
-from topodiag.pipeline_model import machine_of
 
 DEFAULT_SYSTEM = "dgx-h100"
 BUILT_IN = "built-in system"

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 
+from topodiag.app.diagnose import resolve
+from topodiag.app.topo import Topology, predict_topology
 from topodiag.checks.run import run_checks
 from topodiag.emit.nccl_xml import UnwritableError, to_text
 from topodiag.evidence.intake.bundle import open_evidence
@@ -29,8 +31,6 @@ from topodiag.nccl.topo.virtual import Guest, Plan, VirtualError, complete, gues
 from topodiag.nccl.topo.virtual_affinity import plan_by_affinity
 from topodiag.nccl.topo.virtual_host import find_pairs, plan_by_host, read_pairs
 from topodiag.nccl.topo.virtual_instance import plan_by_instance
-from topodiag.pipeline import resolve
-from topodiag.pipeline_topo import Topology, predict_topology
 
 WORSE = {64 << 10: 0.1, 1 << 30: 0.01}
 """Bytes at which the file is compared with the present, and from which share on more time is worse. The large one is

@@ -1,7 +1,7 @@
 """The wiring of `topodiag model`: from a system's name, a bundle or plain links to a machine.
 
 >>> from topodiag.cost.questions import price_placements
->>> from topodiag.pipeline_model import machine_of
+>>> from topodiag.app.model import machine_of
 >>> made = price_placements(machine_of("dgx-h100"), "all_reduce", 1 << 30, ((1, 8), (8, 1)))
 >>> [round(each.priced.time_us / 1000, 2) for each in made.placed]
 [3.97, 39.18]
@@ -65,7 +65,7 @@ def machine_of_links(inside: Link, outside: Link | None, per_node: int, nodes: i
 
 def _found(path: str, nodes: int, nics: tuple[int, float] | None) -> Machine:
     """What NCCL would drive on the machine that was found: its reckoning of NVLink and of the ring between nodes."""
-    from topodiag.pipeline_topo import open_topology, predict_topology  # noqa: PLC0415 - the searches, for this only
+    from topodiag.app.topo import open_topology, predict_topology  # noqa: PLC0415 - the searches, for this only
 
     topology = open_topology(path)
     alone = predict_topology(topology, nodes=1)
