@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from topodiag.app.cluster import ClusterOptions, PlaceError, Seen, open_cluster, stdin_of
 from topodiag.evidence.intake.one_file import open_blob
 from topodiag.evidence.layout.rank_files import (
     read_hostfile,
@@ -26,7 +27,6 @@ from topodiag.model.cluster import Assignment, Cluster
 from topodiag.model.errors import InputError
 from topodiag.model.job_domains import domains
 from topodiag.model.rank_hosts import RankHosts
-from topodiag.placement.cluster_of import ClusterOptions, PlaceError, Seen, open_cluster, stdin_of
 from topodiag.placement.job_groups import joined_by_nvlink
 from topodiag.placement.seats import assign, by_rule, check_room
 

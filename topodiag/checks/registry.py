@@ -85,9 +85,9 @@ def check_classes(check_id: str) -> tuple[type[Check], ...]:
 
 @cache
 def job_classes(check_id: str) -> tuple[type[Check], ...]:
-    """Those of a check for jobs, which modules named `job_*` hold. The others, and what predicts and places for them,
+    """Those of a check for jobs, which the folder `job` holds. The others, and what predicts and places for them,
     are not imported: that takes as long as reading a small log."""
-    return tuple(_load(check_id, place) for place in _CHECKS.get(check_id, "").split() if place.startswith("job_"))
+    return tuple(_load(check_id, place) for place in _CHECKS.get(check_id, "").split() if place.startswith("job."))
 
 
 def _load(check_id: str, place: str) -> type[Check]:

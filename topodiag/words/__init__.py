@@ -1,0 +1,1 @@
+"""How things are spelt, once for all rooms: units, plurals, folded names and ranges, safe text."""

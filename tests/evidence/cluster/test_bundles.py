@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from topodiag.app.cluster import ClusterOptions, open_cluster
 from topodiag.app.diagnose import fixture_path
 from topodiag.evidence.cluster.bundles import find_bundles, read_bundles, seen_of
 from topodiag.evidence.cluster.facts import ClusterFacts, joined, natural, nested, partition_of, usable
@@ -18,7 +19,6 @@ from topodiag.model.devices import Gpu, GpuFabric, Nic, NicPort, NicRole
 from topodiag.model.errors import InputError
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
-from topodiag.placement.cluster_of import ClusterOptions, open_cluster
 
 UUID = "6f1d2c40-9a3b-4e57-8b1c-2d5e7f903a11"
 

@@ -1,0 +1,1 @@
+"""Checks that judge measured collectives."""

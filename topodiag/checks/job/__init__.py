@@ -1,0 +1,1 @@
+"""Checks that judge one job by its logs and dumps."""

@@ -1,0 +1,1 @@
+"""Checks that judge a layout of ranks on a cluster."""

@@ -1,0 +1,1 @@
+"""Checks that judge a topology file, alone or against a machine."""

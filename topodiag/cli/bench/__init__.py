@@ -1,0 +1,1 @@
+"""`topodiag bench`: one module per command."""

@@ -1,0 +1,1 @@
+"""`topodiag model`: one module per question."""

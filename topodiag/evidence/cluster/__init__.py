@@ -1,0 +1,1 @@
+"""Clusters: nodes, switches and racks from Slurm, Kubernetes, fabric tools, tables and bundles."""

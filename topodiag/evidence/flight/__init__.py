@@ -1,0 +1,1 @@
+"""Dumps of torch's flight recorder, read without running what they hold."""

@@ -1,0 +1,1 @@
+"""What the host says: CPU, PCI tree, kernel, services, settings, processes."""

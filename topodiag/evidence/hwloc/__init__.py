@@ -1,0 +1,1 @@
+"""XML of hwloc's lstopo."""

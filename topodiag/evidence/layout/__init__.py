@@ -1,0 +1,1 @@
+"""Where ranks sit: files of launchers, our own maps, groups, and what logs show."""

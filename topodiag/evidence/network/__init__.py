@@ -1,0 +1,1 @@
+"""RDMA devices, ports and interfaces, as tools and sysfs print them."""

@@ -1,0 +1,1 @@
+"""What NVML and nvidia-smi say."""

@@ -1,0 +1,1 @@
+"""From graphs to a communicator: rings, trees, channels."""

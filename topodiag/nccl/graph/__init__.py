@@ -1,0 +1,1 @@
+"""NCCL's system: devices, links, paths, and what reaches what."""

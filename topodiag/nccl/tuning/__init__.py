@@ -1,0 +1,1 @@
+"""NCCL's tuning model: latency and bandwidth by algorithm and protocol, and what it chooses."""

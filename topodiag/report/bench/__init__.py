@@ -1,0 +1,1 @@
+"""Runs of nccl-tests: table, plot, JSON."""

@@ -1,0 +1,1 @@
+"""Output that machines read: JSON, Prometheus, Nagios."""

@@ -1,0 +1,1 @@
+"""A job: summary, ranks, rings, transports, errors."""

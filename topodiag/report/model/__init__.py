@@ -1,0 +1,1 @@
+"""Answers of the alpha-beta model, with their derivation."""

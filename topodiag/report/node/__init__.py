@@ -1,0 +1,1 @@
+"""A node: header, tree, matrix, NVLinks."""

@@ -1,0 +1,1 @@
+"""Layouts: audit, solved map, pictures."""

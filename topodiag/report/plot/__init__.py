@@ -1,0 +1,1 @@
+"""Curves in the terminal, as SVG and as PNG."""

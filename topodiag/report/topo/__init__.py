@@ -1,0 +1,1 @@
+"""Topology files: tree, prediction, difference, what-if."""

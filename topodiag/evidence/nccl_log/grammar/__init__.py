@@ -1,0 +1,1 @@
+"""What NCCL prints: the form of each line, in every version."""

@@ -1,0 +1,1 @@
+"""Logs as streams: packed or not, wrapped in JSON or not, one file or thousands."""

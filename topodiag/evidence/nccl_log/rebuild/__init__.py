@@ -1,0 +1,1 @@
+"""From facts of all files to jobs: processes, communicators, connections, events."""

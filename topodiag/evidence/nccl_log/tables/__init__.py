@@ -1,0 +1,1 @@
+"""Facts of logs as tables: in memory, on disk, between processes."""

@@ -1,6 +1,6 @@
 """The wiring of `topodiag place`, its cluster: from a system's name, files of the site, or bundles of its nodes.
 
->>> from topodiag.placement.cluster_of import ClusterOptions, open_cluster
+>>> from topodiag.app.cluster import ClusterOptions, open_cluster
 >>> made = open_cluster(ClusterOptions(system="dgx-h100", nodes=32, leaf=8, oversubscription=2.0))
 >>> made.nodes, made.free, [(level.kind, level.groups, level.gbs) for level in made.levels]
 (32, 256, [('leaf', 4, 48.0), ('spine', 1, 24.0)])
