@@ -6,8 +6,10 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from topodiag.report.interface import Style
-from topodiag.report.text import MAX_CHARS, Page, clean
-from topodiag.report.words import fold_hosts, number, plural
+from topodiag.report.text import Page
+from topodiag.report.words import fold_hosts, plural
+from topodiag.words.text import MAX_CHARS, clean
+from topodiag.words.units import number
 
 
 @pytest.mark.parametrize(

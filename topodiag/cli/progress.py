@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from threading import Lock
 
 from topodiag.cli.terminal import is_terminal, style_for
-from topodiag.report.text import clean
+from topodiag.words.text import clean
 
 Tell = Callable[[str, str, float], None]
 SHOWN = 4

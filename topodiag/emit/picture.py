@@ -16,8 +16,8 @@ from topodiag.model.node import Node
 from topodiag.report.node.marks import Marks
 from topodiag.report.node.nvlinks import active_links
 from topodiag.report.node.shape import Branch, Group, Leaf, shape_of
-from topodiag.report.text import clean
-from topodiag.report.words import number
+from topodiag.words.text import clean
+from topodiag.words.units import number
 
 MAX_LABEL = 24
 """Characters of a label; real names have fewer, hostile ones are of any length."""

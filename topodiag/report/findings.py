@@ -9,7 +9,8 @@ from topodiag.model.cpulist import format_cpulist
 from topodiag.model.finding import Confidence, Cost, Finding, Where
 from topodiag.report.node.marks import SIGNS, more
 from topodiag.report.text import Page
-from topodiag.report.words import fold_hosts, number
+from topodiag.report.words import fold_hosts
+from topodiag.words.units import number
 
 LIKE_SHOWN = 4
 """Places shown in full of one kind of fault with one fix; the rest are counted (`-v` shows all)."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -122,17 +121,6 @@ def judged(result: Result, host: str | None = None) -> Judged:
         not_applicable=outcomes.count(Status.NOT_APPLICABLE),
         unknown=outcomes.count(Status.UNKNOWN),
     )
-
-
-def number(value: float) -> str:
-    """A quantity as people write it: at most one decimal, none when whole; up to three below one."""
-    if not math.isfinite(value):
-        return "?"
-    if abs(value) >= 1e15:
-        return f"{value:.3g}"
-    digits = 1 if abs(value) >= 1 else 3
-    rounded = f"{value:.{digits}f}"
-    return rounded.rstrip("0").rstrip(".") if "." in rounded else rounded
 
 
 def fold_hosts(hosts: Sequence[str]) -> str:

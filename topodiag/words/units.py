@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 _STEPS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 
 
@@ -23,3 +25,14 @@ def spell_us(time_us: float) -> str:
 def spell_gbs(gbs: float) -> str:
     """GB/s to what matters: `370.8`, `45`, `0.12`."""
     return f"{gbs:.3g}" if abs(gbs) < 1 else f"{gbs:.1f}".removesuffix(".0")
+
+
+def number(value: float) -> str:
+    """A quantity as people write it: at most one decimal, none when whole; up to three below one."""
+    if not math.isfinite(value):
+        return "?"
+    if abs(value) >= 1e15:
+        return f"{value:.3g}"
+    digits = 1 if abs(value) >= 1 else 3
+    rounded = f"{value:.{digits}f}"
+    return rounded.rstrip("0").rstrip(".") if "." in rounded else rounded

@@ -155,7 +155,7 @@ def _progress(quiet: bool) -> Iterator[Callable[[SweepResult, int, int], None] |
         yield None
         return
     from topodiag.cli.terminal import is_terminal  # noqa: PLC0415
-    from topodiag.report.text import clean  # noqa: PLC0415
+    from topodiag.words.text import clean  # noqa: PLC0415
 
     def line(result: SweepResult) -> str:
         what = f"{result.gbs:.1f} GB/s" if result.state.value == "ok" else f"{result.state.value}: {result.why}"

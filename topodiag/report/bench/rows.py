@@ -9,7 +9,7 @@ from typing import TextIO
 from topodiag.model.bench import Timing
 from topodiag.model.result import Result
 from topodiag.report.bench.words import expected_at
-from topodiag.report.text import clean
+from topodiag.words.text import clean
 
 COLUMNS = (
     "source", "line", "run", "placement", "collective", "nranks", "hosts", "nccl", "bytes", "count", "type", "redop",

@@ -12,8 +12,8 @@ from typing import TextIO
 from topodiag.model.finding import Severity
 from topodiag.model.result import Result
 from topodiag.report.interface import Report, Style
-from topodiag.report.text import clean
 from topodiag.report.words import Sight, counted, fold_hosts, gpu_sight, judged, severity_counts
+from topodiag.words.text import clean
 
 MAX_LINE = 400
 """Characters of the text before the performance data; many systems cut longer lines."""

@@ -20,8 +20,8 @@ from topodiag.checks import registry
 from topodiag.model.finding import Severity, Status
 from topodiag.model.result import Result
 from topodiag.report.interface import Report, Style
-from topodiag.report.text import clean
 from topodiag.version import __version__
+from topodiag.words.text import clean
 
 
 class Prometheus(Report):

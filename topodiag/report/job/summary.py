@@ -30,7 +30,8 @@ from topodiag.report.job.words import (
 from topodiag.report.node.header import draw_verdict
 from topodiag.report.node.marks import more
 from topodiag.report.text import Page, Part
-from topodiag.report.words import judged, number, plural
+from topodiag.report.words import judged, plural
+from topodiag.words.units import number
 
 FAMILIES_SHOWN = 12
 _LABEL = 11

@@ -8,7 +8,7 @@ from topodiag.model.devices import Gpu
 from topodiag.model.node import Node
 from topodiag.report.node.marks import Marks
 from topodiag.report.text import Page
-from topodiag.report.words import number
+from topodiag.words.units import number
 
 
 def active_links(gpu: Gpu) -> int | None:

@@ -19,7 +19,8 @@ from topodiag.report.node.marks import Marks
 from topodiag.report.node.nvlinks import nvlink_words
 from topodiag.report.node.shape import Branch, Group, Leaf, has_tree, shape_of
 from topodiag.report.text import Page, Part
-from topodiag.report.words import Sight, gpu_sight, number
+from topodiag.report.words import Sight, gpu_sight
+from topodiag.words.units import number
 
 FOLD_FROM = 3
 """So many like NVSwitches or NICs without findings under one bridge stand on one line."""

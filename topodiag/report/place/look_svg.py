@@ -15,7 +15,7 @@ from topodiag.model.cluster import Ints
 from topodiag.placement.price import Floats
 from topodiag.report.place.overview import shares
 from topodiag.report.place.view import NOBODY, UNUSABLE, Look, View
-from topodiag.report.text import clean
+from topodiag.words.text import clean
 
 CELL, GAP, LABEL, ROW = 18, 3, 110, 22
 """A GPU's square, the room between two, the room of a node's name, and from one node to the next, in px."""

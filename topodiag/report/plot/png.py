@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from topodiag.report.plot.scale import SIZE, TIME, Axis, Mark, Series, Span, spans
 from topodiag.report.plot.svg import COLORS
-from topodiag.report.text import clean
+from topodiag.words.text import clean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from topodiag.report.plot.scale import SIZE, TIME, Axis, Mark, Series, Span, shown, spans
-from topodiag.report.text import clean
+from topodiag.words.text import clean
 
 COLORS = ("#1b7837", "#2166ac", "#b35806", "#762a83", "#b2182b", "#4d4d4d")
 """Dark enough on white, and told apart by readers who do not see red and green apart."""

@@ -9,8 +9,9 @@ from html import escape
 from topodiag.checks.bench.placement import APART
 from topodiag.model.sweep import Fabric, JudgedRun, Standing, SweepJudgement
 from topodiag.report.sweep.words import run_words
-from topodiag.report.text import Page, Part, clean
+from topodiag.report.text import Page, Part
 from topodiag.report.words import fold_hosts
+from topodiag.words.text import clean
 
 _LEAST_LABEL, _MOST_LABEL = 4, 24
 _SIDE = 96

@@ -1,0 +1,52 @@
+"""Foreign text made harmless: one line without control characters, escape sequences or signs that turn its direction.
+
+Host names, product names and log lines come from outside. What would steer a terminal is shown as its escape.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+MAX_CHARS = 1000
+"""Longest foreign string printed: five quoted lines of evidence; a hostile one is of any length."""
+
+_PLAIN = str.maketrans(
+    {
+        "✖": "X", "▲": "!", "●": "i", "✔": "+", "├": "|", "└": "`", "│": "|", "─": "-", "·": "|", "…": "...", "•": "-",
+        "×": "x", "–": "-", "—": "-", "−": "-", "→": "->", "←": "<-", "≥": ">=", "≤": "<=", "≈": "~", "±": "+-",
+        "µ": "u", "μ": "u", "Δ": "delta", "°": "deg", "®": "(R)", "™": "(TM)", "“": '"', "”": '"', "‘": "'", "’": "'",
+    }
+)  # fmt: skip
+"""The signs that this program and datasheets use, in ASCII; any other character is shown as its escape."""
+
+# Categories of Unicode that show nothing, move the cursor or change the direction of what follows.
+_UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+
+def _escape(char: str) -> str:
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def clean(text: object, *, ascii_only: bool = False, limit: int = MAX_CHARS) -> str:
+    """One line that is safe on a terminal, at most `limit` characters of the original."""
+    line = str(text)
+    if len(line) > limit:
+        line = line[: limit - 1] + "…"
+    if ascii_only:
+        line = line.translate(_PLAIN)
+    if line.isascii() and line.isprintable():
+        return line
+    out: list[str] = []
+    marks = 0
+    for char in line:
+        category = unicodedata.category(char)
+        # Combining marks take no room: a pile of them on one letter would cover the lines above.
+        marks = marks + 1 if category in {"Mn", "Me"} else 0
+        if char in "\t\n\r":
+            out.append(" ")
+        elif category in _UNSAFE or marks > 2 or (ascii_only and not char.isascii()):
+            out.append(_escape(char))
+        else:
+            out.append(" " if category == "Zs" else char)
+    return "".join(out)
