@@ -160,7 +160,7 @@ def test_ascii_output_is_ascii(out: str) -> None:
         (("--machine", "a", "--nics", "8x400", "X"), "exclude each other"),
         (("--nics", "8by400", "X"), "write it like 8x400"),
         (("X", "-", "-"), "only once"),
-        (("X", "--plot", "x.pdf"), "neither .svg nor .png"),
+        (("X", "--plot", "x.pdf"), "does not end in .svg"),
         (("X", "--machine", "/nonexistent/bundle"), "no such file"),
         (("X", "--machine", "X"), "is of no kind"),
         (("X", "--system", "dgx-h1000"), "did you mean dgx-h100"),

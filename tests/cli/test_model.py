@@ -129,12 +129,10 @@ def test_no_line_is_wider_than_asked_and_ascii_is_ascii(model: Run, args: tuple[
 
 
 @pytest.mark.parametrize("command", ["link", "collective", "hierarchy", "step"])
-def test_plots_are_written_as_svg_and_png(model: Run, command: str, tmp_path: Path) -> None:
-    for name in ("plot.svg", "plot.png"):
-        done = model(command, "--plot", str(tmp_path / name), "--quiet")
-        assert done.returncode == 0, done.stderr
+def test_plots_are_written_as_svg(model: Run, command: str, tmp_path: Path) -> None:
+    done = model(command, "--plot", str(tmp_path / "plot.svg"), "--quiet")
+    assert done.returncode == 0, done.stderr
     assert ET.parse(tmp_path / "plot.svg").getroot().tag.endswith("svg")
-    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(
@@ -144,7 +142,7 @@ def test_plots_are_written_as_svg_and_png(model: Run, command: str, tmp_path: Pa
         (("link", "--system", "dgx"), "several systems are called"),
         (("link", "--size", "0"), "not between 1 byte and 1 PiB"),
         (("link", "--link", "fast"), "is not a link"),
-        (("link", "--plot", "plot.jpg"), "neither .svg nor .png"),
+        (("link", "--plot", "plot.jpg"), "does not end in .svg"),
         (("link", "--plot", "/nowhere/plot.svg"), "its folder does not exist"),
         (("link", "--sizes", "1G:1K"), "the first size is the greater one"),
         (("collective", "all_to_all", "--algorithm", "ring"), "it has direct"),

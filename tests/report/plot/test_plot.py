@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -10,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topodiag.report.interface import Style
-from topodiag.report.plot.png import NoPlotLibraryError, bars_png, plot_png
 from topodiag.report.plot.scale import span_of
 from topodiag.report.plot.svg import bars_svg
 from topodiag.report.plot.terminal import (
@@ -26,7 +24,6 @@ from topodiag.report.plot.terminal import (
 )
 from topodiag.report.text import Page
 
-PNG = b"\x89PNG\r\n\x1a\n"
 SLOW = Series("slow", [(2.0**power, 30 + 2**power / 3e3) for power in range(12, 31, 2)])
 FAST = Series("fast", [(2.0**power, 1 + 2**power / 3e5) for power in range(12, 31, 2)])
 
@@ -78,17 +75,6 @@ def test_a_picture_shows_names_as_they_are_and_never_as_markup() -> None:
 
 def test_a_plot_of_nothing_says_so() -> None:
     assert "nothing to show" in plot_svg([])
-
-
-def test_a_png_is_a_png() -> None:
-    assert plot_png([SLOW, FAST], title="$x$", marks=[Mark(1 << 20, "a_b")]).startswith(PNG)
-    assert bars_png([("compute", 3.0, "3 ms"), ("tp", 1.0, "1 ms")], title="step", unit="ms").startswith(PNG)
-
-
-def test_without_its_library_a_png_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(NoPlotLibraryError, match="matplotlib"):
-        plot_png([SLOW])
 
 
 def test_bars_are_drawn_to_the_greatest() -> None:

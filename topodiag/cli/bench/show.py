@@ -94,15 +94,10 @@ def _refuse(  # noqa: PLR0917 - options that exclude each other
 
 def _write_plot(path: str, result: Result) -> None:
     from topodiag.report.bench.plot import AXIS, series_of, title_of  # noqa: PLC0415
-    from topodiag.report.plot.png import plot_png  # noqa: PLC0415
     from topodiag.report.plot.terminal import SIZE, plot_svg  # noqa: PLC0415
 
     (series, marks), title = series_of(result.benchmarks, alone=True), title_of(result.benchmarks)
-    write_plot(
-        path,
-        lambda: plot_svg(series, x=SIZE, y=AXIS, title=title, marks=marks),
-        lambda: plot_png(series, x=SIZE, y=AXIS, title=title, marks=marks),
-    )
+    write_plot(path, lambda: plot_svg(series, x=SIZE, y=AXIS, title=title, marks=marks))
 
 
 def _write(result: Result, printing: Printing, *, format_: str, csv_: bool, explain: bool) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 from topodiag.cli.output import check_output, write_page
 from topodiag.cli.params import Printing
 from topodiag.cli.plotting import write_plot
-from topodiag.report.plot.png import plot_png
 from topodiag.report.plot.terminal import SIZE, TIME, Axis, Mark, Series, plot_svg
 from topodiag.report.text import Page
 
@@ -28,14 +27,10 @@ def draw_or_dump(
     title: str,
     marks: Callable[[], Sequence[Mark]] = no_marks,
     y: Axis = TIME,
-    picture: tuple[Callable[[], str], Callable[[], bytes]] | None = None,
+    picture: Callable[[], str] | None = None,
 ) -> None:
-    """Write the page or the object; then the plot, by `picture` (SVG, PNG) where it is no plot over sizes."""
+    """Write the page or the object; then the plot, by `picture` (SVG) where it is no plot over sizes."""
     check_output(printing.output)
     write_page(draw, dump, format_=format_, printing=printing)
     if plot is not None:
-        svg, png = picture or (
-            lambda: plot_svg(series(), x=SIZE, y=y, title=title, marks=marks()),
-            lambda: plot_png(series(), x=SIZE, y=y, title=title, marks=marks()),
-        )
-        write_plot(plot, svg, png)
+        write_plot(plot, picture or (lambda: plot_svg(series(), x=SIZE, y=y, title=title, marks=marks())))

@@ -55,7 +55,6 @@ def step(  # noqa: PLR0917 - one parameter per option
     from topodiag.cost.training import fitted_layout, peak_of, price_training, work_assumed  # noqa: PLC0415
     from topodiag.report.model.step import draw_step, parts, step_json  # noqa: PLC0415
     from topodiag.report.model.words import spell_time  # noqa: PLC0415
-    from topodiag.report.plot.png import bars_png  # noqa: PLC0415
     from topodiag.report.plot.svg import bars_svg  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
 
@@ -81,5 +80,5 @@ def step(  # noqa: PLR0917 - one parameter per option
         lambda: step_json(made, assumed, inputs),
         format_=format_, printing=printing,
         plot=plot, series=tuple, title=title,
-        picture=(lambda: bars_svg(bars, title=title), lambda: bars_png(bars, title=title, unit="ms")),
+        picture=lambda: bars_svg(bars, title=title),
     )  # fmt: skip

@@ -1,1 +1,1 @@
-"""Curves in the terminal, as SVG and as PNG."""
+"""Curves in the terminal and as SVG."""

@@ -1,4 +1,4 @@
-"""What a plot shows and on what axes: series, marks, scales and ticks, alike for a terminal, SVG and PNG."""
+"""What a plot shows and on what axes: series, marks, scales and ticks, alike for a terminal and SVG."""
 
 from __future__ import annotations
 
