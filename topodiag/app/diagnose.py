@@ -168,7 +168,7 @@ def stdin() -> BinaryIO:
 
 def _fixture_root() -> Path:
     """Inside an installed wheel, or beside the package in a checkout."""
-    package = Path(__file__).parent
+    package = Path(__file__).parents[1]
     shipped = package / "fixtures" / "nodes"
     return shipped if shipped.is_dir() else package.parent / "fixtures" / "nodes"
 

@@ -20,7 +20,7 @@ class Renamed:
 
 @cache
 def _data() -> dict[str, Any]:
-    return tomllib.loads(Path(__file__).with_name("data").joinpath("nccl_variables.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(Path(__file__).with_name("nccl_variables.toml").read_text(encoding="utf-8"))
 
 
 @cache
