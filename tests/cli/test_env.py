@@ -7,7 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from topodiag.cli.env import FORMATS, env
-from topodiag.report.debug_settings import LEVELS, WRITERS, debug_settings
+from topodiag.model.debug_settings import LEVELS, debug_settings
+from topodiag.report.debug_settings import WRITERS
 
 
 def printed(*args):

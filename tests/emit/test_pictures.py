@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topodiag.app.diagnose import fixtures
-from topodiag.app.picture import picture
+from topodiag.app.picture import pictured
 from topodiag.emit.dot import SICK, to_dot
 from topodiag.emit.picture import NVSWITCH, Picture, picture_of
 from topodiag.emit.svg import to_svg
@@ -22,8 +22,13 @@ from topodiag.model.finding import Finding, Severity, Where
 from topodiag.model.links import Link, LinkKind
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
+from topodiag.report.emit.picture import titled_picture
 
 SVG = "{http://www.w3.org/2000/svg}"
+
+
+def picture(source: str) -> Picture:
+    return titled_picture(*pictured(source))
 
 
 def texts(svg: str) -> list[str]:

@@ -218,7 +218,7 @@ ONCE = ("INIT", "ENV", "NET", "GRAPH", "TUNING")
 
 def _not_logged(jobs: Sequence[Job], outcomes: Sequence[Outcome]) -> list[NotObserved]:
     """What no line tells because its subsystem was off, and what to set next time."""
-    from topodiag.report.debug_settings import HANG, SUBSYSTEMS, subsystems_for  # noqa: PLC0415
+    from topodiag.model.debug_settings import HANG, SUBSYSTEMS, subsystems_for  # noqa: PLC0415
 
     made: list[NotObserved] = []
     for job in jobs:

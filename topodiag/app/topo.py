@@ -27,7 +27,7 @@ from topodiag.nccl.prediction import Prediction
 from topodiag.nccl.topo.changes import Change, ChangeError, apply
 from topodiag.nccl.topo.detect import Detected, LackingError, tree_of
 from topodiag.nccl.topo.merge import loaded
-from topodiag.report.topo.names import device_names
+from topodiag.nccl.topo.names import device_names
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job
@@ -47,6 +47,11 @@ class Topology:
     def env(self) -> dict[str, str]:
         """NCCL settings that the node itself carries."""
         return {setting.name: setting.value for setting in self.node.settings if setting.name.startswith("NCCL_")}
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The devices behind NCCL's labels."""
+        return device_names(self.tree)
 
 
 def open_topology(path: str, env: Mapping[str, str] | None = None) -> Topology:
@@ -192,7 +197,7 @@ def what_if(
     before = predict_topology(topology, nodes=nodes, version=version, env=settings, sizes=(size,))
     other = replace(topology, tree=changed.tree)
     after = predict_topology(other, nodes=nodes, version=version, env=changed.env, sizes=(size,))
-    return WhatIf(size, tuple(changes), before, after, device_names(topology.tree))
+    return WhatIf(size, tuple(changes), before, after, topology.names)
 
 
 def _with_tree(node: Node, tree: Element, name: str) -> Node:

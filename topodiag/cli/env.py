@@ -19,7 +19,8 @@ def env(format_: str, level: str | None, folder: str) -> None:
 
     For a shell: eval "$(topodiag env)", then start the job and give its logs to `topodiag logs`.
     """
-    from topodiag.report.debug_settings import WRITERS, debug_settings  # noqa: PLC0415
+    from topodiag.model.debug_settings import debug_settings  # noqa: PLC0415
+    from topodiag.report.debug_settings import WRITERS  # noqa: PLC0415
 
     lines = WRITERS[format_](debug_settings(level or "recommended", folder))
     sys.stdout.write("\n".join(lines) + "\n")

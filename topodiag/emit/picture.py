@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from topodiag.model.devices import Gpu, Nic, NicRole, PciDevice
 from topodiag.model.finding import Finding
 from topodiag.model.links import Link, LinkKind
+from topodiag.model.marks import Marks
 from topodiag.model.node import Node
-from topodiag.report.node.marks import Marks
-from topodiag.report.node.nvlinks import active_links
-from topodiag.report.node.shape import Branch, Group, Leaf, shape_of
+from topodiag.model.shape import Branch, Group, Leaf, shape_of
 from topodiag.words.text import clean
 from topodiag.words.units import number
 
@@ -204,7 +203,7 @@ def _both(ends: Sequence[Gpu], findings: Iterable[Finding]) -> bool:
 
 def _count(gpu: Gpu, seen: int) -> str:
     """`18`, or `12 of 18` where the GPU has more links than are active."""
-    active = active_links(gpu)
+    active = gpu.active_links
     have = seen if active is None else active
     total = len(gpu.nvlinks)
     return f"{have} of {total}" if total > have else f"{have}"

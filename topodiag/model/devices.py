@@ -155,6 +155,22 @@ class Gpu:
     def label(self) -> str:
         return f"GPU{self.index}"
 
+    @property
+    def active_links(self) -> int | None:
+        """NVLinks known to be active; None when no link's state is known."""
+        states = [link.state.value for link in self.nvlinks if link.state.known]
+        return sum(1 for state in states if state == "active") if states else None
+
+    @property
+    def nvlink_rate(self) -> float | None:
+        """The rate of every active NVLink when they are equal, GB/s in one direction; None otherwise."""
+        rates = {
+            link.line_gbs.value
+            for link in self.nvlinks
+            if link.line_gbs.value is not None and link.state.value != "inactive"
+        }
+        return rates.pop() if len(rates) == 1 else None
+
 
 @dataclass(frozen=True, slots=True)
 class NicPort:

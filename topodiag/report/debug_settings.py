@@ -1,94 +1,12 @@
-"""What to set before the next run, so that its logs answer every check: one table, printed for each launcher.
-
-Names and first versions as in NCCL's src/debug.cc and src/include/nccl_common.h (2.4 to 2.30), and in
-torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp for the flight recorder.
-"""
+"""The settings of the next run in the words of each launcher, for `topodiag env`."""
 
 from __future__ import annotations
 
 import json
 import shlex
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
-SUBSYSTEMS: Mapping[str, str] = {
-    "INIT": "communicators, their ranks and GPUs, init times",
-    "BOOTSTRAP": "how the ranks found each other",
-    "ENV": "the settings in force",
-    "NET": "network devices, plugin, GPUDirect RDMA",
-    "GRAPH": "NCCL's view of the node, rings, trees, channels",
-    "TUNING": "the algorithm and protocol per size",
-    "P2P": "which GPUs talk directly",
-    "SHM": "which GPUs talk through host memory",
-    "NVLS": "NVLink SHARP",
-}
-"""What is logged once per communicator: a few hundred lines per rank, and nothing while the job runs."""
-QUICK = ("INIT", "ENV", "NET", "GRAPH")
-HANG = "COLL"
-"""One line per operation: for hangs, and too much for a long run."""
-LEVELS = ("quick", "recommended", "full")
-FILE = "nccl.%h.%p.log"
-"""NCCL replaces %h by the host and %p by the process."""
-
-
-@dataclass(frozen=True, slots=True)
-class DebugSetting:
-    """One variable, its value, and in one or two lines what it is for and what to beware of."""
-
-    name: str
-    value: str
-    why: tuple[str, ...]
-
-
-def subsystems_for(level: str) -> str:
-    names = list(QUICK if level == "quick" else SUBSYSTEMS)
-    return ",".join([*names, HANG] if level == "full" else names)
-
-
-def debug_settings(level: str = "recommended", folder: str = "") -> tuple[DebugSetting, ...]:
-    """The settings of one of LEVELS; files go to `folder`, which must exist on every node."""
-    place = f"{folder.rstrip('/') or '/'}/".replace("//", "/") if folder else ""
-    made = [
-        DebugSetting("NCCL_DEBUG", "INFO", ("say what NCCL does; without it there is next to nothing to read",)),
-        DebugSetting("NCCL_DEBUG_SUBSYS", subsystems_for(level), _subsystem_words(level)),
-        DebugSetting("NCCL_DEBUG_FILE", place + FILE, (
-            "one file per process (%h host, %p pid), so that lines do not mix; the folder must exist on every node,",
-            "local or shared; a file of the same name is overwritten",
-        )),
-    ]  # fmt: skip
-    if level == "quick":
-        return tuple(made)
-    made += [
-        DebugSetting("NCCL_DEBUG_TIMESTAMP_LEVELS", "ALL", (
-            "a time on every line (NCCL 2.26 and later; older ones ignore it): which error came first",
-        )),
-        DebugSetting("TORCH_NCCL_TRACE_BUFFER_SIZE", "2000", (
-            "PyTorch's flight recorder: the last 2000 collectives of each rank, in memory (newer versions also call it",
-            "TORCH_FR_BUFFER_SIZE)",
-        )),
-        DebugSetting("TORCH_NCCL_DUMP_ON_TIMEOUT", "1", ("write them when a collective times out: who is behind",)),
-        DebugSetting("TORCH_NCCL_DEBUG_INFO_TEMP_FILE", (place or "./") + "nccl_trace_rank_", (
-            "where to: the rank is appended; read it with topodiag logs --flight",
-        )),
-    ]  # fmt: skip
-    if level == "full":
-        made.append(
-            DebugSetting("NCCL_TOPO_DUMP_FILE", place + "nccl-topology.xml", (
-                "the topology that NCCL detected. Every communicator in which the process has rank 0 writes it again:",
-                "the file left over is of the last one, maybe a small one, with its own rank numbers and GPUs.",
-                "Never feed it back unread as NCCL_TOPO_FILE",
-            ))
-        )  # fmt: skip
-    return tuple(made)
-
-
-def _subsystem_words(level: str) -> tuple[str, ...]:
-    if level == "quick":
-        return ("communicators, settings, network and rings; about 100 lines per rank and communicator",)
-    words = ("what is said once per communicator: transports, rings, tuning; nothing while the job runs",)
-    if level == "full":
-        return (*words, "COLL adds one line per operation: for hangs, on short runs; gigabytes on long ones")
-    return words
+from topodiag.model.debug_settings import DebugSetting
 
 
 def _commented(settings: Iterable[DebugSetting], line: Callable[[DebugSetting], str]) -> list[str]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TextIO
 
+from topodiag.model.marks import Marks
 from topodiag.model.node import Node
 from topodiag.model.result import Result
 from topodiag.report.findings import draw_findings
 from topodiag.report.gaps import draw_gaps
 from topodiag.report.interface import Report, Style
 from topodiag.report.node.header import draw_header
-from topodiag.report.node.marks import Marks
 from topodiag.report.node.matrix import draw_matrix
 from topodiag.report.node.tree import draw_tree
 from topodiag.report.page import print_page

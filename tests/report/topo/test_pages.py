@@ -13,9 +13,10 @@ from topodiag.app.topo import WhatIf, open_topology, predict_topology, what_if
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.prediction import Choice, PredictedGraph, Prediction
 from topodiag.nccl.topo import changes
+from topodiag.nccl.topo.names import device_names
 from topodiag.report.interface import Style
 from topodiag.report.text import Page
-from topodiag.report.topo.names import base_name, device_names, spell_order
+from topodiag.report.topo.names import base_name, spell_order
 from topodiag.report.topo.predict import draw_prediction, ranges_of
 from topodiag.report.topo.what_if import draw_what_if, moved_paths, sentence, spell_graph
 

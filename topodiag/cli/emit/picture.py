@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import click
 
 from topodiag.cli.params import PLACE
+
+if TYPE_CHECKING:
+    from topodiag.emit.picture import Picture
 
 
 @click.command()
@@ -17,10 +21,9 @@ def svg(source: str, output: str | None) -> None:
 
     SOURCE is what `topodiag scan --from` takes: a bundle, a topology file, lstopo XML, pasted output, fixture:NAME.
     """
-    from topodiag.app.picture import picture  # noqa: PLC0415
     from topodiag.emit.svg import to_svg  # noqa: PLC0415 - heavy from here on
 
-    _write(output, lambda: to_svg(picture(source)))
+    _write(output, source, to_svg)
 
 
 @click.command()
@@ -28,17 +31,18 @@ def svg(source: str, output: str | None) -> None:
 @click.option("--output", "-o", metavar="FILE", type=PLACE, help="Write to a file instead of standard output.")
 def dot(source: str, output: str | None) -> None:
     """The same picture for Graphviz: dot -Tsvg node.dot -o node.svg."""
-    from topodiag.app.picture import picture  # noqa: PLC0415
     from topodiag.emit.dot import to_dot  # noqa: PLC0415 - heavy from here on
 
-    _write(output, lambda: to_dot(picture(source)))
+    _write(output, source, to_dot)
 
 
-def _write(output: str | None, made: Callable[[], str]) -> None:
+def _write(output: str | None, source: str, spelt: Callable[[Picture], str]) -> None:
+    from topodiag.app.picture import pictured  # noqa: PLC0415
     from topodiag.cli.output import check_output, opened  # noqa: PLC0415
+    from topodiag.report.emit.picture import titled_picture  # noqa: PLC0415
 
     check_output(output)
-    text = made()
+    text = spelt(titled_picture(*pictured(source)))
     with opened(output) as stream:
         stream.write(text)
         stream.flush()

@@ -35,7 +35,6 @@ def predict(  # noqa: PLR0917 - one parameter per option
     from topodiag.app.topo import open_topology, predict_topology  # noqa: PLC0415
     from topodiag.cli.output import check_output, write_page  # noqa: PLC0415 - heavy from here on
     from topodiag.report.text import Page  # noqa: PLC0415
-    from topodiag.report.topo.names import device_names  # noqa: PLC0415
     from topodiag.report.topo.predict import draw_assumed, draw_prediction, prediction_json  # noqa: PLC0415
 
     check_output(printing.output)
@@ -44,7 +43,7 @@ def predict(  # noqa: PLR0917 - one parameter per option
     reached.code = 0 if made.accepted else FOUND
 
     def draw(page: Page) -> None:
-        draw_prediction(page, made, file, names=device_names(topology.tree), explain=explain)
+        draw_prediction(page, made, file, names=topology.names, explain=explain)
         draw_assumed(page, topology.assumed)
 
     write_page(

@@ -22,7 +22,6 @@ from topodiag.report.bench.json import benchmark_facts
 from topodiag.report.gaps import gaps_of, unread_count
 from topodiag.report.interface import Report, Style
 from topodiag.report.node.matrix import nic_labels, path_word
-from topodiag.report.node.nvlinks import active_links, line_rate
 from topodiag.report.words import gpu_sight
 from topodiag.version import __version__
 
@@ -145,9 +144,9 @@ def _gpu(node: Node, gpu: Gpu) -> Json:
         "sm": gpu.sm.value,
         "numa": gpu.numa.value,
         "nvlinks": {
-            "active": active_links(gpu),
+            "active": gpu.active_links,
             "expected": spec.nvlinks if spec else None,
-            "gbps_each": line_rate(gpu),
+            "gbps_each": gpu.nvlink_rate,
         },
         "c2c_gbs": gpu.c2c_gbs.value,
         "pcie": _pcie(node, gpu),

@@ -1,61 +1,30 @@
-"""Which findings touch which device, so that the drawing marks what the checks found and judges nothing itself."""
+"""How a drawing marks findings: the sign of the worst one and their ids. Also the line for what is folded away."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
-
 from rich.text import Text
 
-from topodiag.model.busid import normalise_bus_id
-from topodiag.model.finding import Finding, Severity
+from topodiag.model.finding import Severity
+from topodiag.model.marks import Marks
 from topodiag.report.text import Page
 
 SIGNS = {Severity.ERROR: "✖", Severity.WARNING: "▲", Severity.INFO: "●"}
 _MAX_IDS = 4
 
 
-class Marks:
-    """An index of findings by device label (`GPU3`, `mlx5_0`) and by bus id."""
-
-    def __init__(self, findings: Iterable[Finding]) -> None:
-        self._by_name: dict[str, list[Finding]] = defaultdict(list)
-        for finding in findings:
-            for name in _names(finding):
-                self._by_name[name].append(finding)
-
-    def on(self, *names: str | None) -> list[Finding]:
-        """The findings on any of these, worst first, each once."""
-        found = {id(f): f for name in names if name for f in self._by_name.get(name, ())}
-        return sorted(found.values(), key=lambda finding: (-finding.severity, finding.id))
-
-    def about(self, family: str, *names: str | None) -> list[Finding]:
-        """Those whose id begins with `family`."""
-        return [finding for finding in self.on(*names) if finding.id.startswith(family)]
-
-    def sign(self, page: Page, *names: str | None) -> Text:
-        """`✖NVL001,PCI001`, each id in the hue of its severity; empty where nothing was found. No blank to wrap at."""
-        ids: dict[str, Severity] = {}
-        for finding in self.on(*names):
-            ids.setdefault(finding.id, finding.severity)
-        if not ids:
-            return Text()
-        worst = max(ids.values())
-        shown = [(check, str(severity)) for check, severity in list(ids.items())[:_MAX_IDS]]
-        made = page.text((SIGNS[worst], str(worst)), page.join(shown, ","))
-        if len(ids) > _MAX_IDS:
-            made.append_text(page.text((f" +{len(ids) - _MAX_IDS}", "dim")))
-        return made
-
-
-def _names(finding: Finding) -> set[str]:
-    names = {*finding.where.gpus, *finding.where.nics}
-    for label in finding.where.links:
-        names.add(normalise_bus_id(label) or label)
-        first, space, rest = label.partition(" ")
-        if space and rest.startswith(("link ", "port ")):
-            names.add(first)
-    return names
+def sign(page: Page, marks: Marks, *names: str | None) -> Text:
+    """`✖NVL001,PCI001`, each id in the hue of its severity; empty where nothing was found. No blank to wrap at."""
+    ids: dict[str, Severity] = {}
+    for finding in marks.on(*names):
+        ids.setdefault(finding.id, finding.severity)
+    if not ids:
+        return Text()
+    worst = max(ids.values())
+    shown = [(check, str(severity)) for check, severity in list(ids.items())[:_MAX_IDS]]
+    made = page.text((SIGNS[worst], str(worst)), page.join(shown, ","))
+    if len(ids) > _MAX_IDS:
+        made.append_text(page.text((f" +{len(ids) - _MAX_IDS}", "dim")))
+    return made
 
 
 def more(count: int, what: str, many: str = "") -> str:

@@ -5,31 +5,15 @@ from __future__ import annotations
 from rich.text import Text
 
 from topodiag.model.devices import Gpu
+from topodiag.model.marks import Marks
 from topodiag.model.node import Node
-from topodiag.report.node.marks import Marks
 from topodiag.report.text import Page
 from topodiag.words.units import number
 
 
-def active_links(gpu: Gpu) -> int | None:
-    """Links known to be active; None when no link's state is known."""
-    states = [link.state.value for link in gpu.nvlinks if link.state.known]
-    return sum(1 for state in states if state == "active") if states else None
-
-
-def line_rate(gpu: Gpu) -> float | None:
-    """The rate of every active link when they are equal, GB/s in one direction; None otherwise."""
-    rates = {
-        link.line_gbs.value
-        for link in gpu.nvlinks
-        if link.line_gbs.value is not None and link.state.value != "inactive"
-    }
-    return rates.pop() if len(rates) == 1 else None
-
-
 def nvlink_words(page: Page, node: Node, gpu: Gpu, marks: Marks) -> Text:
     """The words, red where a check found links missing or slow."""
-    active = active_links(gpu)
+    active = gpu.active_links
     if active is None:
         return _from_matrix(page, node, gpu, marks)
     total = len(gpu.nvlinks)

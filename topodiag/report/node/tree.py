@@ -13,11 +13,12 @@ from rich.text import Text
 
 from topodiag.model.busid import slot_of
 from topodiag.model.devices import Gpu, Nic, NicRole, PciDevice, PciKind
+from topodiag.model.marks import Marks
 from topodiag.model.node import Node
+from topodiag.model.shape import Branch, Group, Leaf, has_tree, shape_of
 from topodiag.model.system import KernelEvent
-from topodiag.report.node.marks import Marks
+from topodiag.report.node.marks import sign
 from topodiag.report.node.nvlinks import nvlink_words
-from topodiag.report.node.shape import Branch, Group, Leaf, has_tree, shape_of
 from topodiag.report.text import Page, Part
 from topodiag.report.words import Sight, gpu_sight
 from topodiag.words.units import number
@@ -160,7 +161,7 @@ def _draw_branch(drawing: _Drawing, branch: Branch, guide: str, below: str) -> N
         uplink.bus_id,
         drawing.link(uplink, *buses),
         (what, "dim"),
-        drawing.marks.sign(drawing.page, *buses),
+        sign(drawing.page, drawing.marks, *buses),
     )
     _draw_children(drawing, branch.children, below)
 
@@ -187,15 +188,15 @@ def _draw_leaf(drawing: _Drawing, leaf: Leaf, likes: list[Leaf], guide: str, bel
     if likes:
         last = likes[-1]
         name = f"{len(likes) + 1}× NVSwitch" if isinstance(device, PciDevice) else f"{name} … {_names(last)[0]}"
-    sign = drawing.marks.sign(page, *names)
+    signed = sign(page, drawing.marks, *names)
     if isinstance(device, Gpu):
-        drawing.row(guide, below, (name, "name"), bus, link, *_gpu_words(drawing, device), sign)
+        drawing.row(guide, below, (name, "name"), bus, link, *_gpu_words(drawing, device), signed)
     elif isinstance(device, Nic):
         hue = "name" if device.role is NicRole.COMPUTE else ""
-        drawing.row(guide, below, (name, hue), bus, link, *_nic_words(drawing, device), sign)
+        drawing.row(guide, below, (name, hue), bus, link, *_nic_words(drawing, device), signed)
     else:
         to = f"to {short_bus(likes[-1].device.bus_id)}" if likes else ""
-        drawing.row(guide, below, name, bus, link, (to, "dim"), sign)
+        drawing.row(guide, below, name, bus, link, (to, "dim"), signed)
 
 
 def _names(leaf: Leaf) -> list[str | None]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from topodiag.model.marks import Marks
 from topodiag.model.node import Node
 from topodiag.model.result import Result
 from topodiag.report.node.header import draw_machine_line
-from topodiag.report.node.marks import Marks
 from topodiag.report.node.matrix import draw_matrix
 from topodiag.report.node.tree import draw_tree
 from topodiag.report.text import Page
