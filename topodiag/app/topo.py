@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from topodiag.app.diagnose import diagnose_logs, resolve, stdin
 from topodiag.checks.run import fold, run_checks
-from topodiag.checks.topo.evidence import alone
+from topodiag.checks.shared.topo_file import alone
 from topodiag.evidence.intake.bundle import open_evidence
 from topodiag.evidence.intake.reader import ReadNode, read_node
 from topodiag.model.devices import Gpu, Nic

@@ -9,7 +9,7 @@ import pytest
 
 from tests.checks import jobs
 from topodiag.checks.job.errors import FirstError
-from topodiag.checks.job.text import quoted
+from topodiag.checks.shared.words import quoted
 from topodiag.model.finding import Confidence, Severity, Status
 from topodiag.model.job import Communicator, Event
 

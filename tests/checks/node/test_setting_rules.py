@@ -13,8 +13,9 @@ from tests.checks import nodes
 from tests.checks.job import network
 from tests.checks.job.network import ib_h100
 from tests.checks.nodes import only, read, status
-from topodiag.checks.node.setting_rules import RULES, level, number
+from topodiag.checks.node.setting_rules import RULES
 from topodiag.checks.node.settings import CostlySetting
+from topodiag.checks.shared.setting_rules import level, number
 from topodiag.model.devices import GpuFabric
 from topodiag.model.finding import Confidence, Severity
 from topodiag.model.links import PathType

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from topodiag.checks.common import plural
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.evidence import (
     fold,
@@ -20,8 +19,10 @@ from topodiag.checks.job.evidence import (
     settings_of,
 )
 from topodiag.checks.job.narrow_file import judge_narrow
-from topodiag.checks.job.text import NET, ask_for, hosts_word
-from topodiag.checks.topo.lost_tree import AROUND, EXPECTED, MEANWHILE, NEWER
+from topodiag.checks.job.text import NET, ask_for
+from topodiag.checks.shared.devices import plural
+from topodiag.checks.shared.lost_tree import AROUND, EXPECTED, MEANWHILE, NEWER
+from topodiag.checks.shared.words import hosts_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.nccl_versions import TREES_BOUND_BY_PXN, UnknownVersionError, minor_of

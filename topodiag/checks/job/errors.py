@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from topodiag.checks.common import plural
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.error_advice import advice
-from topodiag.checks.job.text import ask_for, failed, few, hosts_word, quoted
+from topodiag.checks.job.text import ask_for, failed
+from topodiag.checks.shared.devices import plural
+from topodiag.checks.shared.words import few, hosts_word, quoted
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 

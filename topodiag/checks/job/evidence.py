@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from topodiag.checks.interface import MAX_EVIDENCE
-from topodiag.checks.job.text import hosts_word
+from topodiag.checks.shared.words import hosts_word
 from topodiag.model.connections import Connections, Ints, Mask, distinct, summed
 from topodiag.model.finding import Coverage, Finding, Severity
 from topodiag.model.job import Communicator, Given, Hca, Job, Process

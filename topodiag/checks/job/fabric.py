@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from topodiag.checks.common import plural
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.evidence import ranks_on, said_by
-from topodiag.checks.job.text import hosts_word, quoted
+from topodiag.checks.shared.devices import plural
+from topodiag.checks.shared.words import hosts_word, quoted
 from topodiag.evidence.nvidia.nvidia_words import fabric_bandwidth, fabric_problems
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job

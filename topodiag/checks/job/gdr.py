@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topodiag.checks.common import plural, spell
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.evidence import (
     NEAR,
@@ -31,7 +30,9 @@ from topodiag.checks.job.evidence import (
     transport_kind,
     uses_gdr,
 )
-from topodiag.checks.job.text import NET, ask_for, hosts_word, quoted, unconnected
+from topodiag.checks.job.text import NET, ask_for, unconnected
+from topodiag.checks.shared.devices import plural, spell
+from topodiag.checks.shared.words import hosts_word, quoted
 from topodiag.model.connections import distinct
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job

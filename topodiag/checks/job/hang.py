@@ -6,10 +6,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from topodiag.checks.common import plural
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.hang_watchdog import by_watchdog
-from topodiag.checks.job.text import ask_for, hosts_word, rank_word, spell_ranks
+from topodiag.checks.job.text import ask_for
+from topodiag.checks.shared.devices import plural
+from topodiag.checks.shared.words import hosts_word, rank_word, spell_ranks
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, FlightRecord, Job, Operations
 from topodiag.model.provenance import Origin

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from topodiag.checks.common import plural
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job.text import hosts_word, rank_word
+from topodiag.checks.shared.devices import plural
+from topodiag.checks.shared.words import hosts_word, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
 from topodiag.model.job import Event, Job
 

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from topodiag.checks.common import majority, plural
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job.text import ask_for, at_least, failed, hosts_word, quoted, rank_word, spell_ranks
+from topodiag.checks.job.text import ask_for, at_least, failed
+from topodiag.checks.shared.devices import majority, plural
+from topodiag.checks.shared.words import hosts_word, quoted, rank_word, spell_ranks
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, Event, Job, Process
 from topodiag.model.provenance import Origin

@@ -8,16 +8,12 @@ from collections.abc import Iterable
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.evidence import multi_node, piece, settings_of, world_ranks
-from topodiag.checks.job.text import NET, ask_for, hosts_word, quoted
+from topodiag.checks.job.text import NET, ask_for
+from topodiag.checks.shared.interfaces import NOT_FOR_JOBS
+from topodiag.checks.shared.words import hosts_word, quoted
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job, Process
 from topodiag.model.provenance import Origin
-
-NOT_FOR_JOBS = re.compile(
-    r"^(?:lo|docker\d*|br-[0-9a-f]+|virbr\d*|veth\w*|cali\w*|vxlan\.calico|flannel[.\w]*|cni\d*|cbr\d*|lxcbr\d*"
-    r"|lxdbr\d*|podman\d*|kube-\w+|nodelocaldns|dummy\d*|tunl\d*|ip6tnl\d*|sit\d*|gre\d*|usb\d*)$"
-)
-"""Interfaces that exist on every node with the same address, or lead to this node only."""
 
 INTERFACE = re.compile(r"(?:\[\d{1,4}\]|OOB |\bUsing )\s*([A-Za-z][\w.\-]{0,30}):")
 LINK_LOCAL = re.compile(r":\[?fe[89ab][0-9a-f]:", re.I)

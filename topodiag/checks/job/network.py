@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from topodiag.checks.common import plural
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.evidence import (
     by_host,
@@ -17,7 +16,9 @@ from topodiag.checks.job.evidence import (
     transport_kind,
     world_ranks,
 )
-from topodiag.checks.job.text import NET, ask_for, hosts_word
+from topodiag.checks.job.text import NET, ask_for
+from topodiag.checks.shared.devices import plural
+from topodiag.checks.shared.words import hosts_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.provenance import Origin

@@ -6,7 +6,6 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 
-from topodiag.checks.common import plural, spell
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.evidence import (
     multi_node,
@@ -15,7 +14,9 @@ from topodiag.checks.job.evidence import (
     settings_of,
     world_ranks,
 )
-from topodiag.checks.job.text import NET, ask_for, hosts_word, quoted, rank_word
+from topodiag.checks.job.text import NET, ask_for
+from topodiag.checks.shared.devices import plural, spell
+from topodiag.checks.shared.words import hosts_word, quoted, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.model.provenance import Origin

@@ -7,7 +7,6 @@ from collections import Counter, defaultdict
 
 import numpy as np
 
-from topodiag.checks.common import plural, spell
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.evidence import (
     between_nodes,
@@ -26,7 +25,9 @@ from topodiag.checks.job.evidence import (
     settings_of,
     transport_kind,
 )
-from topodiag.checks.job.text import NET, ask_for, hosts_word, unconnected
+from topodiag.checks.job.text import NET, ask_for, unconnected
+from topodiag.checks.shared.devices import plural, spell
+from topodiag.checks.shared.words import hosts_word
 from topodiag.model.connections import distinct
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Hca, Job

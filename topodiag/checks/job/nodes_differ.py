@@ -7,10 +7,11 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
-from topodiag.checks.common import majority, plural
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.evidence import by_host, hcas_by_host, ranks_on
-from topodiag.checks.job.text import NET, ask_for, hosts_word, quoted
+from topodiag.checks.job.text import NET, ask_for
+from topodiag.checks.shared.devices import majority, plural
+from topodiag.checks.shared.words import hosts_word, quoted
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 

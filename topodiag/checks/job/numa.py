@@ -6,7 +6,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 
-from topodiag.checks.common import spell
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.evidence import (
     cpu_of,
@@ -20,6 +19,7 @@ from topodiag.checks.job.evidence import (
     world_ranks,
 )
 from topodiag.checks.job.text import NET, ask_for, at_least
+from topodiag.checks.shared.devices import spell
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job

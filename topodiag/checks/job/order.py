@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from itertools import pairwise
 
-from topodiag.checks.common import plural
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job.text import ask_for, domains, few, hosts_of, members, spell_ranks
+from topodiag.checks.job.text import ask_for, domains, hosts_of, members
+from topodiag.checks.shared.devices import plural
+from topodiag.checks.shared.words import few, spell_ranks
 from topodiag.model.finding import Confidence, Cost, Coverage, Outcome, Severity
 from topodiag.model.job import Communicator, Job, Role
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from topodiag.checks.common import plural, spell
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.evidence import (
     NEAR,
@@ -29,7 +28,9 @@ from topodiag.checks.job.evidence import (
     views,
     world_ranks,
 )
-from topodiag.checks.job.text import NET, ask_for, hosts_word, unconnected
+from topodiag.checks.job.text import NET, ask_for, unconnected
+from topodiag.checks.shared.devices import plural, spell
+from topodiag.checks.shared.words import hosts_word
 from topodiag.model.connections import Connections, distinct
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Given, Job

@@ -6,9 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from topodiag.checks.common import plural
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job.text import ask_for, domains, few, hosts_of, hosts_word, members, spell_ranks
+from topodiag.checks.job.text import ask_for, domains, hosts_of, members
+from topodiag.checks.shared.devices import plural
+from topodiag.checks.shared.words import few, hosts_word, spell_ranks
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, Job, Role
 from topodiag.model.links import PathType

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from topodiag.checks.common import plural, spell
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.evidence import (
     NEAR,
@@ -21,6 +20,7 @@ from topodiag.checks.job.evidence import (
 )
 from topodiag.checks.job.rail_ends import both_ends
 from topodiag.checks.job.text import NET, ask_for
+from topodiag.checks.shared.devices import plural, spell
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
 

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from topodiag.checks.job.evidence import Printed, multi_node, prints, ranks_per_node
-from topodiag.checks.node.setting_rules import (
-    DEFAULT_BUFFSIZE,
-    FEW_CHANNELS,
+from topodiag.checks.shared.setting_rules import (
+    CHECKED_CALLS,
+    CUMEM_OFF,
+    FEW_CTAS,
+    FEW_NCHANNELS,
+    GROUP_LAUNCH,
+    NVLS_OFF,
+    ONE_PROTOCOL,
+    P2P_LEVEL_LOC,
+    PXN_OFF,
+    SMALL_BUFFERS,
+    TRACED,
+    Rule,
     few_channels,
     level,
     number,
@@ -98,18 +107,6 @@ class Shown:
         return bool(((made.host >= 0) & (made.host == made.peer_host) & np.isin(made.via, net)).any())
 
 
-@dataclass(frozen=True, slots=True)
-class JobRule:
-    """When a value costs something in a job, and what."""
-
-    name: str
-    applies: Callable[[str, Shown], bool]
-    what: str
-    severity: Severity
-    fix: str
-    sure: Confidence = Confidence.HIGH
-
-
 def _below_pxb(value: str) -> bool:
     said = level(value)
     return said is not None and said < PathType.PXB
@@ -119,70 +116,57 @@ E, W, I = Severity.ERROR, Severity.WARNING, Severity.INFO  # noqa: E741
 LIKELY, LOW = Confidence.MEDIUM, Confidence.LOW
 _NO_P2P = "GPUs of one node do not talk peer-to-peer, over NVLink neither, where a node has several"
 
-JOB_RULES = (
-    JobRule("NCCL_P2P_DISABLE", lambda v, s: on(v) and s.ranks_per_host > 1 and s.nvlink_gbs > 0,
-            "GPUs of one node talk through host memory or the network instead of NVLink", E, "unset NCCL_P2P_DISABLE"),
-    JobRule("NCCL_P2P_DISABLE", lambda v, s: on(v) and s.ranks_per_host > 1 and s.nvlink_gbs == 0,
-            "GPUs of one node talk through host memory, also where they could reach each other", I,
-            "unset NCCL_P2P_DISABLE, unless P2P is broken on this machine (then mend that: ACS, IOMMU)", LIKELY),
-    JobRule("NCCL_P2P_LEVEL", lambda v, s: level(v) == PathType.LOC and s.ranks_per_host > 1 and s.nvlink_gbs > 0,
-            "peer-to-peer is off between all GPUs, NVLink with it", E, "unset NCCL_P2P_LEVEL"),
-    JobRule("NCCL_P2P_DISABLE", lambda v, s: on(v) and not s.ranks_per_host, _NO_P2P, I,
-            "unset NCCL_P2P_DISABLE", LOW),
-    JobRule("NCCL_P2P_LEVEL", lambda v, s: level(v) == PathType.LOC and not s.ranks_per_host, _NO_P2P, I,
-            "unset NCCL_P2P_LEVEL", LOW),
-    JobRule("NCCL_SHM_DISABLE", lambda v, s: on(v) and s.net_inside,
-            "GPUs of one node without peer-to-peer talk over the network instead of shared memory", W,
-            "unset NCCL_SHM_DISABLE"),
-    JobRule("NCCL_IB_DISABLE", lambda v, s: on(v) and s.sockets and s.rdma,
-            "traffic between nodes goes over TCP sockets although RDMA NICs are there", E, "unset NCCL_IB_DISABLE"),
-    JobRule("NCCL_IB_DISABLE", lambda v, s: on(v) and s.sockets and not s.rdma,
-            "traffic between nodes goes over TCP sockets, and NCCL did not look for RDMA NICs", W,
-            "unset NCCL_IB_DISABLE if the nodes have RDMA NICs", LIKELY),
-    JobRule("NCCL_NET", lambda v, s: v.strip().lower() == "socket" and s.hosts > 1 and s.rdma,
-            "traffic between nodes goes over TCP sockets although RDMA NICs are there", E, "unset NCCL_NET"),
-    JobRule("NCCL_NET", lambda v, s: v.strip().lower() == "socket" and s.hosts > 1 and not s.rdma,
-            "traffic between nodes goes over TCP sockets, and NCCL did not look for RDMA NICs", W,
-            "unset NCCL_NET if the nodes have RDMA NICs", LIKELY),
-    JobRule("NCCL_NET_GDR_LEVEL", lambda v, s: _below_pxb(v) and s.hosts > 1 and s.no_gdr,
-            "no connection uses GPUDirect RDMA: data between nodes is copied through host memory", E,
-            "unset NCCL_NET_GDR_LEVEL (PXB is NCCL's own choice)", LIKELY),
-    JobRule("NCCL_DMABUF_ENABLE", lambda v, s: off(v) and s.hosts > 1 and s.no_gdr,
-            "no connection uses GPUDirect RDMA, and DMA-BUF, one of its two ways, is off", W,
-            "unset NCCL_DMABUF_ENABLE, or load nvidia-peermem", LIKELY),
-    JobRule("NCCL_NVLS_ENABLE", lambda v, s: off(v) and s.nvswitch and s.nvlink_gbs > HOPPER_NVLINK_GBS,
-            "NVLink SHARP is off: all-reduce inside the node loses its fastest algorithm", W, "unset NCCL_NVLS_ENABLE"),
-    JobRule("NCCL_CUMEM_ENABLE", lambda v, s: off(v) and s.nvswitch and s.nvlink_gbs > HOPPER_NVLINK_GBS,
-            "cuMem is off, and NVLink SHARP and multi-node NVLink need it", W, "unset NCCL_CUMEM_ENABLE"),
-    JobRule("NCCL_CUMEM_ENABLE", lambda v, s: off(v) and s.unseen,
-            "cuMem is off, and NVLink SHARP and multi-node NVLink need it, where the machine has them", I,
-            "unset NCCL_CUMEM_ENABLE", Confidence.LOW),
-    JobRule("NCCL_IBEXT_DISABLE", lambda v, s: on(v) and not s.sockets,
-            "the IBext plugin goes without RDMA; NCCL's own IB then takes over, and has NCCL_IB_DISABLE of its own", I,
-            "unset NCCL_IBEXT_DISABLE where the plugin is meant", LIKELY),
-    JobRule("NCCL_PXN_DISABLE", lambda v, s: on(v) and s.hosts > 1 and s.nvswitch,
-            "GPUs cannot use another GPU's NIC over NVLink: all-to-all crosses rails", W, "unset NCCL_PXN_DISABLE"),
-    JobRule("NCCL_CROSS_NIC", lambda v, s: number(v) == 1 and s.hosts > 1 and s.rdma,
-            "rings may use other NICs, and so other rails, from node to node", I,
-            "unset NCCL_CROSS_NIC, unless all NICs share one switch"),
-    JobRule("NCCL_MAX_NCHANNELS", lambda v, s: few_channels(v) and s.nvswitch,
-            f"fewer than {FEW_CHANNELS} channels cannot carry this node's NVLinks", W, "unset NCCL_MAX_NCHANNELS"),
-    JobRule("NCCL_MAX_CTAS", lambda v, s: few_channels(v) and s.nvswitch,
-            f"fewer than {FEW_CHANNELS} channels cannot carry this node's NVLinks", W, "unset NCCL_MAX_CTAS"),
-    JobRule("NCCL_BUFFSIZE", lambda v, s: small_buffer(v),
-            f"buffers below NCCL's {DEFAULT_BUFFSIZE >> 20} MiB make the pipeline stall", W, "unset NCCL_BUFFSIZE"),
-    JobRule("NCCL_PROTO", lambda v, s: v.strip().upper() in ("LL", "LL128"),
-            "one protocol is forced for all sizes: LL carries half of the bandwidth, LL128 95 %", W,
-            "unset NCCL_PROTO"),
-    JobRule("NCCL_ALGO", lambda v, s: bool(v.strip()) and not v.strip().startswith("^") and ":" not in v,
-            "the algorithm is forced for all collectives and sizes", I, "unset NCCL_ALGO outside of tests"),
-    JobRule("NCCL_DEBUG", lambda v, s: v.strip().upper() == "TRACE",
-            "in a build with traces, TRACE writes a line for every operation", I, "use NCCL_DEBUG=INFO, or WARN"),
-    JobRule("NCCL_CHECK_MODE", lambda v, s: v.strip().upper().startswith("DEBUG"),
-            "arguments are checked on every call, across ranks with DEBUG_GLOBAL", I,
-            "unset NCCL_CHECK_MODE when done"),
-    JobRule("NCCL_LAUNCH_MODE", lambda v, s: v.strip().upper() == "GROUP",
-            "GROUP launch serialises the GPUs of a process", I, "unset NCCL_LAUNCH_MODE"),
+JOB_RULES: tuple[Rule[Shown], ...] = (
+    Rule("NCCL_P2P_DISABLE", lambda v, s: on(v) and s.ranks_per_host > 1 and s.nvlink_gbs > 0,
+         "GPUs of one node talk through host memory or the network instead of NVLink", E, "unset NCCL_P2P_DISABLE"),
+    Rule("NCCL_P2P_DISABLE", lambda v, s: on(v) and s.ranks_per_host > 1 and s.nvlink_gbs == 0,
+         "GPUs of one node talk through host memory, also where they could reach each other", I,
+         "unset NCCL_P2P_DISABLE, unless P2P is broken on this machine (then mend that: ACS, IOMMU)", LIKELY),
+    P2P_LEVEL_LOC.when(lambda v, s: level(v) == PathType.LOC and s.ranks_per_host > 1 and s.nvlink_gbs > 0),
+    Rule("NCCL_P2P_DISABLE", lambda v, s: on(v) and not s.ranks_per_host, _NO_P2P, I,
+         "unset NCCL_P2P_DISABLE", LOW),
+    Rule("NCCL_P2P_LEVEL", lambda v, s: level(v) == PathType.LOC and not s.ranks_per_host, _NO_P2P, I,
+         "unset NCCL_P2P_LEVEL", LOW),
+    Rule("NCCL_SHM_DISABLE", lambda v, s: on(v) and s.net_inside,
+         "GPUs of one node without peer-to-peer talk over the network instead of shared memory", W,
+         "unset NCCL_SHM_DISABLE"),
+    Rule("NCCL_IB_DISABLE", lambda v, s: on(v) and s.sockets and s.rdma,
+         "traffic between nodes goes over TCP sockets although RDMA NICs are there", E, "unset NCCL_IB_DISABLE"),
+    Rule("NCCL_IB_DISABLE", lambda v, s: on(v) and s.sockets and not s.rdma,
+         "traffic between nodes goes over TCP sockets, and NCCL did not look for RDMA NICs", W,
+         "unset NCCL_IB_DISABLE if the nodes have RDMA NICs", LIKELY),
+    Rule("NCCL_NET", lambda v, s: v.strip().lower() == "socket" and s.hosts > 1 and s.rdma,
+         "traffic between nodes goes over TCP sockets although RDMA NICs are there", E, "unset NCCL_NET"),
+    Rule("NCCL_NET", lambda v, s: v.strip().lower() == "socket" and s.hosts > 1 and not s.rdma,
+         "traffic between nodes goes over TCP sockets, and NCCL did not look for RDMA NICs", W,
+         "unset NCCL_NET if the nodes have RDMA NICs", LIKELY),
+    Rule("NCCL_NET_GDR_LEVEL", lambda v, s: _below_pxb(v) and s.hosts > 1 and s.no_gdr,
+         "no connection uses GPUDirect RDMA: data between nodes is copied through host memory", E,
+         "unset NCCL_NET_GDR_LEVEL (PXB is NCCL's own choice)", LIKELY),
+    Rule("NCCL_DMABUF_ENABLE", lambda v, s: off(v) and s.hosts > 1 and s.no_gdr,
+         "no connection uses GPUDirect RDMA, and DMA-BUF, one of its two ways, is off", W,
+         "unset NCCL_DMABUF_ENABLE, or load nvidia-peermem", LIKELY),
+    NVLS_OFF.when(lambda v, s: off(v) and s.nvswitch and s.nvlink_gbs > HOPPER_NVLINK_GBS),
+    CUMEM_OFF.when(lambda v, s: off(v) and s.nvswitch and s.nvlink_gbs > HOPPER_NVLINK_GBS),
+    Rule("NCCL_CUMEM_ENABLE", lambda v, s: off(v) and s.unseen,
+         "cuMem is off, and NVLink SHARP and multi-node NVLink need it, where the machine has them", I,
+         "unset NCCL_CUMEM_ENABLE", Confidence.LOW),
+    Rule("NCCL_IBEXT_DISABLE", lambda v, s: on(v) and not s.sockets,
+         "the IBext plugin goes without RDMA; NCCL's own IB then takes over, and has NCCL_IB_DISABLE of its own", I,
+         "unset NCCL_IBEXT_DISABLE where the plugin is meant", LIKELY),
+    PXN_OFF.when(lambda v, s: on(v) and s.hosts > 1 and s.nvswitch),
+    Rule("NCCL_CROSS_NIC", lambda v, s: number(v) == 1 and s.hosts > 1 and s.rdma,
+         "rings may use other NICs, and so other rails, from node to node", I,
+         "unset NCCL_CROSS_NIC, unless all NICs share one switch"),
+    FEW_NCHANNELS.when(lambda v, s: few_channels(v) and s.nvswitch),
+    FEW_CTAS.when(lambda v, s: few_channels(v) and s.nvswitch),
+    SMALL_BUFFERS.when(lambda v, s: small_buffer(v)),
+    ONE_PROTOCOL.when(lambda v, s: v.strip().upper() in ("LL", "LL128")),
+    Rule("NCCL_ALGO", lambda v, s: bool(v.strip()) and not v.strip().startswith("^") and ":" not in v,
+         "the algorithm is forced for all collectives and sizes", I, "unset NCCL_ALGO outside of tests"),
+    TRACED.when(lambda v, s: v.strip().upper() == "TRACE"),
+    CHECKED_CALLS.when(lambda v, s: v.strip().upper().startswith("DEBUG")),
+    GROUP_LAUNCH.when(lambda v, s: v.strip().upper() == "GROUP"),
 )  # fmt: skip
 
 OF_RCCL = (

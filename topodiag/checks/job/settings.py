@@ -6,12 +6,14 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from topodiag.checks.common import plural
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.evidence import local_ranks
-from topodiag.checks.job.rules import JOB_RULES, OF_RCCL, JobRule, Shown
-from topodiag.checks.job.text import ask_for, failed, few, hosts_word, quoted, rank_word
-from topodiag.checks.node import nccl_variables
+from topodiag.checks.job.rules import JOB_RULES, OF_RCCL, Shown
+from topodiag.checks.job.text import ask_for, failed
+from topodiag.checks.shared import nccl_variables
+from topodiag.checks.shared.devices import plural
+from topodiag.checks.shared.setting_rules import Rule
+from topodiag.checks.shared.words import few, hosts_word, quoted, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Given, Job, Process
 
@@ -308,9 +310,9 @@ class CostlySettingInLog(SettingsInLog):
                 )
         return made
 
-    def _costs(self, job: Job, each: InForce, rule: JobRule) -> Finding:
+    def _costs(self, job: Job, each: InForce, rule: Rule[Shown]) -> Finding:
         words = (f"{each.name}={each.value[:60]}: {rule.what}", f"{each.name} not set", rule.fix, rule.what)
-        return self.report(job, each, rule.severity, words, rule.sure)
+        return self.report(job, each, rule.severity, words, rule.confidence)
 
 
 class MisreadSettingInLog(SettingsInLog):

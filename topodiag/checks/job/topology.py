@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from topodiag.checks.common import plural, spell
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.evidence import (
     Printed,
@@ -15,7 +14,9 @@ from topodiag.checks.job.evidence import (
     ranks_on,
     said_by,
 )
-from topodiag.checks.job.text import NET, ask_for, hosts_word
+from topodiag.checks.job.text import NET, ask_for
+from topodiag.checks.shared.devices import plural, spell
+from topodiag.checks.shared.words import hosts_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.nccl_view import NcclSystem

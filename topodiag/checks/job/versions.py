@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job.text import ask_for, few, hosts_word, quoted, rank_word
+from topodiag.checks.job.text import ask_for
+from topodiag.checks.shared.words import few, hosts_word, quoted, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job, Process
 from topodiag.model.provenance import Origin

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from topodiag.checks.common import plural
 from topodiag.checks.interface import PlacementCheck
-from topodiag.checks.job.text import few, hosts_word, spell_ranks
+from topodiag.checks.shared.devices import plural
+from topodiag.checks.shared.words import few, hosts_word, spell_ranks
 from topodiag.model.cluster import Ints
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.placement.audit import Audit, DimensionAudit, names_of, whole_us

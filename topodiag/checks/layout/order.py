@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from topodiag.checks.common import plural
 from topodiag.checks.interface import PlacementCheck
-from topodiag.checks.job.text import spell_ranks
 from topodiag.checks.layout.groups import lost, named, used, where
+from topodiag.checks.shared.devices import plural
+from topodiag.checks.shared.words import spell_ranks
 from topodiag.model.cluster import Assignment, Bools, Cluster, Ints
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.placement.audit import MATTERS, Audit, DimensionAudit

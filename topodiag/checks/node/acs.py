@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.checks.common import compute_nics, distance, gpu_spec, spell
 from topodiag.checks.interface import NodeCheck
+from topodiag.checks.shared.devices import compute_nics, distance, gpu_spec, spell
 from topodiag.model.devices import Gpu, Nic, PciDevice, PciKind
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.links import PathType

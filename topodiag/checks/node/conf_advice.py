@@ -10,11 +10,11 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from topodiag.checks.common import is_up, spell
-from topodiag.checks.job.interface import NOT_FOR_JOBS
 from topodiag.checks.node.conf_file import MAX_VALUE_BYTES, misread
 from topodiag.checks.node.setting_rules import internal_ib_nics, uses_internal_ib
 from topodiag.checks.node.settings import ENVIRONMENT, given
+from topodiag.checks.shared.devices import is_up, spell
+from topodiag.checks.shared.interfaces import NOT_FOR_JOBS
 from topodiag.model.devices import NetDev, Nic, NicRole
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.node import Node

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from topodiag.checks.common import gpu_spec, just_booted, nvlink_count, spell, word
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.fabric_state import Fault, cluster, faults_of, registers
 from topodiag.checks.node.nvlink_evidence import count_links
+from topodiag.checks.shared.devices import gpu_spec, just_booted, nvlink_count, spell, word
 from topodiag.model.busid import NVSWITCH_BUS_ID
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status

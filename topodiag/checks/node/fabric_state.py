@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from topodiag.checks.common import BOOT_S, just_booted, majority
+from topodiag.checks.shared.devices import BOOT_S, just_booted, majority
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Severity
 from topodiag.model.node import Node

@@ -6,7 +6,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from topodiag.checks.common import (
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.node.virtual_pci import is_flat
+from topodiag.checks.shared.devices import (
     compute_nics,
     distance,
     gpu_spec,
@@ -18,8 +20,6 @@ from topodiag.checks.common import (
     plural,
     spell,
 )
-from topodiag.checks.interface import NodeCheck
-from topodiag.checks.node.virtual_pci import is_flat
 from topodiag.model.devices import Gpu, Nic, PciKind
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.gpudirect import dmabuf, peermem

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from topodiag.checks.common import compute_nics, just_booted, majority, plural, spell, word
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.nic_ports import (
     GBPS_PER_GBS,
@@ -19,6 +18,7 @@ from topodiag.checks.node.nic_ports import (
     product,
     usual_gbps,
 )
+from topodiag.checks.shared.devices import compute_nics, just_booted, majority, plural, spell, word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from topodiag.checks.common import compute_nics, distance, majority, plural, spell, word
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.nic_ports import GBPS_PER_GBS, is_near, ports_of, product
 from topodiag.checks.node.virtual_pci import is_flat
-from topodiag.checks.topo.evidence import alone
+from topodiag.checks.shared.devices import compute_nics, distance, majority, plural, spell, word
+from topodiag.checks.shared.topo_file import alone
 from topodiag.hardware.catalog import system_by_product, systems
 from topodiag.hardware.specs import SystemSpec
 from topodiag.model.devices import Nic, NicRole

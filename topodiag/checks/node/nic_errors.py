@@ -7,11 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from topodiag.checks.common import compute_nics, plural, spell
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.nic import NO_COMPUTE
 from topodiag.checks.node.nic_counters import LIMITS, PRIORITY_DISCARDS, Limit
 from topodiag.checks.node.nic_ports import Port, ports_of
+from topodiag.checks.shared.devices import compute_nics, plural, spell
 from topodiag.model.devices import Counters, Nic
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from topodiag.checks.common import compute_nics, distance
+from topodiag.checks.shared.devices import compute_nics, distance
 from topodiag.hardware.catalog import nic_by_hca_type, nic_by_pci_id
 from topodiag.hardware.specs import NicSpec
 from topodiag.model.busid import slot_of

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from topodiag.checks.common import compute_nics, distance, plural, spell
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.nic import NO_COMPUTE
 from topodiag.checks.node.nic_ports import Port, is_near, netdev_of, ports_of, product
+from topodiag.checks.shared.devices import compute_nics, distance, plural, spell
 from topodiag.model.devices import Nic
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node

@@ -6,7 +6,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from topodiag.checks.common import (
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.node.virtual_pci import is_flat
+from topodiag.checks.shared.devices import (
     compute_nics,
     distance,
     is_up,
@@ -18,8 +20,6 @@ from topodiag.checks.common import (
     spell,
     word,
 )
-from topodiag.checks.interface import NodeCheck
-from topodiag.checks.node.virtual_pci import is_flat
 from topodiag.hardware.catalog import smp_gbs
 from topodiag.model.cpulist import format_cpulist, parse_cpulist
 from topodiag.model.devices import Gpu, Nic

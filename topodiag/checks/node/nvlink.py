@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from topodiag.checks.common import gpu_spec, majority, percent, plural, spell
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node import nvlink_evidence as evidence
 from topodiag.checks.node.nvlink_evidence import Expectation, LinkCount
 from topodiag.checks.node.nvlink_pairs import PairWithoutNvlink
+from topodiag.checks.shared.devices import gpu_spec, majority, percent, plural, spell
 from topodiag.model.devices import Gpu, NvLink
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node

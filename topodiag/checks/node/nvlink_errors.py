@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from topodiag.checks.common import gpu_spec, plural, spell
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.nvlink_evidence import no_question
+from topodiag.checks.shared.devices import gpu_spec, plural, spell
 from topodiag.model.devices import Gpu, NvLink
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from topodiag.checks.common import SMI_TO_PATH, gpu_spec, nvlink_count, pcie_gbs, spell, word
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node import nvlink_evidence as evidence
 from topodiag.checks.node.nvlink_evidence import MESH_GPUS, LinkCount
+from topodiag.checks.shared.devices import SMI_TO_PATH, gpu_spec, nvlink_count, pcie_gbs, spell, word
 from topodiag.hardware.specs import GpuSpec
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status

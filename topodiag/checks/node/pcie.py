@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.checks.common import percent
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.pcie_links import Hop, hops, nothing_to_judge
+from topodiag.checks.shared.devices import percent
 from topodiag.model.devices import Gpu, PciKind
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from topodiag.checks.common import compute_nics, gpu_spec
 from topodiag.checks.interface import NodeCheck
+from topodiag.checks.shared.devices import compute_nics, gpu_spec
 from topodiag.hardware.catalog import pcie_nccl_gbs
 from topodiag.model.devices import Gpu, Nic, PciDevice
 from topodiag.model.finding import Outcome

@@ -2,52 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
-from topodiag.checks.common import compute_nics, distance, gpu_spec
+from topodiag.checks.shared.devices import compute_nics, distance, gpu_spec
+from topodiag.checks.shared.setting_rules import (
+    CHECKED_CALLS,
+    CUMEM_OFF,
+    FEW_CTAS,
+    FEW_NCHANNELS,
+    GROUP_LAUNCH,
+    NVLS_OFF,
+    ONE_PROTOCOL,
+    P2P_LEVEL_LOC,
+    PXN_OFF,
+    SMALL_BUFFERS,
+    TRACED,
+    Rule,
+    few_channels,
+    level,
+    off,
+    on,
+    small_buffer,
+)
 from topodiag.model.devices import Nic
 from topodiag.model.finding import Severity
 from topodiag.model.links import Path, PathType
 from topodiag.model.node import Node
 
-FEW_CHANNELS = 8
-"""Fewer channels than this cannot carry one NVSwitch GPU's links: NCCL opens 16 to 32 there (src/graph/search.cc)."""
-
-DEFAULT_BUFFSIZE = 4 << 20
-"""NCCL_BUFFSIZE of the Simple protocol, bytes (DEFAULT_BUFFSIZE, src/init.cc v2.30)."""
-
 NVLS_SM = 90
 """First compute capability with NVLink SHARP."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """When a value costs something on a node, and what. `applies` sees the value and the node."""
-
-    name: str
-    applies: Callable[[str, Node], bool]
-    what: str
-    severity: Severity
-    fix: str
-
-
-def number(value: str) -> int | None:
-    """A setting as NCCL's parameters read it: strtoll base 0, the whole text or nothing (src/misc/param.cc)."""
-    text = value.strip()
-    try:
-        return int(text, 0) if 0 < len(text) <= 20 else None
-    except ValueError:
-        return int(text) if text.isascii() and text.isdigit() else None
-
-
-def on(value: str) -> bool:
-    made = number(value)
-    return made is not None and made != 0
-
-
-def off(value: str) -> bool:
-    return number(value) == 0
 
 
 def several_gpus(node: Node) -> bool:
@@ -111,15 +92,6 @@ def in_nvlink_domain(node: Node) -> bool:
     return any((gpu.fabric.cluster_uuid.value or "").strip("0-") for gpu in node.gpus)
 
 
-def level(value: str) -> PathType | None:
-    """A path type as NCCL's level settings read it: a word, or one of the old numbers (src/graph/paths.cc)."""
-    text = value.strip().upper()
-    words = {name: kind for name, kind in PathType.__members__.items() if kind <= PathType.SYS}
-    numbers = {0: PathType.LOC, 1: PathType.PIX, 2: PathType.PXB, 3: PathType.PHB}
-    made = number(text)
-    return words.get(text) if made is None else numbers.get(made, PathType.SYS)
-
-
 def _below(value: str, floor: PathType) -> bool:
     said = level(value)
     return said is not None and said < floor
@@ -141,16 +113,6 @@ def _cuts_gdr(value: str, node: Node) -> bool:
     return bool(within) and all(kind > said for kind in within)
 
 
-def few_channels(value: str) -> bool:
-    made = number(value)
-    return made is not None and 0 < made < FEW_CHANNELS
-
-
-def small_buffer(value: str) -> bool:
-    made = number(value)
-    return made is not None and 0 < made < DEFAULT_BUFFSIZE
-
-
 def _only_local(value: str) -> bool:
     """Whether an interface list names only interfaces that reach no other node."""
     names = [part.split(":")[0].strip() for part in value.strip().removeprefix("=").split(",")[:64]]
@@ -159,14 +121,13 @@ def _only_local(value: str) -> bool:
 
 E, W, I = Severity.ERROR, Severity.WARNING, Severity.INFO  # noqa: E741
 
-RULES = (
+RULES: tuple[Rule[Node], ...] = (
     Rule("NCCL_P2P_DISABLE", lambda v, n: on(v) and several_gpus(n) and has_nvlink(n),
          "GPUs of this node talk through host memory instead of NVLink", E, "unset NCCL_P2P_DISABLE"),
     Rule("NCCL_P2P_DISABLE", lambda v, n: on(v) and not has_nvlink(n) and has_pcie_pairs(n),
          "GPUs of this node talk through host memory instead of PCIe peer-to-peer", W,
          "unset NCCL_P2P_DISABLE, unless P2P is broken on this machine (then mend that: ACS, IOMMU)"),
-    Rule("NCCL_P2P_LEVEL", lambda v, n: _below(v, PathType.NVL) and has_nvlink(n),
-         "peer-to-peer is off between all GPUs, NVLink with it", E, "unset NCCL_P2P_LEVEL"),
+    P2P_LEVEL_LOC.when(lambda v, n: _below(v, PathType.NVL) and has_nvlink(n)),
     Rule("NCCL_P2P_LEVEL", lambda v, n: _below(v, PathType.PIX) and not has_nvlink(n) and has_pcie_pairs(n),
          "GPUs of this node talk through host memory instead of PCIe peer-to-peer", W,
          "unset NCCL_P2P_LEVEL, unless P2P is broken on this machine (then mend that: ACS, IOMMU)"),
@@ -187,39 +148,29 @@ RULES = (
     Rule("NCCL_DMABUF_ENABLE", lambda v, n: off(v) and uses_internal_ib(n) and n.os.peermem.value is False,
          "GPUDirect RDMA is off: DMA-BUF is disabled and no peer-memory module is loaded", E,
          "unset NCCL_DMABUF_ENABLE, or load nvidia-peermem"),
-    Rule("NCCL_NVLS_ENABLE", lambda v, n: off(v) and has_nvls(n),
-         "NVLink SHARP is off: all-reduce inside the node loses its fastest algorithm", W, "unset NCCL_NVLS_ENABLE"),
-    Rule("NCCL_CUMEM_ENABLE", lambda v, n: off(v) and has_nvls(n),
-         "cuMem is off, and NVLink SHARP and multi-node NVLink need it", W, "unset NCCL_CUMEM_ENABLE"),
+    NVLS_OFF.when(lambda v, n: off(v) and has_nvls(n)),
+    CUMEM_OFF.when(lambda v, n: off(v) and has_nvls(n)),
     Rule("NCCL_MNNVL_ENABLE", lambda v, n: off(v) and in_nvlink_domain(n),
          "multi-node NVLink is off: trays of one NVLink domain talk over the network", E, "unset NCCL_MNNVL_ENABLE"),
     Rule("NCCL_NVB_DISABLE", lambda v, n: on(v) and any(p.type is PathType.NVB for p in n.paths.values()),
          "GPU pairs without a direct NVLink go over PCIe instead of through a peer", W, "unset NCCL_NVB_DISABLE"),
-    Rule("NCCL_PXN_DISABLE", lambda v, n: on(v) and any(p.type is PathType.PXN for p in n.paths.values()),
-         "GPUs cannot use another GPU's NIC over NVLink: all-to-all crosses rails", W, "unset NCCL_PXN_DISABLE"),
-    Rule("NCCL_MAX_NCHANNELS", lambda v, n: few_channels(v) and has_nvswitch(n),
-         f"fewer than {FEW_CHANNELS} channels cannot carry this node's NVLinks", W, "unset NCCL_MAX_NCHANNELS"),
-    Rule("NCCL_MAX_CTAS", lambda v, n: few_channels(v) and has_nvswitch(n),
-         f"fewer than {FEW_CHANNELS} channels cannot carry this node's NVLinks", W, "unset NCCL_MAX_CTAS"),
-    Rule("NCCL_BUFFSIZE", lambda v, n: small_buffer(v) and bool(n.gpus),
-         f"buffers below NCCL's {DEFAULT_BUFFSIZE >> 20} MiB make the pipeline stall", W, "unset NCCL_BUFFSIZE"),
-    Rule("NCCL_PROTO", lambda v, n: v.strip().upper() in ("LL", "LL128") and bool(n.gpus),
-         "one protocol is forced for all sizes: LL carries half of the bandwidth, LL128 95 %", W, "unset NCCL_PROTO"),
+    PXN_OFF.when(lambda v, n: on(v) and any(p.type is PathType.PXN for p in n.paths.values())),
+    FEW_NCHANNELS.when(lambda v, n: few_channels(v) and has_nvswitch(n)),
+    FEW_CTAS.when(lambda v, n: few_channels(v) and has_nvswitch(n)),
+    SMALL_BUFFERS.when(lambda v, n: small_buffer(v) and bool(n.gpus)),
+    ONE_PROTOCOL.when(lambda v, n: v.strip().upper() in ("LL", "LL128") and bool(n.gpus)),
     Rule("NCCL_ALGO", lambda v, n: bool(v.strip()) and not v.strip().startswith("^") and ":" not in v and has_nvls(n)
          and "NVLS" not in v.upper(),
          "the algorithm is forced and NVLink SHARP is not among the choices", I, "unset NCCL_ALGO outside of tests"),
     Rule("NCCL_SOCKET_IFNAME", lambda v, n: _only_local(v),
          "bootstrap and socket traffic are bound to an interface that reaches no other node", W,
          "name the interface that all nodes share, or exclude with NCCL_SOCKET_IFNAME=^lo,docker0"),
-    Rule("NCCL_DEBUG", lambda v, n: v.strip().upper() == "TRACE",
-         "in a build with traces, TRACE writes a line for every operation", I, "use NCCL_DEBUG=INFO, or WARN"),
-    Rule("NCCL_CHECK_MODE", lambda v, n: v.strip().upper().startswith("DEBUG"),
-         "arguments are checked on every call, across ranks with DEBUG_GLOBAL", I, "unset NCCL_CHECK_MODE when done"),
+    TRACED.when(lambda v, n: v.strip().upper() == "TRACE"),
+    CHECKED_CALLS.when(lambda v, n: v.strip().upper().startswith("DEBUG")),
     Rule("CUDA_LAUNCH_BLOCKING", lambda v, n: on(v) and bool(n.gpus),
          "every kernel launch waits for the kernel: computation and communication never overlap", E,
          "unset CUDA_LAUNCH_BLOCKING"),
-    Rule("NCCL_LAUNCH_MODE", lambda v, n: v.strip().upper() == "GROUP" and bool(n.gpus),
-         "GROUP launch serialises the GPUs of a process", I, "unset NCCL_LAUNCH_MODE"),
+    GROUP_LAUNCH.when(lambda v, n: v.strip().upper() == "GROUP" and bool(n.gpus)),
     Rule("NCCL_IGNORE_CPU_AFFINITY", lambda v, n: on(v) and len([x for x in n.numa if x.has_cpus]) > 1,
          "NCCL's threads may run on the other socket than their GPU's", I, "unset NCCL_IGNORE_CPU_AFFINITY"),
 )  # fmt: skip

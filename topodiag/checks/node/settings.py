@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from topodiag.checks.common import is_up, plural
 from topodiag.checks.interface import NodeCheck
-from topodiag.checks.node import nccl_variables
-from topodiag.checks.node.setting_rules import RULES, Rule, internal_ib_nics
+from topodiag.checks.node.setting_rules import RULES, internal_ib_nics
+from topodiag.checks.shared import nccl_variables
+from topodiag.checks.shared.devices import is_up, plural
+from topodiag.checks.shared.setting_rules import Rule
 from topodiag.model.devices import Nic
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.node import Node
@@ -126,7 +127,7 @@ class CostlySetting(NodeCheck):
                 found.append(self._few_nics(node, each, left))
         return self.found(node, found) if found else self.clean(node)
 
-    def _report(self, node: Node, each: Given, rule: Rule) -> Finding:
+    def _report(self, node: Node, each: Given, rule: Rule[Node]) -> Finding:
         return self.finding(
             node,
             rule.severity,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.checks.common import compute_nics, distance, gpu_spec, is_efa, numa_of, pcie_gbs, plural
 from topodiag.checks.interface import NodeCheck
-from topodiag.checks.topo.evidence import alone
-from topodiag.checks.topo.guesses import judge_guesses
+from topodiag.checks.node.tree_in_file import judge_guesses
+from topodiag.checks.shared.devices import compute_nics, distance, gpu_spec, is_efa, numa_of, pcie_gbs, plural
+from topodiag.checks.shared.topo_file import alone
 from topodiag.hardware.catalog import pcie_nccl_gbs
 from topodiag.model.devices import Gpu, Nic, PciDevice
 from topodiag.model.finding import Confidence, Cost, Coverage, Outcome, Severity, Status

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from topodiag.checks.common import plural, spell
 from topodiag.checks.interface import NodeCheck
+from topodiag.checks.shared.devices import plural, spell
 from topodiag.checks.topo.evidence import ASKED, ask, without_file
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.nccl_tree import Element, NcclFile

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from topodiag.checks.interface import NodeCheck
+from topodiag.checks.shared.topo_file import alone, first_host
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.finding import Outcome
 from topodiag.model.nccl_tree import Element, NcclFile, Refusal
@@ -26,8 +27,6 @@ ASKED = 28
 PRICED_BYTES = 1 << 30
 """The all-reduce whose time is told."""
 
-FILE_KIND = "nccl-xml"
-
 
 def without_file(check: NodeCheck, node: Node) -> Outcome:
     """The answer for a node of which no topology file was read: one that NCCL is told to read may say anything."""
@@ -43,11 +42,6 @@ def without_file(check: NodeCheck, node: Node) -> Outcome:
 def unset_file(node: Node) -> tuple[tuple[str, str | None], ...]:
     """What taking the file away means for the settings of a node that has it in them."""
     return (("NCCL_TOPO_FILE", None),) if any(s.name == "NCCL_TOPO_FILE" for s in node.settings) else ()
-
-
-def alone(node: Node) -> bool:
-    """Whether the file is all that is known of the machine, so that the node is what the file says."""
-    return node.nccl_file is not None and node.read <= {FILE_KIND}
 
 
 def machine_of(node: Node) -> Node | None:
@@ -82,12 +76,6 @@ def devices_of(tree: Element) -> FileDevices:
                 for part in (element.get("name") or "").split("+"):
                     nics.setdefault(part)
     return FileDevices(gpus, tuple(nics))
-
-
-def first_host(tree: Element) -> tuple[Element, ...]:
-    """The processors of the first host: a dump of a multi-node NVLink clique holds several."""
-    cpus = tree.having("cpu")
-    return tuple(cpu for cpu in cpus if cpu.get("host_hash") == cpus[0].get("host_hash"))
 
 
 def refusal_of(file: NcclFile, tree: Element, minor: int) -> Refusal | None:

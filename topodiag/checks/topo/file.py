@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from topodiag.checks.common import plural
 from topodiag.checks.interface import NodeCheck
+from topodiag.checks.shared.devices import plural
 from topodiag.checks.topo.evidence import (
     ASKED,
     ask,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topodiag.checks.interface import NodeCheck
+from topodiag.checks.shared.lost_tree import AROUND, EXPECTED, MEANWHILE, NEWER
 from topodiag.checks.topo.evidence import ask, spell_versions, without_file
-from topodiag.checks.topo.lost_tree import AROUND, EXPECTED, MEANWHILE, NEWER
 from topodiag.model.finding import Cost, Outcome, Severity
 from topodiag.model.nccl_tree import Element
 from topodiag.model.nccl_versions import TREES_BOUND_BY_PXN

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.checks.nodes import only, status
-from topodiag.checks.node import nccl_variables
 from topodiag.checks.node.setting_rules import RULES
 from topodiag.checks.node.settings import UnknownSetting
+from topodiag.checks.shared import nccl_variables
 from topodiag.model.finding import Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin

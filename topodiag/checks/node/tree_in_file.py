@@ -5,9 +5,9 @@ Whether the machine is a guest does not matter here: NCCL is given this file, or
 
 from __future__ import annotations
 
-from topodiag.checks.common import plural
 from topodiag.checks.interface import NodeCheck
-from topodiag.checks.topo.evidence import first_host
+from topodiag.checks.shared.devices import plural
+from topodiag.checks.shared.topo_file import first_host
 from topodiag.hardware.catalog import pcie_nccl_gbs
 from topodiag.model.finding import Confidence, Cost, Coverage, Outcome, Severity
 from topodiag.model.nccl_tree import Element

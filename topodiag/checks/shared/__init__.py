@@ -1,0 +1,1 @@
+"""What checks of several subjects ask alike. Decides nothing itself, and knows no check."""
