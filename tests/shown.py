@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 from fnmatch import fnmatchcase
 from pathlib import Path
+
+from tests import program
 
 ROOT = Path(__file__).parents[1]
 
@@ -19,11 +18,7 @@ def shown_on(page: Path) -> list[tuple[str, str]]:
 
 
 def assert_printed(command: str, output: str) -> None:
-    clean = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LC_ALL", "FORCE_COLOR"}}
-    argv = [sys.executable, "-m", "topodiag", *shlex.split(command)]
-    done = subprocess.run(
-        argv, capture_output=True, text=True, cwd=ROOT, env=clean | {"LANG": "C.UTF-8"}, timeout=120, check=False
-    )
+    done = program.run(*shlex.split(command), cwd=ROOT)
     assert done.stderr == ""
     # A line of three dots stands for any number of lines.
     pattern = "\n".join("*" if line == "..." else re.sub(r"([*?[])", r"[\1]", line) for line in output.splitlines())

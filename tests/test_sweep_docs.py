@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from tests import program
 from topodiag.model.sweep import State
 from topodiag.sweep.plan import KINDS, first_round
 from topodiag.sweep.planfile import plan_json
@@ -22,7 +21,7 @@ COMMON = {"--output", "--color", "--ascii", "--width", "--quiet", "--verbose", "
 
 @pytest.mark.parametrize("name", ["plan", "run", "read"])
 def test_every_option_is_named(name):
-    command = getattr(import_module(f"topodiag.cli.bench_{name}"), name)
+    command = getattr(import_module(f"topodiag.cli.bench.{name}"), name)
     options = {option for each in command.params for option in each.opts if option.startswith("--")}
     assert {option for option in options - COMMON if option not in PAGE} == set()
 
@@ -45,7 +44,6 @@ def test_the_first_round_that_is_shown_is_what_is_planned(tmp_path):
     racks = tmp_path / "racks.csv"
     racks.write_text("".join(f"gpu[{8 * rack + 1:03d}-{8 * rack + 8:03d}],r{rack}\n" for rack in range(8)))
     argv = ["plan", "--nodes", "gpu[001-064]", "--nics", "mlx5_[0-7]", "--racks", str(racks), "--output", "plan.json"]
-    done = subprocess.run(
-        [sys.executable, "-m", "topodiag", "bench", *argv], capture_output=True, text=True, check=True, cwd=tmp_path
-    )
+    done = program.run("bench", *argv, cwd=tmp_path)
+    assert done.returncode == 0
     assert done.stderr in PAGE

@@ -8,9 +8,7 @@ import csv
 import gzip
 import io
 import json
-import os
 import subprocess
-import sys
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -18,17 +16,14 @@ from typing import Any
 import jsonschema
 import pytest
 
+from tests import program
 from topodiag.cli.bench.show import show
 
 SCHEMA = json.loads((files("topodiag.report") / "schema" / "result-1.0.schema.json").read_text())
 
 
 def run(*args: str, **kwargs: Any) -> subprocess.CompletedProcess[str]:
-    env = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "NO_COLOR", "FORCE_COLOR"}}
-    argv = [sys.executable, "-m", "topodiag", "bench", *args]
-    return subprocess.run(
-        argv, env=env | {"LANG": "C.UTF-8"}, capture_output=True, text=True, timeout=120, check=False, **kwargs
-    )
+    return program.run("bench", *args, **kwargs)
 
 
 def table(alpha: float = 20.0, beta: float = 230.0, ranks: int = 8, hosts: int = 1, wrong: int = 0) -> str:

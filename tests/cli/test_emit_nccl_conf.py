@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests import program
 from topodiag.cli.emit.nccl_conf import nccl_conf
 
 NODES = Path(__file__).parents[2] / "fixtures" / "nodes"
@@ -20,11 +18,7 @@ HOST = "fixture:dgx-h100-healthy"
 @pytest.fixture
 def topodiag():
     def run(*args, **kwargs):
-        argv = [sys.executable, "-m", "topodiag", "emit", "nccl-conf", *args]
-        env = {**os.environ, "LANG": "C.UTF-8", "COLUMNS": "120"}
-        return subprocess.run(
-            argv, env=env, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False, **kwargs
-        )
+        return program.run("emit", "nccl-conf", *args, env={"COLUMNS": "120"}, **kwargs)
 
     return run
 

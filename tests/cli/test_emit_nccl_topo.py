@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests import program
 from topodiag.cli import cli
 from topodiag.cli.emit.nccl_topo import nccl_topo
 from topodiag.cli.errors import run as run_inside
@@ -28,11 +28,7 @@ def topodiag():
     """The real program: what it makes is what is tested."""
 
     def run(*args, **kwargs):
-        argv = [sys.executable, "-m", "topodiag", *args]
-        env = {**os.environ, "LANG": "C.UTF-8", "COLUMNS": "120"}
-        return subprocess.run(
-            argv, env=env, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False, **kwargs
-        )
+        return program.run(*args, env={"COLUMNS": "120"}, **kwargs)
 
     return run
 

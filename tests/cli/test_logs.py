@@ -2,13 +2,13 @@
 
 import gzip
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests import program
 from tests.cli.small_log import log
 from topodiag.cli.logs import logs
 
@@ -21,11 +21,7 @@ def small(tmp_path):
 
 
 def run(*args, **kwargs):
-    env = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "NO_COLOR", "FORCE_COLOR"}}
-    argv = [sys.executable, "-m", "topodiag", "logs", *args]
-    return subprocess.run(
-        argv, env=env | {"LANG": "C.UTF-8"}, capture_output=True, text=True, timeout=120, check=False, **kwargs
-    )
+    return program.run("logs", *args, **kwargs)
 
 
 def test_a_log_becomes_a_job(small):

@@ -11,14 +11,15 @@ import time
 import psutil
 import pytest
 
+from tests import program
 from tests.cli.small_log import HEAD, log
 
 PROGRAM = [sys.executable, "-m", "topodiag", "logs"]
 HUGE = "99999999999999999999"
 
 
-def run(*args, cwd=None, **kwargs):
-    done = subprocess.run([*PROGRAM, *args], capture_output=True, timeout=60, check=False, cwd=cwd, **kwargs)
+def run(*args, **kwargs):
+    done = program.run("logs", *args, text=False, **kwargs)
     assert b"Traceback" not in done.stderr
     assert b"internal error" not in done.stderr
     return done

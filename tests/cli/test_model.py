@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -14,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests import program
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 LINKS = ("--inside", "1.0,300", "--outside", "5.0,12.5")
 
@@ -23,11 +24,7 @@ def model() -> Run:
     """The real program."""
 
     def run(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
-        argv = [sys.executable, "-m", "topodiag", "model", *args]
-        whole = {**os.environ, "LANG": "C.UTF-8", "COLUMNS": "100", **env}
-        return subprocess.run(
-            argv, env=whole, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False
-        )
+        return program.run("model", *args, env={"COLUMNS": "100", **env})
 
     return run
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests import program
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 RACK = Path(__file__).parents[3] / "shared" / "corpus" / "jobs" / "h_gb200_2tray" / "logs"
@@ -21,9 +21,7 @@ def place() -> Run:
     """The real program."""
 
     def run(*args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        argv = [sys.executable, "-m", "topodiag", "place", *args]
-        whole = {**os.environ, "LANG": "C.UTF-8", "COLUMNS": "100"}
-        return subprocess.run(argv, env=whole, capture_output=True, text=True, timeout=120, input=stdin, check=False)
+        return program.run("place", *args, env={"COLUMNS": "100"}, input=stdin)
 
     return run
 

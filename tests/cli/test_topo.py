@@ -1,13 +1,14 @@
 """`topodiag topo`: what each command prints, its exit codes, its formats, as users run it."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
+
+from tests import program
 
 FOLDER = Path(__file__).resolve().parents[2] / "fixtures" / "topo"
 HEALTHY = str(FOLDER / "dgx-h100-healthy" / "topo.xml")
@@ -19,11 +20,7 @@ LARGE = str(FOLDER / "too-many-elements" / "topo.xml")
 
 
 def topo(*args, **kwargs):
-    clean = {k: v for k, v in os.environ.items() if k not in {"COLUMNS", "NO_COLOR", "FORCE_COLOR", "LC_ALL"}}
-    argv = [sys.executable, "-m", "topodiag", "topo", *args]
-    kwargs = {"stdin": subprocess.DEVNULL} | kwargs
-    env = clean | {"LANG": "C.UTF-8"}
-    return subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False, env=env, **kwargs)
+    return program.run("topo", *args, **kwargs)
 
 
 def refused(done, *words):

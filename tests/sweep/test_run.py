@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import program
 from topodiag.model.errors import InputError
 from topodiag.model.sweep import Fabric, Launch, State, SweepPlan
 from topodiag.sweep import run as runner
@@ -268,10 +268,7 @@ def test_any_results_file_is_read(tmp_path_factory, lines):
 
 
 def topodiag(*args, **kwargs):
-    return subprocess.run(
-        [sys.executable, "-m", "topodiag", "bench", *map(str, args)],
-        capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False, **kwargs,
-    )  # fmt: skip
+    return program.run("bench", *args, **kwargs)
 
 
 def planned(cluster, *options):
@@ -286,9 +283,7 @@ def planned(cluster, *options):
 def test_interrupted_it_ends_its_runs_keeps_what_is_done_and_goes_on_later(cluster, monkeypatch, number):
     monkeypatch.setenv("FAKE_HOW", "hang:a3")
     path = planned(cluster)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "topodiag", "bench", "run", str(path)], stderr=subprocess.PIPE, text=True
-    )
+    process = program.start("bench", "run", path, stderr=subprocess.PIPE, text=True)
     results = cluster / "plan.sweep" / RESULTS
     until = time.monotonic() + 30
     while not (results.exists() and results.read_bytes().count(b"\n") >= 3) and time.monotonic() < until:

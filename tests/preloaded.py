@@ -1,0 +1,15 @@
+"""What the process behind `tests.program.run` imports before it forks: all of the program, and its libraries.
+
+Only modules are shared: each run starts with empty caches, as a start of the program does.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from importlib import import_module
+
+import topodiag
+
+for _module in pkgutil.walk_packages(topodiag.__path__, "topodiag."):
+    if not _module.name.endswith("__main__") and "dask" not in _module.name:
+        import_module(_module.name)
