@@ -22,7 +22,6 @@ from topodiag.model.finding import Finding
 from topodiag.model.gpudirect import rdma_possible
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.nccl_versions import minor_of
-from topodiag.nccl.prediction import Choice, Prediction
 from topodiag.nccl.topo.clean import UnfitError, bare, fitted, one_host
 from topodiag.nccl.topo.clean import undescribed as without_devices
 from topodiag.nccl.topo.detect import masks_of
@@ -31,18 +30,10 @@ from topodiag.nccl.topo.virtual import Guest, Plan, VirtualError, complete, gues
 from topodiag.nccl.topo.virtual_affinity import plan_by_affinity
 from topodiag.nccl.topo.virtual_host import find_pairs, plan_by_host, read_pairs
 from topodiag.nccl.topo.virtual_instance import plan_by_instance
-
-WORSE = {64 << 10: 0.1, 1 << 30: 0.01}
-"""Bytes at which the file is compared with the present, and from which share on more time is worse. The large one is
-bound by bandwidth, which NCCL reckons from the topology. The small one is bound by latency, where NCCL's estimate is a
-sum of constants, and only for AllReduce over the same steps: that of Broadcast and Reduce leaves most of them out where
-all channels have one order (ncclTopoTuneModel, src/graph/tuning.cc, v2.28)."""
+from topodiag.nccl.topo.worse import COMPARED, Comparison, worse
 
 CHECKED = ("TOP004", "TOP005", "TOP006")
 """Checks of the file that was made. TOP001 is the reading back itself."""
-
-_SIZES = {64 << 10: "64 KiB", 1 << 30: "1 GiB"}
-_LATENCY_BYTES = min(_SIZES)
 
 MAX_SMALL_FILE = 2_000_000
 """Bytes that are read of a map or a matrix; their readers refuse less."""
@@ -57,15 +48,6 @@ class Completed:
 
     tree: Element
     done: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """What NCCL makes of so many nodes without the file and with it."""
-
-    nodes: int
-    before: Prediction
-    after: Prediction
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,16 +112,16 @@ def make_topo_file(
     counts = (nodes,) if nodes is not None else (1, 2) if has_nics else (1,)
     emitted = replace(topology, tree=tree, node=replace(topology.node, nccl_file=back))
     comparisons = tuple(_compared(present, emitted, count, version, env) for count in counts)
-    worse = tuple(sentence for each in comparisons for sentence in _worse(each))
+    worsened = tuple(sentence for each in comparisons for sentence in worse(each))
     left = tuple(finding for outcome in run_checks([emitted.node], CHECKED) for finding in outcome.findings)
-    return TopoFile(text, version, tuple(dict.fromkeys(done)), repairs, comparisons, worse, left)
+    return TopoFile(text, version, tuple(dict.fromkeys(done)), repairs, comparisons, worsened, left)
 
 
 def _compared(
     present: Topology, emitted: Topology, nodes: int, version: str, env: Mapping[str, str] | None
 ) -> Comparison:
     before, after = (
-        predict_topology(each, nodes=nodes, version=version, env=env, sizes=tuple(WORSE)) for each in (present, emitted)
+        predict_topology(each, nodes=nodes, version=version, env=env, sizes=COMPARED) for each in (present, emitted)
     )
     if not after.accepted:
         raise InputError(present.name, f"makes a file that NCCL {version} refuses: {after.why}")
@@ -169,25 +151,6 @@ def _read_back(text: str, name: str, version: str) -> NcclFile:
     if refusal is not None:
         raise InputError(name, f"makes a file that NCCL {version} refuses in line {refusal.line}: {refusal.words}")
     return back
-
-
-def _worse(compared: Comparison) -> Iterator[str]:
-    before, after = compared.before, compared.after
-    if not before.accepted:
-        return
-    where = f" on {compared.nodes} node{'s' if compared.nodes > 1 else ''}"
-    if after.ranks < before.ranks:
-        yield f"{before.ranks - after.ranks} fewer GPUs{where}"
-    for old in before.choices:
-        if old.bytes == _LATENCY_BYTES and old.collective != "AllReduce":
-            continue
-        new = next((c for c in after.choices if (c.collective, c.bytes) == (old.collective, old.bytes)), None)
-        if new is not None and new.time_us > old.time_us * (1 + WORSE[old.bytes]):
-            yield f"{old.collective} of {_SIZES[old.bytes]} takes {_slower(old, new)} longer{where}"
-
-
-def _slower(old: Choice, new: Choice) -> str:
-    return f"{(new.time_us / old.time_us - 1) * 100:.0f} %"
 
 
 # --- for a virtual machine ----------------------------------------------------------------------------------

@@ -1,0 +1,48 @@
+"""Whether a topology file makes things worse than they are: NCCL's decisions without the file against those with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from topodiag.nccl.prediction import Choice, Prediction
+
+_WORSE = {64 << 10: 0.1, 1 << 30: 0.01}
+"""Bytes at which the file is compared with the present, and from which share on more time is worse. The large one is
+bound by bandwidth, which NCCL reckons from the topology. The small one is bound by latency, where NCCL's estimate is a
+sum of constants, and only for AllReduce over the same steps: that of Broadcast and Reduce leaves most of them out where
+all channels have one order (ncclTopoTuneModel, src/graph/tuning.cc, v2.28)."""
+COMPARED = tuple(_WORSE)
+"""Bytes to choose for in both predictions."""
+
+_SIZES = {64 << 10: "64 KiB", 1 << 30: "1 GiB"}
+_LATENCY_BYTES = min(_SIZES)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What NCCL makes of so many nodes without the file and with it."""
+
+    nodes: int
+    before: Prediction
+    after: Prediction
+
+
+def worse(compared: Comparison) -> Iterator[str]:
+    """In what the file makes things worse, one sentence each; nothing where NCCL refuses the machine as it is."""
+    before, after = compared.before, compared.after
+    if not before.accepted:
+        return
+    where = f" on {compared.nodes} node{'s' if compared.nodes > 1 else ''}"
+    if after.ranks < before.ranks:
+        yield f"{before.ranks - after.ranks} fewer GPUs{where}"
+    for old in before.choices:
+        if old.bytes == _LATENCY_BYTES and old.collective != "AllReduce":
+            continue
+        new = next((c for c in after.choices if (c.collective, c.bytes) == (old.collective, old.bytes)), None)
+        if new is not None and new.time_us > old.time_us * (1 + _WORSE[old.bytes]):
+            yield f"{old.collective} of {_SIZES[old.bytes]} takes {_slower(old, new)} longer{where}"
+
+
+def _slower(old: Choice, new: Choice) -> str:
+    return f"{(new.time_us / old.time_us - 1) * 100:.0f} %"
