@@ -8,9 +8,10 @@ from typing import Any
 import click
 import pytest
 
+from topodiag.app.place import Ready, open_place
 from topodiag.cli import cli
 from topodiag.cli.errors import run
-from topodiag.cli.place.options import Ready, place_options
+from topodiag.cli.place.options import place_options
 from topodiag.model.errors import TopodiagError
 
 
@@ -21,7 +22,7 @@ def opened(*args: str) -> Ready:
     @click.command()
     @place_options
     def command(*, asked: Any) -> None:
-        taken.append(asked.open())
+        taken.append(open_place(asked))
 
     command.main(list(args), standalone_mode=False)
     return taken[0]

@@ -1,18 +1,30 @@
-"""The wiring of `topodiag model`: from a system's name, a bundle or plain links to a machine.
+"""The wiring of `topodiag model`: from a system's name, a bundle or plain links to a machine, and its answers.
 
->>> from topodiag.cost.questions import price_placements
->>> from topodiag.app.model import machine_of
->>> made = price_placements(machine_of("dgx-h100"), "all_reduce", 1 << 30, ((1, 8), (8, 1)))
+>>> from topodiag.app.model import ask_collective, machine_of
+>>> made = ask_collective(machine_of("dgx-h100"), "all_reduce", 1 << 30, against=(8, 1)).placements
 >>> [round(each.priced.time_us / 1000, 2) for each in made.placed]
 [3.97, 39.18]
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from topodiag.cost.alpha_beta import Link
-from topodiag.cost.questions import ModelError
+from topodiag.cost.questions import (
+    Hierarchy,
+    LinkPrice,
+    ModelError,
+    Placements,
+    Reading,
+    price_hierarchy,
+    price_links,
+    price_placements,
+    read_measured,
+)
 from topodiag.cost.tiers import (
     LackingError,
     Machine,
@@ -23,7 +35,13 @@ from topodiag.cost.tiers import (
     rack_domain,
     with_spine,
 )
+from topodiag.cost.tiers import known as known_systems
 from topodiag.hardware import catalog
+
+if TYPE_CHECKING:
+    from topodiag.cost.step import Step, Work
+    from topodiag.hardware.compute import Peak
+    from topodiag.model.layout import Layout
 
 GIVEN = "as given"
 
@@ -107,3 +125,113 @@ def _found(path: str, nodes: int, nics: tuple[int, float] | None) -> Machine:
         tiers=(inside,) if network is None else (inside, network),
         assumed=(*topology.assumed, "all nodes are like this one"),
     )
+
+
+# --- links ----------------------------------------------------------------------------------------------------
+
+
+def link_of(alpha_us: float, gbs: float, name: str) -> Link:
+    """A link as a user gives it. Raises ValueError for a latency below 0 or a bandwidth that is not above 0."""
+    return Link(alpha_us, gbs, name)
+
+
+def ask_links(size: int, *, machine: Machine | None = None, links: Sequence[Link] = ()) -> tuple[LinkPrice, ...]:
+    """One buffer of `size` bytes over all tiers of the machine, or over the links given."""
+    if machine is not None:
+        return price_links(machine.tiers, float(size))
+    return price_links(tuple(Tier("given", each, 2, each.gbs, GIVEN) for each in links), float(size))
+
+
+# --- collectives ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveAnswer:
+    """A collective under one placement or two. `reading` is what a measured time speaks for, None without one."""
+
+    placements: Placements
+    reading: Reading | None
+
+
+def ask_collective(
+    machine: Machine,
+    collective: str,
+    size: int,
+    *,
+    placement: tuple[int, int] | None = None,
+    against: tuple[int, int] | None = None,
+    algorithm: str = "auto",
+    measured_us: float | None = None,
+) -> CollectiveAnswer:
+    """A collective of `size` bytes under `placement` (nodes, ranks on each; by default one full node) and under
+    `against` (by default one rank per node). Raises ModelError for what the model does not know."""
+    first = placement or (1, machine.gpus_per_node)
+    other = against or (first[0] * first[1], 1)
+    # A reducing switch has nothing to do for one rank per node.
+    alone = other == first or (against is None and algorithm in {"nvls", "nvls_tree"})
+    made = price_placements(machine, collective, float(size), (first,) if alone else (first, other), algorithm)
+    return CollectiveAnswer(made, read_measured(made, measured_us) if measured_us is not None else None)
+
+
+def ask_hierarchy(machine: Machine) -> Hierarchy:
+    """Flat against hierarchical all-reduce over all GPUs of the machine, grouped by its NVLink domains."""
+    domains = max(machine.gpus // machine.domain, 1)
+    return price_hierarchy(machine, domains, machine.gpus // domains)
+
+
+# --- training -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StepAnswer:
+    """A priced training step, the work and the peak that it was priced with, and what was assumed."""
+
+    step: Step
+    layout: Layout
+    work: Work
+    peak: Peak
+    assumed: tuple[str, ...]
+
+
+def ask_step(machine: Machine, trained: Mapping[str, Any], sizes: Mapping[str, Any]) -> StepAnswer:
+    """A step of a model on all GPUs of the machine. `trained` are the options of `topodiag model step` by name, `sizes`
+    those of its layout (tp, cp, ep, pp, dp, order). Raises ModelError where sizes do not divide."""
+    from topodiag.cost.training import fitted_layout, peak_of, price_training, work_assumed  # noqa: PLC0415 - numpy
+
+    layout = fitted_layout(machine, **sizes)
+    peak = peak_of(machine, trained["precision"], trained["peak_tflops"])
+    work = work_of(trained, layout.dp, peak)
+    made = price_training(work, layout, machine)
+    return StepAnswer(made, layout, work, peak, work_assumed(made, peak))
+
+
+def work_of(trained: Mapping[str, Any], dp: int, peak: Peak) -> Work:
+    """The work of a step of `dp` replicas on GPUs of this peak; without a global batch it is 16 micro-batches each."""
+    from topodiag.cost.step import Work  # noqa: PLC0415 - numpy from here on
+
+    return Work(
+        parameters=trained["params"], layers=trained["layers"], hidden=trained["hidden"], sequence=trained["seq"],
+        micro_batch=trained["micro_batch"], global_batch=trained["global_batch"] or 16 * trained["micro_batch"] * dp,
+        peak_tflops=peak.tflops, reached=trained["efficiency"], active_parameters=trained["active_params"],
+        experts=trained["experts"], top_k=trained["top_k"], capacity=trained["capacity"], kv_share=trained["kv_share"],
+        chunks=trained["chunks"], zero=3 if trained["shard"] else trained["zero"], shard=trained["shard"] or 0,
+        sequence_parallel=trained["sequence_parallel"], ulysses=trained["ulysses"], recompute=trained["recompute"],
+        overlap=trained["overlap"],
+    )  # fmt: skip
+
+
+__all__ = [
+    "CollectiveAnswer",
+    "Link",
+    "ModelError",
+    "StepAnswer",
+    "ask_collective",
+    "ask_hierarchy",
+    "ask_links",
+    "ask_step",
+    "known_systems",
+    "link_of",
+    "machine_of",
+    "machine_of_links",
+    "work_of",
+]

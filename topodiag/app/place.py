@@ -9,47 +9,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from math import gcd
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from topodiag.app.cluster import ClusterOptions, PlaceError, Seen, open_cluster, stdin_of
+from topodiag.app.layout import LayoutOptions, read_layout
+from topodiag.checks.run import fold, run_placement_checks
 from topodiag.evidence.intake.one_file import open_blob
-from topodiag.evidence.layout.rank_files import (
-    read_hostfile,
-    read_map,
-    read_rankfile,
-    read_slurm_hostfile,
-    read_torchrun,
-)
-from topodiag.model.cluster import Assignment, Cluster
-from topodiag.model.errors import InputError
+from topodiag.model.cluster import Assignment, Cluster, Demand
+from topodiag.model.finding import Finding, Outcome
 from topodiag.model.job_domains import domains
+from topodiag.model.place_map import PlaceMap, map_of
 from topodiag.model.rank_hosts import RankHosts
-from topodiag.placement.job_groups import joined_by_nvlink
+from topodiag.placement.audit import Audit, audit
+from topodiag.placement.groups import Talk, ids_by_rank, machine_of, talk_of_groups, talk_of_layout
+from topodiag.placement.job_groups import joined_by_nvlink, talk_of_job
+from topodiag.placement.price import price_placement
 from topodiag.placement.seats import assign, by_rule, check_room
+from topodiag.placement.solve import Solved, solve
+from topodiag.placement.view import Look, view_of
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job
+    from topodiag.model.layout import Layout
 
-__all__ = ["ClusterOptions", "LayoutOptions", "Opened", "PlaceError", "open_cluster", "open_layout", "open_placement"]
+__all__ = [
+    "Audited",
+    "ClusterOptions",
+    "LayoutOptions",
+    "Opened",
+    "PlaceError",
+    "PlaceOptions",
+    "Ready",
+    "audit_placement",
+    "look_at_placement",
+    "open_cluster",
+    "open_layout",
+    "open_place",
+    "open_placement",
+    "read_map",
+    "solve_placement",
+]
 
 RACK_SYSTEM, RACK_GPUS = "gb200-nvl72", 4
 """What nodes are taken for whose log shows NVLink between them, and the most GPUs that such a node has."""
-
-
-@dataclass(frozen=True, slots=True)
-class LayoutOptions:
-    """Where ranks sit: one of the files, a job's logs, or the launcher's `rule`. All empty: no layout is given."""
-
-    hostfile: str = ""
-    rankfile: str = ""
-    slurm_hostfile: str = ""
-    torchrun: str = ""
-    map: str = ""
-    logs: tuple[str, ...] = ()
-    rule: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,22 +69,10 @@ class Opened:
     job: Job | None = None
 
 
-_READERS = {
-    "hostfile": read_hostfile,
-    "rankfile": read_rankfile,
-    "slurm_hostfile": read_slurm_hostfile,
-    "torchrun": read_torchrun,
-    "map": read_map,
-}
-
-
 def open_placement(cluster: ClusterOptions, layout: LayoutOptions, world: int = 0) -> Opened:
     """Cluster and layout in one: without a topology file and a number of nodes, the nodes are those of the layout.
     `world` 0 is as many ranks as the layout has. Raises TopodiagError with one line for the reader."""
-    given = [name for name in (*_READERS, "logs", "rule") if getattr(layout, name)]
-    if len(given) > 1:
-        raise PlaceError(f"--{_flag(given[0])} and --{_flag(given[1])} both say where ranks sit: give one")
-    ranks, job = _ranks(layout)
+    ranks, job = read_layout(layout)
     made = open_cluster(cluster, seen=_seen(ranks, job))
     if job is not None:
         made = joined_by_nvlink(made, job)
@@ -107,13 +102,9 @@ def _only_used(cluster: Cluster, ranks: RankHosts) -> Cluster:
 
 def open_layout(cluster: Cluster, layout: LayoutOptions, world: int = 0) -> tuple[Assignment, int]:
     """The layout on a cluster and its number of ranks; block where nothing is said. Raises TopodiagError."""
-    ranks, _ = _ranks(layout)
+    ranks, _ = read_layout(layout)
     assignment = by_rule(cluster, layout.rule or "block", world) if ranks is None else assign(cluster, ranks, world)
     return assignment, assignment.ranks
-
-
-def _flag(name: str) -> str:
-    return name.replace("_", "-")
 
 
 def _seen(ranks: RankHosts | None, job: Job | None) -> Seen:
@@ -126,21 +117,186 @@ def _seen(ranks: RankHosts | None, job: Job | None) -> Seen:
     return Seen(ranks.hosts, RACK_SYSTEM, tuple(of.get(host, host) for host in ranks.hosts))
 
 
-# --- the layout -----------------------------------------------------------------------------------------------
+# --- what a command asks for ----------------------------------------------------------------------------------
 
 
-def _ranks(layout: LayoutOptions) -> tuple[RankHosts | None, Job | None]:
-    for name, read in _READERS.items():
-        path = getattr(layout, name)
-        if path:
-            return read(open_blob(path, stdin_of(path))), None
-    if not layout.logs:
-        return None, None
-    from topodiag.app.diagnose import diagnose_logs  # noqa: PLC0415
-    from topodiag.evidence.layout.job_ranks import ranks_of  # noqa: PLC0415 - only with logs
+@dataclass(frozen=True, slots=True)
+class PlaceOptions:
+    """A cluster, the layout on it, and who talks to whom: by parallel sizes (`layout`) or by a file of `groups`.
+    `ranks` 0: as many as fit."""
 
-    jobs = diagnose_logs(layout.logs).jobs
-    if len(jobs) != 1:
-        hint = "give the logs of one job" if jobs else "are they NCCL's, with NCCL_DEBUG=INFO?"
-        raise InputError(layout.logs[0], f"holds {len(jobs)} jobs", hint=hint)
-    return ranks_of(jobs[0], layout.logs[0]), jobs[0]
+    cluster: ClusterOptions
+    places: LayoutOptions
+    layout: Layout | None = None
+    groups: str = ""
+    ranks: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """All of it opened: cluster, ranks on it (`opened.assignment`, None where nothing says where they sit), who talks
+    to whom (`layout` of parallel sizes, or `groups`; neither: a job's communicators, if at all), and the ranks."""
+
+    opened: Opened
+    layout: Layout | None
+    groups: tuple[Demand, ...]
+    world: int
+
+
+def open_place(options: PlaceOptions) -> Ready:
+    """Cluster, layout and groups, checked against each other. Raises TopodiagError."""
+    groups = _groups(options.groups) if options.groups else ()
+    asked = _asked_ranks(options, groups)
+    opened = open_placement(options.cluster, options.places, asked)
+    world = opened.world
+    if not opened.cluster.free:
+        raise PlaceError("no GPU of the cluster is usable", hint="see --free, --exclude and the nodes of --topology")
+    layout = options.layout
+    if layout is None:
+        return Ready(opened, None, groups, world)
+    if not _asked_ranks(options, ()) and (opened.assignment is None or options.places.rule):
+        # Nobody says how many: as many whole replicas as the free GPUs hold.
+        least = _least(layout)
+        world -= world % least
+        if not world:
+            why = f"{least} ranks of one replica do not fit on {opened.cluster.free} usable GPUs"
+            raise PlaceError(why, hint="take in more nodes, or give smaller sizes")
+        taken = None if opened.assignment is None else Assignment(opened.assignment.slot[:world])
+        opened = replace(opened, cluster=_left_over(opened, world), assignment=taken, world=world)
+    return Ready(opened, layout.for_world(world), (), world)
+
+
+def _groups(path: str) -> tuple[Demand, ...]:
+    from topodiag.evidence.layout.group_file import read_groups  # noqa: PLC0415 - YAML, for this file only
+
+    return read_groups(open_blob(path, stdin_of(path)))
+
+
+def _asked_ranks(options: PlaceOptions, groups: tuple[Demand, ...]) -> int:
+    """The ranks that the options ask for, 0 where they leave it open."""
+    if options.ranks:
+        return options.ranks
+    if options.layout is not None and options.layout.dp:
+        return _replica(options.layout) * options.layout.dp
+    return max(int(each.groups.max()) for each in groups) + 1 if groups else 0
+
+
+def _replica(layout: Layout) -> int:
+    """Ranks of one replica."""
+    return layout.tp * layout.cp * layout.pp
+
+
+def _least(layout: Layout) -> int:
+    """Ranks of the smallest job of these sizes: experts take their ranks out of data and context parallelism."""
+    return _replica(layout) * layout.ep // gcd(layout.cp, layout.ep)
+
+
+def _left_over(opened: Opened, world: int) -> Cluster:
+    """The cluster, with a word about GPUs that make no whole replica."""
+    left = opened.world - world
+    note = f"{world} ranks: as many whole replicas as fit, and {left} of {opened.world} GPUs are left over (--ranks)"
+    return replace(opened.cluster, notes=(*opened.cluster.notes, note)) if left else opened.cluster
+
+
+def talk_for(ready: Ready, trained: Mapping[str, Any] | None = None) -> Talk:
+    """Who talks to whom, and how much: by parallel sizes, by groups, or by the communicators of a job's logs. `trained`
+    are the options of `topodiag model step` by name, None where nothing is said. Raises TopodiagError."""
+    cluster, job = ready.opened.cluster, ready.opened.job
+    if ready.layout is not None:
+        if trained is None:
+            return talk_of_layout(cluster, ready.layout, ready.world)
+        return _trained(ready, ready.layout, trained)
+    if ready.groups:
+        return talk_of_groups(cluster, ready.groups, ready.world)
+    if job is not None:
+        return talk_of_job(cluster, job)
+    raise PlaceError("Who talks to whom? Give parallel sizes (--tp 8 --pp 4), --groups FILE, or --log FILE.")
+
+
+def _trained(ready: Ready, layout: Layout, trained: Mapping[str, Any]) -> Talk:
+    from topodiag.app.model import work_of  # noqa: PLC0415 - the step model, for this question only
+    from topodiag.cost.training import peak_of  # noqa: PLC0415
+
+    machine = machine_of(ready.opened.cluster, ready.world)
+    peak = peak_of(machine, trained["precision"], trained["peak_tflops"])
+    made = work_of(trained, layout.for_world(ready.world).dp, peak)
+    talk = talk_of_layout(ready.opened.cluster, layout, ready.world, made)
+    said = f"computation reaches {made.reached:.0%} of {peak.tflops:g} TFLOPS ({peak.source})"
+    return replace(talk, assumed=(*talk.assumed, said))
+
+
+# --- the answers ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """A layout judged, with what the checks of layouts say of it."""
+
+    audit: Audit
+    findings: tuple[Finding, ...]
+    outcomes: tuple[Outcome, ...]
+
+
+def audit_placement(options: PlaceOptions, trained: Mapping[str, Any] | None = None) -> Audited:
+    """What a layout costs, and what the same GPUs could give. Without a layout ranks are numbered node by node. Raises
+    TopodiagError."""
+    ready = open_place(options)
+    talk = talk_for(ready, trained)
+    cluster = ready.opened.cluster
+    judged = audit(cluster, talk, ready.opened.assignment or by_rule(cluster, "block", ready.world))
+    outcomes = run_placement_checks(judged)
+    return Audited(judged, fold(outcomes), outcomes)
+
+
+def solve_placement(options: PlaceOptions, trained: Mapping[str, Any] | None = None, *, seed: int = 0) -> Solved:
+    """A map from ranks to nodes and GPUs that makes a step wait least, beside the layout given. Raises
+    TopodiagError."""
+    ready = open_place(options)
+    talk = talk_for(ready, trained)
+    cluster, before, given = _before(ready, talk)
+    made = solve(cluster, talk.demands, talk.world, seed=seed, at_most=before)
+    groups = ids_by_rank(talk)
+    place = map_of(cluster, made.assignment, groups)
+    cost = price_placement(cluster, talk.demands, before)
+    return Solved(cluster, talk, made, place, groups, before, cost, "the layout given" if given else "node by node")
+
+
+def look_at_placement(
+    options: PlaceOptions,
+    trained: Mapping[str, Any] | None = None,
+    *,
+    dimension: str = "",
+    solved: bool = False,
+    seed: int = 0,
+) -> Look:
+    """The layout seen by one dimension (by default the innermost), with `solved` the map of `place solve` beside it.
+    Raises TopodiagError, also for a dimension that the job has not."""
+    ready = open_place(options)
+    talk = talk_for(ready, trained)
+    cluster, before, given = _before(ready, talk)
+    ids = ids_by_rank(talk)
+    real = [demand for demand in talk.demands if demand.size > 1]
+    first = next((demand for demand in real if demand.keep_together), real[0] if real else None)
+    chosen = next((demand for demand in real if demand.dimension == dimension), None) if dimension else first
+    if chosen is None:
+        names = ", ".join(dict.fromkeys(demand.dimension for demand in real)) or "none with two ranks"
+        raise PlaceError(f"--dimension {dimension[:40]!r}: the job has {names}.")
+    members, together = ids[chosen.dimension], chosen.keep_together
+    views = [view_of(cluster, before, members, "as given" if given else "node by node", together=together)]
+    if solved:
+        made = solve(cluster, talk.demands, talk.world, seed=seed, at_most=before).assignment
+        views.append(view_of(cluster, made, members, "solved", together=together))
+    return Look(cluster, chosen.dimension, chosen.size, tuple(views))
+
+
+def _before(ready: Ready, talk: Talk) -> tuple[Cluster, Assignment, bool]:
+    """The cluster, the layout to start from, and whether it was given; else ranks are numbered node by node."""
+    cluster, given = ready.opened.cluster, ready.opened.assignment
+    return cluster, given if given is not None else by_rule(cluster, "block", talk.world), given is not None
+
+
+def read_map(path: str) -> PlaceMap:
+    """A map that `topodiag place solve --format json` wrote; `-` is standard input. Raises InputError."""
+    from topodiag.evidence.layout.place_map import read_place_map  # noqa: PLC0415 - for this command only
+
+    return read_place_map(open_blob(path, stdin_of(path)))

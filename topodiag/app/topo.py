@@ -24,7 +24,9 @@ from topodiag.model.nccl_versions import minor_of
 from topodiag.model.node import Node
 from topodiag.model.result import Result
 from topodiag.nccl.prediction import Prediction
+from topodiag.nccl.topo import changes as edits
 from topodiag.nccl.topo.changes import Change, ChangeError, apply
+from topodiag.nccl.topo.compare import Difference, compare
 from topodiag.nccl.topo.detect import Detected, LackingError, tree_of
 from topodiag.nccl.topo.merge import loaded
 from topodiag.nccl.topo.names import device_names
@@ -200,6 +202,46 @@ def what_if(
     return WhatIf(size, tuple(changes), before, after, topology.names)
 
 
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Two machines: their differences, and what NCCL finds on either."""
+
+    differences: tuple[Difference, ...]
+    predictions: tuple[Prediction, Prediction]
+
+
+def compare_topologies(
+    left: str, right: str, *, buses: bool = False, nodes: int = 1, version: str = "2.28"
+) -> Compared:
+    """Two machines compared by what matters to communication; `buses`: bus ids count, too. Raises InputError."""
+    sides = open_topology(left), open_topology(right)
+    found = compare(sides[0].tree, sides[1].tree, buses=buses)
+    first, second = (predict_topology(side, nodes=nodes, version=version) for side in sides)
+    return Compared(found, (first, second))
+
+
+def changes_of(
+    *,
+    down: Sequence[str] = (),
+    remove: Sequence[str] = (),
+    width: Sequence[str] = (),
+    speed: Sequence[str] = (),
+    rate: Sequence[str] = (),
+    off: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
+) -> list[Change]:
+    """Changes in the words of `topodiag topo what-if`, in the order of its options. Raises ChangeError."""
+    return [
+        *map(edits.down, down),
+        *map(edits.remove, remove),
+        *map(edits.width, width),
+        *map(edits.speed, speed),
+        *map(edits.rate, rate),
+        *map(edits.off, off),
+        *(edits.setting(f"{name}={value}") for name, value in (env or {}).items()),
+    ]
+
+
 def _with_tree(node: Node, tree: Element, name: str) -> Node:
     """The node with this tree; the refusals of its file hold for the file alone, so they go with another tree."""
     if node.nccl_file is not None and node.nccl_file.tree is tree:
@@ -210,4 +252,15 @@ def _with_tree(node: Node, tree: Element, name: str) -> Node:
     return replace(node, nccl_file=NcclFile(name, tree))
 
 
-__all__ = ["ChangeError", "Topology", "WhatIf", "check_topology", "open_topology", "predict_topology", "what_if"]
+__all__ = [
+    "ChangeError",
+    "Compared",
+    "Topology",
+    "WhatIf",
+    "changes_of",
+    "check_topology",
+    "compare_topologies",
+    "open_topology",
+    "predict_topology",
+    "what_if",
+]

@@ -14,7 +14,9 @@ import numpy as np
 
 from topodiag.model.cluster import Assignment, Cluster, Demand, Ints
 from topodiag.model.errors import TopodiagError
+from topodiag.model.place_map import PlaceMap
 from topodiag.placement.bound import step_bound_us
+from topodiag.placement.groups import Talk
 from topodiag.placement.local_search import improve
 from topodiag.placement.order import heaviest_first
 from topodiag.placement.pack import FEWER_RANKS, layings
@@ -145,3 +147,24 @@ def _why(cluster: Cluster, demand: Demand, need: int, room: Ints) -> str:
             " rest is fragments"
         )
     return f"{one} has the room, but another group that costs more takes it, or the whole step would wait longer"
+
+
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """A solution with all that it is told with: the layout before it (`block` where none was given) and its price."""
+
+    cluster: Cluster
+    talk: Talk
+    solution: Solution
+    place: PlaceMap
+    groups: dict[str, Ints]
+    before: Assignment
+    before_cost: PlacementCost
+    before_name: str
+
+    @property
+    def gain(self) -> float:
+        """Steps per time more than before, as a share; of communication alone where compute is not known."""
+        base = self.talk.base_us or 0.0
+        now = base + self.solution.cost.step_us
+        return (base + self.before_cost.step_us) / now - 1 if now > 0 else 0.0

@@ -76,21 +76,20 @@ def collective(  # noqa: PLR0917 - one parameter per option
 
     With --measured it says which placement a time speaks for.
     """
+    from topodiag.app.model import ask_collective  # noqa: PLC0415
     from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415 - heavy from here on
-    from topodiag.cost.questions import price_placements, read_measured  # noqa: PLC0415
     from topodiag.report.model.collective import draw_placements, placement_series, placements_json  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
 
     nodes = max(placement[0] if placement else 1, against[0] if against else 1)
     how = {"gpu": gpu, "nics": nics, "oversubscription": oversubscription, "inside": inside, "outside": outside}
     machine = machine_from(system, max(nodes, 2), leaf=leaf, per_node=per_node, **how)  # type: ignore[arg-type]
-    first = (placement[0], int(placement[1])) if placement else (1, machine.gpus_per_node)
-    other = (against[0], int(against[1])) if against else (first[0] * first[1], 1)
-    # A reducing switch has nothing to do for one rank per node.
-    alone = other == first or (against is None and algorithm in {"nvls", "nvls_tree"})
-    both = (first,) if alone else (first, other)
-    made = price_placements(machine, collective, float(size), both, algorithm)
-    reading = read_measured(made, measured) if measured is not None else None
+    answer = ask_collective(
+        machine, collective, size, algorithm=algorithm, measured_us=measured,
+        placement=(placement[0], int(placement[1])) if placement else None,
+        against=(against[0], int(against[1])) if against else None,
+    )  # fmt: skip
+    made, reading = answer.placements, answer.reading
     inputs = {"collective": collective, "size": size, "algorithm": algorithm, "measured_us": measured}
 
     def draw(page: Page) -> None:

@@ -48,8 +48,8 @@ def hierarchy(  # noqa: PLR0917 - one parameter per option
     printing: Printing,
 ) -> None:
     """Flat against hierarchical all-reduce by size: what each gains, and where latency or bandwidth binds."""
+    from topodiag.app.model import ask_hierarchy  # noqa: PLC0415
     from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415 - heavy from here on
-    from topodiag.cost.questions import price_hierarchy  # noqa: PLC0415
     from topodiag.report.model.hierarchy import (  # noqa: PLC0415
         draw_hierarchy,
         hierarchy_json,
@@ -60,8 +60,7 @@ def hierarchy(  # noqa: PLR0917 - one parameter per option
 
     how = {"gpu": gpu, "nics": nics, "oversubscription": oversubscription, "inside": inside, "outside": outside}
     machine = machine_from(system, nodes, leaf=leaf, per_node=per_node, **how)  # type: ignore[arg-type]
-    domains = max(machine.gpus // machine.domain, 1)
-    made = price_hierarchy(machine, domains, machine.gpus // domains)
+    made = ask_hierarchy(machine)
     inputs = {"nodes": nodes, "size": size}
 
     def draw(page: Page) -> None:

@@ -55,21 +55,20 @@ def link(  # noqa: PLR0917 - one parameter per option
     printing: Printing,
 ) -> None:
     """One buffer over all tiers: its time on each, against the fastest, and where each turns bandwidth-bound."""
+    from topodiag.app.model import ask_links  # noqa: PLC0415
     from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415 - heavy from here on
-    from topodiag.cost.questions import price_links  # noqa: PLC0415
-    from topodiag.cost.tiers import Tier  # noqa: PLC0415
     from topodiag.report.model.link import draw_links, link_marks, link_series, links_json  # noqa: PLC0415
     from topodiag.report.model.words import link_json, machine_json  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
 
     if links:
-        tiers = tuple(Tier("given", each, 2, each.gbs, "as given") for each in links)
+        made = ask_links(size, links=links)
         given: dict[str, object] = {"links": [link_json(each) for each in links]}
         name = "links as given"
     else:
         machine = machine_from(system, nodes, gpu=gpu, nics=nics, leaf=leaf, oversubscription=oversubscription)
-        tiers, given, name = machine.tiers, {"system": machine_json(machine)}, machine.name
-    made = price_links(tiers, float(size))
+        made = ask_links(size, machine=machine)
+        given, name = {"system": machine_json(machine)}, machine.name
 
     def draw(page: Page) -> None:
         draw_links(page, made, size, sizes, explain=explain)

@@ -22,9 +22,9 @@ Command = Callable[..., None]
 
 def _systems(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """For the shell: the names of all systems that start so."""
-    from topodiag.cost.tiers import known  # noqa: PLC0415 - not for the help
+    from topodiag.app.model import known_systems  # noqa: PLC0415 - not for the help
 
-    return [name for name in known() if name.startswith(incomplete.lower())]
+    return [name for name in known_systems() if name.startswith(incomplete.lower())]
 
 
 system_options = (

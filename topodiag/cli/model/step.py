@@ -51,8 +51,8 @@ def step(  # noqa: PLR0917 - one parameter per option
 
     Prices a transformer of equal layers. The sizes of the dimensions multiply to the GPUs of the job.
     """
+    from topodiag.app.model import ask_step  # noqa: PLC0415
     from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415 - heavy from here on
-    from topodiag.cost.training import fitted_layout, peak_of, price_training, work_assumed  # noqa: PLC0415
     from topodiag.report.model.step import draw_step, parts, step_json  # noqa: PLC0415
     from topodiag.report.model.words import spell_time  # noqa: PLC0415
     from topodiag.report.plot.svg import bars_svg  # noqa: PLC0415
@@ -60,14 +60,11 @@ def step(  # noqa: PLR0917 - one parameter per option
 
     how = {"gpu": gpu, "nics": nics, "oversubscription": oversubscription, "inside": inside, "outside": outside}
     machine = machine_from(system, nodes, leaf=leaf, per_node=per_node, **how)  # type: ignore[arg-type]
-    layout = fitted_layout(machine, tp=tp, cp=cp, ep=ep, pp=pp, dp=dp, order=order)
-    peak = peak_of(machine, trained.given["precision"], trained.given["peak_tflops"])
-    work = trained.work(layout.dp, peak)
-    made = price_training(work, layout, machine)
-    assumed = work_assumed(made, peak)
+    answer = ask_step(machine, trained.given, {"tp": tp, "cp": cp, "ep": ep, "pp": pp, "dp": dp, "order": order})
+    made, layout, work, assumed = answer.step, answer.layout, answer.work, answer.assumed
     inputs = {
         **trained.given, "global_batch": work.global_batch, "zero": work.zero, "shard": work.shard,
-        "peak_tflops": peak.tflops, "nodes": nodes, **layout.sizes, "ep": ep, "order": "-".join(order),
+        "peak_tflops": answer.peak.tflops, "nodes": nodes, **layout.sizes, "ep": ep, "order": "-".join(order),
     }  # fmt: skip
     title = f"{spell_time(made.time_us)} per step: {layout.world} GPUs, {machine.name}"
     bars = [(name, us / 1000, f"{spell_time(us)}  {us / made.time_us:.1%}") for name, us, _ in parts(made)]

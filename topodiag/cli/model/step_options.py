@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -13,10 +13,6 @@ from click.core import ParameterSource
 from topodiag.cli.model.options import MAX_NODES, options
 from topodiag.cli.model.params import Number, Ratio
 from topodiag.cli.params import Command, Count
-
-if TYPE_CHECKING:
-    from topodiag.cost.step import Work
-    from topodiag.hardware.compute import Peak
 
 HIDDEN = {"dp": 1.0, "cp": 1.0}
 """What frameworks run beside compute unless told otherwise: gradients beside the backward pass, keys and values
@@ -149,21 +145,6 @@ class Trained:
 
     given: Mapping[str, Any]
     said: bool
-
-    def work(self, dp: int, peak: Peak) -> Work:
-        """The work of a step of `dp` replicas on GPUs of this peak."""
-        from topodiag.cost.step import Work  # noqa: PLC0415 - not for the help
-
-        given = self.given
-        return Work(
-            parameters=given["params"], layers=given["layers"], hidden=given["hidden"], sequence=given["seq"],
-            micro_batch=given["micro_batch"], global_batch=given["global_batch"] or 16 * given["micro_batch"] * dp,
-            peak_tflops=peak.tflops, reached=given["efficiency"], active_parameters=given["active_params"],
-            experts=given["experts"], top_k=given["top_k"], capacity=given["capacity"], kv_share=given["kv_share"],
-            chunks=given["chunks"], zero=3 if given["shard"] else given["zero"], shard=given["shard"] or 0,
-            sequence_parallel=given["sequence_parallel"], ulysses=given["ulysses"], recompute=given["recompute"],
-            overlap=given["overlap"],
-        )  # fmt: skip
 
 
 def trained_options(*groups: tuple[Callable[[Command], Command], ...]) -> Callable[[Command], Command]:

@@ -9,11 +9,11 @@ import click
 from topodiag.cli.errors import Outcome
 from topodiag.cli.params import Printing, format_option, page_options
 from topodiag.cli.place.options import place_options
-from topodiag.cli.place.work import work_options
+from topodiag.cli.place.work import work_options, work_said
 
 if TYPE_CHECKING:
+    from topodiag.app.place import PlaceOptions
     from topodiag.cli.model.step_options import Trained
-    from topodiag.cli.place.options import Asked
 
 
 @click.command()
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def audit(
     reached: Outcome,
     *,
-    asked: Asked,
+    asked: PlaceOptions,
     trained: Trained,
     fail_on: str,
     format_: str,
@@ -50,31 +50,22 @@ def audit(
       topodiag place audit --nodes 32 --leaf 8 --tp 8 --pp 4 --rule cyclic
       topodiag place audit --topology topology.conf --hostfile hosts --tp 8 --pp 4
     """
-    from topodiag.checks.run import fold, run_placement_checks  # noqa: PLC0415 - heavy from here on
+    from topodiag.app.place import audit_placement  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415
     from topodiag.cli.output import verdict  # noqa: PLC0415
-    from topodiag.cli.place.work import talk_for  # noqa: PLC0415
     from topodiag.model.result import Result  # noqa: PLC0415
-    from topodiag.placement.audit import audit as judge  # noqa: PLC0415
-    from topodiag.placement.seats import by_rule  # noqa: PLC0415
     from topodiag.report.place.audit import audit_json, draw_audit  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
 
-    ready = asked.open()
-    talk = talk_for(ready, trained)
-    cluster = ready.opened.cluster
-    assignment = ready.opened.assignment or by_rule(cluster, "block", ready.world)
-    judged = judge(cluster, talk, assignment)
-    outcomes = run_placement_checks(judged)
-    findings = fold(outcomes)
+    made = audit_placement(asked, work_said(asked, trained))
 
     def draw(page: Page) -> None:
-        draw_audit(page, judged, findings, outcomes)
+        draw_audit(page, made.audit, made.findings, made.outcomes)
 
     draw_or_dump(
         draw,
-        lambda: audit_json(judged, findings),
+        lambda: audit_json(made.audit, made.findings),
         format_=format_, printing=printing,
         plot=None, series=tuple, title="",
     )  # fmt: skip
-    reached.code = verdict(Result(findings=findings), fail_on)
+    reached.code = verdict(Result(findings=made.findings), fail_on)

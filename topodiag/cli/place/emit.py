@@ -49,12 +49,10 @@ def emit(format_: str, map_: str, output: str | None) -> None:
       topodiag place solve --nodes 32 --tp 8 --format json --output map.json
       topodiag place emit slurm-hostfile map.json -o hosts
     """
-    from topodiag.app.diagnose import stdin  # noqa: PLC0415
+    from topodiag.app.place import read_map  # noqa: PLC0415
     from topodiag.cli.output import check_output, opened  # noqa: PLC0415 - heavy from here on
     from topodiag.emit.place_formats import write  # noqa: PLC0415
     from topodiag.emit.place_map import UnwritableMapError  # noqa: PLC0415
-    from topodiag.evidence.intake.one_file import open_blob  # noqa: PLC0415
-    from topodiag.evidence.layout.place_map import read_place_map  # noqa: PLC0415
     from topodiag.model.errors import InputError  # noqa: PLC0415
 
     if map_ == "-" and sys.stdin is not None and sys.stdin.isatty():
@@ -62,7 +60,7 @@ def emit(format_: str, map_: str, output: str | None) -> None:
             "MAP is missing: a file that `place solve --format json` wrote, or its output by a pipe."
         )
     check_output(output)
-    place = read_place_map(open_blob(map_, stdin() if map_ == "-" else None))
+    place = read_map(map_)
     try:
         made = write(place, format_)
     except UnwritableMapError as error:

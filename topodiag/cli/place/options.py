@@ -1,14 +1,12 @@
 """What `topodiag place` commands share on the command line: the cluster, the layout, the parallel dimensions.
 
-A command takes them with `place_options` as one argument, `asked`, and opens all of it with `asked.open()`.
+A command takes them with `place_options` as one argument, `asked`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import wraps
-from math import gcd
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +17,7 @@ from topodiag.cli.model.params import Pair
 from topodiag.cli.params import PLACE, Count
 
 if TYPE_CHECKING:
-    from topodiag.app.place import ClusterOptions, LayoutOptions, Opened
-    from topodiag.model.cluster import Cluster, Demand
-    from topodiag.model.layout import Layout
+    from topodiag.app.place import PlaceOptions
 
 _SIZE = Count(1, 1 << 20)
 CLUSTER = (
@@ -86,88 +82,6 @@ _NAMES = ("topology", "bundles", "system", "gpu", "nics", "nodes", "leaf", "rack
           "dp", "cp", "ep", "order", "groups", "ranks")  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """All of it opened: cluster, ranks on it (`opened.assignment`, None where nothing says where they sit), who talks
-    to whom (`layout` of parallel sizes, or `groups`; neither: a job's communicators, if at all), and the ranks."""
-
-    opened: Opened
-    layout: Layout | None
-    groups: tuple[Demand, ...]
-    world: int
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """The options, as they were given."""
-
-    cluster: ClusterOptions
-    places: LayoutOptions
-    layout: Layout | None
-    groups: str
-    ranks: int
-
-    def open(self) -> Ready:
-        """Cluster, layout and groups, checked against each other. Raises TopodiagError and click.UsageError."""
-        from topodiag.app.diagnose import stdin  # noqa: PLC0415
-        from topodiag.app.place import PlaceError, open_placement  # noqa: PLC0415
-        from topodiag.evidence.intake.one_file import open_blob  # noqa: PLC0415
-        from topodiag.evidence.layout.group_file import read_groups  # noqa: PLC0415 - heavy from here on
-        from topodiag.model.cluster import Assignment  # noqa: PLC0415
-
-        if self.groups and self.layout is not None:
-            raise click.UsageError("--groups and parallel sizes both say who talks to whom: give one.")
-        groups: tuple[Demand, ...] = ()
-        if self.groups:
-            groups = read_groups(open_blob(self.groups, stdin() if self.groups == "-" else None))
-        opened = open_placement(self.cluster, self.places, self._world(groups))
-        world = opened.world
-        if not opened.cluster.free:
-            raise PlaceError(
-                "no GPU of the cluster is usable", hint="see --free, --exclude and the nodes of --topology"
-            )
-        if self.layout is None:
-            return Ready(opened, None, groups, world)
-        if not self._world(()) and (opened.assignment is None or self.places.rule):
-            # Nobody says how many: as many whole replicas as the free GPUs hold.
-            world -= world % self._least
-            if not world:
-                why = f"{self._least} ranks of one replica do not fit on {opened.cluster.free} usable GPUs"
-                raise PlaceError(why, hint="take in more nodes, or give smaller sizes")
-            taken = None if opened.assignment is None else Assignment(opened.assignment.slot[:world])
-            opened = replace(opened, cluster=_left_over(opened, world), assignment=taken, world=world)
-        return Ready(opened, self.layout.for_world(world), (), world)
-
-    @property
-    def _least(self) -> int:
-        """Ranks of the smallest job of these sizes: experts take their ranks out of data and context parallelism."""
-        made = self.layout
-        return 1 if made is None else self._model * made.ep // gcd(made.cp, made.ep)
-
-    @property
-    def _model(self) -> int:
-        """Ranks of one replica."""
-        made = self.layout
-        return 1 if made is None else made.tp * made.cp * made.pp
-
-    def _world(self, groups: tuple[Demand, ...]) -> int:
-        """The ranks that the options ask for, 0 where they leave it open."""
-        if self.ranks:
-            return self.ranks
-        if self.layout is not None and self.layout.dp:
-            return self._model * self.layout.dp
-        if groups:
-            return max(int(each.groups.max()) for each in groups) + 1
-        return 0
-
-
-def _left_over(opened: Opened, world: int) -> Cluster:
-    """The cluster, with a word about GPUs that make no whole replica."""
-    left = opened.world - world
-    note = f"{world} ranks: as many whole replicas as fit, and {left} of {opened.world} GPUs are left over (--ranks)"
-    return replace(opened.cluster, notes=(*opened.cluster.notes, note)) if left else opened.cluster
-
-
 def place_options(command: Callable[..., None]) -> Callable[..., None]:
     """The shared options, handed to the command as its argument `asked`."""
 
@@ -180,9 +94,9 @@ def place_options(command: Callable[..., None]) -> Callable[..., None]:
     return wrapped
 
 
-def asked_of(given: dict[str, Any]) -> Asked:
+def asked_of(given: dict[str, Any]) -> PlaceOptions:
     """The options as values. `given` has every name of the shared options."""
-    from topodiag.app.place import ClusterOptions, LayoutOptions  # noqa: PLC0415
+    from topodiag.app.place import ClusterOptions, LayoutOptions, PlaceOptions  # noqa: PLC0415
     from topodiag.model.layout import Layout  # noqa: PLC0415 - numpy from here on
 
     system = given["system"]
@@ -203,4 +117,6 @@ def asked_of(given: dict[str, Any]) -> Asked:
         hostfile=given["hostfile"], rankfile=given["rankfile"], slurm_hostfile=given["slurm_hostfile"],
         torchrun=given["torchrun"], map=given["map_"], logs=given["logs"], rule=given["rule"] or "",
     )  # fmt: skip
-    return Asked(cluster, places, layout, given["groups"], given["ranks"] or 0)
+    if given["groups"] and layout is not None:
+        raise click.UsageError("--groups and parallel sizes both say who talks to whom: give one.")
+    return PlaceOptions(cluster, places, layout, given["groups"], given["ranks"] or 0)

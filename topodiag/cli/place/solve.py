@@ -8,11 +8,11 @@ import click
 
 from topodiag.cli.params import Count, Printing, format_option, page_options
 from topodiag.cli.place.options import place_options
-from topodiag.cli.place.work import work_options
+from topodiag.cli.place.work import work_options, work_said
 
 if TYPE_CHECKING:
+    from topodiag.app.place import PlaceOptions
     from topodiag.cli.model.step_options import Trained
-    from topodiag.cli.place.options import Asked
     from topodiag.report.text import Page
 
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @page_options
 def solve(
     *,
-    asked: Asked,
+    asked: PlaceOptions,
     trained: Trained,
     seed: int,
     format_: str,
@@ -44,25 +44,11 @@ def solve(
       topodiag place solve --log job.log --format json --output map.json
       topodiag place emit slurm-hostfile map.json -o hosts
     """
-    from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.place.work import talk_for  # noqa: PLC0415
-    from topodiag.model.place_map import map_of  # noqa: PLC0415
-    from topodiag.placement.groups import ids_by_rank  # noqa: PLC0415
-    from topodiag.placement.price import price_placement  # noqa: PLC0415
-    from topodiag.placement.seats import by_rule  # noqa: PLC0415
-    from topodiag.placement.solve import solve as find  # noqa: PLC0415
-    from topodiag.report.place.solve import Solved, draw_solution, solution_json  # noqa: PLC0415
+    from topodiag.app.place import solve_placement  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415
+    from topodiag.report.place.solve import draw_solution, solution_json  # noqa: PLC0415
 
-    ready = asked.open()
-    talk = talk_for(ready, trained)
-    cluster, given = ready.opened.cluster, ready.opened.assignment
-    before = given if given is not None else by_rule(cluster, "block", talk.world)
-    made = find(cluster, talk.demands, talk.world, seed=seed, at_most=before)
-    groups = ids_by_rank(talk)
-    solved = Solved(
-        cluster, talk, made, map_of(cluster, made.assignment, groups), groups, before,
-        price_placement(cluster, talk.demands, before), "the layout given" if given is not None else "node by node",
-    )  # fmt: skip
+    solved = solve_placement(asked, work_said(asked, trained), seed=seed)
 
     def draw(page: Page) -> None:
         draw_solution(page, solved)

@@ -32,21 +32,16 @@ def diff(  # noqa: PLR0917 - one parameter per option
 
     Ignored is what differs by nature: host hash, GUIDs, ranks, PCI domains. Exits 1 when they differ.
     """
-    from topodiag.app.topo import open_topology, predict_topology  # noqa: PLC0415
+    from topodiag.app.topo import compare_topologies  # noqa: PLC0415
     from topodiag.cli.output import check_output, write_page  # noqa: PLC0415 - heavy from here on
-    from topodiag.nccl.topo.compare import compare  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
     from topodiag.report.topo.diff import diff_json, draw_diff  # noqa: PLC0415
 
     if left == right == "-":
         raise click.UsageError("Standard input can be read only once.")
     check_output(printing.output)
-    sides = open_topology(left), open_topology(right)
-    found = compare(sides[0].tree, sides[1].tree, buses=buses)
-    made = (
-        predict_topology(sides[0], nodes=nodes, version=version),
-        predict_topology(sides[1], nodes=nodes, version=version),
-    )
+    answer = compare_topologies(left, right, buses=buses, nodes=nodes, version=version)
+    found, made = answer.differences, answer.predictions
     reached.code = FOUND if found else 0
 
     def draw(page: Page) -> None:

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
-
 import click
 
 from topodiag.cli.errors import Outcome
 from topodiag.cli.params import PLACE, Count, Printing, format_option, plain_page_options
 from topodiag.cli.topo.options import env_option, nccl_option, nodes_option
-
-if TYPE_CHECKING:
-    from topodiag.nccl.topo.changes import Change
 
 _SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
@@ -63,28 +57,19 @@ def what_if(  # noqa: PLR0917 - one parameter per option
 
     Settings given with --env hold after the change, not before. Changes are applied in the order of the options above.
     """
-    from topodiag.app.topo import open_topology  # noqa: PLC0415
+    from topodiag.app.topo import ChangeError, changes_of, open_topology  # noqa: PLC0415
     from topodiag.app.topo import what_if as ask  # noqa: PLC0415
     from topodiag.cli.output import check_output, write_page  # noqa: PLC0415 - heavy from here on
-    from topodiag.nccl.topo import changes as made  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
     from topodiag.report.topo.what_if import draw_what_if, what_if_json  # noqa: PLC0415
 
     check_output(printing.output)
     try:
-        wanted = [
-            *_each(made.down, down),
-            *_each(made.remove, remove),
-            *_each(made.width, lanes),
-            *_each(made.speed, speed),
-            *_each(made.rate, rate),
-            *_each(made.off, off),
-            *_each(made.setting, [f"{name}={value}" for name, value in env.items()]),
-        ]
+        wanted = changes_of(down=down, remove=remove, width=lanes, speed=speed, rate=rate, off=off, env=env)
         if not wanted:
             raise click.UsageError("Nothing to change: say --down, --remove, --width, --speed, --rate, --off or --env.")
         answer = ask(open_topology(file), wanted, size=size, nodes=nodes, version=version)
-    except made.ChangeError as error:
+    except ChangeError as error:
         raise click.UsageError(f"{error}.") from None
 
     def draw(page: Page) -> None:
@@ -94,7 +79,3 @@ def what_if(  # noqa: PLR0917 - one parameter per option
         draw, lambda: what_if_json(answer),
         format_=format_, printing=printing,
     )  # fmt: skip
-
-
-def _each(make: Callable[[str], Change], texts: Sequence[str]) -> list[Change]:
-    return [make(text) for text in texts]

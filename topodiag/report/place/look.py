@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from topodiag.placement.view import NOBODY, Look, View
 from topodiag.report.place.overview import draw_overview, example, example_words
-from topodiag.report.place.view import NOBODY, Look, View
 from topodiag.report.text import Page, Part, width_of
 from topodiag.report.words import plural
 

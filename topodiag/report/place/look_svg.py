@@ -13,8 +13,8 @@ import numpy as np
 
 from topodiag.model.cluster import Ints
 from topodiag.placement.price import Floats
+from topodiag.placement.view import NOBODY, UNUSABLE, Look, View
 from topodiag.report.place.overview import shares
-from topodiag.report.place.view import NOBODY, UNUSABLE, Look, View
 from topodiag.words.text import clean
 
 CELL, GAP, LABEL, ROW = 18, 3, 110, 22

@@ -8,7 +8,7 @@ import numpy as np
 
 from topodiag.model.cluster import Ints
 from topodiag.placement.price import Floats
-from topodiag.report.place.view import Look, View
+from topodiag.placement.view import Look, View
 from topodiag.report.text import Page, Part, width_of
 from topodiag.report.words import plural
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-from topodiag.model.cluster import Assignment, Cluster, Ints
-from topodiag.model.place_map import PlaceMap
+from topodiag.model.cluster import Cluster
 from topodiag.placement.audit import level_name
-from topodiag.placement.groups import Talk
 from topodiag.placement.price import DemandCost, PlacementCost
-from topodiag.placement.solve import Solution
+from topodiag.placement.solve import Solved
 from topodiag.report.findings import fold_labels
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.model.words import draw_assumed, spell_time
@@ -22,27 +19,6 @@ SCHEMA_VERSION = "1.0"
 NODES_SHOWN = 16
 """Nodes listed with their ranks; `-v` lists all."""
 _ALIKE = 0.0005
-
-
-@dataclass(frozen=True, slots=True)
-class Solved:
-    """A solution with all that it is told with: the layout before it (`block` where none was given) and its price."""
-
-    cluster: Cluster
-    talk: Talk
-    solution: Solution
-    place: PlaceMap
-    groups: dict[str, Ints]
-    before: Assignment
-    before_cost: PlacementCost
-    before_name: str
-
-    @property
-    def gain(self) -> float:
-        """Steps per time more than before, as a share; of communication alone where compute is not known."""
-        base = self.talk.base_us or 0.0
-        now = base + self.solution.cost.step_us
-        return (base + self.before_cost.step_us) / now - 1 if now > 0 else 0.0
 
 
 def draw_solution(page: Page, solved: Solved) -> None:

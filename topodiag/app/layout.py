@@ -1,0 +1,69 @@
+"""Where the ranks of a job sit: what a launcher's file declares, or what the job's NCCL logs show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from topodiag.app.cluster import PlaceError, stdin_of
+from topodiag.evidence.intake.one_file import open_blob
+from topodiag.evidence.layout.rank_files import (
+    read_hostfile,
+    read_map,
+    read_rankfile,
+    read_slurm_hostfile,
+    read_torchrun,
+)
+from topodiag.model.errors import InputError
+from topodiag.model.rank_hosts import RankHosts
+
+if TYPE_CHECKING:
+    from topodiag.model.job import Job
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutOptions:
+    """Where ranks sit: one of the files, a job's logs, or the launcher's `rule`. All empty: no layout is given."""
+
+    hostfile: str = ""
+    rankfile: str = ""
+    slurm_hostfile: str = ""
+    torchrun: str = ""
+    map: str = ""
+    logs: tuple[str, ...] = ()
+    rule: str = ""
+
+
+READERS = {
+    "hostfile": read_hostfile,
+    "rankfile": read_rankfile,
+    "slurm_hostfile": read_slurm_hostfile,
+    "torchrun": read_torchrun,
+    "map": read_map,
+}
+
+
+def read_layout(layout: LayoutOptions) -> tuple[RankHosts | None, Job | None]:
+    """The ranks as the options say, and the job of the logs; None where they say nothing. Raises InputError, and
+    PlaceError where two options say it."""
+    given = [name for name in (*READERS, "logs", "rule") if getattr(layout, name)]
+    if len(given) > 1:
+        raise PlaceError(f"--{_flag(given[0])} and --{_flag(given[1])} both say where ranks sit: give one")
+    for name, read in READERS.items():
+        path = getattr(layout, name)
+        if path:
+            return read(open_blob(path, stdin_of(path))), None
+    if not layout.logs:
+        return None, None
+    from topodiag.app.diagnose import diagnose_logs  # noqa: PLC0415
+    from topodiag.evidence.layout.job_ranks import ranks_of  # noqa: PLC0415 - only with logs
+
+    jobs = diagnose_logs(layout.logs).jobs
+    if len(jobs) != 1:
+        hint = "give the logs of one job" if jobs else "are they NCCL's, with NCCL_DEBUG=INFO?"
+        raise InputError(layout.logs[0], f"holds {len(jobs)} jobs", hint=hint)
+    return ranks_of(jobs[0], layout.logs[0]), jobs[0]
+
+
+def _flag(name: str) -> str:
+    return name.replace("_", "-")
