@@ -1,20 +1,69 @@
 """What the documentation shows is what the program does."""
 
 import doctest
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from tests.shown import ROOT
+from tools import build_docs as tool
 from topodiag.app import diagnose as pipeline
+from topodiag.checks import registry
+from topodiag.checks.page import COMMANDS, SECTIONS, Command, page_of
 from topodiag.cli.scan import scan
 
-ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+LINK = re.compile(r"(?<!\\)\[[^\]\n]*\]\(([^)\s]+)\)")
+CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as forges spell them."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL), re.MULTILINE)
+    plain = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading) for heading in headings]
+    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in plain}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for target in LINK.findall(CODE.sub("", page.read_text())):
+        if target.startswith("https://"):
+            continue
+        path, _, anchor = target.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        assert there.exists(), target
+        assert not anchor or anchor in anchors(there), target
 
 
 def test_the_pages_of_the_checks_are_what_their_docstrings_say() -> None:
+    assert tool.stale(tool.check_pages(), ROOT / "docs" / "checks") == [], "run python tools/build_docs.py"
+
+
+def test_the_tool_says_that_the_pages_are_current() -> None:
     argv = [sys.executable, str(ROOT / "tools" / "build_docs.py"), "--check"]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
-    assert done.stdout == "docs/checks.md is current\n", done.stderr
+    assert done.stdout == "docs/checks is current\n", done.stderr
+
+
+def test_every_check_has_its_place_on_the_page_of_its_family() -> None:
+    pages = tool.check_pages()
+    for check_id in registry.ids():
+        assert f"\n## {check_id}\n" in pages[f"{check_id[:3]}.md"]
+        assert f"({check_id[:3]}.md#{check_id.lower()})" in pages["README.md"]
+
+
+@pytest.mark.parametrize("check_id", registry.ids())
+def test_every_page_has_all_sections_and_a_command_to_confirm(check_id: str) -> None:
+    check = registry.check_class(check_id)
+    assert check is not None
+    sections = page_of(check).sections
+    assert [section.name for section in sections] == list(SECTIONS)
+    assert all(section.blocks for section in sections)
+    confirm = next(section for section in sections if section.name == COMMANDS)
+    assert any(isinstance(part, Command) for block in confirm.blocks for part in block)
 
 
 def test_the_example_for_python_users_works() -> None:

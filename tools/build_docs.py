@@ -1,40 +1,159 @@
-"""Writes docs/checks.md from the checks' own docstrings, and docs/scan.svg from a scan of a shipped fixture.
+"""Writes docs/checks/ from the checks' own docstrings, and docs/scan.svg from a scan of a shipped fixture.
 
 python tools/build_docs.py            write them
-python tools/build_docs.py --check    exit 1 when a check page is not what the docstrings say
+python tools/build_docs.py --check    exit 1 when a page of the checks is not what the docstrings say
 """
 
 from __future__ import annotations
 
 import argparse
-import inspect
 import io
 import os
+import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 from topodiag.checks import registry
+from topodiag.checks.interface import Check
+from topodiag.checks.page import Command, Prose, Section, page_of
 
-DOCS = Path(__file__).parent.parent / "docs"
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
 PICTURED = "fixture:dgx-h100-gpu3-12of18-nvlink"
+WIDTH = 110
+"""Columns of running text."""
+COMMAND_COLUMNS = 44
+"""A remark stands beside a command up to this wide, else above it."""
+FAMILIES = {
+    "GPU": "GPUs",
+    "HST": "Limits and settings of the host",
+    "NVL": "NVLink and NVSwitch",
+    "PCI": "PCIe",
+    "NIC": "Network cards and ports",
+    "NET": "The network as NCCL uses it",
+    "GDR": "GPUDirect RDMA",
+    "P2P": "Peer-to-peer between the GPUs of a node",
+    "NUM": "NUMA",
+    "TOP": "Topology files",
+    "PLC": "Placement of ranks",
+    "JOB": "Jobs",
+    "ENV": "NCCL's settings",
+    "BEN": "Benchmarks",
+    "FLT": "A node among its siblings",
+}
+"""The families in words. A check of a family that is missing here is an error."""
+_ID = re.compile(rf"`[^`]*`|\b(?:{'|'.join(FAMILIES)})[0-9]{{3}}\b")
+_SPECIAL = re.compile(r"(`[^`]*`)|([*<\[\]\\|])")
+_LIST_LIKE = re.compile(r"^(\s*)([-+*#>]|[0-9]+[.)])(?=\s)")
 
 
-def check_pages() -> str:
-    """All pages in the order of the catalogue, as Markdown."""
-    pages = [
+def check_pages() -> dict[str, str]:
+    """All pages of docs/checks/, by file name: the index and one page a family."""
+    classes = {check_id: made for check_id in registry.ids() if (made := registry.check_class(check_id)) is not None}
+    families: dict[str, dict[str, type[Check]]] = {}
+    for check_id, check in classes.items():
+        if check_id[:3] not in FAMILIES:
+            raise SystemExit(f"tools/build_docs.py: name the family {check_id[:3]} in FAMILIES")
+        families.setdefault(check_id[:3], {})[check_id] = check
+    pages = {f"{family}.md": family_page(family, checks) for family, checks in families.items()}
+    return {"README.md": index(families), **pages}
+
+
+def index(families: dict[str, dict[str, type[Check]]]) -> str:
+    lines = [
         "# The checks",
         "",
-        "Generated from the docstrings by `tools/build_docs.py`; `topodiag explain ID` prints one.",
+        "One page a family. Each check says what it finds, why that matters, what it reads, when it stays silent,",
+        "how to confirm it and how to fix it. The terminal shows the same page:",
         "",
+        "```console",
+        "$ topodiag explain NVL001",
+        "```",
+        "",
+        "`tools/build_docs.py` writes these pages from the docstrings of the checks. To add a check, read",
+        "[how to add something](../contributing.md).",
     ]
-    classes = {check_id: registry.check_class(check_id) for check_id in registry.ids()}
-    pages += [f"- [{check_id}](#{check_id.lower()}) {cls.title}" for check_id, cls in classes.items() if cls]
-    for check_id, cls in classes.items():
-        text = inspect.cleandoc((cls.__doc__ if cls else None) or "")
-        title, _, body = text.partition("\n")
-        pages += ["", f"## {check_id}", "", f"**{title.partition(': ')[2]}**", "", "```text", body.strip("\n"), "```"]
-    return "\n".join(pages) + "\n"
+    for family, checks in families.items():
+        lines += ["", f"## [{family}: {FAMILIES[family]}]({family}.md)", "", "| check | finds |", "|---|---|"]
+        lines += [f"| {link(check_id, '')} | {escaped(check.title)} |" for check_id, check in checks.items()]
+    return "\n".join(lines) + "\n"
+
+
+def family_page(family: str, checks: dict[str, type[Check]]) -> str:
+    lines = [f"# {family}: {FAMILIES[family]}", "", "[All checks](README.md)", ""]
+    lines += [f"- {link(check_id, family)}: {escaped(check.title)}" for check_id, check in checks.items()]
+    for check_id, check in checks.items():
+        lines += ["", f"## {check_id}", "", f"**{escaped(check.title[:1].upper() + check.title[1:])}.**"]
+        for section in page_of(check).sections:
+            lines += ["", f"### {section.name}", *section_lines(section, family, check_id)]
+    return "\n".join(lines) + "\n"
+
+
+def section_lines(section: Section, family: str, check_id: str) -> list[str]:
+    """Prose filled, commands in console blocks, each block after an empty line."""
+    lines: list[str] = []
+    for block in section.blocks:
+        commands: list[Command] = []
+        for part in block:
+            if isinstance(part, Command):
+                commands.append(part)
+                continue
+            lines += [*console(commands), *prose(part, family, check_id, apart=not part.mark or not lines)]
+            commands = []
+        lines += console(commands)
+    return lines
+
+
+def prose(part: Prose, family: str, check_id: str, apart: bool) -> list[str]:
+    mark = f"{part.mark.replace('•', '-')} " if part.mark else ""
+    filled = textwrap.wrap(
+        linked(escaped(part.text), family, check_id),
+        WIDTH,
+        initial_indent=mark,
+        subsequent_indent=" " * len(mark),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    # A line of prose that begins like an item or a heading would become one.
+    first, rest = filled[:1] if mark else [], filled[1:] if mark else filled
+    return [*([""] if apart else []), *first, *(_LIST_LIKE.sub(r"\1\\\2", line) for line in rest)]
+
+
+def console(commands: list[Command]) -> list[str]:
+    """A console block; a remark is a comment of the shell, beside the command or above it."""
+    if not commands:
+        return []
+    short = [each.command for each in commands if len(each.command) <= COMMAND_COLUMNS]
+    column = max(map(len, short), default=0)
+    lines = ["", "```console"]
+    for each in commands:
+        if each.remarks and len(each.remarks) == 1 and len(each.command) <= COMMAND_COLUMNS:
+            lines.append(f"$ {each.command:<{column}}  # {each.remarks[0]}")
+        else:
+            lines += [*(f"# {remark}" for remark in each.remarks), f"$ {each.command}"]
+    return [*lines, "```"]
+
+
+def escaped(text: str) -> str:
+    """Text as Markdown shows it, code in backticks as it stands."""
+    return _SPECIAL.sub(lambda found: found[1] or "\\" + found[2], text)
+
+
+def linked(text: str, family: str, check_id: str) -> str:
+    """Ids of other checks become links; ids in backticks and the check's own stay."""
+
+    def replaced(found: re.Match[str]) -> str:
+        known = found[0] != check_id and found[0] in registry.ids()
+        return link(found[0], family) if known else found[0]
+
+    return _ID.sub(replaced, text)
+
+
+def link(check_id: str, family: str) -> str:
+    page = "" if check_id[:3] == family else f"{check_id[:3]}.md"
+    return f"[{check_id}]({page}#{check_id.lower()})"
 
 
 def picture() -> str:
@@ -50,16 +169,28 @@ def picture() -> str:
     return console.export_svg(title="topodiag scan")
 
 
+def stale(wanted: dict[str, str], folder: Path) -> list[str]:
+    """Names of pages that differ, are missing, or belong to no family."""
+    there = {page.name: page.read_text(encoding="utf-8") for page in folder.glob("*.md")}
+    return sorted(name for name in {*there, *wanted} if there.get(name) != wanted.get(name))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a page is stale")
+    check = parser.parse_args().check
     wanted = check_pages()
-    page = DOCS / "checks.md"
-    if parser.parse_args().check:
-        same = page.is_file() and page.read_text(encoding="utf-8") == wanted
-        print("docs/checks.md is current" if same else "docs/checks.md is stale: run python tools/build_docs.py")
-        return 0 if same else 1
-    page.write_text(wanted, encoding="utf-8")
+    folder = DOCS / "checks"
+    differ = stale(wanted, folder)
+    if check:
+        print(f"stale: {', '.join(differ)}: run python tools/build_docs.py" if differ else "docs/checks is current")
+        return 1 if differ else 0
+    folder.mkdir(exist_ok=True)
+    for name in differ:
+        if name in wanted:
+            (folder / name).write_text(wanted[name], encoding="utf-8")
+        else:
+            (folder / name).unlink()
     (DOCS / "scan.svg").write_text(picture(), encoding="utf-8")
     return 0
 

@@ -1,6 +1,5 @@
 """The small commands: help, explain, checks, fixtures, completion; and what they do not load."""
 
-import inspect
 import json
 import subprocess
 import sys
@@ -8,7 +7,8 @@ import sys
 import pytest
 
 from topodiag.checks import registry
-from topodiag.cli.explain import SECTIONS, draw_docstring
+from topodiag.checks.page import SECTIONS, parse
+from topodiag.cli.explain import draw_sections
 from topodiag.report.interface import Style
 from topodiag.report.text import Page
 
@@ -18,7 +18,7 @@ HEAVY = {"rich", "topodiag.app.diagnose", "topodiag.checks", "topodiag.evidence"
 
 def drawn(doc, width=80):
     page = Page(Style(width=width))
-    draw_docstring(page, inspect.cleandoc(doc))
+    draw_sections(page, parse(doc))
     return [line.plain for line in page.lines]
 
 
@@ -96,6 +96,9 @@ def test_a_docstring_is_filled_and_its_commands_stand_on_lines_of_their_own():
         How to confirm
             nvidia-smi nvlink -s      every link
             dmesg | grep -iE 'xid'
+            Run it again
+            an hour later:
+            topodiag scan
         """)
     assert lines == [
         "What it finds",
@@ -107,6 +110,8 @@ def test_a_docstring_is_filled_and_its_commands_stand_on_lines_of_their_own():
         "How to confirm",
         "  nvidia-smi nvlink -s                  every link",
         "  dmesg | grep -iE 'xid'",
+        "  Run it again an hour later:",
+        "  topodiag scan",
     ]
 
 

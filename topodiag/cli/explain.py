@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-import re
 import sys
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -14,26 +11,12 @@ from topodiag.cli.errors import no_such
 from topodiag.cli.params import ascii_option, color_option, width_option
 
 if TYPE_CHECKING:
+    from topodiag.checks.page import PageOfCheck, Prose
     from topodiag.report.text import Page
 
-SECTIONS = (
-    "What it finds",
-    "Why it matters",
-    "Evidence it reads",
-    "When it stays silent",
-    "How to confirm",
-    "How to fix",
-    "References",
-)
 MAX_WIDTH = 100
 """Columns of running text: longer lines are hard to read."""
-COMMANDS = "How to confirm"
-"""The section of commands, one a line, each with a remark after three blanks or more."""
 REMARK_COLUMN = 36
-REMARK_INDENT = 20
-"""A line that begins this far in continues the remark beside the command above it."""
-_ITEM = re.compile(r"([-*•]|[0-9]{1,2}[.)]) +(.*)")
-_GAP = re.compile(r" {3,}")
 
 
 def _ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -52,6 +35,7 @@ def _ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[st
 def explain(ctx: click.Context, check_id: str, color: str, ascii_only: bool, width: int | None) -> None:
     """Say what check ID finds, why it matters, how to confirm it and how to fix it."""
     from topodiag.checks import registry  # noqa: PLC0415 - heavy from here on
+    from topodiag.checks.page import page_of  # noqa: PLC0415
     from topodiag.cli.terminal import style_for  # noqa: PLC0415
     from topodiag.report.interface import Style  # noqa: PLC0415
     from topodiag.report.page import print_page  # noqa: PLC0415
@@ -64,59 +48,42 @@ def explain(ctx: click.Context, check_id: str, color: str, ascii_only: bool, wid
     narrow = Style(min(style.width, MAX_WIDTH), style.color, style.ascii)
     page = Page(narrow)
     page.add(page.text((check.id, "info"), "  "), (check.title, "strong"))
-    draw_docstring(
-        page, inspect.cleandoc(check.__doc__ or "\n\nPages are left out under PYTHONOPTIMIZE=2 (python -OO).")
-    )
+    parsed = page_of(check)
+    if parsed.sections:
+        draw_sections(page, parsed)
+    else:
+        page.add("  ", "Pages are left out under PYTHONOPTIMIZE=2 (python -OO).")
     print_page(page, sys.stdout)
 
 
-def draw_docstring(page: Page, doc: str) -> None:
-    """The docstring: sections as headings, prose filled, the commands of "How to confirm" with their remarks beside."""
-    prose: list[str] = []
-    hang = ""
-    section = ""
+def draw_sections(page: Page, parsed: PageOfCheck) -> None:
+    """Sections as headings, prose filled, each command of "How to confirm" on its line with its remark beside it."""
+    from topodiag.checks.page import Command  # noqa: PLC0415 - the checks load when a page is drawn
 
-    def flush() -> None:
-        nonlocal hang
-        if prose:
-            page.add("  " + hang, *(line + " " for line in prose))
-        prose.clear()
-        hang = ""
-
-    for indent, line in _body(doc):
-        item = _ITEM.fullmatch(line)
-        if line in SECTIONS and not indent:
-            flush()
-            section = line
-            page.blank()
-            page.add("", (line, "strong"))
-        elif not line:
-            flush()
-            page.blank()
-        elif section == COMMANDS:
-            _draw_command(page, line, remark_only=indent >= REMARK_INDENT)
-        elif item is not None:
-            flush()
-            hang = f"{item[1]} "
-            prose.append(item[2])
-        else:
-            prose.append(line)
-    flush()
+    for section in parsed.sections:
+        page.blank()
+        page.add("", (section.name, "strong"))
+        for at, block in enumerate(section.blocks):
+            if at:
+                page.blank()
+            for part in block:
+                if isinstance(part, Command):
+                    _draw_command(page, part.command, part.remarks)
+                else:
+                    _draw_prose(page, part)
 
 
-def _body(doc: str) -> Iterator[tuple[int, str]]:
-    """Indent and text of the lines; the first line is the title, which is said already."""
-    for line in doc.splitlines()[1:]:
-        yield len(line) - len(line.lstrip()), line.strip()
+def _draw_prose(page: Page, prose: Prose) -> None:
+    page.add("  " + (f"{prose.mark} " if prose.mark else ""), prose.text)
 
 
-def _draw_command(page: Page, line: str, *, remark_only: bool) -> None:
-    command, remark = ("", line) if remark_only else [*_GAP.split(line, maxsplit=1), ""][:2]
+def _draw_command(page: Page, command: str, remarks: tuple[str, ...]) -> None:
+    first, rest = (remarks[0], remarks[1:]) if remarks else ("", ())
     beside = f"{command:<{REMARK_COLUMN}}  "
-    if command and remark and len(beside) + len(remark) + 2 <= page.width:
-        page.add("  ", (beside, "close"), (remark, "dim"))
-        return
-    if command:
+    if first and len(beside) + len(first) + 2 <= page.width:
+        page.add("  ", (beside, "close"), (first, "dim"))
+    else:
         page.add("  ", (command, "close"), under="    ")
-    if remark:
+        rest = remarks
+    for remark in rest:
         page.add("      ", (remark, "dim"))

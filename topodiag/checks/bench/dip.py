@@ -52,8 +52,10 @@ class SweepDips(BenchCheck):
         below 64 KiB. Falls that the machine's own expectation shows as well.
 
     How to confirm
-        Repeat around the size: all_reduce_perf -b 4M -e 64M -f 1.2 -n 100
-        NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=TUNING names algorithm and protocol; NCCL_PROTO=^LL128, NCCL_ALGO=Ring
+        all_reduce_perf -b 4M -e 64M -f 1.2 -n 100      repeat around the size of the dip
+        NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=TUNING all_reduce_perf -b 4M -e 64M -f 1.2      algorithm and protocol by size
+        NCCL_PROTO=^LL128 all_reduce_perf -b 4M -e 64M -f 1.2
+        NCCL_ALGO=Ring all_reduce_perf -b 4M -e 64M -f 1.2
 
     How to fix
         At a switch: a tuner plugin (ncclTuner) or its configuration for the size range; NCCL_ALGO or NCCL_PROTO by

@@ -40,7 +40,8 @@ class LatencyFloorHigh(BenchCheck):
 
     How to confirm
         all_reduce_perf -b 8 -e 4K -f 2 -n 1000
-        NCCL_DEBUG=INFO: `via NET/Socket` or `via SHM` where RDMA or P2P was to be; top: cores of the ranks
+        NCCL_DEBUG=INFO all_reduce_perf -b 8 -e 4K -f 2      `via NET/Socket` or `via SHM` where RDMA or P2P should be
+        top                                                  the cores that the ranks use
 
     How to fix
         RDMA instead of sockets (NET001), processes on cores next to their GPU (NUM002), performance governor, no debug

@@ -44,9 +44,9 @@ class BandwidthLow(BenchCheck):
         would be normal for another machine with such GPUs: unknown, with that machine's name.
 
     How to confirm
-        What the finding says to confirm the likeliest cause; then one pair of nodes at a time:
+        Do first what the finding says to confirm the likeliest cause. Then measure one pair of nodes at a time:
         all_reduce_perf -b 1G -e 16G -f 2 -g 8
-        NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,NET,TUNING
+        NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,NET,TUNING all_reduce_perf -b 1G -e 16G -f 2 -g 8
 
     How to fix
         Remove the cause; each hypothesis names the check (NIC001, GDR001, NVL001, ..) whose page says how.

@@ -37,8 +37,8 @@ class PlacementsApart(BenchCheck):
         better run: differences in time are no placement.
 
     How to confirm
-        A second, different pairing of the slower nodes: topodiag bench plan --nodes N...
-        all_reduce_perf on each half of the slower placement
+        topodiag bench plan --nodes NODES      a second, different pairing of the slower nodes
+        all_reduce_perf -b 1G -e 16G -f 2      on each half of the slower placement
 
     How to fix
         The node, cable or uplink that the pairings have in common; if it is the fabric's oversubscription, ask the

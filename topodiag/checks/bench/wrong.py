@@ -29,8 +29,11 @@ class WrongResults(BenchCheck):
         rounding difference; it counts only by the line below the table.
 
     How to confirm
-        The same command with -c 1 -n 1 -w 0, then halve the GPUs: -g 1 pairs until one pair, NIC or GPU is left
-        nvidia-smi -q -d ECC,ROW_REMAPPER; dmesg | grep -i xid; NCCL_P2P_DISABLE=1, then NCCL_NET_GDR_LEVEL=LOC
+        Run the same command with -c 1 -n 1 -w 0. Halve the GPUs until one pair, NIC or GPU is left, then look at it:
+        nvidia-smi -q -d ECC,ROW_REMAPPER
+        dmesg | grep -i xid
+        NCCL_P2P_DISABLE=1 all_reduce_perf -c 1 -g 2            right results now: the fault is in P2P
+        NCCL_NET_GDR_LEVEL=LOC all_reduce_perf -c 1 -g 2        right results now: the fault is in GPUDirect RDMA
 
     How to fix
         Take the GPU, NIC or node out that the halving leaves. Peer access broken: ACS or IOMMU in the way (PCI004).

@@ -83,8 +83,8 @@ class SearchCollapsed(JobCheck):
         themselves. No graph lines: unknown.
 
     How to confirm
-        NCCL_DEBUG_SUBSYS=GRAPH; compare with a healthy node of the same type
-        all_reduce_perf -b 1G -e 1G -g 8 on the one node
+        export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH      then run here and on a healthy node of the type
+        all_reduce_perf -b 1G -e 1G -g 8                         on this node alone
 
     How to fix
         The device that differs from its siblings in the system print is the cause: see TOP004, NVL001, PCI001, NET003.

@@ -74,7 +74,9 @@ class FirstError(JobCheck):
         that is not there. Order by times of two hosts less than a second apart is said to rest on their clocks.
 
     How to confirm
-        `topodiag logs --errors` draws the timeline. `dmesg -T` and `ibstat` on the node named, at that time.
+        topodiag logs LOGS --errors                    the errors in order of time
+        dmesg -T                                       on the node that is named, at that time
+        ibstat                                         on the node that is named
 
     How to fix
         What the error names: see NET008 for ports and completions, JOB001 for init, JOB006 for ranks behind.

@@ -62,7 +62,8 @@ class RankBehind(JobCheck):
         unknown.
 
     How to confirm
-        `py-spy dump --pid` on the rank named, or TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1.
+        py-spy dump --pid PID                          on the rank that is named: where it waits
+        export TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1      then run again: torch writes a dump
 
     How to fix
         Look at what the rank was doing: data loader, checkpoint, an exception that was caught, a branch that only

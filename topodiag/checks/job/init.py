@@ -50,7 +50,8 @@ class InitNotFinished(JobCheck):
         a rank whose log is of warnings alone, unless its error is one that only init has.
 
     How to confirm
-        `topodiag logs --comms`; `py-spy dump` on a waiting rank shows ncclCommInitRank.
+        topodiag logs LOGS --comms                     the communicators and the ranks that are missing
+        py-spy dump --pid PID                          a waiting rank stands in ncclCommInitRank
 
     How to fix
         Look at the last line of the ranks named: bootstrap (interface, firewall), topology, or connections
@@ -265,7 +266,8 @@ class SharedGpu(JobCheck):
         GPUs that no rank's node shows, as NCCL prints only those in use.
 
     How to confirm
-        `topodiag logs --ranks`; on the node, `nvidia-smi --query-compute-apps=pid,gpu_bus_id --format=csv`.
+        topodiag logs LOGS --ranks                     each rank with its host and GPU
+        nvidia-smi --query-compute-apps=pid,gpu_bus_id --format=csv     on the node: the processes on each GPU
 
     How to fix
         Set the device from the local rank before init (`torch.cuda.set_device(LOCAL_RANK)`), or give each task its

@@ -103,7 +103,7 @@ class PluginNotLoaded(JobCheck):
 
     How to confirm
         ldd PATH/libnccl-net.so | grep 'not found'
-        NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET
+        export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET        then run the job: NCCL prints why the plugin failed
 
     How to fix
         Put the plugin and its libraries (libfabric, ..) on LD_LIBRARY_PATH inside the container, in a build for this

@@ -36,7 +36,7 @@ class RankOrder(JobCheck):
         split by it, and where PLC001 tells it already.
 
     How to confirm
-        `topodiag logs --ranks`.
+        topodiag logs LOGS --ranks                     each rank with its host and GPU
 
     How to fix
         `srun --distribution=block`, `mpirun --map-by ppr:8:node`, or sort the host file.
@@ -113,7 +113,7 @@ class RingReturns(JobCheck):
         hosts (P2P switched off, containers): its rings then follow nodes that the log does not name.
 
     How to confirm
-        `topodiag logs --rings` draws each ring with the transport of each hop.
+        topodiag logs LOGS --rings                     each ring, with the transport of each hop
 
     How to fix
         Look for what keeps GPUs of a node apart: P2P001 and P2P002, a wrong NCCL_HOSTID, an NCCL_GRAPH_FILE made for

@@ -173,8 +173,8 @@ class TensorGroupSplit(SplitGroups):
         confidence makes a warning, not an error.
 
     How to confirm
-        `topodiag logs --comms` lists the members with their hosts. Measure all_reduce_perf on one such group and
-        on a packed one.
+        topodiag logs LOGS --comms                     the members of the group with their hosts
+        all_reduce_perf -b 1G -e 1G                    on the hosts of one such group, then on a group within one domain
 
     How to fix
         Start ranks so that consecutive ones share a node, and build the mesh with the tensor dimension innermost.
@@ -207,7 +207,8 @@ class ExpertGroupSplit(SplitGroups):
         The group has more ranks than any domain: large expert groups span nodes by design. Roles of low confidence.
 
     How to confirm
-        `topodiag logs --comms`; alltoall_perf on the group and on one node.
+        topodiag logs LOGS --comms                     the members of the group with their hosts
+        alltoall_perf -b 1G -e 1G                      on the hosts of the group, then on one node
 
     How to fix
         Place the group's ranks on one node: expert parallelism inside, data and pipeline parallelism outside.
@@ -244,7 +245,7 @@ class PeersOnOtherRails(JobCheck):
         not the same number on each node. The GPU's position is hidden by a container. NVLink joins the nodes.
 
     How to confirm
-        `topodiag logs --comms --ranks`: the local GPU numbers of the group's members.
+        topodiag logs LOGS --comms --ranks             the local GPU numbers of the group's members
 
     How to fix
         Give the same local rank to a group on every node: all GPUs of a node, in the same order, in the same job.

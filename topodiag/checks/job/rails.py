@@ -48,7 +48,8 @@ class FarNic(JobCheck):
 
     How to confirm
         nvidia-smi topo -m
-        NCCL_DEBUG_SUBSYS=GRAPH                             the NET of each channel and the path table
+        Run the job once more with this setting. NCCL then prints the NET of each channel and the path table:
+        export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,NET
 
     How to fix
         Leave NCCL_CROSS_NIC and NCCL_PXN_DISABLE alone; check for a topology file that is not of this machine; bind one

@@ -82,7 +82,9 @@ class SettingsDiffer(JobCheck):
         connections, and the job healthy; it is then told at level info. Settings were not logged: unknown.
 
     How to confirm
-        `srun env | grep ^NCCL_ | sort | uniq -c`, and compare /etc/nccl.conf and ~/.nccl.conf between nodes.
+        srun env | grep ^NCCL_ | sort | uniq -c        a count below the number of ranks is a difference
+        srun cat /etc/nccl.conf | sort | uniq -c
+        srun sh -c 'cat ~/.nccl.conf' | sort | uniq -c
 
     How to fix
         Export settings once, in the job script (`srun --export`, `mpirun -x`); remove nccl.conf lines of single nodes.

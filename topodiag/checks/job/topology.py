@@ -281,7 +281,10 @@ class DeviceTwice(JobCheck):
         Systems of different hosts in one NVLink domain (GB200): they are different machines. No system print: unknown.
 
     How to confirm
-        In each container: hostname; cat /proc/sys/kernel/random/boot_id; ls /sys/bus/pci/devices
+        Run these in each container, and compare:
+        hostname
+        cat /proc/sys/kernel/random/boot_id
+        ls /sys/bus/pci/devices
 
     How to fix
         Start the containers of a node alike: the same /sys, one NCCL_HOSTID (or none), one PCI tree.

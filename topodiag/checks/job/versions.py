@@ -70,8 +70,8 @@ class VersionsDiffer(JobCheck):
         are several nodes. The same NCCL built for another CUDA is told at level info.
 
     How to confirm
-        Run `strings $(ldconfig -p | awk '/libnccl.so/{print $NF;exit}') | grep -m1 "NCCL version"` on each node, and
-        inside each container.
+        Run this on each node and inside each container:
+        strings $(ldconfig -p | awk '/libnccl.so/{print $NF;exit}') | grep -m1 "NCCL version"
 
     How to fix
         Start the same image on all nodes; look for an LD_LIBRARY_PATH, LD_PRELOAD or pip package that brings its own

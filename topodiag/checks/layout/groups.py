@@ -160,7 +160,8 @@ class Fragmented(PlacementCheck):
         is room: PLC001 and PLC002. The GPUs in all are too few.
 
     How to confirm
-        `topodiag place look`, or `squeue -w NODE` for who holds the rest of the nodes.
+        topodiag place look                            the groups on the nodes
+        squeue -w NODE                                 the jobs that hold the rest of a node
 
     How to fix
         Ask for whole nodes (`--exclusive`, `--gpus-per-node`), for the nodes that `topodiag place solve` names, or let

@@ -41,7 +41,8 @@ class StagesApart(PlacementCheck):
         hang on one switch.
 
     How to confirm
-        `topodiag place look --dimension pp`; a bandwidth test between the two nodes and between two of one leaf.
+        topodiag place look --dimension pp             which stages are far apart
+        ib_write_bw                                    between the two nodes, then between two nodes of one leaf
 
     How to fix
         Place stages in physical order: node k of a replica holds stage k, replicas in leaves of their own

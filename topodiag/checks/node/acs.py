@@ -49,7 +49,8 @@ class AcsBetweenPeers(NodeCheck):
     How to confirm
         sudo lspci -vvv | grep -E '^[0-9a-f]|ACSCtl' | grep -B1 'ReqRedir+'
         cat /proc/cmdline; cat /sys/kernel/iommu_groups/*/type | sort | uniq -c
-        nccl-tests with NCCL_P2P_DISABLE=1 beside a plain run: if it is no slower, P2P is broken
+        all_reduce_perf -b 1G -e 1G -g 8
+        NCCL_P2P_DISABLE=1 all_reduce_perf -b 1G -e 1G -g 8      if this run is no slower, P2P is broken
 
     How to fix
         Disable ACS in the BIOS (often under PCIe or AMD CBS, "ACS Enable"), or after each boot clear it on every

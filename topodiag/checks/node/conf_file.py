@@ -43,8 +43,8 @@ class ConfLineNotRead(NodeCheck):
         could not be looked at: unknown.
 
     How to confirm
-        NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=ENV shows each variable that is in force: the one of this line is missing or
-        has an odd value.
+        export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=ENV      then run: NCCL prints each variable in force
+        The variable of this line is missing there, or has an odd value.
 
     How to fix
         Write `NAME=value`: no blanks, no quotes, no `export`, comments on lines of their own that begin with `#`.

@@ -59,7 +59,7 @@ class GdrModuleMissing(NodeCheck):
     How to confirm
         lsmod | grep -E 'nvidia_peermem|nv_peer_mem'
         head -1 /proc/driver/nvidia/version           `Open Kernel Module` or not
-        NCCL_DEBUG=INFO                               `via NET/IB/0/GDRDMA` when it works, `via NET/IB/0` when not
+        export NCCL_DEBUG=INFO                        then run: `via NET/IB/0/GDRDMA` when it works
 
     How to fix
         modprobe nvidia-peermem, and for the next boot: echo nvidia-peermem > /etc/modules-load.d/nvidia-peermem.conf.
@@ -154,8 +154,8 @@ class GdrTooFar(NodeCheck):
         NIC the machine is built so: told at level info.
 
     How to confirm
-        nvidia-smi topo -m                            PIX or PXB in the GPU's row is near enough
-        NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=NET,GRAPH   `GPU Direct RDMA Disabled ... (distance 8 > 5)`
+        nvidia-smi topo -m                                      PIX or PXB in the GPU's row is near enough
+        export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=NET,GRAPH      then run: `GPU Direct RDMA Disabled .. (distance 8 > 5)`
 
     How to fix
         Put the NIC into a slot behind the same PCIe switch as the GPU, or give the job (pod) the NIC that is near it.

@@ -164,7 +164,8 @@ class SlowPcieLink(NodeCheck):
         Utilization was not observed: unknown.
 
     How to confirm
-        Run a load (`nvidia-smi dmon -s u` shows it) and, while it runs:
+        Run a load on the GPU, and look while it runs:
+        nvidia-smi dmon -s u                                             the load, GPU by GPU
         nvidia-smi --query-gpu=index,utilization.gpu,pcie.link.gen.current,pcie.link.gen.max --format=csv
         sudo lspci -vv -s BUS_ID | grep -E 'LnkSta:|LnkCtl2:'      a low target speed is a BIOS or setpci limit
 

@@ -98,8 +98,8 @@ class CostlySetting(NodeCheck):
         settings: unknown.
 
     How to confirm
-        Run once with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV: each setting in force is printed. Then run the same
-        nccl-tests with the variable unset.
+        export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV      then run: NCCL prints each setting in force
+        all_reduce_perf -b 1M -e 1G -f 2 -g 8                  with the variable and without it
 
     How to fix
         Unset it where it is given; look into images, module files, launch scripts and /etc/nccl.conf. If a setting
@@ -205,7 +205,8 @@ class UnknownSetting(NodeCheck):
         Nothing could be read of the settings: unknown.
 
     How to confirm
-        NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=ENV prints each variable that NCCL found: this one is missing.
+        export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=ENV      then run: NCCL prints each variable that it found
+        The unknown variable is missing there.
 
     How to fix
         Correct the name, or remove the line.

@@ -60,7 +60,7 @@ class VirtualPciTree(NodeCheck):
         systemd-detect-virt
         lspci -tv                                        GPUs and NICs side by side below one root
         cat /sys/bus/pci/devices/BUS_ID/{current_link_speed,current_link_width,numa_node}
-        NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH     `maxBw 12.0`, NET paths of type PHB
+        export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH     then run: `maxBw 12.0`, NET paths of type PHB
 
     How to fix
         Set NCCL_TOPO_FILE (in /etc/nccl.conf, so that no job forgets it) to the file that the cloud ships for exactly
