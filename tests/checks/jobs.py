@@ -9,19 +9,9 @@ from typing import Any
 import numpy as np
 
 from topodiag.model.connections import Connections
+from topodiag.model.dimensions import Role
 from topodiag.model.finding import Confidence
-from topodiag.model.job import (
-    Channels,
-    Communicator,
-    Event,
-    Given,
-    Hca,
-    Job,
-    Message,
-    Process,
-    Rank,
-    Role,
-)
+from topodiag.model.job import Channels, Communicator, Event, Given, Hca, Job, Message, Process, Rank
 from topodiag.model.links import PathType
 from topodiag.model.nccl_view import Graph, NcclSystem, SystemDevice, SystemLink, SystemPath
 from topodiag.model.provenance import Origin

@@ -196,9 +196,8 @@ def test_the_groups_of_a_dimension_share_out_the_ranks(order: list[str], sizes: 
     ],
 )
 def test_sizes_that_do_not_multiply_are_refused(sizes: dict[str, int], why: str) -> None:
-    whole = {"tp": 1, "cp": 1, "ep": 1, "pp": 1, "dp": None} | sizes
     with pytest.raises(ModelError, match=why):
-        fitted_layout(NODES, order=("tp", "cp", "dp", "pp"), **whole)  # type: ignore[arg-type]
+        fitted_layout(NODES, sizes, ("tp", "cp", "dp", "pp"))
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def test_shards_are_neighbours_among_the_replicas() -> None:
 @settings(max_examples=60, deadline=None)
 @given(tp=SIZES, cp=SIZES, pp=SIZES, dp=SIZES, ep=st.sampled_from((2, 3, 4)))
 def test_experts_are_groups_of_the_expert_grid(tp: int, cp: int, pp: int, dp: int, ep: int) -> None:
-    layout = Layout(tp, pp, dp, cp, ep)
+    layout = Layout(tp=tp, pp=pp, dp=dp, cp=cp, ep=ep)
     if cp * dp % ep:
         with pytest.raises(LayoutError, match="does not divide"):
             groups_of(layout, layout.world)

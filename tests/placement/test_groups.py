@@ -47,7 +47,7 @@ def test_ranks_in_blocks_cost_what_the_step_model_says(sizes: tuple[int, int, in
     tp, cp, pp, dp, ep = sizes
     world = tp * cp * pp * dp
     assume(world % 8 == 0 and (cp * dp) % ep == 0)
-    cluster, layout = nodes(world // 8), Layout(tp, pp, dp, cp, ep)
+    cluster, layout = nodes(world // 8), Layout(tp=tp, pp=pp, dp=dp, cp=cp, ep=ep)
     machine = machine_of(cluster, world)
     work = replace(thumb(machine.gpu, layout), zero=zero)
     step = price_step(work, layout.for_world(world), machine)
@@ -64,7 +64,7 @@ def test_the_group_that_is_priced_is_one_of_those_that_are_listed(
     tp: int, cp: int, pp: int, dp: int, order: list[str]
 ) -> None:
     """The step model prices one group of each dimension without listing the others; it is one of the listed ones."""
-    priced = Layout(tp, pp, dp, cp, order="-".join(order))
+    priced = Layout(tp=tp, pp=pp, dp=dp, cp=cp, order="-".join(order))
     listed = groups_of(priced, priced.world)
     for name, size in priced.sizes.items():
         if size > 1:

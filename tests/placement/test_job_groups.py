@@ -14,8 +14,9 @@ import pytest
 from topodiag.app.place import ClusterOptions, LayoutOptions, Opened, open_cluster, open_placement
 from topodiag.model.cluster import Assignment, Cluster
 from topodiag.model.connections import no_connections
+from topodiag.model.dimensions import Role
 from topodiag.model.finding import Confidence
-from topodiag.model.job import Communicator, Job, Operations, Role
+from topodiag.model.job import Communicator, Job, Operations
 from topodiag.placement.audit import Audit, audit
 from topodiag.placement.job_groups import NO_ROLES, joined_by_nvlink, talk_of_job
 

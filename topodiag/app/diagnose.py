@@ -25,6 +25,7 @@ from topodiag.writing import check_new_folder, check_writable, replacing
 
 if TYPE_CHECKING:
     from topodiag.model.job import FlightRecord, Job
+    from topodiag.model.layout import Layout
     from topodiag_probes.bundle import Bundle
 
 Progress = Callable[[str, str, float], None]
@@ -51,18 +52,13 @@ class Options:
 @dataclass(frozen=True, slots=True)
 class LogOptions:
     """How to read logs. `workers`: processes (None: all cores); `dask`: a scheduler's address, `local` or `slurm`;
-    `chunk`: bytes per shard (None: the usual). `tp` .. `ep` and `order` are the declared layout of the job, 0 and ""
-    where it is not declared. `flight` are dumps of torch's flight recorder; `save` is where the facts go (Parquet)."""
+    `chunk`: bytes per shard (None: the usual). `layout` is the declared layout of the job, None where it is not
+    declared. `flight` are dumps of torch's flight recorder; `save` is where the facts go (Parquet)."""
 
     workers: int | None = None
     dask: str | None = None
     chunk: int | None = None
-    tp: int = 0
-    pp: int = 0
-    dp: int = 0
-    cp: int = 0
-    ep: int = 0
-    order: str = ""
+    layout: Layout | None = None
     flight: tuple[str, ...] = ()
     save: str | None = None
 
@@ -111,7 +107,6 @@ def diagnose_logs(
     from topodiag.evidence.nccl_log.tables.facts import empty  # noqa: PLC0415
     from topodiag.evidence.nccl_log.tables.saved import save  # noqa: PLC0415
     from topodiag.fleet.ingest import ingest  # noqa: PLC0415
-    from topodiag.model.layout import Layout  # noqa: PLC0415
 
     chosen = options or LogOptions()
     if chosen.save is not None:
@@ -127,14 +122,10 @@ def diagnose_logs(
     if chosen.save is not None:
         with replacing(chosen.save) as stream:
             save(stream, found.facts, found.files)
-    layout = None
-    if any((chosen.tp, chosen.pp, chosen.dp, chosen.cp, chosen.ep, chosen.order)):
-        layout = Layout(chosen.tp or 1, chosen.pp or 1, chosen.dp, chosen.cp or 1, chosen.ep or 1)
-        layout = replace(layout, order=chosen.order) if chosen.order else layout
     gaps = [NotObserved("part of the input", note) for note in found.notes]
     records, problems = read_flight(tuple(dict.fromkeys((*found.flight, *chosen.flight))))
     gaps += [NotObserved("part of the flight recorder", problem) for problem in problems]
-    jobs = noted(_with_flight(rebuild(found.facts, found.files, layout, descriptions(records)), records))
+    jobs = noted(_with_flight(rebuild(found.facts, found.files, chosen.layout, descriptions(records)), records))
     found = replace(found, facts=empty())  # their memory is better used by the checks
     outcomes = run_job_checks(jobs)
     return Result(

@@ -193,12 +193,14 @@ class StepAnswer:
     assumed: tuple[str, ...]
 
 
-def ask_step(machine: Machine, trained: Mapping[str, Any], sizes: Mapping[str, Any]) -> StepAnswer:
+def ask_step(
+    machine: Machine, trained: Mapping[str, Any], sizes: Mapping[str, int], order: Sequence[str]
+) -> StepAnswer:
     """A step of a model on all GPUs of the machine. `trained` are the options of `topodiag model step` by name, `sizes`
-    those of its layout (tp, cp, ep, pp, dp, order). Raises ModelError where sizes do not divide."""
+    those of its dimensions, `order` the fastest first. Raises ModelError where sizes do not divide."""
     from topodiag.cost.training import fitted_layout, peak_of, price_training, work_assumed  # noqa: PLC0415 - numpy
 
-    layout = fitted_layout(machine, **sizes)
+    layout = fitted_layout(machine, sizes, order)
     peak = peak_of(machine, trained["precision"], trained["peak_tflops"])
     work = work_of(trained, layout.dp, peak)
     made = price_training(work, layout, machine)

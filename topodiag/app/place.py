@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import gcd
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -156,7 +155,7 @@ def open_place(options: PlaceOptions) -> Ready:
         return Ready(opened, None, groups, world)
     if not _asked_ranks(options, ()) and (opened.assignment is None or options.places.rule):
         # Nobody says how many: as many whole replicas as the free GPUs hold.
-        least = _least(layout)
+        least = layout.least_world
         world -= world % least
         if not world:
             why = f"{least} ranks of one replica do not fit on {opened.cluster.free} usable GPUs"
@@ -177,18 +176,8 @@ def _asked_ranks(options: PlaceOptions, groups: tuple[Demand, ...]) -> int:
     if options.ranks:
         return options.ranks
     if options.layout is not None and options.layout.dp:
-        return _replica(options.layout) * options.layout.dp
+        return options.layout.world
     return max(int(each.groups.max()) for each in groups) + 1 if groups else 0
-
-
-def _replica(layout: Layout) -> int:
-    """Ranks of one replica."""
-    return layout.tp * layout.cp * layout.pp
-
-
-def _least(layout: Layout) -> int:
-    """Ranks of the smallest job of these sizes: experts take their ranks out of data and context parallelism."""
-    return _replica(layout) * layout.ep // gcd(layout.cp, layout.ep)
 
 
 def _left_over(opened: Opened, world: int) -> Cluster:

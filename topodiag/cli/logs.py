@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
+from topodiag.cli.dimensions import layout_of, size_options
 from topodiag.cli.errors import Outcome
 from topodiag.cli.params import PLACE, Count, Printing, report_options
+from topodiag.model.dimensions import NAMES, ORDER
 
 if TYPE_CHECKING:
     from topodiag.model.result import Result
@@ -19,7 +21,7 @@ TABLES = ("ranks", "comms", "connections", "rings", "events", "settings", "choic
 VIEWS = ("ranks", "comms", "rings", "transports", "errors")
 _GROUPS: dict[str, tuple[str, ...]] = {
     "Views, instead of summary and findings": (*VIEWS, "unread"),
-    "Layout of the job, for the roles of communicators": ("tp", "pp", "dp", "cp", "ep", "order"),
+    "Layout of the job, for the roles of communicators": (*NAMES, "order"),
     "Reading": ("flight", "workers", "dask", "save"),
     "Output": ("format_", "csv_", "parquet", "output", "fail_on", "color", "ascii_only", "width", "quiet", "verbose"),
 }
@@ -42,10 +44,6 @@ class GroupedCommand(click.Command):
                 formatter.write_dl(list(records.values()))
 
 
-def _size(name: str, what: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    return click.option(f"--{name}", type=Count(1, 1 << 20), metavar="N", help=what)
-
-
 @click.command(cls=GroupedCommand)
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PLACE)
 @click.option("--ranks", is_flag=True, help="Which rank ran where: host, process, GPU, NICs.")
@@ -54,12 +52,8 @@ def _size(name: str, what: str) -> Callable[[Callable[..., None]], Callable[...,
 @click.option("--transports", is_flag=True, help="What each pair of nodes talks over.")
 @click.option("--errors", is_flag=True, help="What went wrong, in the order of time.")
 @click.option("--unread", is_flag=True, help="Shapes of records that were not understood.")
-@_size("tp", "Tensor-parallel size.")
-@_size("pp", "Pipeline-parallel size.")
-@_size("dp", "Data-parallel size (default: what the others leave).")
-@_size("cp", "Context-parallel size.")
-@_size("ep", "Expert-parallel size.")
-@click.option("--order", metavar="DIMS", default="", help="Which dimension varies fastest, as tp-cp-ep-dp-pp.")
+@size_options()
+@click.option("--order", metavar="DIMS", default="", help=f"Which dimension varies fastest, as {ORDER}.")
 @click.option(
     "--flight", metavar="PATH", type=PLACE, multiple=True, help="Dumps of torch's flight recorder. May be repeated."
 )
@@ -80,11 +74,7 @@ def logs(  # noqa: PLR0917 - one parameter per option
     transports: bool,
     errors: bool,
     unread: bool,
-    tp: int | None,
-    pp: int | None,
-    dp: int | None,
-    cp: int | None,
-    ep: int | None,
+    sizes: dict[str, int],
     order: str,
     flight: tuple[str, ...],
     workers: int | None,
@@ -116,12 +106,7 @@ def logs(  # noqa: PLR0917 - one parameter per option
     options = LogOptions(
         workers=workers,
         dask=dask,
-        tp=tp or 0,
-        pp=pp or 0,
-        dp=dp or 0,
-        cp=cp or 0,
-        ep=ep or 0,
-        order=order,
+        layout=layout_of(sizes, order),
         flight=flight,
         save=save,
     )

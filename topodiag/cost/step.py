@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations
+from typing import assert_never
 
 from topodiag.cost import traffic
 from topodiag.cost.memory import ADAM_WITH_MASTER_BYTES, States, activations, states
@@ -19,6 +20,7 @@ from topodiag.cost.spread import Spread, price
 from topodiag.cost.terms import Term
 from topodiag.cost.tiers import Machine
 from topodiag.cost.traffic import Traffic
+from topodiag.model.dimensions import BY_NAME, DIMENSIONS, Dimension, Divides, Pattern
 from topodiag.model.layout import Layout
 
 MATTERS = 0.05
@@ -27,6 +29,12 @@ FEW_NODES = 4
 """Below it, under one switch, where groups sit between the nodes hardly matters."""
 MATTERS_MUCH = 0.10
 """The same of so few nodes: what must stay inside a node is said all the same."""
+
+
+def usual_overlap() -> dict[str, float]:
+    """By dimension, the share of traffic that frameworks run beside compute unless told otherwise: gradients beside
+    the backward pass, keys and values beside attention."""
+    return {each.name: each.hidden for each in DIMENSIONS if each.hidden}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +64,7 @@ class Work:
     sequence_parallel: bool = False
     ulysses: bool = False
     recompute: str = "selective"
-    overlap: Mapping[str, float] = field(default_factory=lambda: {"dp": 1.0, "cp": 1.0})
+    overlap: Mapping[str, float] = field(default_factory=usual_overlap)
 
     @property
     def expert_parameters(self) -> float:
@@ -201,7 +209,7 @@ def _better(made: Step) -> Better | None:
 
 
 def _words(name: str, per_node: int) -> str:
-    if name == "pp":
+    if BY_NAME[name].divides is Divides.LAYERS:
         return "neighbouring stages in different domains"
     return (
         f"every {name} group split over twice the domains, {max(per_node // 2, 1)} ranks in each in place of {per_node}"
@@ -228,7 +236,7 @@ def price_once(work: Work, layout: Layout, machine: Machine, split: Mapping[str,
             pieces.append(
                 Piece(name, each, spread, priced.algorithm, priced.time_us, waited, priced.terms, tuple(ranks))
             )
-    stage = compute + sum(piece.exposed_us for piece in pieces if piece.dimension in ("tp", "cp", "ep"))
+    stage = compute + sum(piece.exposed_us for piece in pieces if BY_NAME[piece.dimension].inside_layers)
     idle = traffic.bubble(layout.pp, micro_batches, work.chunks)
     kept = _states(work, layout)
     held = _activations(work, layout, micro_batches)
@@ -240,12 +248,16 @@ def beside_us(work: Work, compute_us: float, micro_batches: int) -> Mapping[str,
     """The compute beside which a dimension's traffic can run, where it is not all: gradients beside the last
     micro-batch (with ZeRO 3 weights beside all), keys and values beside attention."""
     flops, scores = work.flops_per_token()
-    return {"dp": compute_us if work.zero == 3 else compute_us / micro_batches, "cp": compute_us * scores / flops}
+    room = {
+        Pattern.GRADIENTS: compute_us if work.zero == 3 else compute_us / micro_batches,
+        Pattern.ATTENTION: compute_us * scores / flops,
+    }
+    return {each.name: room[each.pattern] for each in DIMENSIONS if each.pattern in room}
 
 
 def _local(work: Work, layout: Layout) -> tuple[float, float]:
     """(dense, expert) parameters on one GPU."""
-    shared = layout.tp * layout.pp
+    shared = layout.over(Divides.TENSORS, Divides.LAYERS)
     return (work.parameters - work.expert_parameters) / shared, work.expert_parameters / shared / layout.ep
 
 
@@ -255,8 +267,8 @@ def _states(work: Work, layout: Layout) -> States:
     parts = [
         states(parameters, ranks, work.zero, bytes_each=work.bytes_each, optimiser_bytes=ADAM_WITH_MASTER_BYTES)
         for parameters, ranks in (
-            (dense, work.shard or layout.cp * layout.dp),
-            (experts, (work.shard or layout.cp * layout.dp) // layout.ep),
+            (dense, work.shard or layout.copies),
+            (experts, (work.shard or layout.copies) // layout.ep),
         )
     ]
     return States(
@@ -268,9 +280,9 @@ def _states(work: Work, layout: Layout) -> States:
 
 def _activations(work: Work, layout: Layout, micro_batches: int) -> float:
     """GB that the first stage keeps: as many micro-batches as there are stages ahead (1F1B)."""
-    tokens = work.micro_batch * work.sequence / layout.cp
+    tokens = work.micro_batch * work.sequence / layout.over(Divides.SEQUENCE)
     each = activations(
-        tokens, work.hidden, work.layers / layout.pp, layout.tp,
+        tokens, work.hidden, work.layers / layout.pp, layout.over(Divides.TENSORS),
         sequence_parallel=work.sequence_parallel, recompute=work.recompute,
     )  # fmt: skip
     return each * min(micro_batches, layout.pp)
@@ -279,31 +291,40 @@ def _activations(work: Work, layout: Layout, micro_batches: int) -> float:
 def _traffic(
     work: Work, layout: Layout, machine: Machine, micro_batches: int
 ) -> list[tuple[str, Sequence[int], tuple[Traffic, ...]]]:
-    """(dimension, ranks of one group, what it sends) of every dimension with more than one rank."""
-    layers = work.layers / layout.pp
-    tokens = work.micro_batch * work.sequence / layout.cp
-    activation = tokens * work.hidden * work.bytes_each
-    sharded = layout.tp if work.sequence_parallel else 1
+    """(dimension, ranks of one group, what it sends) of every dimension with more than one rank, gradients last."""
     made: list[tuple[str, Sequence[int], tuple[Traffic, ...]]] = []
-    if layout.tp > 1:
-        sent = traffic.tensor(layers, micro_batches, activation, sequence_parallel=work.sequence_parallel)
-        made.append(("tp", layout.worst("tp", machine.domain), sent))
-    if layout.cp > 1:
-        own = activation / layout.tp
-        sent = traffic.context(
-            layers, micro_batches, 2 * own * work.kv_share, layout.cp, ulysses=work.ulysses, activation=own
-        )
-        made.append(("cp", layout.worst("cp", machine.domain), sent))
-    if layout.ep > 1:
-        sent = traffic.expert(
-            layers, micro_batches, tokens / sharded, work.hidden, work.bytes_each,
-            top_k=work.top_k, capacity=work.capacity,
-        )  # fmt: skip
-        made.append(("ep", layout.experts(), sent))
-    if layout.pp > 1:
-        sent = traffic.pipeline(micro_batches, activation / sharded, chunks=work.chunks)
-        made.append(("pp", layout.worst("pp", machine.domain), sent))
+    for each in DIMENSIONS:
+        if layout.all_sizes[each.name] > 1 and each.pattern is not Pattern.GRADIENTS:
+            ranks = layout.worst(each.name, machine.domain) if each.numbers_ranks else layout.experts()
+            made.append((each.name, ranks, _sent(each, work, layout, micro_batches)))
     return made + _gradients(work, layout, micro_batches)
+
+
+def _sent(dimension: Dimension, work: Work, layout: Layout, micro_batches: int) -> tuple[Traffic, ...]:
+    """What a group of the dimension sends in a step; gradients, which cross several dimensions, are `_gradients`."""
+    layers, tensors = work.layers / layout.pp, layout.over(Divides.TENSORS)
+    tokens = work.micro_batch * work.sequence / layout.over(Divides.SEQUENCE)
+    activation = tokens * work.hidden * work.bytes_each
+    sharded = tensors if work.sequence_parallel else 1
+    match dimension.pattern:
+        case Pattern.ACTIVATIONS:
+            return traffic.tensor(layers, micro_batches, activation, sequence_parallel=work.sequence_parallel)
+        case Pattern.ATTENTION:
+            own, ranks = activation / tensors, layout.sizes[dimension.name]
+            return traffic.context(
+                layers, micro_batches, 2 * own * work.kv_share, ranks, ulysses=work.ulysses, activation=own
+            )
+        case Pattern.TOKENS:
+            return traffic.expert(
+                layers, micro_batches, tokens / sharded, work.hidden, work.bytes_each,
+                top_k=work.top_k, capacity=work.capacity,
+            )  # fmt: skip
+        case Pattern.BOUNDARIES:
+            return traffic.pipeline(micro_batches, activation / sharded, chunks=work.chunks)
+        case Pattern.GRADIENTS:
+            return ()
+        case _:
+            assert_never(dimension.pattern)
 
 
 def _gradients(work: Work, layout: Layout, micro_batches: int) -> list[tuple[str, Sequence[int], tuple[Traffic, ...]]]:

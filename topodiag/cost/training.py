@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from topodiag.cost.questions import ModelError
 from topodiag.cost.step import Step, Work, price_once, price_step
 from topodiag.cost.tiers import LackingError, Machine
 from topodiag.hardware.compute import Peak, peak
-from topodiag.model.layout import Layout, LayoutError
+from topodiag.model.dimensions import Divides, that_divide
+from topodiag.model.layout import COPIES, Layout, LayoutError
 
 
-def fitted_layout(
-    machine: Machine, *, tp: int, cp: int, ep: int, pp: int, dp: int | None, order: tuple[str, ...]
-) -> Layout:
-    """The layout over all GPUs of the machine; `dp` None is what the others leave. Raises ModelError where sizes do
-    not multiply."""
-    fixed = tp * cp * pp
-    if dp is None:
+def fitted_layout(machine: Machine, sizes: Mapping[str, int], order: Sequence[str]) -> Layout:
+    """The layout over all GPUs of the machine by sizes of dimensions; without `dp` it is what the others leave. Raises
+    ModelError where sizes do not multiply."""
+    made = Layout(**sizes, order="-".join(order))
+    fixed, words = made.replica, made.replica_words
+    if not made.dp:
         if machine.gpus % fixed:
             raise ModelError(
-                f"tp {tp} x cp {cp} x pp {pp} = {fixed} does not divide {machine.gpus} GPUs",
+                f"{words} = {fixed} does not divide {machine.gpus} GPUs",
                 hint=f"{machine.nodes} nodes of {machine.gpus_per_node}: choose sizes whose product divides that",
             )
-        dp = machine.gpus // fixed
-    elif fixed * dp != machine.gpus:
+        made = replace(made, dp=machine.gpus // fixed)
+    elif fixed * made.dp != machine.gpus:
         raise ModelError(
-            f"tp {tp} x cp {cp} x pp {pp} x dp {dp} = {fixed * dp}, not the {machine.gpus} GPUs of the job",
+            f"{words} x dp {made.dp} = {fixed * made.dp}, not the {machine.gpus} GPUs of the job",
             hint=f"{machine.nodes} nodes of {machine.gpus_per_node}; leave out --dp for what the others leave",
         )
-    if cp * dp % ep:
-        raise ModelError(f"ep {ep} does not divide cp x dp = {cp * dp}")
-    return Layout(tp=tp, pp=pp, dp=dp, cp=cp, ep=ep, order="-".join(order))
+    if made.copies % made.ep:
+        raise ModelError(f"ep {made.ep} does not divide {' x '.join(each.name for each in COPIES)} = {made.copies}")
+    return made
 
 
 def peak_of(machine: Machine, precision: str, given: float | None) -> Peak:
@@ -51,9 +52,14 @@ def price_training(work: Work, layout: Layout, machine: Machine) -> Step:
     for what, whole, by, words in (
         ("--global-batch", work.global_batch, layout.dp * work.micro_batch, "dp x micro-batch"),
         ("--layers", work.layers, layout.pp * work.chunks, "pp x chunks"),
-        ("--hidden", work.hidden, layout.tp, "tp"),
-        ("--seq", work.sequence, layout.cp, "cp"),
-        ("--experts", work.experts, layout.ep, "ep"),
+        *(
+            (option, whole, layout.over(what), " x ".join(each.name for each in that_divide(what)))
+            for option, whole, what in (
+                ("--hidden", work.hidden, Divides.TENSORS),
+                ("--seq", work.sequence, Divides.SEQUENCE),
+                ("--experts", work.experts, Divides.EXPERTS),
+            )
+        ),
     ):
         if whole % by:
             raise ModelError(f"{what} {whole} is no multiple of {words} = {by}")
@@ -94,7 +100,7 @@ def weak_scaling(made: Step) -> tuple[Scaled, ...]:
         layout, nodes = step.layout, step.machine.nodes
         tried.append((nodes, step))
         halves = layout.dp // 2
-        shared = layout.cp * halves
+        shared = layout.copies // 2
         if nodes % 2 or layout.dp % 2 or shared % layout.ep or shared % (step.work.shard or 1):
             break
         work = replace(step.work, global_batch=step.work.global_batch // 2)

@@ -7,30 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from topodiag.model.connections import Connections, Ints
+from topodiag.model.dimensions import Role
 from topodiag.model.finding import Confidence
 from topodiag.model.nccl_view import Graph, NcclSystem, Tuning
 from topodiag.model.provenance import Origin
 
 PHASES = ("kernels", "alloc", "bootstrap", "allgathers", "topo", "graphs", "connections", "rest")
-
-
-class Role(Enum):
-    """What a communicator is for in the training job."""
-
-    WORLD = "world"
-    TP = "TP"
-    CP = "CP"
-    EP = "EP"
-    DP = "DP"
-    PP = "PP"
-    OTHER = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
-from math import prod
+from math import gcd, prod
 
+from topodiag.model.dimensions import (
+    DIMENSIONS,
+    NAMES,
+    ORDER,
+    RANKED,
+    Divides,
+    Sizes,
+    listed,
+    that_divide,
+)
 from topodiag.model.errors import TopodiagError
 
-DIMENSIONS = ("tp", "cp", "ep", "dp", "pp")
-DENSE = ("tp", "cp", "dp", "pp")
-"""The dimensions that number the ranks; experts are taken out of two of them."""
+COPIES = tuple(each for each in DIMENSIONS if each.repeats_weights)
+"""Dimensions whose ranks hold the same dense weights, the fastest first."""
 _LARGEST = 1 << 24
 """No job has more ranks; keeps a mistyped size from filling the memory."""
 
@@ -25,49 +34,44 @@ class LayoutError(TopodiagError):
     """A layout that is none, or that does not make the number of ranks that the job has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout(Sizes):
     """Sizes of the dimensions; `dp` 0 is what the others leave. `order`: the first varies fastest.
 
     `group`, `replicas` and the like are the ranks of one group, with an open `dp` counting as 1.
     """
 
-    tp: int = 1
-    pp: int = 1
-    dp: int = 0
-    cp: int = 1
-    ep: int = 1
-    order: str = "-".join(DIMENSIONS)
+    order: str = ORDER
 
     def for_world(self, world_size: int) -> Layout:
         """The same with its data dimension filled in. Raises LayoutError when it does not make that many ranks."""
-        sizes = {"tp": self.tp, "cp": self.cp, "pp": self.pp, "ep": self.ep}
-        for name, size in {**sizes, "dp": self.dp or 1}.items():
+        for name in NAMES:
+            size = getattr(self, name) or (1 if name == "dp" else 0)
             if not 1 <= size <= _LARGEST:
                 raise LayoutError(f"{name} of the layout is {size}", hint="sizes are 1 or more")
-        model = self.tp * self.cp * self.pp
+        model = self.replica
         dp = self.dp or world_size // model
         if dp < 1 or model * dp != world_size:
-            made = f"tp {self.tp} x cp {self.cp} x pp {self.pp}" + (f" x dp {self.dp}" if self.dp else "")
+            made = self.replica_words + (f" x dp {self.dp}" if self.dp else "")
             says = f"makes {model * dp} ranks" if self.dp else "does not divide the ranks"
             raise LayoutError(f"the layout {made} {says}, and the job has {world_size}", hint="correct the layout")
-        if (dp * self.cp) % self.ep:
-            raise LayoutError(
-                f"ep {self.ep} of the layout does not divide dp {dp} x cp {self.cp}", hint="correct the layout"
-            )
+        whole = replace(self, dp=dp)
+        if whole.copies % self.ep:
+            words = " x ".join(f"{each.name} {getattr(whole, each.name)}" for each in reversed(COPIES))
+            raise LayoutError(f"ep {self.ep} of the layout does not divide {words}", hint="correct the layout")
         self.names()
-        return Layout(self.tp, self.pp, dp, self.cp, self.ep, self.order)
+        return whole
 
     def names(self) -> tuple[str, ...]:
         """The dimensions, fastest first; those left out have size 1. Raises LayoutError for an order that is none."""
         names = tuple(self.order.lower().split("-"))
-        unknown = [name for name in names if name not in DIMENSIONS]
-        left_out = [name for name in DIMENSIONS if name not in names]
-        wanted = [name for name in left_out if name != "dp" and getattr(self, name) > 1]
-        if unknown or wanted or len(set(names)) != len(names) or ("dp" in left_out and self.dp > 1):
+        unknown = [name for name in names if name not in NAMES]
+        left_out = [name for name in NAMES if name not in names]
+        wanted = [name for name in left_out if getattr(self, name) > 1]
+        if unknown or wanted or len(set(names)) != len(names):
             raise LayoutError(
                 f"the order {self.order[:80]} does not name each dimension of the layout once",
-                hint="as tp-cp-ep-dp-pp, fastest first",
+                hint=f"as {ORDER}, fastest first",
             )
         return names + tuple(left_out)
 
@@ -79,7 +83,35 @@ class Layout:
     @property
     def sizes(self) -> Mapping[str, int]:
         """Of the dimensions that number the ranks."""
-        return {"tp": self.tp, "cp": self.cp, "dp": self.dp or 1, "pp": self.pp}
+        return {name: getattr(self, name) or 1 for name in RANKED}
+
+    @property
+    def all_sizes(self) -> Mapping[str, int]:
+        """Of all dimensions, those that number the ranks first."""
+        return {**self.sizes, **{name: getattr(self, name) for name in NAMES if name not in RANKED}}
+
+    def over(self, *what: Divides) -> int:
+        """Among how many ranks the job shares these: the product of the sizes."""
+        return prod(getattr(self, each.name) or 1 for each in that_divide(*what))
+
+    @property
+    def copies(self) -> int:
+        """Ranks that hold the same dense weights."""
+        return prod(self.sizes[each.name] for each in COPIES)
+
+    @property
+    def replica(self) -> int:
+        """Ranks of one replica: of all dimensions that number the ranks but the data dimension."""
+        return prod(size for name, size in self.sizes.items() if name != "dp")
+
+    @property
+    def replica_words(self) -> str:
+        return " x ".join(f"{name} {size}" for name, size in self.sizes.items() if name != "dp")
+
+    @property
+    def least_world(self) -> int:
+        """Ranks of the smallest job of these sizes: experts take their ranks out of those that repeat the weights."""
+        return self.replica * self.ep // gcd(replace(self, dp=1).copies, self.ep)
 
     @property
     def world(self) -> int:
@@ -108,8 +140,8 @@ class Layout:
         return max(groups, key=lambda ranks: len({rank // domain for rank in ranks}))
 
     def replicas(self) -> tuple[int, ...]:
-        """The ranks that hold the same dense weights as rank 0, or its context: cp fastest, then dp."""
-        return tuple(b + a for b, a in product(self.group("dp"), self.group("cp")))
+        """The ranks that hold the same dense weights as rank 0, or its context: cp fastest, dp slowest."""
+        return tuple(map(sum, product(*(self.group(each.name) for each in reversed(COPIES)))))
 
     def experts(self) -> tuple[int, ...]:
         """The expert-parallel group of rank 0."""
@@ -123,7 +155,8 @@ class Layout:
         """A group of HSDP that shares one copy of the weights. Raises LayoutError."""
         replicas = self.replicas()
         if size < 1 or len(replicas) % size:
-            raise LayoutError(f"a shard group of {size} does not divide cp x dp = {len(replicas)}")
+            words = " x ".join(each.name for each in COPIES)
+            raise LayoutError(f"a shard group of {size} does not divide {words} = {len(replicas)}")
         return replicas[:size]
 
     def shard_replicas(self, size: int) -> tuple[int, ...]:
@@ -132,8 +165,8 @@ class Layout:
 
 
 def dense_order(text: str) -> tuple[str, ...]:
-    """`tp-cp-ep-dp-pp` and the like without `ep`, whose place follows from the others. Raises LayoutError."""
-    names = tuple(name for name in text.lower().split("-") if name != "ep")
-    if not set(names) <= set(DENSE) or len(set(names)) < len(names):
-        raise LayoutError(f"an order names each of tp, cp, dp and pp at most once, not {text[:40]!r}")
-    return (*names, *(name for name in DENSE if name not in names))
+    """An order as `tp-cp-ep-dp-pp` without `ep`, whose place follows from the others. Raises LayoutError."""
+    names = tuple(name for name in text.lower().split("-") if name in RANKED or name not in NAMES)
+    if not set(names) <= set(RANKED) or len(set(names)) < len(names):
+        raise LayoutError(f"an order names each of {listed(RANKED, 'and')} at most once, not {text[:40]!r}")
+    return (*names, *(name for name in RANKED if name not in names))

@@ -6,29 +6,58 @@ Expert groups come from a second grid without a context dimension, whose data di
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import combinations
+
 import numpy as np
 import numpy.typing as npt
 
 from topodiag.model.connections import Ints
-from topodiag.model.job import Role
-from topodiag.model.layout import Layout
+from topodiag.model.dimensions import BY_NAME, Divides, Role, that_divide
+from topodiag.model.layout import COPIES, Layout
 
-_ROLES = {"tp": Role.TP, "cp": Role.CP, "dp": Role.DP, "dp-cp": Role.DP, "pp": Role.PP, "ep": Role.EP,
-          "expert-dp": Role.DP}  # fmt: skip
+
+def _families() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(of the dense grid, of the grid of experts) the dimensions, alone and together, that frameworks make groups of.
+    Together they are named the slowest first, as `dp-cp`, but after the tensor dimension, as `tp-dp-cp`."""
+    copies = [each.name for each in COPIES]
+    together = [some for count in range(2, len(copies) + 1) for some in combinations(reversed(copies), count)]
+    repeated = [*copies, *("-".join(some) for some in together)]
+    tensors, layers = ([each.name for each in that_divide(what)] for what in (Divides.TENSORS, Divides.LAYERS))
+    dense = [*tensors, *repeated, *layers]
+    dense += [f"{tensor}-{other}" for tensor in tensors for other in (*repeated, *layers)]
+    experts = [each.name for each in that_divide(Divides.EXPERTS)]
+    expert = [*experts, _EXPERT_DATA, *(f"{tensor}-{name}" for tensor in tensors for name in experts)]
+    expert += [f"{tensor}-{name}-{layer}" for tensor in tensors for name in experts for layer in layers]
+    return tuple(dense), tuple(expert)
+
+
+_EXPERT_DATA = "expert-dp"
+_DENSE, _EXPERT = _families()
+
+
+def _role(name: str) -> Role:
+    """The role of a family; what repeats the weights over the data dimension and others is data parallelism."""
+    together = name.removeprefix("expert-").split("-")
+    parts = [BY_NAME[each] for each in together]
+    if len(parts) == 1:
+        return parts[0].role
+    return Role.DP if "dp" in together and all(each.repeats_weights for each in parts) else Role.OTHER
+
+
+_ROLES = {name: role for name in (*_DENSE, *_EXPERT) if (role := _role(name)) is not Role.OTHER}
 
 
 def groups_of(layout: Layout, world_size: int) -> dict[str, Ints]:
     """By dimension, or dimensions together, one row of ascending world ranks per group; none of size 1."""
     whole = layout.for_world(world_size)
     order = whole.names()
-    dense = {"tp": whole.tp, "cp": whole.cp, "ep": 1, "dp": whole.dp, "pp": whole.pp}
-    shared = whole.dp * whole.cp // whole.ep
-    expert = {"tp": whole.tp, "cp": 1, "ep": whole.ep, "dp": shared, "pp": whole.pp}
-    grids: list[tuple[dict[str, int], tuple[str, ...]]] = [
-        (dense, ("tp", "cp", "dp", "dp-cp", "pp", "tp-cp", "tp-dp", "tp-dp-cp", "tp-pp"))
-    ]
+    dense = {**whole.sizes, "ep": 1}
+    # Experts lie in a grid of their own, where data parallelism is what they leave of the copies of the weights.
+    left = {each.name: 1 for each in COPIES} | {"dp": whole.copies // whole.ep}
+    grids = [(dense, _DENSE)]
     if whole.ep > 1:
-        grids.append((expert, ("ep", "expert-dp", "tp-ep", "tp-ep-pp")))
+        grids.append(({**whole.all_sizes, **left}, _EXPERT))
     made = {}
     for sizes, names in grids:
         for name in names:
@@ -38,6 +67,12 @@ def groups_of(layout: Layout, world_size: int) -> dict[str, Ints]:
     if whole.pp > 2:
         made["pipeline ends"] = made["pp"][:, [0, -1]]  # they share the embedding
     return made
+
+
+def replicas_of(families: Mapping[str, Ints], layout: Layout) -> Ints | None:
+    """Of `groups_of`, the groups whose ranks hold the same dense weights; None where nothing repeats them."""
+    names = [each.name for each in reversed(COPIES) if layout.sizes[each.name] > 1]
+    return families["-".join(names)] if names else None
 
 
 def _groups(sizes: dict[str, int], order: tuple[str, ...], together: tuple[str, ...]) -> Ints:

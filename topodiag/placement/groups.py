@@ -20,15 +20,11 @@ from topodiag.hardware import catalog
 from topodiag.hardware.compute import peak
 from topodiag.hardware.specs import GpuSpec
 from topodiag.model.cluster import Cluster, Demand, Ints
+from topodiag.model.dimensions import BY_NAME
 from topodiag.model.layout import Layout, LayoutError
-from topodiag.model.layout_groups import groups_of
+from topodiag.model.layout_groups import groups_of, replicas_of
 from topodiag.placement.price import level_link
 
-TOGETHER = ("tp", "cp", "ep")
-"""Dimensions whose groups belong inside one NVLink domain where they fit: their traffic lies between the compute of
-every layer (Narayanan et al. 2021, section 3.2)."""
-_INNER = ("tp", "cp", "ep")
-"""Dimensions whose traffic makes every micro-batch of a stage longer, and the pipeline's idle time with it."""
 _PEAK_TFLOPS = 989.0
 """Of the rule of thumb where the GPU's own is not known: H100 SXM, BF16, dense (NVIDIA H100 datasheet)."""
 _THUMB_BATCHES = 16
@@ -117,13 +113,18 @@ def talk_of_step(cluster: Cluster, step: Step, layout: Layout, assumed: Sequence
         made.append(
             Demand(
                 label, groups, piece.traffic.collective, piece.traffic.size, piece.traffic.calls, 1.0 - overlap,
-                keep_together=name in TOGETHER, why=piece.traffic.formula, beside_us=room,
-                stretch=1 / (1 - idle) if name in _INNER else 1.0,
+                keep_together=BY_NAME[name].together, why=piece.traffic.formula, beside_us=room,
+                stretch=1 / (1 - idle) if BY_NAME[name].inside_layers else 1.0,
             )
         )  # fmt: skip
-    sizes = {**step.layout.sizes, "ep": step.layout.ep}
     base = step.compute_us / (1 - idle)
-    return Talk(world, tuple(made), base, tuple(assumed), {name: size for name, size in sizes.items() if size > 1})
+    return Talk(
+        world,
+        tuple(made),
+        base,
+        tuple(assumed),
+        {name: size for name, size in step.layout.all_sizes.items() if size > 1},
+    )
 
 
 def _family(piece: Piece, step: Step, families: Mapping[str, Ints]) -> tuple[str, Ints]:
@@ -131,7 +132,7 @@ def _family(piece: Piece, step: Step, families: Mapping[str, Ints]) -> tuple[str
     layout, size = step.layout, len(piece.ranks)
     if piece.dimension != "dp":
         return piece.dimension, families[piece.dimension]
-    dense = families.get("dp-cp", families.get("dp", families.get("cp")))
+    dense = replicas_of(families, layout)
     shard = step.work.shard
     if shard and dense is not None:
         blocks = dense.reshape(-1, dense.shape[1] // shard, shard)
@@ -140,7 +141,7 @@ def _family(piece: Piece, step: Step, families: Mapping[str, Ints]) -> tuple[str
         if piece.ranks == layout.shard_replicas(shard):
             return "dp replicas", blocks.transpose(0, 2, 1).reshape(-1, dense.shape[1] // shard)
         return "expert shards", blocks.reshape(-1, shard // layout.ep, layout.ep).transpose(0, 2, 1).reshape(-1, size)
-    if layout.ep > 1 and size < layout.cp * layout.dp and "expert-dp" in families:
+    if layout.ep > 1 and size < layout.copies and "expert-dp" in families:
         return "expert dp", families["expert-dp"]
     if dense is None:
         raise LayoutError("no dimension repeats the weights", hint="give --dp")

@@ -15,13 +15,13 @@ import numpy as np
 
 from topodiag.cost.step import Step, price_step
 from topodiag.model.cluster import Cluster, Demand, Ints, Level
+from topodiag.model.dimensions import BY_NAME, BY_ROLE, ORDER, flags
 from topodiag.model.finding import Confidence
-from topodiag.model.job import Communicator, Job, Role
+from topodiag.model.job import Communicator, Job
 from topodiag.model.job_domains import domains
 from topodiag.model.layout import Layout
-from topodiag.placement.groups import THUMB_WORDS, TOGETHER, Talk, machine_of, thumb
+from topodiag.placement.groups import THUMB_WORDS, Talk, machine_of, thumb
 
-_ROLES = {Role.TP: "tp", Role.CP: "cp", Role.EP: "ep", Role.DP: "dp", Role.PP: "pp"}
 _COLLECTIVES = {
     "AllReduce": ("all_reduce", False), "AllGather": ("all_gather", True), "ReduceScatter": ("reduce_scatter", True),
     "Broadcast": ("broadcast", False), "Reduce": ("reduce", False), "AlltoAll": ("all_to_all", True),
@@ -73,7 +73,7 @@ def talk_of_job(cluster: Cluster, job: Job) -> Talk:
 
 NO_ROLES = (
     "the log shows no communicator of a known role, and one all-reduce of 1 GiB over all ranks stands for it: name the "
-    "layout (--tp, --pp, --dp, --order)"
+    f"layout ({flags()}, --order)"
 )
 
 
@@ -107,7 +107,7 @@ def _families(job: Job) -> tuple[list[_Family], list[str]]:
     by: dict[tuple[str, int], list[Communicator]] = defaultdict(list)
     unsure, torn = 0, 0
     for each in job.communicators:
-        if each.role not in _ROLES or each.nranks < 2:
+        if each.role not in BY_ROLE or each.nranks < 2:
             continue
         if each.parent < 0 and (each.index, each.role) in parents:
             continue  # what the others were split from, whatever its name
@@ -116,7 +116,7 @@ def _families(job: Job) -> tuple[list[_Family], list[str]]:
         elif (each.ranks < 0).any() or (each.ranks >= job.world_size).any():
             torn += 1
         else:
-            by[_ROLES[each.role], each.nranks].append(each)
+            by[BY_ROLE[each.role].name, each.nranks].append(each)
     largest = {role: max(size for other, size in by if other == role) for role, _ in by}
     made = []
     for (role, size), family in by.items():
@@ -150,19 +150,17 @@ def _operations(family: Sequence[Communicator], size: int) -> tuple[dict[str, fl
 
 
 def _is_a_step(families: Sequence[_Family]) -> bool:
-    inner = [sum(each.calls.values()) for each in families if each.role in TOGETHER]
+    inner = [sum(each.calls.values()) for each in families if BY_NAME[each.role].inside_layers]
     outer = [sum(each.calls.values()) for each in families if each.role == "dp"]
     return not inner or min(inner) >= INNER_CALLS * max(outer, default=1.0)
 
 
 def _thumb_step(cluster: Cluster, sizes: Mapping[str, int], world: int) -> Step:
     """The rule of thumb's step for dimensions of these sizes, whatever they multiply to."""
-    tp, cp, pp, ep = (sizes.get(name, 1) for name in ("tp", "cp", "pp", "ep"))
-    dp = sizes.get("dp", 1)
-    while (cp * dp) % ep:
-        dp += 1
-    machine = machine_of(cluster, max(world, tp * cp * pp * dp))
-    layout = Layout(tp, pp, dp, cp, ep)
+    layout = Layout(**sizes, order=ORDER).filled
+    while layout.copies % layout.ep:
+        layout = replace(layout, dp=layout.dp + 1)
+    machine = machine_of(cluster, max(world, layout.world))
     return price_step(thumb(machine.gpu, layout), layout, machine)
 
 
@@ -174,8 +172,8 @@ def _logged(family: _Family, priced: Step, counted: bool) -> list[Demand]:
         often = calls if counted or family.role == "dp" or not thumbs else thumbs * calls / total
         made.append(
             Demand(
-                family.name, family.groups, name, family.bytes[name], often, keep_together=family.role in TOGETHER,
-                why=f"{calls:g} in the log",
+                family.name, family.groups, name, family.bytes[name], often,
+                keep_together=BY_NAME[family.role].together, why=f"{calls:g} in the log",
             )
         )  # fmt: skip
     return made
@@ -187,7 +185,7 @@ def _guessed(family: _Family, priced: Step, others_logged: bool) -> list[Demand]
     made = [
         Demand(
             family.name, family.groups, piece.traffic.collective, piece.traffic.size, piece.traffic.calls,
-            keep_together=family.role in TOGETHER, why=piece.traffic.formula,
+            keep_together=BY_NAME[family.role].together, why=piece.traffic.formula,
         )
         for piece in pieces
     ]  # fmt: skip

@@ -16,8 +16,9 @@ from tests.checks import jobs
 from topodiag.checks import registry
 from topodiag.checks.interface import JobCheck
 from topodiag.model.connections import no_connections
+from topodiag.model.dimensions import Role
 from topodiag.model.finding import Confidence, Status
-from topodiag.model.job import Communicator, FlightRecord, Job, Operations, Role
+from topodiag.model.job import Communicator, FlightRecord, Job, Operations
 
 CHECKS = [cls for each in registry.ids() for cls in registry.check_classes(each) if issubclass(cls, JobCheck)]
 KINDS = (

@@ -8,8 +8,9 @@ import numpy as np
 
 from tests.checks import jobs
 from topodiag.checks.job.order import RankOrder, RingReturns
+from topodiag.model.dimensions import Role
 from topodiag.model.finding import Confidence, Severity, Status
-from topodiag.model.job import Communicator, Job, Role
+from topodiag.model.job import Communicator, Job
 
 
 def dealt(job: Job) -> Job:

@@ -10,8 +10,9 @@ import pytest
 
 from tests.checks import jobs
 from topodiag.checks.job.placement import ExpertGroupSplit, PeersOnOtherRails, TensorGroupSplit
+from topodiag.model.dimensions import Role
 from topodiag.model.finding import Confidence, Severity, Status
-from topodiag.model.job import Communicator, Job, Role
+from topodiag.model.job import Communicator, Job
 
 
 def group(index: int, ranks: list[int], role: Role = Role.TP, sure: Confidence = Confidence.HIGH) -> Communicator:

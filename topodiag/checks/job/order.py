@@ -9,8 +9,9 @@ from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.text import ask_for, domains, hosts_of, members
 from topodiag.checks.shared.devices import plural
 from topodiag.checks.shared.words import few, spell_ranks
+from topodiag.model.dimensions import judged_by
 from topodiag.model.finding import Confidence, Cost, Coverage, Outcome, Severity
-from topodiag.model.job import Communicator, Job, Role
+from topodiag.model.job import Communicator, Job
 
 MIN_TIMES = 2
 """How often the ranks' order must come back to a node, on average, to be told: one return is an uneven last node."""
@@ -65,7 +66,7 @@ class RankOrder(JobCheck):
             return self.clean(job, coverage=coverage)
         dealt = runs == job.world_size
         hurt = [each for each in job.communicators if _split(each, order, max(room.values()))]
-        told = any(each.role in (Role.TP, Role.CP) and each.role_sure > Confidence.LOW for each in hurt)
+        told = any(each.role in judged_by("PLC001") and each.role_sure > Confidence.LOW for each in hurt)
         severity = Severity.WARNING if hurt and not told else Severity.INFO
         start = [host_of[rank] for rank in range(min(4, len(order)))]
         way = "are dealt to" if dealt else f"change the node {runs - 1} times over"

@@ -10,8 +10,9 @@ from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.text import ask_for, domains, hosts_of, members
 from topodiag.checks.shared.devices import plural
 from topodiag.checks.shared.words import few, hosts_word, spell_ranks
+from topodiag.model.dimensions import Role, flags, judged_by
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
-from topodiag.model.job import Communicator, Job, Role
+from topodiag.model.job import Communicator, Job
 from topodiag.model.links import PathType
 
 RING = 4
@@ -100,7 +101,7 @@ class SplitGroups(JobCheck):
             return self.not_applicable(job, f"no {words} communicator of several ranks in the log")
         if not known:
             return self.unknown(
-                job, f"which communicators are {words} is a guess: name the layout (--tp, --pp, --dp, --order)"
+                job, f"which communicators are {words} is a guess: name the layout ({flags()}, --order)"
             )
         room = max(sizes(job).values(), default=0)
         families: dict[tuple[Role, int], list[Placed]] = defaultdict(list)
@@ -186,7 +187,7 @@ class TensorGroupSplit(SplitGroups):
 
     id = "PLC001"
     title = "a tensor-parallel or context-parallel group spans NVLink domains"
-    roles = (Role.TP, Role.CP)
+    roles = judged_by("PLC001")
 
 
 class ExpertGroupSplit(SplitGroups):
@@ -220,7 +221,7 @@ class ExpertGroupSplit(SplitGroups):
 
     id = "PLC002"
     title = "an expert-parallel group spans domains while it would fit in one"
-    roles = (Role.EP,)
+    roles = judged_by("PLC002")
     worst = Severity.WARNING
     tell_large = False
 

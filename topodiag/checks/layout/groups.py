@@ -8,6 +8,7 @@ from topodiag.checks.interface import PlacementCheck
 from topodiag.checks.shared.devices import plural
 from topodiag.checks.shared.words import few, hosts_word, spell_ranks
 from topodiag.model.cluster import Ints
+from topodiag.model.dimensions import of_label
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.placement.audit import Audit, DimensionAudit, names_of, whole_us
 
@@ -65,7 +66,7 @@ class SplitInLayout(PlacementCheck):
     tell_large = True
 
     def judge(self, audit: Audit) -> Outcome:
-        mine = [each for each in audit.dimensions if each.demand.keep_together and _of_experts(each) is self.experts]
+        mine = [each for each in audit.dimensions if each.demand.keep_together and _judge_of(each) == self.id]
         if not mine:
             return self.not_applicable(audit, "no group of this kind in the layout")
         room = largest_domain(audit)
@@ -117,8 +118,10 @@ class SplitInLayout(PlacementCheck):
         )
 
 
-def _of_experts(each: DimensionAudit) -> bool:
-    return each.dimension.split()[0] == "ep"
+def _judge_of(each: DimensionAudit) -> str:
+    """The check that speaks of a dimension's split groups; PLC001 of groups that somebody named."""
+    dimension = of_label(each.dimension)
+    return (dimension.split_check if dimension is not None else "") or TensorGroupSplitInLayout.id
 
 
 class TensorGroupSplitInLayout(SplitInLayout):

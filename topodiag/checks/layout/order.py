@@ -9,6 +9,7 @@ from topodiag.checks.layout.groups import lost, named, used, where
 from topodiag.checks.shared.devices import plural
 from topodiag.checks.shared.words import spell_ranks
 from topodiag.model.cluster import Assignment, Bools, Cluster, Ints
+from topodiag.model.dimensions import Pattern, of_label
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.placement.audit import MATTERS, Audit, DimensionAudit
 from topodiag.placement.price import off_rail_us, pairs_of
@@ -57,7 +58,9 @@ class StagesApart(PlacementCheck):
     title = "pipeline neighbours are further apart than they need to be (spine instead of leaf)"
 
     def judge(self, audit: Audit) -> Outcome:
-        mine = [each for each in audit.dimensions if each.demand.collective == "send_recv" and each.dimension != "cp"]
+        mine = [
+            each for each in audit.dimensions if each.demand.collective == "send_recv" and not _around_attention(each)
+        ]
         if not mine:
             return self.not_applicable(audit, "no pipeline in the layout")
         gained = audit.waited_us - sum(each.best_us for each in audit.dimensions)
@@ -84,6 +87,12 @@ class StagesApart(PlacementCheck):
             ranks=ranks,
             cost=cost,
         )
+
+
+def _around_attention(each: DimensionAudit) -> bool:
+    """Whether the groups hand keys and values on around a ring."""
+    dimension = of_label(each.dimension)
+    return dimension is not None and dimension.pattern is Pattern.ATTENTION
 
 
 def pair_levels(cluster: Cluster, groups: Ints, assignment: Assignment) -> Ints:
@@ -255,7 +264,7 @@ class RingReturnsInLayout(PlacementCheck):
     title = "a communicator's ring enters and leaves a node more often than once"
 
     def judge(self, audit: Audit) -> Outcome:
-        rings = [each for each in audit.dimensions if each.dimension == "cp" and each.demand.collective == "send_recv"]
+        rings = [each for each in audit.dimensions if _around_attention(each) and each.demand.collective == "send_recv"]
         rings = [each for each in rings if (each.domains > 1).any()]
         if not rings:
             return self.not_applicable(audit, "NCCL's rings enter each node once, whatever the order of ranks")

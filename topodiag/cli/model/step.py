@@ -8,7 +8,7 @@ import click
 
 from topodiag.cli.errors import Outcome
 from topodiag.cli.model.options import link_options, machine_from, options, system_options
-from topodiag.cli.model.step_options import LAYOUT_OPTIONS, MODEL_OPTIONS, Trained, trained_options
+from topodiag.cli.model.step_options import LAYOUT_OPTIONS, MODEL_OPTIONS, TRAINING_OPTIONS, Trained, trained_options
 from topodiag.cli.params import Printing, format_option, page_options
 from topodiag.cli.plotting import plot_option
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@trained_options(MODEL_OPTIONS, LAYOUT_OPTIONS)
+@trained_options(MODEL_OPTIONS, LAYOUT_OPTIONS, TRAINING_OPTIONS)
 @options(system_options, link_options)
 @plot_option
 @click.option("--explain", is_flag=True, help="Show each term of the derivation.")
@@ -28,11 +28,7 @@ def step(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
     trained: Trained,
     nodes: int,
-    tp: int,
-    cp: int,
-    ep: int,
-    pp: int,
-    dp: int | None,
+    sizes: dict[str, int],
     order: tuple[str, ...],
     system: str,
     gpu: str,
@@ -60,11 +56,11 @@ def step(  # noqa: PLR0917 - one parameter per option
 
     how = {"gpu": gpu, "nics": nics, "oversubscription": oversubscription, "inside": inside, "outside": outside}
     machine = machine_from(system, nodes, leaf=leaf, per_node=per_node, **how)  # type: ignore[arg-type]
-    answer = ask_step(machine, trained.given, {"tp": tp, "cp": cp, "ep": ep, "pp": pp, "dp": dp, "order": order})
+    answer = ask_step(machine, trained.given, sizes, order)
     made, layout, work, assumed = answer.step, answer.layout, answer.work, answer.assumed
     inputs = {
         **trained.given, "global_batch": work.global_batch, "zero": work.zero, "shard": work.shard,
-        "peak_tflops": answer.peak.tflops, "nodes": nodes, **layout.sizes, "ep": ep, "order": "-".join(order),
+        "peak_tflops": answer.peak.tflops, "nodes": nodes, **layout.all_sizes, "order": "-".join(order),
     }  # fmt: skip
     title = f"{spell_time(made.time_us)} per step: {layout.world} GPUs, {machine.name}"
     bars = [(name, us / 1000, f"{spell_time(us)}  {us / made.time_us:.1%}") for name, us, _ in parts(made)]

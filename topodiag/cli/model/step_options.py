@@ -10,13 +10,15 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from topodiag.cli.dimensions import size_options
 from topodiag.cli.model.options import MAX_NODES, options
 from topodiag.cli.model.params import Number, Ratio
 from topodiag.cli.params import Command, Count
+from topodiag.model.dimensions import DIMENSIONS, NAMES, RANKED, listed
 
-HIDDEN = {"dp": 1.0, "cp": 1.0}
-"""What frameworks run beside compute unless told otherwise: gradients beside the backward pass, keys and values
-beside attention."""
+HIDDEN = {each.name: each.hidden for each in DIMENSIONS if each.hidden}
+"""What frameworks run beside compute unless told otherwise."""
+_HIDDEN_WORDS = ", ".join(f"{name}={share:g}" for name, share in HIDDEN.items())
 
 
 def _overlap(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, float]:
@@ -27,10 +29,8 @@ def _overlap(ctx: click.Context, param: click.Parameter, values: Sequence[str]) 
             share = float(text)
         except ValueError:
             share = -1.0
-        if not equals or name not in ("tp", "cp", "ep", "pp", "dp") or not 0 <= share <= 1:
-            raise click.BadParameter(
-                f"{value!r}: write it like dp=0.5, with tp, cp, ep, pp or dp and 0 to 1.", ctx, param
-            )
+        if not equals or name not in NAMES or not 0 <= share <= 1:
+            raise click.BadParameter(f"{value!r}: write it like dp=0.5, with {listed()} and 0 to 1.", ctx, param)
         made[name] = share
     return made
 
@@ -79,11 +79,17 @@ LAYOUT_OPTIONS = (
     click.option(
         "--nodes", type=Count(1, MAX_NODES), default=8, show_default=True, metavar="N", help="Nodes of the job."
     ),
-    click.option("--tp", type=_SIZE, default=8, show_default=True, metavar="N", help="Tensor-parallel ranks."),
-    click.option("--cp", type=_SIZE, default=1, show_default=True, metavar="N", help="Context-parallel ranks."),
-    click.option("--ep", type=_SIZE, default=1, show_default=True, metavar="N", help="Expert-parallel ranks."),
-    click.option("--pp", type=_SIZE, default=1, show_default=True, metavar="N", help="Pipeline stages."),
-    click.option("--dp", type=_SIZE, metavar="N", help="Data-parallel ranks (default: what is left)."),
+    size_options({name: 1 for name in NAMES if name != "dp"} | {"tp": 8}),
+    click.option(
+        "--order",
+        default="-".join(RANKED),
+        show_default=True,
+        callback=_order,
+        metavar="ORDER",
+        help="Which dimension varies fastest over the ranks.",
+    ),
+)
+TRAINING_OPTIONS = (
     click.option(
         "--chunks", type=Count(1, 1024), default=1, metavar="N", help="Model chunks per GPU (interleaved pipeline)."
     ),
@@ -101,19 +107,11 @@ LAYOUT_OPTIONS = (
         help="Activations computed again in the backward pass.",
     ),
     click.option(
-        "--order",
-        default="tp-cp-dp-pp",
-        show_default=True,
-        callback=_order,
-        metavar="ORDER",
-        help="Which dimension varies fastest over the ranks.",
-    ),
-    click.option(
         "--overlap",
         multiple=True,
         metavar="DIM=SHARE",
         callback=_overlap,
-        help="Share of a dimension's traffic that runs beside compute (default dp=1, cp=1); repeat it.",
+        help=f"Share of a dimension's traffic that runs beside compute (default {_HIDDEN_WORDS}); repeat it.",
     ),
     click.option(
         "--efficiency",
@@ -130,8 +128,7 @@ LAYOUT_OPTIONS = (
         help="Dense peak of one GPU, in place of the datasheet's.",
     ),
 )
-TRAINING_OPTIONS = (*LAYOUT_OPTIONS[6:12], *LAYOUT_OPTIONS[13:])
-"""How it is trained, from --chunks on: the options of a layout without its sizes and their order."""
+"""How it is trained, whatever the layout."""
 _TRAINED = (
     "params", "layers", "hidden", "seq", "micro_batch", "global_batch", "precision", "experts", "top_k", "capacity",
     "active_params", "kv_share", "chunks", "zero", "shard", "sequence_parallel", "ulysses", "recompute", "overlap",

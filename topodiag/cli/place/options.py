@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from topodiag.cli.dimensions import layout_of, size_options
 from topodiag.cli.model.options import MAX_NODES, options
 from topodiag.cli.model.params import Pair
 from topodiag.cli.params import PLACE, Count
+from topodiag.model.dimensions import ORDER
 
 if TYPE_CHECKING:
     from topodiag.app.place import PlaceOptions
 
-_SIZE = Count(1, 1 << 20)
 CLUSTER = (
     click.option(
         "--topology", type=PLACE, metavar="FILE", default="",
@@ -65,12 +66,8 @@ LAYOUT = (
     ),
 )  # fmt: skip
 DIMENSIONS = (
-    click.option("--tp", type=_SIZE, metavar="N", help="Tensor-parallel size."),
-    click.option("--pp", type=_SIZE, metavar="N", help="Pipeline stages."),
-    click.option("--dp", type=_SIZE, metavar="N", help="Data-parallel size (default: what the others leave)."),
-    click.option("--cp", type=_SIZE, metavar="N", help="Context-parallel size."),
-    click.option("--ep", type=_SIZE, metavar="N", help="Expert-parallel size, out of dp x cp."),
-    click.option("--order", metavar="ORDER", default="", help="Fastest dimension first (default: tp-cp-ep-dp-pp)."),
+    size_options(),
+    click.option("--order", metavar="ORDER", default="", help=f"Fastest dimension first (default: {ORDER})."),
     click.option(
         "--groups", type=PLACE, metavar="FILE", default="",
         help="Groups as JSON or YAML: together: [0-7, 8-15], may_span: [...].",
@@ -78,8 +75,8 @@ DIMENSIONS = (
     click.option("--ranks", type=Count(1, 1 << 22), metavar="N", help="Ranks of the job (default: what fits)."),
 )  # fmt: skip
 _NAMES = ("topology", "bundles", "system", "gpu", "nics", "nodes", "leaf", "racks", "oversubscription", "nodelist",
-          "exclude", "free", "hostfile", "rankfile", "slurm_hostfile", "torchrun", "map_", "logs", "rule", "tp", "pp",
-          "dp", "cp", "ep", "order", "groups", "ranks")  # fmt: skip
+          "exclude", "free", "hostfile", "rankfile", "slurm_hostfile", "torchrun", "map_", "logs", "rule", "sizes",
+          "order", "groups", "ranks")  # fmt: skip
 
 
 def place_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -97,17 +94,11 @@ def place_options(command: Callable[..., None]) -> Callable[..., None]:
 def asked_of(given: dict[str, Any]) -> PlaceOptions:
     """The options as values. `given` has every name of the shared options."""
     from topodiag.app.place import ClusterOptions, LayoutOptions, PlaceOptions  # noqa: PLC0415
-    from topodiag.model.layout import Layout  # noqa: PLC0415 - numpy from here on
 
     system = given["system"]
     if given["topology"] and Path(given["topology"]).is_dir():
         raise click.UsageError("--topology is a file of the cluster; a folder of bundles goes in as --bundles.")
-    layout = None
-    sizes = {name: given[name] for name in ("tp", "pp", "dp", "cp", "ep") if given[name] is not None}
-    if sizes:
-        layout = Layout(**sizes, **({"order": given["order"]} if given["order"] else {}))
-    elif given["order"]:
-        raise click.UsageError("--order goes with --tp, --pp, --dp, --cp or --ep.")
+    layout = layout_of(given["sizes"], given["order"])
     cluster = ClusterOptions(
         system=system, nodes=given["nodes"] or 0, gpu=given["gpu"], nics=given["nics"], leaf=given["leaf"] or 0,
         racks=given["racks"] or 0, oversubscription=given["oversubscription"], topology=given["topology"],

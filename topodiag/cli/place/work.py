@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from topodiag.cli.model.step_options import MODEL_OPTIONS, TRAINING_OPTIONS, Trained, trained_options
+from topodiag.model.dimensions import flags
 
 if TYPE_CHECKING:
     from topodiag.app.place import PlaceOptions
@@ -18,5 +19,5 @@ work_options = trained_options(MODEL_OPTIONS, TRAINING_OPTIONS)
 def work_said(asked: PlaceOptions, trained: Trained) -> Mapping[str, Any] | None:
     """What is trained, None where no option says it. Raises UsageError where nothing says how it is laid out."""
     if trained.said and asked.layout is None:
-        raise click.UsageError("--params and its like go with --tp, --pp, --dp, --cp or --ep.")
+        raise click.UsageError(f"--params and its like go with {flags()}.")
     return trained.given if trained.said else None

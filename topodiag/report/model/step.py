@@ -7,6 +7,7 @@ from typing import Any
 from topodiag.cost.collectives import algbw_gbs, busbw_gbs
 from topodiag.cost.step import FEW_NODES, MATTERS, Piece, Step
 from topodiag.cost.training import weak_scaling
+from topodiag.model.dimensions import BY_NAME, DIMENSIONS
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.model.words import (
     SCHEMA_VERSION,
@@ -22,17 +23,15 @@ from topodiag.report.plot.terminal import draw_bars
 from topodiag.report.text import Page, Part
 from topodiag.report.words import plural
 
-NAMES = {
-    "tp": "tensor", "cp": "context", "ep": "expert", "pp": "pipeline", "dp": "data",
-}  # fmt: skip
+NAMES = {each.name: each.noun for each in DIMENSIONS}
 
 
 def draw_step(page: Page, made: Step, assumed: tuple[str, ...], *, explain: bool) -> None:
     """The verdict, a bar per part, a row per collective, memory, the misplacement; with `explain` tiers and terms."""
     layout = made.layout
-    sizes = " ".join(f"{name}{size}" for name, size in layout.sizes.items())
-    if layout.ep > 1:
-        sizes += f" ep{layout.ep}"
+    sizes = " ".join(
+        f"{name}{size}" for name, size in layout.all_sizes.items() if size > 1 or BY_NAME[name].numbers_ranks
+    )
     where_to = f"  {made.machine.name}, {layout.world} GPUs, {sizes}"
     page.add("", (f"{spell_time(made.time_us)} per step", "strong"), where_to)
     page.add_items("  ", [
@@ -114,7 +113,7 @@ def _pieces(page: Page, made: Step) -> None:
 
 def _label(piece: Piece, made: Step) -> str:
     """The dimension; gradients of experts, which fewer ranks share, apart from those of all other weights."""
-    fewer = piece.spread.ranks < made.layout.cp * made.layout.dp
+    fewer = piece.spread.ranks < made.layout.copies
     apart = piece.dimension == "dp" and made.work.experts and not made.work.shard and fewer
     return NAMES[piece.dimension] + (" (experts)" if apart else "")
 

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topodiag.evidence.nccl_log.rebuild.roles import RolesOfJobs, assign_roles, descriptions, role_of_name
+from topodiag.model.dimensions import Role
 from topodiag.model.finding import Confidence
-from topodiag.model.job import Communicator, FlightRecord, Operations, Role
+from topodiag.model.job import Communicator, FlightRecord, Operations
 from topodiag.model.layout import Layout, LayoutError
 from topodiag.model.layout_groups import groups_of
 

@@ -13,27 +13,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from topodiag.model.dimensions import DIMENSIONS, ROLE_WORDS, Role
 from topodiag.model.finding import Confidence
-from topodiag.model.job import Communicator, FlightRecord, Role
+from topodiag.model.job import Communicator, FlightRecord
 from topodiag.model.layout import Layout, LayoutError
 from topodiag.model.layout_groups import LayoutGroups
 
 _MOST_TENSOR = 8
 """Tensor groups larger than this are taken for such only when they are one whole host."""
 
-_WORDS: Mapping[str, Role] = {
-    "tp": Role.TP, "tensor": Role.TP, "etp": Role.TP,
-    "cp": Role.CP, "context": Role.CP, "sp": Role.CP, "sequence": Role.CP,
-    "ep": Role.EP, "expert": Role.EP, "moe": Role.EP,
-    "dp": Role.DP, "data": Role.DP, "ddp": Role.DP, "fsdp": Role.DP, "hsdp": Role.DP, "edp": Role.DP,
-    "replicate": Role.DP, "shard": Role.DP,
-    "pp": Role.PP, "pipe": Role.PP, "pipeline": Role.PP,
-    "world": Role.WORLD, "default": Role.WORLD,
-}  # fmt: skip
-_SUBORDINATE = {
-    frozenset((Role.DP, Role.CP)): Role.DP,  # DATA_PARALLEL_GROUP_WITH_CP
-    frozenset((Role.DP, Role.EP)): Role.DP,  # EXPERT_DATA_PARALLEL_GROUP
-}
+_WORDS: Mapping[str, Role] = {**ROLE_WORDS, "world": Role.WORLD, "default": Role.WORLD}
+_COPIES = frozenset(each.role for each in DIMENSIONS if each.repeats_weights)
 _POINT_TO_POINT = frozenset(("Send", "Recv"))
 
 
@@ -127,7 +117,8 @@ def role_of_name(name: str) -> Role | None:
             return Role.OTHER
         if roles == {Role.EP, Role.TP} and "expert" in words and "tensor" in words:
             return Role.TP
-        return _SUBORDINATE.get(frozenset(roles), Role.OTHER)
+        # DATA_PARALLEL_GROUP_WITH_CP, EXPERT_DATA_PARALLEL_GROUP
+        return Role.DP if Role.DP in roles and (roles <= _COPIES or roles == {Role.DP, Role.EP}) else Role.OTHER
     return roles.pop() if roles else None
 
 
