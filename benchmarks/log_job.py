@@ -19,7 +19,8 @@ from pathlib import Path
 import make_log
 from many_files import cpu_s
 
-from topodiag.checks.run import run_job_checks
+from topodiag.checks.registry import Subject
+from topodiag.checks.run import run
 from topodiag.cli import GC_OBJECTS
 from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
 from topodiag.fleet.ingest import ingest
@@ -41,7 +42,7 @@ def measure(path: Path, workers: int, times: int, *, judged: bool) -> None:
         jobs = rebuild(read.facts, read.files)
         note("rebuild", begun)
         begun = time.perf_counter(), cpu_s()
-        run_job_checks(jobs)
+        run(Subject.JOB, jobs)
         note("judge", begun)
     ranks, rows = sum(len(job.ranks) for job in jobs), sum(len(job.connections) for job in jobs)
     print(f"{len(jobs)} job(s), {ranks:,} ranks, {rows:,} connections")

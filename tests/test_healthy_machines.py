@@ -8,7 +8,8 @@ import pytest
 
 from fixtures.generate.machine import Machine
 from tests.healthy_machines import MACHINES, files_of
-from topodiag.checks.run import run_checks
+from topodiag.checks.registry import Subject
+from topodiag.checks.run import run
 from topodiag.evidence.intake.bundle import from_memory
 from topodiag.evidence.intake.reader import ReadNode, read_node
 from topodiag.model.devices import NicRole
@@ -44,7 +45,7 @@ def read(make: Callable[[], Machine]) -> ReadNode:
 @pytest.mark.parametrize("make", MACHINES, ids=lambda make: make.__name__)
 def test_a_healthy_machine_gives_no_warning_and_no_error(make: Callable[[], Machine]) -> None:
     made = read(make)
-    outcomes = run_checks((made.node,))
+    outcomes = run(Subject.NODE, (made.node,))
     alarms = [
         (finding.id, finding.message)
         for outcome in outcomes

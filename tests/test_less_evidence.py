@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from tests.healthy_machines import MACHINES, files_of
 from topodiag.app.diagnose import fixture_path, fixtures
-from topodiag.checks.run import run_checks
+from topodiag.checks.registry import Subject
+from topodiag.checks.run import run
 from topodiag.evidence import registry
 from topodiag.evidence.intake.bundle import from_memory
 from topodiag.evidence.intake.reader import read_node
@@ -57,7 +58,7 @@ def scan(name: str, keep: Keep) -> tuple[Outcome, ...]:
     """The verdicts on a capture from which only some items are left, as if no one had asked for the others."""
     manifest, files = capture(name)
     items = [item for item in manifest["items"] if keep(item)]
-    return run_checks((read_node(from_memory(name, manifest | {"items": items}, files)).node,))
+    return run(Subject.NODE, (read_node(from_memory(name, manifest | {"items": items}, files)).node,))
 
 
 @cache

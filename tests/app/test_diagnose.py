@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import topodiag
 from topodiag.app.diagnose import Options, diagnose, fixture_path, fixtures, live
-from topodiag.checks.run import fold, run_checks
+from topodiag.checks.registry import Subject
+from topodiag.checks.run import fold, run
 from topodiag.evidence.intake.bundle import from_memory
 from topodiag.evidence.intake.reader import ReadNode, read_node
 from topodiag.model.errors import InputError
@@ -31,7 +32,7 @@ def captured(name: str) -> tuple[dict[str, object], dict[str, bytes]]:
 
 def judge(manifest: dict[str, object], files: dict[str, bytes]) -> tuple[ReadNode, tuple[Outcome, ...]]:
     read = read_node(from_memory("test", manifest, files))
-    return read, run_checks([read.node])
+    return read, run(Subject.NODE, [read.node])
 
 
 def assert_nothing_failed(read: ReadNode, outcomes: tuple[Outcome, ...]) -> None:

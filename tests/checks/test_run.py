@@ -1,10 +1,16 @@
 """Checks are run over nodes, folded and sorted."""
 
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
 import pytest
 
 from topodiag.checks import registry
 from topodiag.checks.interface import JobCheck, NodeCheck
-from topodiag.checks.run import fold, run_checks, run_job_checks
+from topodiag.checks.registry import Subject
+from topodiag.checks.run import fold, run
 from topodiag.model.connections import no_connections
 from topodiag.model.finding import Cost, Finding, Outcome, Severity, Status, Where
 from topodiag.model.job import Job
@@ -21,7 +27,7 @@ def outcome(*findings: Finding) -> Outcome:
 
 
 def test_every_check_answers_once_per_node_in_the_order_of_the_catalogue() -> None:
-    outcomes = run_checks([Node("a"), Node("b")])
+    outcomes = run(Subject.NODE, [Node("a"), Node("b")])
     of_nodes = [
         check for check in registry.ids() if any(issubclass(c, NodeCheck) for c in registry.check_classes(check))
     ]
@@ -30,7 +36,7 @@ def test_every_check_answers_once_per_node_in_the_order_of_the_catalogue() -> No
 
 
 def test_a_node_of_which_nothing_is_known_has_no_findings_and_is_never_clean() -> None:
-    outcomes = run_checks([Node("a")])
+    outcomes = run(Subject.NODE, [Node("a")])
     assert {each.status for each in outcomes} <= {Status.UNKNOWN, Status.NOT_APPLICABLE}
     assert all(each.why for each in outcomes)
 
@@ -58,18 +64,74 @@ def test_the_worst_comes_first_then_the_dearest() -> None:
     assert [each.id for each in made] == ["NVL001", "NIC002", "NUM001", "ENV003"]
 
 
-class Always(JobCheck):
+class Always(JobCheck[str]):
     id, title = "JOB999", "always"
 
-    def judge(self, job: Job) -> Outcome:
-        return self.found(job, [self.finding(Severity.INFO, "it", observed="", expected="", fix=("mend it",))])
+    def observe(self, judged: Job, peers: Sequence[Job]) -> str:
+        return "it"
+
+    def tell(self, judged: Job, observed: str) -> list[Finding]:
+        return [self.finding(Severity.INFO, observed, observed="", expected="", fix=("mend it",))]
+
+
+class Broken(JobCheck[int]):
+    id, title = "JOB998", "never"
+
+    def observe(self, judged: Job, peers: Sequence[Job]) -> int | Outcome:
+        return self.clean(judged, "nothing to see") if judged.ranks else 1 // 0
+
+    def tell(self, judged: Job, observed: int) -> list[Finding]:
+        raise AssertionError
 
 
 def test_findings_name_their_job_where_there_are_several(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "ids", lambda: ("JOB999",))
-    monkeypatch.setattr(registry, "job_classes", lambda _: (Always,))
+    monkeypatch.setattr("topodiag.checks.run.ids_of", lambda *_: ("JOB999",))
+    monkeypatch.setattr("topodiag.checks.run.has_check", lambda *_: True)
+    monkeypatch.setattr("topodiag.checks.run.check_of", lambda *_: Always)
     jobs = [Job(name, 0, (), (), (), no_connections(), ()) for name in ("job 1", "job 2")]
-    [alone] = fold(run_job_checks(jobs[:1]))
+    [alone] = fold(run(Subject.JOB, jobs[:1]))
     assert alone.where.jobs == ()
-    [both] = fold(run_job_checks(jobs))
+    [both] = fold(run(Subject.JOB, jobs))
     assert both.where.jobs == ("job 1", "job 2")
+
+
+def test_a_check_that_fails_costs_its_own_verdict_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("topodiag.checks.run.ids_of", lambda *_: ("JOB998", "JOB999"))
+    monkeypatch.setattr("topodiag.checks.run.has_check", lambda *_: True)
+    monkeypatch.setattr("topodiag.checks.run.check_of", lambda _, check: Always if check == "JOB999" else Broken)
+    failed, found = run(Subject.JOB, [Job("job", 0, (), (), (), no_connections(), ())])
+    assert (failed.status, failed.node) == (Status.UNKNOWN, "job")
+    assert failed.why.startswith("the check failed: ZeroDivisionError")
+    assert found.status is Status.FINDING
+
+
+def test_only_the_ids_asked_for_are_run() -> None:
+    assert {each.check for each in run(Subject.NODE, [Node("a")], ("NVL001", "TOP001"))} == {"NVL001", "TOP001"}
+
+
+def test_the_catalogue_has_each_id_once_and_its_families_in_order() -> None:
+    ids = registry.ids()
+    assert len(set(ids)) == len(ids)
+    families = list(dict.fromkeys(check_id[:3] for check_id in ids))
+    assert families == [family for family in registry.FAMILIES if family in families]
+
+
+@pytest.mark.parametrize("check_id", registry.ids())
+def test_one_subject_carries_the_page_of_an_id(check_id: str) -> None:
+    registries = [import_module(f"topodiag.checks.{subject.value}.registry") for subject in registry.Subject]
+    assert len([each for each in registries if check_id in each.CHECKS]) == 1
+
+
+def test_a_scan_loads_no_check_of_jobs_and_nothing_that_only_they_need() -> None:
+    program = (
+        "import sys\n"
+        "from topodiag.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "loaded = [name for name in sys.modules if name.partition('.')[0] in ('numpy', 'pyarrow', 'pandas')"
+        " or name.startswith(('topodiag.checks.job', 'topodiag.checks.layout', 'topodiag.checks.bench'))]\n"
+        "print('LOADED', sorted(loaded))\n"
+    )
+    argv = [sys.executable, "-c", program, "scan", "--from", "fixture:dgx-h100-gpu3-12of18-nvlink"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
+    assert done.stdout.splitlines()[-1] == "LOADED []", done.stderr
+    assert "NVL001" in done.stdout

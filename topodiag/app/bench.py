@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from topodiag.app.bench_log import network_of, node_of_print
 from topodiag.app.diagnose import resolve, stdin
-from topodiag.checks.run import fold, run_bench_checks, run_checks, run_job_checks
+from topodiag.checks.registry import Subject
+from topodiag.checks.run import fold, run
 from topodiag.cost.tiers import UnknownSystemError, find_system
 from topodiag.evidence.intake.bundle import open_evidence
 from topodiag.evidence.intake.reader import read_node
@@ -105,7 +106,7 @@ def bench(paths: Sequence[str], *, options: BenchOptions | None = None) -> Resul
         raise InputError(first.what, first.why, hint=HINT)
     made = [_judged(run, file, machine, chosen) for file in files for run in file.read.runs]
     logged = (outcome for file in files for outcome in file.outcomes if _is_sick(outcome))
-    outcomes = (*run_bench_checks(made), *logged)
+    outcomes = (*run(Subject.BENCH, made), *logged)
     return Result(
         inputs=tuple(_input(file) for file in files),
         nodes=(),
@@ -180,13 +181,13 @@ def _machine(path: str) -> Machine:
             jobs = diagnose_logs([path]).jobs
         except InputError:
             raise error from None
-        return Machine(jobs, outcomes=run_job_checks(jobs))
+        return Machine(jobs, outcomes=run(Subject.JOB, jobs))
     try:
         tree_of(node, {setting.name: setting.value for setting in node.settings})
     except LackingError as lacking:
         hint = "it takes a bundle (topodiag scan --save node.tar.gz), a topology file, or NCCL's log; or --system"
         raise InputError(path, f"is not enough of a machine: {lacking}", hint=hint) from None
-    return Machine(node=node, outcomes=run_checks([node]))
+    return Machine(node=node, outcomes=run(Subject.NODE, [node]))
 
 
 def _system(name: str) -> str:
@@ -279,7 +280,7 @@ def _log(path: str, data: bytes) -> tuple[tuple[Job, ...], tuple[Outcome, ...]]:
     except InputError:
         return (), ()
     jobs = rebuild(found.facts, found.files)
-    return jobs, run_job_checks(jobs)
+    return jobs, run(Subject.JOB, jobs)
 
 
 def _is_sick(outcome: Outcome) -> bool:

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from topodiag.checks.run import fold, run_checks
+from topodiag.checks.registry import Subject
+from topodiag.checks.run import fold, run
 from topodiag.evidence.intake.bundle import MANIFEST, from_memory, open_evidence
 from topodiag.evidence.intake.reader import ReadNode, read_node
 from topodiag.model.errors import InputError
@@ -98,7 +99,6 @@ def diagnose_logs(
     paths: Sequence[str], *, options: LogOptions | None = None, on_progress: Read | None = None
 ) -> Result:
     """Rebuild jobs from NCCL logs (files, folders, globs, `-`, saved facts) and diagnose them. Raises InputError."""
-    from topodiag.checks.run import run_job_checks  # noqa: PLC0415 - numpy and pyarrow from here on
     from topodiag.evidence.flight.flight_recorder import read_flight  # noqa: PLC0415
     from topodiag.evidence.nccl_log.input.sources import CHUNK_BYTES  # noqa: PLC0415
     from topodiag.evidence.nccl_log.rebuild.apart import noted  # noqa: PLC0415
@@ -127,7 +127,7 @@ def diagnose_logs(
     gaps += [NotObserved("part of the flight recorder", problem) for problem in problems]
     jobs = noted(_with_flight(rebuild(found.facts, found.files, chosen.layout, descriptions(records)), records))
     found = replace(found, facts=empty())  # their memory is better used by the checks
-    outcomes = run_job_checks(jobs)
+    outcomes = run(Subject.JOB, jobs)
     return Result(
         inputs=found.inputs,
         outcomes=outcomes,
@@ -226,7 +226,7 @@ def _not_logged(jobs: Sequence[Job], outcomes: Sequence[Outcome]) -> list[NotObs
 
 def _judge(read: Sequence[ReadNode]) -> Result:
     nodes = tuple(each.node for each in read)
-    outcomes = run_checks(nodes)
+    outcomes = run(Subject.NODE, nodes)
     return Result(
         inputs=tuple(item for each in read for item in each.inputs),
         nodes=nodes,

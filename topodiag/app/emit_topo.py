@@ -9,7 +9,8 @@ from pathlib import Path
 
 from topodiag.app.diagnose import resolve
 from topodiag.app.topo import Topology, predict_topology
-from topodiag.checks.run import run_checks
+from topodiag.checks.registry import Subject
+from topodiag.checks.run import run
 from topodiag.emit.nccl_xml import UnwritableError, to_text
 from topodiag.evidence.intake.bundle import open_evidence
 from topodiag.evidence.intake.reader import read_node
@@ -113,7 +114,7 @@ def make_topo_file(
     emitted = replace(topology, tree=tree, node=replace(topology.node, nccl_file=back))
     comparisons = tuple(_compared(present, emitted, count, version, env) for count in counts)
     worsened = tuple(sentence for each in comparisons for sentence in worse(each))
-    left = tuple(finding for outcome in run_checks([emitted.node], CHECKED) for finding in outcome.findings)
+    left = tuple(finding for outcome in run(Subject.NODE, [emitted.node], CHECKED) for finding in outcome.findings)
     return TopoFile(text, version, tuple(dict.fromkeys(done)), repairs, comparisons, worsened, left)
 
 

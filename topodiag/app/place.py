@@ -17,7 +17,8 @@ import numpy as np
 
 from topodiag.app.cluster import ClusterOptions, PlaceError, Seen, open_cluster, stdin_of
 from topodiag.app.layout import LayoutOptions, read_layout
-from topodiag.checks.run import fold, run_placement_checks
+from topodiag.checks.registry import Subject
+from topodiag.checks.run import fold, run
 from topodiag.evidence.intake.one_file import open_blob
 from topodiag.model.cluster import Assignment, Cluster, Demand
 from topodiag.model.finding import Finding, Outcome
@@ -233,7 +234,7 @@ def audit_placement(options: PlaceOptions, trained: Mapping[str, Any] | None = N
     talk = talk_for(ready, trained)
     cluster = ready.opened.cluster
     judged = audit(cluster, talk, ready.opened.assignment or by_rule(cluster, "block", ready.world))
-    outcomes = run_placement_checks(judged)
+    outcomes = run(Subject.LAYOUT, [judged])
     return Audited(judged, fold(outcomes), outcomes)
 
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from topodiag.app.diagnose import diagnose_logs, resolve, stdin
-from topodiag.checks.run import fold, run_checks
+from topodiag.checks.registry import Subject
+from topodiag.checks.run import fold, run
 from topodiag.checks.shared.topo_file import alone
 from topodiag.evidence.intake.bundle import open_evidence
 from topodiag.evidence.intake.reader import ReadNode, read_node
@@ -112,7 +113,7 @@ def check_topology(path: str, *, version: str = "", against: str | None = None) 
     asked = (minor_of(version),) if version else ()
     other = machine_of(against) if against is not None else None
     node = replace(read.node, nccl_file=replace(read.node.nccl_file, asked=asked, against=other))
-    outcomes = run_checks([node], CHECKED)
+    outcomes = run(Subject.NODE, [node], CHECKED)
     return Result(
         inputs=tuple(read.inputs),
         nodes=(node,),

@@ -1,14 +1,19 @@
 """What a check is. Its docstring is the page that `topodiag explain ID` prints.
 
-Adding one is a class and a line in `registry.py`. The sections of the docstring, in this order: What it finds, Why it
-matters, Evidence it reads, When it stays silent, How to confirm, How to fix, References.
+A check is two steps. `observe` answers what is so, as a frozen value with a type of its own, or why that cannot be
+said. `tell` puts an observation into findings: message, observed, expected, fix, cost, evidence. What decides is in
+`observe`; what a reader sees is in `tell`.
+
+Adding one is a class and a line in the registry of its subject; `python tools/new_check.py ID SUBJECT` lays out both.
+The sections of the docstring, in this order: What it finds, Why it matters, Evidence it reads, When it stays silent,
+How to confirm, How to fix, References.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NotRequired, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Never, NotRequired, TypeAlias, TypedDict, TypeVar, Unpack
 
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status, Where
 from topodiag.model.node import Node
@@ -19,14 +24,21 @@ if TYPE_CHECKING:
     from topodiag.model.job import Job
     from topodiag.placement.audit import Audit
 
-Subject: TypeAlias = "Node | Job | Benchmark | Audit"
+Judged: TypeAlias = "Node | Job | Benchmark | Audit"
+"""What checks judge."""
+
+J = TypeVar("J", bound=Judged)
+"""The kind of thing that a check judges."""
+
+O = TypeVar("O")  # noqa: E741 - the observation
+"""What a check observes: a frozen value."""
 
 MAX_EVIDENCE = 8
 """Evidence lines kept per finding: enough to convince, few enough to read."""
 
 
-class Said(TypedDict):
-    """What a finding says beside its message. `evidence` takes origins or facts themselves; empty ones are dropped."""
+class FindingParts(TypedDict):
+    """The parts of a finding beside its message. `evidence` takes origins or facts; empty ones are dropped."""
 
     observed: str
     expected: str
@@ -38,47 +50,76 @@ class Said(TypedDict):
     settings: NotRequired[Sequence[tuple[str, str | None]]]
 
 
-class Check(ABC):
+class Check(ABC, Generic[J, O]):
     """One kind of fault. `id` is never reused; `title` is one line in the present tense."""
 
     id: ClassVar[str]
     title: ClassVar[str]
 
-    def found(self, subject: Subject, findings: Iterable[Finding], coverage: Coverage | None = None) -> Outcome:
-        return Outcome(self.id, Status.FINDING, _name(subject), tuple(findings), coverage=coverage)
+    @abstractmethod
+    def observe(self, judged: J, peers: Sequence[J]) -> O | Outcome:
+        """What is so with `judged`, or the outcome without findings that says why there are none: clean, not applicable
+        or unknown. `peers` are the others of its kind in evidence. Never raises, whatever the evidence holds."""
 
-    def clean(self, subject: Subject, why: str = "", coverage: Coverage | None = None) -> Outcome:
-        return Outcome(self.id, Status.CLEAN, _name(subject), why=why, coverage=coverage)
+    @abstractmethod
+    def tell(self, judged: J, observed: O) -> Iterable[Finding]:
+        """The findings of an observation, at least one. Decides nothing that `observe` could."""
 
-    def not_applicable(self, subject: Subject, why: str) -> Outcome:
-        return Outcome(self.id, Status.NOT_APPLICABLE, _name(subject), why=why)
+    def coverage(self, observed: O) -> Coverage | None:
+        """How much of what should be judged the observation saw, where the check counts it."""
+        return None
 
-    def unknown(self, subject: Subject, why: str) -> Outcome:
-        return Outcome(self.id, Status.UNKNOWN, _name(subject), why=why)
+    def judge(self, judged: J, peers: Sequence[J] = ()) -> Outcome:
+        """The check's answer: findings, clean, not applicable, or unknown with why."""
+        observed = self.observe(judged, peers)
+        if isinstance(observed, Outcome):
+            return observed
+        return self.found(judged, self.tell(judged, observed), self.coverage(observed))
 
-    def _made(self, where: Where, severity: Severity, message: str, **said: Unpack[Said]) -> Finding:
+    def found(self, judged: J, findings: Iterable[Finding], coverage: Coverage | None = None) -> Outcome:
+        return Outcome(self.id, Status.FINDING, name_of(judged), tuple(findings), coverage=coverage)
+
+    def clean(self, judged: J, why: str = "", coverage: Coverage | None = None) -> Outcome:
+        return Outcome(self.id, Status.CLEAN, name_of(judged), why=why, coverage=coverage)
+
+    def not_applicable(self, judged: J, why: str) -> Outcome:
+        return Outcome(self.id, Status.NOT_APPLICABLE, name_of(judged), why=why)
+
+    def unknown(self, judged: J, why: str) -> Outcome:
+        return Outcome(self.id, Status.UNKNOWN, name_of(judged), why=why)
+
+    def _finding_at(self, where: Where, severity: Severity, message: str, **parts: Unpack[FindingParts]) -> Finding:
         return Finding(
             id=self.id,
             severity=severity,
             message=message,
-            observed=said["observed"],
-            expected=said["expected"],
-            fix=tuple(said["fix"]),
+            observed=parts["observed"],
+            expected=parts["expected"],
+            fix=tuple(parts["fix"]),
             where=where,
-            cost=said.get("cost") or Cost(),
-            evidence=_origins(said.get("evidence", ())),
-            coverage=said.get("coverage"),
-            confidence=said.get("confidence", Confidence.HIGH),
-            settings=tuple(said.get("settings", ())),
+            cost=parts.get("cost") or Cost(),
+            evidence=_origins(parts.get("evidence", ())),
+            coverage=parts.get("coverage"),
+            confidence=parts.get("confidence", Confidence.HIGH),
+            settings=tuple(parts.get("settings", ())),
         )
 
 
-class NodeCheck(Check):
-    """A check that judges one node; `peers` are the other nodes in evidence, for comparisons between siblings."""
+class OneStep(Check[J, Never]):
+    """A check whose deciding and telling are not parted yet: it overrides `judge` alone. New checks take two steps."""
+
+    def observe(self, judged: J, peers: Sequence[J]) -> Outcome:
+        return self.judge(judged, peers)
+
+    def tell(self, judged: J, observed: Never) -> Iterable[Finding]:
+        return ()
 
     @abstractmethod
-    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
-        """Findings, clean, not applicable, or unknown with why. Never raises on any model."""
+    def judge(self, judged: J, peers: Sequence[J] = ()) -> Outcome: ...
+
+
+class NodeCheck(Check[Node, O]):
+    """A check that judges one node; `peers` are the other nodes in evidence, for comparisons between siblings."""
 
     def finding(
         self,
@@ -89,14 +130,14 @@ class NodeCheck(Check):
         gpus: Sequence[str] = (),
         nics: Sequence[str] = (),
         links: Sequence[str] = (),
-        **said: Unpack[Said],
+        **parts: Unpack[FindingParts],
     ) -> Finding:
         """A finding on this node."""
         where = Where(nodes=(node.host,), gpus=tuple(gpus), nics=tuple(nics), links=tuple(links))
-        return self._made(where, severity, message, **said)
+        return self._finding_at(where, severity, message, **parts)
 
 
-class _RankCheck(Check):
+class RankCheck(Check[J, O]):
     """What checks of jobs and of layouts share: findings on nodes and world ranks."""
 
     def finding(
@@ -109,50 +150,37 @@ class _RankCheck(Check):
         gpus: Sequence[str] = (),
         nics: Sequence[str] = (),
         links: Sequence[str] = (),
-        **said: Unpack[Said],
+        **parts: Unpack[FindingParts],
     ) -> Finding:
         """A finding folded over the nodes and world ranks it holds for."""
         where = Where(tuple(nodes), tuple(gpus), tuple(nics), tuple(ranks), tuple(links))
-        return self._made(where, severity, message, **said)
+        return self._finding_at(where, severity, message, **parts)
 
 
-class JobCheck(_RankCheck):
-    """A check that judges one job by its logs. One id may have a NodeCheck and a JobCheck: the one that the registry
-    names first carries the page that `topodiag explain` prints."""
-
-    @abstractmethod
-    def judge(self, job: Job) -> Outcome:
-        """Findings, clean, not applicable, or unknown with why (and the NCCL_DEBUG_SUBSYS to set). Never raises."""
+class JobCheck(RankCheck["Job", O]):
+    """A check that judges one job by its logs."""
 
 
-class PlacementCheck(_RankCheck):
-    """A check that judges a layout of ranks on a cluster, also one that does not run yet. `audit` has its prices."""
-
-    @abstractmethod
-    def judge(self, audit: Audit) -> Outcome:
-        """Findings, clean, or not applicable with why. Never raises."""
+class PlacementCheck(RankCheck["Audit", O]):
+    """A check that judges a layout of ranks on a cluster, also one that does not run yet. An audit has its prices."""
 
 
-class BenchCheck(Check):
-    """A check that judges one measured run of a collective."""
+class BenchCheck(Check["Benchmark", O]):
+    """A check that judges one measured run of a collective; `peers` are the other runs in evidence."""
 
-    @abstractmethod
-    def judge(self, benchmark: Benchmark, others: Sequence[Benchmark]) -> Outcome:
-        """Findings, clean, not applicable, or unknown with why. `others` are the other runs in evidence. Never raises
-        for the content of a run."""
-
-    def finding(self, benchmark: Benchmark, severity: Severity, message: str, **said: Unpack[Said]) -> Finding:
+    def finding(self, benchmark: Benchmark, severity: Severity, message: str, **parts: Unpack[FindingParts]) -> Finding:
         """A finding of a run, on the hosts that it ran on."""
-        return self._made(Where(nodes=benchmark.run.hosts), severity, message, **said)
+        return self._finding_at(Where(nodes=benchmark.run.hosts), severity, message, **parts)
 
 
-def _name(subject: Subject) -> str:
-    if isinstance(subject, Node):
-        return subject.host
+def name_of(judged: Judged) -> str:
+    """How an outcome names what was judged: the host, the job, the layout, or placement and collective of a run."""
+    if isinstance(judged, Node):
+        return judged.host
     # Neither module is imported here: a job needs numpy, and a scan knows nodes alone.
-    run = getattr(subject, "run", None)
+    run = getattr(judged, "run", None)
     if run is None:
-        return str(getattr(subject, "name", ""))
+        return str(getattr(judged, "name", ""))
     return " ".join(part for part in (run.placement or run.source, run.collective) if part)
 
 

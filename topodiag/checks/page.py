@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from topodiag.checks.interface import Check
@@ -66,7 +66,7 @@ class PageOfCheck:
     sections: tuple[Section, ...]
 
 
-def page_of(check: type[Check]) -> PageOfCheck:
+def page_of(check: type[Check[Any, Any]]) -> PageOfCheck:
     """The page of a check. Without docstrings (python -OO) it has no sections."""
     return parse(check.__doc__ or "")
 

@@ -1,98 +1,114 @@
-"""Every check, one line each: the class that carries its page, then, where logs or layouts show the same fault, those
-for jobs and for layouts."""
+"""The catalogue: every check of every subject, in the order of the families.
+
+Each subject has its own registry, `topodiag/checks/SUBJECT/registry.py`: one line for a check, in CHECKS, or in
+COMPANIONS where another subject carries the page. A class is imported when it is asked for, so that a scan of nodes
+imports no check of jobs.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from enum import Enum
 from functools import cache
 from importlib import import_module
+from typing import Any
 
 from topodiag.checks.interface import Check
+from topodiag.model.finding import Status
 
-_CHECKS = {
-    "NVL001": "node.nvlink:FewerNvlinks",
-    "NVL002": "node.nvlink:SlowNvlinks",
-    "NVL003": "node.nvlink_errors:NvlinkErrors",
-    "NVL004": "node.nvlink:PairWithoutNvlink",
-    "NVL005": "node.fabric:FabricNotReady job.fabric:FabricInLog",
-    "PCI001": "node.pcie:NarrowPcieLink",
-    "PCI002": "node.pcie:SlowPcieLink",
-    "PCI003": "node.pcie_errors:PcieErrors",
-    "PCI004": "node.acs:AcsBetweenPeers",
-    "NIC001": "node.nic:NicPortDown",
-    "NIC002": "node.nic:NicPortSlow",
-    "NIC003": "node.nic_errors:NicPortErrors",
-    "NIC004": "node.nics_differ:NicsDiffer",
-    "NIC005": "node.nic_count:MissingComputeNic job.nics:FewerNicsThanSiblings",
-    "NET001": "job.network:SocketsInsteadOfRdma",
-    "NET002": "job.interface:WrongInterface",
-    "NET003": "job.nics:FewerNicsUsed",
-    "NET004": "job.rails:FarNic",
-    "NET005": "job.network_errors:PluginNotLoaded",
-    "NET006": "job.channels:SearchCollapsed topo.search:TreesLostInFile",
-    "NET007": "job.nodes_differ:NodesDiffer",
-    "NET008": "job.network_errors:RdmaErrors",
-    "GDR001": "node.gdr:GdrModuleMissing job.gdr:GdrOffInLog",
-    "GDR002": "node.gdr:GdrTooFar job.gdr:GdrTooFarInLog",
-    "P2P001": "job.p2p:ShmInsteadOfP2p",
-    "P2P002": "job.p2p:P2pSwitchedOff",
-    "NUM001": "node.numa:GpuNicOnDifferentSockets job.numa:NicOnOtherSocket",
-    "NUM002": "node.numa:ProcessAwayFromGpu job.numa:AwayFromGpuInLog",
-    "TOP001": "topo.file:FileRefused job.topology:TopologyFileRefused",
-    "TOP002": "topo.file:FileOfAnotherMachine",
-    "TOP003": "node.virtual_pci:VirtualPciTree job.topology:GuessedTopology",
-    "TOP004": "job.topology:GpuShortOfNvlinks topo.devices:GpuShortInFile",
-    "TOP005": "job.topology:DeviceTwice topo.devices:DeviceTwiceInFile",
-    "TOP006": "topo.file:FileOfARack",
-    "PLC001": "job.placement:TensorGroupSplit layout.groups:TensorGroupSplitInLayout",
-    "PLC002": "job.placement:ExpertGroupSplit layout.groups:ExpertGroupSplitInLayout",
-    "PLC003": "layout.order:StagesApart",
-    "PLC004": "job.placement:PeersOnOtherRails layout.order:PeersOnOtherRailsInLayout",
-    "PLC005": "layout.groups:Fragmented",
-    "PLC006": "job.order:RankOrder layout.order:RankOrderInLayout",
-    "PLC007": "job.order:RingReturns layout.order:RingReturnsInLayout",
-    "JOB001": "job.init:InitNotFinished",
-    "JOB002": "job.versions:VersionsDiffer",
-    "JOB003": "job.settings:SettingsDiffer",
-    "JOB004": "job.init:SharedGpu",
-    "JOB005": "job.errors:FirstError",
-    "JOB006": "job.hang:RankBehind",
-    "ENV001": "node.settings:CostlySetting job.settings:CostlySettingInLog",
-    "ENV002": "node.conf_file:ConfLineNotRead job.settings:MisreadSettingInLog",
-    "ENV003": "node.settings:UnknownSetting job.settings:UnknownSettingInLog",
-    "BEN001": "bench.low:BandwidthLow",
-    "BEN002": "bench.latency:LatencyFloorHigh",
-    "BEN003": "bench.dip:SweepDips",
-    "BEN004": "bench.wrong:WrongResults",
-    "BEN005": "bench.placement:PlacementsApart",
+FAMILIES = {
+    "GPU": "GPUs",
+    "HST": "Limits and settings of the host",
+    "NVL": "NVLink and NVSwitch",
+    "PCI": "PCIe",
+    "NIC": "Network cards and ports",
+    "NET": "The network as NCCL uses it",
+    "GDR": "GPUDirect RDMA",
+    "P2P": "Peer-to-peer between the GPUs of a node",
+    "NUM": "NUMA",
+    "TOP": "Topology files",
+    "PLC": "Placement of ranks",
+    "JOB": "Jobs",
+    "ENV": "NCCL's settings",
+    "BEN": "Benchmarks",
+    "FLT": "A node among its siblings",
 }
+"""What ids begin with, in the order of the catalogue, and what each family is about."""
 
 
+class Subject(Enum):
+    """What is judged; the value is the folder of its checks."""
+
+    NODE = "node"
+    TOPO = "topo"
+    JOB = "job"
+    LAYOUT = "layout"
+    BENCH = "bench"
+
+
+@cache
 def ids() -> tuple[str, ...]:
-    return tuple(_CHECKS)
+    """The ids of all checks, in the order of the catalogue."""
+    return tuple(sorted({check_id for subject in Subject for check_id in _lines(subject)}, key=_place))
 
 
-def check_class(check_id: str) -> type[Check] | None:
+@cache
+def ids_of(*subjects: Subject) -> tuple[str, ...]:
+    """The ids of the checks of some subjects, in the order of the catalogue."""
+    return tuple(sorted({check_id for subject in subjects for check_id in _lines(subject)}, key=_place))
+
+
+def has_check(subject: Subject, check_id: str) -> bool:
+    """Whether a subject can show the fault of an id."""
+    return check_id in _lines(subject)
+
+
+@cache
+def check_of(subject: Subject, check_id: str) -> type[Check[Any, Any]]:
+    """The class by which a subject shows the fault of an id. No other subject is imported. Raises KeyError where the
+    subject has no such check."""
+    module, _, name = _lines(subject)[check_id].partition(":")
+    loaded = getattr(import_module(f"topodiag.checks.{subject.value}.{module}"), name)
+    if not (isinstance(loaded, type) and issubclass(loaded, Check) and loaded.id == check_id):
+        raise TypeError(
+            f"{subject.value}/registry.py: {module}:{name} is registered as {check_id} and is another check"
+        )
+    return loaded
+
+
+@cache
+def check_classes(check_id: str) -> tuple[type[Check[Any, Any]], ...]:
+    """All classes of an id: the one that carries its page first, then those of the other subjects."""
+    carriers = sorted(Subject, key=lambda subject: check_id not in _own(subject))
+    return tuple(check_of(subject, check_id) for subject in carriers if has_check(subject, check_id))
+
+
+def check_class(check_id: str) -> type[Check[Any, Any]] | None:
     """The class that carries the page of a check, or None when there is no check of that id."""
-    made = check_classes(check_id)
-    return made[0] if made else None
+    carrier = next((subject for subject in Subject if check_id in _own(subject)), None)
+    return check_of(carrier, check_id) if carrier is not None else None
 
 
 @cache
-def check_classes(check_id: str) -> tuple[type[Check], ...]:
-    """All classes of a check: for nodes, for jobs, or one of the two."""
-    return tuple(_load(check_id, place) for place in _CHECKS.get(check_id, "").split())
+def _own(subject: Subject) -> dict[str, str]:
+    lines: dict[str, str] = import_module(f"topodiag.checks.{subject.value}.registry").CHECKS
+    return lines
 
 
 @cache
-def job_classes(check_id: str) -> tuple[type[Check], ...]:
-    """Those of a check for jobs, which the folder `job` holds. The others, and what predicts and places for them,
-    are not imported: that takes as long as reading a small log."""
-    return tuple(_load(check_id, place) for place in _CHECKS.get(check_id, "").split() if place.startswith("job."))
+def _lines(subject: Subject) -> dict[str, str]:
+    """`module:Class` by id, of a subject."""
+    companions: dict[str, str] = getattr(import_module(f"topodiag.checks.{subject.value}.registry"), "COMPANIONS", {})
+    return _own(subject) | companions
 
 
-def _load(check_id: str, place: str) -> type[Check]:
-    module, _, name = place.partition(":")
-    made = getattr(import_module(f"topodiag.checks.{module}"), name)
-    if not (isinstance(made, type) and issubclass(made, Check) and made.id == check_id):
-        raise TypeError(f"{place} is registered as {check_id} and is not that check")
-    return made
+@cache
+def idle_answer(subject: Subject) -> Callable[[Any], tuple[Status, str] | None] | None:
+    """What answers for all checks of a subject where there is nothing for them to judge (`nothing_to_judge` of its
+    registry), so that none of them is imported then. None where each check answers by itself."""
+    return getattr(import_module(f"topodiag.checks.{subject.value}.registry"), "nothing_to_judge", None)
+
+
+def _place(check_id: str) -> tuple[int, str]:
+    """Where an id stands in the catalogue. Raises ValueError when its family is not in FAMILIES."""
+    return tuple(FAMILIES).index(check_id[:3]), check_id

@@ -1,75 +1,66 @@
-"""Runs every check over every node or job, folds equal findings and sorts them, worst first, in a stable order."""
+"""Runs the checks of subjects over what they judge, folds equal findings and sorts them, worst first, in a stable
+order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from topodiag.checks import registry
-from topodiag.checks.interface import MAX_EVIDENCE, BenchCheck, Check, JobCheck, NodeCheck, PlacementCheck
+from topodiag.checks.interface import MAX_EVIDENCE, Check, Judged, name_of
+from topodiag.checks.registry import Subject, check_of, has_check, idle_answer, ids_of
 from topodiag.model.finding import Finding, Outcome, Status
-from topodiag.model.node import Node
 
 if TYPE_CHECKING:
     from topodiag.model.bench import Benchmark
     from topodiag.model.job import Job
+    from topodiag.model.node import Node
     from topodiag.placement.audit import Audit
 
+J = TypeVar("J", bound=Judged)
 
-def run_checks(nodes: Sequence[Node], only: Collection[str] = ()) -> tuple[Outcome, ...]:
-    """One outcome per check and node, in the order of the catalogue; `only` these ids, () for all."""
-    made: list[Outcome] = []
-    for check_id in registry.ids():
-        if only and check_id not in only:
-            continue
-        for cls in registry.check_classes(check_id):
-            if not issubclass(cls, NodeCheck):
-                continue
-            check = cls()
-            for node in nodes:
-                peers = tuple(other for other in nodes if other is not node)
-                made.append(_guarded(check, node.host, partial(check.judge, node, peers)))
-    return tuple(made)
+_WITH = {Subject.NODE: (Subject.NODE, Subject.TOPO)}
+"""A topology file is judged with the node that it describes."""
 
 
-def run_job_checks(jobs: Sequence[Job]) -> tuple[Outcome, ...]:
-    """One outcome per job check and job, in the order of the catalogue. Findings name their job where it has others
-    beside it."""
-    made: list[Outcome] = []
-    for check_id in registry.ids():
-        for cls in registry.job_classes(check_id):
-            if issubclass(cls, JobCheck):
-                check = cls()
-                made.extend(_guarded(check, job.name, partial(check.judge, job)) for job in jobs)
-    return tuple(_named(outcome) for outcome in made) if len(jobs) > 1 else tuple(made)
+@overload
+def run(subject: Literal[Subject.NODE], judged: Sequence[Node], only: Collection[str] = ()) -> tuple[Outcome, ...]: ...
+@overload
+def run(subject: Literal[Subject.JOB], judged: Sequence[Job], only: Collection[str] = ()) -> tuple[Outcome, ...]: ...
+@overload
+def run(
+    subject: Literal[Subject.LAYOUT], judged: Sequence[Audit], only: Collection[str] = ()
+) -> tuple[Outcome, ...]: ...
+@overload
+def run(
+    subject: Literal[Subject.BENCH], judged: Sequence[Benchmark], only: Collection[str] = ()
+) -> tuple[Outcome, ...]: ...
 
 
-def run_bench_checks(benchmarks: Sequence[Benchmark]) -> tuple[Outcome, ...]:
-    """One outcome per check of benchmarks and run, in the order of the catalogue."""
-    made: list[Outcome] = []
-    for check_id in registry.ids():
-        for cls in registry.check_classes(check_id):
-            if not issubclass(cls, BenchCheck):
-                continue
-            check = cls()
-            for benchmark in benchmarks:
-                others = tuple(other for other in benchmarks if other is not benchmark)
-                place = benchmark.run.placement or benchmark.run.source
-                made.append(_guarded(check, place, partial(check.judge, benchmark, others)))
-    return tuple(made)
+def run(subject: Subject, judged: Sequence[Any], only: Collection[str] = ()) -> tuple[Outcome, ...]:
+    """One outcome per check of the subject and per thing judged, in the order of the catalogue.
+
+    `only` names the ids to run, () stands for all. Findings name their job where it has others beside it.
+    """
+    subjects = _WITH.get(subject, (subject,))
+    peers = [tuple(other for other in judged if other is not each) for each in judged]
+    outcomes = tuple(
+        _answer(part, check_id, *pair)
+        for check_id in ids_of(*subjects)
+        if not only or check_id in only
+        for part in subjects
+        if has_check(part, check_id)
+        for pair in zip(judged, peers, strict=True)
+    )
+    return tuple(_named(each) for each in outcomes) if subject is Subject.JOB and len(judged) > 1 else outcomes
 
 
-def run_placement_checks(audit: Audit) -> tuple[Outcome, ...]:
-    """One outcome per check of layouts, in the order of the catalogue."""
-    made: list[Outcome] = []
-    for check_id in registry.ids():
-        for cls in registry.check_classes(check_id):
-            if issubclass(cls, PlacementCheck):
-                check = cls()
-                made.append(_guarded(check, audit.name, partial(check.judge, audit)))
-    return tuple(made)
+def _answer(subject: Subject, check_id: str, judged: Any, peers: Sequence[Any]) -> Outcome:
+    idle = idle_answer(subject)
+    answer = idle(judged) if idle is not None else None
+    if answer is not None:
+        return Outcome(check_id, answer[0], name_of(judged), why=answer[1])
+    return _guarded(check_of(subject, check_id)(), judged, peers)
 
 
 def _named(outcome: Outcome) -> Outcome:
@@ -78,11 +69,12 @@ def _named(outcome: Outcome) -> Outcome:
     return replace(outcome, findings=findings) if findings else outcome
 
 
-def _guarded(check: Check, place: str, judge: Callable[[], Outcome]) -> Outcome:
+def _guarded(check: Check[J, Any], judged: J, peers: Sequence[J]) -> Outcome:
     try:
-        return judge()
+        return check.judge(judged, peers)
     except Exception as error:  # noqa: BLE001 - the last guard: a check's bug costs its verdict, never the run
-        return Outcome(check.id, Status.UNKNOWN, place, why=f"the check failed: {type(error).__name__}: {error}")
+        why = f"the check failed: {type(error).__name__}: {error}"
+        return Outcome(check.id, Status.UNKNOWN, name_of(judged), why=why)
 
 
 def fold(outcomes: Sequence[Outcome]) -> tuple[Finding, ...]:

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from topodiag.checks import registry
 from topodiag.checks.interface import BenchCheck
-from topodiag.checks.run import fold, run_bench_checks
+from topodiag.checks.registry import Subject
+from topodiag.checks.run import fold, run
 from topodiag.model.bench import BenchDevice, Benchmark, BenchRow, BenchRun, Expectation, Fit, Hypothesis, Timing
 from topodiag.model.finding import Confidence, Status
 
@@ -55,7 +56,7 @@ def test_there_are_five() -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(benchmarks, max_size=3))
 def test_no_benchmark_makes_a_check_fail_and_findings_are_complete(made: list[Benchmark]) -> None:
-    outcomes = run_bench_checks(made)
+    outcomes = run(Subject.BENCH, made)
     assert len(outcomes) == len(CHECKS) * len(made)
     for outcome in outcomes:
         assert not outcome.why.startswith("the check failed"), outcome.why

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.checks.benches import GROWING, KIB, benchmark, judge, sweep
-from topodiag.checks.run import run_bench_checks
+from topodiag.checks.registry import Subject
+from topodiag.checks.run import run
 from topodiag.model.bench import Benchmark, BenchRun
 from topodiag.model.finding import Status
 
@@ -63,7 +64,7 @@ def test_without_a_common_large_size_it_is_unknown() -> None:
 
 
 def test_all_checks_run_over_all_runs_and_never_fail() -> None:
-    made = run_bench_checks([placed("a", 0.5), placed("b"), Benchmark(BenchRun("", ()))])
+    made = run(Subject.BENCH, [placed("a", 0.5), placed("b"), Benchmark(BenchRun("", ()))])
     assert len(made) == 15
     assert not [outcome for outcome in made if outcome.why.startswith("the check failed")]
     assert [outcome.node for outcome in made if outcome.status is Status.FINDING] == ["a all_reduce"]

@@ -28,7 +28,8 @@ KINDS = (
 
 
 def test_checks_of_jobs_are_those_of_the_modules_that_are_named_for_them() -> None:
-    assert [cls for each in registry.ids() for cls in registry.job_classes(each)] == CHECKS
+    job = registry.Subject.JOB
+    assert [registry.check_of(job, each) for each in registry.ids_of(job)] == CHECKS
 
 
 def busy(dice: Random) -> Job:

@@ -13,7 +13,8 @@ from topodiag.app.place import ClusterOptions, open_cluster
 from topodiag.checks import registry
 from topodiag.checks.interface import PlacementCheck
 from topodiag.checks.layout.order import off_rail
-from topodiag.checks.run import run_placement_checks
+from topodiag.checks.registry import Subject
+from topodiag.checks.run import run
 from topodiag.model.cluster import Assignment, Cluster, Demand, Ints
 from topodiag.model.finding import Finding, Severity, Status
 from topodiag.model.layout import Layout
@@ -33,16 +34,16 @@ def judged(made: Cluster, layout: Layout, slot: Ints | list[int]) -> Audit:
 
 
 def found(made: Audit, check: str) -> list[Finding]:
-    return [each for outcome in run_placement_checks(made) if outcome.check == check for each in outcome.findings]
+    return [each for outcome in run(Subject.LAYOUT, [made]) if outcome.check == check for each in outcome.findings]
 
 
 def warned(made: Audit) -> set[str]:
-    outcomes = run_placement_checks(made)
+    outcomes = run(Subject.LAYOUT, [made])
     return {each.id for outcome in outcomes for each in outcome.findings if each.severity in WARNED}
 
 
 def status(made: Audit, check: str) -> Status:
-    return next(outcome.status for outcome in run_placement_checks(made) if outcome.check == check)
+    return next(outcome.status for outcome in run(Subject.LAYOUT, [made]) if outcome.check == check)
 
 
 def block(ranks: int) -> Ints:
@@ -216,7 +217,7 @@ def test_ring_attention_that_changes_the_node_at_each_step() -> None:
     st.sampled_from((Layout(tp=4, pp=2, dp=4), Layout(tp=2, cp=4, dp=4, ep=4), Layout(dp=32))),
 )
 def test_no_layout_makes_a_check_fail_and_findings_are_complete(order: list[int], layout: Layout) -> None:
-    for outcome in run_placement_checks(judged(cluster(4, 2, 2.0), layout, order)):
+    for outcome in run(Subject.LAYOUT, [judged(cluster(4, 2, 2.0), layout, order)]):
         assert outcome.status is not Status.UNKNOWN, outcome.why
         for finding in outcome.findings:
             assert all((finding.observed, finding.expected, finding.fix, finding.where.nodes))

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 import topodiag
 from topodiag.checks.node.conf_advice import ConfAdvice, ConfEntry, advise
 from topodiag.checks.node.conf_file import misread
-from topodiag.checks.run import fold, run_checks
+from topodiag.checks.registry import Subject
+from topodiag.checks.run import fold, run
 from topodiag.emit.nccl_conf import UnwritableError, to_text
 from topodiag.model.devices import NetDev, Nic, NicPort, NicRole
 from topodiag.model.finding import Finding, Severity
@@ -46,7 +47,7 @@ def with_env(node: Node, **env: str) -> Node:
 
 
 def advice(*nodes: Node) -> ConfAdvice:
-    return advise(nodes, fold(run_checks(nodes)))
+    return advise(nodes, fold(run(Subject.NODE, nodes)))
 
 
 def values(made: ConfAdvice) -> dict[str, str | None]:

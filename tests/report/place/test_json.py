@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from topodiag.app.place import ClusterOptions, open_cluster
-from topodiag.checks.run import fold, run_placement_checks
+from topodiag.checks.registry import Subject
+from topodiag.checks.run import fold, run
 from topodiag.model.cluster import Assignment, Demand, Ints
 from topodiag.model.layout import Layout
 from topodiag.placement.audit import Audit, audit
@@ -25,7 +26,7 @@ DEALT = RANKS % 4 * 8 + RANKS // 4
 
 def valid(made: Audit) -> dict[str, object]:
     document: dict[str, object] = json.loads(
-        json.dumps(audit_json(made, fold(run_placement_checks(made))), allow_nan=False)
+        json.dumps(audit_json(made, fold(run(Subject.LAYOUT, [made]))), allow_nan=False)
     )
     jsonschema.validate(document, SCHEMA, cls=jsonschema.Draft202012Validator)
     return document

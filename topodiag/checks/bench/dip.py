@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Never
 
 from topodiag.checks.bench.text import measured, place, size_text, title
-from topodiag.checks.interface import BenchCheck
+from topodiag.checks.interface import BenchCheck, OneStep
 from topodiag.model.bench import Benchmark, BenchRow, Expectation
 from topodiag.model.finding import Confidence, Cost, Outcome, Severity
 
@@ -31,7 +32,7 @@ class Dip:
     after: int | None
 
 
-class SweepDips(BenchCheck):
+class SweepDips(OneStep[Benchmark], BenchCheck[Never]):
     """BEN003: bandwidth falls with the size inside a sweep
 
     What it finds
@@ -68,7 +69,7 @@ class SweepDips(BenchCheck):
     id = "BEN003"
     title = "bandwidth falls with the size inside a sweep"
 
-    def judge(self, benchmark: Benchmark, others: Sequence[Benchmark]) -> Outcome:
+    def judge(self, benchmark: Benchmark, others: Sequence[Benchmark] = ()) -> Outcome:
         run = benchmark.run
         sizes = [each for each in measured(run) if each[0] >= LEAST_BYTES]
         if run.nranks == 1:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Never
 
 from topodiag.checks.bench.text import place, title
-from topodiag.checks.interface import BenchCheck
+from topodiag.checks.interface import BenchCheck, OneStep
 from topodiag.model.bench import Benchmark
 from topodiag.model.finding import Confidence, Cost, Outcome, Severity
 
@@ -20,7 +21,7 @@ LEAST_US = 50.0
 """Above NCCL's figure by less is no matter whatever the ratio."""
 
 
-class LatencyFloorHigh(BenchCheck):
+class LatencyFloorHigh(OneStep[Benchmark], BenchCheck[Never]):
     """BEN002: small operations take many times what the links need
 
     What it finds
@@ -54,7 +55,7 @@ class LatencyFloorHigh(BenchCheck):
     id = "BEN002"
     title = "small operations take many times what the links need"
 
-    def judge(self, benchmark: Benchmark, others: Sequence[Benchmark]) -> Outcome:
+    def judge(self, benchmark: Benchmark, others: Sequence[Benchmark] = ()) -> Outcome:
         run, expected = benchmark.run, benchmark.expected
         if expected is None:
             return self.unknown(benchmark, benchmark.why or "no expectation: the machine is not known")

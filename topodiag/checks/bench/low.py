@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Never
 
 from topodiag.checks.bench.text import measured, place, size_text, title
-from topodiag.checks.interface import BenchCheck
+from topodiag.checks.interface import BenchCheck, OneStep
 from topodiag.model.bench import Benchmark, Expectation, Hypothesis
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 
@@ -19,7 +20,7 @@ HALF = 0.5
 """Below this share of the expectation a run is broken, not slow."""
 
 
-class BandwidthLow(BenchCheck):
+class BandwidthLow(OneStep[Benchmark], BenchCheck[Never]):
     """BEN001: measured bus bandwidth is below what the machine should reach
 
     What it finds
@@ -59,7 +60,7 @@ class BandwidthLow(BenchCheck):
     id = "BEN001"
     title = "measured bus bandwidth is below what the machine should reach"
 
-    def judge(self, benchmark: Benchmark, others: Sequence[Benchmark]) -> Outcome:
+    def judge(self, benchmark: Benchmark, others: Sequence[Benchmark] = ()) -> Outcome:
         expected = benchmark.expected
         if benchmark.verdict not in ("normal", "low") or expected is None:
             return self.unknown(benchmark, benchmark.why or "no expectation: the machine is not known")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Never
 
 from topodiag.checks.bench.text import measured, size_text, title
-from topodiag.checks.interface import BenchCheck
+from topodiag.checks.interface import BenchCheck, OneStep
 from topodiag.model.bench import Benchmark
 from topodiag.model.finding import Confidence, Cost, Outcome, Severity
 
@@ -16,7 +17,7 @@ LEAST_BYTES = 4 << 20
 """Sizes from which placements are compared: below, latency decides."""
 
 
-class PlacementsApart(BenchCheck):
+class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
     """BEN005: one placement is more than 30 % slower than another
 
     What it finds
@@ -51,7 +52,7 @@ class PlacementsApart(BenchCheck):
     id = "BEN005"
     title = "one placement is more than 30 % slower than another"
 
-    def judge(self, benchmark: Benchmark, others: Sequence[Benchmark]) -> Outcome:
+    def judge(self, benchmark: Benchmark, others: Sequence[Benchmark] = ()) -> Outcome:
         mine = _name(benchmark)
         peers = [each for each in others if _alike(each, benchmark) and _name(each) != mine] if mine else []
         if not peers:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Never
 
 from topodiag.checks.bench.text import place, size_text, title
-from topodiag.checks.interface import BenchCheck
+from topodiag.checks.interface import BenchCheck, OneStep
 from topodiag.model.bench import Benchmark, BenchRow
 from topodiag.model.finding import Confidence, Cost, Outcome, Severity
 
 
-class WrongResults(BenchCheck):
+class WrongResults(OneStep[Benchmark], BenchCheck[Never]):
     """BEN004: a collective returned wrong results
 
     What it finds
@@ -46,7 +47,7 @@ class WrongResults(BenchCheck):
     id = "BEN004"
     title = "a collective returned wrong results"
 
-    def judge(self, benchmark: Benchmark, others: Sequence[Benchmark]) -> Outcome:
+    def judge(self, benchmark: Benchmark, others: Sequence[Benchmark] = ()) -> Outcome:
         run = benchmark.run
         if not run.rows:
             return self.unknown(benchmark, "no row was completed")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Never
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.evidence import (
     fold,
     hcas_by_host,
@@ -58,7 +59,7 @@ class Search:
     across: bool
 
 
-class SearchCollapsed(JobCheck):
+class SearchCollapsed(OneStep[Job], JobCheck[Never]):
     """NET006: channels bring far less bandwidth than the machine that NCCL found
 
     What it finds
@@ -98,7 +99,7 @@ class SearchCollapsed(JobCheck):
     id = "NET006"
     title = "channels bring far less bandwidth than the machine that NCCL found"
 
-    def judge(self, job: Job) -> Outcome:
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         simple = [(text, where) for _, text, where in said_by(job, "topo note") if "simple order" in text]
         searches = list(_searches(job))
         if not searches and not simple:

@@ -6,8 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Never
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.error_advice import advice
 from topodiag.checks.job.text import ask_for, failed
 from topodiag.checks.shared.devices import plural
@@ -54,7 +55,7 @@ _NO_CAUSE = frozenset({"other", "watchdog", "peer closed", "timeout"})
 _ADDRESS = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9A-Fa-f:]{4,39})<[0-9]{1,5}>")
 
 
-class FirstError(JobCheck):
+class FirstError(OneStep[Job], JobCheck[Never]):
     """JOB005: the first error in time and place, told apart from its cascade
 
     What it finds
@@ -89,7 +90,7 @@ class FirstError(JobCheck):
     id = "JOB005"
     title = "the first error in time and place, told apart from its cascade"
 
-    def judge(self, job: Job) -> Outcome:
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         errors = _errors(job)
         primary = _primary(job, errors)
         secondary = [event for event in errors if event.secondary]

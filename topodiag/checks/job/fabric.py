@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Sequence
+from typing import Never
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.evidence import ranks_on, said_by
 from topodiag.checks.shared.devices import plural
 from topodiag.checks.shared.words import hosts_word, quoted
@@ -28,13 +30,13 @@ STATES = {1: "not started", 2: "in progress"}
 """nvml.h, NVML_GPU_FABRIC_STATE."""
 
 
-class FabricInLog(JobCheck):
+class FabricInLog(OneStep[Job], JobCheck[Never]):
     """NVL005 by a job's log: what NVML told NCCL of each GPU's fabric, and NVLink between trays that does not work."""
 
     id = "NVL005"
     title = "the NVLink fabric of a job's nodes is not ready"
 
-    def judge(self, job: Job) -> Outcome:
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         told: dict[str, set[str]] = defaultdict(set)
         faults: dict[tuple[Severity, str], dict[str, list[tuple[str, Origin | None]]]] = {}
         for number, text, where in said_by(job, "mnnvl"):

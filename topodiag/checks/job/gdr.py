@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Never
 
 import numpy as np
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.evidence import (
     NEAR,
     between_nodes,
@@ -106,13 +108,13 @@ def _senders(job: Job) -> set[str]:
     return {use.host for use in net_uses(job.connections) if use.direction == 1 and uses_gdr(use.via)} - {""}
 
 
-class GdrOffInLog(JobCheck):
+class GdrOffInLog(OneStep[Job], JobCheck[Never]):
     """GDR001 by a job's log: NCCL lists RDMA devices for which GPUDirect RDMA is off."""
 
     id = "GDR001"
     title = "GPUDirect RDMA is off for the devices of a job"
 
-    def judge(self, job: Job) -> Outcome:
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         if not multi_node(job) and not piece(job):
             return self.not_applicable(job, "no traffic between nodes")
         if only_sockets(job):
@@ -258,13 +260,13 @@ def _a_connection(job: Job) -> list[Origin]:
     return [job.connections.origin(each.first) for each in list(off.values())[:2]]
 
 
-class GdrTooFarInLog(JobCheck):
+class GdrTooFarInLog(OneStep[Job], JobCheck[Never]):
     """GDR002 by a job's log: connections without /GDRDMA where NCCL said that GPU and NIC are too far apart."""
 
     id = "GDR002"
     title = "GPUDirect RDMA is not used for distance, by a job's log"
 
-    def judge(self, job: Job) -> Outcome:
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         if not multi_node(job):
             return self.not_applicable(job, "no traffic between nodes")
         if only_sockets(job):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Never
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.hang_watchdog import by_watchdog
 from topodiag.checks.job.text import ask_for
 from topodiag.checks.shared.devices import plural
@@ -38,7 +39,7 @@ class Front:
     size: int
 
 
-class RankBehind(JobCheck):
+class RankBehind(OneStep[Job], JobCheck[Never]):
     """JOB006: a collective some ranks did not enter: who is behind
 
     What it finds
@@ -77,7 +78,7 @@ class RankBehind(JobCheck):
     id = "JOB006"
     title = "a collective some ranks did not enter: who is behind"
 
-    def judge(self, job: Job) -> Outcome:
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         hung = any(event.kind in HANG_KINDS for event in job.events)
         found = [*self._from_flight(job, hung)]
         reported = [] if found else [*by_watchdog(self, job)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.devices import plural
@@ -27,7 +28,7 @@ class Standing:
     event: Event
 
 
-def by_watchdog(check: JobCheck, job: Job) -> Iterable[Finding]:
+def by_watchdog(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
     """JOB006 by the lines `last enqueued work: 6, last completed work: 4` of ProcessGroupNCCL.cpp, torch 2.2 and later.
 
     A rank that completed less than others is where the others wait. Where all are equal, ranks that reported nothing
@@ -75,7 +76,7 @@ def _group(event: Event) -> str:
     return WORLD if number == WORLD else event.details.get("guid", "")
 
 
-def _behind(check: JobCheck, job: Job, ranks: Mapping[int, Standing], low: int) -> Finding:
+def _behind(check: JobCheck[Any], job: Job, ranks: Mapping[int, Standing], low: int) -> Finding:
     worst = sorted(rank for rank, standing in ranks.items() if standing.completed == low)
     inside = [rank for rank in worst if ranks[rank].enqueued > low]
     high = max(standing.completed for standing in ranks.values())
@@ -108,7 +109,7 @@ def _behind(check: JobCheck, job: Job, ranks: Mapping[int, Standing], low: int) 
     )
 
 
-def _silent(check: JobCheck, job: Job, ranks: Mapping[int, Standing], low: int) -> Iterable[Finding]:
+def _silent(check: JobCheck[Any], job: Job, ranks: Mapping[int, Standing], low: int) -> Iterable[Finding]:
     size = max(job.world_size, max(ranks) + 1)
     spoke = {event.rank for event in job.events if event.kind == "watchdog"}
     silent = [rank for rank in range(min(size, 1 << 16)) if rank not in ranks and rank not in spoke]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from typing import Never
 
 import numpy as np
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.text import ask_for, at_least, failed
 from topodiag.checks.shared.devices import majority, plural
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word, spell_ranks
@@ -26,7 +27,7 @@ INIT_FILES = re.compile(r"\b(?:init|bootstrap)\.cc:\d")
 """Files of NCCL in which an init unwinds, and little else does."""
 
 
-class InitNotFinished(JobCheck):
+class InitNotFinished(OneStep[Job], JobCheck[Never]):
     """JOB001: ranks that never finished init, or are missing from the evidence
 
     What it finds
@@ -65,7 +66,7 @@ class InitNotFinished(JobCheck):
     id = "JOB001"
     title = "ranks that never finished init, or are missing from the evidence"
 
-    def judge(self, job: Job) -> Outcome:
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         found = []
         stuck_world = False
         judged = 0
@@ -247,7 +248,7 @@ def _look_at(job: Job, ranks: Sequence[int]) -> str:
     return f"{rank_word(own)}, which printed an error" if own else "the ranks named"
 
 
-class SharedGpu(JobCheck):
+class SharedGpu(OneStep[Job], JobCheck[Never]):
     """JOB004: two ranks on one GPU; a GPU nobody used
 
     What it finds
@@ -280,7 +281,7 @@ class SharedGpu(JobCheck):
     id = "JOB004"
     title = "two ranks on one GPU; a GPU nobody used"
 
-    def judge(self, job: Job) -> Outcome:
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         told = [event for event in job.events if event.kind == "duplicate gpu"]
         shared = self._same_gpu(job)
         found = []

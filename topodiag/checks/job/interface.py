@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Never
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.evidence import multi_node, piece, settings_of, world_ranks
 from topodiag.checks.job.text import NET, ask_for
 from topodiag.checks.shared.interfaces import NOT_FOR_JOBS
@@ -29,7 +30,7 @@ OF_ONE_NODE = tuple(
 """Bridges of Docker, Podman and libvirt as they are installed, and IPv4 link-local: each node numbers its own."""
 
 
-class WrongInterface(JobCheck):
+class WrongInterface(OneStep[Job], JobCheck[Never]):
     """NET002: the wrong interface is used for bootstrap or data
 
     What it finds
@@ -65,7 +66,7 @@ class WrongInterface(JobCheck):
     id = "NET002"
     title = "the wrong interface is used for bootstrap or data"
 
-    def judge(self, job: Job) -> Outcome:
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         found = [*self._none(job)]
         several = len(job.hosts) > 1 or piece(job) or multi_node(job)
         if len(job.hosts) > 1 or multi_node(job):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.evidence import nvlink_gbs, pcie_gbs, ranks_on, said_by, settings_of
@@ -56,7 +57,7 @@ def narrow_file(job: Job, system: NcclSystem) -> Narrow | None:
     return None
 
 
-def judge_narrow(check: JobCheck, job: Job, host: str, system: NcclSystem, ring: Graph) -> Iterator[Finding]:
+def judge_narrow(check: JobCheck[Any], job: Job, host: str, system: NcclSystem, ring: Graph) -> Iterator[Finding]:
     """The finding on one node of a job over several, if there is one."""
     narrow = narrow_file(job, system)
     if narrow is None:

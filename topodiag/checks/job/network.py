@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import Never
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.evidence import (
     by_host,
     hcas_by_host,
@@ -32,7 +34,7 @@ IPOIB = re.compile(r"\b(ib(?:\d{1,3}|[psP]\d[\w]{0,12})):")
 RDMA_VARIABLES = ("NCCL_IB_HCA", "NCCL_IB_GID_INDEX", "NCCL_IB_TC", "NCCL_IB_SL", "NCCL_IB_QPS_PER_CONNECTION")
 
 
-class SocketsInsteadOfRdma(JobCheck):
+class SocketsInsteadOfRdma(OneStep[Job], JobCheck[Never]):
     """NET001: NCCL uses sockets between nodes
 
     What it finds
@@ -68,7 +70,7 @@ class SocketsInsteadOfRdma(JobCheck):
     id = "NET001"
     title = "NCCL uses sockets between nodes"
 
-    def judge(self, job: Job) -> Outcome:
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         if not multi_node(job) and not (piece(job) and any(process.said("no hca") for process in job.processes)):
             return self.not_applicable(job, "no traffic between nodes")
         networks = _networks(job)

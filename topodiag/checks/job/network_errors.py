@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Never
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.evidence import (
     multi_node,
     piece,
@@ -83,7 +84,7 @@ MEANINGS = {
 """enum ibv_wc_status of rdma-core (libibverbs/verbs.h), and where to look first."""
 
 
-class PluginNotLoaded(JobCheck):
+class PluginNotLoaded(OneStep[Job], JobCheck[Never]):
     """NET005: the network plugin did not load, and NCCL went on without it
 
     What it finds
@@ -116,7 +117,7 @@ class PluginNotLoaded(JobCheck):
     id = "NET005"
     title = "the network plugin did not load, and NCCL went on without it"
 
-    def judge(self, job: Job) -> Outcome:
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         if not multi_node(job) and not piece(job):
             return self.not_applicable(job, "no traffic between nodes")
         told = {process.network for process in job.processes if process.network}
@@ -194,7 +195,7 @@ def _broken(text: str) -> bool:
     return match[1] is None or "nccl-net" not in match[1]
 
 
-class RdmaErrors(JobCheck):
+class RdmaErrors(OneStep[Job], JobCheck[Never]):
     """NET008: RDMA devices report errors
 
     What it finds
@@ -228,7 +229,7 @@ class RdmaErrors(JobCheck):
     id = "NET008"
     title = "RDMA devices report errors"
 
-    def judge(self, job: Job) -> Outcome:
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         completions = [event for event in job.events if event.kind == "ib completion"]
         ports = [event for event in job.events if event.kind in ("ib async", "port")]
         # An application repeats NCCL's last warning: it counts where NCCL's own line is lost.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import Never
 
 import numpy as np
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.evidence import (
     between_nodes,
     hcas_by_host,
@@ -45,7 +47,7 @@ PLUGIN_NICS = re.compile(r"\(found (\d{1,4}) nics\)")
 """`NET/OFI Selected provider is efa, fabric is efa (found 32 nics)` of aws-ofi-nccl."""
 
 
-class FewerNicsUsed(JobCheck):
+class FewerNicsUsed(OneStep[Job], JobCheck[Never]):
     """NET003: NCCL uses fewer NICs than the node has
 
     What it finds
@@ -79,7 +81,7 @@ class FewerNicsUsed(JobCheck):
     id = "NET003"
     title = "NCCL uses fewer NICs than the node has"
 
-    def judge(self, job: Job) -> Outcome:
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         if not multi_node(job):
             return self.not_applicable(job, "no traffic between nodes")
         if only_sockets(job):
@@ -221,13 +223,13 @@ def _used(job: Job) -> tuple[dict[str, set[int]], dict[str, int]]:
     return dict(used), carried
 
 
-class FewerNicsThanSiblings(JobCheck):
+class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
     """NIC005 by a job's log: a node lists fewer RDMA devices than the other nodes of the job."""
 
     id = "NIC005"
     title = "a node lists fewer RDMA devices than the other nodes of its job"
 
-    def judge(self, job: Job) -> Outcome:
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         listed = hcas_by_host(job)
         if len(job.hosts) < 2:
             return self.not_applicable(job, "one node: nothing to compare with")

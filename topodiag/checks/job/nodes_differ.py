@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Mapping
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Never
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.evidence import by_host, hcas_by_host, ranks_on
 from topodiag.checks.job.text import NET, ask_for
 from topodiag.checks.shared.devices import majority, plural
@@ -23,7 +23,7 @@ MET_OTHER = re.compile(r"socketFinalize\w{1,10}\b.{0,120}: wrong type (?:(3 != 4
 v2.14 to v2.30; the first number is the one that came in."""
 
 
-class NodesDiffer(JobCheck):
+class NodesDiffer(OneStep[Job], JobCheck[Never]):
     """NET007: nodes of one job bring different networks, NICs or channel counts
 
     What it finds
@@ -58,7 +58,7 @@ class NodesDiffer(JobCheck):
     id = "NET007"
     title = "nodes of one job bring different networks, NICs or channel counts"
 
-    def judge(self, job: Job) -> Outcome:
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         met = self._met_other(job)
         if len(job.hosts) < 2:
             return self.found(job, met) if met else self.not_applicable(job, "one node: nothing to compare with")

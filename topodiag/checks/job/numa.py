@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Never
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.evidence import (
     cpu_of,
     fold,
@@ -40,13 +41,13 @@ UNBOUND = 2
 """Processes of a node without such a line from which on it is no line that was lost."""
 
 
-class NicOnOtherSocket(JobCheck):
+class NicOnOtherSocket(OneStep[Job], JobCheck[Never]):
     """NUM001 by a job's log: GPU and the NIC it uses hang below different CPUs of the system print."""
 
     id = "NUM001"
     title = "GPU and the NIC it uses are on different sockets, by a job's log"
 
-    def judge(self, job: Job) -> Outcome:
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         if not multi_node(job) and not piece(job):
             return self.not_applicable(job, "no traffic between nodes")
         judged = 0
@@ -85,13 +86,13 @@ class NicOnOtherSocket(JobCheck):
         )
 
 
-class AwayFromGpuInLog(JobCheck):
+class AwayFromGpuInLog(OneStep[Job], JobCheck[Never]):
     """NUM002 by a job's log: the cores of a process have none in common with those near its GPU."""
 
     id = "NUM002"
     title = "a process may run only on cores away from its GPU, by a job's log"
 
-    def judge(self, job: Job) -> Outcome:
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         cores: dict[int, tuple[str, frozenset[int], frozenset[int], Origin | None]] = {}
         for number, text, where in said_by(job, "affinity"):
             match = AFFINITY.search(text)

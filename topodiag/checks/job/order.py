@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from itertools import pairwise
+from typing import Never
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.text import ask_for, domains, hosts_of, members
 from topodiag.checks.shared.devices import plural
 from topodiag.checks.shared.words import few, spell_ranks
@@ -17,7 +19,7 @@ MIN_TIMES = 2
 """How often the ranks' order must come back to a node, on average, to be told: one return is an uneven last node."""
 
 
-class RankOrder(JobCheck):
+class RankOrder(OneStep[Job], JobCheck[Never]):
     """PLC006: rank order ignores the topology
 
     What it finds
@@ -49,7 +51,7 @@ class RankOrder(JobCheck):
     id = "PLC006"
     title = "rank order ignores the topology"
 
-    def judge(self, job: Job) -> Outcome:
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         host_of = hosts_of(job)
         if job.world_size < 2 or len(host_of) < job.world_size:
             return self.unknown(job, f"{len(host_of)} of {max(job.world_size, 0)} ranks are known")
@@ -96,7 +98,7 @@ def _split(communicator: Communicator, order: list[str], room: int) -> bool:
     return max(ranks) - min(ranks) == len(ranks) - 1 and len({order[rank] for rank in ranks}) > 1
 
 
-class RingReturns(JobCheck):
+class RingReturns(OneStep[Job], JobCheck[Never]):
     """PLC007: a communicator's ring enters and leaves a node more often than once
 
     What it finds
@@ -127,7 +129,7 @@ class RingReturns(JobCheck):
     id = "PLC007"
     title = "a communicator's ring enters and leaves a node more often than once"
 
-    def judge(self, job: Job) -> Outcome:
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         host_of, domain_of = hosts_of(job), domains(job)
         found, judged, rings_seen = [], 0, False
         for communicator in job.communicators:

@@ -6,10 +6,11 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Never
 
 import numpy as np
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.evidence import (
     NEAR,
     gpu_of,
@@ -104,7 +105,7 @@ def _is_shm(via: str) -> bool:
     return transport_kind(via) == "SHM"
 
 
-class ShmInsteadOfP2p(JobCheck):
+class ShmInsteadOfP2p(OneStep[Job], JobCheck[Never]):
     """P2P001: GPUs of one node talk through host memory where peer-to-peer is possible
 
     What it finds
@@ -137,7 +138,7 @@ class ShmInsteadOfP2p(JobCheck):
     id = "P2P001"
     title = "GPUs of one node talk through host memory where peer-to-peer is possible"
 
-    def judge(self, job: Job) -> Outcome:
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         refused = _refused_pairs(job)
         if not job.ranks and refused and not _switched_off(job):
             return self.found(job, [self._said(refused)])
@@ -270,7 +271,7 @@ def _cost(job: Job, hosts: list[str]) -> Cost:
     return Cost(text="each byte goes up to host memory and down again")
 
 
-class P2pSwitchedOff(JobCheck):
+class P2pSwitchedOff(OneStep[Job], JobCheck[Never]):
     """P2P002: peer-to-peer between GPUs is switched off
 
     What it finds
@@ -302,7 +303,7 @@ class P2pSwitchedOff(JobCheck):
     id = "P2P002"
     title = "peer-to-peer between GPUs is switched off"
 
-    def judge(self, job: Job) -> Outcome:
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         found = [*self._refused(job)]
         if ranks_per_node(job) < 2:
             if found:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Never
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.text import ask_for, domains, hosts_of, members
 from topodiag.checks.shared.devices import plural
 from topodiag.checks.shared.words import few, hosts_word, spell_ranks
@@ -86,7 +87,7 @@ def split_cost(job: Job, one: Placed) -> Cost:
     return Cost(inside - between, 1 - between / inside, text)
 
 
-class SplitGroups(JobCheck):
+class SplitGroups(OneStep[Job], JobCheck[Never]):
     """What PLC001 and PLC002 share: groups of some roles that should lie within one NVLink domain."""
 
     roles: tuple[Role, ...] = ()
@@ -94,7 +95,7 @@ class SplitGroups(JobCheck):
     tell_large = True
     """Whether groups that fit into no domain are told, at level info."""
 
-    def judge(self, job: Job) -> Outcome:
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         words = " or ".join(role.value for role in self.roles)
         known, total = placed(job, self.roles)
         if not total:
@@ -226,7 +227,7 @@ class ExpertGroupSplit(SplitGroups):
     tell_large = False
 
 
-class PeersOnOtherRails(JobCheck):
+class PeersOnOtherRails(OneStep[Job], JobCheck[Never]):
     """PLC004: data-parallel peers sit on different rails
 
     What it finds
@@ -259,7 +260,7 @@ class PeersOnOtherRails(JobCheck):
     id = "PLC004"
     title = "data-parallel peers sit on different rails"
 
-    def judge(self, job: Job) -> Outcome:
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         known, total = placed(job, (Role.DP,))
         if not total:
             return self.not_applicable(job, "no data-parallel communicator in the log")

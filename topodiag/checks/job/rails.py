@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
+from typing import Never
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.evidence import (
     NEAR,
     fold,
@@ -25,7 +27,7 @@ from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome,
 from topodiag.model.job import Job
 
 
-class FarNic(JobCheck):
+class FarNic(OneStep[Job], JobCheck[Never]):
     """NET004: traffic leaves by a NIC that is not the GPU's closest, or crosses rails
 
     What it finds
@@ -62,7 +64,7 @@ class FarNic(JobCheck):
     id = "NET004"
     title = "traffic leaves by a NIC that is not the GPU's closest, or crosses rails"
 
-    def judge(self, job: Job) -> Outcome:
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         if not multi_node(job):
             return self.not_applicable(job, "no traffic between nodes")
         judged = 0

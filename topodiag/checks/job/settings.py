@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Never
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.evidence import local_ranks
 from topodiag.checks.job.rules import JOB_RULES, OF_RCCL, Shown
 from topodiag.checks.job.text import ask_for, failed
@@ -60,7 +61,7 @@ READ_BEFORE_INIT = frozenset({"NCCL_IB_DISABLE", "NCCL_NET"})
 """Read when the network is chosen, by each process that has NCCL's own networks to choose from."""
 
 
-class SettingsDiffer(JobCheck):
+class SettingsDiffer(OneStep[Job], JobCheck[Never]):
     """JOB003: NCCL settings differ between ranks
 
     What it finds
@@ -97,7 +98,7 @@ class SettingsDiffer(JobCheck):
     id = "JOB003"
     title = "NCCL settings differ between ranks"
 
-    def judge(self, job: Job) -> Outcome:
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         talking = [number for number, process in enumerate(job.processes) if process.settings]
         if len(job.processes) < 2:
             return self.not_applicable(job, "one process in the log")
@@ -243,7 +244,7 @@ def in_force(job: Job, *how: str) -> list[InForce]:
             for (name, value), numbers in sorted(groups.items())]  # fmt: skip
 
 
-class SettingsInLog(JobCheck):
+class SettingsInLog(OneStep[Job], JobCheck[Never]):
     """What the checks of single settings share: unknown without settings, one finding per value."""
 
     def report(self, job: Job, each: InForce, severity: Severity, words: tuple[str, str, str, str],
@@ -280,7 +281,7 @@ class CostlySettingInLog(SettingsInLog):
     id = "ENV001"
     title = "a setting that costs bandwidth or disables a feature"
 
-    def judge(self, job: Job) -> Outcome:
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         shown = Shown(job)
         found = [
             self._costs(job, each, rule)
@@ -323,7 +324,7 @@ class MisreadSettingInLog(SettingsInLog):
     id = "ENV002"
     title = "an nccl.conf line that NCCL does not read as meant"
 
-    def judge(self, job: Job) -> Outcome:
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         found = []
         for each in in_force(job, "environment", "application", "invalid"):
             value = each.value
@@ -356,7 +357,7 @@ class UnknownSettingInLog(SettingsInLog):
     id = "ENV003"
     title = "an unknown, deprecated or misspelt NCCL variable"
 
-    def judge(self, job: Job) -> Outcome:
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         found = []
         for each in in_force(job, "environment"):
             name = each.name

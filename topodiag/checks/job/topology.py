@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Never
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.evidence import (
     Printed,
     gpu_word,
@@ -37,7 +38,7 @@ SHORT_OF = 0.97
 UNKNOWN_NUMA = ("ffffffffffffffff", "ffffffff", "-1")
 
 
-class TopologyFileRefused(JobCheck):
+class TopologyFileRefused(OneStep[Job], JobCheck[Never]):
     """TOP001: NCCL refuses the topology file that it was given
 
     What it finds
@@ -70,7 +71,7 @@ class TopologyFileRefused(JobCheck):
     id = "TOP001"
     title = "NCCL refuses the topology file that it was given"
 
-    def judge(self, job: Job) -> Outcome:
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         refused = [
             event
             for event in job.events
@@ -113,13 +114,13 @@ class TopologyFileRefused(JobCheck):
         )
 
 
-class GuessedTopology(JobCheck):
+class GuessedTopology(OneStep[Job], JobCheck[Never]):
     """TOP003 by a job's log: NCCL's own notes that it guesses, and a print without PCI switches or NUMA nodes."""
 
     id = "TOP003"
     title = "NCCL's view of the PCI tree is guesswork, by its log"
 
-    def judge(self, job: Job) -> Outcome:
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         numbers = {(process.host, process.pid): number for number, process in enumerate(job.processes)}
         said = [*said_by(job, "topo note")]
         said += [(numbers.get((event.host, event.pid), -1), event.text, event.origin) for event in job.events]
@@ -189,7 +190,7 @@ def _is_flat(system: NcclSystem) -> bool:
     )
 
 
-class GpuShortOfNvlinks(JobCheck):
+class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
     """TOP004: a GPU lacks NVLinks that its siblings have, in NCCL's print
 
     What it finds
@@ -222,7 +223,7 @@ class GpuShortOfNvlinks(JobCheck):
     id = "TOP004"
     title = "a GPU lacks NVLinks that its siblings have, in NCCL's print"
 
-    def judge(self, job: Job) -> Outcome:
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         seen = list(prints(job))
         if not seen:
             return self.unknown(job, f"no `=== System ===` in the log; {ask_for(job, *NET)}")
@@ -263,7 +264,7 @@ class GpuShortOfNvlinks(JobCheck):
         )
 
 
-class DeviceTwice(JobCheck):
+class DeviceTwice(OneStep[Job], JobCheck[Never]):
     """TOP005: the same device is in NCCL's topology twice
 
     What it finds
@@ -296,7 +297,7 @@ class DeviceTwice(JobCheck):
     id = "TOP005"
     title = "the same device is in NCCL's topology twice"
 
-    def judge(self, job: Job) -> Outcome:
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         seen = list(prints(job))
         if not seen:
             return self.unknown(job, f"no `=== System ===` in the log; {ask_for(job, *NET)}")

@@ -6,8 +6,9 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import PurePath
+from typing import Never
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.text import ask_for
 from topodiag.checks.shared.words import few, hosts_word, quoted, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -48,7 +49,7 @@ _RELEASE = re.compile(r"(\d{1,3})\.(\d{1,3})\b")
 _NUMBERED = re.compile(r"(.*?)\s*\(?v?([0-9][0-9.]{0,30})\)?\s*")
 
 
-class VersionsDiffer(JobCheck):
+class VersionsDiffer(OneStep[Job], JobCheck[Never]):
     """JOB002: NCCL, CUDA driver or plugin version differs between ranks
 
     What it finds
@@ -84,7 +85,7 @@ class VersionsDiffer(JobCheck):
     id = "JOB002"
     title = "NCCL, CUDA driver or plugin version differs between ranks"
 
-    def judge(self, job: Job) -> Outcome:
+    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         found = []
         said = 0
         for key, (word, severity) in COMPONENTS.items():

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Never
+
 import numpy as np
 
-from topodiag.checks.interface import PlacementCheck
+from topodiag.checks.interface import OneStep, PlacementCheck
 from topodiag.checks.shared.devices import plural
 from topodiag.checks.shared.words import few, hosts_word, spell_ranks
 from topodiag.model.cluster import Ints
@@ -58,14 +61,14 @@ def used(audit: Audit) -> Ints:
     return np.bincount(nodes, minlength=audit.cluster.nodes).astype(np.int64)
 
 
-class SplitInLayout(PlacementCheck):
+class SplitInLayout(OneStep[Audit], PlacementCheck[Never]):
     """What PLC001 and PLC002 share on a layout."""
 
     experts = False
     worst = Severity.ERROR
     tell_large = True
 
-    def judge(self, audit: Audit) -> Outcome:
+    def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
         mine = [each for each in audit.dimensions if each.demand.keep_together and _judge_of(each) == self.id]
         if not mine:
             return self.not_applicable(audit, "no group of this kind in the layout")
@@ -141,7 +144,7 @@ class ExpertGroupSplitInLayout(SplitInLayout):
     tell_large = False
 
 
-class Fragmented(PlacementCheck):
+class Fragmented(OneStep[Audit], PlacementCheck[Never]):
     """PLC005: the allocation is fragmented: a group cannot be packed although the job's GPU count would allow it
 
     What it finds
@@ -178,7 +181,7 @@ class Fragmented(PlacementCheck):
     id = "PLC005"
     title = "the allocation is fragmented: a group cannot be packed although the job's GPU count would allow it"
 
-    def judge(self, audit: Audit) -> Outcome:
+    def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
         mine = [each for each in audit.dimensions if each.demand.keep_together]
         if not mine:
             return self.not_applicable(audit, "no group has to stay together")

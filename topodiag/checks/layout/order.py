@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Never
+
 import numpy as np
 
-from topodiag.checks.interface import PlacementCheck
+from topodiag.checks.interface import OneStep, PlacementCheck
 from topodiag.checks.layout.groups import lost, named, used, where
 from topodiag.checks.shared.devices import plural
 from topodiag.checks.shared.words import spell_ranks
@@ -22,7 +25,7 @@ _NOTHING = 0.0005
 _MANY = {"leaf": "leaves"}
 
 
-class StagesApart(PlacementCheck):
+class StagesApart(OneStep[Audit], PlacementCheck[Never]):
     """PLC003: pipeline neighbours are further apart than they need to be (spine instead of leaf)
 
     What it finds
@@ -57,7 +60,7 @@ class StagesApart(PlacementCheck):
     id = "PLC003"
     title = "pipeline neighbours are further apart than they need to be (spine instead of leaf)"
 
-    def judge(self, audit: Audit) -> Outcome:
+    def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
         mine = [
             each for each in audit.dimensions if each.demand.collective == "send_recv" and not _around_attention(each)
         ]
@@ -115,13 +118,13 @@ def _further(audit: Audit, each: DimensionAudit) -> tuple[int, int, int] | None:
     return None
 
 
-class PeersOnOtherRailsInLayout(PlacementCheck):
+class PeersOnOtherRailsInLayout(OneStep[Audit], PlacementCheck[Never]):
     """PLC004 on a layout: see job_placement.PeersOnOtherRails."""
 
     id = "PLC004"
     title = "data-parallel peers sit on different rails"
 
-    def judge(self, audit: Audit) -> Outcome:
+    def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
         if audit.cluster.rails < 2:
             return self.not_applicable(audit, "the fabric has no rails")
         mine = [each for each in audit.dimensions if each.dimension.split()[-1] in ("dp", "replicas", "shards")]
@@ -188,13 +191,13 @@ def off_rail(cluster: Cluster, groups: Ints, assignment: Assignment) -> Bools:
     return wrong
 
 
-class RankOrderInLayout(PlacementCheck):
+class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
     """PLC006 on a layout: see job_order.RankOrder. Also nodes in an order that goes back and forth between leaves."""
 
     id = "PLC006"
     title = "rank order ignores the topology"
 
-    def judge(self, audit: Audit) -> Outcome:
+    def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
         if audit.nodes < 2:
             return self.not_applicable(audit, "one node")
         found = [finding for finding in (self._dealt(audit), self._leaves(audit)) if finding is not None]
@@ -256,14 +259,14 @@ class RankOrderInLayout(PlacementCheck):
         )
 
 
-class RingReturnsInLayout(PlacementCheck):
+class RingReturnsInLayout(OneStep[Audit], PlacementCheck[Never]):
     """PLC007 on a layout: see job_order.RingReturns. NCCL's own rings enter each node once whatever the rank order;
     rings of send and receive (ring attention) go by rank."""
 
     id = "PLC007"
     title = "a communicator's ring enters and leaves a node more often than once"
 
-    def judge(self, audit: Audit) -> Outcome:
+    def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
         rings = [each for each in audit.dimensions if _around_attention(each) and each.demand.collective == "send_recv"]
         rings = [each for each in rings if (each.domains > 1).any()]
         if not rings:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Never
 
-from topodiag.checks.interface import NodeCheck
+from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.shared.devices import compute_nics, distance, gpu_spec, spell
 from topodiag.model.devices import Gpu, Nic, PciDevice, PciKind
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -23,7 +24,7 @@ TRANSLATED = frozenset({"DMA", "DMA-FQ"})
 """The kernel's IOMMU domain types that translate (Documentation/ABI/testing/sysfs-kernel-iommu_groups)."""
 
 
-class AcsBetweenPeers(NodeCheck):
+class AcsBetweenPeers(OneStep[Node], NodeCheck[Never]):
     """PCI004: ACS redirect between peers, or the IOMMU translating, blocks or slows P2P and GPUDirect RDMA
 
     What it finds
@@ -64,7 +65,7 @@ class AcsBetweenPeers(NodeCheck):
     id = "PCI004"
     title = "ACS redirect between peers, or the IOMMU translating, which blocks or slows P2P and GPUDirect RDMA"
 
-    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         devices = _devices(node)
         if len(node.gpus) + len(compute_nics(node)) < 2 or not node.gpus:
             return self.not_applicable(node, "fewer than two devices that could talk to each other")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Never
 
-from topodiag.checks.interface import NodeCheck
+from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.model.finding import Cost, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.system import ConfLine
@@ -22,7 +23,7 @@ _PATH_NAMES = frozenset(
 )
 
 
-class ConfLineNotRead(NodeCheck):
+class ConfLineNotRead(OneStep[Node], NodeCheck[Never]):
     """ENV002: an nccl.conf line that NCCL does not read as meant
 
     What it finds
@@ -56,7 +57,7 @@ class ConfLineNotRead(NodeCheck):
     id = "ENV002"
     title = "an nccl.conf line that NCCL does not read as meant"
 
-    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         if not node.conf_lines:
             if "settings" in node.read:
                 return self.not_applicable(node, "no nccl.conf on this node")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Never
 
-from topodiag.checks.interface import NodeCheck
+from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node.fabric_state import Fault, cluster, faults_of, registers
 from topodiag.checks.node.nvlink_evidence import count_links
 from topodiag.checks.shared.devices import gpu_spec, just_booted, nvlink_count, spell, word
@@ -24,7 +25,7 @@ NOT_READY_ERRORS = ("notready", "not_ready", "systemnotready", "not yet initiali
 """How CUDA error 802 and its NVML relatives are spelt: the driver waits for the fabric."""
 
 
-class FabricNotReady(NodeCheck):
+class FabricNotReady(OneStep[Node], NodeCheck[Never]):
     """NVL005: the NVSwitch fabric is not ready
 
     What it finds
@@ -70,7 +71,7 @@ class FabricNotReady(NodeCheck):
     id = "NVL005"
     title = "the NVSwitch fabric is not ready"
 
-    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         gpus = [gpu for gpu in node.gpus if not gpu.mig.value and not gpu.lost.value]
         if (why := _not_a_fabric(node, gpus)) is not None:
             return self.not_applicable(node, why)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Never
 
-from topodiag.checks.interface import NodeCheck
+from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node.virtual_pci import is_flat
 from topodiag.checks.shared.devices import (
     compute_nics,
@@ -35,7 +36,7 @@ OLD_LEVELS = {0: PathType.LOC, 1: PathType.PIX, 2: PathType.PXB, 3: PathType.PHB
 """NCCL_NET_GDR_LEVEL as a number (NCCL environment variables, legacy values)."""
 
 
-class GdrModuleMissing(NodeCheck):
+class GdrModuleMissing(OneStep[Node], NodeCheck[Never]):
     """GDR001: GPUDirect RDMA is not possible: neither peer memory module nor DMA-BUF
 
     What it finds
@@ -74,7 +75,7 @@ class GdrModuleMissing(NodeCheck):
     id = "GDR001"
     title = "GPUDirect RDMA is not possible: neither peer memory module nor DMA-BUF"
 
-    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         gpus, nics, why = _parties(node)
         if why:
             return self.not_applicable(node, why)
@@ -130,7 +131,7 @@ class Nearest:
     said: Fact[str] = Fact()
 
 
-class GdrTooFar(NodeCheck):
+class GdrTooFar(OneStep[Node], NodeCheck[Never]):
     """GDR002: GPUDirect RDMA is off for distance: a GPU has no NIC behind its own PCIe switch
 
     What it finds
@@ -169,7 +170,7 @@ class GdrTooFar(NodeCheck):
     id = "GDR002"
     title = "GPUDirect RDMA is off for distance: a GPU has no NIC behind its own PCIe switch"
 
-    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         gpus, nics, why = _parties(node)
         if why:
             return self.not_applicable(node, why)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Never
 
-from topodiag.checks.interface import NodeCheck
+from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node.nic_ports import (
     GBPS_PER_GBS,
     Port,
@@ -63,7 +63,7 @@ _KINDS = {
 }  # fmt: skip
 
 
-class NicPortDown(NodeCheck):
+class NicPortDown(OneStep[Node], NodeCheck[Never]):
     """NIC001: a compute NIC port that is not Active/LinkUp
 
     What it finds
@@ -105,7 +105,7 @@ class NicPortDown(NodeCheck):
     id = "NIC001"
     title = "a compute NIC port that is not Active/LinkUp"
 
-    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         nics = compute_nics(node)
         if not nics:
             return self.not_applicable(node, NO_COMPUTE)
@@ -231,7 +231,7 @@ def _shown(node: Node, bad: Sequence[Port]) -> Iterator[Fact[Any]]:
             yield device.carrier
 
 
-class NicPortSlow(NodeCheck):
+class NicPortSlow(OneStep[Node], NodeCheck[Never]):
     """NIC002: a port rate below its capability or its sibling ports
 
     What it finds
@@ -270,7 +270,7 @@ class NicPortSlow(NodeCheck):
     id = "NIC002"
     title = "a port rate below its capability or its sibling ports"
 
-    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         nics = compute_nics(node)
         if not nics:
             return self.not_applicable(node, NO_COMPUTE)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Never
 
-from topodiag.checks.interface import NodeCheck
+from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node.nic_ports import GBPS_PER_GBS, is_near, ports_of, product
 from topodiag.checks.node.virtual_pci import is_flat
 from topodiag.checks.shared.devices import compute_nics, distance, majority, plural, spell, word
@@ -43,7 +44,7 @@ class Gap:
     virtual: bool = False
 
 
-class MissingComputeNic(NodeCheck):
+class MissingComputeNic(OneStep[Node], NodeCheck[Never]):
     """NIC005: a node has fewer compute NICs than its siblings, or a rail is missing
 
     What it finds
@@ -82,7 +83,7 @@ class MissingComputeNic(NodeCheck):
     id = "NIC005"
     title = "a node has fewer compute NICs than its siblings, or a rail is missing"
 
-    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         if not node.gpus:
             return self.not_applicable(node, "no GPU to serve")
         present = _present(node)

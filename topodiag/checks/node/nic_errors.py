@@ -6,8 +6,9 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Never
 
-from topodiag.checks.interface import NodeCheck
+from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node.nic import NO_COMPUTE
 from topodiag.checks.node.nic_counters import LIMITS, PRIORITY_DISCARDS, Limit
 from topodiag.checks.node.nic_ports import Port, ports_of
@@ -59,7 +60,7 @@ class Count:
         return self.severity, self.confidence, -list(LIMITS).index(_key(self.counter.name))
 
 
-class NicPortErrors(NodeCheck):
+class NicPortErrors(OneStep[Node], NodeCheck[Never]):
     """NIC003: symbol, CRC, FEC, link_downed, discard counters above threshold, or a flap between samples
 
     What it finds
@@ -103,7 +104,7 @@ class NicPortErrors(NodeCheck):
     id = "NIC003"
     title = "symbol, CRC, FEC, link_downed, discard counters above threshold, or a flap between samples"
 
-    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         nics = compute_nics(node)
         if not nics:
             return self.not_applicable(node, NO_COMPUTE)

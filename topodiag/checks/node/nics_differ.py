@@ -7,9 +7,9 @@ from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Never
 
-from topodiag.checks.interface import NodeCheck
+from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node.nic import NO_COMPUTE
 from topodiag.checks.node.nic_ports import Port, is_near, netdev_of, ports_of, product
 from topodiag.checks.shared.devices import compute_nics, distance, plural, spell
@@ -54,7 +54,7 @@ _FIXES = {
 }
 
 
-class NicsDiffer(NodeCheck):
+class NicsDiffer(OneStep[Node], NodeCheck[Never]):
     """NIC004: MTU, link layer or firmware differs from sibling NICs or nodes
 
     What it finds
@@ -91,7 +91,7 @@ class NicsDiffer(NodeCheck):
     id = "NIC004"
     title = "MTU, link layer or firmware differs from sibling NICs or nodes"
 
-    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         nics = compute_nics(node)
         if not nics:
             return self.not_applicable(node, NO_COMPUTE)

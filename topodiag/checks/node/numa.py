@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Never
 
-from topodiag.checks.interface import NodeCheck
+from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node.virtual_pci import is_flat
 from topodiag.checks.shared.devices import (
     compute_nics,
@@ -37,7 +38,7 @@ AWAY_SHARE = 0.5
 of them there the scheduler can keep the proxy threads near."""
 
 
-class GpuNicOnDifferentSockets(NodeCheck):
+class GpuNicOnDifferentSockets(OneStep[Node], NodeCheck[Never]):
     """NUM001: a GPU and its NIC are on different sockets, or their NUMA node is unknown
 
     What it finds
@@ -78,7 +79,7 @@ class GpuNicOnDifferentSockets(NodeCheck):
     id = "NUM001"
     title = "a GPU and its NIC are on different sockets, or their NUMA node is unknown"
 
-    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         nics = tuple(nic for nic in compute_nics(node) if is_up(nic) is not False)
         if not node.gpus or not nics:
             return self.not_applicable(node, "no GPU with an RDMA NIC for the job's traffic")
@@ -259,7 +260,7 @@ class Bound:
         return len(self.allowed & self.local) / len(self.allowed)
 
 
-class ProcessAwayFromGpu(NodeCheck):
+class ProcessAwayFromGpu(OneStep[Node], NodeCheck[Never]):
     """NUM002: a process is bound to cores away from its GPU
 
     What it finds
@@ -298,7 +299,7 @@ class ProcessAwayFromGpu(NodeCheck):
     id = "NUM002"
     title = "a process is bound to cores away from its GPU"
 
-    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         if sum(numa.has_cpus for numa in node.numa) == 1 or node.cpu.sockets.value == 1:
             return self.not_applicable(node, "one NUMA node or socket")
         single = [(process, node.gpu(process.gpus[0])) for process in node.processes if len(set(process.gpus)) == 1]

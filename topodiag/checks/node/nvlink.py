@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Never
 
-from topodiag.checks.interface import NodeCheck
+from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node import nvlink_evidence as evidence
 from topodiag.checks.node.nvlink_evidence import Expectation, LinkCount
 from topodiag.checks.node.nvlink_pairs import PairWithoutNvlink
@@ -27,7 +28,7 @@ rate before coding and another after it (25 and 25.781 GB/s on V100 and A100, ab
 are far larger (NVLink 4 to 3 is half the lane rate)."""
 
 
-class FewerNvlinks(NodeCheck):
+class FewerNvlinks(OneStep[Node], NodeCheck[Never]):
     """NVL001: a GPU has fewer active NVLinks than its product or its siblings
 
     What it finds
@@ -73,7 +74,7 @@ class FewerNvlinks(NodeCheck):
     id = "NVL001"
     title = "a GPU has fewer active NVLinks than its product or its siblings"
 
-    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         counts = evidence.count_links(node)
         asked = [count for count in counts if not count.skipped]
         if not asked:
@@ -205,7 +206,7 @@ def _origins(facts: Sequence[Fact[str]] | Sequence[Fact[float]]) -> list[Origin 
     return [fact.origin for fact in facts]
 
 
-class SlowNvlinks(NodeCheck):
+class SlowNvlinks(OneStep[Node], NodeCheck[Never]):
     """NVL002: an NVLink runs below its product's rate or below its siblings
 
     What it finds
@@ -243,7 +244,7 @@ class SlowNvlinks(NodeCheck):
     id = "NVL002"
     title = "an NVLink runs below its product's rate or below its siblings"
 
-    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         asked = [gpu for gpu in node.gpus if not evidence.no_question(gpu)]
         if not asked:
             return self.not_applicable(node, "no GPU here has NVLinks to judge")

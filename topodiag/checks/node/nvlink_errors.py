@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Never
 
-from topodiag.checks.interface import NodeCheck
+from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node.nvlink_evidence import no_question
 from topodiag.checks.shared.devices import gpu_spec, plural, spell
 from topodiag.model.devices import Gpu, NvLink
@@ -81,7 +82,7 @@ class Reading:
         return f"{self.gpu.label} link {self.link.index}"
 
 
-class NvlinkErrors(NodeCheck):
+class NvlinkErrors(OneStep[Node], NodeCheck[Never]):
     """NVL003: NVLink error counters grow, or are far above normal
 
     What it finds
@@ -119,7 +120,7 @@ class NvlinkErrors(NodeCheck):
     id = "NVL003"
     title = "NVLink error counters grow, or are far above normal"
 
-    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         asked = [gpu for gpu in node.gpus if not no_question(gpu)]
         specs = [gpu_spec(gpu) for gpu in asked]
         if not asked or not any(

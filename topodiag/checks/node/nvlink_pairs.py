@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Never
 
-from topodiag.checks.interface import NodeCheck
+from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node import nvlink_evidence as evidence
 from topodiag.checks.node.nvlink_evidence import MESH_GPUS, LinkCount
 from topodiag.checks.shared.devices import SMI_TO_PATH, gpu_spec, nvlink_count, pcie_gbs, spell, word
@@ -36,7 +37,7 @@ class PairSeen:
         return "/".join(fact.value for fact in self.words if fact.value)
 
 
-class PairWithoutNvlink(NodeCheck):
+class PairWithoutNvlink(OneStep[Node], NodeCheck[Never]):
     """NVL004: two GPUs that NVLink should join talk over PCIe
 
     What it finds
@@ -77,7 +78,7 @@ class PairWithoutNvlink(NodeCheck):
     id = "NVL004"
     title = "two GPUs that NVLink should join talk over PCIe"
 
-    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         asked = [gpu for gpu in node.gpus if not evidence.no_question(gpu)]
         if len(asked) < 2:
             return self.not_applicable(node, "fewer than two GPUs that NVLink could join")

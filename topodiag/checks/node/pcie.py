@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Never
 
-from topodiag.checks.interface import NodeCheck
+from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node.pcie_links import Hop, hops, nothing_to_judge
 from topodiag.checks.shared.devices import percent
 from topodiag.model.devices import Gpu, PciKind
@@ -18,7 +19,7 @@ RESTING_GEN = 1
 """The generation at which drivers rest the link of an idle GPU."""
 
 
-class NarrowPcieLink(NodeCheck):
+class NarrowPcieLink(OneStep[Node], NodeCheck[Never]):
     """PCI001: a GPU or NIC trained at fewer PCIe lanes than it and its slot can do
 
     What it finds
@@ -58,7 +59,7 @@ class NarrowPcieLink(NodeCheck):
     id = "PCI001"
     title = "a GPU or NIC trained at fewer PCIe lanes than it and its slot can do"
 
-    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         links = hops(node)
         if not links:
             return nothing_to_judge(self, node)
@@ -100,7 +101,7 @@ def _uniform(seen: Sequence[Hop]) -> str:
     return f"all {short[0].family} links are x{short[0].lower.width.value}: built so" if short else ""
 
 
-def _narrow(check: NodeCheck, node: Node, hop: Hop, links: Sequence[Hop], coverage: Coverage) -> Finding:
+def _narrow(check: NodeCheck[Any], node: Node, hop: Hop, links: Sequence[Hop], coverage: Coverage) -> Finding:
     width, able = hop.lower.width.value or 0, hop.able_width or 0
     alone = _is_alone(hop, links)
     gen = hop.able_gen
@@ -142,7 +143,7 @@ def _loss(hop: Hop, now: float | None, full: float | None) -> Cost:
     return Cost(round(lost, 3), round(share, 4), f"{what}: {percent(share)} of what {hop.name} can use is lost")
 
 
-class SlowPcieLink(NodeCheck):
+class SlowPcieLink(OneStep[Node], NodeCheck[Never]):
     """PCI002: PCIe speed below capability while the device is busy
 
     What it finds
@@ -180,7 +181,7 @@ class SlowPcieLink(NodeCheck):
     id = "PCI002"
     title = "PCIe speed below capability while the device is busy"
 
-    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         links = [hop for hop in hops(node) if not hop.is_shared]
         if not links:
             return nothing_to_judge(self, node)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Never
 
-from topodiag.checks.interface import NodeCheck
+from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node.pcie_links import Hop, hops, nothing_to_judge
 from topodiag.model.devices import PciDevice
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -46,7 +47,7 @@ class _Count:
         return self.counter.name in UNCORRECTABLE
 
 
-class PcieErrors(NodeCheck):
+class PcieErrors(OneStep[Node], NodeCheck[Never]):
     """PCI003: AER errors or replay counters
 
     What it finds
@@ -84,7 +85,7 @@ class PcieErrors(NodeCheck):
     id = "PCI003"
     title = "AER errors or replay counters"
 
-    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         links = hops(node)
         if not links:
             return nothing_to_judge(self, node)

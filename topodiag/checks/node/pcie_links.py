@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import compute_nics, gpu_spec
@@ -87,7 +88,7 @@ def hops(node: Node) -> tuple[Hop, ...]:
     return tuple(made.values())
 
 
-def nothing_to_judge(check: NodeCheck, node: Node) -> Outcome:
+def nothing_to_judge(check: NodeCheck[Any], node: Node) -> Outcome:
     """The answer when no link is known: unknown where there are devices, else no question."""
     devices: list[Gpu | Nic] = [*node.gpus, *compute_nics(node)]
     if any(node.pci_of(device) is not None for device in devices):

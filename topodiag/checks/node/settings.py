@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Never
 
-from topodiag.checks.interface import NodeCheck
+from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node.setting_rules import RULES, internal_ib_nics
 from topodiag.checks.shared import nccl_variables
 from topodiag.checks.shared.devices import is_up, plural
@@ -73,7 +74,7 @@ def settings_seen(node: Node) -> bool:
     return "settings" in node.read or bool(node.settings) or any(p.nccl_env.known for p in node.processes)
 
 
-class CostlySetting(NodeCheck):
+class CostlySetting(OneStep[Node], NodeCheck[Never]):
     """ENV001: a setting that costs bandwidth or disables a feature
 
     What it finds
@@ -112,7 +113,7 @@ class CostlySetting(NodeCheck):
     id = "ENV001"
     title = "a setting that costs bandwidth or disables a feature"
 
-    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         if not settings_seen(node):
             return self.unknown(node, "NCCL settings are not in the evidence")
         found = [
@@ -185,7 +186,7 @@ def _nics_left(node: Node, each: Given) -> tuple[str, ...] | None:
     return left if len(left) < len(nics) else None
 
 
-class UnknownSetting(NodeCheck):
+class UnknownSetting(OneStep[Node], NodeCheck[Never]):
     """ENV003: an unknown, deprecated or misspelt NCCL variable
 
     What it finds
@@ -218,7 +219,7 @@ class UnknownSetting(NodeCheck):
     id = "ENV003"
     title = "an unknown, deprecated or misspelt NCCL variable"
 
-    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         if not settings_seen(node):
             return self.unknown(node, "NCCL settings are not in the evidence")
         found = [finding for each in given(node) if (finding := self._judge_one(node, each)) is not None]

@@ -5,6 +5,8 @@ Whether the machine is a guest does not matter here: NCCL is given this file, or
 
 from __future__ import annotations
 
+from typing import Any
+
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import plural
 from topodiag.checks.shared.topo_file import first_host
@@ -27,7 +29,7 @@ ASSUMED = (3, 16)
 """NCCL's default where link_speed is unknown and link_width is 0 (src/graph/topo.cc)."""
 
 
-def judge_guesses(check: NodeCheck, node: Node) -> Outcome:
+def judge_guesses(check: NodeCheck[Any], node: Node) -> Outcome:
     """A finding where NCCL would guess most links, or all distances; else why the file says enough."""
     assert node.nccl_file is not None  # noqa: S101 - asked for files only
     devices = _devices(node.nccl_file.tree)

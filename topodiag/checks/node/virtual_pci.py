@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Never
 
-from topodiag.checks.interface import NodeCheck
+from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node.tree_in_file import judge_guesses
 from topodiag.checks.shared.devices import compute_nics, distance, gpu_spec, is_efa, numa_of, pcie_gbs, plural
 from topodiag.checks.shared.topo_file import alone
@@ -31,7 +32,7 @@ FLAT_PAIRS = 4
 """GPU-NIC pairs from which `all of them far` counts as a sign without knowing that this is a guest."""
 
 
-class VirtualPciTree(NodeCheck):
+class VirtualPciTree(OneStep[Node], NodeCheck[Never]):
     """TOP003: the PCI tree is virtual, and NCCL's model of the node is guesswork
 
     What it finds
@@ -79,7 +80,7 @@ class VirtualPciTree(NodeCheck):
     id = "TOP003"
     title = "the PCI tree is virtual, and NCCL's model of the node is guesswork"
 
-    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
+    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         if not node.gpus:
             return self.not_applicable(node, "no GPU in the evidence")
         if alone(node):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from topodiag.model.finding import Status
 from topodiag.model.nccl_tree import Element
 from topodiag.model.node import Node
 
@@ -17,3 +18,14 @@ def first_host(tree: Element) -> tuple[Element, ...]:
     """The processors of the first host: a dump of a multi-node NVLink clique holds several."""
     cpus = tree.having("cpu")
     return tuple(cpu for cpu in cpus if cpu.get("host_hash") == cpus[0].get("host_hash"))
+
+
+def without_file(node: Node) -> tuple[Status, str]:
+    """The answer of every check of topology files for a node of which none was read: a file that NCCL is told to read
+    may say anything."""
+    named = next((s.value.strip() for s in node.settings if s.name == "NCCL_TOPO_FILE" and s.value.strip()), "")
+    for process in node.processes:
+        named = named or (process.nccl_env.get({}).get("NCCL_TOPO_FILE") or "").strip()
+    if named:
+        return Status.UNKNOWN, f"NCCL_TOPO_FILE names {named}, which is not in the evidence"
+    return Status.NOT_APPLICABLE, "no topology file in the evidence"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import plural, spell
-from topodiag.checks.topo.evidence import ASKED, ask, without_file
+from topodiag.checks.topo.evidence import ASKED, ask
+from topodiag.checks.topo.interface import FileCheck
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.node import Node
@@ -20,16 +21,27 @@ COLLAPSED = 0.5
 """A search that loses more than this share of the bandwidth has collapsed."""
 
 
-class GpuShortInFile(NodeCheck):
+@dataclass(frozen=True, slots=True)
+class ShortGpus:
+    """GPUs with fewer NVLinks than their siblings in a file, by label, and what NCCL 2.`minor` makes of the file as it
+    is and repaired; None where it refuses it."""
+
+    file: NcclFile
+    lacking: Mapping[str, Element]
+    have: str
+    best: int
+    minor: int
+    now: Prediction | None
+    repaired: Prediction | None
+
+
+class GpuShortInFile(FileCheck[ShortGpus]):
     """TOP004 by a topology file or dump: with what the loss is by NCCL's own search, and the file that repairs it."""
 
     id = "TOP004"
     title = "a GPU lacks NVLinks that its siblings have, in a topology file"
 
-    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
-        file = node.nccl_file
-        if file is None:
-            return without_file(self, node)
+    def observe_file(self, node: Node, file: NcclFile) -> ShortGpus | Outcome:
         gpus = gpus_of(file.tree)
         totals = nvlink_totals(file.tree)
         if not any(totals.values()):
@@ -43,17 +55,18 @@ class GpuShortInFile(NodeCheck):
             return self.unknown(node, "most GPUs of the file have fewer NVLinks than the best: which is right?")
         lacking = {f"GPU{dev}": pci for dev, pci in gpus.items() if (pci.get("busid") or "").lower() in short}
         have = "/".join(map(str, sorted(set(short.values()))))
-        return self.found(node, [self._report(node, file, lacking, have, best)])
-
-    def _report(self, node: Node, file: NcclFile, lacking: dict[str, Element], have: str, best: int) -> Finding:
         minor = file.asked[0] if file.asked else ASKED
-        now, then = _ask(file.tree, minor), _ask(repair(file.tree).tree, minor)
+        return ShortGpus(file, lacking, have, best, minor, _ask(file.tree, minor), _ask(repair(file.tree).tree, minor))
+
+    def tell(self, judged: Node, observed: ShortGpus) -> Iterator[Finding]:
+        file, have, best, minor = observed.file, observed.have, observed.best, observed.minor
+        now, then = observed.now, observed.repaired
         cost = _cost(now, then, minor)
-        labels = list(lacking)
+        labels = list(observed.lacking)
         verb = "has" if len(labels) == 1 else "have"
         collapsed = cost.share is not None and cost.share > COLLAPSED
-        return self.finding(
-            node,
+        yield self.finding(
+            judged,
             Severity.ERROR,
             f"{spell(labels)} {verb} {have} NVLinks to the NVSwitches where the siblings have {best}"
             + (": NCCL's search collapses, without a warning" if collapsed else ""),
@@ -67,7 +80,8 @@ class GpuShortInFile(NodeCheck):
             gpus=labels,
             cost=cost,
             evidence=[
-                Origin(file.name, pci.line or None, f'<pci busid="{pci.get("busid")}">') for pci in lacking.values()
+                Origin(file.name, pci.line or None, f'<pci busid="{pci.get("busid")}">')
+                for pci in observed.lacking.values()
             ],
         )
 
@@ -97,24 +111,31 @@ def _cost(now: Prediction | None, then: Prediction | None, minor: int) -> Cost:
     return Cost(old.busbw_gbs - new.busbw_gbs, 1 - new.busbw_gbs / old.busbw_gbs, text)
 
 
-class DeviceTwiceInFile(NodeCheck):
+@dataclass(frozen=True, slots=True)
+class RepeatedDevices:
+    """What stands twice in a file, with the elements that name it."""
+
+    file: NcclFile
+    devices: tuple[tuple[str, Sequence[Element]], ...]
+
+
+class DeviceTwiceInFile(FileCheck[RepeatedDevices]):
     """TOP005 by a topology file or dump: one bus id, one NIC's name, or one GUID and port, at two places."""
 
     id = "TOP005"
     title = "the same device is in a topology file twice"
 
-    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
-        file = node.nccl_file
-        if file is None:
-            return without_file(self, node)
+    def observe_file(self, node: Node, file: NcclFile) -> RepeatedDevices | Outcome:
         twice = _twice(file.tree)
-        if not twice:
-            return self.clean(node, "each device stands there once")
-        words = [what for what, _ in twice]
-        finding = self.finding(
-            node,
+        return RepeatedDevices(file, tuple(twice)) if twice else self.clean(node, "each device stands there once")
+
+    def tell(self, judged: Node, observed: RepeatedDevices) -> Iterator[Finding]:
+        name = observed.file.name
+        words = [what for what, _ in observed.devices]
+        yield self.finding(
+            judged,
             Severity.WARNING,
-            f"{file.name.rpartition('/')[2]} holds {plural(len(twice), 'device')} twice: {words[0]}",
+            f"{name.rpartition('/')[2]} holds {plural(len(words), 'device')} twice: {words[0]}",
             observed="; ".join(words[:4]),
             expected="each function of the PCI bus and each port of a NIC once",
             fix=(
@@ -122,10 +143,9 @@ class DeviceTwiceInFile(NodeCheck):
                 "then write the dump again; in a file written by hand, take the second one out",
             ),
             cost=Cost(text="NCCL finds the first one only: a GPU is lost, or a NIC's bandwidth counts twice"),
-            evidence=[Origin(file.name, element.line or None) for _, elements in twice for element in elements],
+            evidence=[Origin(name, element.line or None) for _, elements in observed.devices for element in elements],
             confidence=Confidence.MEDIUM,
         )
-        return self.found(node, [finding])
 
 
 def _twice(tree: Element) -> list[tuple[str, list[Element]]]:

@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.topo_file import alone, first_host
 from topodiag.model.busid import normalise_bus_id
-from topodiag.model.finding import Outcome
 from topodiag.model.nccl_tree import Element, NcclFile, Refusal
 from topodiag.model.node import Node
 from topodiag.nccl.graph.attach import HostTree, count_gpus
@@ -26,17 +24,6 @@ ASKED = 28
 
 PRICED_BYTES = 1 << 30
 """The all-reduce whose time is told."""
-
-
-def without_file(check: NodeCheck, node: Node) -> Outcome:
-    """The answer for a node of which no topology file was read: one that NCCL is told to read may say anything."""
-    named = next((s.value.strip() for s in node.settings if s.name == "NCCL_TOPO_FILE" and s.value.strip()), "")
-    if not named:
-        for process in node.processes:
-            named = named or (process.nccl_env.get({}).get("NCCL_TOPO_FILE") or "").strip()
-    if named:
-        return check.unknown(node, f"NCCL_TOPO_FILE names {named}, which is not in the evidence")
-    return check.not_applicable(node, "no topology file in the evidence")
 
 
 def unset_file(node: Node) -> tuple[tuple[str, str | None], ...]:
@@ -117,3 +104,8 @@ def spell_some(words: Sequence[str], most: int) -> str:
     """The first few, and how many more there are."""
     more = len(words) - most
     return "; ".join(words[:most]) + (f"; and {more} more" if more > 0 else "")
+
+
+def base_name(path: str) -> str:
+    """The last part of a path: messages are headlines."""
+    return path.rstrip("/").rpartition("/")[2] or path

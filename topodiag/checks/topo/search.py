@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.lost_tree import AROUND, EXPECTED, MEANWHILE, NEWER
-from topodiag.checks.topo.evidence import ask, spell_versions, without_file
-from topodiag.model.finding import Cost, Outcome, Severity
-from topodiag.model.nccl_tree import Element
+from topodiag.checks.topo.evidence import ask, spell_versions
+from topodiag.checks.topo.interface import FileCheck
+from topodiag.model.finding import Cost, Finding, Outcome, Severity
+from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.nccl_versions import TREES_BOUND_BY_PXN
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
@@ -17,16 +18,25 @@ from topodiag.nccl.prediction import Prediction
 _HOPPER = 90
 
 
-class TreesLostInFile(NodeCheck):
+@dataclass(frozen=True, slots=True)
+class LostTrees:
+    """Versions of NCCL that find no tree between such nodes. `certain` where a version was named; `around` is the
+    prediction with AROUND set, where that helps."""
+
+    file: NcclFile
+    minors: tuple[int, ...]
+    certain: bool
+    prediction: Prediction
+    around: Prediction | None
+
+
+class TreesLostInFile(FileCheck[LostTrees]):
     """NET006 by a topology file or dump: what the rings of a job of several nodes lose to a tree that is not found."""
 
     id = "NET006"
     title = "NCCL finds no tree between such nodes, and its one channel bounds the rings too"
 
-    def judge(self, node: Node, peers: Sequence[Node]) -> Outcome:
-        file = node.nccl_file
-        if file is None:
-            return without_file(self, node)
+    def observe_file(self, node: Node, file: NcclFile) -> LostTrees | Outcome:
         if not _older_gpus(file.tree) or len([each for each in file.tree.walk() if each.tag == "net"]) < 2:
             return self.not_applicable(node, "GPUs from Hopper on have another way to a tree; one NIC needs none")
         asked = [minor for minor in file.asked or TREES_BOUND_BY_PXN if minor in TREES_BOUND_BY_PXN]
@@ -39,21 +49,24 @@ class TreesLostInFile(NodeCheck):
             return self.clean(node, "rings and trees between two such nodes were found")
         then = ask(file.tree, asked[-1], nodes=2, env=dict(AROUND))
         helps = then is not None and then.accepted and not then.lost_tree
-        rings = now.graph(0)
-        finding = self.finding(
-            node,
+        return LostTrees(file, tuple(asked), bool(file.asked), now, then if helps else None)
+
+    def tell(self, judged: Node, observed: LostTrees) -> Iterator[Finding]:
+        rings = observed.prediction.graph(0)
+        helps = observed.around is not None
+        yield self.finding(
+            judged,
             # Which version a job will use, and whether it has several nodes, a file by itself does not say.
-            Severity.WARNING if file.asked else Severity.INFO,
-            f"NCCL {spell_versions(asked)}: no tree is found between such nodes, and the one channel of its stand-in"
-            " bounds the rings too",
+            Severity.WARNING if observed.certain else Severity.INFO,
+            f"NCCL {spell_versions(observed.minors)}: no tree is found between such nodes, and the one channel of its"
+            " stand-in bounds the rings too",
             observed=f"{rings.channels if rings else 0} ring channels, 1 tree channel of 0.1 GB/s",
             expected=EXPECTED,
             fix=(NEWER, MEANWHILE) if helps else (NEWER,),
-            cost=_cost(now, then if helps else None),
-            evidence=[Origin(file.name)],
+            cost=_cost(observed.prediction, observed.around),
+            evidence=[Origin(observed.file.name)],
             settings=AROUND if helps else (),
         )
-        return self.found(node, [finding])
 
 
 def _older_gpus(tree: Element) -> bool:

@@ -1,0 +1,44 @@
+"""The checks of jobs, one line each: module and class."""
+
+from __future__ import annotations
+
+CHECKS = {
+    "NET001": "network:SocketsInsteadOfRdma",
+    "NET002": "interface:WrongInterface",
+    "NET003": "nics:FewerNicsUsed",
+    "NET004": "rails:FarNic",
+    "NET005": "network_errors:PluginNotLoaded",
+    "NET006": "channels:SearchCollapsed",
+    "NET007": "nodes_differ:NodesDiffer",
+    "NET008": "network_errors:RdmaErrors",
+    "P2P001": "p2p:ShmInsteadOfP2p",
+    "P2P002": "p2p:P2pSwitchedOff",
+    "TOP004": "topology:GpuShortOfNvlinks",
+    "TOP005": "topology:DeviceTwice",
+    "PLC001": "placement:TensorGroupSplit",
+    "PLC002": "placement:ExpertGroupSplit",
+    "PLC004": "placement:PeersOnOtherRails",
+    "PLC006": "order:RankOrder",
+    "PLC007": "order:RingReturns",
+    "JOB001": "init:InitNotFinished",
+    "JOB002": "versions:VersionsDiffer",
+    "JOB003": "settings:SettingsDiffer",
+    "JOB004": "init:SharedGpu",
+    "JOB005": "errors:FirstError",
+    "JOB006": "hang:RankBehind",
+}
+
+COMPANIONS = {
+    "NVL005": "fabric:FabricInLog",
+    "NIC005": "nics:FewerNicsThanSiblings",
+    "GDR001": "gdr:GdrOffInLog",
+    "GDR002": "gdr:GdrTooFarInLog",
+    "NUM001": "numa:NicOnOtherSocket",
+    "NUM002": "numa:AwayFromGpuInLog",
+    "TOP001": "topology:TopologyFileRefused",
+    "TOP003": "topology:GuessedTopology",
+    "ENV001": "settings:CostlySettingInLog",
+    "ENV002": "settings:MisreadSettingInLog",
+    "ENV003": "settings:UnknownSettingInLog",
+}
+"""Checks whose page stands with nodes or topology files: a job's logs show the same fault."""

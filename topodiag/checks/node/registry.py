@@ -1,0 +1,28 @@
+"""The checks of nodes, one line each: module and class."""
+
+from __future__ import annotations
+
+CHECKS = {
+    "NVL001": "nvlink:FewerNvlinks",
+    "NVL002": "nvlink:SlowNvlinks",
+    "NVL003": "nvlink_errors:NvlinkErrors",
+    "NVL004": "nvlink:PairWithoutNvlink",
+    "NVL005": "fabric:FabricNotReady",
+    "PCI001": "pcie:NarrowPcieLink",
+    "PCI002": "pcie:SlowPcieLink",
+    "PCI003": "pcie_errors:PcieErrors",
+    "PCI004": "acs:AcsBetweenPeers",
+    "NIC001": "nic:NicPortDown",
+    "NIC002": "nic:NicPortSlow",
+    "NIC003": "nic_errors:NicPortErrors",
+    "NIC004": "nics_differ:NicsDiffer",
+    "NIC005": "nic_count:MissingComputeNic",
+    "GDR001": "gdr:GdrModuleMissing",
+    "GDR002": "gdr:GdrTooFar",
+    "NUM001": "numa:GpuNicOnDifferentSockets",
+    "NUM002": "numa:ProcessAwayFromGpu",
+    "TOP003": "virtual_pci:VirtualPciTree",
+    "ENV001": "settings:CostlySetting",
+    "ENV002": "conf_file:ConfLineNotRead",
+    "ENV003": "settings:UnknownSetting",
+}

@@ -1,0 +1,225 @@
+"""Topology files beside a machine: devices that differ, and rings that are slower than without the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from topodiag.checks.shared.devices import plural
+from topodiag.checks.topo.evidence import (
+    ASKED,
+    ask,
+    base_name,
+    devices_of,
+    machine_of,
+    spell_some,
+    unset_file,
+)
+from topodiag.checks.topo.interface import FileCheck
+from topodiag.model.devices import Gpu, NicRole
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.nccl_tree import NcclFile
+from topodiag.model.node import Node
+from topodiag.model.provenance import Origin
+from topodiag.nccl.prediction import Prediction
+from topodiag.nccl.topo.detect import LackingError, tree_of
+from topodiag.nccl.topo.merge import loaded
+
+SLOWER = 0.05
+"""A file that costs more than this share of the ring's bandwidth is worse than none; less is a step of the ladder."""
+
+SHOWN = 6
+"""Differences that are told one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """How a file's devices differ from a machine's, in words. `strange` where none of its GPUs is on the machine."""
+
+    gpus: tuple[str, ...]
+    nics: tuple[str, ...]
+    strange: bool
+    machine_gpus: tuple[Gpu, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Slowdown:
+    """NCCL's rings on a machine with a file and without it, over `nodes` nodes, by NCCL 2.`minor`."""
+
+    with_file: Prediction
+    without: Prediction
+    minor: int
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """A file beside the machine that it is compared with."""
+
+    file: NcclFile
+    machine: Node
+    differences: Differences | None
+    slowdown: Slowdown | None
+
+
+class FileOfAnotherMachine(FileCheck[Mismatch]):
+    """TOP002: the topology file is not of this machine, or makes it slower than no file would
+
+    What it finds
+        A topology file whose GPUs or NICs are not those of the node or log it is compared with: stale bus ids, a GPU or
+        NIC that is missing from the file, one that is only in the file, another compute capability. And a file that
+        fits, but on which NCCL finds less bandwidth than on what it would detect by itself.
+
+    Why it matters
+        NCCL trusts the file: what it says of a device that is there wins over the hardware, and the device stays where
+        the file puts it. A device of a wrong bus id is trimmed, and the real one is placed as a guest without a file
+        would see it. One H200 node was slower with a topology file than with none.
+
+    Evidence it reads
+        The file, beside a bundle, a log or another file (--against), or the node that it was captured on. NCCL's search
+        on what it would detect there, and on what it would make of the file there.
+
+    When it stays silent
+        Nothing to compare with. Differences that are so by nature: host hash, GUIDs, numbering. NICs that settings
+        leave out (NCCL_IB_HCA), and those of storage. A log that shows some devices only lets these be judged.
+
+    How to confirm
+        nvidia-smi --query-gpu=index,pci.bus_id --format=csv     beside the busid of each <gpu>
+        topodiag topo diff FILE BUNDLE
+
+    How to fix
+        topodiag emit nccl-topo BUNDLE -o topo.xml writes the file of this machine. A file that is slower than none:
+        unset NCCL_TOPO_FILE.
+
+    References
+        NCCL src/graph/xml.cc (ncclTopoFillGpu, ncclTopoFillNet), src/graph/topo.cc (ncclTopoGetSystem) v2.28.
+    """
+
+    id = "TOP002"
+    title = "the topology file is not of this machine, or makes it slower than no file would"
+
+    def observe_file(self, node: Node, file: NcclFile) -> Mismatch | Outcome:
+        other = machine_of(node)
+        if other is None:
+            return self.not_applicable(node, "nothing to compare the file with: --against a bundle, a log or a file")
+        if not other.gpus and not other.nics:
+            return self.unknown(node, f"{other.host} names neither GPU nor NIC")
+        differences, slowdown = _differences(file, other), _slowdown(file, other)
+        if differences is None and slowdown is None:
+            return self.clean(node, f"its devices are those of {other.host}")
+        return Mismatch(file, other, differences, slowdown)
+
+    def tell(self, judged: Node, observed: Mismatch) -> Iterator[Finding]:
+        if observed.differences is not None:
+            yield self._devices(judged, observed.file, observed.machine, observed.differences)
+        if observed.slowdown is not None:
+            yield self._slower(judged, observed.file, observed.machine, observed.slowdown)
+
+    def _devices(self, node: Node, file: NcclFile, other: Node, found: Differences) -> Finding:
+        words = [*found.gpus, *found.nics]
+        headline = f"none of its GPUs is on {other.host}" if found.strange else words[0]
+        more = f", and {plural(len(words) - 1, 'more difference')}" if len(words) > 1 and not found.strange else ""
+        return self.finding(
+            node,
+            Severity.ERROR if found.gpus else Severity.WARNING,
+            f"{base_name(file.name)} is not of {other.host}: {headline}{more}",
+            observed=spell_some(words, SHOWN),
+            expected=f"the GPUs and NICs of {other.host}, by bus id and name",
+            fix=(
+                "write the file on this machine: NCCL_TOPO_DUMP_FILE, or `topodiag emit nccl-topo BUNDLE -o topo.xml`",
+                "or unset NCCL_TOPO_FILE",
+            ),
+            cost=Cost(text="NCCL trims what is not there and places the rest itself: the file is of no use"),
+            evidence=[Origin(file.name), *(gpu.sm.origin for gpu in found.machine_gpus)][:4],
+        )
+
+    def _slower(self, node: Node, file: NcclFile, other: Node, rings: Slowdown) -> Finding:
+        with_file, without = _ring_gbs(rings.with_file), _ring_gbs(rings.without)
+        return self.finding(
+            node,
+            Severity.ERROR,
+            f"{base_name(file.name)} makes NCCL slower than no file would: rings of {with_file:g} GB/s"
+            f" instead of {without:g}",
+            observed=_spell_ring(rings.with_file),
+            expected=f"{_spell_ring(rings.without)}, which NCCL 2.{rings.minor} finds on {other.host} by itself",
+            fix=("unset NCCL_TOPO_FILE", "or write the file anew: `topodiag emit nccl-topo BUNDLE -o topo.xml`"),
+            cost=Cost(
+                without - with_file, 1 - with_file / without, f"by NCCL's own search over {plural(rings.nodes, 'node')}"
+            ),
+            evidence=[Origin(file.name)],
+            confidence=Confidence.HIGH if other.nccl_file is not None else Confidence.MEDIUM,
+            settings=unset_file(node),
+        )
+
+
+def _differences(file: NcclFile, other: Node) -> Differences | None:
+    mine = devices_of(file.tree)
+    theirs = {gpu.bus_id.lower(): gpu for gpu in other.gpus if gpu.bus_id}
+    comparable = bool(mine.gpus and theirs)
+    gpus = tuple(_gpu_differences(mine.gpus, theirs, other.host)) if comparable else ()
+    nics = tuple(_nic_differences(mine.nics, other))
+    if not gpus and not nics:
+        return None
+    strange = comparable and not (set(mine.gpus) & set(theirs))
+    return Differences(gpus, nics, strange, tuple(theirs.values()))
+
+
+def _gpu_differences(mine: Mapping[str, str], theirs: Mapping[str, Gpu], host: str) -> Iterator[str]:
+    """GPUs that only one side has, then those with another compute capability."""
+    yield from (f"GPU {bus} is not on {host}" for bus in mine if bus not in theirs)
+    yield from (f"GPU {bus} of {host} is not in the file" for bus in theirs if bus not in mine)
+    for bus, sm in mine.items():
+        seen = theirs[bus].sm.value if bus in theirs else None
+        if sm and seen and sm != str(seen):
+            yield f"GPU {bus} has sm {sm} in the file and {seen} on {host}"
+
+
+def _nic_differences(mine: Sequence[str], other: Node) -> Iterator[str]:
+    there = {nic.rdma_name or nic.name for nic in other.nics if nic.rdma_name or other.nccl_file}
+    if mine and there:
+        yield from (f"NIC {name} is not on {other.host}" for name in mine if name not in there)
+        missing = sorted((there & _in_use(other)) - set(mine) - _aside(other))
+        yield from (f"NIC {name} of {other.host} is not in the file" for name in missing)
+
+
+def _slowdown(file: NcclFile, other: Node) -> Slowdown | None:
+    try:
+        tree = tree_of(other).tree
+    except LackingError:
+        return None
+    minor = _reference(file)
+    nodes = 2 if any(element.tag == "net" for element in tree.walk()) else 1
+    ours, plain = ask(loaded(file.tree, tree), minor, nodes), ask(tree, minor, nodes)
+    if ours is None or plain is None or not (ours.accepted and plain.accepted):
+        return None
+    if _ring_gbs(ours) >= _ring_gbs(plain) * (1 - SLOWER) or ours.ranks != plain.ranks:
+        return None
+    return Slowdown(ours, plain, minor, nodes)
+
+
+def _in_use(node: Node) -> set[str]:
+    """The NICs that NCCL would take there."""
+    try:
+        tree = tree_of(node).tree
+    except LackingError:
+        return {nic.rdma_name or nic.name for nic in node.nics}
+    return {element.get("name") or "" for element in tree.walk() if element.tag == "net"}
+
+
+def _aside(node: Node) -> set[str]:
+    """NICs of storage and management: whoever wrote the file may well have left them out (NCCL_IB_HCA)."""
+    return {nic.rdma_name or nic.name for nic in node.nics if nic.role in (NicRole.STORAGE, NicRole.MANAGEMENT)}
+
+
+def _ring_gbs(made: Prediction) -> float:
+    ring = made.graph(0)
+    return ring.channels * ring.bw_inter if ring is not None else 0.0
+
+
+def _spell_ring(made: Prediction) -> str:
+    ring = made.graph(0)
+    return f"{plural(ring.channels, 'ring')} of {ring.bw_inter:g} GB/s" if ring is not None else "no ring"
+
+
+def _reference(file: NcclFile) -> int:
+    return file.asked[0] if file.asked else ASKED
