@@ -12,10 +12,9 @@ import pytest
 
 from topodiag.app.diagnose import diagnose
 from topodiag.app.topo import check_topology
-from topodiag.checks.topo.evidence import spell_versions
 from topodiag.checks.topo.file import FileRefused
 from topodiag.model.finding import Status
-from topodiag.model.nccl_versions import NEWEST, OLDEST
+from topodiag.model.nccl_versions import NEWEST, OLDEST, spell_versions
 from topodiag.model.result import Result
 
 FOLDER = Path(__file__).resolve().parents[1] / "fixtures" / "topo"

@@ -9,7 +9,7 @@ from topodiag.hardware.catalog import gpu_by_name
 from topodiag.model.bench import BenchRun
 from topodiag.model.devices import Gpu
 from topodiag.model.nccl_tree import NcclFile
-from topodiag.model.nccl_versions import DEFAULT, UnknownVersionError, minor_of
+from topodiag.model.nccl_versions import DEFAULT, UnknownVersionError, nearest_minor
 from topodiag.model.node import Node
 from topodiag.model.provenance import known
 from topodiag.nccl.topo.printed import bus_of, tree_of_print
@@ -32,7 +32,7 @@ def node_of_print(jobs: Sequence[Job], run: BenchRun) -> Node | None:
         return None
     host, system = found
     try:
-        minor = minor_of(run.nccl) if run.nccl else DEFAULT
+        minor = nearest_minor(run.nccl) if run.nccl else DEFAULT
     except UnknownVersionError:
         minor = DEFAULT
     tree = tree_of_print(system, spec.sm, minor)

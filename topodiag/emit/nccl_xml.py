@@ -7,13 +7,13 @@ ncclTopoDumpXmlRec, v2.28).
 
 from __future__ import annotations
 
+from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element
+from topodiag.model.nccl_versions import NEWEST, spell_version
 
 MAX_TEXT = 253
 """Bytes of a name or value: MAX_STR_LEN, 255, less the end of the string and the character that ends the text
 (src/graph/xml.h, xml.cc v2.27; older versions overflow at the same place)."""
-SINGLE_QUOTES = 27
-"""The minor version from which on a value ends at the quote that opened it; before, any value ends at a double one."""
 _NAME_STOPS = frozenset(" \t\r\n=/>\"'<\0")
 
 
@@ -21,7 +21,7 @@ class UnwritableError(ValueError):
     """A tree that no file of NCCL's can hold; the message says which name or value, and why."""
 
 
-def to_text(tree: Element, minor: int = 30) -> str:
+def to_text(tree: Element, minor: int = NEWEST) -> str:
     """The file of a `<system>`, as NCCL 2.`minor` reads it and all later versions do. Raises UnwritableError."""
     lines: list[str] = []
     _write(tree, 0, lines, minor)
@@ -55,6 +55,8 @@ def _quoted(name: str, value: str, minor: int) -> str:
     quote = "'" if '"' in value else '"'
     if quote in value:
         raise UnwritableError(f"the value of {name} holds both kinds of quotes: NCCL knows no escape")
-    if quote == "'" and minor < SINGLE_QUOTES:
-        raise UnwritableError(f"the value of {name} holds a double quote, which ends it before 2.{SINGLE_QUOTES}")
+    if quote == "'" and not has(minor, Feature.QUOTES_KEPT):
+        raise UnwritableError(
+            f"the value of {name} holds a double quote, which ends it before {spell_version(Feature.QUOTES_KEPT.since)}"
+        )
     return f"{quote}{value}{quote}"

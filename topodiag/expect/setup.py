@@ -14,8 +14,9 @@ from topodiag.hardware import catalog
 from topodiag.hardware.specs import GpuSpec, SystemSpec
 from topodiag.model.bench import BenchRun
 from topodiag.model.finding import Confidence
+from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element
-from topodiag.model.nccl_versions import DEFAULT, NEWEST, OLDEST, UnknownVersionError, minor_of
+from topodiag.model.nccl_versions import DEFAULT, NEWEST, UnknownVersionError, assumption, nearest_minor, spell_version
 from topodiag.model.node import Node
 from topodiag.nccl.topo.changes import gpus_of, nets_of, remove
 from topodiag.nccl.topo.detect import Detected, LackingError, tree_of
@@ -24,9 +25,8 @@ from topodiag.nccl.topo.repair import repair
 RACK_NODES = 18
 """Compute trays of four GPUs in one NVLink domain of 72 (NVIDIA GB200 NVL72 datasheet)."""
 MOST_RANKS = 1 << 17
-OTHER_VERSIONS = ("2.22", "2.30")
-"""What else an unknown version is reckoned as: before the models of NVLS changed (2.23, 2.28), and the newest."""
-_MNNVL_SINCE = 21
+OTHER_VERSIONS = (spell_version(Feature.SHARDED_BY_BUS.since - 1), spell_version(NEWEST))
+"""What else an unknown version is reckoned as: before the models of NVLS changed, and the newest."""
 
 GUESSED_NODE, GUESSED_NETWORK = 0.2, 0.5
 """What is normal below the expectation of a machine that is only guessed: few of its GPUs may be in use, and which NICs
@@ -154,7 +154,7 @@ def setup_of(
         tree=tree,
         nodes=hosts,
         ranks=run.nranks,
-        version=f"2.{minor}",
+        version=spell_version(minor),
         env=settings,
         sm=_sm(tree),
         network=(network or _network(found, settings)) if hosts > domain else "",
@@ -286,14 +286,11 @@ def _placed(run: BenchRun, nodes: int | None, gpus: int) -> tuple[int, int, str]
 def _version(text: str) -> tuple[int, str]:
     """The minor version to reckon with, and what to say where it is not the run's own."""
     if not text:
-        return DEFAULT, f"NCCL 2.{DEFAULT}: the output does not say which"
+        return DEFAULT, f"NCCL {spell_version(DEFAULT)}: the output does not say which"
     try:
-        return minor_of(text), ""
-    except UnknownVersionError:
-        part = text.removeprefix("v").split(".")[1:2]
-        number = int(part[0]) if part and part[0].isdecimal() and len(part[0]) < 4 else NEWEST
-        near = min(max(number, OLDEST), NEWEST)
-        return near, f"reckoned as NCCL 2.{near}: {text[:40]} is outside 2.{OLDEST} to 2.{NEWEST}"
+        return nearest_minor(text), assumption(text)
+    except UnknownVersionError as unknown:
+        return NEWEST, f"{unknown}: it is taken to decide as {spell_version(NEWEST)} does"
 
 
 def _used(tree: Element, run: BenchRun, per_node: int) -> Element:
@@ -324,7 +321,7 @@ def _domain(found: _Machine, nodes: int, minor: int, env: Mapping[str, str]) -> 
     gpu = found.gpu
     racked = gpu is not None and gpu.name.startswith(("GB200", "GB300")) and "NVL4" not in found.name
     off = env.get("NCCL_MNNVL_ENABLE") == "0" or env.get("NCCL_CUMEM_ENABLE") == "0"
-    if nodes == 1 or not racked or off or minor < _MNNVL_SINCE:
+    if nodes == 1 or not racked or off or not has(minor, Feature.MNNVL):
         return 1
     return min(nodes, RACK_NODES)
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from topodiag.expect.limit import GENERATIONS
 from topodiag.expect.setup import Setup
 from topodiag.hardware import catalog
+from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element
-from topodiag.model.nccl_versions import minor_of
+from topodiag.model.nccl_versions import minor_of, spell_version
 from topodiag.nccl.predict import predict_tree
 from topodiag.nccl.prediction import Choice, Prediction
 from topodiag.nccl.tuning import tuning_constants
@@ -22,7 +23,7 @@ from topodiag.nccl.tuning.choice import LARGE_BYTES, busbw_factor
 Terms = tuple[tuple[str, str, str], ...]
 
 _BLACKWELL_SM, _BLACKWELL_ROW = 100, 3
-_NVLS_REFERENCE, _NVLS_TUNED = "2.27", "2.28"
+_NVLS_REFERENCE = Feature.NVLS_EFFICIENCY.since - 1
 """From 2.28 on NCCL's figure for NVLS holds constants (nvlsEfficiency, src/graph/tuning.cc) that part 8 GPUs from 72
 more than runs do: on Blackwell 0.91 to 1.15 of it are published, 0.79 to 0.89 of the figure before."""
 
@@ -65,7 +66,7 @@ def stages(setup: Setup, predicted: Prediction, choice: Choice) -> Staged:
 
 def _tree_caps(setup: Setup) -> tuple[float, float]:
     """GB/s of a channel of NVLSTree on two and on more domains: perChMaxNVLSTreeBw of src/graph/tuning.cc."""
-    caps = tuning_constants.constants(max(minor_of(setup.version), minor_of(_NVLS_TUNED))).nvls_tree
+    caps = tuning_constants.constants(max(minor_of(setup.version), Feature.NVLS_EFFICIENCY.since)).nvls_tree
     return tuning_constants.cap(caps, _BLACKWELL_ROW, 2), tuning_constants.cap(caps, _BLACKWELL_ROW, 3)
 
 
@@ -75,14 +76,14 @@ def _reference_nvls(setup: Setup, choice: Choice) -> tuple[float, Terms]:
     made = _figure(setup, choice.collective, min(setup.nodes, setup.domain), setup.env, "NVLS")
     if not made:
         return 1.0, ()
-    words = f"as NCCL {_NVLS_REFERENCE} reckons it: later figures only rank algorithms on such GPUs"
+    words = f"as NCCL {spell_version(_NVLS_REFERENCE)} reckons it: later figures only rank algorithms on such GPUs"
     return made / choice.busbw_gbs, (("NVLS", f"{made:.1f} GB/s", words),)
 
 
 def _nvls_version(setup: Setup) -> str:
     """The version whose figure for NVLS counts."""
-    later = setup.sm >= _BLACKWELL_SM and minor_of(setup.version) >= minor_of(_NVLS_TUNED)
-    return _NVLS_REFERENCE if later else setup.version
+    later = setup.sm >= _BLACKWELL_SM and has(minor_of(setup.version), Feature.NVLS_EFFICIENCY)
+    return spell_version(_NVLS_REFERENCE) if later else setup.version
 
 
 def _figure(setup: Setup, collective: str, nodes: int, env: Mapping[str, str], algorithm: str = "") -> float | None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from topodiag.model.nccl_versions import NEWEST, OLDEST
 from topodiag.model.provenance import Origin
 
 if TYPE_CHECKING:
@@ -56,8 +57,8 @@ class Refusal:
     line: int
     column: int
     text: str = ""
-    since: int = 18
-    until: int = 30
+    since: int = OLDEST
+    until: int = NEWEST
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,49 +1,159 @@
-"""The NCCL versions whose decisions are known, and their numbering of path types.
+"""The NCCL versions whose decisions are known: their range, how they are written, and the tables that go by version.
 
-Versions are minor numbers throughout this package: 28 stands for NCCL 2.28 (its last patch). Path types step through
-integers in the search, so each version keeps its own numbering (src/graph/topo.h at the last patch of every minor).
+Versions are minor numbers throughout: 28 stands for NCCL 2.28 (its last patch). What a version does differently is
+named in `nccl_features`. To add a version that decides as the one before it, add its line to LAST_PATCHES.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Generic, TypeVar
 
-OLDEST, NEWEST = 18, 30
+from topodiag.model.nccl_features import Feature, has
+
+_T = TypeVar("_T")
+
+LAST_PATCHES: Mapping[int, str] = {
+    18: "v2.18.6-1",
+    19: "v2.19.4-1",
+    20: "v2.20.5-1",
+    21: "v2.21.5-1",
+    22: "v2.22.3-1",
+    23: "v2.23.4-1",
+    24: "v2.24.3-1",
+    25: "v2.25.1-1",
+    26: "v2.26.6-1",
+    27: "v2.27.7-1",
+    28: "v2.28.9-1",
+    29: "v2.29.7-1",
+    30: "v2.30.7-1",
+}
+"""Every version whose decisions are known, and the patch whose source was read."""
 DEFAULT = 28
 
-TREES_BOUND_BY_PXN = range(25, 29)
-"""These let trees use paths up to the longest from a GPU to a NIC only. Where PXN shortens all of those, GPUs before
-Hopper find no tree, and the one channel of the stand-in is left for all algorithms (src/graph/search.cc,
-ncclTopoCompute; 2.29.2 took the bound away again for them; github.com/NVIDIA/nccl/issues/1748)."""
+KNOWN = tuple(LAST_PATCHES)
+OLDEST, NEWEST = KNOWN[0], KNOWN[-1]
+LOGGED_SINCE = 3
+"""The first version whose log is read; its decisions are not known before OLDEST."""
+VARIABLES_SINCE = 4
+"""The first version whose environment variables are known by name."""
 
 _VERSION = re.compile(r"v?2\.([0-9]{1,3})(?:\.[0-9]{1,4})?(?:[-+].*)?")
+_LOGGED = re.compile(r"2\.([0-9]{1,5})(?:[.+-].*)?")
+_SHOWN = 40
 
 
 class UnknownVersionError(ValueError):
-    """A version of NCCL that this package does not know."""
+    """A text that is no version of NCCL, or a version older than all that are known."""
+
+
+def spell_version(minor: int) -> str:
+    """`2.28` for 28."""
+    return f"2.{minor}"
+
+
+def spell_range(first: int = OLDEST, last: int = NEWEST) -> str:
+    """`2.18 to 2.30`; by default the versions whose decisions are known."""
+    return spell_version(first) if first == last else f"{spell_version(first)} to {spell_version(last)}"
+
+
+def spell_versions(minors: Iterable[int]) -> str:
+    """`2.18 to 2.30`, `2.28`, `2.18 to 2.20 and 2.29`."""
+    runs: list[list[int]] = []
+    for minor in sorted(minors):
+        if runs and minor == runs[-1][1] + 1:
+            runs[-1][1] = minor
+        else:
+            runs.append([minor, minor])
+    return " and ".join(spell_range(first, last) for first, last in runs)
+
+
+def read_minor(text: str) -> int | None:
+    """28 for `2.28`, `2.28.9`, `v2.28.9-1`, known or not; None for what is no version of NCCL 2."""
+    match = _VERSION.fullmatch(text.strip())
+    return int(match[1]) if match else None
 
 
 def minor_of(text: str) -> int:
-    """28 for `2.28`, `2.28.9`, `v2.28.9-1`. Raises UnknownVersionError outside 2.18 to 2.30."""
-    match = _VERSION.fullmatch(text.strip())
-    minor = int(match[1]) if match else -1
-    if not OLDEST <= minor <= NEWEST:
-        raise UnknownVersionError(f"{text!r} is not an NCCL version from 2.{OLDEST} to 2.{NEWEST}")
-    return minor
+    """The known version by whose rules NCCL `text` is judged: its own, or the newest for a newer one (`assumption`
+    says so). Raises UnknownVersionError for an older one, and for what is no version."""
+    minor = read_minor(text)
+    if minor is None or minor < OLDEST:
+        raise UnknownVersionError(f"{text[:_SHOWN]!r} is not an NCCL version from {spell_range()}")
+    return min(minor, NEWEST)
 
 
-_NAMES_27 = ("LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS", "NET", "DIS")
-_NAMES_26 = ("LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "PXN", "PHB", "SYS", "NET", "DIS")
-_NAMES_18 = ("LOC", "NVL", "NVB", "PIX", "PXB", "PXN", "PHB", "SYS", "NET", "DIS")
+def nearest_minor(text: str) -> int:
+    """`minor_of`, but the oldest known version for an older one. Raises UnknownVersionError for what is no version."""
+    minor = read_minor(text)
+    return minor_of(text) if minor is None else max(OLDEST, min(minor, NEWEST))
+
+
+def assumption(text: str) -> str:
+    """What is assumed about a version whose own rules are not known, as a sentence; "" for a known one."""
+    minor = read_minor(text)
+    if minor is None or OLDEST <= minor <= NEWEST:
+        return ""
+    order, most, last = ("newer", "newest", NEWEST) if minor > NEWEST else ("older", "oldest", OLDEST)
+    known = spell_version(last)
+    return (
+        f"NCCL {spell_version(minor)} is {order} than {known}, the {most} version known here:"
+        f" it is taken to decide as {known} does"
+    )
+
+
+def text_has(text: str, feature: Feature) -> bool:
+    """Whether a version as a log writes it, known or not, has a feature; one that cannot be read has none."""
+    match = _LOGGED.fullmatch(text)
+    return match is not None and has(int(match[1]), feature)
+
+
+class ByVersion(Generic[_T]):
+    """A table that changed with the versions: each entry holds from its version on.
+
+    Raises ValueError, when it is made, for a table that says nothing of the oldest known version, or speaks of one that
+    LAST_PATCHES lacks: a table must not answer for a version by accident.
+    """
+
+    def __init__(self, entries: Mapping[int, _T]) -> None:
+        if min(entries) != OLDEST or not set(entries) <= set(KNOWN):
+            raise ValueError(f"a table for {sorted(entries)} must begin with {OLDEST} and speak of known versions only")
+        changes = sorted(entries)
+        self._entries = {minor: entries[max(since for since in changes if since <= minor)] for minor in KNOWN}
+
+    def __getitem__(self, minor: int) -> _T:
+        return self._entries[minor]
+
+
+MAX_CHANNELS = ByVersion({18: 32, 25: 64})
+"""MAXCHANNELS (src/include/device.h)."""
+MAX_VERTICES = ByVersion({18: 256, 27: 576, 29: 640})
+"""NCCL_TOPO_MAX_NODES (src/graph/topo.h): vertices of a kind."""
+MAX_LINKS = ByVersion({18: 32, 21: 128, 25: 576})
+"""NCCL_TOPO_MAX_LINKS (src/graph/topo.h): links of a vertex."""
+MAX_ELEMENTS = ByVersion({18: 1024, 21: 256})
+"""Elements of a topology file: MAX_NODES, then NCCL_TOPO_XML_MAX_NODES (src/graph/xml.h)."""
+MAX_CHILDREN = ByVersion({18: 32, 21: 128, 29: 640})
+"""Children of an element of a topology file: MAX_SUBS (src/graph/xml.h)."""
+
+_PATH_NAMES = ByVersion(
+    {
+        18: ("LOC", "NVL", "NVB", "PIX", "PXB", "PXN", "PHB", "SYS", "NET", "DIS"),
+        26: ("LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "PXN", "PHB", "SYS", "NET", "DIS"),
+        27: ("LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS", "NET", "DIS"),
+    }
+)
+"""topoPathTypeStr (src/graph/topo.cc), in the order of PATH_* (src/graph/topo.h)."""
 
 
 @dataclass(frozen=True, slots=True)
 class PathTypes:
-    """The numbers of a version's path types. A type that the version lacks has the number of what it used instead:
-    C2C is NVL before 2.26; P2C does not arise before 2.27 and has PHB's number there."""
+    """The numbers of a version's path types: the search steps through them. A type that the version lacks has the
+    number of what it used instead: C2C is NVL before 2.26; P2C does not arise before 2.27 and has PHB's number there.
+    """
 
     names: tuple[str, ...]
     loc: int
@@ -66,7 +176,7 @@ class PathTypes:
 
 @cache
 def path_types(minor: int) -> PathTypes:
-    names = _NAMES_27 if minor >= 27 else _NAMES_26 if minor == 26 else _NAMES_18
+    names = _PATH_NAMES[minor]
     of = {name: number for number, name in enumerate(names)}
     of.setdefault("C2C", of["NVL"])
     of.setdefault("P2C", of["PHB"])
@@ -74,5 +184,5 @@ def path_types(minor: int) -> PathTypes:
 
 
 def max_channels(minor: int) -> int:
-    """MAXCHANNELS (src/include/device.h): 32 up to 2.24, 64 from 2.25 on."""
-    return 64 if minor >= 25 else 32
+    """MAXCHANNELS of the version."""
+    return MAX_CHANNELS[minor]

@@ -1,6 +1,6 @@
 """The environment variables that change NCCL's topology decisions, as typed values with NCCL's defaults.
 
-Names and defaults: NCCL_PARAM lines of src/graph/{paths,search,topo,tuning,connect}.cc, src/init.cc, v2.18 to v2.30.
+Names and defaults: NCCL_PARAM lines of src/graph/{paths,search,topo,tuning,connect}.cc, src/init.cc.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_versions import path_types
 
 _LEVELS_OLD = ("LOC", "PIX", "PXB", "PHB", "SYS", "SYS")
@@ -107,8 +108,8 @@ def read_settings(env: Mapping[str, str], minor: int) -> Settings:
         cross_nic=number("NCCL_CROSS_NIC", 2),
         nvb_disable=flag("NCCL_NVB_DISABLE", False),
         pxn_disable=flag("NCCL_PXN_DISABLE", False),
-        pxn_c2c=flag("NCCL_PXN_C2C", minor >= 28),
-        net_gdr_c2c=flag("NCCL_NET_GDR_C2C", minor >= 27),
+        pxn_c2c=flag("NCCL_PXN_C2C", has(minor, Feature.PXN_C2C_ON)),
+        net_gdr_c2c=flag("NCCL_NET_GDR_C2C", has(minor, Feature.NET_GDR_C2C_ON)),
         net_gdr_read=_number(env, "NCCL_NET_GDR_READ"),
         net_disable_intra=flag("NCCL_NET_DISABLE_INTRA", False),
         p2p_disable=flag("NCCL_P2P_DISABLE", False),

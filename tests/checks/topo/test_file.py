@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from tests.checks.topo import topo_trees as made
 from topodiag.checks.node.virtual_pci import VirtualPciTree
 from topodiag.checks.topo.another_machine import FileOfAnotherMachine
-from topodiag.checks.topo.evidence import devices_of, spell_some, spell_versions
+from topodiag.checks.topo.evidence import devices_of, spell_some
 from topodiag.checks.topo.file import FileOfARack, FileRefused
 from topodiag.model.devices import Nic, NicRole
 from topodiag.model.finding import Severity, Status
 from topodiag.model.nccl_tree import Element, Refusal
+from topodiag.model.nccl_versions import spell_versions
 from topodiag.model.node import Node
 
 BOARD = made.board()

@@ -10,7 +10,7 @@ from tests.nccl.plain_search import rounded
 from tests.nccl.small_trees import built, cpu, gpu, host, nic, pci, to_gpu
 from topodiag.nccl.numbers import single
 from topodiag.nccl.search.follow import Roads, amounts
-from topodiag.nccl.search.ladders import ladder, total_budget
+from topodiag.nccl.search.ladders import TOTAL_BUDGET, ladder
 
 SPEEDS = sorted(
     {
@@ -102,4 +102,4 @@ def test_ladders_fall_and_grow_with_the_versions() -> None:
     assert ladder(28, 100, True)[:3] == (96, 48, single(45.1))
     assert ladder(24, 100, False) == ladder(24, 90, False)
     assert ladder(18, 90, False)[:2] == (60, 40)
-    assert total_budget(18) < total_budget(19)
+    assert TOTAL_BUDGET[18] < TOTAL_BUDGET[19]

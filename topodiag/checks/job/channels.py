@@ -26,7 +26,8 @@ from topodiag.checks.shared.lost_tree import AROUND, EXPECTED, MEANWHILE, NEWER
 from topodiag.checks.shared.words import hosts_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
-from topodiag.model.nccl_versions import TREES_BOUND_BY_PXN, UnknownVersionError, minor_of
+from topodiag.model.nccl_features import Feature
+from topodiag.model.nccl_versions import text_has
 from topodiag.model.nccl_view import Graph, NcclSystem
 from topodiag.model.provenance import Origin
 
@@ -161,7 +162,8 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
     def _simple(self, job: Job, searches: Sequence[Search], said: Sequence[tuple[str, Origin | None]]) -> Finding:
         rings = [each.ring for each in searches if each.ring.channels > 0 and each.ring.bw_inter > NO_BANDWIDTH]
         trees = all((match := _PATTERN.search(text)) is not None and int(match[1]) != RING for text, _ in said)
-        if trees and rings and _all_between(job.nccl_versions, TREES_BOUND_BY_PXN):
+        bound = [text_has(version, Feature.TREES_BOUND_BY_PXN) for version in job.nccl_versions]
+        if trees and rings and bound and all(bound):
             return self._lost_tree(job, min(rings, key=lambda ring: ring.channels), said)
         return self.finding(
             Severity.WARNING,
@@ -191,13 +193,6 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
             confidence=Confidence.MEDIUM,
             settings=AROUND,
         )
-
-
-def _all_between(versions: Sequence[str], minors: range) -> bool:
-    try:
-        return bool(versions) and all(minor_of(version) in minors for version in versions)
-    except UnknownVersionError:
-        return False
 
 
 def _searches(job: Job) -> Iterator[Search]:

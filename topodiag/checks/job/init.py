@@ -10,11 +10,13 @@ from typing import Never
 import numpy as np
 
 from topodiag.checks.interface import JobCheck, OneStep
-from topodiag.checks.job.text import ask_for, at_least, failed
+from topodiag.checks.job.text import ask_for, failed
 from topodiag.checks.shared.devices import majority, plural
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word, spell_ranks
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, Event, Job, Process
+from topodiag.model.nccl_features import Feature
+from topodiag.model.nccl_versions import text_has
 from topodiag.model.provenance import Origin
 
 OF_INIT = frozenset({"bootstrap", "version", "duplicate gpu"})
@@ -196,7 +198,7 @@ def _informed(process: Process) -> bool:
 
     From 2.18 on Init START comes before any connection: a log without it is a piece of one.
     """
-    if at_least(process.versions.get("nccl", ""), 2, 18):
+    if text_has(process.versions.get("nccl", ""), Feature.INIT_START):
         return False
     return bool(process.bootstrap or process.network or process.hcas or process.versions or process.settings)
 
@@ -313,7 +315,7 @@ class SharedGpu(OneStep[Job], JobCheck[Never]):
         elif shared:
             ranks = sorted({rank for _, group in shared for rank in group})
             world = job.world
-            allowed = any(at_least(version, 2, 30) for version in job.nccl_versions)
+            allowed = any(text_has(version, Feature.RANKS_SHARE_A_GPU) for version in job.nccl_versions)
             came_up = allowed or world is None or bool(world.completed.any())
             found.append(
                 self.finding(

@@ -19,11 +19,13 @@ from topodiag.checks.job.evidence import (
     said_by,
     world_ranks,
 )
-from topodiag.checks.job.text import NET, ask_for, at_least
+from topodiag.checks.job.text import NET, ask_for
 from topodiag.checks.shared.devices import spell
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
+from topodiag.model.nccl_features import Feature
+from topodiag.model.nccl_versions import text_has
 from topodiag.model.provenance import Origin
 
 AFFINITY = re.compile(
@@ -175,7 +177,7 @@ def _by_silence(job: Job) -> tuple[dict[int, Origin | None], dict[str, list[int]
         number: where for number, text, where in said_by(job, "affinity") if number >= 0 and SET_AFFINITY.search(text)
     }
     world = job.world
-    old = job.nccl_versions and not any(at_least(version, 2, 28) for version in job.nccl_versions)
+    old = job.nccl_versions and not any(text_has(each, Feature.AFFINITY_OF_PROCESSES) for each in job.nccl_versions)
     if not bound or not old or world is None or not world.started.size or not world.completed.size:
         return bound, {}
     ranks = Counter(rank.process for rank in job.ranks)

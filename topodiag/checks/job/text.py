@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from topodiag.model.job import Communicator, Job
 from topodiag.model.job_domains import domains as domains  # noqa: PLC0414 - checks find all words on a job here
+from topodiag.model.nccl_features import Feature
+from topodiag.model.nccl_versions import text_has
 
 NET = ("NET", "GRAPH")
 """Subsystems that tell of NICs, transports and NCCL's view of the node, for `ask_for`."""
@@ -28,19 +30,12 @@ def ask_for(job: Job, *names: str) -> str:
 
 
 def unconnected(job: Job, what: str) -> str:
-    """Why no connection of a kind is in the log: since 2.22 NCCL connects when an operation first needs it
-    (NCCL_RUNTIME_CONNECT, src/init.cc v2.22.3 and later)."""
-    lazy = [version for version in job.nccl_versions if at_least(version, 2, 22)]
+    """Why no connection of a kind is in the log: since LAZY_CONNECTIONS NCCL connects when an operation
+    first needs it."""
+    lazy = [version for version in job.nccl_versions if text_has(version, Feature.LAZY_CONNECTIONS)]
     if job.subsystems >= {"INIT", "NET"} and job.nccl_versions and len(lazy) == len(job.nccl_versions):
         return f"no operation used {what}: NCCL connects when one first does, and a log that goes on shows it"
     return f"{what} was not seen; {ask_for(job, *NET)}"
-
-
-def at_least(version: str, major: int, minor: int) -> bool:
-    """Whether an NCCL version, as `2.28.9`, is this one or later; one that cannot be read is not."""
-    parts = version.split(".")[:2]
-    known = len(parts) == 2 and all(part.isascii() and part.isdigit() and len(part) < 6 for part in parts)
-    return known and (int(parts[0]), int(parts[1])) >= (major, minor)
 
 
 def failed(job: Job) -> bool:

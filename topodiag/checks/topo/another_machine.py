@@ -19,6 +19,7 @@ from topodiag.checks.topo.interface import FileCheck
 from topodiag.model.devices import Gpu, NicRole
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.nccl_tree import NcclFile
+from topodiag.model.nccl_versions import spell_version
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.nccl.prediction import Prediction
@@ -141,7 +142,7 @@ class FileOfAnotherMachine(FileCheck[Mismatch]):
             f"{base_name(file.name)} makes NCCL slower than no file would: rings of {with_file:g} GB/s"
             f" instead of {without:g}",
             observed=_spell_ring(rings.with_file),
-            expected=f"{_spell_ring(rings.without)}, which NCCL 2.{rings.minor} finds on {other.host} by itself",
+            expected=f"{_spell_ring(rings.without)}, which NCCL {spell_version(rings.minor)} finds on {other.host} by itself",
             fix=("unset NCCL_TOPO_FILE", "or write the file anew: `topodiag emit nccl-topo BUNDLE -o topo.xml`"),
             cost=Cost(
                 without - with_file, 1 - with_file / without, f"by NCCL's own search over {plural(rings.nodes, 'node')}"

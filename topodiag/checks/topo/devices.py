@@ -11,6 +11,7 @@ from topodiag.checks.topo.evidence import ASKED, ask
 from topodiag.checks.topo.interface import FileCheck
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.nccl_tree import Element, NcclFile
+from topodiag.model.nccl_versions import spell_version
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.nccl.prediction import Prediction
@@ -70,8 +71,8 @@ class GpuShortInFile(FileCheck[ShortGpus]):
             Severity.ERROR,
             f"{spell(labels)} {verb} {have} NVLinks to the NVSwitches where the siblings have {best}"
             + (": NCCL's search collapses, without a warning" if collapsed else ""),
-            observed=f"{have} of {best} NVLinks" + (f"; NCCL 2.{minor} finds {_ring(now)}" if now else ""),
-            expected=f"{best} NVLinks" + (f"; NCCL 2.{minor} would find {_ring(then)}" if then else ""),
+            observed=f"{have} of {best} NVLinks" + (f"; NCCL {spell_version(minor)} finds {_ring(now)}" if now else ""),
+            expected=f"{best} NVLinks" + (f"; NCCL {spell_version(minor)} would find {_ring(then)}" if then else ""),
             fix=(
                 f"until the hardware is mended: `topodiag emit nccl-topo {file.name} --repair -o repaired.xml`",
                 "`nvidia-smi nvlink -s` and `dmesg | grep -i nvlink` on the node: which links are down, and why",
@@ -106,7 +107,7 @@ def _cost(now: Prediction | None, then: Prediction | None, minor: int) -> Cost:
         return Cost(text="every ring of the node passes this GPU")
     text = (
         f"an all-reduce of 1 GiB on this node takes {new.time_us / 1000:.1f} ms instead of {old.time_us / 1000:.1f} by"
-        f" NCCL 2.{minor}'s own reckoning ({new.busbw_gbs:.0f} instead of {old.busbw_gbs:.0f} GB/s)"
+        f" NCCL {spell_version(minor)}'s own reckoning ({new.busbw_gbs:.0f} instead of {old.busbw_gbs:.0f} GB/s)"
     )
     return Cost(old.busbw_gbs - new.busbw_gbs, 1 - new.busbw_gbs / old.busbw_gbs, text)
 

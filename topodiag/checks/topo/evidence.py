@@ -5,12 +5,13 @@ Decides nothing itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from topodiag.checks.shared.topo_file import alone, first_host
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.nccl_tree import Element, NcclFile, Refusal
+from topodiag.model.nccl_versions import DEFAULT, spell_version
 from topodiag.model.node import Node
 from topodiag.nccl.graph.attach import HostTree, count_gpus
 from topodiag.nccl.graph.domains import build_system
@@ -19,7 +20,7 @@ from topodiag.nccl.predict import predict_tree
 from topodiag.nccl.prediction import Prediction
 from topodiag.nccl.settings import read_settings
 
-ASKED = 28
+ASKED = DEFAULT
 """The version whose search is asked where nobody named one: the reference of all rules here."""
 
 PRICED_BYTES = 1 << 30
@@ -86,18 +87,7 @@ def ask(tree: Element, minor: int, nodes: int = 1, env: Mapping[str, str] | None
     """NCCL's decisions; None where there is no GPU to decide about, which NCCL fills in from the machine."""
     if not has_gpus(tree):
         return None
-    return predict_tree(tree, nodes=nodes, version=f"2.{minor}", env=env, sizes=(PRICED_BYTES,))
-
-
-def spell_versions(minors: Iterable[int]) -> str:
-    """`2.18 to 2.30`, `2.28`, `2.18 to 2.20 and 2.29`."""
-    runs: list[list[int]] = []
-    for minor in sorted(minors):
-        if runs and minor == runs[-1][1] + 1:
-            runs[-1][1] = minor
-        else:
-            runs.append([minor, minor])
-    return " and ".join(f"2.{low}" if low == high else f"2.{low} to 2.{high}" for low, high in runs)
+    return predict_tree(tree, nodes=nodes, version=spell_version(minor), env=env, sizes=(PRICED_BYTES,))
 
 
 def spell_some(words: Sequence[str], most: int) -> str:

@@ -13,12 +13,20 @@ from topodiag.checks.topo.evidence import (
     has_gpus,
     machine_of,
     refusal_of,
-    spell_versions,
 )
 from topodiag.checks.topo.interface import FileCheck
 from topodiag.model.finding import Cost, Finding, Outcome, Severity
+from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_tree import Element, NcclFile, Refusal
-from topodiag.model.nccl_versions import NEWEST, OLDEST
+from topodiag.model.nccl_versions import (
+    KNOWN,
+    MAX_CHILDREN,
+    MAX_ELEMENTS,
+    NEWEST,
+    OLDEST,
+    spell_version,
+    spell_versions,
+)
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.nccl.topo.clean import hosts_of
@@ -28,7 +36,7 @@ from topodiag.nccl.topo.merge import loaded
 MAX_WORDS = 120
 """Characters of NCCL's complaint that are repeated."""
 
-OLD_SEARCH = 20
+OLD_SEARCH = Feature.NO_HOPS_FOLLOWED.since - 1
 """Up to this version the search of NVLS fails on a GPU without a path to the NVSwitches (src/graph/search.cc)."""
 
 
@@ -55,7 +63,7 @@ class FileRefused(FileCheck[Refusals]):
         not start. The line is a warning far above the last line of the log.
 
     Evidence it reads
-        The topology file, by NCCL's own lexical rules of each version from 2.18 to 2.30, then by the rules by which
+        The topology file, by NCCL's own lexical rules of each version that is known, then by the rules by which
         NCCL builds its system graph. In a log: warnings of graph/xml.cc and graph/topo.cc, and the file that `Loading
         topology file` or NCCL_TOPO_FILE names.
 
@@ -83,7 +91,7 @@ class FileRefused(FileCheck[Refusals]):
 
     def observe_file(self, node: Node, file: NcclFile) -> Refusals | Outcome:
         tree = _completed(node, file)
-        asked = file.asked or tuple(range(OLDEST, NEWEST + 1))
+        asked = file.asked or KNOWN
         refusals = {minor: refusal for minor in asked if (refusal := refusal_of(file, tree, minor)) is not None}
         if refusals:
             return Refusals(file, refusals, len(asked))
@@ -123,7 +131,7 @@ def _mended(rule: str, name: str, minor: int) -> str:
         return f"`topodiag emit nccl-topo {name} --repair -o repaired.xml` gives it the links that its siblings have"
     if rule == "structure":
         return "write it again on a healthy node of this type (NCCL_TOPO_DUMP_FILE), or mend what the line lacks"
-    return f"`topodiag emit nccl-topo {name} --nccl 2.{minor} -o fixed.xml` writes it by NCCL's rules"
+    return f"`topodiag emit nccl-topo {name} --nccl {spell_version(minor)} -o fixed.xml` writes it by NCCL's rules"
 
 
 def _search_refusals(tree: Element, file: NcclFile) -> dict[int, Refusal]:
@@ -136,7 +144,7 @@ def _search_refusals(tree: Element, file: NcclFile) -> dict[int, Refusal]:
         if made is not None and not made.accepted:
             refusals[minor] = Refusal("search", made.why, made.line, 0, "", minor, minor)
             if minor == OLD_SEARCH and not file.asked:
-                minors.extend(range(OLDEST, OLD_SEARCH))
+                minors.extend(older for older in KNOWN if older < OLD_SEARCH)
     return dict(sorted(refusals.items()))
 
 
@@ -163,6 +171,8 @@ def _complaints(refusals: Mapping[int, Refusal]) -> Iterator[str]:
         yield words if len(versions) == 1 else f"{words} ({spell_versions(minors)})"
 
 
+_OLD = f"up to NCCL {spell_version(OLD_SEARCH)}"
+_CHILDREN = MAX_CHILDREN[OLD_SEARCH + 1]
 _RULES = {
     "prolog": "no XML declaration: NCCL's reader knows none",
     "byte-order-mark": "plain text from the first byte on",
@@ -172,8 +182,8 @@ _RULES = {
     "value-without-name": 'attributes as name="value", one blank apart',
     "text": "elements and comments only",
     "too-long": "names and values of at most 254 characters",
-    "too-many-elements": "at most 256 elements (1024 up to NCCL 2.20)",
-    "too-many-children": "at most 128 children of one element (32 up to NCCL 2.20)",
+    "too-many-elements": f"at most {MAX_ELEMENTS[NEWEST]} elements ({MAX_ELEMENTS[OLDEST]} {_OLD})",
+    "too-many-children": f"at most {_CHILDREN} children of one element ({MAX_CHILDREN[OLDEST]} {_OLD})",
     "version": '<system version="1">',
     "no-system": "a <system> element",
     "structure": "every attribute that NCCL needs to build its system graph",

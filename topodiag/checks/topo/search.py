@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from topodiag.checks.shared.lost_tree import AROUND, EXPECTED, MEANWHILE, NEWER
-from topodiag.checks.topo.evidence import ask, spell_versions
+from topodiag.checks.topo.evidence import ask
 from topodiag.checks.topo.interface import FileCheck
 from topodiag.model.finding import Cost, Finding, Outcome, Severity
+from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element, NcclFile
-from topodiag.model.nccl_versions import TREES_BOUND_BY_PXN
+from topodiag.model.nccl_versions import KNOWN, spell_versions
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.nccl.prediction import Prediction
@@ -39,7 +40,7 @@ class TreesLostInFile(FileCheck[LostTrees]):
     def observe_file(self, node: Node, file: NcclFile) -> LostTrees | Outcome:
         if not _older_gpus(file.tree) or len([each for each in file.tree.walk() if each.tag == "net"]) < 2:
             return self.not_applicable(node, "GPUs from Hopper on have another way to a tree; one NIC needs none")
-        asked = [minor for minor in file.asked or TREES_BOUND_BY_PXN if minor in TREES_BOUND_BY_PXN]
+        asked = [minor for minor in file.asked or KNOWN if has(minor, Feature.TREES_BOUND_BY_PXN)]
         if not asked:
             return self.clean(node, f"NCCL {spell_versions(file.asked)} lets a tree use any path")
         now = ask(file.tree, asked[-1], nodes=2) if file.refusal(asked[-1]) is None else None

@@ -173,7 +173,7 @@ class Lexer:
         else:
             end = self._data.find(b'"', begin)
             if end - begin > MAX_STR_LEN:
-                # Unchecked before 2.27: the value runs into the memory of the next attribute, which ends it.
+                # Unchecked: the value runs into the memory of the next attribute, which ends it.
                 self._note("long-value", f"a value of {end - begin} characters runs into the next attribute", begin)
         if end < 0:
             raise self._ended()

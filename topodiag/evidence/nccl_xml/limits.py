@@ -1,21 +1,23 @@
-"""What NCCL's XML parser accepts, by version: src/graph/xml.cc, xml.h and topo.h at the last patch of 2.18 to 2.30."""
+"""What NCCL's XML parser accepts, by version: src/graph/xml.cc, xml.h and topo.h."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from topodiag.model.nccl_features import Feature, has
+from topodiag.model.nccl_versions import KNOWN, MAX_CHILDREN, MAX_ELEMENTS
 
 MAX_STR_LEN = 255
 """xml.h: a name or value that has not ended at its 255th character is too long (the end itself counts for names of
 elements and for values)."""
 MAX_ATTR_COUNT = 16
 TOPO_XML_VERSION = 1
-OLDEST, NEWEST = 18, 30
 
 MAX_FILE_BYTES = 8 * 2**20
 """A dump of a 72-GPU clique, the largest that NCCL writes, is under 5 MB."""
 MAX_TOKENS = 50_000
-"""Names of elements and attributes that the lexer reads: 1024 elements of 17 attributes are 18,000 (2.18 to 2.20)."""
+"""Names of elements and attributes that the lexer reads: 1024 elements of 17 attributes are 18,000."""
 MAX_TAGS = 50_000
 """Tags that the tolerant reader reads: the fused dump of 72 ranks, 256 elements each, has 37,000."""
 MAX_DEPTH = 256
@@ -33,9 +35,9 @@ class Rules:
     max_elements: int
     max_children: int
     children_checked: bool
-    """2.18 to 2.20 write past the table of children without a word."""
+    """Else NCCL writes past the table of children without a word."""
     quotes_kept: bool
-    """From 2.27 the quote that opens a value closes it and its length is checked; before, only `"` closes."""
+    """The quote that opens a value closes it and its length is checked; else only `"` closes."""
     allowed: Mapping[str, tuple[str, ...]]
     """The elements that are read below an element; others are passed over with all they hold."""
 
@@ -51,15 +53,28 @@ def _allowed(*, c2c: bool, pcilink: bool) -> Mapping[str, tuple[str, ...]]:
     }
 
 
-_OLD = _allowed(c2c=False, pcilink=False)
-_C2C = _allowed(c2c=True, pcilink=False)
-_ALL = _allowed(c2c=True, pcilink=True)
+def _rules(minor: int) -> Rules:
+    return Rules(
+        minor,
+        minor,
+        MAX_ELEMENTS[minor],
+        MAX_CHILDREN[minor],
+        has(minor, Feature.CHILDREN_CHECKED),
+        has(minor, Feature.QUOTES_KEPT),
+        _allowed(c2c=has(minor, Feature.C2C_LINKS), pcilink=has(minor, Feature.PCI_LINKS)),
+    )
 
-RULES = (
-    Rules(18, 18, 1024, 32, False, False, _OLD),
-    Rules(19, 20, 1024, 32, False, False, _C2C),
-    Rules(21, 21, 256, 128, True, False, _C2C),
-    Rules(22, 26, 256, 128, True, False, _ALL),
-    Rules(27, 28, 256, 128, True, True, _ALL),
-    Rules(29, 30, 256, 640, True, True, _ALL),
-)
+
+def _parsers() -> tuple[Rules, ...]:
+    made: list[Rules] = []
+    for minor in KNOWN:
+        rules = _rules(minor)
+        if made and replace(rules, since=made[-1].since) == replace(made[-1], until=minor):
+            made[-1] = replace(made[-1], until=minor)
+        else:
+            made.append(rules)
+    return tuple(made)
+
+
+RULES = _parsers()
+"""One parser for each run of versions that read alike, the oldest first."""

@@ -1,7 +1,7 @@
 """What NCCL takes without a word and not as it was meant: values outside its dictionaries, doubled names and bus ids.
 
-Dictionaries: kvDictPciGen, kvDictPciClass, kvDictCpuArch of src/graph/topo.cc, the same in 2.18 to 2.30 but for class
-0x080100 (2.28). A text is looked up by prefix (kvConvertToInt in src/graph/xml.h).
+Dictionaries: kvDictPciGen, kvDictPciClass, kvDictCpuArch of src/graph/topo.cc, the same in all known versions but for
+class 0x080100 (CX8_CLASS). A text is looked up by prefix (kvConvertToInt in src/graph/xml.h).
 """
 
 from __future__ import annotations
@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from topodiag.evidence.nccl_xml.load import c_int
+from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_tree import Element, Refusal
+from topodiag.model.nccl_versions import NEWEST
 
 LINK_SPEEDS = (
     "2.5 GT/s", "5 GT/s", "8 GT/s", "16 GT/s", "32 GT/s",
     "5.0 GT/s PCIe", "8.0 GT/s PCIe", "16.0 GT/s PCIe", "32.0 GT/s PCIe", "64.0 GT/s PCIe",
 )  # fmt: skip
 CLASSES = ("0x060400", "0x068000", "0x068001", "0x03", "0x02")
-CX8_CLASS, CX8_SINCE = "0x080100", 28
+CX8_CLASS = "0x080100"
 ARCHITECTURES = ("x86_64", "arm64", "ppc64")
 _GEN3, _PCI, _ANY_CPU = 60, 1, 0
 
@@ -42,7 +44,7 @@ def _on_pci(element: Element, seen: dict[str, int]) -> Iterator[Refusal]:
         yield _note("link-width", f"link_width '{width}' counts as 16 lanes", element)
     held = {child.tag for child in element.children}
     if code is not None and not code.startswith(CLASSES) and not held & {"gpu", "nic"}:
-        until = CX8_SINCE - 1 if code.startswith(CX8_CLASS) else 30
+        until = Feature.CX8_CLASS.since - 1 if code.startswith(CX8_CLASS) else NEWEST
         yield _note("class", _fallback(code, _PCI), element, until)
     bus_id = (element.get("busid") or "").lower()
     if bus_id and bus_id in seen:
@@ -55,5 +57,5 @@ def _fallback(text: str, value: int) -> str:
     return f"KV Convert to int : could not find value of '{text}' in dictionary, falling back to {value}"
 
 
-def _note(rule: str, words: str, element: Element, until: int = 30) -> Refusal:
+def _note(rule: str, words: str, element: Element, until: int = NEWEST) -> Refusal:
     return Refusal(rule, words, element.line, 1, until=until)

@@ -1,7 +1,7 @@
 """How many channels a communicator runs with: doubling, limits, NVLS channels, and channels per peer of send/recv.
 
 Rules of src/graph/connect.cc (ncclTopoPostset), src/graph/paths.cc (ncclTopoComputeP2pChannels), src/graph/topo.cc
-(getLocalNetCountByBw) and src/transport/nvls.cc (ncclNvlsInit, ncclNvlsTuning), v2.18 to v2.30.
+(getLocalNetCountByBw) and src/transport/nvls.cc (ncclNvlsInit, ncclNvlsTuning).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_versions import max_channels, path_types
 from topodiag.nccl.graph.graph import System, Vertex
 from topodiag.nccl.graph.nearest import local_cpu, local_nets, nearest
@@ -23,7 +24,7 @@ _FAST_RING = 45.0
 _NVLS_HOPPER, _NVLS_BLACKWELL, _NVLS_BLACKWELL_ONE_NODE = 16, 32, 24
 """NVLS_NCHANNELS_SM90, _SM100 and _SM100_NVL (src/transport/nvls.cc)."""
 _NET_PER_CHANNEL = 14
-"""NCCL_P2P_PER_CHANNEL_NET_BW, GB/s, from 2.29 on (src/graph/paths.cc)."""
+"""NCCL_P2P_PER_CHANNEL_NET_BW, GB/s (src/graph/paths.cc)."""
 _PEERS_PER_BATCH = 8
 """NCCL_MAX_DEV_WORK_P2P_PER_BATCH (src/include/device.h)."""
 
@@ -70,8 +71,8 @@ def runtime_channels(
 ) -> tuple[list[int], list[ChannelStep]]:
     """The channels, each as the number of the one among 2 * `searched` that it repeats, and the steps that led there.
 
-    `collnet` are the chain graph's bandwidths inside and between nodes where CollNet is on. From 2.20 to 2.27 the
-    channels are extended to the `nvls` channels, which the log then counts as collective channels.
+    `collnet` are the chain graph's bandwidths inside and between nodes where CollNet is on. With CHANNELS_UP_TO_NVLS
+    the channels are extended to the `nvls` channels, which the log then counts as collective channels.
     """
     bound = max_channels(minor)
     made = list(range(2 * searched))[:bound]
@@ -87,8 +88,8 @@ def runtime_channels(
 
     if collnet is not None and collnet[0] > collnet[1] and nranks > nodes:
         extend(min(bound, len(made) + len(made) // 2), "half as many again for CollNet's bandwidth inside the node")
-    room = len(made) < _ENOUGH if minor >= 20 else 2 * len(made) <= bound
-    hopper = min_sm >= 90 if minor >= 25 else min_sm == 90
+    room = len(made) < _ENOUGH if has(minor, Feature.EXTRA_CHANNELS_BELOW_16) else 2 * len(made) <= bound
+    hopper = min_sm >= 90 if has(minor, Feature.EXTRA_CHANNELS_BLACKWELL) else min_sm == 90
     if hopper and nodes > 1 and ring_bw_intra > _FAST_RING and room:
         extend(2 * len(made), f"doubled: ring channels of more than {_FAST_RING:g} GB/s between nodes")
     most = min(bounds.most, bounds.max_ctas)
@@ -96,14 +97,14 @@ def runtime_channels(
         del made[most:]
         steps.append(ChannelStep(most, "at most NCCL_MAX_NCHANNELS and NCCL_MAX_CTAS"))
     extend(max(bounds.least, bounds.min_ctas), "at least NCCL_MIN_NCHANNELS and NCCL_MIN_CTAS")
-    if 20 <= minor <= 27:
+    if has(minor, Feature.CHANNELS_UP_TO_NVLS):
         extend(nvls, "repeated up to the NVLS channels")
     return made, steps
 
 
 def nvls_possible(settings: Settings, gpus: int, minor: int) -> bool:
     """Whether NCCL tries NVLS at all: not with too few GPUs in the node's domain (ncclNvlsInit)."""
-    return settings.nvls_enable and gpus >= (2 if minor >= 28 else 3)
+    return settings.nvls_enable and gpus >= (2 if has(minor, Feature.NVLS_OF_TWO_GPUS) else 3)
 
 
 def nvls_channels(
@@ -119,23 +120,24 @@ def nvls_channels(
 ) -> int:
     """NVLS channels of a rank of compute capability `sm`. `many_hosts`: ranks outside the host or clique of rank 0.
 
-    `local_ranks` per node; `net_bw` the least GB/s of any rank's NETs, which 2.30 goes by on Blackwell.
+    `local_ranks` per node; `net_bw` the least GB/s of any rank's NETs (NVLS_CHANNELS_BY_NET).
     """
-    if minor >= 25 and sm >= 100:
-        many = len(local_ranks) > 1 if minor >= 30 else many_hosts
-        count = _NVLS_BLACKWELL if many or minor < 27 else _NVLS_BLACKWELL_ONE_NODE
-        if minor >= 30 and min_sm >= 100 and many:
+    if sm >= 100 and has(minor, Feature.BLACKWELL):
+        by_net, fewer = has(minor, Feature.NVLS_CHANNELS_BY_NET), has(minor, Feature.NVLS_CHANNELS_ONE_NODE)
+        many = len(local_ranks) > 1 if by_net else many_hosts
+        count = _NVLS_BLACKWELL if many or not fewer else _NVLS_BLACKWELL_ONE_NODE
+        if by_net and min_sm >= 100 and many:
             count = _blackwell_nvls_over_nodes(len(local_ranks), min(local_ranks), net_bw)
     else:
         count = _NVLS_HOPPER
     asked = settings.number("NCCL_NVLS_NCHANNELS")
-    if asked is not None and asked >= (1 if minor >= 27 else 0):
+    if asked is not None and asked >= (1 if has(minor, Feature.NVLS_NCHANNELS_FROM_1) else 0):
         count = asked
     return max(bounds.min_ctas, min(bounds.max_ctas, count))
 
 
 def _blackwell_nvls_over_nodes(nodes: int, per_node: int, net_bw: float) -> int:
-    """ncclNvlsTreeSm100Tuning (src/transport/nvls.cc, v2.30)."""
+    """ncclNvlsTreeSm100Tuning (src/transport/nvls.cc)."""
     if nodes == 2 and net_bw >= 48:
         return 32
     if net_bw >= 96:
@@ -144,7 +146,7 @@ def _blackwell_nvls_over_nodes(nodes: int, per_node: int, net_bw: float) -> int:
 
 
 def least_net_bw(system: System, gpu: Vertex, settings: Settings) -> float:
-    """The least GB/s from a GPU to the NETs that its channels use, 0 without any (ncclTopoGetMinNetBw, v2.30)."""
+    """The least GB/s from a GPU to the NETs that its channels use, 0 without any (ncclTopoGetMinNetBw)."""
     if not system.nets:
         return 0.0
     return min(gpu.paths["NET"][net].bw for net in _nets_in_turn(system, gpu, settings))
@@ -152,14 +154,14 @@ def least_net_bw(system: System, gpu: Vertex, settings: Settings) -> float:
 
 def p2p_channels(system: System, settings: Settings, *, nranks: int, channels: int, nodes: int,
                  per_peer: int) -> tuple[int, int]:  # fmt: skip
-    """Channels of send/recv in all and per peer, powers of two. `per_peer` is what all ranks agreed on from 2.29 on
-    (see `per_peer_of_rank`); earlier versions look at the GPUs of the domain alone."""
+    """Channels of send/recv in all and per peer, powers of two. `per_peer` is what all ranks agreed on
+    (see `per_peer_of_rank`); before PEER_CHANNELS_AGREED NCCL looks at the GPUs of the domain alone."""
     minor = system.minor
     bound = max_channels(minor)
     most = bound if settings.max_p2p_channels is None else settings.max_p2p_channels
     least = 1 if settings.min_p2p_channels is None else settings.min_p2p_channels
     total = max(min(channels, most), least, 1)
-    if minor < 29:
+    if not has(minor, Feature.PEER_CHANNELS_AGREED):
         counts = [
             count
             for gpu in system.gpus
@@ -167,7 +169,7 @@ def p2p_channels(system: System, settings: Settings, *, nranks: int, channels: i
         ]
         each = _power_of_two(min([total, *counts]))
         total = min(_power_of_two(total), bound)
-        return total, each if minor < 22 else min(each, total)
+        return total, min(each, total) if has(minor, Feature.PEER_CHANNELS_WITHIN_ALL) else each
     total, each = min(_power_of_two(total), bound), _power_of_two(per_peer)
     if nodes > 1 and settings.channels_per_net_peer is None:
         while each * -(-nranks // _PEERS_PER_BATCH) > total and each > 1:
@@ -177,7 +179,7 @@ def p2p_channels(system: System, settings: Settings, *, nranks: int, channels: i
 
 
 def per_peer_of_rank(system: System, gpu: Vertex, settings: Settings, nranks: int) -> int:
-    """Channels per peer as one rank would have it, before ranks agree on the least (2.29 and later)."""
+    """Channels per peer as one rank would have it, before ranks agree on the least (PEER_CHANNELS_AGREED)."""
     counts = _per_peer_counts(system, gpu, settings, nranks=nranks, total=0)
     return min([max_channels(system.minor), *counts])
 
@@ -185,7 +187,7 @@ def per_peer_of_rank(system: System, gpu: Vertex, settings: Settings, nranks: in
 def _per_peer_counts(system: System, gpu: Vertex, settings: Settings, *, nranks: int, total: int) -> list[int]:
     """Channels to every other rank of the domain, and once to a rank outside where there is one."""
     types = path_types(system.minor)
-    nvlink = (types.nvl, types.nvb) if system.minor >= 30 else (types.nvl,)
+    nvlink = (types.nvl, types.nvb) if system.has(Feature.PEER_CHANNELS_OVER_NVB) else (types.nvl,)
     counts = []
     for peer in system.gpus:
         if peer is gpu:
@@ -202,9 +204,9 @@ def _to_remote(system: System, gpu: Vertex, settings: Settings, *, nranks: int, 
     asked = settings.channels_per_net_peer
     if asked is not None and asked >= 0:
         return asked
-    if system.minor < 20:
+    if not system.has(Feature.PEER_CHANNELS_BY_NET):
         return 2
-    if system.minor >= 29:
+    if system.has(Feature.PEER_CHANNELS_AGREED):
         count, bw = _nets_by_turn_and_bw(system, gpu, settings)
         return max(count, -(-int(bw) // _NET_PER_CHANNEL)) if count else 2
     # More peers than channels can serve at once: one channel each.

@@ -2,7 +2,7 @@
 
 Every rank builds the system of the GPUs that it reaches and searches there; ranks then agree (`fuse`), number the nodes
 by the first GPU of their first ring, and join rings, trees and NVLS heads over nodes (src/init.cc, initTransportsRank;
-src/graph/connect.cc, v2.18 to v2.30). Equal hosts are searched once. Not modelled: communicators that share their
+src/graph/connect.cc). Equal hosts are searched once. Not modelled: communicators that share their
 parent's resources, several processes on one GPU, and an NCCL that differs between ranks.
 """
 
@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.connect.channels import (
     ChannelStep,
@@ -34,13 +35,11 @@ from topodiag.nccl.search.searched import Domain, HostRanks, searched_domains
 from topodiag.nccl.settings import Settings
 
 MIXED = 4
-"""NCCL_TOPO_CPU_ARCH_MIXED and _VENDOR_MIXED (src/include/graph.h), from 2.22 on."""
+"""NCCL_TOPO_CPU_ARCH_MIXED and _VENDOR_MIXED (src/include/graph.h)."""
 _COLLNET_NODES = 2
 """NCCL_COLLNET_NODE_THRESHOLD (src/init.cc)."""
 _COLLNET_RANKS = 8
-"""Ranks of a node above which CollNet is off up to 2.22 (NCCL_MAX_DIRECT_ARITY + 1)."""
-_MNNVL_SINCE = 21
-"""The version since which hosts of one clique share a topology (ncclTopoGetSystem); 2.20 only counts channels so."""
+"""Ranks of a node above which CollNet is off before COLLNET_ANY_RANKS (NCCL_MAX_DIRECT_ARITY + 1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +142,7 @@ def communicator(
                 settings=settings,
             )
         found += [(tuple(group[local].rank for local in domain.local), domain) for domain in alike[kind]]
-    if minor >= 30:
+    if has(minor, Feature.NET_COUNTS_MATCH):
         _same_nets(found, settings)
     return _joined(found, minor=minor, settings=settings, cuda=cuda, many_hosts=len(groups) > 1)
 
@@ -153,7 +152,7 @@ def communicator_of_files(
 ) -> Communicator:
     """A communicator of all `gpus` GPUs of `nodes` equal hosts, in the order of the file; the hosts are one NVLink
     domain where NCCL_MNNVL_ENABLE=1 says that NCCL must find one. Raises RejectedError."""
-    if nodes > 1 and minor >= _MNNVL_SINCE and settings.mnnvl_enable == 1 and settings.p2p_level != 0:
+    if nodes > 1 and has(minor, Feature.MNNVL) and settings.mnnvl_enable == 1 and settings.p2p_level != 0:
         joined = searched_domains(((tree, None),) * nodes, gpus * nodes, minor=minor, others=False, settings=settings)
         found = [(domain.local, domain) for domain in joined]
         return _joined(found, minor=minor, settings=settings, cuda=cuda, many_hosts=False)
@@ -165,10 +164,11 @@ def communicator_of_files(
 def _cliques(
     hosts: int, members: Sequence[Member], cliques: Sequence[int] | None, minor: int, settings: Settings
 ) -> Sequence[int]:
-    """By host, the hosts that form one topology: those of one clique from 2.21 on, if MNNVL is not off."""
+    """By host, the hosts that form one topology: those of one clique, if the version has MNNVL and it is not off."""
     alone = range(hosts)
     spans = len({member.host for member in members}) > 1 or settings.mnnvl_enable == 1
-    if cliques is None or minor < _MNNVL_SINCE or not spans or settings.mnnvl_enable == 0 or settings.p2p_level == 0:
+    off = not has(minor, Feature.MNNVL) or settings.mnnvl_enable == 0 or settings.p2p_level == 0
+    if cliques is None or not spans or off:
         return alone
     return cliques
 
@@ -209,7 +209,7 @@ def _hosts_of(group: Sequence[Member], spelling: Sequence[Mapping[int, str]]) ->
 
 
 def _same_nets(found: Sequence[tuple[tuple[int, ...], Domain]], settings: Settings) -> None:
-    """2.30 stops where ranks have different numbers of network devices (src/init.cc). A host without any has sockets,
+    """NCCL stops where ranks have different numbers of network devices (src/init.cc). A host without any has sockets,
     whose number is not known here."""
     systems = {id(domain): domain.system for _, domain in found}.values()
     counts = {count for system in systems for count in Counter(net.system_id for net in system.nets).values()}
@@ -270,8 +270,7 @@ class _Setup:
         heads = min(len(node.orders(self.minor).heads) for node in kinds) if NVLS_ID in fused else 0
         bounds = limits(self.settings, self.minor)
         by_kind = {id(node.domain): self._nvls(node, bounds) for node in kinds}
-        # 2.20 finds out too late that NVLS is off, and has its channels all the same.
-        late = self.minor == 20 and NVLS_ID in first.graphs
+        late = has(self.minor, Feature.NVLS_OFF_TOO_LATE) and NVLS_ID in first.graphs
         made, steps = runtime_channels(
             ring.channels,
             bounds,
@@ -302,10 +301,13 @@ class _Setup:
         threshold = self.settings.number("NCCL_COLLNET_NODE_THRESHOLD")
         if COLLNET_ID not in fused or len(self.nodes) < (_COLLNET_NODES if threshold is None else threshold):
             return False
-        return self.minor >= 23 or max(len(node.ranks) for node in self.nodes) <= _COLLNET_RANKS
+        return (
+            has(self.minor, Feature.COLLNET_ANY_RANKS) or max(len(node.ranks) for node in self.nodes) <= _COLLNET_RANKS
+        )
 
     def _nvls(self, node: CommNode, bounds: Limits) -> int:
-        systems = [each.domain.system for each in self.kinds] if self.minor >= 30 else []
+        by_net = has(self.minor, Feature.NVLS_CHANNELS_BY_NET)
+        systems = [each.domain.system for each in self.kinds] if by_net else []
         return nvls_channels(
             self.settings,
             bounds,
@@ -322,14 +324,15 @@ class _Setup:
     def _lines(self, channels: int, nvls: Mapping[int, int], collnet: bool) -> tuple[Channels, ...]:
         systems = {id(node.domain): node.domain.system for node in self.kinds}
         per_peer = 0
-        if self.minor >= 29:
+        if has(self.minor, Feature.PEER_CHANNELS_AGREED):
             per_peer = min(
                 per_peer_of_rank(system, gpu, self.settings, self.nranks)
                 for system in systems.values()
                 for gpu in system.gpus
             )
-        # Up to 2.19 the line has no CollNet, 2.20 counts them only with CollNet on, later versions repeat the first.
-        counted = channels if self.minor >= 21 or (self.minor == 20 and collnet) else 0
+        # Without CollNet in the line it is 0; later versions repeat the first number.
+        always = has(self.minor, Feature.COLLNET_CHANNELS_ALWAYS)
+        counted = channels if always or (collnet and has(self.minor, Feature.COLLNET_CHANNELS_COUNTED)) else 0
         lines = {}
         for kind, system in systems.items():
             total, each = p2p_channels(
@@ -346,7 +349,7 @@ class _Setup:
     def _shape(self, fused: Mapping[int, Fused], line: Channels, collnet: bool, heads: int) -> CommShape:
         own = self.nodes[0].domain.system.cpus[0]
         cpus = [cpu for node in self.kinds for cpu in node.domain.system.cpus[:1]]
-        mixed = self.minor >= 22
+        mixed = has(self.minor, Feature.MIXED_CPUS)
         return CommShape(
             minor=self.minor,
             nranks=self.nranks,

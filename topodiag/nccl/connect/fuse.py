@@ -1,6 +1,6 @@
 """How ranks agree: every rank publishes what its search found, and all take the least of it.
 
-Rules of src/init.cc (initTransportsRank) and src/graph/connect.cc (ncclTopoPreset), v2.18 to v2.30. Each rank searches
+Rules of src/init.cc (initTransportsRank) and src/graph/connect.cc (ncclTopoPreset). Each rank searches
 in the domain it can reach, so that ranks of one domain publish the same; a domain is what NCCL counts as a node.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from topodiag.model.nccl_features import Feature, has
 from topodiag.nccl.graph.graph import Fused, SearchGraph
 
 RING_ID, TREE_ID, COLLNET_ID, NVLS_ID, DIRECT_ID = 0, 1, 2, 3, 4
@@ -39,8 +40,7 @@ def orders_of(
         ranks=tuple(ranks),
         rings=tuple(tuple(numbers[step] for step in order) for order in ring.intra[: ring.channels]),
         trees=tuple(tuple(numbers[step] for step in order) for order in tree.intra[: tree.channels]),
-        # Up to 2.19 a head that comes twice is a head twice.
-        heads=tuple(dict.fromkeys(firsts)) if minor >= 20 else tuple(firsts),
+        heads=tuple(dict.fromkeys(firsts)) if has(minor, Feature.DISTINCT_HEADS) else tuple(firsts),
         tree_pattern=tree.pattern,
         ring_cross_nic=ring.cross_nic,
     )
@@ -50,9 +50,10 @@ def fuse(graphs: Sequence[Mapping[int, SearchGraph]], minor: int) -> dict[int, F
     """What all ranks agree on, by SearchGraph.id; `graphs` are those of each node, the node of rank 0 first. A graph
     that one node lacks, or found no channel for, is off for all. Ring and tree have one number of channels.
 
-    The pattern stays that of rank 0, and so does crossNic up to 2.20.
+    The pattern stays that of rank 0, and so does crossNic before CROSS_NIC_AGREED.
     """
     fused: dict[int, Fused] = {}
+    crossing_agreed = has(minor, Feature.CROSS_NIC_AGREED)
     for number, own in graphs[0].items():
         same = [found[number] for found in graphs if number in found]
         channels = min(graph.channels for graph in same)
@@ -65,7 +66,7 @@ def fuse(graphs: Sequence[Mapping[int, SearchGraph]], minor: int) -> dict[int, F
             bw_inter=min(graph.bw_inter for graph in same),
             type_intra=max(graph.type_intra for graph in same),
             type_inter=max(graph.type_inter for graph in same),
-            cross_nic=max(graph.cross_nic for graph in same) if minor >= 21 else own.cross_nic,
+            cross_nic=max(graph.cross_nic for graph in same) if crossing_agreed else own.cross_nic,
             same_channels=min(graph.same_channels for graph in same),
             latency_inter=own.latency_inter,
         )

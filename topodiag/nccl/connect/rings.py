@@ -1,33 +1,32 @@
 """Rings over nodes: which rank follows which in every channel, and the lines that NCCL prints of them.
 
-Rules of src/graph/connect.cc (ncclTopoPostset, connectRings) and src/graph/rings.cc, v2.18 to v2.30.
+Rules of src/graph/connect.cc (ncclTopoPostset, connectRings) and src/graph/rings.cc.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from topodiag.model.nccl_features import Feature, has
 from topodiag.nccl.connect.fuse import NodeOrders
 
 _LINE = 127
 """Characters of a `Channel` line before NCCL cuts it (src/graph/rings.cc, dumpLine)."""
 _OLD_WIDTH = 20
-"""Ranks of a `Channel` line up to 2.22."""
+"""Ranks of a `Channel` line before CHANNEL_LINE_WHOLE."""
 
 
 def swaps_channels(node: NodeOrders, index: int, nodes: int, channels: int, *, minor: int, cross_nic: int) -> bool:
     """Whether a node takes channels 2k and 2k+1 in exchanged order, so that a ring that crosses NICs comes back on the
-    rail it left on. `cross_nic` is the ring's value that all ranks agreed on; from 2.28 on each node goes by its own.
-
-    2.20 does it on an even number of nodes only; up to 2.25 any value but 0 does, later only 2.
+    rail it left on. `cross_nic` is the ring's value that all ranks agreed on.
     """
-    if index % 2 == 0 or channels % 2 or minor < 20:
+    if index % 2 == 0 or channels % 2 or not has(minor, Feature.NODES_SWAP_CHANNELS):
         return False
-    if minor >= 28:
+    if has(minor, Feature.SWAP_BY_OWN_CROSS_NIC):
         return node.ring_cross_nic == 2
-    if minor >= 26:
+    if has(minor, Feature.SWAP_BY_CROSS_NIC_2):
         return cross_nic == 2
-    return cross_nic != 0 and (minor >= 21 or nodes % 2 == 0)
+    return cross_nic != 0 and (has(minor, Feature.ODD_NODES_SWAP_TOO) or nodes % 2 == 0)
 
 
 def connect_rings(
@@ -50,7 +49,7 @@ def connect_rings(
 def channel_line(channel: int, channels: int, ring: Sequence[int], nranks: int, minor: int) -> str:
     """The line `Channel 00/16 :  0  7  6 ...` of rank 0, cut where NCCL cuts it."""
     line = f"Channel {channel:02d}/{channels:02d} :"
-    if minor < 23:
+    if not has(minor, Feature.CHANNEL_LINE_WHOLE):
         return line + " " + "".join(f" {rank:3d}" for rank in ring[:_OLD_WIDTH])
     width = len(str(nranks - 1))
     line += "".join(f" {rank:{width}d}" for rank in ring)

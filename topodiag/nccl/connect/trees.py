@@ -1,6 +1,6 @@
 """Trees over nodes: the double binary tree, how it hangs together with the chain inside a node, and NVLS trees.
 
-Rules of src/graph/trees.cc and src/graph/connect.cc (v2.18 to v2.30, which agree). Ranks are those of the
+Rules of src/graph/trees.cc and src/graph/connect.cc (all known versions agree). Ranks are those of the
 communicator; -1 is no rank. Which ranks stand at a node's ends is said by `fuse.NodeOrders`.
 """
 

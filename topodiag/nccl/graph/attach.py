@@ -1,7 +1,7 @@
 """From a topology file to the tree that NCCL builds its graph from: ranks on GPUs, the unused cut off, hosts joined.
 
-Every rank keeps its own GPU and all NICs, and the trees of the ranks are joined in rank order (NCCL 2.22 on:
-ncclTopoFuseXml, src/graph/xml.cc), so that GPUs without a NIC beside them come in the order of ranks. Up to 2.21 every
+Every rank keeps its own GPU and all NICs, and the trees of the ranks are joined in rank order (FUSED_TREES:
+ncclTopoFuseXml, src/graph/xml.cc), so that GPUs without a NIC beside them come in the order of ranks. Before, every
 rank finds all GPUs of its host in one tree; so does a file of which nobody said who runs on it, as a dump is of a
 joined tree. What detection on a running machine would fill in gets the values that NCCL falls back to.
 """
@@ -12,14 +12,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from topodiag.hardware.catalog import gpu_by_pci_device
+from topodiag.model import nccl_versions
+from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.graph.graph import RejectedError
 from topodiag.nccl.numbers import c_int
 
 MAX_DEPTH = 256
 """NCCL_TOPO_XML_MAX_NODES (src/graph/topo.h): no chain of elements can be longer than all elements of a file."""
-MAX_ELEMENTS = 1024
-"""Elements of a file that any version reads (2.18 to 2.20, MAX_NODES in src/graph/xml.h); from 2.21 on it is 256."""
+MAX_ELEMENTS = max(nccl_versions.MAX_ELEMENTS[minor] for minor in nccl_versions.KNOWN)
+"""Elements of a file that any version reads."""
 _NVIDIA = 0x10DE
 
 _NESTING = {
@@ -90,7 +92,7 @@ def joined_tree(hosts: Sequence[HostTree], minor: int) -> Branch:
         if host.ranks is None:
             first_rank = max(first_rank, sum(1 for _ in _gpus(root)))
         _number_nets(root)
-        views += _views(root, ranks, host.ranks is None or minor < 22, minor)
+        views += _views(root, ranks, host.ranks is None or not has(minor, Feature.FUSED_TREES), minor)
     for _, view in sorted(views, key=lambda pair: pair[0]):
         system = view if system is None else _fuse(system, view)
     if system is None:
@@ -116,9 +118,9 @@ def _readable(tree: Element, host: int, minor: int) -> Branch:
     if top is None:
         raise RejectedError("no system element in the topology")
     nesting = dict(_NESTING)
-    if minor < 22:
+    if not has(minor, Feature.PCI_LINKS):
         nesting["pci"] -= {"pcilink"}
-    if minor < 19:
+    if not has(minor, Feature.C2C_LINKS):
         nesting["gpu"] -= {"c2c"}
     root = Branch("system", dict(reversed(top.attributes)), line=top.line)
     stack = [(top, root, 1)]
@@ -137,8 +139,8 @@ def _readable(tree: Element, host: int, minor: int) -> Branch:
                 )
             copy = Branch(child.tag, dict(reversed(child.attributes)), line=child.line)
             copy.attributes.pop("keep", None)
-            if child.tag == "cpu" and minor >= 21:
-                # 2.27 on overwrites what the file says; all CPUs of a file are taken for one host in every version
+            if child.tag == "cpu" and has(minor, Feature.MNNVL):
+                # later versions overwrite what the file says; all CPUs of a file are taken for one host
                 copy.attributes["host_hash"] = f"{host + 1:#x}"
             branch.children.append(copy)
             stack.append((child, copy, depth + 1))
@@ -164,14 +166,15 @@ def _gpus(root: Branch) -> Iterator[tuple[str | None, Branch]]:
 
 def _ranks(root: Branch, given: Mapping[str, int] | None, first_rank: int, minor: int) -> dict[Branch, int]:
     """Ranks by gpu element. NCCL looks a GPU up by its bus id and finds the first of that id: a second one is lost,
-    unless it is another partition of the GPU (2.30 on)."""
+    unless it is another partition of the GPU (MLOPART)."""
     seen: set[tuple[str, int]] = set()
+    partitions = has(minor, Feature.MLOPART)
     ranks: dict[Branch, int] = {}
     wanted = None if given is None else {busid.lower(): rank for busid, rank in given.items()}
     for position, (busid, gpu) in enumerate(_gpus(root)):
         gpu.attributes.pop("rank", None)
         if busid is not None:
-            key = (busid.lower(), gpu.number_or("mlopart", -1) if minor >= 30 else -1)
+            key = (busid.lower(), gpu.number_or("mlopart", -1) if partitions else -1)
             if key in seen:
                 continue
             seen.add(key)
@@ -206,7 +209,7 @@ def _views(root: Branch, ranks: Mapping[Branch, int], whole: bool, minor: int) -
 def _trimmed(branch: Branch, ranks: Mapping[Branch, int], minor: int) -> tuple[Branch | None, bool]:
     """A copy of what is kept, and whether one of the ranks' GPUs is in it (ncclTopoTrimXml, src/graph/xml.cc).
 
-    Up to 2.21 everything goes that nothing kept is below; from 2.22 on only pci and cpu, from 2.27 on nic too.
+    Before FUSED_TREES everything goes that nothing kept is below; then only pci and cpu, and later nic too.
     """
     tag = branch.tag
     if tag == "net":
@@ -214,7 +217,7 @@ def _trimmed(branch: Branch, ranks: Mapping[Branch, int], minor: int) -> tuple[B
     if tag == "gpu":
         if branch in ranks:
             return _filled_gpu(branch, ranks[branch]), True
-        return (branch if minor >= 22 else None), False
+        return (branch if has(minor, Feature.FUSED_TREES) else None), False
     children = []
     mine = keep = False
     for child in branch.children:
@@ -227,7 +230,7 @@ def _trimmed(branch: Branch, ranks: Mapping[Branch, int], minor: int) -> tuple[B
         children.append(copy)
         mine = mine or has_gpu
         keep = keep or has_gpu or copy.nics or copy.tag == "net"
-    if not keep and (tag in ("pci", "cpu") or (tag == "nic" and not 22 <= minor <= 26)):
+    if not keep and (tag in ("pci", "cpu") or (tag == "nic" and not has(minor, Feature.EMPTY_NICS_KEPT))):
         return None, False
     attributes = branch.attributes
     if mine and tag == "pci":

@@ -1,10 +1,11 @@
 """The figures and names that NCCL gives to what stands in a topology file: links, CPUs, PCI classes.
 
-Constants of src/graph/topo.h and the tables of src/graph/topo.cc, v2.18 to v2.30. Bandwidths in GB/s, one direction.
+Constants of src/graph/topo.h and the tables of src/graph/topo.cc. Bandwidths in GB/s, one direction.
 """
 
 from __future__ import annotations
 
+from topodiag.model.nccl_features import Feature, has
 from topodiag.nccl.graph.attach import Branch
 from topodiag.nccl.graph.graph import Vertex
 from topodiag.nccl.numbers import c_long, single, wrap32
@@ -44,10 +45,10 @@ _DEFAULT_LANES = 16
 
 def nvlink_bandwidth(sm: int, minor: int) -> float:
     """Effective GB/s of one NVLink in one direction, by compute capability (ncclTopoNVLinkBw, src/graph/topo.h)."""
-    if sm >= 100 and minor >= 25:
-        return single(40.1 if minor >= 27 else 40.0)
+    if sm >= 100 and has(minor, Feature.BLACKWELL):
+        return single(40.1 if has(minor, Feature.BLACKWELL_NVLINK_40_1) else 40.0)
     if sm >= 90:
-        return single(20.6 if minor >= 20 else 20.0)
+        return single(20.6 if has(minor, Feature.HOPPER_NVLINK_20_6) else 20.0)
     if sm == 86:
         return 12.0
     return 18.0 if 60 <= sm < 70 else 20.0
@@ -62,7 +63,7 @@ def cpu_bandwidth(cpu: Vertex, minor: int) -> float:
     if cpu.arch == X86 and cpu.vendor == INTEL:
         return {4: 40.0, 3: 22.0, 2: 10.0}.get(cpu.model, 6.0)
     if cpu.arch == X86 and cpu.vendor == AMD:
-        return 16.0 if minor >= 19 else LOC_BW
+        return 16.0 if has(minor, Feature.AMD_CPU_LINKS) else LOC_BW
     if cpu.arch == X86 and cpu.vendor == ZHAOXIN:
         return 9.0 if cpu.model == 1 else 6.0
     return LOC_BW
@@ -100,7 +101,7 @@ def cpu_model(branch: Branch, vendor: int, minor: int) -> int:
         return 1 if family == 7 and model == 0x5B else -1
     if family != 6 or model < 0x55:
         return 1
-    if minor < 26 or model < 0x8F:
+    if not has(minor, Feature.LATER_INTEL_CPUS) or model < 0x8F:
         return 2
     return 4 if model >= 0xCF else 3
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import path_types
 from topodiag.nccl.graph.attach import HostTree, joined_tree
 from topodiag.nccl.graph.bandwidths import LOC_BW
@@ -52,18 +53,19 @@ def domains(system: System) -> list[int]:
 
 
 def _trim(system: System, me: int) -> bool:
-    """Takes out the GPUs of other domains, up to 2.27 the NETs of a communicator without network; whether any went."""
+    """Takes out the GPUs of other domains, before NETS_KEPT_IN_NODE the NETs of a communicator without network too.
+
+    Whether any went.
+    """
     found = domains(system)
     mine = next((found[gpu.index] for gpu in system.gpus if gpu.rank == me), 0)
     gone = {gpu for gpu in system.gpus if found[gpu.index] != mine}
-    if system.minor <= 27 and len(system.gpus) - len(gone) == system.nranks:
+    kept = system.has(Feature.NETS_KEPT_IN_NODE)
+    if not kept and len(system.gpus) - len(gone) == system.nranks:
         gone |= set(system.nets)
     if gone:
         _remove(system, gone)
-    if system.minor <= 27:
-        system.inter = bool(system.nets)
-    else:
-        system.inter = len(system.gpus) != system.nranks
+    system.inter = len(system.gpus) != system.nranks if kept else bool(system.nets)
     return bool(gone)
 
 
@@ -81,9 +83,9 @@ def _set_bandwidths(system: System) -> None:
     types = path_types(system.minor)
     if not system.inter and len(system.gpus) == 1:
         system.max_bw = LOC_BW
-        system.total_bw = LOC_BW if system.minor >= 21 else 0.0
+        system.total_bw = LOC_BW if system.has(Feature.ONE_GPU_TOTAL_BW) else 0.0
         return
-    kind = "DEV" if system.minor >= 30 else "GPU"
+    kind = "DEV" if system.has(Feature.GPU_DEVICES) else "GPU"
     for vertex in system.nodes[kind]:
         ways = vertex.paths.get("NET" if system.inter else kind, ())
         system.max_bw = max([system.max_bw, *(path.bw for path in ways if path.count)])

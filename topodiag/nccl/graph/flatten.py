@@ -5,29 +5,30 @@ After ncclTopoFlattenBcmSwitches (src/graph/topo.cc); else each extra level woul
 
 from __future__ import annotations
 
+from topodiag.model.nccl_features import Feature, has
 from topodiag.nccl.graph.graph import RejectedError, System, Vertex
 
 _GEN4 = 0x1000C0101000A000
 _GEN5 = 0x1000C03010000000
-_FLAT_2_18 = 0x1000C01010000000
+_FLAT_BEFORE_GEN5 = 0x1000C01010000000
 _LOW = 0xFFF
 
 
 def generation(device: int, level: int, minor: int) -> int:
     """4 or 5 for a Broadcom switch of that generation at that level (0 upper, 1 lower), else 0.
 
-    Gen5 switches tell their level in the subsystem device; Gen4 ones do not. Gen5 is known from 2.20 on.
+    Gen5 switches tell their level in the subsystem device; Gen4 ones do not.
     """
     if device & ~_LOW == _GEN4:
         return 4
-    if minor >= 20 and device & ~_LOW == _GEN5 | level << 12:
+    if has(minor, Feature.GEN5_SWITCHES) and device & ~_LOW == _GEN5 | level << 12:
         return 5
     return 0
 
 
 def flatten(system: System) -> None:
     """Takes the sub-switches out and gives their links to the upper switch, at the end of its links."""
-    minor = system.minor
+    minor, by_level = system.minor, system.has(Feature.GEN5_SWITCHES)
     switches = system.nodes["PCI"]
     position = 0
     while position < len(switches):
@@ -45,9 +46,9 @@ def flatten(system: System) -> None:
                 raise RejectedError(f"two PCI switches {sub.label} below each other")
             _take_out(system, switch, found)
         # marked, so that it is not found again
-        switch.device = switch.device | 0xFFFF if minor >= 20 else _FLAT_2_18
-        # up to 2.26 the next look is at the second switch: s = 0, then s++
-        position = 0 if minor >= 27 else 1
+        switch.device = switch.device | 0xFFFF if by_level else _FLAT_BEFORE_GEN5
+        # else the next look is at the second switch: s = 0, then s++
+        position = 0 if system.has(Feature.FLATTEN_FROM_FIRST) else 1
     for index, switch in enumerate(switches):
         switch.index = index
 
@@ -55,7 +56,9 @@ def flatten(system: System) -> None:
 def _is_sub(vertex: Vertex, switch: Vertex, kind: int, minor: int) -> bool:
     if vertex.kind != "PCI":
         return False
-    return generation(vertex.device, 1, minor) == kind if minor >= 20 else vertex.device == switch.device
+    if has(minor, Feature.GEN5_SWITCHES):
+        return generation(vertex.device, 1, minor) == kind
+    return vertex.device == switch.device
 
 
 def _take_out(system: System, switch: Vertex, sub: Vertex) -> None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from topodiag.model.nccl_features import Feature, has
+
 KINDS = ("GPU", "PCI", "NVS", "CPU", "NIC", "NET", "DEV", "GIN", "RMA", "CXB")
 
 
@@ -54,7 +56,7 @@ class Vertex:
     # not shown: the graph goes in circles
     links: list[Link] = field(default_factory=list, repr=False)
     paths: dict[str, list[Path]] = field(default_factory=dict, repr=False)
-    # GPU (and DEV from 2.30 on)
+    # GPU, and DEV where there are any
     dev: int = -1
     rank: int = -1
     sm: int = 0
@@ -112,6 +114,10 @@ class System:
     def __iter__(self) -> Iterator[Vertex]:
         for vertices in self.nodes.values():
             yield from vertices
+
+    def has(self, feature: Feature) -> bool:
+        """Whether its version of NCCL has a feature."""
+        return has(self.minor, feature)
 
     @property
     def gpus(self) -> list[Vertex]:

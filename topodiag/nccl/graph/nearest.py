@@ -6,6 +6,7 @@ After ncclTopoGetLocal, ncclTopoGetLocalNet, ncclTopoGetLocalGpu (src/graph/topo
 
 from __future__ import annotations
 
+from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import max_channels, path_types
 from topodiag.nccl.graph.graph import Path, RejectedError, System, Vertex
 
@@ -43,7 +44,7 @@ def nearest(system: System, vertex: Vertex, kind: str) -> tuple[list[int], int]:
 def local_nets(system: System, gpu: int, policy: str = "") -> list[int]:
     """The NETs (indices) that a GPU uses for channels 0, 1, 2, ...; after the last one it starts again.
 
-    `policy` is the value of NCCL_NETDEVS_POLICY (2.28 on): AUTO (also when empty or not understood), ALL or MAX:n.
+    `policy` is the value of NCCL_NETDEVS_POLICY: AUTO (also when empty or not understood), ALL or MAX:n.
     Raises RejectedError where the GPU has no path to any NET.
     """
     vertex = system.gpus[gpu]
@@ -52,7 +53,7 @@ def local_nets(system: System, gpu: int, policy: str = "") -> list[int]:
         raise RejectedError(f"Could not find any local path from gpu {gpu} to net.")
     sharing = max(1, len(nearest(system, system.nets[nets[0]], "GPU")[0]))
     per_gpu = _per_gpu(policy, len(nets), sharing)
-    first = vertex.dev % sharing if system.minor >= 30 else vertex.dev
+    first = vertex.dev % sharing if system.has(Feature.NETS_SHARED_IN_TURN) else vertex.dev
     if len(nets) & (len(nets) - 1) == 0:
         first = _mirrored(first, len(nets))
     return [nets[(first + channel) % len(nets)] for channel in range(per_gpu)]
@@ -67,7 +68,7 @@ def local_net(system: System, gpu: int, channel: int, policy: str = "") -> int:
 def local_gpu(system: System, net: int, policy: str = "") -> int:
     """The GPU (index) that uses a NET first, -1 where none does."""
     wanted = system.nets[net].id
-    if system.minor >= 19:
+    if system.has(Feature.LOCAL_GPU_AMONG_NEAREST):
         gpus, _ = nearest(system, system.nets[net], "GPU")
     else:
         gpus = list(range(len(system.gpus)))
@@ -83,15 +84,16 @@ def local_cpu(system: System, gpu: int) -> int:
     """The CPU (index) nearest to a GPU. Raises RejectedError where there is none."""
     vertex = system.gpus[gpu]
     paths = row(vertex, "CPU")
-    if system.minor >= 30:
+    if system.has(Feature.LOCAL_CPU_BY_PATH):
         candidates = nearest(system, vertex, "CPU")[0]
         if not candidates:
             raise RejectedError(f"Error : could not find CPU close to GPU {gpu}")
         return min(candidates, key=lambda index: paths[index].count)
     found, fewest = -1, 0
+    reached_only = system.has(Feature.UNREACHED_PASSED_OVER)
     for index, path in enumerate(paths):
-        # up to 2.22 a CPU out of reach, 0 hops away, could be taken
-        if (path.count > 0 or system.minor < 23) and (fewest == 0 or path.count < fewest):
+        # a CPU out of reach, 0 hops away, could be taken
+        if (path.count > 0 or not reached_only) and (fewest == 0 or path.count < fewest):
             found, fewest = index, path.count
     if found == -1:
         raise RejectedError(f"Error : could not find CPU close to GPU {gpu}")

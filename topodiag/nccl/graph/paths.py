@@ -1,13 +1,14 @@
 """Paths from every vertex to every CPU, GPU, NIC and NVSwitch, before NCCL corrects them for P2P, PXN and GPUDirect.
 
 After ncclTopoSetPaths (src/graph/paths.cc): a breadth-first search from each base over the links, in which a path is
-replaced by a wider one of up to as many hops; from 2.30 on by one of a lower type, then a wider, then a shorter one.
+replaced by a wider one of up to as many hops; with GPU_DEVICES by one of a lower type, then a wider, then a shorter.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import PathTypes, path_types
 from topodiag.nccl.graph.graph import KINDS, Link, Path, RejectedError, System, Vertex
 from topodiag.nccl.settings import Settings
@@ -18,7 +19,7 @@ _NUMBERS = {
 }
 """Node type numbers (src/graph/topo.h), which stand in NCCL's messages."""
 _BASES = ("CPU", "GPU", "NET", "NVS")
-_BASES_30 = ("CPU", "DEV", "GPU", "NET", "GIN", "RMA", "NVS")
+_DEVICE_BASES = ("CPU", "DEV", "GPU", "NET", "GIN", "RMA", "NVS")
 
 
 def set_paths(system: System, settings: Settings) -> None:
@@ -26,12 +27,12 @@ def set_paths(system: System, settings: Settings) -> None:
     for vertex in system:
         vertex.paths = {}
     reverse: dict[tuple[Vertex, Vertex, int], Link] = {}
+    typed, devices = system.has(Feature.LINK_BACK_BY_TYPE), system.has(Feature.GPU_DEVICES)
     for vertex in system:
         for link in vertex.links:
-            # 2.18 takes the first link back of whatever type
-            reverse.setdefault((vertex, link.remote, link.type if system.minor >= 19 else 0), link)
-    search = _set_paths_30 if system.minor >= 30 else _set_paths
-    for kind in _BASES_30 if system.minor >= 30 else _BASES:
+            reverse.setdefault((vertex, link.remote, link.type if typed else 0), link)
+    search = _set_device_paths if devices else _set_paths
+    for kind in _DEVICE_BASES if devices else _BASES:
         first: dict[int, int] = {}
         for base in system.nodes[kind]:
             # with two of one id NCCL finds the slot of the first
@@ -51,9 +52,9 @@ def path_table(system: System) -> Mapping[str, Mapping[str, tuple[int, float, st
 
 
 def _blank(system: System, kind: str, own: bool) -> list[Path]:
-    """No paths yet. Up to 2.20 their type is 0, not DIS; in the base's own table up to 2.22."""
+    """No paths yet."""
     dis = path_types(system.minor).dis
-    if system.minor <= 20 or (own and system.minor <= 22):
+    if not system.has(Feature.OWN_PATHS_START_APART if own else Feature.PATHS_START_APART):
         dis = 0
     return [Path([], 0, 0.0, dis) for _ in system.nodes[kind]]
 
@@ -71,13 +72,13 @@ def _way_back(
 ) -> Link:
     """The link from the far end back; an older path's first link where there is none, as NCCL leaves it in place."""
     node, remote = ends
-    back = reverse.get((remote, node, link.type if system.minor >= 19 else 0))
+    back = reverse.get((remote, node, link.type if system.has(Feature.LINK_BACK_BY_TYPE) else 0))
     if back is not None:
         return back
     if path.links:
         return path.links[0]
-    # up to 2.21 a GPU has a link to itself, of which nothing else comes
-    links = len(remote.links) + (remote.kind == "GPU" and system.minor <= 21)
+    # a GPU's link to itself, of which nothing else comes
+    links = len(remote.links) + (remote.kind == "GPU" and not system.has(Feature.NO_LINK_TO_ITSELF))
     raise RejectedError(
         f"Failed to find reverse path from remNode {_NUMBERS[remote.kind]}/{remote.id:x} nlinks {links} "
         f"to node {_NUMBERS[node.kind]}/{node.id:x}",
@@ -137,7 +138,7 @@ def _set_paths(
         frontier = list(following)
 
 
-def _set_paths_30(
+def _set_device_paths(
     system: System,
     base: Vertex,
     slot: int,

@@ -6,6 +6,7 @@ GPUDirect are taken as working where they are supported: only NCCL's own rules a
 
 from __future__ import annotations
 
+from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import path_types
 from topodiag.nccl.graph.bandwidths import ARM, INTEL, X86, ZHAOXIN, is_amd
 from topodiag.nccl.graph.graph import Path, RejectedError, System, Vertex
@@ -23,9 +24,9 @@ def compute_paths(system: System, settings: Settings) -> None:
     for target in range(len(system.gpus)):
         _divert_unreachable(system, target, level)
         _mark_network_only(system, target, level, settings)
-    if system.minor >= 29:
+    if system.has(Feature.P2C_FOR_NEAREST_NETS):
         _mark_c2c_nearest(system)
-    elif system.minor >= 27:
+    elif system.has(Feature.P2C):
         _mark_c2c(system)
     policy = settings.values.get("NCCL_NETDEVS_POLICY", "")
     for net in system.nets:
@@ -42,9 +43,9 @@ def compute_paths(system: System, settings: Settings) -> None:
 
 
 def merged_type(system: System, one: int, other: int) -> int:
-    """The type of two paths in a row: the greater, but from 2.27 on P2C for C2C and PHB."""
+    """The type of two paths in a row: the greater, but P2C for C2C and PHB."""
     types = path_types(system.minor)
-    if system.minor >= 27 and max(one, other) == types.phb and min(one, other) == types.c2c:
+    if system.has(Feature.P2C) and max(one, other) == types.phb and min(one, other) == types.c2c:
         return types.p2c
     return max(one, other)
 
@@ -57,8 +58,8 @@ def p2p_level(system: System, settings: Settings) -> int:
     if not system.cpus:
         return types.pxb
     cpu = system.cpus[0]
-    if system.minor >= 23:
-        devices = len(system.nodes["DEV"]) if system.minor >= 30 else len(system.gpus)
+    if system.has(Feature.P2P_ON_SMALL_AMD):
+        devices = len(system.nodes["DEV"]) if system.has(Feature.GPU_DEVICES) else len(system.gpus)
         return types.sys if is_amd(cpu) and devices <= 2 else types.pxb
     if cpu.arch == ARM or (cpu.arch == X86 and cpu.vendor in (INTEL, ZHAOXIN)):
         return types.pxb
@@ -73,7 +74,7 @@ def gdr_possible(system: System, gpu: Vertex, net: Vertex, read: bool, settings:
     if read and not _read_possible(system, gpu, settings):
         return False
     level = types.pxb
-    if system.minor >= 29 and settings.net_gdr_c2c:
+    if system.has(Feature.GDR_UP_TO_P2C) and settings.net_gdr_c2c:
         level = types.p2c
     if settings.gdr_level is not None:
         level = settings.gdr_level
@@ -81,9 +82,10 @@ def gdr_possible(system: System, gpu: Vertex, net: Vertex, read: bool, settings:
     if distance == types.pxn:
         gpu = pxn_proxy(system, gpu, net)
         distance = row(gpu, "NET")[net.index].type
-    if settings.net_gdr_c2c and system.minor in (26, 27, 28):
-        c2c_cpu = system.minor == 26 and row(gpu, "CPU")[local_cpu(system, gpu.index)].type == types.c2c
-        if (c2c_cpu and distance == types.phb) or (system.minor >= 27 and distance == types.p2c):
+    if settings.net_gdr_c2c and system.has(Feature.GDR_OVER_C2C):
+        named = system.has(Feature.P2C)
+        c2c_cpu = not named and row(gpu, "CPU")[local_cpu(system, gpu.index)].type == types.c2c
+        if (c2c_cpu and distance == types.phb) or (named and distance == types.p2c):
             distance = types.c2c
     return distance <= level
 
@@ -93,7 +95,7 @@ def pxn_proxy(system: System, gpu: Vertex, net: Vertex) -> Vertex:
     path = row(gpu, "NET")[net.index]
     if path.type != path_types(system.minor).pxn:
         return gpu
-    links = path.links[1:] if system.minor >= 30 else path.links
+    links = path.links[1:] if system.has(Feature.GPU_DEVICES) else path.links
     node = next((link.remote for link in links if link.remote.kind != "NVS"), None)
     if node is not None and node.kind == "DEV":
         device = node
@@ -116,11 +118,11 @@ def net_better(system: System, one: Vertex, other: Vertex, settings: Settings) -
 
 
 def _read_possible(system: System, gpu: Vertex, settings: Settings) -> bool:
-    """Reads only where no other PCI traffic is hurt: before Ampere (up to 2.18 always) with NVLink or one GPU only."""
+    """Reads only where no other PCI traffic is hurt: before Ampere (once always) with NVLink or one GPU only."""
     parameter = -2 if settings.net_gdr_read is None else settings.net_gdr_read
     if parameter == 0:
         return False
-    if parameter > 0 or (system.minor >= 19 and gpu.sm >= _AMPERE) or len(system.gpus) == 1:
+    if parameter > 0 or (system.has(Feature.GDR_READ_FROM_AMPERE) and gpu.sm >= _AMPERE) or len(system.gpus) == 1:
         return True
     nvl = path_types(system.minor).nvl
     return any(path.type == nvl for index, path in enumerate(row(gpu, "GPU")) if index != gpu.index)
@@ -164,7 +166,7 @@ def _mark_network_only(system: System, target: int, level: int, settings: Settin
 
 def _intermediate(system: System, path: Path) -> bool:
     """Whether a path goes through another GPU."""
-    if system.minor < 30:
+    if not system.has(Feature.GPU_DEVICES):
         return path.count == 2 and len(path.links) == 2 and path.links[0].remote.kind == "GPU"
     if not (path.count == 4 and len(path.links) == 4 and path.links[1].remote.kind == "DEV"):
         return False
@@ -177,14 +179,14 @@ def _intermediate(system: System, path: Path) -> bool:
 
 
 def _mark_c2c(system: System) -> None:
-    """2.27 and 2.28: a NIC below the CPU of a GPU with C2C is reached over C2C (P2C)."""
+    """Before P2C_FOR_NEAREST_NETS: a NIC below the CPU of a GPU with C2C is reached over C2C (P2C)."""
     for net in system.nets:
         for gpu in system.gpus:
             _mark_pair(system, gpu, net)
 
 
 def _mark_c2c_nearest(system: System) -> None:
-    """2.29 on: only for the NICs nearest to the GPU; for others PXN is better."""
+    """P2C_FOR_NEAREST_NETS: only for the NICs nearest to the GPU; for others PXN is better."""
     for gpu in system.gpus:
         for index in nearest(system, gpu, "NET")[0]:
             _mark_pair(system, gpu, system.nets[index])
@@ -209,24 +211,25 @@ def _use_pxn(system: System, gpu: Vertex, net: Vertex, proxy_index: int, setting
     types = path_types(system.minor)
     proxy = system.gpus[proxy_index]
     there, direct = row(proxy, "NET")[net.index], row(gpu, "NET")[net.index]
-    if there.type > (types.p2c if settings.pxn_c2c and system.minor >= 27 else types.pxb):
+    if there.type > (types.p2c if settings.pxn_c2c and system.has(Feature.P2C) else types.pxb):
         return False
     if row(proxy, "GPU")[gpu.index].type > types.nvl or proxy.system_id != gpu.system_id:
         return False
-    if there.bw <= direct.bw and direct.type <= (types.pxn if system.minor >= 27 else types.pxb):
+    if there.bw <= direct.bw and direct.type <= (types.pxn if system.has(Feature.P2C) else types.pxb):
         return False
-    if system.minor >= 30 and not gdr_possible(system, proxy, net, True, settings):
+    if system.has(Feature.PXN_NEEDS_GDR) and not gdr_possible(system, proxy, net, True, settings):
         return False
     _divert(system, gpu, proxy, net)
     return True
 
 
 def _divert_without_gdr(system: System, gpu: Vertex, net: Vertex, settings: Settings) -> bool:
-    """Without GPUDirect RDMA both directions go over the CPU nearest to the GPU; up to 2.20 whatever the path.
+    """Without GPUDirect RDMA both directions go over the CPU nearest to the GPU; before GDR_LEAVES_CPU_PATHS
+    whatever the path.
 
     Whether they do.
     """
-    if system.minor >= 21 and row(gpu, "NET")[net.index].type >= path_types(system.minor).phb:
+    if system.has(Feature.GDR_LEAVES_CPU_PATHS) and row(gpu, "NET")[net.index].type >= path_types(system.minor).phb:
         return False
     if gdr_possible(system, gpu, net, False, settings):
         return False

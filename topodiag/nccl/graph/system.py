@@ -1,12 +1,13 @@
 """The system graph that NCCL builds from the joined tree: vertices, links and their bandwidths, before any path.
 
-After src/graph/topo.cc (ncclTopoGetSystemFromXml) of v2.18 to v2.30. Creation order is kept everywhere: the search
+After src/graph/topo.cc (ncclTopoGetSystemFromXml). Creation order is kept everywhere: the search
 breaks ties by it.
 """
 
 from __future__ import annotations
 
-from topodiag.model.nccl_versions import path_types
+from topodiag.model.nccl_features import Feature, has
+from topodiag.model.nccl_versions import MAX_LINKS, MAX_VERTICES, path_types
 from topodiag.nccl.graph.attach import Branch
 from topodiag.nccl.graph.bandwidths import (
     INTEL,
@@ -31,7 +32,7 @@ __all__ = ["MASK", "MLOPART_BITS", "build_graph", "nvlink_bandwidth"]
 
 MASK = (1 << 56) - 1
 MLOPART_BITS = 3
-"""Low bits of a bus id that name a partition of a GPU (NCCL_TOPO_MLOPART_MASK, 2.30)."""
+"""Low bits of a bus id that name a partition of a GPU (NCCL_TOPO_MLOPART_MASK)."""
 _DEFAULT_NET_MBPS = 10000
 
 
@@ -58,8 +59,9 @@ class _Builder:
         self.types = path_types(minor)
         self.system = System(minor=minor, nranks=nranks)
         self.by_id: dict[tuple[str, int], Vertex] = {}
-        self.max_nodes = 640 if minor >= 29 else 576 if minor >= 27 else 256
-        self.max_links = 576 if minor >= 25 else 128 if minor >= 21 else 32
+        self.max_nodes, self.max_links = MAX_VERTICES[minor], MAX_LINKS[minor]
+        self.devices = has(minor, Feature.GPU_DEVICES)
+        self.full_bus_ids = has(minor, Feature.NIC_BY_FULL_BUS_ID)
         self.gpus_of: dict[Vertex, int] = {}
         self.line = 0
 
@@ -94,8 +96,8 @@ class _Builder:
         self.connect(other, one, type, bw)
 
     def system_id(self, cpu: Branch) -> int:
-        """Which host a CPU is of, by its host_hash; before 2.21 there is one."""
-        if self.minor < 21:
+        """Which host a CPU is of, by its host_hash; without MNNVL there is one."""
+        if not has(self.minor, Feature.MNNVL):
             return 0
         host = c_hex(cpu.attributes.get("host_hash", ""))
         if host not in self.system.hosts:
@@ -118,7 +120,7 @@ class _Builder:
             if child.tag == "pci":
                 self.add_pci(child, cpu, host)
             elif child.tag == "nic":
-                nic = self.by_id.get(("NIC", (host << 56) if self.minor >= 24 else 0))
+                nic = self.by_id.get(("NIC", (host << 56) if self.full_bus_ids else 0))
                 if nic is None:
                     nic = self.create("NIC", host << 56)
                     self.join(cpu, nic, self.types.pix, LOC_BW)
@@ -130,7 +132,7 @@ class _Builder:
         kind = pci_class(branch.required("class"))
         busid = bus_id(branch.required("busid"))
         node: Vertex | None = None
-        if self.minor >= 30:
+        if self.devices:
             link_bandwidth(branch)
             for gpu in branch.children:
                 if gpu.tag == "gpu":
@@ -147,7 +149,7 @@ class _Builder:
                 self.fill_gpu(node, first, branch)
         nic = branch.first("nic")
         if nic is not None:
-            key = (host << 56) + ((busid if self.minor >= 24 else busid & ~0xF) & MASK)
+            key = (host << 56) + ((busid if self.full_bus_ids else busid & ~0xF) & MASK)
             vertex = self.by_id.get(("NIC", key))
             if vertex is None:
                 vertex = node = self.create("NIC", key)
@@ -170,7 +172,7 @@ class _Builder:
         vertex.busid = pci.attributes["busid"]
 
     def add_partition(self, pci: Branch, gpu: Branch, parent: Vertex, host: int) -> None:
-        """2.30: a GPU is a DEV with the links of the device, and one GPU vertex for each rank on it."""
+        """GPU_DEVICES: a GPU is a DEV with the links of the device, and one GPU vertex for each rank on it."""
         busid = bus_id(pci.required("busid"))
         if busid & MLOPART_BITS:
             raise RejectedError(
@@ -215,9 +217,9 @@ class _Builder:
                 continue
             self.line = net.line
             kinds = ["NET"]
-            if self.minor >= 29:
+            if has(self.minor, Feature.GIN_NETS):
                 kinds = [kind for kind, name, default in _OWNERS if net.number_or(name, default)]
-                kinds = [kind for kind in kinds if kind != "RMA" or self.minor >= 30]
+                kinds = [kind for kind in kinds if kind != "RMA" or has(self.minor, Feature.RMA_NETS)]
             for kind in kinds:
                 self.add_net(net, vertex, host, kind)
 
@@ -239,8 +241,9 @@ class _Builder:
         self.join(nic, net, self.types.net, net.bw)
 
     def asic(self, guid: str | None, net: Vertex) -> int:
-        """Which adapter a port is of. Up to 2.27 a guid must start with 0x, and a net without one has its number."""
-        if self.minor >= 28:
+        """Which adapter a port is of. Before ASIC_BY_ANY_GUID a guid starts with 0x, and a net without one has its
+        number."""
+        if has(self.minor, Feature.ASIC_BY_ANY_GUID):
             return net.id if guid is None else c_hex(guid)
         if guid is None:
             return net.dev
@@ -269,16 +272,16 @@ class _Builder:
             self.add_pcilink(pcilink, pci, host)
 
     def device_of(self, gpu: Branch, pci: Branch, host: int, what: str) -> Vertex | None:
-        """The vertex that carries a gpu element's links; None for a second element of one device (2.30)."""
+        """The vertex that carries a gpu element's links; None for a second element of one device."""
         busid = bus_id(pci.required("busid"))
-        if self.minor >= 30:
+        if self.devices:
             part = gpu.number_or("mlopart", -1)
             gpus = [child for child in pci.children if child.tag == "gpu"]
             if next((twin for twin in gpus if twin.number_or("mlopart", -1) == part), gpu) is not gpu:
                 return None
             if part != -1:
                 busid |= (part << 1 | 1) & MLOPART_BITS
-        kind = "DEV" if self.minor >= 30 else "GPU"
+        kind = "DEV" if self.devices else "GPU"
         vertex = self.by_id.get((kind, (host << 56) + (busid & MASK)))
         if vertex is None:
             words = (
@@ -296,11 +299,11 @@ class _Builder:
         count = nvlink.number("count")
         target = pci_class(nvlink.required("tclass"))
         bw = single(count * nvlink_bandwidth(device.sm, self.minor))
-        siblings = len(self.partitions(device.id)) if self.minor >= 30 else 1
+        siblings = len(self.partitions(device.id)) if self.devices else 1
         nvl = self.types.nvl
         if target == "GPU":
             far = (host << 56) + (bus_id(nvlink.required("target")) & MASK)
-            if self.minor >= 30:
+            if self.devices:
                 remotes = self.partitions(far)
                 for remote in remotes:
                     self.connect(device, remote, nvl, bw / len(remotes) / siblings)
@@ -322,7 +325,7 @@ class _Builder:
         cpu = _local_cpu(device)
         if cpu is None:
             return
-        if self.minor < 30 or len(self.partitions(device.id)) == 1:
+        if not self.devices or len(self.partitions(device.id)) == 1:
             self.join(device, cpu, self.types.c2c, bw)
             return
         key = device.id & ~MLOPART_BITS

@@ -1,6 +1,6 @@
 """One attempt of NCCL's graph search for rings and trees: as many channels as fit at one speed, in so many steps.
 
-After ncclTopoSearchRec, RecNet, RecGpu and TryGpu of src/graph/search.cc (v2.18 to v2.30), step for step: what is found
+After ncclTopoSearchRec, RecNet, RecGpu and TryGpu of src/graph/search.cc, step for step: what is found
 depends on the order of visits and on when the time is over. Nothing is given back, as a state is a value (`follow`).
 
 A visit depends on little: the free bandwidth, the channels complete, the GPUs used, the NETs in. If the same visit was
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from topodiag.model.nccl_features import Feature
 from topodiag.nccl.graph.graph import BALANCED_TREE, RING, SPLIT_TREE, RejectedError, SearchGraph
 from topodiag.nccl.numbers import single
 from topodiag.nccl.search.candidates import ANY, Guide
@@ -40,8 +41,8 @@ class _Attempt:
         *("balanced", "best", "bits", "by_net", "dense", "done", "ended", "entered", "exit_lists"),
         *("fixed", "free", "gpu_net", "gpus", "guard", "guide", "known", "last", "latency", "least", "left"),
         *("like_best", "limit", "memory", "minor", "most", "net_gpu", "order", "orders", "paired", "product"),
-        *("pci_order", "repeatable", "replays", "roads", "row", "same", "skipping", "speed", "system", "time"),
-        *("to_first", "to_net", "trial", "visit", "visits"),
+        *("pci_order", "repeatable", "replays", "roads", "row", "same", "skipping", "speed", "starts_at_local"),
+        *("system", "time", "to_first", "to_net", "trial", "tries_pci_order", "visit", "visits"),
     )
 
     def __init__(self, guide: Guide, trial: SearchGraph, best: SearchGraph, time: int, repeatable: bool) -> None:
@@ -64,11 +65,13 @@ class _Attempt:
             self.to_first = self.last
         self.paired = guide.paired(trial)
         self.fixed = [guide.fixed_order(gpu, trial.pattern) for gpu in range(self.gpus)]
-        self.by_net = not guide.neighbours or self.minor < 21
+        self.by_net = not guide.neighbours or not guide.has(Feature.NEIGHBOURS_ONLY)
         self._start_memory()
         self.orders = [[0] * self.gpus for _ in range(self.most + 1)]
         self.entered, self.left = [ANY] * (self.most + 1), [ANY] * (self.most + 1)
         self.pci_order = range(self.gpus)
+        self.tries_pci_order = not system.nvs or not guide.has(Feature.NO_PCI_ORDER_ON_NVSWITCH)
+        self.starts_at_local = guide.has(Feature.STARTS_AT_LOCAL_GPU)
         self.exit_lists: dict[tuple[int, int, int, int], list[tuple[int, Step]]] = {}
         self.done, self.order, self.latency = 0, self.orders[0], trial.latency_inter
         self._compare_with_best()
@@ -78,7 +81,7 @@ class _Attempt:
         self.memory = Memory()
         self.known: list[Visits] = [{} for _ in range(self.most + 1)]
         self.visits = self.known[0]
-        self.replays = self.minor < 27
+        self.replays = not self.guide.has(Feature.ORDERS_NOT_REPLAYED)
         self.skipping = self.repeatable and not self.same
         # where the order of a channel is tried again for the next one, a visit that completes channels has a past
         self.free = self.system.inter and not self.same and not self.replays
@@ -217,9 +220,9 @@ class _Attempt:
         if noted is not None and state in noted and hops >= noted[state][1]:
             self.time = max(0, self.time - noted[state][0])
             return
-        began, count = self.time, len(nets)
+        began, count, in_turn = self.time, len(nets), self.guide.in_turn
         for turn in range(count):
-            net = nets[(channel + turn) % count] if self.minor >= 19 else nets[turn]
+            net = nets[(channel + turn) % count] if in_turn else nets[turn]
             if self.may_enter(net, channel):
                 self.from_net(state, hops, net, kind)
                 # the PCI order of a first channel has a clock of its own
@@ -227,10 +230,6 @@ class _Attempt:
                     break
         if noted is not None and self.time > 0:
             noted[state] = began - self.time, hops
-
-    @property
-    def tries_pci_order(self) -> bool:
-        return not self.system.nvs or self.minor < 19
 
     def may_enter(self, net: int, channel: int) -> bool:
         if self.roads.room[net] < self.speed or (self.trial.coll_net and self.system.nets[net].coll == 0):
@@ -262,7 +261,7 @@ class _Attempt:
 
     def starts(self, state: int, hops: int, net: int) -> bool:
         """From a NET to its nearest GPUs. False where NCCL forgets to give the NET's bandwidth back."""
-        if self.minor < 27:
+        if not self.starts_at_local:
             for gpu in self.guide.widest(net, self.done, self.speed, state):
                 self.start(state, hops, net, gpu, None)
             return True

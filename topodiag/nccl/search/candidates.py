@@ -1,6 +1,6 @@
 """Which GPU a search tries next and which NETs it may use, in NCCL's order.
 
-After ncclTopoSearchNextGpuSort, ncclTopoSelectNets, ncclTopoSearchCheckNet (src/graph/search.cc, v2.18 to v2.30). The
+After ncclTopoSearchNextGpuSort, ncclTopoSelectNets, ncclTopoSearchCheckNet (src/graph/search.cc). The
 order decides which of several equal solutions is found, and how far a search gets before its time is over.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import max_channels, path_types
 from topodiag.nccl.graph.graph import BALANCED_TREE, RING, SPLIT_TREE, TREE, SearchGraph, System
 from topodiag.nccl.graph.nearest import local_nets, nearest
@@ -26,7 +27,8 @@ class Guide:
         self.system = system
         self.policy = policy
         self.roads = roads
-        self.minor = system.minor
+        self.minor, self.has = system.minor, system.has
+        self.in_turn, self.reached_only = self.has(Feature.NETS_IN_TURN), self.has(Feature.UNREACHED_PASSED_OVER)
         self.ids = [net.id for net in system.nets]
         first = {vertex_id: index for index, vertex_id in reversed(list(enumerate(self.ids)))}
         self.same_id = [first[vertex_id] for vertex_id in self.ids]
@@ -38,8 +40,8 @@ class Guide:
         near = [nearest(system, net, "GPU") for net in system.nets]
         self.near_gpus = [gpus for gpus, _ in near]
         self.lost = [kind == path_types(system.minor).dis for _, kind in near]
-        """Whether no GPU reaches a NET: then NCCL forgets to give its bandwidth back (2.27 on)."""
-        self.neighbours = len(system.nvs) > 0 and self.minor >= 19
+        """Whether no GPU reaches a NET: then NCCL forgets to give its bandwidth back (STARTS_AT_LOCAL_GPU)."""
+        self.neighbours = len(system.nvs) > 0 and self.has(Feature.NVSWITCH_NEIGHBOURS)
         self._nets: dict[tuple[int, int], list[int]] = {}
         self._next: dict[tuple[int, int, int, int, int], list[int]] = {}
         self._free: dict[int, list[int]] = {}
@@ -59,7 +61,7 @@ class Guide:
         if len(chosen) >= most:
             return chosen
         known = set(chosen)
-        listed = max_channels(self.minor) if self.minor >= 21 else len(self.ids)
+        listed = max_channels(self.minor) if self.has(Feature.NETS_UP_TO_CHANNELS) else len(self.ids)
         for kind in range(limit + 1):
             for index in gpus:
                 for net, path in enumerate(self.system.gpus[index].paths.get("NET", [])[:listed]):
@@ -71,17 +73,18 @@ class Guide:
         return chosen
 
     def _most(self, gpus: int) -> int:
-        """NCCL_NETDEVS_POLICY=MAX:n (2.28 on) allows n NETs per GPU and no others."""
+        """NCCL_NETDEVS_POLICY=MAX:n allows n NETs per GPU and no others."""
         policy = self.policy.strip().upper()
         digits = policy.removeprefix("MAX:")[:_DIGITS]
-        if self.minor >= 28 and policy.startswith("MAX:") and digits.isdecimal() and int(digits) > 0:
+        counted = policy.startswith("MAX:") and digits.isdecimal() and int(digits) > 0
+        if counted and self.has(Feature.NETDEVS_POLICY):
             return int(digits) * gpus
         return len(self.ids)
 
     def _preferred(self, gpus: Sequence[int]) -> list[int]:
         """The NETs that each GPU would use for its first channels; on MNNVL one of every GPU at a time."""
         lists = [local_nets(self.system, gpu, self.policy) for gpu in gpus]
-        if self.minor >= 27 and len(self.system.hosts) > 1:
+        if len(self.system.hosts) > 1 and self.has(Feature.NETS_BY_TURN_OF_GPUS):
             deepest = max((len(own) for own in lists), default=0)
             return [own[turn] for turn in range(deepest) for own in lists if turn < len(own)]
         return [net for own in lists for net in own]
@@ -95,20 +98,21 @@ class Guide:
         return sorted(reached, key=lambda other: (-int(paths[other].bw), paths[other].count))
 
     def widest(self, net: int, channel: int, speed: int, state: int) -> list[int]:
-        """Up to 2.26: the GPUs with the widest path from a NET, and the shortest of these, in turn by channel."""
+        """The GPUs with the widest path from a NET, and the shortest of these, in turn by channel; before
+        STARTS_AT_LOCAL_GPU."""
         paths = self.system.nets[net].paths.get("GPU", [])
         widest, fewest = 0.0, 0xFFFFFFF
         for path in paths:
             if path.bw > widest:
                 widest, fewest = path.bw, path.count
-            elif path.bw == widest and path.count < fewest and (path.count > 0 or self.minor < 23):
+            elif path.bw == widest and path.count < fewest and (path.count > 0 or not self.reached_only):
                 fewest = path.count
         if widest < speed:
             return []
         count = len(paths)
-        turns = [(channel + turn) % count for turn in range(count)] if self.minor >= 19 else list(range(count))
+        turns = [(channel + turn) % count for turn in range(count)] if self.in_turn else list(range(count))
         found = [gpu for gpu in turns if paths[gpu].bw == widest and paths[gpu].count == fewest]
-        if self.minor < 19:
+        if not self.in_turn:
             found.sort(key=lambda gpu: self.roads.free_pci(state, gpu) <= 0)
         return found
 
@@ -130,7 +134,7 @@ class Guide:
         if beside is None:
             return self._plain[gpu]
         reached = set(self._plain[gpu])
-        return [other for other in beside if other in reached] if self.minor >= 21 else None
+        return [other for other in beside if other in reached] if self.has(Feature.NEIGHBOURS_ONLY) else None
 
     def next_gpus(self, gpu: int, used: int, mode: int, net: int, state: int) -> list[int]:
         """The GPUs to go to next. Modes: 0 by the path from here; 1 by that from the NET too; -1 the same, but in
@@ -167,7 +171,7 @@ class Guide:
         return known
 
     def with_neighbours(self, order: list[int], gpu: int, pattern: int) -> list[int]:
-        """2.19 and 2.20: neighbours over an NVSwitch first, the others after."""
+        """Before NEIGHBOURS_ONLY: neighbours over an NVSwitch first, the others after."""
         beside = self.beside(gpu, pattern) or []
         first = [other for other in beside if other in order]
         return first + [other for other in order if other not in first]
@@ -175,16 +179,17 @@ class Guide:
     def may_return(self, trial: SearchGraph, start: int, net: int, odd: int, chosen: int) -> bool:
         """Whether a channel that came in through a NET may leave through another. `odd` is the NET by which the
         channel before came in where this is its counterpart, else ANY; `chosen` the one a balanced tree has taken."""
-        system, nets = self.system, self.system.nets
+        nets = self.system.nets
         one, other = nets[start], nets[net]
-        if system.minor >= 30 and -1 not in (one.plane, other.plane) and one.plane != other.plane:
+        apart = one.plane != other.plane and -1 not in (one.plane, other.plane)
+        if apart and self.has(Feature.RAILS_AND_PLANES):
             return False
         if trial.pattern == TREE and one.id != other.id:
             return False
         if odd != ANY and other.id != self.ids[odd]:
             return False
         if self._same_nic(trial):
-            if system.minor >= 30 and -1 not in (one.rail, other.rail):
+            if -1 not in (one.rail, other.rail) and self.has(Feature.RAILS_AND_PLANES):
                 if one.rail != other.rail:
                     return False
             elif (one.asic, one.port) != (other.asic, other.port):
@@ -192,12 +197,10 @@ class Guide:
         return not (trial.pattern == BALANCED_TREE and chosen != ANY and other.id != self.ids[chosen])
 
     def _same_nic(self, trial: SearchGraph) -> bool:
-        if self.minor <= 22:
-            return trial.cross_nic != 1
-        return trial.cross_nic == 0
+        return trial.cross_nic == 0 if self.has(Feature.CROSS_NIC_IN_PAIRS) else trial.cross_nic != 1
 
     def paired(self, trial: SearchGraph) -> bool:
         """Whether every odd channel runs the NETs of the one before in the other direction."""
-        if self.minor <= 22:
-            return trial.cross_nic != 0 and self.minor >= 20
+        if not self.has(Feature.CROSS_NIC_IN_PAIRS):
+            return trial.cross_nic != 0 and self.has(Feature.CHANNELS_PAIRED)
         return trial.pattern == RING and trial.cross_nic == 2

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import ceil, floor
 
+from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import path_types
 from topodiag.nccl.graph.graph import Link, Path, RejectedError, System, Vertex
 from topodiag.nccl.numbers import single
@@ -74,9 +75,10 @@ def amounts(bandwidth: float) -> tuple[int, int, int, int]:
 
 
 def _reverse(system: System, start: Vertex, link: Link) -> Link:
-    """findRevLink: the first link back, before 2.19 of any type."""
+    """findRevLink: the first link back."""
+    typed = system.has(Feature.LINK_BACK_BY_TYPE)
     for back in link.remote.links:
-        if back.remote is start and (system.minor < 19 or back.type == link.type):
+        if back.remote is start and (back.type == link.type or not typed):
             return back
     raise RejectedError(f"Could not find rev link for {start.label} -> {link.remote.label}")
 
@@ -94,7 +96,7 @@ class Roads:
         self.system = system
         self._fields: dict[int, tuple[int, Link]] = {}
         gpus, nets = system.gpus, system.nets
-        self._device = "DEV" if system.minor >= 30 else "GPU"
+        self._device = "DEV" if system.has(Feature.GPU_DEVICES) else "GPU"
         self.pci = [self._pci_fields(self._body(gpu)) for gpu in gpus]
         plans = {
             "gpu_gpu": [[self._plan(a, b) for b in gpus] for a in gpus],
@@ -123,7 +125,7 @@ class Roads:
         self.room = [floor(min(net.bw, _MOST)) for net in nets]
 
     def _body(self, gpu: Vertex) -> Vertex:
-        """What holds a GPU's links: itself, from 2.30 on its DEV."""
+        """What holds a GPU's links: itself, or its DEV where there is one."""
         return gpu.parent if self._device == "DEV" and gpu.parent is not None else gpu
 
     def _shift(self, index: int) -> int:
@@ -171,6 +173,7 @@ class Roads:
                 for link in path.links
             )
         )
+        any_cpu = not system.has(Feature.CPU_LINK_BACK_ON_POWER)
         uses = []
         here = start
         for link in path.links:
@@ -179,7 +182,7 @@ class Roads:
             uses.append((self._index(link), kind))
             if remote.kind == self._device and remote.sm < 80 and start.kind != "GPU":
                 uses.append((self._index(_reverse(system, here, link)), kind + _PLAIN_EIGHTH))
-            if remote.kind == "CPU" and link.type == types.nvl and (remote.arch == _POWER or system.minor < 19):
+            if remote.kind == "CPU" and link.type == types.nvl and (remote.arch == _POWER or any_cpu):
                 uses.append((self._index(_reverse(system, here, link)), kind))
             here = remote
         return path, back[start.index].type if back else types.dis, uses

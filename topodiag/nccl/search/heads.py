@@ -1,11 +1,12 @@
 """One attempt of NCCL's graph search for NVLS and CollNet direct, where a channel is a head and the NET beside it.
 
-After ncclTopoSearchTryNvls, ncclTopoSearchTryCollnetDirect and their part of ncclTopoSearchRecNet (src/graph/search.cc,
-v2.18 to v2.30).
+After ncclTopoSearchTryNvls, ncclTopoSearchTryCollnetDirect and their part of ncclTopoSearchRecNet
+(src/graph/search.cc).
 """
 
 from __future__ import annotations
 
+from topodiag.model.nccl_features import Feature
 from topodiag.nccl.graph.graph import COLLNET_DIRECT, NVLS, RejectedError, SearchGraph
 from topodiag.nccl.graph.nearest import local_gpu
 from topodiag.nccl.numbers import single
@@ -21,7 +22,8 @@ class _Heads:
         self.guide, self.trial, self.best, self.time = guide, trial, best, time
         self.roads: Roads = guide.roads
         self.system = guide.system
-        self.minor = guide.minor
+        self.has = guide.has
+        self.follows_apart = not guide.has(Feature.APART_NOT_FOLLOWED)
         self.gpus = len(self.system.gpus)
         self.tables = Tables(self.roads, trial)
         self.heads: list[int] = []
@@ -54,10 +56,11 @@ class _Heads:
         except RejectedError:
             return
         channel, found = len(self.heads), False
+        first_only = self.trial.pattern == NVLS and self.has(Feature.HEADS_OF_FIRST_NET)
         for turn in range(len(nets)):
-            if found or (turn > 0 and self.trial.pattern == NVLS and 19 <= self.minor <= 21):
+            if found or (turn > 0 and first_only):
                 break
-            net = nets[(channel + turn) % len(nets)] if self.minor >= 19 else nets[turn]
+            net = nets[(channel + turn) % len(nets)] if guide.in_turn else nets[turn]
             if self.trial.coll_net and nets_of[net].coll == 0:
                 continue
             if room[net] < self.bw:
@@ -73,15 +76,16 @@ class _Heads:
                     room[twin] += self.bw
 
     def from_net(self, state: int, net: int, nets: list[int]) -> tuple[bool, bool]:
-        """Whether the NET's bandwidth is given back (2.22 forgets it at times), and whether a head was tried."""
-        if self.minor < 19:
+        """Whether the NET's bandwidth is given back (NCCL forgets it at times), and whether a head was tried."""
+        once, gives_back = self.has(Feature.HEADS_ONCE), self.has(Feature.HEADS_GIVE_BACK)
+        if not self.has(Feature.HEAD_OF_ITS_NET):
             gpu = self.near(nets[len(self.heads)])
             if gpu != -1:
                 self.head(state, gpu, self.guide.same_id[net])
             return True, False
         gpu = self.near(net)
-        if self.minor >= 22 and gpu in self.heads:
-            return self.minor > 22, False
+        if once and gpu in self.heads:
+            return gives_back, False
         if gpu != -1:
             follow = self.tables.net_gpu[net][gpu]
             if follow is not None:
@@ -90,10 +94,11 @@ class _Heads:
                     self.hops += follow[1]
                     self.head(after, gpu, self.guide.same_id[net])
                     self.hops -= follow[1]
-        return True, self.minor >= 22 and (gpu != -1 or self.minor == 22)
+        return True, once and (gpu != -1 or not gives_back)
 
     def near(self, net: int) -> int:
-        return self.system.nets[net].local_gpu if self.minor >= 27 else local_gpu(self.system, net)
+        kept = self.has(Feature.STARTS_AT_LOCAL_GPU)
+        return self.system.nets[net].local_gpu if kept else local_gpu(self.system, net)
 
     def head(self, state: int, gpu: int, net: int) -> None:
         """A GPU as head; with other nodes it first goes back to its NET."""
@@ -144,7 +149,7 @@ class _Heads:
             if way is None:
                 raise RejectedError(f"No path computed to go from GPU/{other} to NVS/0")
             if other == gpu:
-                if self.minor >= 27 and way.type >= self.tables.dis:
+                if way.type >= self.tables.dis and not self.follows_apart:
                     return None
                 taken, count = way.step(single(self.trial.bw_intra * 2))
                 count *= 2
@@ -164,7 +169,7 @@ class _Heads:
         share = single(1.0 / (self.gpus - 1))
         done = []
         for way in self.spokes(gpu):
-            if way.type >= self.tables.dis and self.minor >= 27:
+            if way.type >= self.tables.dis and not self.follows_apart:
                 break
             if share == 1 and way.type > self.trial.type_intra:
                 break
@@ -211,7 +216,9 @@ class _Heads:
         if trial.pattern == NVLS:
             if graph.channels < done <= self.gpus:
                 return True
-            return self.minor >= 19 and single(done * trial.bw_inter) > single(graph.channels * graph.bw_inter)
+            return self.has(Feature.NVLS_BY_SPEED) and single(done * trial.bw_inter) > single(
+                graph.channels * graph.bw_inter
+            )
         here, there = single(done * trial.bw_intra), single(graph.channels * graph.bw_intra)
         if here != there:
             return here > there

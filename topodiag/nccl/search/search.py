@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import max_channels, path_types
 from topodiag.nccl.graph.graph import (
     BALANCED_TREE,
@@ -28,7 +29,7 @@ from topodiag.nccl.search.attempt import attempt
 from topodiag.nccl.search.candidates import Guide
 from topodiag.nccl.search.follow import Roads
 from topodiag.nccl.search.heads import attempt_heads
-from topodiag.nccl.search.ladders import TIMEOUT, TIMEOUT_SAME_CHANNELS, ladder, total_budget
+from topodiag.nccl.search.ladders import TIMEOUT, TIMEOUT_SAME_CHANNELS, TOTAL_BUDGET, ladder
 from topodiag.nccl.search.trial import PERFECT
 from topodiag.nccl.settings import Settings
 
@@ -60,7 +61,7 @@ def _graphs(system: System, settings: Settings, nvls: bool, collnet: bool) -> It
     yield search.compute(SearchGraph(1, BALANCED_TREE, min_channels=count, max_channels=count))
     if collnet:
         yield search.compute(SearchGraph(2, TREE, coll_net=True, min_channels=count, max_channels=count))
-    if collnet and system.minor >= 22:
+    if collnet and system.has(Feature.COLLNET_DIRECT_SEARCH):
         yield search.compute(SearchGraph(4, COLLNET_DIRECT, coll_net=True, min_channels=1, max_channels=most))
     if nvls:
         yield search.compute(SearchGraph(3, NVLS, min_channels=1, max_channels=most))
@@ -119,11 +120,11 @@ class _Search:
 
     def __init__(self, system: System, settings: Settings) -> None:
         self.system, self.settings = system, settings
-        self.minor = system.minor
+        self.minor, self.has = system.minor, system.has
         self.types = path_types(self.minor)
         self.roads = Roads(system)
         self.guide = Guide(system, self.roads, settings.values.get("NCCL_NETDEVS_POLICY", ""))
-        devices = system.nodes["DEV"] if self.minor >= 30 else system.gpus
+        devices = system.nodes["DEV"] if system.has(Feature.GPU_DEVICES) else system.gpus
         self.devices = len(devices)
         self.sm = min((device.sm for device in devices), default=0)
         cpu = system.cpus[0] if system.cpus else None
@@ -149,21 +150,21 @@ class _Search:
         else:
             graph.intra = [[self.system.gpus[gpu].rank for gpu in order] for order in graph.intra]
             graph.inter = [[self.guide.ids[net] for net in ends] for ends in graph.inter]
-        if self.minor < 19:
+        if not self.has(Feature.DOUBLED_BEFORE_PASS_2):
             self._duplicate(graph)
         return graph
 
     def _limits(self, graph: SearchGraph) -> _Limits:
         types, several = self.types, len(self.system.gpus) > 1
         crossing = self._cross_nic(graph)
-        if self.minor >= 25:
+        if self.has(Feature.TYPES_FROM_PATHS):
             limits = _Limits(crossing, types.loc, types.sys, types.pix, types.sys, (), 1)
             if several:
                 limits.min_intra, limits.max_intra = self._range("GPU")
             if self.inter:
                 limits.min_inter, limits.max_inter = self._range("NET")
                 limits.max_intra = limits.max_inter
-            if self.minor >= 29 and self.sm < 90:
+            if self.sm < 90 and not self.has(Feature.TREES_BOUND_BY_PXN):
                 limits.max_inter = types.sys
         else:
             least = types.nvl if several else types.loc
@@ -179,13 +180,15 @@ class _Search:
     def _cross_nic(self, graph: SearchGraph) -> int:
         if len(self.system.nets) < 2 or graph.pattern not in (RING, BALANCED_TREE, SPLIT_TREE):
             return 0
-        if self.minor < 19:
+        if not self.has(Feature.CROSS_NIC_2):
             return 1 if self.settings.cross_nic else 0
         return self.settings.cross_nic
 
     def _starts_crossed(self, crossing: int) -> bool:
-        # 2.18 takes the parameter itself here, whatever the pattern
-        return self.settings.cross_nic not in (0, 2) if self.minor < 19 else crossing == 1
+        if self.has(Feature.CROSS_NIC_2):
+            return crossing == 1
+        # the parameter itself, whatever the pattern
+        return self.settings.cross_nic not in (0, 2)
 
     def _range(self, kind: str) -> tuple[int, int]:
         """Least and greatest path type from a GPU (ncclTopoGetGpuMinPath, ncclTopoGetGpuMaxPath)."""
@@ -199,23 +202,23 @@ class _Search:
 
     def _bounds(self, graph: SearchGraph) -> None:
         gpus = len(self.system.gpus)
-        newer = self.minor >= 25
-        if graph.pattern == NVLS and self.minor >= 19:
-            graph.max_channels = min(_NVLS_ARITY, gpus) if newer else gpus
+        bounded = self.has(Feature.HEADS_WITHIN_ARITY)
+        if graph.pattern == NVLS and self.has(Feature.NVLS_BY_SPEED):
+            graph.max_channels = min(_NVLS_ARITY, gpus) if bounded else gpus
         if graph.pattern == COLLNET_DIRECT:
-            graph.max_channels = min(_DIRECT_ARITY, gpus) if newer else gpus
+            graph.max_channels = min(_DIRECT_ARITY, gpus) if bounded else gpus
         if gpus == 1 and graph.pattern != RING:
             graph.pattern = TREE
         if graph.pattern == NVLS and not self.inter:
-            if not newer:
+            if not bounded:
                 graph.max_channels = gpus
             graph.min_channels = graph.max_channels
         if graph.pattern == RING and self._split() and graph.max_channels > 1 and graph.min_channels == 1:
             graph.min_channels = 2
 
     def _split(self) -> bool:
-        """Two groups of GPUs with NVLink inside and none between (ncclTopoSplitNvLink, 2.26 on)."""
-        if self.minor < 26:
+        """Two groups of GPUs with NVLink inside and none between (ncclTopoSplitNvLink)."""
+        if not self.has(Feature.SPLIT_NVLINK):
             return False
         gpus = self.system.gpus
         domain = list(range(len(gpus)))
@@ -227,7 +230,7 @@ class _Search:
 
     def _total(self, graph: SearchGraph) -> float:
         count, total = self.devices, self.system.total_bw
-        if count == 1 and self.minor < 21:
+        if count == 1 and not self.has(Feature.ONE_GPU_TOTAL_BW):
             return float("inf")  # NCCL divides by zero
         if count > 1 and graph.pattern != RING:
             return single(total * (count / (count - 1)))
@@ -248,7 +251,8 @@ class _Search:
         )
         trial = replace(graph)
         trial.bw_intra = trial.bw_inter = speeds[index]
-        budget = total_budget(self.minor)
+        amd = self.amd and self.has(Feature.AMD_KEEPS_SAME_CHANNELS)
+        budget = TOTAL_BUDGET[self.minor]
         known: dict[object, int] = {}
         while True:
             time = TIMEOUT_SAME_CHANNELS if trial.same_channels else TIMEOUT
@@ -256,7 +260,7 @@ class _Search:
             time = self._attempt(trial, graph, time, known)
             if time == PERFECT or single(graph.channels * graph.bw_inter) >= system.total_bw:
                 break
-            if trial.same_channels and not (self.minor >= 19 and self.amd and trial.type_intra == self.types.sys):
+            if trial.same_channels and not (amd and trial.type_intra == self.types.sys):
                 trial.same_channels = 0
                 continue
             trial.same_channels = limits.same
@@ -270,13 +274,14 @@ class _Search:
                 trial.bw_intra = trial.bw_inter = speeds[index]
                 continue
             break
-        if self.minor >= 19:
+        if self.has(Feature.DOUBLED_BEFORE_PASS_2):
             self._duplicate(graph)
         self._faster(graph, limits)
 
     def _relaxed(self, trial: SearchGraph, graph: SearchGraph, limits: _Limits) -> bool:
         """The next combination of pattern, types and cross NIC at the same speed; False after the last."""
         found = graph.channels > 0
+        stops_apart = self.has(Feature.APART_NOT_FOLLOWED)
         if self.sm >= 90 and trial.pattern == BALANCED_TREE:
             trial.pattern = TREE
             return True
@@ -284,7 +289,7 @@ class _Search:
         most = trial.type_inter if self.inter else limits.max_intra
         if trial.type_intra < most and (not found or trial.type_intra < graph.type_intra):
             trial.type_intra += 1
-            if trial.type_intra < self.types.dis or self.minor < 27:
+            if trial.type_intra < self.types.dis or not stops_apart:
                 return True
         trial.type_intra = limits.min_intra
         if (
@@ -293,21 +298,22 @@ class _Search:
             and (not found or trial.type_inter < graph.type_inter or trial.type_inter < self.types.pxn)
         ):
             trial.type_inter += 1
-            if trial.type_inter < self.types.dis or self.minor < 27:
+            if trial.type_inter < self.types.dis or not stops_apart:
                 return True
         trial.type_inter = limits.min_inter
         if self._may_cross(trial, graph, limits):
-            trial.cross_nic = 2 if self.minor >= 23 else 1
+            trial.cross_nic = 2 if self.has(Feature.CROSS_NIC_IN_PAIRS) else 1
             return True
-        trial.cross_nic = 1 if limits.cross_nic == 1 and self.minor >= 19 else 0
+        trial.cross_nic = 1 if limits.cross_nic == 1 and self.has(Feature.CROSS_NIC_2) else 0
         return False
 
     def _may_cross(self, trial: SearchGraph, graph: SearchGraph, limits: _Limits) -> bool:
         if trial.cross_nic != 0:
             return False
-        if self.minor < 19:
+        if not self.has(Feature.CROSS_NIC_2):
             return limits.cross_nic != 0
-        return limits.cross_nic == 2 and (self.minor < 23 or graph.pattern in (RING, BALANCED_TREE))
+        any_pattern = not self.has(Feature.CROSS_NIC_IN_PAIRS)
+        return limits.cross_nic == 2 and (any_pattern or graph.pattern in (RING, BALANCED_TREE))
 
     def _faster(self, graph: SearchGraph, limits: _Limits) -> None:
         """Pass 2: more speed with the channels found."""
@@ -320,13 +326,13 @@ class _Search:
         known: dict[object, int] = {}
         while time != 0 and index > 0:
             if graph.pattern == RING:
-                if self.minor < 19:
+                if not self.has(Feature.RINGS_IN_PASS_2):
                     break
                 index -= 1
                 trial.bw_intra = trial.bw_inter = speeds[index]
             elif (
                 graph.pattern == NVLS
-                and self.minor >= 19
+                and self.has(Feature.NVLS_BY_SPEED)
                 and trial.bw_inter == graph.bw_inter
                 and trial.bw_inter < trial.bw_intra * 2
             ):
@@ -376,6 +382,6 @@ class _Search:
         graph.bw_intra = graph.bw_inter = single(0.1)
         graph.type_intra = graph.type_inter = self.types.sys
         graph.inter = [[0, 0]]
-        if self.minor >= 29:
+        if self.has(Feature.FALL_BACK_WITH_NETS):
             ends = [self.guide.nets(-1, gpu)[:1] for gpu in (0, len(self.system.gpus) - 1)]
             graph.inter = [[self.guide.ids[net] for end in ends for net in end]]

@@ -1,12 +1,13 @@
 """What the attempts of a graph search share: the best graph so far, what ways cost at a speed, and what is better.
 
-After ncclTopoFollowPath and ncclTopoCompareGraphs (src/graph/search.cc, v2.18 to v2.30).
+After ncclTopoFollowPath and ncclTopoCompareGraphs (src/graph/search.cc).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_versions import path_types
 from topodiag.nccl.graph.graph import BALANCED_TREE, SPLIT_TREE, TREE, SearchGraph
 from topodiag.nccl.numbers import single
@@ -51,8 +52,10 @@ class Tables:
     """What the ways of a system cost in an attempt, by its speeds and types; None where it may not or cannot go."""
 
     def __init__(self, roads: Roads, trial: SearchGraph) -> None:
-        self.minor = roads.system.minor
-        self.dis = path_types(self.minor).dis
+        system = roads.system
+        self.dis = path_types(system.minor).dis
+        self.checks_no_hops = system.has(Feature.NO_HOPS_FOLLOWED)
+        self.follows_apart = not system.has(Feature.APART_NOT_FOLLOWED)
         self.tree = trial.pattern in (BALANCED_TREE, TREE, SPLIT_TREE)
         # a balanced tree counts half of what leaves the node on each of its first two GPUs
         leaving = single(trial.bw_inter / 2) if trial.pattern == BALANCED_TREE else trial.bw_inter
@@ -65,9 +68,9 @@ class Tables:
         """What following a path takes, None where types forbid it."""
         if way is None:
             return None
-        if way.hops == 0 and self.minor <= 20:
+        if way.hops == 0 and not self.checks_no_hops:
             return 0, 0
-        if self.minor >= 27 and way.type >= self.dis:
+        if way.type >= self.dis and not self.follows_apart:
             return None
         if way.type > limit or (self.tree and way.back > limit):
             return None
@@ -75,8 +78,8 @@ class Tables:
 
 
 def bar(trial: SearchGraph, graph: SearchGraph, minor: int) -> float:
-    """The bandwidth that a trial must exceed; up to 2.19 crossing NICs must be worth 15 %."""
+    """The bandwidth that a trial must exceed; once crossing NICs had to be worth 15 %."""
     product = single(graph.channels * graph.bw_intra)
-    if minor >= 20:
+    if has(minor, Feature.CROSSING_NOT_WEIGHED):
         return product
     return single(product * single(1.0 - (graph.cross_nic - trial.cross_nic) * 0.15))

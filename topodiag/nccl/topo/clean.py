@@ -11,7 +11,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element
+from topodiag.model.nccl_versions import MAX_CHILDREN, MAX_ELEMENTS, spell_version
 
 RUN_ONLY = {
     "cpu": frozenset({"host_hash"}),
@@ -22,7 +24,14 @@ RUN_ONLY = {
 }
 """Attributes that NCCL sets for one run. `keep` would hold a device that is not there in the search."""
 
-SINCE = {"gin": 29, "rma": 30, "net": 29, "rail": 30, "plane": 30, "mlopart": 30}
+SINCE = {
+    "net": Feature.GIN_NETS,
+    "gin": Feature.GIN_NETS,
+    "rma": Feature.RMA_NETS,
+    "rail": Feature.RAILS_AND_PLANES,
+    "plane": Feature.RAILS_AND_PLANES,
+    "mlopart": Feature.MLOPART,
+}
 """Attributes of newer versions: older ones keep and ignore them, but they count among the 16."""
 
 KNOWN = {
@@ -35,7 +44,7 @@ KNOWN = {
     "net": "name dev speed port guid maxconn gdr coll latency keep net gin rma rail plane",
     "pcilink": "target",
 }
-"""Attributes that some NCCL from 2.18 to 2.30 reads or writes; others are kept by it and mean nothing to it."""
+"""Attributes that some known version of NCCL reads or writes; others are kept by it and mean nothing to it."""
 
 CHILDREN = {
     "system": {"cpu"},
@@ -58,16 +67,6 @@ class Cleaned:
 
     tree: Element
     done: tuple[str, ...] = ()
-
-
-def max_elements(minor: int) -> int:
-    """Elements that a topology file may have: MAX_NODES 1024 up to 2.20, NCCL_TOPO_XML_MAX_NODES 256 from 2.21 on."""
-    return 1024 if minor <= 20 else 256
-
-
-def max_children(minor: int) -> int:
-    """MAX_SUBS: 32 up to 2.20, 128 up to 2.28, then 640."""
-    return 32 if minor <= 20 else 128 if minor <= 28 else 640
 
 
 def hosts_of(tree: Element) -> list[str]:
@@ -125,14 +124,14 @@ def fitted(tree: Element, minor: int) -> Cleaned:
     where it stays beyond them."""
     done: list[str] = []
     made = tree
-    if _count(made) > max_elements(minor):
+    if _count(made) > MAX_ELEMENTS[minor]:
         made = _merged_switches(made, done)
-    if (count := _count(made)) > max_elements(minor):
-        raise UnfitError(f"it has {count} elements, and NCCL 2.{minor} takes {max_elements(minor)}")
-    crowded = next((e for e in made.walk() if len(e.children) > max_children(minor)), None)
+    if (count := _count(made)) > MAX_ELEMENTS[minor]:
+        raise UnfitError(f"it has {count} elements, and NCCL {spell_version(minor)} takes {MAX_ELEMENTS[minor]}")
+    crowded = next((e for e in made.walk() if len(e.children) > MAX_CHILDREN[minor]), None)
     if crowded is not None:
         where = crowded.get("busid") or crowded.get("numaid") or ""
-        limit = max_children(minor)
+        limit = MAX_CHILDREN[minor]
         raise UnfitError(f"<{crowded.tag}> {where} has {len(crowded.children)} children, and NCCL takes {limit}")
     return Cleaned(made, tuple(done))
 
@@ -142,7 +141,7 @@ def _bare(element: Element, minor: int, tag: str = "system") -> Element:
     known = set(KNOWN.get(tag, "").split()) - RUN_ONLY.get(tag, frozenset())
     kept: dict[str, str] = {}
     for name, value in element.attributes:
-        if name in known and SINCE.get(name, 0) <= minor:
+        if name in known and (name not in SINCE or has(minor, SINCE[name])):
             kept.setdefault(name, value)
     if tag == "pci" and not kept.get("class"):
         kept["class"] = _class_of(element)

@@ -1,8 +1,8 @@
 """What NCCL runs for an operation of a size: the algorithm and protocol with the least predicted time.
 
 Source: ncclTopoGetAlgoTime in src/graph/tuning.cc and the loop over algorithms in src/enqueue.cc (getAlgoInfo,
-updateCollCostTable), v2.18.6-1 to v2.30.7-1. Of a single float32 sum, which all algorithms can do; calls that NCCL
-merges, fp8 (which avoids long rings since 2.24) and buffers that a user registered are not modelled.
+updateCollCostTable). Of a single float32 sum, which all algorithms can do; calls that NCCL
+merges, fp8 (which avoids long rings) and buffers that a user registered are not modelled.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
+from topodiag.model.nccl_features import Feature, has
 from topodiag.nccl.graph.graph import CommShape
 from topodiag.nccl.prediction import Choice, TuningTable
 from topodiag.nccl.settings import Settings
@@ -58,14 +59,14 @@ def predicted_us(shape: CommShape, cell: Cell, entry: tuple[float, float], nbyte
 
 
 def _log2_of_64(minor: int, nbytes: int) -> int:
-    """floor(log2(nbytes / 64)). Of less than 64 bytes it is 0 up to 2.21, and -1 since."""
-    return max((nbytes >> 6).bit_length() - 1, 0 if minor <= 21 else -1)
+    """floor(log2(nbytes / 64)). Of less than 64 bytes it is -1, once 0."""
+    return max((nbytes >> 6).bit_length() - 1, -1 if has(minor, Feature.SIZES_BELOW_64_APART) else 0)
 
 
 def _corrected_sizes(shape: CommShape, algorithm: str) -> int:
     if algorithm == "Tree":
         return tc.TREE_CORRECTION_SIZES
-    blackwell = shape.minor >= 29 and shape.min_sm >= 100 and shape.cpu_arch == X86
+    blackwell = has(shape.minor, Feature.NVLS_TREE_CORRECTED) and shape.min_sm >= 100 and shape.cpu_arch == X86
     return tc.NVLS_TREE_CORRECTION_SIZES if algorithm == "NVLSTree" and blackwell else 0
 
 
@@ -153,7 +154,7 @@ def _available(shape: CommShape, table: TuningTable, settings: Settings, collect
         return [("Ring", "Simple", 0.0, 0.0)]
     rows = table.get(collective, {})
     cells = _usable({a: row for a, row in rows.items() if not _unavailable(shape, collective, a)})
-    if not cells and 19 <= shape.minor <= 23:
+    if not cells and has(shape.minor, Feature.RING_BACKUP):
         # What the lists left has no kernel for this operation: rings come back.
         lists = allowed(settings, shape.minor)
         cells = _usable({"Ring": ring_backup(Model(shape, settings), lists, collective)})
@@ -173,8 +174,8 @@ def _unavailable(shape: CommShape, collective: str, algorithm: str) -> bool:
     """What NCCL passes over when an operation is enqueued, whatever its table says."""
     minor, most = shape.minor, max(shape.local_ranks, default=0)
     if algorithm in COLLNET:
-        least = {"CollNetDirect": 23, "CollNetChain": 28}[algorithm]
-        return not shape.collnet or (minor >= least and most > DIRECT_RANKS)
+        bound = Feature.COLLNET_DIRECT_BOUND if algorithm == "CollNetDirect" else Feature.COLLNET_CHAIN_BOUND
+        return not shape.collnet or (has(minor, bound) and most > DIRECT_RANKS)
     if algorithm not in NVLS_FAMILY:
         return False
     if shape.nvls_channels <= 0:
@@ -183,6 +184,6 @@ def _unavailable(shape: CommShape, collective: str, algorithm: str) -> bool:
         return True
     if collective not in SHARDED:
         return False
-    if minor >= 27:
+    if has(minor, Feature.SHARDED_NVLS_OVER_NODES):
         return most > NVLS_RANKS
-    return shape.nodes > 1 or (minor >= 25 and shape.nranks > NVLS_RANKS)
+    return shape.nodes > 1 or (has(minor, Feature.NVLS_BOUND) and shape.nranks > NVLS_RANKS)

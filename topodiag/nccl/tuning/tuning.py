@@ -1,12 +1,14 @@
 """The tuning table: predicted latency and bandwidth of every collective, algorithm and protocol, and why it says so.
 
-Source: ncclTopoTuneModel in src/graph/tuning.cc, v2.18.6-1 to v2.30.7-1: the model (`tuning_terms`), then what is
+Source: ncclTopoTuneModel in src/graph/tuning.cc: the model (`tuning_terms`), then what is
 switched off. Not known from a topology: a tuner plugin, symmetric-memory kernels (2.27+), copy-engine collectives
 (2.28+), which all pass this table by, and MNNVL under 2.20, which counts as one node there without NVLS.
 """
 
 from __future__ import annotations
 
+from topodiag.model.nccl_features import Feature, has
+from topodiag.model.nccl_versions import ByVersion, spell_version
 from topodiag.nccl.graph.graph import CommShape
 from topodiag.nccl.prediction import Term, TuningTable
 from topodiag.nccl.settings import Settings
@@ -27,13 +29,13 @@ from topodiag.nccl.tuning.tuning_terms import (
 _BUGGY_CUDA = 11080
 """CUDA 11.8, whose LL128 AllReduce ring of two ranks hangs on Hopper."""
 
-_LL128_GPUS = ((18, (70, 80, 90)), (25, (70, 80, 90, 100, 120)))
-"""Compute capabilities with LL128 by default, by version; from 2.27 on all from 7.0."""
+_LL128_GPUS = ByVersion({18: (70, 80, 90), 25: (70, 80, 90, 100, 120)})
+"""Compute capabilities with LL128 by default, before LL128_FROM_VOLTA."""
 
 
 def algorithms(minor: int) -> tuple[str, ...]:
     """The columns of the version's table."""
-    return ALGORITHMS if minor >= 23 else ALGORITHMS[:-1]
+    return ALGORITHMS if has(minor, Feature.PAT) else ALGORITHMS[:-1]
 
 
 def tuning_table(shape: CommShape, settings: Settings) -> TuningTable:
@@ -49,7 +51,7 @@ def tuning_table(shape: CommShape, settings: Settings) -> TuningTable:
             for algorithm in algorithms(shape.minor)
         }
         if (
-            19 <= shape.minor <= 23
+            has(shape.minor, Feature.RING_BACKUP)
             and model.n > 1
             and not any(bw for row in table[collective].values() for _, bw in row.values())
         ):
@@ -65,12 +67,12 @@ def _entry(model: Model, lists: Allowed, cell: Cell) -> tuple[float, float]:
 
 
 def ring_backup(model: Model, lists: Allowed, collective: str) -> dict[str, tuple[float, float]]:
-    """The ring that 2.19 to 2.23 fall back to when a user's lists leave nothing for a collective. From 2.22 on
-    protocols that are switched off stay so."""
+    """The ring that NCCL with RING_BACKUP falls back to when a user's lists leave nothing for a collective. With
+    BACKUP_KEEPS_PROTOCOLS those that are switched off stay so."""
     made = {}
     for protocol in PROTOCOLS:
         cell = Cell(collective, "Ring", protocol)
-        off = model.minor >= 22 and _protocol_off(model, lists, cell)
+        off = model.has(Feature.BACKUP_KEEPS_PROTOCOLS) and _protocol_off(model, lists, cell)
         usable = applies(model, cell) and not off
         made[protocol] = latency(model, cell, Steps()), bandwidth(model, cell, Steps()) if usable else 0.0
     return made
@@ -85,13 +87,14 @@ def disabled(model: Model, lists: Allowed, cell: Cell) -> str:
 
 def _algorithm_off(model: Model, lists: Allowed, cell: Cell) -> str:
     algorithm = cell.algorithm
-    if model.minor == 18 and algorithm == "Ring" and cell.collective != "AllReduce":
+    if algorithm == "Ring" and cell.collective != "AllReduce" and not model.has(Feature.RING_MAY_BE_LEFT_OUT):
         return ""  # so that programs run with NCCL_ALGO=Tree
     if why := _missing(model, algorithm):
         return why
     if lists.algorithms.get((cell.collective, algorithm), True):
         return ""
-    if model.minor <= 23 and algorithm in ("Ring", "Tree") and _only_collnet(model, lists, cell.collective):
+    ignored = not model.has(Feature.COLLNET_LISTS_HOLD) and algorithm in ("Ring", "Tree")
+    if ignored and _only_collnet(model, lists, cell.collective):
         return ""
     return f"NCCL_ALGO={model.settings.algo} leaves it out"
 
@@ -110,7 +113,7 @@ def _missing(model: Model, algorithm: str) -> str:
 
 
 def _only_collnet(model: Model, lists: Allowed, collective: str) -> bool:
-    """Up to 2.23 a list that names nothing but a CollNet that is off is ignored."""
+    """Whether a list names nothing but a CollNet that is off: before COLLNET_LISTS_HOLD it is ignored."""
     others = ("Ring", "Tree", *NVLS_FAMILY)
     named = [a for a in others if lists.algorithms.get((collective, a), True) and not _missing(model, a)]
     return not model.shape.collnet and not named
@@ -127,18 +130,18 @@ def _ll128_off(model: Model, cell: Cell) -> str:
     """LL128 relies on 128-byte stores that arrive whole; NCCL uses it unasked only where that is known."""
     shape, types, graph = model.shape, model.types, model.graph(cell.algorithm)
     hopper = shape.min_sm >= 90
-    most = types.pxn if hopper and (model.minor <= 26 or model.settings.ll128_c2c) else types.pxb
-    # PXN and, from 2.27 on, what ranks below it; up to 2.26 PXB or PXN, which is the same in their numbering.
+    most = types.pxn if hopper and (model.settings.ll128_c2c or not model.has(Feature.LL128_C2C)) else types.pxb
+    # PXN and what ranks below it: P2C where there is one.
     if graph.type_inter > most:
         return f"LL128 needs GPUs within {types.names[most]} of the NIC, not {_name(model, graph.type_inter)}"
     if graph.type_intra > types.nvb:
         return f"LL128 needs NVLink between the GPUs of a node, not {_name(model, graph.type_intra)}"
-    if shape.min_sm != shape.max_sm and not (model.minor >= 30 and hopper):
+    if shape.min_sm != shape.max_sm and not (hopper and model.has(Feature.LL128_ON_MIXED_HOPPER)):
         return f"LL128 needs equal GPUs, not {shape.min_sm / 10:g} and {shape.max_sm / 10:g}"
-    if model.minor >= 27:
+    if model.has(Feature.LL128_FROM_VOLTA):
         known = shape.min_sm >= 70
     else:
-        known = shape.min_sm in next(gpus for since, gpus in reversed(_LL128_GPUS) if since <= model.minor)
+        known = shape.min_sm in _LL128_GPUS[model.minor]
     if not known:
         return f"LL128 is not on by default for compute capability {shape.min_sm / 10:g}"
     ring = (cell.collective, cell.algorithm, model.n) == ("AllReduce", "Ring", 2)
@@ -163,7 +166,7 @@ def explain_entry(
     label = f"{collective} {algorithm} {protocol}"
     known = collective in COLLECTIVES and algorithm in algorithms(shape.minor) and protocol in PROTOCOLS
     if not known or not considered(shape.minor, cell):
-        return (Term(label, "not used", f"NCCL 2.{shape.minor} has no such combination"),)
+        return (Term(label, "not used", f"NCCL {spell_version(shape.minor)} has no such combination"),)
     model, steps = Model(shape, settings), Steps()
     if not applies(model, cell):
         return (Term(label, "not used", _why_not(model, cell)),)

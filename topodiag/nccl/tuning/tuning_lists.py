@@ -1,7 +1,7 @@
 """NCCL_ALGO and NCCL_PROTO: which algorithms and protocols a user allows for which collective.
 
-Up to 2.23 one list for all collectives, unknown words ignored; since 2.24 `func:list;func:list`, and NCCL refuses to
-start on a word it does not know. `^` excludes. Source: parseList in src/graph/tuning.cc.
+One list for all collectives, unknown words ignored; with LISTS_PER_COLLECTIVE `func:list;func:list`, and NCCL refuses
+to start on a word it does not know. `^` excludes. Source: parseList in src/graph/tuning.cc.
 """
 
 from __future__ import annotations
@@ -9,13 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from topodiag.model.nccl_features import Feature, has
 from topodiag.nccl.settings import Settings
 from topodiag.nccl.tuning.tuning_constants import ALGORITHMS, COLLECTIVES, PROTOCOLS
 
-PER_FUNCTION = 24
-"""The first version with lists per collective."""
-
-_PAT_SINCE = 23
 _SHOWN = 80
 
 
@@ -36,7 +33,8 @@ class _RefusedError(ValueError):
 
 def allowed(settings: Settings, minor: int) -> Allowed:
     """What NCCL_ALGO and NCCL_PROTO allow under NCCL 2.`minor`. Never raises."""
-    known = ALGORITHMS if minor >= _PAT_SINCE else ALGORITHMS[:-1]
+    lists = _lists if has(minor, Feature.LISTS_PER_COLLECTIVE) else _list
+    known = ALGORITHMS if has(minor, Feature.PAT) else ALGORITHMS[:-1]
     algorithms: dict[tuple[str, str], bool] = {}
     protocols: dict[tuple[str, str], bool] = {}
     # In NCCL's order, which tells the complaint it makes where both are wrong.
@@ -47,21 +45,21 @@ def allowed(settings: Settings, minor: int) -> Allowed:
         if text is None:
             continue
         try:
-            made.update(_lists(text, words) if minor >= PER_FUNCTION else _list(text, words))
+            made.update(lists(text, words))
         except _RefusedError as refused:
             return Allowed(fault=str(refused), fault_in=name)
     return Allowed(algorithms, protocols)
 
 
 def _list(text: str, words: tuple[str, ...]) -> dict[tuple[str, str], bool]:
-    """One list for all collectives, up to 2.23. An empty one allows nothing."""
+    """One list for all collectives. An empty one allows nothing."""
     excluded = text.startswith("^")
     named = {_known(word, words) for word in text.removeprefix("^").split(",")}
     return {(collective, word): (word in named) != excluded for collective in COLLECTIVES for word in words}
 
 
 def _lists(text: str, words: tuple[str, ...]) -> dict[tuple[str, str], bool]:
-    """`list;func:list;...` since 2.24. Raises _RefusedError with NCCL's words."""
+    """`list;func:list;...`. Raises _RefusedError with NCCL's words."""
     made: dict[tuple[str, str], bool] = {}
     # strtok passes over empty parts, and a string that begins with one has no first entry in NCCL's eyes.
     leading = text.startswith(";")

@@ -1,14 +1,15 @@
 """NCCL's tuning model for one collective, algorithm and protocol: its bandwidth and its latency, step by step.
 
 The steps that make a figure are the steps that explain it. Bandwidths in GB/s, latencies in us. Source:
-ncclTopoTuneModel in src/graph/tuning.cc, v2.18.6-1 to v2.30.7-1; the order of the steps is NCCL's, and every `minor`
-compared with is the version whose source first has the step. What a user or a missing part switches off is `tuning`'s.
+ncclTopoTuneModel in src/graph/tuning.cc; the order of the steps is NCCL's. What a user or a missing part switches
+off is `tuning`'s.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_versions import path_types
 from topodiag.nccl.graph.graph import TREE, CommShape, Fused
 from topodiag.nccl.prediction import Term
@@ -26,6 +27,11 @@ COLLNET = ("CollNetDirect", "CollNetChain")
 NVLS_FAMILY = ("NVLS", "NVLSTree")
 SHARDED = ("AllGather", "ReduceScatter")
 
+_SHARDED_BY = {
+    "NVLS": Feature.SHARDED_NVLS,
+    "CollNetDirect": Feature.SHARDED_COLLNET_DIRECT,
+    "PAT": Feature.PAT,
+}
 _SIMPLE_ONLY = (*COLLNET, *NVLS_FAMILY, "PAT")
 _NONE = Fused(0, 0, 0.0, 0.0, 0, 0, 0, 0)
 """A graph that was not searched: zero channels of type LOC, as NCCL's memory has it."""
@@ -68,6 +74,10 @@ class Model:
         self.gpu = tc.gpu_class(shape.min_sm)
         self.types = path_types(shape.minor)
 
+    def has(self, feature: Feature) -> bool:
+        """Whether the communicator's version of NCCL has a feature."""
+        return has(self.minor, feature)
+
     def graph(self, algorithm: str) -> Fused:
         """The graph whose channels an algorithm runs on (graphs[] in src/init.cc)."""
         if algorithm in ("Tree", "PAT"):
@@ -76,8 +86,9 @@ class Model:
             number = NVLS_ID
         elif algorithm == "Ring":
             number = RING_ID
-        else:  # CollNetDirect has a search of its own since 2.22
-            number = DIRECT_ID if algorithm == "CollNetDirect" and self.minor >= 22 else CHAIN_ID
+        else:
+            direct = algorithm == "CollNetDirect" and self.has(Feature.COLLNET_DIRECT_SEARCH)
+            number = DIRECT_ID if direct else CHAIN_ID
         return self.shape.graphs.get(number, _NONE)
 
     def cap(self, caps: tc.Caps) -> float:
@@ -88,7 +99,7 @@ class Model:
         """On one node the GPU counts, between nodes the CPU."""
         row = self.gpu
         if self.nodes > 1:
-            slow = (AMD, MIXED_VENDOR) if self.minor >= 24 else (AMD,)
+            slow = (AMD, MIXED_VENDOR) if self.has(Feature.MIXED_CPUS_LL) else (AMD,)
             row = tc.AMPERE if self.shape.cpu_vendor in slow else tc.VOLTA
         return tc.cap(self.constants.ll, row, self.nodes)
 
@@ -118,7 +129,7 @@ class Model:
 def considered(minor: int, cell: Cell) -> bool:
     """Whether the version has the combination at all; the others have no latency and no bandwidth."""
     algorithm = cell.algorithm
-    if algorithm == "PAT" and minor < 23:
+    if algorithm == "PAT" and not has(minor, Feature.PAT):
         return False
     if algorithm in (*NVLS_FAMILY, "PAT") and cell.protocol != "Simple":
         return False
@@ -126,13 +137,13 @@ def considered(minor: int, cell: Cell) -> bool:
         return algorithm != "PAT"
     if algorithm == "Ring":
         return True
-    since = {"NVLS": 19, "CollNetDirect": 20, "PAT": 23}
-    return cell.collective in SHARDED and minor >= since.get(algorithm, 1000)
+    feature = _SHARDED_BY.get(algorithm)
+    return cell.collective in SHARDED and feature is not None and has(minor, feature)
 
 
 def pat_enabled(model: Model) -> bool:
     """NCCL_PAT_ENABLE: 2, the default, is one GPU per node. A network that runs on the GPU is not known here."""
-    if model.minor >= 26 and model.shape.min_sm < 60:
+    if model.shape.min_sm < 60 and model.has(Feature.PAT_FROM_PASCAL):
         return False
     wish = model.settings.pat_enable
     return model.nodes == model.n if wish == 2 else wish != 0
@@ -144,7 +155,8 @@ def applies(model: Model, cell: Cell) -> bool:
         return False
     if cell.algorithm == "PAT":
         return pat_enabled(model)
-    return not (cell.algorithm in NVLS_FAMILY and model.minor >= 28 and model.graph(cell.algorithm).channels < 2)
+    narrow = cell.algorithm in NVLS_FAMILY and model.graph(cell.algorithm).channels < 2
+    return not (narrow and model.has(Feature.NVLS_EFFICIENCY))
 
 
 def bandwidth(model: Model, cell: Cell, steps: Steps) -> float:
@@ -159,7 +171,7 @@ def bandwidth(model: Model, cell: Cell, steps: Steps) -> float:
     elif cell.algorithm == "Tree":
         bus = _tree(model, cell, graph, bus, steps)
     elif cell.algorithm == "PAT":
-        factor = 0.75 if model.minor >= 24 else 0.85
+        factor = tc.PAT_SHARE[model.minor]
         bus = steps.gbs("PAT", bus * factor, f"{factor} x busBw")
     elif cell.algorithm in COLLNET and cell.protocol != "Simple":
         bus = steps.gbs("protocol", 0.0, f"{cell.algorithm} runs Simple only")
@@ -172,8 +184,8 @@ def bandwidth(model: Model, cell: Cell, steps: Steps) -> float:
 
 def _per_channel(model: Model, cell: Cell, graph: Fused, steps: Steps) -> float:
     intra, inter = graph.bw_intra, graph.bw_inter
-    if cell.algorithm in NVLS_FAMILY and model.minor >= 19:
-        return (_nvls_since_28 if model.minor >= 28 else _nvls_before_28)(model, cell, graph, steps)
+    if cell.algorithm in NVLS_FAMILY and model.has(Feature.NVLS_MODEL):
+        return (_nvls_by_channels if model.has(Feature.NVLS_EFFICIENCY) else _nvls_by_graph)(model, cell, graph, steps)
     if cell.algorithm in COLLNET:
         return steps.gbs("bandwidth per channel", intra, "bwIntra of the graph")
     if model.nodes <= 2:
@@ -181,20 +193,20 @@ def _per_channel(model: Model, cell: Cell, graph: Fused, steps: Steps) -> float:
     return steps.gbs("bandwidth per channel", inter, "bwInter of the graph, as above 2 nodes")
 
 
-def _nvls_before_28(model: Model, cell: Cell, graph: Fused, steps: Steps) -> float:
+def _nvls_by_graph(model: Model, cell: Cell, graph: Fused, steps: Steps) -> float:
     intra, inter = graph.bw_intra, graph.bw_inter
     name = "bandwidth per channel"
     if cell.algorithm == "NVLSTree":
         half = 1 if model.nodes <= 2 else 2
         return steps.gbs(name, min(intra, inter / half), f"min(bwIntra {intra:g}, bwInter {inter:g} / {half})")
-    if model.minor >= 27 and cell.collective in SHARDED:
+    if cell.collective in SHARDED and model.has(Feature.SHARDED_NVLS_OVER_NODES):
         least = min(intra * (model.ppn - 1) / model.ppn, inter * 0.9)
         formula = f"min(bwIntra {intra:g} x {model.ppn - 1:g}/{model.ppn:g}, 0.9 x bwInter {inter:g})"
         return steps.gbs(name, least, formula)
     return steps.gbs(name, min(intra, inter), f"min(bwIntra {intra:g}, bwInter {inter:g})")
 
 
-def _nvls_since_28(model: Model, cell: Cell, graph: Fused, steps: Steps) -> float:
+def _nvls_by_channels(model: Model, cell: Cell, graph: Fused, steps: Steps) -> float:
     efficiency, channels = tc.NVLS_EFFICIENCY[model.gpu], graph.channels
     intra = graph.bw_intra * efficiency * (channels - 1) / channels
     formula = f"bwIntra {graph.bw_intra:g} x efficiency {efficiency} x {channels - 1}/{channels} channels"
@@ -214,13 +226,13 @@ def _nvls_since_28(model: Model, cell: Cell, graph: Fused, steps: Steps) -> floa
 def _ring(model: Model, cell: Cell, graph: Fused, bus: float, steps: Steps) -> float:
     if cell.protocol == "LL":
         share = 0.5
-        if model.minor < 21:
+        if not model.has(Feature.RING_LL_HALF):
             half = model.nodes > 1 or cell.collective in ("AllReduce", "Reduce")
             share = 1 / 4 if half else 1 / 3
         limit = model.ll_cap
         return steps.gbs("LL", min(limit, bus * share), f"min({share:.3g} x busBw, {limit:g} for LL)")
     if cell.protocol == "LL128":
-        share = 0.7 if model.minor < 23 and model.ppn < 2 else 0.92
+        share = 0.7 if model.ppn < 2 and not model.has(Feature.RING_LL128_EVEN_ALONE) else 0.92
         limit = model.cap(model.constants.ring_ll128)
         formula = f"min({share} x busBw, {graph.channels} channels x {limit:g})"
         return steps.gbs("LL128", min(bus * share, graph.channels * limit), formula)
@@ -238,7 +250,7 @@ def _tree(model: Model, cell: Cell, graph: Fused, bus: float, steps: Steps) -> f
         limit = model.cap(model.constants.tree_ll128)
         formula = f"min({words} x busBw, {graph.channels} channels x {limit:g})"
         bus = steps.gbs("LL128", min(bus * share, graph.channels * limit), formula)
-    pattern = model.shape.max_tree_pattern if model.minor >= 26 else graph.pattern
+    pattern = model.shape.max_tree_pattern if model.has(Feature.TREE_PATTERN_AGREED) else graph.pattern
     if pattern == TREE:
         bus = steps.gbs("simple tree", bus * 0.85, "0.85 x busBw, as up and down share a GPU's links")
     return bus
@@ -255,7 +267,7 @@ def _collnet_direct(model: Model, cell: Cell, graph: Fused, bus: float, steps: S
         if model.shape.min_sm >= 90:
             bus = steps.gbs("Hopper", bus * 0.85, "0.85 x busBw")
         return bus
-    if model.minor >= 27:
+    if model.has(Feature.SHARDED_NVLS_OVER_NODES):
         least = min(graph.bw_intra, graph.bw_inter * 0.9)
         return steps.gbs("all GPUs", ppn * least, f"{ppn:g} GPUs x min(bwIntra, 0.9 x bwInter)")
     weight = (ppn - 1) / 7
@@ -273,25 +285,26 @@ def _sharded_needs(model: Model, cell: Cell) -> str:
 
     Whether the CollNet plugin offers the two is not known; those since its version 8 do.
     """
-    if cell.collective not in SHARDED or model.nodes == 1 or model.minor < 20:
+    if cell.collective not in SHARDED or model.nodes == 1 or not model.has(Feature.SHARDED_COLLNET_DIRECT):
         return ""
-    if cell.algorithm != "CollNetDirect" and not (cell.algorithm == "NVLS" and model.minor >= 27):
+    over_nodes = model.has(Feature.SHARDED_NVLS_OVER_NODES)
+    if cell.algorithm != "CollNetDirect" and not (cell.algorithm == "NVLS" and over_nodes):
         return ""
     if not model.shape.collnet:
         return "CollNet is off"
     heads = collnet_heads(model)
-    most = max(model.shape.local_ranks) if model.minor >= 27 else model.ppn
+    most = max(model.shape.local_ranks) if over_nodes else model.ppn
     return f"{most:g} ranks of a node, and {heads} GPUs next to a NIC" if most > heads else ""
 
 
 def _to_algorithm_bandwidth(model: Model, cell: Cell, bus: float, steps: Steps) -> float:
     name, algorithm, sharded = "algBw", cell.algorithm, cell.collective in SHARDED
-    if sharded and (algorithm == "CollNetDirect" or (algorithm != "Ring" and model.minor >= 23)):
+    if sharded and (algorithm == "CollNetDirect" or (algorithm != "Ring" and model.has(Feature.SHARDED_BY_BUS))):
         return steps.gbs(name, bus, "busBw")
     ring_steps = model.steps_of(cell.collective)
-    if algorithm == "Ring" or (algorithm in NVLS_FAMILY and model.minor >= 28):
+    if algorithm == "Ring" or (algorithm in NVLS_FAMILY and model.has(Feature.NVLS_EFFICIENCY)):
         return steps.gbs(name, bus * model.n / ring_steps, f"busBw x {model.n} ranks / {ring_steps} steps")
-    if algorithm == "NVLSTree" and model.minor == 18:
+    if algorithm == "NVLSTree" and not model.has(Feature.NVLS_MODEL):
         among = 2 * max(model.nodes - 1, 1)
         return steps.gbs(name, bus * 0.7 * model.nodes / among, f"busBw x 0.7 x {model.nodes} / {among}")
     if algorithm in NVLS_FAMILY:
@@ -317,7 +330,7 @@ def latency(model: Model, cell: Cell, steps: Steps) -> float:
 
 
 def _between_nodes(model: Model, cell: Cell, steps: Steps) -> float:
-    like = "Tree" if model.minor >= 23 and model.ppn == 1 else cell.algorithm
+    like = "Tree" if model.ppn == 1 and model.has(Feature.TREE_STEPS_ALONE) else cell.algorithm
     device = model.graph(cell.algorithm).latency_inter
     times = 2 if cell.protocol == "Simple" else 1  # Simple waits for the flush too
     inter = model.link_us(tc.NET, like, cell.protocol) + times * device
@@ -348,20 +361,21 @@ def _ring_latency(model: Model, cell: Cell, base: float, intra: float, inter: fl
     all_steps = model.steps_of(cell.collective)
     crossing = model.nodes - 1
     if cell.collective == "AllReduce":
-        # One step too many per direction up to 2.22, for more than one node.
-        crossing = 2 * (crossing if model.minor >= 23 or model.nodes == 1 else model.nodes)
+        # Else one step too many per direction, for more than one node.
+        exact = model.nodes == 1 or model.has(Feature.RING_CROSSINGS_EXACT)
+        crossing = 2 * (crossing if exact else model.nodes)
     lat = base + (all_steps - crossing) * intra + crossing * inter
     return lat, f"base + {all_steps - crossing} x {intra:g} + {crossing} x {inter:g}"
 
 
 def _other_latency(model: Model, algorithm: str, base: float, intra: float, inter: float) -> tuple[float, str]:
-    minor, nodes, hops = model.minor, model.nodes, model.local - 1
+    modelled, nodes, hops = model.has(Feature.NVLS_MODEL), model.nodes, model.local - 1
     rounds = nodes.bit_length() - 1
     if algorithm == "Tree":
         lat = base + 2 * (hops * intra + rounds * inter)
         return lat, f"base + 2 x ({hops} GPUs x {intra:g} + {rounds} levels x {inter:g})"
     if algorithm == "CollNetDirect":
-        each = 0.4 if minor >= 19 else 0.5
+        each = tc.COLLNET_DIRECT_GPU_US[model.minor]
         first = min(1, hops)
         return base + 2 * (
             first * intra + hops * each
@@ -375,11 +389,11 @@ def _other_latency(model: Model, algorithm: str, base: float, intra: float, inte
         )
     network = model.constants.link_us(tc.NET, algorithm, "Simple")
     if algorithm == "NVLS":
-        if minor == 18:
+        if not modelled:
             return base + (
                 network if nodes > 1 else 0
             ), f"base{f' + {network:g} over the network' if nodes > 1 else ''}"
         return intra + (inter if nodes > 1 else 0), f"{intra:g}{f' + {inter:g}' if nodes > 1 else ''}"
-    if minor == 18:
+    if not modelled:
         return base + 2 * (nodes - 1) * network, f"base + 2 x {nodes - 1} nodes x {network:g}"
     return base + intra + 2 * rounds * inter, f"base + {intra:g} + 2 x {rounds} levels x {inter:g}"

@@ -6,7 +6,7 @@ from typing import TextIO
 
 from topodiag.model.finding import Status
 from topodiag.model.nccl_tree import Refusal
-from topodiag.model.nccl_versions import NEWEST, OLDEST
+from topodiag.model.nccl_versions import NEWEST, OLDEST, spell_range
 from topodiag.model.node import Node
 from topodiag.model.result import Result
 from topodiag.report.findings import draw_findings
@@ -73,7 +73,7 @@ def _draw_notes(page: Page, node: Node) -> None:
 def _versions(note: Refusal) -> str:
     if (note.since, note.until) == (OLDEST, NEWEST):
         return ""
-    return f" (2.{note.since})" if note.since == note.until else f" (2.{note.since} to 2.{note.until})"
+    return f" ({spell_range(note.since, note.until)})"
 
 
 def _lines(lines: list[int], *, all_of_them: bool) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
-from topodiag.model.nccl_versions import TREES_BOUND_BY_PXN, minor_of
+from topodiag.model.nccl_features import Feature, has
+from topodiag.model.nccl_versions import minor_of, spell_version
 from topodiag.nccl.prediction import Choice, PredictedGraph, Prediction
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
@@ -125,8 +126,10 @@ def _draw_lost_tree(page: Page, made: Prediction) -> None:
         return
     page.blank()
     why = "no tree was found: its stand-in has one channel, and NCCL cuts the rings down to that"
-    if minor_of(made.version) in TREES_BOUND_BY_PXN:
-        why += "; NCCL 2.24 and 2.29 find one, and this version may with --env NCCL_PXN_DISABLE=1"
+    bound = Feature.TREES_BOUND_BY_PXN
+    if has(minor_of(made.version), bound):
+        others = f"{spell_version(bound.since - 1)} and {spell_version(bound.until + 1)}"
+        why += f"; NCCL {others} find one, and this version may with --env NCCL_PXN_DISABLE=1"
     page.add(page.text("  ", ("✖", "error"), " "), why)
 
 
