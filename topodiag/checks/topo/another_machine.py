@@ -142,7 +142,8 @@ class FileOfAnotherMachine(FileCheck[Mismatch]):
             f"{base_name(file.name)} makes NCCL slower than no file would: rings of {with_file:g} GB/s"
             f" instead of {without:g}",
             observed=_spell_ring(rings.with_file),
-            expected=f"{_spell_ring(rings.without)}, which NCCL {spell_version(rings.minor)} finds on {other.host} by itself",
+            expected=f"{_spell_ring(rings.without)}, which NCCL {spell_version(rings.minor)} finds on {other.host}"
+            " by itself",
             fix=("unset NCCL_TOPO_FILE", "or write the file anew: `topodiag emit nccl-topo BUNDLE -o topo.xml`"),
             cost=Cost(
                 without - with_file, 1 - with_file / without, f"by NCCL's own search over {plural(rings.nodes, 'node')}"
