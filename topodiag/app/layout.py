@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LayoutOptions:
-    """Where ranks sit: one of the files, a job's logs, or the launcher's `rule`. All empty: no layout is given."""
+    """Where ranks sit: one of the files, a job's logs, or the launcher's `rule`. All empty: no layout is given. With a
+    file and logs the ranks sit where they ran, and the file is what was declared."""
 
     hostfile: str = ""
     rankfile: str = ""
@@ -43,18 +44,28 @@ READERS = {
 }
 
 
-def read_layout(layout: LayoutOptions) -> tuple[RankHosts | None, Job | None]:
-    """The ranks as the options say, and the job of the logs; None where they say nothing. Raises InputError, and
-    PlaceError where two options say it."""
-    given = [name for name in (*READERS, "logs", "rule") if getattr(layout, name)]
+@dataclass(frozen=True, slots=True)
+class LayoutRead:
+    """Where ranks sit: by the logs of `job` where there are logs, else by a launcher's file; None where nothing says
+    it. `declared` is the launcher's file where both are given, to be compared with the logs."""
+
+    ranks: RankHosts | None = None
+    job: Job | None = None
+    declared: RankHosts | None = None
+
+
+def read_layout(layout: LayoutOptions) -> LayoutRead:
+    """The ranks as the options say. Raises InputError, and PlaceError where two options say where ranks sit."""
+    files = [name for name in READERS if getattr(layout, name)]
+    given = [*files, *(["logs"] if layout.logs and not files else []), *(["rule"] if layout.rule else [])]
     if len(given) > 1:
         raise PlaceError(f"--{_flag(given[0])} and --{_flag(given[1])} both say where ranks sit: give one")
-    for name, read in READERS.items():
-        path = getattr(layout, name)
-        if path:
-            return read(open_blob(path, stdin_of(path))), None
+    declared = None
+    if files:
+        path = getattr(layout, files[0])
+        declared = READERS[files[0]](open_blob(path, stdin_of(path)))
     if not layout.logs:
-        return None, None
+        return LayoutRead(declared)
     from topodiag.app.diagnose import diagnose_logs  # noqa: PLC0415
     from topodiag.evidence.layout.job_ranks import ranks_of  # noqa: PLC0415 - only with logs
 
@@ -62,7 +73,7 @@ def read_layout(layout: LayoutOptions) -> tuple[RankHosts | None, Job | None]:
     if len(jobs) != 1:
         hint = "give the logs of one job" if jobs else "are they NCCL's, with NCCL_DEBUG=INFO?"
         raise InputError(layout.logs[0], f"holds {len(jobs)} jobs", hint=hint)
-    return ranks_of(jobs[0], layout.logs[0]), jobs[0]
+    return LayoutRead(ranks_of(jobs[0], layout.logs[0]), jobs[0], declared)
 
 
 def _flag(name: str) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from topodiag.app.cluster import ClusterOptions, PlaceError, Seen, open_cluster, stdin_of
-from topodiag.app.layout import LayoutOptions, read_layout
+from topodiag.app.layout import LayoutOptions, LayoutRead, read_layout
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.evidence.intake.one_file import open_blob
@@ -26,6 +26,7 @@ from topodiag.model.job_domains import domains
 from topodiag.model.place_map import PlaceMap, map_of
 from topodiag.model.rank_hosts import RankHosts
 from topodiag.placement.audit import Audit, audit
+from topodiag.placement.declared import Declared, compare_layouts, price_declared
 from topodiag.placement.groups import Talk, ids_by_rank, machine_of, talk_of_groups, talk_of_layout
 from topodiag.placement.job_groups import joined_by_nvlink, talk_of_job
 from topodiag.placement.price import price_placement
@@ -59,20 +60,26 @@ RACK_SYSTEM, RACK_GPUS = "gb200-nvl72", 4
 """What nodes are taken for whose log shows NVLink between them, and the most GPUs that such a node has."""
 
 
+NO_LAYOUT = LayoutRead()
+
+
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A cluster with the layout on it; `assignment` is None where none was asked for, `job` the one of the logs."""
+    """A cluster with the layout on it; `assignment` is None where none was asked for, `job` the one of the logs.
+    `read` is the layout as files and logs say it."""
 
     cluster: Cluster
     assignment: Assignment | None
     world: int
     job: Job | None = None
+    read: LayoutRead = NO_LAYOUT
 
 
 def open_placement(cluster: ClusterOptions, layout: LayoutOptions, world: int = 0) -> Opened:
     """Cluster and layout in one: without a topology file and a number of nodes, the nodes are those of the layout.
     `world` 0 is as many ranks as the layout has. Raises TopodiagError with one line for the reader."""
-    ranks, job = read_layout(layout)
+    read = read_layout(layout)
+    ranks, job = read.ranks, read.job
     made = open_cluster(cluster, seen=_seen(ranks, job))
     if job is not None:
         made = joined_by_nvlink(made, job)
@@ -86,7 +93,7 @@ def open_placement(cluster: ClusterOptions, layout: LayoutOptions, world: int = 
     else:
         check_room(made, world)
         return Opened(made, None, world or made.free, job)
-    return Opened(made, assignment, assignment.ranks, job)
+    return Opened(made, assignment, assignment.ranks, job, read)
 
 
 def _only_used(cluster: Cluster, ranks: RankHosts) -> Cluster:
@@ -102,7 +109,7 @@ def _only_used(cluster: Cluster, ranks: RankHosts) -> Cluster:
 
 def open_layout(cluster: Cluster, layout: LayoutOptions, world: int = 0) -> tuple[Assignment, int]:
     """The layout on a cluster and its number of ranks; block where nothing is said. Raises TopodiagError."""
-    ranks, _ = read_layout(layout)
+    ranks = read_layout(layout).ranks
     assignment = by_rule(cluster, layout.rule or "block", world) if ranks is None else assign(cluster, ranks, world)
     return assignment, assignment.ranks
 
@@ -234,6 +241,7 @@ def audit_placement(options: PlaceOptions, trained: Mapping[str, Any] | None = N
     talk = talk_for(ready, trained)
     cluster = ready.opened.cluster
     judged = audit(cluster, talk, ready.opened.assignment or by_rule(cluster, "block", ready.world))
+    judged = replace(judged, declared=_declared(ready, talk))
     outcomes = run(Subject.LAYOUT, [judged])
     return Audited(judged, fold(outcomes), outcomes)
 
@@ -282,7 +290,20 @@ def look_at_placement(
 def _before(ready: Ready, talk: Talk) -> tuple[Cluster, Assignment, bool]:
     """The cluster, the layout to start from, and whether it was given; else ranks are numbered node by node."""
     cluster, given = ready.opened.cluster, ready.opened.assignment
+    declared = _declared(ready, talk)
+    if declared is not None and declared.differs:
+        note = f"the layout given is where ranks ran: {declared.said} (topodiag place audit names them)"
+        cluster = replace(cluster, notes=(*cluster.notes, note))
     return cluster, given if given is not None else by_rule(cluster, "block", talk.world), given is not None
+
+
+def _declared(ready: Ready, talk: Talk) -> Declared | None:
+    """The launcher's file beside the log of the job, None where not both are given."""
+    read = ready.opened.read
+    if read.ranks is None or read.declared is None:
+        return None
+    made = compare_layouts(read.declared, read.ranks)
+    return replace(made, step_us=price_declared(made, read.declared, ready.opened.cluster, talk))
 
 
 def read_map(path: str) -> PlaceMap:

@@ -15,6 +15,7 @@ import numpy as np
 
 from topodiag.model.cluster import Assignment, Cluster, Demand, Ints
 from topodiag.model.errors import TopodiagError
+from topodiag.placement.declared import Declared
 from topodiag.placement.groups import Talk
 from topodiag.placement.order import heaviest_first
 from topodiag.placement.pack import pack
@@ -125,7 +126,8 @@ class Exchange:
 @dataclass(frozen=True)
 class Audit:
     """A layout with its prices. `best` is the map to compare with, on the same slots; `worst` the group that lies
-    worst, None where none could lie better; `could` the exchange that would hurt most."""
+    worst, None where none could lie better; `could` the exchange that would hurt most; `declared` a launcher's file
+    compared with this layout, where the layout is that of a job that ran."""
 
     cluster: Cluster
     talk: Talk
@@ -135,6 +137,7 @@ class Audit:
     worst: Misplacement | None
     could: Exchange | None
     name: str = "the layout"
+    declared: Declared | None = None
 
     @property
     def waited_us(self) -> float:

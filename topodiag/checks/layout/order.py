@@ -15,6 +15,7 @@ from topodiag.model.cluster import Assignment, Bools, Cluster, Ints
 from topodiag.model.dimensions import Pattern, of_label
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.placement.audit import MATTERS, Audit, DimensionAudit
+from topodiag.placement.declared import Elsewhere
 from topodiag.placement.price import off_rail_us, pairs_of
 
 _WORTH = 0.01
@@ -22,6 +23,8 @@ _WORTH = 0.01
 _NOTHING = 0.0005
 """Share of a step below which the report says that there is nothing to regain: latency of a hop, in a whole step."""
 
+_TOLD = 4
+"""Moves of ranks that are named one by one."""
 _MANY = {"leaf": "leaves"}
 
 
@@ -192,15 +195,17 @@ def off_rail(cluster: Cluster, groups: Ints, assignment: Assignment) -> Bools:
 
 
 class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
-    """PLC006 on a layout: see job_order.RankOrder. Also nodes in an order that goes back and forth between leaves."""
+    """PLC006 on a layout: see job_order.RankOrder. Also nodes in an order that goes back and forth between leaves, and
+    ranks of a job that ran elsewhere than the launcher's file declares (the file and the job's log are given)."""
 
     id = "PLC006"
     title = "rank order ignores the topology"
 
     def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
-        if audit.nodes < 2:
+        elsewhere = self._elsewhere(audit)
+        if audit.nodes < 2 and elsewhere is None:
             return self.not_applicable(audit, "one node")
-        found = [finding for finding in (self._dealt(audit), self._leaves(audit)) if finding is not None]
+        found = [each for each in (self._dealt(audit), self._leaves(audit), elsewhere) if each is not None]
         return self.found(audit, found) if found else self.clean(audit)
 
     def _dealt(self, audit: Audit) -> Finding | None:
@@ -257,6 +262,54 @@ class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
             ),
             confidence=Confidence.MEDIUM,
         )
+
+    def _elsewhere(self, audit: Audit) -> Finding | None:
+        """Ranks that ran elsewhere than declared: a launcher that sorted hosts, another hostfile, another order."""
+        declared = audit.declared
+        if declared is None or not declared.differs:
+            return None
+        lost_us = audit.waited_us - declared.step_us if declared.step_us is not None else None
+        share = lost_us / audit.step_us if lost_us is not None and audit.step_us > 0 else None
+        foreign = bool(declared.hosts or declared.undeclared)
+        told = _told(declared.elsewhere)
+        of = "a step" if audit.talk.base_us is not None else "the communication of a step"
+        if lost_us is None or share is None:
+            cost = Cost(text="not priced: the layout declared has no place on the nodes of the job")
+        elif share > _NOTHING:
+            step_ms = audit.step_us / 1000
+            cost = Cost(None, share, f"{lost_us / 1000:,.1f} of the {step_ms:,.1f} ms of {of} would not be waited for")
+        else:
+            cost = Cost(text=f"the layout declared would make {of} no shorter")
+        return self.finding(
+            Severity.WARNING if foreign or (share or 0.0) >= _WORTH else Severity.INFO,
+            declared.said,
+            observed=told or f"{declared.undeclared} ranks more than declared",
+            expected=f"each rank on the host that {declared.name} names",
+            fix=(
+                "see how the launcher orders hosts: `srun --distribution=arbitrary` with SLURM_HOSTFILE, or a rankfile",
+                "or declare the layout that ran, if it is the one that is meant",
+            ),
+            nodes=list(dict.fromkeys(each.ran for each in declared.elsewhere)),
+            ranks=[each.rank for each in declared.elsewhere],
+            cost=cost,
+        )
+
+
+def _told(elsewhere: Sequence[Elsewhere]) -> str:
+    """`ranks 8-15 on gpu-a02, declared on gpu-a01; ...`: ranks that moved alike stand together."""
+    alike: dict[tuple[str, str], list[Elsewhere]] = {}
+    for each in elsewhere:
+        alike.setdefault((each.declared, each.ran), []).append(each)
+    words = []
+    for (declared, ran), moved in alike.items():
+        if declared == ran:
+            pairs = [f"rank {each.rank} on GPU {each.ran_gpu}, not {each.declared_gpu}" for each in moved[:_TOLD]]
+            words.append(f"{ran}: {', '.join(pairs)}{', ...' if len(moved) > _TOLD else ''}")
+        else:
+            ranks = spell_ranks([each.rank for each in moved])
+            words.append(f"{'rank' if len(moved) == 1 else 'ranks'} {ranks} on {ran}, declared on {declared}")
+    more = len(words) - _TOLD
+    return "; ".join(words[:_TOLD]) + (f"; and {more} more such moves" if more > 0 else "")
 
 
 class RingReturnsInLayout(OneStep[Audit], PlacementCheck[Never]):

@@ -1,0 +1,105 @@
+"""A declared layout beside the real one: which ranks ran elsewhere than a launcher's file says, and what that costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from topodiag.model.cluster import Cluster, Ints
+from topodiag.model.errors import TopodiagError
+from topodiag.model.rank_hosts import RankHosts
+from topodiag.placement.groups import Talk
+from topodiag.placement.price import price_placement
+from topodiag.placement.seats import assign
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """A rank that ran on another host than declared, or on another GPU of it. GPUs are -1 where nobody says them."""
+
+    rank: int
+    declared: str
+    ran: str
+    declared_gpu: int = -1
+    ran_gpu: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What the file `name` declares, compared with where ranks ran. `compared` are the ranks that both know, `hosts`
+    those that ran something and are not declared, `undeclared` the ranks beyond the last one declared. `step_us` is
+    what a step would wait under the declared layout, None where it has no place on the cluster."""
+
+    name: str
+    compared: int
+    elsewhere: tuple[Elsewhere, ...]
+    hosts: tuple[str, ...] = ()
+    undeclared: int = 0
+    step_us: float | None = None
+
+    @property
+    def differs(self) -> bool:
+        return bool(self.elsewhere or self.undeclared)
+
+    @property
+    def said(self) -> str:
+        """The difference in one line; "" where there is none."""
+        if not self.differs:
+            return ""
+        moved = sum(each.declared != each.ran for each in self.elsewhere)
+        words = []
+        if moved:
+            words.append(f"{moved} of {self.compared} ranks ran on another host than {self.name} declares")
+        elif self.elsewhere:
+            words.append(f"{len(self.elsewhere)} of {self.compared} ranks ran on another GPU than {self.name} declares")
+        if self.undeclared:
+            many = "rank" if self.compared == 1 else "ranks"
+            words.append(f"{self.name} declares {self.compared} {many}, and {self.compared + self.undeclared} ran")
+        return "; ".join(words)
+
+
+def compare_layouts(declared: RankHosts, ran: RankHosts) -> Declared:
+    """The ranks of a launcher's file against those of a job's log. Hosts are the same by the first part of their names.
+
+    A hostfile declares room, so that fewer ranks than it declares are no difference. Hosts without a number of ranks
+    declare as many as ran on them, or as on the fullest host where none ran.
+    """
+    hosts, gpus = _by_rank(declared, ran)
+    compared = min(len(hosts), ran.ranks)
+    elsewhere = []
+    for rank in range(compared):
+        host, gpu = ran.hosts[int(ran.host[rank])], int(ran.gpu[rank])
+        wanted = gpus[rank]
+        if _short(hosts[rank]) != _short(host) or (wanted >= 0 and gpu >= 0 and wanted != gpu):
+            same = _short(hosts[rank]) == _short(host)
+            elsewhere.append(Elsewhere(rank, host if same else hosts[rank], host, wanted, gpu))
+    known = {_short(host) for host in declared.hosts}
+    others = tuple(host for host in ran.hosts if _short(host) not in known)
+    return Declared(declared.name, compared, tuple(elsewhere), others, ran.ranks - compared)
+
+
+def price_declared(made: Declared, declared: RankHosts, cluster: Cluster, talk: Talk) -> float | None:
+    """What a step would wait under the declared layout, us; None where the cluster has no such place for every rank."""
+    if made.undeclared:
+        return None
+    try:
+        return price_placement(cluster, talk.demands, assign(cluster, declared, talk.world)).step_us
+    except TopodiagError:
+        return None
+
+
+def _by_rank(declared: RankHosts, ran: RankHosts) -> tuple[list[str], list[int]]:
+    """Host and GPU of each declared rank."""
+    if not declared.whole:
+        return [declared.hosts[int(each)] for each in declared.host], [int(each) for each in declared.gpu]
+    counts: Ints = np.bincount(ran.host, minlength=len(ran.hosts))
+    ranks = {_short(host): int(count) for host, count in zip(ran.hosts, counts, strict=True)}
+    most = int(counts.max(initial=1))
+    order = [declared.hosts[int(each)] for each in declared.host]
+    hosts = [host for host in order for _ in range(ranks.get(_short(host), most))]
+    return hosts, [-1] * len(hosts)
+
+
+def _short(host: str) -> str:
+    return host.partition(".")[0]
