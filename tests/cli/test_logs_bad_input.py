@@ -51,14 +51,14 @@ def zst(data):
         pytest.param(b"PAR1" + b"\xff" * 300, "no Parquet file that can be read", id="damaged facts"),
         pytest.param(b"\x80\x02cposix\nsystem\nX\x04\x00\x00\x00trueR.", "a pickle", id="pickle"),
         pytest.param(b'<system version="1">\n</system>\n', "NCCL topology", id="topology"),
-        pytest.param(b"#       size         count      type   redop\n", "nccl-tests output", id="nccl-tests"),
-        pytest.param(b'<system version="1">\n</system>\n', "topodiag topo show", id="topology and its command"),
+        pytest.param(b"#       size         count      type   redop\n", "an nccl-tests table", id="nccl-tests"),
+        pytest.param(b'<system version="1">\n</system>\n', "topodiag topo check", id="topology and its command"),
         pytest.param(gzip.compress(b'{"paths": {}}\n'), "looks like JSON", id="packed JSON"),
         pytest.param(b'{\n "schema": "1.0",\n "tool": "topodiag-probe 0.1.0"', "manifest of a bundle", id="manifest"),
         pytest.param(b"# ours\nfile,nodes,avg_bus_bw_GBs\na,2,40.1\n", "a table of benchmark results", id="CSV"),
-        pytest.param(b"GPU0\tGPU1\nGPU0\t X \tPHB\nGPU1\tPHB\t X \n", "topodiag scan --from", id="bare matrix"),
+        pytest.param(b"GPU0\tGPU1\nGPU0\t X \tPHB\nGPU1\tPHB\t X \n", "topodiag scan ", id="bare matrix"),
         pytest.param(b"0000:3b:00.0 Infiniband controller: Mellanox\n", "lspci output", id="lspci"),
-        pytest.param(b"\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV18\n", "topodiag scan --from", id="nvidia-smi"),
+        pytest.param(b"\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV18\n", "topodiag scan ", id="nvidia-smi"),
     ],
 )
 def test_a_wrong_file_is_named_for_what_it_is(tmp_path, content, said):
@@ -92,8 +92,8 @@ def test_a_bundle_is_named_whole_and_nothing_in_it_is_read(tmp_path):
         (tmp_path / name).mkdir()
         (tmp_path / name / "manifest.json").write_text('{"schema": "1.0", "tool": "topodiag-probe 0.1.0"}')
         (tmp_path / name / "dmesg.txt").write_text("node-a:1:1 [0] NCCL INFO not of a job\n")
-    assert "topodiag scan --from one" in refusal("one", cwd=tmp_path)
-    assert "2 files not read, a bundle of topodiag" in refusal(".", cwd=tmp_path)
+    assert "topodiag scan one" in refusal("one", cwd=tmp_path)
+    assert "2 files not read, a bundle of a node" in refusal(".", cwd=tmp_path)
     (tmp_path / "job.log").write_text(log())
     assert run(".", "--fail-on", "never", cwd=tmp_path).returncode == 0
 

@@ -21,9 +21,12 @@ from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.cost.tiers import UnknownSystemError, find_system
 from topodiag.evidence.intake.bundle import open_evidence
+from topodiag.evidence.intake.gather import gather
+from topodiag.evidence.intake.kinds import Kind, command_for
+from topodiag.evidence.intake.looks import HEAD_BYTES, looks, words_of
+from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME
 from topodiag.evidence.intake.reader import read_node
-from topodiag.evidence.nccl_log.input.looks import HEAD_BYTES, looks, wrong_file
-from topodiag.evidence.nccl_log.input.sources import STDIN, STDIN_NAME, make_plan
+from topodiag.evidence.nccl_log.input.sources import plan_of
 from topodiag.evidence.nccl_log.input.streams import Reading, text_of
 from topodiag.evidence.nccl_tests import Read, read_file
 from topodiag.evidence.nccl_tests.read import WITHOUT_MPI
@@ -97,7 +100,7 @@ def bench(paths: Sequence[str], *, options: BenchOptions | None = None) -> Resul
     for path, data, notes in _contents(paths, gaps):
         read = read_file(data, path)
         if not read.runs:
-            gaps.append(NotObserved(path, _no_run(data, read)))
+            gaps.append(NotObserved(path, _no_run(path, data, read)))
             continue
         jobs, outcomes = _log(path, data) if read.records >= MIN_RECORDS else ((), ())
         files.append(_File(path, read, hashlib.sha256(data).hexdigest(), notes, jobs, outcomes))
@@ -205,15 +208,17 @@ def _system(name: str) -> str:
 def _contents(paths: Sequence[str], gaps: list[NotObserved]) -> Iterator[tuple[str, bytes, tuple[str, ...]]]:
     """Name, text and notes of each file. What cannot be read is told in `gaps`."""
     try:
-        plan = make_plan(paths)
+        intake = gather(paths, stdin=stdin() if STDIN in paths else None, quick=True)
+        plan = plan_of(intake)
     except InputError as error:
         if "holds no log to read" not in error.message:
             raise
         raise InputError(error.path, "holds no file to read", hint=HINT) from None
     gaps += [NotObserved("part of the input", note) for note in plan.notes]
     gaps += [NotObserved(path, "not read: it holds no output of nccl-tests") for path in (*plan.saved, *plan.flight)]
-    if plan.stdin:
-        yield _content(STDIN_NAME, stdin(), None)
+    if intake.stdin is not None:
+        coding = next((piece.coding for piece in intake.pieces if piece.path == STDIN), ())
+        yield _content(STDIN_NAME, intake.stdin, coding)
     for source in plan.sources:
         try:
             with open(source.path, "rb") as stream:
@@ -224,11 +229,7 @@ def _contents(paths: Sequence[str], gaps: list[NotObserved]) -> Iterator[tuple[s
         yield made
 
 
-def _content(name: str, stream: BinaryIO, coding: tuple[str, ...] | None) -> tuple[str, bytes, tuple[str, ...]]:
-    if coding is None:
-        head = stream.read(HEAD_BYTES)
-        coding = looks(head).coding
-        stream = io.BufferedReader(_Chained(head, stream))
+def _content(name: str, stream: BinaryIO, coding: tuple[str, ...]) -> tuple[str, bytes, tuple[str, ...]]:
     reading = Reading()
     text = bytearray()
     for block in text_of(stream, coding, reading):
@@ -240,34 +241,18 @@ def _content(name: str, stream: BinaryIO, coding: tuple[str, ...] | None) -> tup
     return name, bytes(text), tuple(reading.notes)
 
 
-class _Chained(io.RawIOBase):
-    """Standard input with its first bytes put back."""
-
-    def __init__(self, head: bytes, rest: BinaryIO) -> None:
-        super().__init__()
-        self._head, self._rest = head, rest
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        view = memoryview(buffer)  # type: ignore[arg-type]
-        block = self._head[: len(view)] if self._head else self._rest.read(len(view))
-        self._head = self._head[len(block) :]
-        view[: len(block)] = block
-        return len(block)
-
-
-def _no_run(data: bytes, read: Read) -> str:
+def _no_run(path: str, data: bytes, read: Read) -> str:
     """Why a file holds no run, and what else it may be."""
-    what, command = wrong_file(data[:HEAD_BYTES])
+    seen = looks(data[:HEAD_BYTES])
+    command = command_for(seen.kind, path)
     if read.records:
-        return "holds no table of nccl-tests, only NCCL's log (topodiag logs reads it)"
-    if command and command != "bench":
-        return f"holds no table of nccl-tests: it looks like {what} (topodiag {command} reads it)"
-    if what == "blank" or not data:
+        return f"holds no table of nccl-tests, only NCCL's log ({command_for(Kind.NCCL_LOG, path)} reads it)"
+    if command and seen.kind is not Kind.NCCL_TESTS:
+        return f"holds no table of nccl-tests: it looks like {words_of(seen)} ({command} reads it)"
+    if seen.kind is Kind.BLANK or not data:
         return "is empty"
-    return f"holds no table of nccl-tests{f': it looks like {what}' if what and what != 'JSON' else ''}"
+    known = seen.kind not in (Kind.TEXT, Kind.JSON, Kind.NCCL_TESTS)
+    return f"holds no table of nccl-tests{f': it looks like {words_of(seen)}' if known else ''}"
 
 
 def _log(path: str, data: bytes) -> tuple[tuple[Job, ...], tuple[Outcome, ...]]:

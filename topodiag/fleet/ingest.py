@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 import pyarrow as pa
 
-from topodiag.evidence.nccl_log.input.looks import HEAD_BYTES, looks
+from topodiag.evidence.intake.gather import gather
+from topodiag.evidence.intake.kinds import Kind
+from topodiag.evidence.intake.looks import HEAD_BYTES
+from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Intake
 from topodiag.evidence.nccl_log.input.sources import (
     CHUNK_BYTES,
-    STDIN_NAME,
     Plan,
     Source,
     complaint,
     complaint_of_several,
-    make_plan,
     make_tasks,
+    plan_of,
 )
 from topodiag.evidence.nccl_log.input.streams import Piece, Reading, pieces, text_of
 from topodiag.evidence.nccl_log.tables.facts import (
@@ -71,23 +72,23 @@ class Ingested:
 
 @dataclass(slots=True)
 class _Stdin:
-    """Standard input as a source: its first bytes tell what it is, and are still there for the reading."""
+    """Standard input as a source. `head` keeps its first text, for what is said of a stream without any record."""
 
     stream: BinaryIO
-    head: bytes
     coding: tuple[str, ...]
     reading: Reading = field(default_factory=Reading)
     digest: Digest = field(default_factory=Digest)
+    head: bytes = b""
 
     def pieces(self, chunk: int) -> Iterator[Piece]:
-        stream = _Chained(self.head, self.stream)
-        for piece in pieces(text_of(cast(BinaryIO, stream), self.coding, self.reading), chunk):
+        for piece in pieces(text_of(self.stream, self.coding, self.reading), chunk):
+            self.head = self.head or piece.data[:HEAD_BYTES]
             self.digest.add(piece.data)
             yield piece
 
 
 def ingest(
-    inputs: Sequence[str],
+    inputs: Sequence[str] | Intake,
     *,
     workers: int | None = None,
     dask: str | None = None,
@@ -95,13 +96,15 @@ def ingest(
     on_progress: Progress | None = None,
     stdin: BinaryIO | None = None,
 ) -> Ingested:
-    """Read files, folders, patterns, `-` and saved facts. Raises InputError where there is no log to be had.
+    """Read files, folders, patterns, `-` and saved facts, or what was gathered of them. Raises InputError where there
+    is no log to be had.
 
     `workers`: processes, by default all CPUs that may be used. `dask`: `local`, `slurm` or a scheduler's address, and
     the files are read there. `chunk`: raw bytes per task.
     """
-    plan = make_plan(inputs)
-    source = _open_stdin(stdin) if plan.stdin else None
+    intake = inputs if isinstance(inputs, Intake) else gather(inputs, stdin=stdin, quick=True)
+    source = _open_stdin(intake) if STDIN in intake.paths else None
+    plan = plan_of(intake)
     chunk = min(max(chunk, 1), MOST_CHUNK)
     read = _read(plan, source, workers=workers, dask=dask, chunk=chunk, on_progress=on_progress)
     names = [STDIN_NAME] if source else []
@@ -239,38 +242,14 @@ def _both(early: list[Piece], streamed: Iterator[Piece]) -> Iterator[Piece]:
     yield from streamed
 
 
-class _Chained(io.RawIOBase):
-    """Bytes that were read ahead, then the stream they came from."""
-
-    def __init__(self, head: bytes, rest: BinaryIO) -> None:
-        super().__init__()
-        self._head = head
-        self._rest = rest
-
-    def read1(self, size: int = -1) -> bytes:
-        if self._head:
-            head, self._head = self._head, b""
-            return head
-        return self._rest.read1(size) if hasattr(self._rest, "read1") else self._rest.read(size)
-
-
-def _open_stdin(stdin: BinaryIO | None) -> _Stdin:
-    stream = stdin if stdin is not None else io.BytesIO()
-    head = b""
-    try:
-        while len(head) < HEAD_BYTES:
-            block = stream.read(HEAD_BYTES - len(head))
-            if not block:
-                break
-            head += block
-    except OSError as error:
-        raise InputError(STDIN_NAME, f"cannot be read: {error.strerror or error}") from None
-    seen = looks(head)
-    if seen.kind == "empty":
-        raise InputError(STDIN_NAME, "is empty", hint="did the command before the pipe print anything?")
-    if seen.kind != "log":
-        raise InputError(STDIN_NAME, f"is no NCCL log: it is {seen.what}", hint="give it as a file")
-    return _Stdin(stream, head, seen.coding)
+def _open_stdin(intake: Intake) -> _Stdin:
+    piece = next((each for each in intake.pieces if each.path == STDIN), None)
+    if piece is None:
+        left = next(each for each in intake.aside if each.path == STDIN_NAME)
+        raise InputError(STDIN_NAME, left.why if left.hint else f"is no NCCL log: it {left.why}", hint=left.hint)
+    if piece.is_any((Kind.BUNDLE, Kind.ARCHIVE, Kind.PARQUET, Kind.FLIGHT)) or intake.stdin is None:
+        raise InputError(STDIN_NAME, f"is no NCCL log: it is {piece.words}", hint="give it as a file")
+    return _Stdin(intake.stdin, piece.coding)
 
 
 def _file(path: str, measure: Measure | None) -> SourceFile:
@@ -297,11 +276,11 @@ def _judge(plan: Plan, source: _Stdin | None, measures: dict[int, Measure]) -> I
         if lost:
             wrong.append(InputError(each.path, lost))
         elif each.named:
-            wrong.append(complaint(each.path, each.coding))
+            wrong.append(complaint(each.path))
     if source is not None and not _worth(measures.get(0)):
-        wrong.append(complaint(STDIN_NAME, source.coding, source.head))
+        wrong.append(complaint(STDIN_NAME, source.head))
     if not any(_worth(measure) for measure in measures.values()) and not plan.flight:
-        first = wrong[0] if wrong else complaint(barren[0].path, barren[0].coding) if barren else None
+        first = wrong[0] if wrong else complaint(barren[0].path) if barren else None
         more = max(len(barren), len(wrong)) - 1
         if first is not None and not more:
             raise first

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topodiag.evidence.flight import plain_pickle
-from topodiag.evidence.flight.flight_recorder import MAX_ENTRIES, looks_like_flight, read_flight
+from topodiag.evidence.flight.flight_recorder import MAX_ENTRIES, read_flight
+from topodiag.evidence.flight.looks import looks_like_flight
 
 
 def dump(count: int = 3) -> dict[str, object]:

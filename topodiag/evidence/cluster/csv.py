@@ -14,24 +14,12 @@ import io
 import numpy as np
 
 from topodiag.evidence.cluster.facts import ClusterFacts, nested, no_twins, partition_of
+from topodiag.evidence.cluster.looks import COLUMNS, DOMAIN, LEVELS, NODE, delimiter
 from topodiag.evidence.cluster.node_sets import MAX_GPUS, MAX_NODES, NodeSetError, expand, gpu_list, short
 from topodiag.evidence.interface import Blob
 from topodiag.model.errors import InputError
 
-_NODE = ("node", "host", "hostname", "name", "nodename")
-_DOMAIN = ("nvlink", "domain", "clique", "nvlink_domain")
-LEVELS = ("leaf", "switch", "subblock", "rack", "block", "row", "cell", "spine", "pod", "group", "island", "core",
-          "zone", "fabric")  # fmt: skip
-"""In the usual order from the innermost; what the rows themselves show counts before that."""
-_COLUMNS = (*_NODE, *_DOMAIN, *LEVELS, "gpus", "free", "system", "gpu")
 _MAX_CELL = 4096
-
-
-def recognises(head: str) -> bool:
-    """A header of known columns, one of which is the node."""
-    first = next((line for line in head.splitlines() if line.strip() and not line.startswith("#")), "")
-    cells = [cell.strip().strip('"').lower() for cell in first.split(_delimiter(first))]
-    return bool(set(cells) & set(_NODE)) and len(cells) > 1 and sum(cell in _COLUMNS for cell in cells) > 1
 
 
 def read(blob: Blob) -> ClusterFacts:
@@ -39,7 +27,7 @@ def read(blob: Blob) -> ClusterFacts:
     rows = _rows(blob)
     header = [cell.strip().lower().lstrip("\ufeff") for cell in rows[0][1]] if rows else []
     columns = {name: place for place, name in enumerate(header) if name}
-    node_at = next((columns[name] for name in _NODE if name in columns), None)
+    node_at = next((columns[name] for name in NODE if name in columns), None)
     if node_at is None:
         raise InputError(blob.name, "has no column of nodes", hint="a header like node,gpus,rack,leaf")
     nodes: list[str] = []
@@ -67,8 +55,8 @@ def read(blob: Blob) -> ClusterFacts:
     known = [name for name in header if name in LEVELS]
     labels = [(name, column(name)) for name in dict.fromkeys(known)]
     labels = _innermost_first(labels)
-    domain = next((name for name in _DOMAIN if name in columns), None)
-    notes = [f"column {name!r} is not read" for name in header if name and name not in _COLUMNS]
+    domain = next((name for name in DOMAIN if name in columns), None)
+    notes = [f"column {name!r} is not read" for name in header if name and name not in COLUMNS]
     notes += [
         f"{row.count(None)} nodes without a {name}: each counts as alone there" for name, row in labels if None in row
     ]
@@ -106,7 +94,7 @@ def _refines(inner: list[str | None], outer: list[str | None]) -> bool:
 def _rows(blob: Blob) -> list[tuple[int, list[str]]]:
     text = blob.text
     header = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(header), strict=False)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter(header), strict=False)
     made: list[tuple[int, list[str]]] = []
     try:
         for row in reader:
@@ -115,11 +103,6 @@ def _rows(blob: Blob) -> list[tuple[int, list[str]]]:
     except csv.Error as error:
         raise InputError(blob.name, f"is no CSV: {error}", line=reader.line_num) from None
     return made
-
-
-def _delimiter(header: str) -> str:
-    """A comma, or what spreadsheets write in its place."""
-    return max(",;\t", key=header.count)
 
 
 def _counts(blob: Blob, cells: list[str | None], lines: list[int]) -> list[int]:

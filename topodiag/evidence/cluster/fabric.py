@@ -14,11 +14,11 @@ from statistics import median
 import numpy as np
 
 from topodiag.evidence.cluster.facts import ClusterFacts, Partition, natural, partition_of
+from topodiag.evidence.cluster.looks import SWITCH
 from topodiag.evidence.cluster.node_sets import MAX_NODES
 from topodiag.evidence.interface import Blob
 from topodiag.model.errors import InputError
 
-_SWITCH = re.compile(r'Switch\s{1,20}\d{1,4}\s{1,20}"S-([0-9a-f]{1,16})"\s{0,40}#\s{1,20}"([^"]{0,200})"', re.ASCII)
 _PEER = re.compile(
     r'\[\d{1,4}\](?:\[ext \d{1,4}\])?\s{1,20}"([SH])-([0-9a-f]{1,16})"\[\d{1,4}\](?:\([0-9a-fx]{1,18}\))?\s{0,40}'
     r'#\s{1,20}"([^"]{0,200})"(?: lid \d{1,6})?(?: (\d{1,2})x([A-Z]{2,4}\d{0,3}))?',
@@ -38,7 +38,6 @@ _HOST = re.compile(
     r"([A-Za-z0-9][A-Za-z0-9._-]{0,252})(?:['\s]{1,4}(?:HCA-\d{1,3}|[A-Za-z][A-Za-z0-9]{1,20}_\w{1,20}|ib\w{1,20}|"
     r"roce\w{1,20}))?", re.ASCII)  # fmt: skip
 _SWITCH_NAME = re.compile(r"MF0;([^:]{1,100}):.{0,100}")
-_LINKINFO = re.compile(r"\] ==\( ")
 
 
 @dataclass(slots=True)
@@ -78,21 +77,13 @@ def host_of(description: str) -> str | None:
     return match[1] if match else None
 
 
-def recognises_discover(head: str) -> bool:
-    return "switchguid=" in head or _SWITCH.search(head) is not None
-
-
-def recognises_linkinfo(head: str) -> bool:
-    return _LINKINFO.search(head) is not None
-
-
 def read_discover(blob: Blob) -> ClusterFacts:
     """The cluster of `ibnetdiscover`. Raises InputError where it shows no host behind a switch."""
     fabric = _Fabric()
     here = ""
     for _, line in blob.lines():
         if line.startswith("Switch"):
-            match = _SWITCH.match(line)
+            match = SWITCH.match(line)
             here = match[1] if match else ""
             if match:
                 fabric.switch(match[1], match[2])

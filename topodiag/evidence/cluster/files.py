@@ -9,6 +9,7 @@ from typing import NamedTuple
 from topodiag.evidence.cluster import csv as cluster_csv
 from topodiag.evidence.cluster import fabric as cluster_fabric
 from topodiag.evidence.cluster import kubernetes as cluster_kubernetes
+from topodiag.evidence.cluster import looks
 from topodiag.evidence.cluster import slurm as cluster_slurm
 from topodiag.evidence.cluster.facts import ClusterFacts
 from topodiag.evidence.interface import Blob
@@ -24,12 +25,12 @@ class Format(NamedTuple):
 
 
 FORMATS: tuple[Format, ...] = (
-    Format("kubectl get nodes", cluster_kubernetes.recognises, cluster_kubernetes.read),
-    Format("ibnetdiscover", cluster_fabric.recognises_discover, cluster_fabric.read_discover),
-    Format("iblinkinfo", cluster_fabric.recognises_linkinfo, cluster_fabric.read_linkinfo),
-    Format("Slurm topology.yaml", cluster_slurm.recognises_yaml, cluster_slurm.read_yaml),
-    Format("Slurm topology.conf", cluster_slurm.recognises_conf, cluster_slurm.read_conf),
-    Format("CSV", cluster_csv.recognises, cluster_csv.read),
+    Format("kubectl get nodes", looks.is_kubernetes, cluster_kubernetes.read),
+    Format("ibnetdiscover", looks.is_discover, cluster_fabric.read_discover),
+    Format("iblinkinfo", looks.is_linkinfo, cluster_fabric.read_linkinfo),
+    Format("Slurm topology.yaml", looks.is_slurm_yaml, cluster_slurm.read_yaml),
+    Format("Slurm topology.conf", looks.is_slurm_conf, cluster_slurm.read_conf),
+    Format("CSV", looks.is_csv, cluster_csv.read),
 )
 _OTHERS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"<system\b"), "an NCCL topology file is one node: --system FILE"),

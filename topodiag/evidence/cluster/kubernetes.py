@@ -8,7 +8,6 @@ cut into nodes first, and of each only what is asked for becomes objects.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -77,11 +76,6 @@ _WANTED = frozenset(
     (*_INSTANCE, _PRODUCT, *(label for label, _ in DOMAINS), *(label for each in TABLES for label, _ in each.labels))
 )
 """Labels that are kept: a node has a hundred others."""
-_RECOGNISED = re.compile(r'"kind"\s{0,20}:\s{0,20}"Node(?:List)?"|"items"\s{0,20}:\s{0,20}\[')
-
-
-def recognises(head: str) -> bool:
-    return head.lstrip()[:1] == "{" and _RECOGNISED.search(head) is not None
 
 
 def read(blob: Blob) -> ClusterFacts:

@@ -18,8 +18,6 @@ from topodiag.evidence.yaml_values import load_yaml, word
 from topodiag.model.errors import InputError
 
 _WORD = re.compile(r"(?:^|\s)([A-Za-z]{1,40})=(\S{1,1000000})", re.ASCII)
-_SWITCH_LINE = re.compile(r"^[ \t]*(?:switchname|blockname)=", re.IGNORECASE | re.MULTILINE)
-_YAML_LINE = re.compile(r"^[ \t]*-[ \t]*topology:", re.MULTILINE)
 _KINDS = ("leaf", "spine", "core")
 """Of the first levels of a tree; further ones are `fabric`."""
 MAX_LEVELS = 16
@@ -33,14 +31,6 @@ class _Tree:
     nodes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     children: dict[str, tuple[str, ...]] = field(default_factory=dict)
     line: dict[str, int | None] = field(default_factory=dict)
-
-
-def recognises_conf(head: str) -> bool:
-    return _SWITCH_LINE.search(head) is not None
-
-
-def recognises_yaml(head: str) -> bool:
-    return _YAML_LINE.search(head) is not None
 
 
 def read_conf(blob: Blob) -> ClusterFacts:

@@ -28,19 +28,8 @@ _MAX_MEMBERS = 1 << 26
 """Characters, or items, of the ranks of all groups of a file together: 80 groups of 100000 ranks."""
 _MAX_TEXT = 200
 
-_PICKLED = re.compile(rb"\x80[\x02-\x05]")
-_KEYS = (b"pg_config", b"pg_status", b"nccl_version", b"collective_seq_id", b"entries")
-_JSON = re.compile(rb'"(?:pg_config|pg_status)"\s*:\s*\{|"(?:collective_seq_id|p2p_seq_id)"\s*:\s*\d')
 _RANK = re.compile(r"rank[_-]?(\d{1,9})(?!\d)", re.IGNORECASE)
 _TRAILING = re.compile(r"(?<!\d)(\d{1,9})(?:\.[A-Za-z]\w{0,9})?$")
-
-
-def looks_like_flight(head: bytes) -> bool:
-    """Whether a file that starts like this is a dump: a pickle or JSON with keys of the format. Its name says nothing:
-    TORCH_FR_DUMP_TEMP_FILE sets it."""
-    if _PICKLED.match(head):
-        return any(key in head for key in _KEYS)
-    return head.lstrip()[:1] == b"{" and _JSON.search(head) is not None
 
 
 def read_flight(paths: Sequence[str]) -> tuple[tuple[FlightRecord, ...], tuple[str, ...]]:

@@ -12,14 +12,27 @@ MIN_LINES = 3
 """Lines that must agree: fewer prove nothing."""
 
 
-def without_prefix(blob: Blob) -> Blob | None:
-    """The text without the prefix that all its lines share, line for line; None where they share none.
+def prefix_of(blob: Blob) -> str:
+    """The prefix that all lines of a text share, "" where they share none.
 
-    An empty line counts as agreeing, since pasting loses it. Two hosts in one text are no one node: None.
+    An empty line counts as agreeing, since pasting loses it. Two hosts in one text are no one node: "".
     """
-    lines = blob.text.split("\n")
-    labels = {match[1] if (match := _PREFIX.match(line)) else None for line in lines if line.strip()}
-    if len(labels) != 1 or None in labels or sum(bool(line.strip()) for line in lines) < MIN_LINES:
+    label = ""
+    agreed = 0
+    for line in blob.text.split("\n"):
+        if not line.strip():
+            continue
+        match = _PREFIX.match(line)
+        if match is None or (label and match[1] != label):
+            return ""
+        label = match[1]
+        agreed += 1
+    return label if agreed >= MIN_LINES else ""
+
+
+def without_prefix(blob: Blob) -> Blob | None:
+    """The text without the prefix that all its lines share, line for line; None where they share none."""
+    if not prefix_of(blob):
         return None
-    bare = "\n".join(_PREFIX.sub("", line, count=1) for line in lines)
+    bare = "\n".join(_PREFIX.sub("", line, count=1) for line in blob.text.split("\n"))
     return replace(blob, data=bare.encode())

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.nvidia.nvidia_smi_topo import fill_matrices
 from topodiag.evidence.nvidia.smi_matrix import Matrix, MatrixRecord, Vocabulary, read_matrices
+
+_SELF = re.compile(r"(?<![A-Za-z0-9])X(?![A-Za-z0-9])")
+"""The cell of a device with itself, cheap to look for."""
 
 
 class NvidiaSmiP2p(Source[MatrixRecord]):
@@ -15,7 +20,7 @@ class NvidiaSmiP2p(Source[MatrixRecord]):
     trust = 70
 
     def recognises(self, head: str) -> bool:
-        if "GPU" not in head:
+        if "GPU" not in head or _SELF.search(head) is None:
             return False
         return any(
             isinstance(record, Matrix)

@@ -9,8 +9,8 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from topodiag.evidence.intake.looks import looks
 from topodiag.evidence.nccl_log.input.json_lines import CODING, json_lines, looks_wrapped, unwrapped
-from topodiag.evidence.nccl_log.input.looks import looks
 from topodiag.evidence.nccl_log.input.streams import Reading, text_of
 
 RECORD = "node00:7:9 [0] NCCL INFO Using network IB"

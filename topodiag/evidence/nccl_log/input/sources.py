@@ -6,14 +6,13 @@ stands for the lines that begin in it, so that tasks need not know of each other
 
 from __future__ import annotations
 
-import glob
-import os
-import stat
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from topodiag.evidence.intake.bundle import MANIFEST
-from topodiag.evidence.nccl_log.input.looks import HEAD_BYTES, Looks, is_bundle, looks, wrong_file
+from topodiag.evidence.intake.gather import gather
+from topodiag.evidence.intake.kinds import Kind, command_for
+from topodiag.evidence.intake.looks import HEAD_BYTES, looks, words_of
+from topodiag.evidence.intake.pieces import STDIN, Aside, Intake, Piece
 from topodiag.evidence.nccl_log.input.streams import Span
 from topodiag.model.errors import InputError
 
@@ -22,8 +21,6 @@ CHUNK_BYTES = 30 << 20
 above, glibc maps memory anew for every piece, and page faults take a tenth of the time."""
 MAX_SPANS = 64
 """Small files per task: a scheduler's overhead is per task, and one slow file should not hold up hundreds."""
-STDIN = "-"
-STDIN_NAME = "<stdin>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,175 +48,75 @@ class Plan:
         return sum(source.size for source in self.sources)
 
 
-@dataclass(slots=True)
-class _Found:
-    """What was met on the way. `skipped`: paths by why."""
-
-    sources: dict[str, Source] = field(default_factory=dict)
-    saved: dict[str, str] = field(default_factory=dict)
-    flight: dict[str, str] = field(default_factory=dict)
-    skipped: dict[str, list[str]] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    refused: list[InputError] = field(default_factory=list)
-
-    def skip(self, why: str, path: str) -> None:
-        self.skipped.setdefault(why, []).append(path)
-
-
 def make_plan(inputs: Sequence[str]) -> Plan:
     """What to read for these paths, folders, patterns and `-`. Raises InputError where nothing is left to read."""
-    if not inputs:
-        raise InputError("''", "names no log", hint="give files, folders, or - for standard input")
-    found = _Found()
-    # Files named one by one come first: the same file met again in a folder is then still one that was named.
-    paths = sorted(set(inputs) - {STDIN})
-    folders = []
-    for path in paths:
-        for each in _expanded(path):
-            if os.path.isdir(each):
-                folders.append(each)
-            else:
-                _take(each, found, named=True)
-    for folder in folders:
-        _walk(folder, found)
-    stdin = STDIN in inputs
-    sources = tuple(sorted(found.sources.values(), key=lambda source: source.path))
-    flight, saved = tuple(sorted(found.flight.values())), tuple(sorted(found.saved.values()))
+    return plan_of(gather(inputs, quick=True))
+
+
+def plan_of(intake: Intake) -> Plan:
+    """What logs are read from: every text, since a record may stand anywhere in it, saved facts, and dumps. Raises
+    InputError where nothing is left to read."""
+    sources, saved, flight = [], [], []
+    left: list[Aside] = []
+    for piece in intake.pieces:
+        if piece.kind is Kind.FLIGHT and not piece.coding:
+            flight.append(piece.path)
+        elif piece.kind is Kind.PARQUET and (piece.named or piece.path.endswith(".parquet")):
+            saved.append(piece.path)
+        elif piece.path == STDIN:
+            continue
+        elif piece.is_any(_NO_TEXT) and Kind.NCCL_LOG not in piece.kinds:
+            left.append(_left(piece))
+        elif piece.member:
+            left.append(Aside(piece.name, "in an archive", hint=f"unpack {piece.path}, and give the folder"))
+        else:
+            sources.append(Source(piece.path, piece.size, piece.coding, piece.named))
+    left += [_refused(each) if each.refused else each for each in intake.aside]
+    stdin = STDIN in intake.paths
+    refused = [InputError(each.path, each.why, hint=each.hint) for each in left if each.refused]
+    skipped = _skipped(each for each in left if not each.refused)
     if not (sources or saved or flight or stdin):
-        if found.refused:
-            raise found.refused[0]
-        skipped = "; ".join(_skipped(found))
+        if refused:
+            raise refused[0]
+        paths = sorted(set(intake.paths))
         raise InputError(
             paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more",
-            f"holds no log to read{': ' + skipped if skipped else ''}",
+            f"holds no log to read{': ' + '; '.join(skipped) if skipped else ''}",
             hint="give the files that NCCL_DEBUG_FILE named, or the output of the job",
         )
-    refused = [str(error) for error in found.refused]
-    return Plan(sources, saved, flight, stdin, (*refused, *sorted(found.notes), *_skipped(found)))
+    notes = (*(str(error) for error in refused), *intake.notes, *skipped)
+    return Plan(tuple(sources), tuple(saved), tuple(flight), stdin, notes)
 
 
-def _skipped(found: _Found) -> Iterator[str]:
-    for why, paths in sorted(found.skipped.items()):
-        shown = ", ".join(sorted(paths)[:3]) + (", ..." if len(paths) > 3 else "")
-        yield f"{len(paths)} {'file' if len(paths) == 1 else 'files'} not read, {why}: {shown}"
+_NO_TEXT = frozenset(
+    {Kind.BUNDLE, Kind.TOPOLOGY, Kind.HWLOC, Kind.GRAPH, Kind.ARCHIVE, Kind.PARQUET, Kind.FLIGHT, Kind.SWEEP}
+)
+"""Kinds in which no record of NCCL stands, however long the file is."""
 
 
-def _expanded(path: str) -> list[str]:
-    """The path itself, or what a pattern matches that the shell left as it is (quoted, or passed by a program)."""
-    if not path:
-        raise InputError("''", "names no file", hint="give a log, a folder, or - for standard input")
-    if "\0" in path:
-        raise InputError(path.replace("\0", "?"), "is not a path")
-    if os.path.lexists(path) or not glob.has_magic(path):
-        return [path]
-    matches = sorted(glob.glob(path, recursive=True))
-    if not matches:
-        raise InputError(path, "matches no file", hint="check the pattern and the folder")
-    return matches
+def _left(piece: Piece) -> Aside:
+    if piece.named:
+        return Aside(piece.name, f"is no NCCL log: it is {piece.words}", hint=piece.command, refused=True)
+    return Aside(piece.name, piece.words, piece.command)
 
 
-def _walk(folder: str, found: _Found) -> None:
-    seen: set[tuple[int, int]] = set()
-
-    def failed(error: OSError) -> None:
-        found.notes.append(f"{error.filename}: folder not read: {error.strerror or error}")
-
-    for here, folders, names in os.walk(folder, onerror=failed, followlinks=True):
-        try:
-            status = os.stat(here)
-        except OSError as error:
-            failed(error)
-            folders.clear()
-            continue
-        if (status.st_dev, status.st_ino) in seen:  # a link to a folder above
-            folders.clear()
-            continue
-        seen.add((status.st_dev, status.st_ino))
-        if _holds_bundle(here, names):
-            what = "a bundle of topodiag"
-            if here == folder:
-                found.refused.append(
-                    InputError(here, f"is no NCCL log: it is {what}", hint=f"topodiag scan --from {here}")
-                )
-            else:
-                found.skip(what, here)
-            folders.clear()
-            continue
-        for hidden in [name for name in folders if name.startswith(".")]:
-            # Snapshots of a filer, .git: copies of the same logs, or none.
-            folders.remove(hidden)
-            found.notes.append(f"{os.path.join(here, hidden)}: hidden folder, not read")
-        folders.sort()
-        for name in sorted(names):
-            _take(os.path.join(here, name), found, named=False)
+def _refused(each: Aside) -> Aside:
+    what = each.why.removeprefix("it is ")
+    return each if what == each.why else replace(each, why=f"is no NCCL log: it is {what}")
 
 
-def _holds_bundle(folder: str, names: Sequence[str]) -> bool:
-    if MANIFEST not in names:
-        return False
-    try:
-        with open(os.path.join(folder, MANIFEST), "rb") as stream:
-            return is_bundle(stream.read(HEAD_BYTES))
-    except OSError:
-        return False
-
-
-def _take(path: str, found: _Found, *, named: bool) -> None:
-    try:
-        status = os.stat(path)
-        if not stat.S_ISREG(status.st_mode):
-            _irregular(path, status.st_mode, found, named=named)
-            return
-        real = os.path.realpath(path)
-        if real in found.sources or real in found.saved or real in found.flight:
-            if named:
-                found.notes.append(f"{path}: the same file as another that was given, read once")
-            return
-        head, tail = _ends(path, status.st_size)
-    except FileNotFoundError:
-        if named:
-            raise InputError(path, "no such file or folder") from None
-        found.skip("a link to nowhere", path)
-        return
-    except OSError as error:
-        if named:
-            found.refused.append(InputError(path, f"cannot be read: {error.strerror or error}", hint="check its mode"))
-        else:
-            found.skip(error.strerror or str(error), path)
-        return
-    _file(path, real, status.st_size, looks(head, tail), found, named=named)
-
-
-def _irregular(path: str, mode: int, found: _Found, *, named: bool) -> None:
-    what = "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
-    if named:
-        hint = "feed a pipe in as standard input: topodiag logs - < PIPE" if stat.S_ISFIFO(mode) else ""
-        found.refused.append(InputError(path, f"is {what}, not a file", hint=hint))
-    else:
-        found.skip(what, path)
-
-
-def _ends(path: str, size: int) -> tuple[bytes, bytes]:
-    with open(path, "rb") as stream:
-        head = stream.read(HEAD_BYTES)
-        if size <= 2 * HEAD_BYTES:
-            return head + stream.read(HEAD_BYTES), b""
-        stream.seek(size - HEAD_BYTES)
-        return head, stream.read(HEAD_BYTES)
-
-
-def _file(path: str, real: str, size: int, seen: Looks, found: _Found, *, named: bool) -> None:
-    if seen.kind == "log":
-        found.sources[real] = Source(path, size, seen.coding, named)
-    elif seen.kind == "flight":
-        found.flight[real] = path
-    elif seen.kind == "parquet" and (named or path.endswith(".parquet")):
-        found.saved[real] = path
-    elif named:
-        hint = f"topodiag {seen.command} {path}" if seen.command else ""
-        found.refused.append(InputError(path, f"is no NCCL log: it is {seen.what}", hint=hint))
-    else:
-        found.skip(seen.what, path)
+def _skipped(left: Iterable[Aside]) -> list[str]:
+    """One line per reason."""
+    whys: dict[str, list[Aside]] = {}
+    for each in left:
+        whys.setdefault(each.why.removeprefix("it is "), []).append(each)
+    made = []
+    for why, several in sorted(whys.items()):
+        names = sorted(each.path for each in several)
+        shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+        reads = f" ({several[0].command} reads it)" if len(several) == 1 and several[0].command else ""
+        made.append(f"{len(names)} {'file' if len(names) == 1 else 'files'} not read, {why}: {shown}{reads}")
+    return made
 
 
 def make_tasks(plan: Plan, chunk: int = CHUNK_BYTES) -> Iterator[tuple[Span, ...]]:
@@ -241,7 +138,7 @@ def make_tasks(plan: Plan, chunk: int = CHUNK_BYTES) -> Iterator[tuple[Span, ...
         yield tuple(packed)
 
 
-def complaint(path: str, coding: tuple[str, ...] = (), head: bytes | None = None) -> InputError:
+def complaint(path: str, head: bytes | None = None) -> InputError:
     """Why a file without any NCCL record is not the right one, in one line."""
     if head is None:
         try:
@@ -249,10 +146,12 @@ def complaint(path: str, coding: tuple[str, ...] = (), head: bytes | None = None
                 head = stream.read(HEAD_BYTES)
         except OSError:
             head = b""
-    what, command = wrong_file(head, coding)
-    if command:
-        return InputError(path, f"is no NCCL log: it looks like {what}", hint=f"topodiag {command} {path} reads it")
-    if what == "blank":
+    seen = looks(head, name=path)
+    what = "" if seen.kind in (Kind.TEXT, Kind.NCCL_LOG) else words_of(seen)
+    command = command_for(seen.kind, path)
+    if what and command:
+        return InputError(path, f"is no NCCL log: it looks like {what}", hint=f"{command} reads it")
+    if seen.kind is Kind.BLANK:
         return InputError(path, "holds nothing but blanks", hint="did the job run with NCCL_DEBUG=INFO?")
     if what:
         return InputError(path, f"holds no NCCL record: it looks like {what}", hint="give the log of the job")

@@ -1,12 +1,14 @@
-"""The text of a log as a bounded stream, whatever it is packed in: plain, gzip, Zstandard, UTF-16, JSON lines.
+"""The text of a log as a bounded stream, whatever it is packed in: plain, gzip, Zstandard, xz, bzip2, UTF-16, JSON.
 
-Formats: RFC 1952 (gzip, several members), RFC 8878 (Zstandard, several frames and skippable ones). A damaged or cut
-archive gives what was readable before the damage, and a note. Nothing here knows what an NCCL record is.
+Formats: RFC 1952 (gzip, several members), RFC 8878 (Zstandard, several frames and skippable ones), xz and bzip2 with
+several streams (the standard library reads them). A damaged or cut archive gives what was readable before the damage,
+and a note. Nothing here knows what an NCCL record is.
 """
 
 from __future__ import annotations
 
 import codecs
+import re
 import zlib
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
@@ -17,6 +19,8 @@ from topodiag.evidence.nccl_log.input.json_lines import json_lines
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+XZ_MAGIC = b"\xfd7zXZ\x00"
+BZIP2_MAGIC = re.compile(rb"BZh[1-9](?:1AY&SY|\x17\x72\x45\x38\x50\x90)")
 
 READ_BYTES = 1 << 20
 """How much of a file is read at a time."""
@@ -27,7 +31,7 @@ _GZIP_STEP = 1 << 16
 _ZSTD_STEP = 1 << 11
 """Compressed bytes fed at once: a block of 128 KiB can be 4 bytes long, so this bounds one answer to 64 MiB."""
 _MAX_WINDOW = 1 << 27
-"""128 MiB, what `zstd --long` makes at most by default; more is refused instead of allocated."""
+"""128 MiB, what `zstd --long` makes at most by default; more is refused instead of allocated. `xz -9` needs 65 MiB."""
 
 
 @dataclass(slots=True)
@@ -44,6 +48,18 @@ class Reading:
             self.on_raw(count)
 
 
+def packer_of(head: bytes) -> str:
+    """The outermost layer that packs a file which starts like this, "" for none."""
+    if head.startswith(GZIP_MAGIC):
+        return "gzip"
+    skippable = len(head) > 4 and head[1:4] == b"\x2a\x4d\x18" and head[0] >> 4 == 5  # written by pzstd
+    if head.startswith(ZSTD_MAGIC) or skippable:
+        return "zstd"
+    if head.startswith(XZ_MAGIC):
+        return "xz"
+    return "bzip2" if BZIP2_MAGIC.match(head) else ""
+
+
 def text_of(stream: BinaryIO, coding: tuple[str, ...], reading: Reading) -> Iterator[bytes]:
     """Blocks of text from a raw stream. `coding` names the layers from outside in: `gzip`, `zstd`, `utf-16-le`..."""
     blocks = _raw(stream, reading)
@@ -52,6 +68,8 @@ def text_of(stream: BinaryIO, coding: tuple[str, ...], reading: Reading) -> Iter
             blocks = _gunzip(blocks, reading)
         elif layer == "zstd":
             blocks = _unzstd(blocks, reading)
+        elif layer in ("xz", "bzip2"):
+            blocks = _unpack_streams(blocks, layer, reading)
         elif layer == JSON_LINES:
             blocks = json_lines(blocks)
         else:
@@ -145,6 +163,40 @@ def _unzstd(blocks: Iterator[bytes], reading: Reading) -> Iterator[bytes]:
                     unpack, fresh = machine.decompressobj(), True
                     frames += 1
     if not fresh or not frames:
+        reading.notes.append("the archive is cut short: what was readable counts")
+
+
+def _unpack_streams(blocks: Iterator[bytes], layer: str, reading: Reading) -> Iterator[bytes]:
+    """xz and bzip2: one stream after the other, padding of zeros between them."""
+    import bz2  # noqa: PLC0415 - only for .xz and .bz2
+    import lzma  # noqa: PLC0415
+
+    def fresh() -> Any:
+        return lzma.LZMADecompressor(memlimit=_MAX_WINDOW) if layer == "xz" else bz2.BZ2Decompressor()
+
+    unpack, begun, streams = fresh(), False, 0
+    for block in blocks:
+        data = block
+        while data or not unpack.needs_input:
+            if not begun:
+                data = data.lstrip(b"\0") if streams else data
+                if not data:
+                    break
+                begun = True
+            try:
+                out = unpack.decompress(data, _OUT_BYTES)
+            except (lzma.LZMAError, OSError, EOFError, ValueError) as error:
+                what = f"something that is not {layer} follows the archive" if streams else "the archive is damaged"
+                reading.notes.append(f"{what} ({str(error)[:120]}): what was readable counts")
+                return
+            if out:
+                yield out
+            data = b""
+            if unpack.eof:
+                data = unpack.unused_data
+                unpack, begun = fresh(), False
+                streams += 1
+    if begun or not streams:
         reading.notes.append("the archive is cut short: what was readable counts")
 
 

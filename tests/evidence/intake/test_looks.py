@@ -1,0 +1,130 @@
+"""What a file looks like from its first bytes: its kinds, the layers to take off, and the command that reads it."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topodiag.evidence import registry
+from topodiag.evidence.intake.kinds import KINDS, Kind, command_for, source_words
+from topodiag.evidence.intake.looks import looks, words_of
+from topodiag.evidence.nccl_log.input.sources import complaint
+
+RECORD = b"node1:11:12 [0] NCCL INFO Using network IB\n"
+MATRIX = b"\tGPU0\tGPU1\nGPU0\t X \tNV18\nGPU1\tNV18\t X \n"
+MAGIC = [
+    gzip.compress(b"x")[:10], zstandard.compress(b"x")[:6], lzma.compress(b"x")[:12], bz2.compress(b"x")[:10],
+    b"\xff\xfe", b"PK\x03\x04", b"PAR1", b"\x80\x04", b"{", b"<system ", bytes(257) + b"ustar",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("head", "kind"),
+    [
+        (RECORD, Kind.NCCL_LOG),
+        (b"", Kind.EMPTY),
+        (b" \n\n", Kind.BLANK),
+        (bytes(5000) + RECORD * 5, Kind.NCCL_LOG),  # the hole that copytruncate leaves
+        (RECORD * 3 + b"\0\0\0" + RECORD, Kind.NCCL_LOG),
+        (RECORD.decode().encode("utf-16"), Kind.NCCL_LOG),
+        (RECORD.decode().encode("utf-16-le"), Kind.NCCL_LOG),
+        (b"\xef\xbb\xbf" + RECORD, Kind.NCCL_LOG),
+        (RECORD.replace(b"\n", b"\r\n"), Kind.NCCL_LOG),
+        (b"caf\xe9 \xff\xfe\n" * 10 + RECORD, Kind.NCCL_LOG),
+        (b"\x1b[1mbold\x1b[0m\r 50%|#####|\r\n", Kind.TEXT),
+        (b"\x7fELF" + bytes(64), Kind.BINARY),
+        (bytes(range(32)) * 100, Kind.BINARY),
+        (b"\x93NUMPY\1\0v\0" + bytes(range(256)) * 8, Kind.BINARY),
+        (b"PAR1" + bytes(20), Kind.PARQUET),
+        (gzip.compress(RECORD, mtime=0), Kind.NCCL_LOG),
+        (gzip.compress(b"", mtime=0), Kind.EMPTY),
+        (gzip.compress(bytes(257) + b"ustar" + bytes(300), mtime=0), Kind.ARCHIVE),
+        (gzip.compress(b"\x7fELF" + bytes(64), mtime=0), Kind.BINARY),
+        (zstandard.compress(RECORD), Kind.NCCL_LOG),
+        (b"\x50\x2a\x4d\x18\x04\0\0\0\1\2\3\4" + zstandard.compress(RECORD), Kind.NCCL_LOG),
+        (lzma.compress(RECORD), Kind.NCCL_LOG),
+        (bz2.compress(RECORD), Kind.NCCL_LOG),
+        (b"BZh91AY&SY", Kind.TEXT),  # cut: reading it will tell
+        (b"PK\x03\x04" + bytes(40), Kind.ARCHIVE),
+        (b'{"nccl_version": "2.28.9", "ranks": []}', Kind.JSON),
+        (b'{"pg_config": {}, "entries": []}', Kind.FLIGHT),
+        (MATRIX.decode().encode("utf-16"), Kind.NODE_TEXT),
+        (b"gpu[001] host\nhello\n", Kind.TEXT),
+        (b"gpu001\ngpu002\n", Kind.HOSTFILE),
+        (b"gpu001 slots=8\n", Kind.HOSTFILE),
+        (b"gpu001:8\ngpu002:8\n", Kind.HOSTFILE),
+        (b"rank 0=gpu001 slot=0\n", Kind.RANKFILE),
+        (b'{"map": [{"rank": 0, "host": "gpu001"}]}', Kind.RANK_MAP),
+        (b"together: [0-7]\n", Kind.GROUPS),
+        (b"SwitchName=s0 Nodes=gpu[01-04]\n", Kind.CLUSTER),
+        (b"node,gpus,rack\ngpu001,8,r1\n", Kind.CLUSTER),
+        (b'{"apiVersion": "v1", "kind": "NodeList", "items": [', Kind.KUBERNETES),
+        (b'{\n  "format": "topodiag-sweep",\n', Kind.SWEEP_PLAN),
+        (b'{"schema_version": "1.0"}', Kind.RESULT),
+    ],
+)
+def test_kinds_are_told_by_content(head: bytes, kind: Kind) -> None:
+    assert looks(head).kind is kind
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "command"),
+    [
+        (b"| NVIDIA-SMI 550.54   Driver Version |\n", "nvidia-smi output", "topodiag scan x"),
+        (MATRIX, "nvidia-smi output", "topodiag scan x"),
+        (b'<?xml version="1.0" ?>\n<nvidia_smi_log>', "nvidia-smi output", "topodiag scan x"),
+        (b'<system version="1">\n', "an NCCL topology file", "topodiag topo check x"),
+        (b'<graphs version="1">\n', "an NCCL graph file", ""),
+        (b"# nThread 1 nGpus 8 minBytes 8\n", "an nccl-tests table", "topodiag bench x"),
+        (
+            b"NCCL version 2.28.9 compiled with CUDA 13.0\n\nJob summary\n",
+            "the status that NCCL's RAS gives (ncclras)",
+            "",
+        ),
+        (b"CA 'mlx5_0'\n\tCA type: MT4129\n", "output of an InfiniBand tool", "topodiag scan x"),
+        (b"17:00.0 Infiniband controller [0207]: Mellanox\n", "lspci output", "topodiag scan x"),
+        (b"gpu001 slots=8\n", "a hostfile", "topodiag place audit --hostfile x"),
+    ],
+)
+def test_a_text_is_named_with_the_command_that_reads_it(text: bytes, words: str, command: str) -> None:
+    seen = looks(text)
+    assert (words_of(seen), command_for(seen.kind, "x")) == (words, command)
+    assert command in str(complaint("x", head=text))
+    assert words in str(complaint("x", head=text))
+
+
+def test_a_text_may_be_of_several_kinds() -> None:
+    seen = looks(MATRIX + RECORD + b"#       size         count      type   redop\n")
+    assert set(seen.kinds) == {Kind.NODE_TEXT, Kind.NCCL_LOG, Kind.NCCL_TESTS}
+    assert seen.sources == ("nvidia-smi-topo",)
+
+
+def test_wrapped_records_are_found() -> None:
+    lines = b"".join(json.dumps({"log": RECORD.decode(), "stream": "stdout"}).encode() + b"\n" for _ in range(4))
+    assert looks(lines).kind is Kind.NCCL_LOG
+    assert looks(lines).coding == ("json-lines",) or len(looks(lines).coding) == 1
+
+
+def test_every_kind_has_words_and_every_source_too() -> None:
+    assert set(KINDS) == set(Kind)
+    assert all(facts.words for facts in KINDS.values())
+    assert all(source_words(source) for source in registry.kinds())
+
+
+def test_a_command_can_be_typed_for_any_name() -> None:
+    assert command_for(Kind.NCCL_LOG, "my job's log") == "topodiag logs 'my job'\"'\"'s log'"
+
+
+@given(st.sampled_from([b"", *MAGIC]), st.binary(max_size=400), st.binary(max_size=40))
+@settings(max_examples=200, deadline=None)
+def test_any_bytes_look_like_something(magic: bytes, junk: bytes, tail: bytes) -> None:
+    seen = looks(magic + junk, tail)
+    assert seen.kinds
+    assert words_of(seen)

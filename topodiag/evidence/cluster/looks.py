@@ -1,0 +1,70 @@
+"""What a description of a cluster looks like, by the first 64 KiB of its text. Light: no reader is loaded for it."""
+
+from __future__ import annotations
+
+import re
+
+from topodiag.evidence.intake.kinds import Kind
+
+NODE = ("node", "host", "hostname", "name", "nodename")
+DOMAIN = ("nvlink", "domain", "clique", "nvlink_domain")
+LEVELS = ("leaf", "switch", "subblock", "rack", "block", "row", "cell", "spine", "pod", "group", "island", "core",
+          "zone", "fabric")  # fmt: skip
+"""In the usual order from the innermost; what the rows themselves show counts before that."""
+_LONGEST = 4096
+"""Characters of a header that are looked at."""
+COLUMNS = (*NODE, *DOMAIN, *LEVELS, "gpus", "free", "system", "gpu")
+
+SWITCH = re.compile(r'Switch\s{1,20}\d{1,4}\s{1,20}"S-([0-9a-f]{1,16})"\s{0,40}#\s{1,20}"([^"]{0,200})"', re.ASCII)
+_NODE_LIST = re.compile(r'"kind"\s{0,20}:\s{0,20}"Node(?:List)?"|"items"\s{0,20}:\s{0,20}\[')
+_NODE_ITEMS = re.compile(r'"kind"\s{0,20}:\s{0,20}"Node(?:List)?"|"apiVersion"\s{0,20}:\s{0,20}"v1"')
+_LINKINFO = re.compile(r"\] ==\( ")
+_SWITCH_LINE = re.compile(r"^[ \t]*(?:switchname|blockname)=", re.IGNORECASE | re.MULTILINE)
+_YAML_LINE = re.compile(r"^[ \t]*-[ \t]*topology:", re.MULTILINE)
+
+
+def is_kubernetes(head: str) -> bool:
+    """`kubectl get nodes -o json`, or a list of such objects."""
+    return head.lstrip()[:1] == "{" and _NODE_LIST.search(head) is not None
+
+
+def is_discover(head: str) -> bool:
+    """`ibnetdiscover`."""
+    return "switchguid=" in head or SWITCH.search(head) is not None
+
+
+def is_linkinfo(head: str) -> bool:
+    """`iblinkinfo`."""
+    return _LINKINFO.search(head) is not None
+
+
+def is_slurm_conf(head: str) -> bool:
+    """Slurm's topology.conf, or `scontrol show topology`."""
+    return _SWITCH_LINE.search(head) is not None
+
+
+def is_slurm_yaml(head: str) -> bool:
+    """Slurm's topology.yaml."""
+    return _YAML_LINE.search(head) is not None
+
+
+def is_csv(head: str) -> bool:
+    """A header of known columns, one of which is the node."""
+    first = next((line for line in head.splitlines() if line.strip() and not line.startswith("#")), "")
+    first = first[:_LONGEST]
+    cells = [cell.strip().strip('"').lower() for cell in first.split(delimiter(first))]
+    return bool(set(cells) & set(NODE)) and len(cells) > 1 and sum(cell in COLUMNS for cell in cells) > 1
+
+
+def cluster_format(head: str) -> Kind | None:
+    """Whether a text describes a cluster. JSON counts as Kubernetes' only where it says so."""
+    if is_kubernetes(head) and _NODE_ITEMS.search(head):
+        return Kind.KUBERNETES
+    if is_discover(head) or is_linkinfo(head) or is_slurm_yaml(head) or is_slurm_conf(head) or is_csv(head):
+        return Kind.CLUSTER
+    return None
+
+
+def delimiter(header: str) -> str:
+    """A comma, or what spreadsheets write in its place."""
+    return max(",;\t", key=header.count)

@@ -1,0 +1,171 @@
+"""What lies in a tar or zip archive, without unpacking it: names, sizes and first bytes, in bounded memory and time."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import IO, Any
+
+from topodiag.evidence.intake.looks import HEAD_BYTES
+from topodiag.model.errors import InputError
+
+MAX_TOTAL_BYTES = 256 * 2**20
+"""Unpacked size of an archive that is looked through: a 72-GPU capture is under 16 MiB, so this is generous."""
+MAX_MEMBERS = 20_000
+DAMAGE = (
+    tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError, OSError, ValueError, OverflowError,
+    RecursionError, NotImplementedError, RuntimeError,
+)  # fmt: skip
+"""What the standard library raises for archives that are damaged, cut, encrypted or hostile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A file in an archive: its name, its unpacked size, its first bytes."""
+
+    name: str
+    size: int
+    head: bytes
+
+
+def members(path: str) -> tuple[tuple[Member, ...], tuple[str, ...]]:
+    """The plain files in an archive, in the order of their names, and notes on what else is there.
+
+    Raises InputError for what is damaged, lies outside the archive's folder, or unpacks to too much.
+    """
+    found: dict[str, Member] = {}
+    notes: list[str] = []
+    try:
+        for name, size, stream in _files(path, notes):
+            if len(found) >= MAX_MEMBERS:
+                raise InputError(path, f"holds more than {MAX_MEMBERS} members", hint="unpack it first")
+            found[name] = Member(name, size, stream.read(HEAD_BYTES) if stream is not None else b"")
+    except DAMAGE as error:
+        raise InputError(path, f"is a damaged archive: {error}", hint="was the copy cut short?") from None
+    return tuple(found[name] for name in sorted(found)), tuple(notes)
+
+
+def read_members(path: str, folder: str, most: int) -> dict[str, bytes]:
+    """The content of the plain files below a folder of an archive, by their names below it ("" for all of it).
+
+    Raises InputError like `members`, and for a member larger than `most` bytes.
+    """
+    found: dict[str, bytes] = {}
+    start = f"{folder}/" if folder else ""
+    try:
+        for name, size, stream in _files(path, []):
+            if name.startswith(start) and stream is not None:
+                if size > most:
+                    raise InputError(path, f"member {name[:120]!r} is larger than {most >> 20} MiB", hint=_TOO_LARGE)
+                found[name[len(start) :]] = stream.read(most + 1)
+    except DAMAGE as error:
+        raise InputError(path, f"is a damaged archive: {error}", hint="was the copy cut short?") from None
+    return found
+
+
+def read_member(path: str, member: str, most: int) -> bytes:
+    """The first `most` bytes of one file in an archive. Raises InputError."""
+    try:
+        for name, _, stream in _files(path, []):
+            if name == member and stream is not None:
+                return stream.read(most)
+    except DAMAGE as error:
+        raise InputError(path, f"is a damaged archive: {error}", hint="was the copy cut short?") from None
+    raise InputError(f"{path}/{member}", "is no longer in the archive")
+
+
+_TOO_LARGE = "refused: a capture of topodiag is far smaller"
+
+
+class Bounded:
+    """A stream that stops an archive from unpacking to more than it may."""
+
+    def __init__(self, path: str, raw: Any) -> None:
+        self._path = path
+        self._raw = raw
+        self._left = MAX_TOTAL_BYTES
+
+    def read(self, size: int = -1) -> bytes:
+        wanted = self._left + 1 if size < 0 else size
+        blocks = []
+        while wanted > 0:
+            block = self._raw.read(min(wanted, 1 << 20))
+            if not block:
+                break
+            self._left -= len(block)
+            wanted -= len(block)
+            if self._left < 0:
+                raise InputError(self._path, f"unpacks to more than {MAX_TOTAL_BYTES >> 20} MiB", hint=_UNPACK)
+            blocks.append(block)
+        return b"".join(blocks)
+
+
+_UNPACK = "unpack it, and give the folder"
+
+
+def _files(path: str, notes: list[str]) -> Iterator[tuple[str, int, IO[bytes] | None]]:
+    with open(path, "rb") as raw:
+        head = raw.read(8)
+        raw.seek(0)
+        yield from _in_zip(path, raw, notes) if head.startswith(b"PK\x03\x04") else _in_tar(path, raw, head, notes)
+
+
+def _in_tar(path: str, raw: IO[bytes], head: bytes, notes: list[str]) -> Iterator[tuple[str, int, IO[bytes] | None]]:
+    with _unpacker(raw, head) as plain, tarfile.open(fileobj=Bounded(path, plain), mode="r|") as archive:  # type: ignore[call-overload]
+        for member in archive:
+            name = _inside(path, member.name)
+            if member.isfile() and not member.issparse():
+                yield name, member.size, archive.extractfile(member)
+            elif not member.isdir():
+                what = "a link" if member.issym() or member.islnk() else "no plain file"
+                notes.append(f"{path}/{name}: {what}, not read")
+
+
+def _in_zip(path: str, raw: IO[bytes], notes: list[str]) -> Iterator[tuple[str, int, IO[bytes] | None]]:
+    left = MAX_TOTAL_BYTES
+    with zipfile.ZipFile(raw) as archive:
+        for member in archive.infolist():
+            name = _inside(path, member.filename)
+            if member.is_dir():
+                continue
+            if (member.external_attr >> 16) & 0o170000 not in (0, 0o100000):
+                notes.append(f"{path}/{name}: no plain file, not read")
+                continue
+            left -= member.file_size
+            if left < 0:
+                raise InputError(path, f"unpacks to more than {MAX_TOTAL_BYTES >> 20} MiB", hint=_UNPACK)
+            with archive.open(member) as stream:
+                yield name, member.file_size, stream
+
+
+@contextmanager
+def _unpacker(raw: IO[bytes], head: bytes) -> Iterator[Any]:
+    if head.startswith(b"\x1f\x8b"):
+        with gzip.GzipFile(fileobj=raw) as plain_gz:
+            yield plain_gz
+    elif head.startswith(b"\xfd7zXZ\x00"):
+        with lzma.LZMAFile(raw) as plain:
+            yield plain
+    elif head.startswith(b"BZh"):
+        with bz2.BZ2File(raw) as plain_bz2:
+            yield plain_bz2
+    elif head.startswith(b"\x28\xb5\x2f\xfd"):
+        import zstandard  # noqa: PLC0415 - only for .tar.zst
+
+        yield zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(raw, read_across_frames=True)
+    else:
+        yield raw
+
+
+def _inside(path: str, name: str) -> str:
+    if name.startswith("/") or ".." in PurePosixPath(name).parts or "\0" in name:
+        raise InputError(path, f"member {name[:120]!r} lies outside the archive", hint="refused")
+    return str(PurePosixPath(name))

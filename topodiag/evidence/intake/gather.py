@@ -1,0 +1,294 @@
+"""From what the user named to pieces of evidence: files, folders, archives, patterns, `fixture:NAME`, standard input.
+
+Only first and last bytes are read here. Nothing that would wait or act is opened: no pipe, no socket, no device.
+"""
+
+from __future__ import annotations
+
+import glob
+import io
+import os
+import re
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, BinaryIO
+
+from topodiag.evidence.intake.archives import members
+from topodiag.evidence.intake.bundle import MANIFEST
+from topodiag.evidence.intake.fixtures import PREFIX, resolve
+from topodiag.evidence.intake.hosts import host_of_log, host_of_text, ids_of_text
+from topodiag.evidence.intake.kinds import Kind
+from topodiag.evidence.intake.looks import HEAD_BYTES, Looks, is_bundle, looks, words_of
+from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Aside, Intake, Piece
+from topodiag.evidence.interface import Blob
+from topodiag.model.errors import InputError
+
+NOT_EVIDENCE = frozenset({Kind.EMPTY, Kind.BLANK, Kind.BINARY, Kind.PICKLE})
+"""Kinds that no command reads, whatever is asked."""
+_HOST = re.compile(rb'"host": {0,4}"([^"\\\x00-\x1f]{1,200})"')
+_SWEEP = ("plan-1.json", "results.jsonl")
+_SWEPT = re.compile(r"plan-[1-9]\d{0,3}\.json|results\.jsonl", re.ASCII)
+
+
+@dataclass(slots=True)
+class _Met:
+    """What was met on the way. `real` are paths without links, so that nothing is taken twice."""
+
+    quick: bool
+    pieces: dict[str, Piece] = field(default_factory=dict)
+    real: set[str] = field(default_factory=set)
+    aside: list[Aside] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    folders: set[tuple[int, int]] = field(default_factory=set)
+
+    def take(self, piece: Piece) -> None:
+        self.pieces[piece.name] = piece
+
+    def leave(self, path: str, why: str, *, hint: str = "", named: bool = False) -> None:
+        self.aside.append(Aside(path, why, hint=hint, refused=named))
+
+
+def gather(paths: Sequence[str], *, stdin: BinaryIO | None = None, quick: bool = False) -> Intake:
+    """The pieces of evidence at these paths. Raises InputError for a path that is not there and a pattern without a
+    match; what cannot be read otherwise is left aside with the reason.
+
+    `stdin` is the stream behind `-`. `quick`: of a text with NCCL's records nothing else is asked, which is enough for
+    who reads logs alone.
+    """
+    if not paths:
+        raise InputError("''", "names no file", hint="give files, folders, or - for standard input")
+    met = _Met(quick)
+    folders: list[tuple[str, str]] = []
+    # Files named one by one come first: the same file met again in a folder is then still one that was named.
+    for path in sorted(set(paths) - {STDIN}):
+        for each in _expanded(path):
+            if os.path.isdir(each):
+                folders.append((each, path))
+            else:
+                _take_named(each, path, met)
+    for folder, path in folders:
+        _walk(folder, path, met)
+    stream = _take_stdin(stdin, met) if STDIN in paths else None
+    return Intake(
+        tuple(paths),
+        tuple(met.pieces[name] for name in sorted(met.pieces)),
+        tuple(sorted(met.aside, key=lambda each: (each.path, each.why))),
+        tuple(dict.fromkeys(sorted(met.notes))),
+        stream,
+    )
+
+
+def _expanded(path: str) -> list[str]:
+    """The path itself, or what a pattern matches that the shell left as it is (quoted, or passed by a program)."""
+    if not path:
+        raise InputError("''", "names no file", hint="give a file, a folder, or - for standard input")
+    if "\0" in path:
+        raise InputError(path.replace("\0", "?"), "is not a path")
+    if path.startswith(PREFIX):
+        return [resolve(path)]
+    if os.path.lexists(path) or not glob.has_magic(path):
+        return [path]
+    matches = sorted(glob.glob(path, recursive=True))
+    if not matches:
+        raise InputError(path, "matches no file", hint="check the pattern and the folder")
+    return matches
+
+
+def _take_named(path: str, root: str, met: _Met) -> None:
+    try:
+        _take(path, root, met, named=True)
+    except FileNotFoundError:
+        raise InputError(path, "no such file or folder") from None
+    except OSError as error:
+        met.leave(path, f"cannot be read: {error.strerror or error}", hint="check its mode", named=True)
+
+
+def _walk(top: str, root: str, met: _Met) -> None:
+    def failed(error: OSError) -> None:
+        met.leave(
+            str(error.filename or top), f"folder not read: {error.strerror or error}", named=error.filename == top
+        )
+
+    for here, folders, names in os.walk(top, onerror=failed, followlinks=True):
+        try:
+            status = os.stat(here)
+        except OSError as error:
+            failed(error)
+            folders.clear()
+            continue
+        if (status.st_dev, status.st_ino) in met.folders:  # a link to a folder above, or a folder that was given twice
+            folders.clear()
+            continue
+        met.folders.add((status.st_dev, status.st_ino))
+        manifest = _manifest(here, names)
+        if manifest is not None and (here == top or is_bundle(manifest)):
+            met.take(_bundle(here, root, manifest, named=here == top))
+            folders.clear()
+            continue
+        for hidden in [name for name in folders if name.startswith(".")]:
+            # Snapshots of a filer, .git: copies of the same evidence, or none.
+            folders.remove(hidden)
+            met.notes.append(f"{os.path.join(here, hidden)}: hidden folder, not read")
+        folders.sort()
+        if all(name in names for name in _SWEEP):
+            met.take(Piece(here, (Kind.SWEEP,), named=here == top, root=root))
+            names = [name for name in names if not _SWEPT.fullmatch(name)]
+        for name in sorted(names):
+            path = os.path.join(here, name)
+            try:
+                _take(path, root, met, named=False)
+            except FileNotFoundError:
+                met.leave(path, "a link to nowhere")
+            except OSError as error:
+                met.leave(path, error.strerror or str(error))
+
+
+def _manifest(folder: str, names: Sequence[str]) -> bytes | None:
+    """The first bytes of a folder's manifest.json, None without one."""
+    if MANIFEST not in names:
+        return None
+    path = os.path.join(folder, MANIFEST)
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return None
+        with open(path, "rb") as stream:
+            return stream.read(HEAD_BYTES)
+    except OSError:
+        return None
+
+
+def _bundle(path: str, root: str, manifest: bytes, *, named: bool, member: str = "", size: int = -1) -> Piece:
+    match = _HOST.search(manifest)
+    host = match[1].decode("utf-8", "replace") if match else ""
+    return Piece(path, (Kind.BUNDLE,), size, host=host, named=named, member=member, root=root)
+
+
+def _take(path: str, root: str, met: _Met, *, named: bool) -> None:
+    status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode):
+        _leave_irregular(path, status.st_mode, met, named=named)
+        return
+    real = os.path.realpath(path)
+    if real in met.real:
+        if named:
+            met.notes.append(f"{path}: the same file as another that was given, read once")
+        return
+    head, tail = _ends(path, status.st_size)
+    met.real.add(real)
+    seen = looks(head, tail, name=path, quick=met.quick)
+    made = Piece(path, seen.kinds, status.st_size, seen.coding, seen.sources, named=named, root=root, what=seen.what)
+    if seen.packed:
+        _take_archive(made, seen, met)
+    elif seen.kind in NOT_EVIDENCE:
+        met.leave(path, f"it is {words_of(seen)}", named=named)
+    else:
+        met.take(_with_identity(made, seen.head or head))
+
+
+def _leave_irregular(path: str, mode: int, met: _Met, *, named: bool) -> None:
+    what = "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
+    hint = "a pipe goes in as standard input: - < PIPE" if stat.S_ISFIFO(mode) else ""
+    met.leave(path, f"is {what}, not a file" if named else what, hint=hint, named=named)
+
+
+def _ends(path: str, size: int) -> tuple[bytes, bytes]:
+    """The first and the last bytes; a short file is its first bytes alone."""
+    with open(path, "rb") as stream:
+        head = stream.read(HEAD_BYTES)
+        if size <= 2 * HEAD_BYTES:
+            return head + stream.read(HEAD_BYTES), b""
+        stream.seek(size - HEAD_BYTES)
+        return head, stream.read(HEAD_BYTES)
+
+
+def _with_identity(piece: Piece, head: bytes) -> Piece:
+    """The piece with the host that it names, and with what only one machine has."""
+    if piece.sources:
+        blob = Blob(piece.name, head[:HEAD_BYTES])
+        return replace(piece, host=host_of_text(blob), ids=ids_of_text(blob.text))
+    return replace(piece, host=host_of_log(head)) if piece.kind is Kind.NCCL_LOG else piece
+
+
+def _take_archive(made: Piece, seen: Looks, met: _Met) -> None:
+    """A bundle that begins with its manifest, as the collector writes it, or what a look through the archive finds."""
+    if seen.first == MANIFEST:
+        met.take(_bundle(made.path, made.root, seen.head, named=made.named, size=made.size))
+        return
+    try:
+        found, notes = members(made.path)
+    except InputError as error:
+        met.leave(made.path, error.message.removeprefix(f"{made.path}: "), hint=error.hint, named=made.named)
+        return
+    met.notes += notes
+    bundles = {
+        each.name.removesuffix(MANIFEST).rstrip("/"): each
+        for each in found
+        if each.name.rpartition("/")[2] == MANIFEST and is_bundle(each.head)
+    }
+    for folder, manifest in bundles.items():
+        met.take(_bundle(made.path, made.root, manifest.head, named=made.named, member=folder, size=made.size))
+    taken = len(bundles)
+    for each in found:
+        if not any(each.name.startswith(f"{folder}/" if folder else "") for folder in bundles):
+            taken += _take_member(made, each.name, each.size, each.head, met)
+    if not taken:
+        met.leave(made.path, "an archive without evidence in it", named=made.named)
+
+
+def _take_member(made: Piece, name: str, size: int, head: bytes, met: _Met) -> bool:
+    seen = looks(head, name=name, quick=met.quick)
+    full = f"{made.path}/{name}"
+    if seen.packed:
+        met.leave(full, "an archive in an archive, not read", hint="unpack the outer one")
+    elif seen.kind in NOT_EVIDENCE:
+        met.leave(full, f"it is {words_of(seen)}")
+    else:
+        piece = replace(made, kinds=seen.kinds, size=size, coding=seen.coding, sources=seen.sources, member=name)
+        met.take(_with_identity(piece, seen.head or head))
+        return True
+    return False
+
+
+def _take_stdin(stdin: BinaryIO | None, met: _Met) -> BinaryIO:
+    stream = stdin if stdin is not None else io.BytesIO()
+    head = b""
+    try:
+        while len(head) < HEAD_BYTES and (block := stream.read(HEAD_BYTES - len(head))):
+            head += block
+    except OSError as error:
+        raise InputError(STDIN_NAME, f"cannot be read: {error.strerror or error}") from None
+    seen = looks(head, name=STDIN_NAME, quick=met.quick)
+    made = Piece(STDIN, seen.kinds, -1, seen.coding, seen.sources, root=STDIN, what=seen.what)
+    if seen.packed and seen.first == MANIFEST:
+        met.take(replace(made, kinds=(Kind.BUNDLE,)))
+    elif seen.kind in NOT_EVIDENCE:
+        hint = "did the command before the pipe print anything?" if seen.kind is Kind.EMPTY else ""
+        met.leave(STDIN_NAME, f"is {words_of(seen)}", hint=hint, named=True)
+    elif seen.packed:
+        met.take(made)
+    else:
+        met.take(_with_identity(made, seen.head or head))
+    return io.BufferedReader(Rewound(head, stream))
+
+
+class Rewound(io.RawIOBase):
+    """A stream with its first bytes put back."""
+
+    def __init__(self, head: bytes, rest: BinaryIO) -> None:
+        super().__init__()
+        self._head, self._rest = head, rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer)
+        if self._head:
+            block = self._head[: len(view)]
+            self._head = self._head[len(block) :]
+        else:  # a pipe gives what is there; waiting for a full block would hold back what it already said
+            read = getattr(self._rest, "read1", self._rest.read)
+            block = read(len(view))
+        view[: len(block)] = block
+        return len(block)

@@ -1,0 +1,57 @@
+"""Of which host a text of a node's tools is: by what it says itself, never by guessing."""
+
+from __future__ import annotations
+
+import re
+
+from topodiag.evidence.intake.launcher import prefix_of
+from topodiag.evidence.interface import Blob
+
+_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,62}[A-Za-z0-9])?(?:\.[A-Za-z0-9][A-Za-z0-9-]{0,62}){0,6}"
+_SAYS = (
+    re.compile(rf"^SLURMD_NODENAME=({_NAME})\s*$", re.MULTILINE),
+    re.compile(rf"^(?:HOSTNAME|Static hostname: {{0,8}}|\s{{0,20}}Static hostname:)[= ]({_NAME})\s*$", re.MULTILINE),
+    re.compile(rf"^(?:\[[\w.-]{{1,32}}@|[\w.-]{{1,32}}@)({_NAME})(?:[: ][^\n\]]{{0,200}})?\]?[#$] ", re.MULTILINE),
+    re.compile(rf"^Linux ({_NAME}) \d{{1,2}}\.\d{{1,3}}\.", re.MULTILINE),
+    re.compile(rf"^[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? ({_NAME}) kernel: ", re.MULTILINE),
+    re.compile(rf"^\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\S{{0,16}} ({_NAME}) kernel: ", re.MULTILINE),
+    re.compile(rf"^(?:[^\n]{{0,200}}/)?proc/sys/kernel/hostname[:=]? ?\n? ?({_NAME})\s*$", re.MULTILINE),
+    re.compile(rf'<object type="Machine"(?:[^<]{{0,2000}}<){{1,60}}?info name="HostName" value="({_NAME})"'),
+)  # fmt: skip
+"""Where a text names its own host: the environment, hostnamectl, a shell's prompt, `uname -a`, syslog, hwloc."""
+_NOBODY = frozenset({"localhost", "localhost.localdomain", "host", "node", "ubuntu", "(none)"})
+_IDS = re.compile(
+    r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    r"|(?:Node GUID|node_guid|sys_image_guid)[: =]{1,8}\t{0,4}(?:0x)?([0-9a-f:]{16,19})",
+    re.IGNORECASE,
+)
+_MOST_IDS = 400
+_NCCL = re.compile(r"(?:^|[\s\]])([A-Za-z0-9][A-Za-z0-9._-]{0,62}):\d{1,9}:\d{1,9} (?:\[\d{1,3}\] )?NCCL ")
+
+
+def host_of_text(blob: Blob) -> str:
+    """The host that a text names as its own, "" where it names none or several."""
+    label = prefix_of(blob)
+    if label and not label.isdecimal():
+        return label
+    text = blob.text
+    found = {match[1] for pattern in _SAYS for match in pattern.finditer(text)}
+    named = {name for name in found if name.lower() not in _NOBODY}
+    short = {name.split(".", 1)[0] for name in named}
+    return min(named, key=len) if len(short) == 1 else ""
+
+
+def host_of_log(head: bytes) -> str:
+    """The host of the first record of NCCL's log, "" without one."""
+    match = _NCCL.search(head.decode("utf-8", "replace"))
+    return match[1] if match else ""
+
+
+def ids_of_text(text: str) -> frozenset[str]:
+    """What only one machine has: UUIDs of its GPUs, GUIDs of its adapters. Two texts that share one are of one host."""
+    found: set[str] = set()
+    for match in _IDS.finditer(text):
+        found.add(match[1].replace(":", "").lower() if match[1] else match[0].lower())
+        if len(found) >= _MOST_IDS:
+            break
+    return frozenset(found)

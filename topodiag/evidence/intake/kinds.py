@@ -1,0 +1,125 @@
+"""The kinds of evidence: what each is called, and which command reads it. The only such list; every command asks it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """`words` name the kind to a reader. `command` is what reads it, with `{path}` for the file; "" where none does."""
+
+    words: str
+    command: str = ""
+
+
+class Kind(Enum):
+    """What a piece of evidence is. The value is its name in JSON."""
+
+    BUNDLE = "bundle"
+    NODE_TEXT = "node-text"
+    TOPOLOGY = "nccl-topology"
+    HWLOC = "hwloc-xml"
+    NCCL_LOG = "nccl-log"
+    SAVED_FACTS = "saved-facts"
+    FLIGHT = "flight-recorder"
+    NCCL_TESTS = "nccl-tests"
+    CLUSTER = "cluster"
+    KUBERNETES = "kubernetes-nodes"
+    HOSTFILE = "hostfile"
+    RANKFILE = "rankfile"
+    RANK_MAP = "rank-map"
+    GROUPS = "rank-groups"
+    SWEEP_PLAN = "sweep-plan"
+    SWEEP = "sweep"
+    GRAPH = "nccl-graph"
+    RAS = "nccl-ras"
+    BENCH_CSV = "benchmark-csv"
+    MANIFEST = "manifest"
+    RESULT = "topodiag-result"
+    ARCHIVE = "archive"
+    PICKLE = "pickle"
+    PARQUET = "parquet"
+    TEXT = "text"
+    JSON = "json"
+    BLANK = "blank"
+    EMPTY = "empty"
+    BINARY = "binary"
+
+    @property
+    def facts(self) -> Facts:
+        return KINDS[self]
+
+    @property
+    def is_node(self) -> bool:
+        """Whether a node can be read from it."""
+        return self in NODE_KINDS
+
+
+KINDS: dict[Kind, Facts] = {
+    Kind.BUNDLE: Facts("a bundle of a node", "topodiag scan {path}"),
+    Kind.NODE_TEXT: Facts("output of a node's tools", "topodiag scan {path}"),
+    Kind.TOPOLOGY: Facts("an NCCL topology file", "topodiag topo check {path}"),
+    Kind.HWLOC: Facts("hwloc XML", "topodiag scan {path}"),
+    Kind.NCCL_LOG: Facts("an NCCL log", "topodiag logs {path}"),
+    Kind.SAVED_FACTS: Facts("saved facts of NCCL logs", "topodiag logs {path}"),
+    Kind.FLIGHT: Facts("a flight recorder dump", "topodiag logs {path}"),
+    Kind.NCCL_TESTS: Facts("an nccl-tests table", "topodiag bench {path}"),
+    Kind.CLUSTER: Facts("a description of a cluster", "topodiag place look --topology {path}"),
+    Kind.KUBERNETES: Facts("a Kubernetes node list", "topodiag place look --topology {path}"),
+    Kind.HOSTFILE: Facts("a hostfile", "topodiag place audit --hostfile {path}"),
+    Kind.RANKFILE: Facts("a rankfile", "topodiag place audit --rankfile {path}"),
+    Kind.RANK_MAP: Facts("a rank map", "topodiag place audit --map {path}"),
+    Kind.GROUPS: Facts("a file of rank groups", "topodiag place solve --groups {path}"),
+    Kind.SWEEP_PLAN: Facts("a sweep plan", "topodiag bench run {path}"),
+    Kind.SWEEP: Facts("the folder of a sweep", "topodiag bench read {path}"),
+    Kind.GRAPH: Facts("an NCCL graph file"),
+    Kind.RAS: Facts("the status that NCCL's RAS gives (ncclras)"),
+    Kind.BENCH_CSV: Facts("a table of benchmark results"),
+    Kind.MANIFEST: Facts("the manifest of a bundle, without its bundle"),
+    Kind.RESULT: Facts("a result of topodiag (--format json)"),
+    Kind.ARCHIVE: Facts("an archive"),
+    Kind.PICKLE: Facts("a pickle"),
+    Kind.PARQUET: Facts("a Parquet file"),
+    Kind.TEXT: Facts("text of no kind that topodiag knows"),
+    Kind.JSON: Facts("JSON"),
+    Kind.BLANK: Facts("blank"),
+    Kind.EMPTY: Facts("empty"),
+    Kind.BINARY: Facts("binary"),
+}
+
+NODE_KINDS = frozenset({Kind.BUNDLE, Kind.NODE_TEXT, Kind.TOPOLOGY, Kind.HWLOC})
+"""Kinds from which a node is read."""
+
+_TOOLS = (
+    ("nvidia-smi", "nvidia-smi output"),
+    ("ib", "output of an InfiniBand tool"),
+    ("rdma", "output of an InfiniBand tool"),
+    ("lspci", "lspci output"),
+    ("ethtool", "ethtool output"),
+    ("kernel-log", "a kernel log"),
+    ("systemctl", "systemctl output"),
+    ("sys-", "a capture of /sys"),
+    ("settings", "settings of the environment or of nccl.conf"),
+    ("nccl-xml", KINDS[Kind.TOPOLOGY].words),
+    ("hwloc-xml", KINDS[Kind.HWLOC].words),
+)
+"""Words for the sources of a node by the start of their names in evidence/registry.py; others are topodiag's own."""
+
+
+def source_words(source: str) -> str:
+    """What the text that a source of evidence/registry.py reads is called."""
+    return next((words for start, words in _TOOLS if source.startswith(start)), "a capture of topodiag")
+
+
+def command_for(kind: Kind, path: str) -> str:
+    """The command that reads a file of this kind, ready to be typed; "" where none does."""
+    command = KINDS[kind].command
+    return command.format(path=_quoted(path)) if command else ""
+
+
+def _quoted(path: str) -> str:
+    from shlex import quote  # noqa: PLC0415 - only for messages
+
+    return path if path.startswith("fixture:") else quote(path)

@@ -1,0 +1,196 @@
+"""What a file looks like from its first and last bytes: its kinds of evidence, and the layers to take off before.
+
+By content, never by name: schedulers name logs as they like. It judges generously; whether there is an NCCL record in
+a text is only known once all of it was read.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass
+
+from topodiag.evidence.cluster.looks import cluster_format
+from topodiag.evidence.flight.looks import looks_like_flight
+from topodiag.evidence.intake.kinds import KINDS, Kind, source_words
+from topodiag.evidence.intake.launcher import without_prefix
+from topodiag.evidence.interface import Blob
+from topodiag.evidence.layout.looks import layout_format
+from topodiag.evidence.nccl_log.input.json_lines import CODING as JSON_LINES
+from topodiag.evidence.nccl_log.input.json_lines import looks_wrapped
+from topodiag.evidence.nccl_log.input.streams import Reading, packer_of, text_of
+from topodiag.evidence.registry import recognise
+
+HEAD_BYTES = 1 << 16
+
+_TEXT_CONTROL = bytes(range(9)) + b"\x0b" + bytes(range(0x0E, 0x1B)) + bytes(range(0x1C, 0x20)) + b"\x7f"
+_MANY_CONTROL = 0.02
+"""Share of control characters above which bytes are no text: a torn or NUL-padded log stays below, data do not."""
+
+_BINARY = (
+    (b"\x7fELF", "a program or a core file"),
+    (b"\x04\x22\x4d\x18", "compressed with lz4: `lz4 -dc FILE | topodiag logs -`"),
+    (b"SQLite format 3\x00", "a database (an nsys report?)"),
+)
+_PICKLE = re.compile(rb"\x80[\x02-\x05]")
+_ZIP = b"PK\x03\x04"
+_BEFORE = rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--[^>]*-->\s*)*"
+_RECORD = re.compile(rb" NCCL (?:INFO|WARN|TRACE|ABORT|CALL) |^NCCL version \d[^\n]{0,40}\+cuda", re.M)
+_TEXTS = (
+    (re.compile(_BEFORE + rb"<system\b"), Kind.TOPOLOGY),
+    (re.compile(_BEFORE + rb"<graphs\b"), Kind.GRAPH),
+    (re.compile(rb"^(?:# )?nThread \d+ nGpus \d+|^#[ \t]+size[ \t]+count[ \t]+type\b", re.M), Kind.NCCL_TESTS),
+    # src/ras/client_support.cc of NCCL 2.24 and later.
+    (re.compile(rb"^NCCL version \S{1,40} compiled with CUDA ", re.M), Kind.RAS),
+    (re.compile(rb"^(?:[\w \"]{1,40},){1,30}\w{0,20}bus_?bw", re.M), Kind.BENCH_CSV),
+    (re.compile(rb"\s*\{\s*\"schema\":[^{}\[\]]{0,200}\"tool\": \"topodiag-probe\b"), Kind.MANIFEST),
+    (re.compile(rb"\s*\{\s*\"schema_version\":"), Kind.RESULT),
+    (re.compile(rb"\s*\{\s*\"format\": *\"topodiag-sweep\""), Kind.SWEEP_PLAN),
+    # -J of nccl-tests, src/util.cu v2.17.3 and later.
+    (re.compile(rb"\s*\{(?=[\s\S]{0,65536}\"(?:out_of_bounds|bus_bw|busbw)\")"), Kind.NCCL_TESTS),
+)
+"""Texts that are known by a pattern of their own, beside those that a registry of readers recognises."""
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """`kinds`: all that it looks like, the most telling first. `coding`: layers to take off. `sources`: readers of a
+    node's evidence. `what`: words that are more exact than those of the kind. `packed`: a tar or a zip archive, whose
+    `first` member is named. `head`: the first bytes with the layers taken off, where there are such."""
+
+    kinds: tuple[Kind, ...]
+    coding: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    what: str = ""
+    packed: str = ""
+    first: str = ""
+    head: bytes = b""
+
+    @property
+    def kind(self) -> Kind:
+        return self.kinds[0]
+
+
+def looks(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False) -> Looks:
+    """Judge raw first bytes (HEAD_BYTES of them, or the whole file) and raw last bytes of a larger file.
+
+    `quick` asks of a text with NCCL's records nothing more: whoever reads logs alone need not know what else is in it.
+    """
+    coding: list[str] = []
+    while (packer := packer_of(head)) and len(coding) < 2:
+        coding.append(packer)
+        reading = Reading()
+        head, tail = _unpacked(head, packer, reading), b""
+        if not head and reading.notes:  # damaged, or a first block that ends later: reading all of it will tell
+            return Looks((Kind.TEXT,), tuple(coding))
+    if not head:
+        return Looks((Kind.EMPTY,), tuple(coding))
+    binary = _binary(head, tuple(coding))
+    if binary is not None:
+        return binary
+    wide = _utf16(head)
+    if wide:
+        coding.append(wide)
+        head = b"".join(text_of(io.BytesIO(head[: len(head) & ~1]), (wide,), Reading()))
+    elif not _is_text(head) and b" NCCL " not in head and b" NCCL " not in tail:
+        return Looks((Kind.BINARY,), tuple(coding))
+    if looks_wrapped(head):
+        coding.append(JSON_LINES)
+        head = b"".join(text_of(io.BytesIO(head), (JSON_LINES,), Reading()))[:HEAD_BYTES] or head
+    kinds, sources = text_kinds(head, tail, name=name, quick=quick)
+    return Looks(kinds, tuple(coding), sources, head=head if coding else b"")
+
+
+def text_kinds(
+    head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False
+) -> tuple[tuple[Kind, ...], tuple[str, ...]]:
+    """The kinds of a text, and its readers among the sources of a node's evidence."""
+    logged = _RECORD.search(head) is not None or _RECORD.search(tail) is not None
+    if logged and quick:
+        return (Kind.NCCL_LOG,), ()
+    if not head.strip() and not tail.strip():
+        return (Kind.BLANK,), ()
+    if logged:  # what stands between the records: in most logs nothing, and the readers below need not look at it
+        head = b"\n".join(line for line in head.split(b"\n") if b" NCCL " not in line)
+    kinds = [kind for pattern, kind in _TEXTS if pattern.match(head) or (pattern.flags & re.M and pattern.search(head))]
+    blob = Blob(name, head)
+    text = blob.text
+    sources = recognise(text)
+    if not sources and (bare := without_prefix(blob)) is not None:
+        sources = recognise(bare.text)
+    if "hwloc-xml" in sources:
+        kinds.append(Kind.HWLOC)
+    if "nccl-xml" in sources and Kind.TOPOLOGY not in kinds:
+        kinds.append(Kind.TOPOLOGY)
+    if set(sources) - {"hwloc-xml", "nccl-xml"}:
+        kinds.append(Kind.NODE_TEXT)
+    if logged:
+        kinds.append(Kind.NCCL_LOG)
+    if not kinds:
+        kinds += [each for each in (cluster_format(text), layout_format(text)) if each is not None][:1]
+    if not kinds:
+        kinds.append(Kind.JSON if text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[") else Kind.TEXT)
+    return tuple(dict.fromkeys(kinds)), sources
+
+
+def words_of(looked: Looks) -> str:
+    """What a reader calls it, with its article."""
+    if looked.what:
+        return looked.what
+    if looked.kind is Kind.NODE_TEXT and looked.sources:
+        return source_words(looked.sources[0])
+    return KINDS[looked.kind].words
+
+
+def is_bundle(manifest: bytes) -> bool:
+    """Whether the first bytes of a folder's manifest.json are those of a bundle, whose files are its own."""
+    return b'"topodiag-probe' in manifest[:4096] or (b'"schema"' in manifest[:4096] and b'"items"' in manifest[:4096])
+
+
+def _binary(head: bytes, coding: tuple[str, ...]) -> Looks | None:
+    """What is no text, by its magic number; None for what may be a text."""
+    if head[257:262] == b"ustar":
+        first = head[:100].partition(b"\0")[0].decode("utf-8", "replace").removeprefix("./")
+        return Looks((Kind.ARCHIVE,), coding, packed="tar", first=first, head=head)
+    if head.startswith(_ZIP):
+        return Looks((Kind.ARCHIVE,), coding, packed="zip")
+    if head.startswith(b"PAR1"):
+        return Looks((Kind.PARQUET,), coding)
+    if looks_like_flight(head):
+        return Looks((Kind.FLIGHT,), coding)
+    if _PICKLE.match(head):
+        return Looks((Kind.PICKLE,), coding)
+    return next((Looks((Kind.BINARY,), coding, what=what) for magic, what in _BINARY if head.startswith(magic)), None)
+
+
+def _unpacked(head: bytes, packer: str, reading: Reading) -> bytes:
+    text = bytearray()
+    for block in text_of(io.BytesIO(head), (packer,), reading):
+        text += block
+        if len(text) >= HEAD_BYTES:
+            break
+    return bytes(text[:HEAD_BYTES])
+
+
+def _utf16(head: bytes) -> str:
+    if head.startswith(b"\xff\xfe"):
+        return "utf-16-le"
+    if head.startswith(b"\xfe\xff"):
+        return "utf-16-be"
+    sample = head[: 4096 & ~1]
+    half = len(sample) // 2
+    if half >= 8:
+        if sample[1::2].count(0) > 0.8 * half and sample[::2].count(0) < 0.1 * half:
+            return "utf-16-le"
+        if sample[::2].count(0) > 0.8 * half and sample[1::2].count(0) < 0.1 * half:
+            return "utf-16-be"
+    return ""
+
+
+def _is_text(head: bytes) -> bool:
+    """NULs at the start are the hole that rotation with copytruncate leaves; a few inside are torn writes."""
+    body = head.lstrip(b"\0")
+    if not body:
+        return True
+    control = len(body) - len(body.translate(None, _TEXT_CONTROL))
+    return control <= max(8, _MANY_CONTROL * len(body)) and (control < 0.3 * len(body))

@@ -1,0 +1,35 @@
+"""What a file that says where ranks sit looks like, by the first 64 KiB of its text. Light: no reader is loaded."""
+
+from __future__ import annotations
+
+import re
+
+from topodiag.evidence.intake.kinds import Kind
+
+_HOST = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}"
+_SLOTS = re.compile(rf"{_HOST}(?::\d{{1,7}}|\s+slots\s?=\s?\d{{1,7}}(?:\s.*)?)", re.ASCII | re.IGNORECASE)
+_RANK = re.compile(rf"rank\s{{1,20}}\d{{1,7}}\s{{0,20}}=\s{{0,20}}\+?{_HOST}(?:\s.*)?", re.ASCII | re.IGNORECASE)
+_NUMBERED = re.compile(r"(?=[A-Za-z])[A-Za-z0-9._-]{0,60}\d[A-Za-z0-9._-]{0,60}", re.ASCII)
+_MAP = re.compile(r'"map"\s{0,9}:\s{0,9}\[\s{0,99}\{\s{0,99}"rank"')
+_TOGETHER = re.compile(r'^(?:\{\s{0,99})?"?(?:together|may_span)"?\s{0,9}:', re.MULTILINE)
+_FEW = 400
+"""Lines that are looked at."""
+
+
+def layout_format(head: str) -> Kind | None:
+    """Whether a text is a map, a rankfile, a hostfile, or groups of ranks. A bare list of hosts is a hostfile where it
+    has two lines or more and every name holds a digit."""
+    if _MAP.search(head):
+        return Kind.RANK_MAP
+    lines = [bare for line in head.split("\n", _FEW)[:_FEW] if (bare := line.partition("#")[0].strip())]
+    if not lines:
+        return None
+    if len(lines) > 1 and len(head) >= 1 << 16:
+        lines.pop()  # it may be cut
+    if all(_RANK.fullmatch(line) for line in lines):
+        return Kind.RANKFILE
+    if all(_SLOTS.fullmatch(line) for line in lines):
+        return Kind.HOSTFILE
+    if len(lines) > 1 and all(_NUMBERED.fullmatch(line) for line in lines):
+        return Kind.HOSTFILE
+    return Kind.GROUPS if _TOGETHER.search(head) else None

@@ -1,0 +1,36 @@
+"""A case: all evidence at some paths, joined by what it speaks of, before any check has judged it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from topodiag.model.finding import Input
+from topodiag.model.node import Node
+from topodiag.model.provenance import NotObserved
+from topodiag.model.result import UnreadLine
+
+if TYPE_CHECKING:
+    from topodiag.model.bench import BenchRun
+    from topodiag.model.job import FlightRecord, Job  # numpy is slow to load, and a case of nodes needs none
+    from topodiag.model.rank_hosts import RankHosts
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What was read, by subject. Empty collections stand for evidence that was not given.
+
+    `nodes` are machines, one for each capture; `jobs` are rebuilt from NCCL's logs and flight records, `flight` are
+    those records by rank; `runs` are tables of nccl-tests; `layouts` say which rank is meant to sit where. `inputs` are
+    the files that were read, `not_observed` what could not be read or was left aside, `unread` text that no reader
+    understood.
+    """
+
+    nodes: tuple[Node, ...] = ()
+    jobs: tuple[Job, ...] = ()
+    flight: tuple[FlightRecord, ...] = ()
+    runs: tuple[BenchRun, ...] = ()
+    layouts: tuple[RankHosts, ...] = ()
+    inputs: tuple[Input, ...] = ()
+    not_observed: tuple[NotObserved, ...] = ()
+    unread: tuple[UnreadLine, ...] = ()
