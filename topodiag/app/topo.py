@@ -20,9 +20,11 @@ from topodiag.evidence.intake.bundle import open_evidence
 from topodiag.evidence.intake.reader import ReadNode, read_node
 from topodiag.model.devices import Gpu, Nic
 from topodiag.model.errors import InputError
+from topodiag.model.finding import Input
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.nccl_versions import minor_of
 from topodiag.model.node import Node
+from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
 from topodiag.nccl.prediction import Prediction
 from topodiag.nccl.topo import changes as edits
@@ -50,6 +52,16 @@ class Topology:
     def env(self) -> dict[str, str]:
         """NCCL settings that the node itself carries."""
         return {setting.name: setting.value for setting in self.node.settings if setting.name.startswith("NCCL_")}
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """The pieces of evidence that it was read from."""
+        return tuple(self.read.inputs) if self.read is not None else ()
+
+    @property
+    def not_observed(self) -> tuple[NotObserved, ...]:
+        """What the evidence of the node does not hold."""
+        return self.node.not_observed
 
     @property
     def names(self) -> dict[str, str]:
@@ -209,6 +221,7 @@ class Compared:
 
     differences: tuple[Difference, ...]
     predictions: tuple[Prediction, Prediction]
+    sides: tuple[Topology, Topology]
 
 
 def compare_topologies(
@@ -218,7 +231,7 @@ def compare_topologies(
     sides = open_topology(left), open_topology(right)
     found = compare(sides[0].tree, sides[1].tree, buses=buses)
     first, second = (predict_topology(side, nodes=nodes, version=version) for side in sides)
-    return Compared(found, (first, second))
+    return Compared(found, (first, second), sides)
 
 
 def changes_of(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import io
-import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from topodiag.cli.errors import CLEAN, FOUND
 from topodiag.model.finding import Severity
@@ -15,6 +14,8 @@ from topodiag.model.result import Result
 from topodiag.writing import check_writable, replacing
 
 if TYPE_CHECKING:
+    from msgspec import Struct
+
     from topodiag.cli.params import Printing
     from topodiag.report.text import Page
 
@@ -37,23 +38,31 @@ def check_output(path: str | None) -> None:
 
 def write_page(
     draw: Callable[[Page], None],
-    dump: Callable[[], dict[str, Any]],
+    dump: Callable[[], Struct],
     *,
     format_: str,
     printing: Printing,
 ) -> None:
     """What a command has to say, as a page or, with the format `json`, as one object."""
+    if format_ != "json":
+        write_drawing(draw, printing)
+        return
+    from topodiag.report.formats.write_json import write_json  # noqa: PLC0415 - only where it is asked for
+
+    with opened(printing.output) as stream:
+        write_json(dump(), stream)
+        stream.flush()
+
+
+def write_drawing(draw: Callable[[Page], None], printing: Printing) -> None:
+    """What a command has to say, as a page."""
     from topodiag.report.page import print_page  # noqa: PLC0415 - rich, which other formats do not need
     from topodiag.report.text import Page  # noqa: PLC0415
 
     with opened(printing.output) as stream:
-        if format_ == "json":
-            json.dump(dump(), stream, indent=1, allow_nan=False)
-            stream.write("\n")
-        else:
-            page = Page(printing.style(stream))
-            draw(page)
-            print_page(page, stream)
+        page = Page(printing.style(stream))
+        draw(page)
+        print_page(page, stream)
         stream.flush()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isfinite
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,7 +49,7 @@ class Link:
         """Bandwidth that a message of this size sees, latency included."""
         return size / (self.time_us(size) * BYTES_PER_US)
 
-    def bound(self, size: float) -> str:
+    def bound(self, size: float) -> Literal["latency", "bandwidth"]:
         """`latency` or `bandwidth`: which term of a message of this size is the greater."""
         return "bandwidth" if size > self.crossover else "latency"
 

@@ -9,12 +9,14 @@ from typing import Any
 
 import jsonschema
 import pytest
+from msgspec import Struct
 
 from topodiag.app.model import machine_of, machine_of_links
 from topodiag.cost.alpha_beta import Link
 from topodiag.cost.questions import price_hierarchy, price_links, price_placements, read_measured
 from topodiag.cost.step import Work, price_step
 from topodiag.model.layout import Layout
+from topodiag.report.formats.write_json import plain
 from topodiag.report.model.collective import placements_json
 from topodiag.report.model.hierarchy import hierarchy_json
 from topodiag.report.model.link import links_json
@@ -26,8 +28,9 @@ LINKS = machine_of_links(Link(0.0, 300.0, "inside"), Link(0.0, 12.5, "network"),
 WORK = Work(70e9, 80, 8192, 4096, 1, 64, 989.4)
 
 
-def valid(made: dict[str, Any]) -> None:
-    jsonschema.validate(json.loads(json.dumps(made, allow_nan=False)), SCHEMA, cls=jsonschema.Draft202012Validator)
+def valid(made: Struct | dict[str, Any]) -> None:
+    printed = made if isinstance(made, dict) else plain(made)
+    jsonschema.validate(json.loads(json.dumps(printed, allow_nan=False)), SCHEMA, cls=jsonschema.Draft202012Validator)
 
 
 def test_the_published_schema_is_itself_valid() -> None:
@@ -65,13 +68,13 @@ def test_steps_are_valid(layout: Layout, changes: dict[str, Any]) -> None:
 
 def test_a_step_of_one_gpu_sends_nothing() -> None:
     alone = machine_of_links(Link(1.0, 300.0, "inside"), None, 1, 1)
-    made = step_json(price_step(WORK, Layout(), alone), (), {})
+    made = plain(step_json(price_step(WORK, Layout(), alone), (), {}))
     valid(made)
     assert (made["dimensions"], made["busbw_gbs"]) == ([], None)
 
 
 def test_the_schema_notices_a_term_without_its_formula() -> None:
-    made = hierarchy_json(price_hierarchy(NODES, 4, 8), NODES, 1 << 20, (1 << 20,), {})
+    made = plain(hierarchy_json(price_hierarchy(NODES, 4, 8), NODES, 1 << 20, (1 << 20,), {}))
     del made["terms"][0]["formula"]
     with pytest.raises(jsonschema.ValidationError):
         valid(made)

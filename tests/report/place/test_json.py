@@ -16,6 +16,7 @@ from topodiag.model.cluster import Assignment, Demand, Ints
 from topodiag.model.layout import Layout
 from topodiag.placement.audit import Audit, audit
 from topodiag.placement.groups import Talk, talk_of_groups, talk_of_layout
+from topodiag.report.formats.write_json import plain
 from topodiag.report.place.audit import audit_json
 
 SCHEMA = json.loads((files("topodiag.report") / "schema" / "place-1.0.schema.json").read_text())
@@ -26,7 +27,7 @@ DEALT = RANKS % 4 * 8 + RANKS // 4
 
 def valid(made: Audit) -> dict[str, object]:
     document: dict[str, object] = json.loads(
-        json.dumps(audit_json(made, fold(run(Subject.LAYOUT, [made]))), allow_nan=False)
+        json.dumps(plain(audit_json(made, fold(run(Subject.LAYOUT, [made])))), allow_nan=False)
     )
     jsonschema.validate(document, SCHEMA, cls=jsonschema.Draft202012Validator)
     return document

@@ -13,9 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topodiag.model.sweep import Fabric, Fault, Part, State, SweepJudgement, SweepPlan
+from topodiag.report.formats.write_json import plain
 from topodiag.report.interface import Style
 from topodiag.report.sweep.heat import heat, heat_svg
-from topodiag.report.sweep.page import draw_sweep, sweep_json
+from topodiag.report.sweep.json import sweep_json
+from topodiag.report.sweep.page import draw_sweep
 from topodiag.report.sweep.words import fault_words, untold
 from topodiag.report.text import Page
 from topodiag.sweep.further import next_round
@@ -116,7 +118,7 @@ def test_the_svg_is_well_formed_and_every_measured_cell_has_its_run_as_a_tooltip
 
 
 def test_json_has_every_run_and_every_fault_with_its_parts():
-    found = json.loads(json.dumps(sweep_json(SWEEP.judgement, SWEEP.plans, None), allow_nan=False))
+    found = json.loads(json.dumps(plain(sweep_json(SWEEP.judgement, SWEEP.plans, None)), allow_nan=False))
     assert len(found["runs"]) == SWEEP.runs
     nic = next(fault for fault in found["faults"] if fault["nics"])
     assert nic["confirmed"]

@@ -8,7 +8,8 @@ import jsonschema
 import pytest
 
 from topodiag.app.topo import open_topology, predict_topology
-from topodiag.report.topo.predict import prediction_json
+from topodiag.report.formats.write_json import plain
+from topodiag.report.topo.predict import predict_json
 
 SCHEMA = json.loads((files("topodiag.report") / "schema" / "predict-1.0.schema.json").read_text())
 FOLDER = Path(__file__).resolve().parents[3] / "fixtures" / "topo"
@@ -16,7 +17,7 @@ FOLDER = Path(__file__).resolve().parents[3] / "fixtures" / "topo"
 
 def made(name, **asked):
     topology = open_topology(str(FOLDER / name / "topo.xml"))
-    return json.loads(json.dumps(prediction_json(predict_topology(topology, **asked))))
+    return json.loads(json.dumps(plain(predict_json(predict_topology(topology, **asked)))))
 
 
 def test_the_published_schema_is_itself_valid():

@@ -36,8 +36,10 @@ def read(  # noqa: PLR0917 - one parameter per option
     Exit 1 where a fault is confirmed; with --fail-on warning also for suspects and for placements 30 % apart.
     """
     from topodiag.cli.output import check_output, write_page  # noqa: PLC0415 - heavy from here on
+    from topodiag.model.finding import Input  # noqa: PLC0415
     from topodiag.report.sweep.heat import heat_svg  # noqa: PLC0415
-    from topodiag.report.sweep.page import draw_sweep, sweep_json  # noqa: PLC0415
+    from topodiag.report.sweep.json import sweep_json  # noqa: PLC0415
+    from topodiag.report.sweep.page import draw_sweep  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
     from topodiag.sweep.further import next_round  # noqa: PLC0415
     from topodiag.sweep.judge import judge  # noqa: PLC0415
@@ -55,7 +57,7 @@ def read(  # noqa: PLR0917 - one parameter per option
         draw_sweep(page, judged, stored.plans, further)
 
     write_page(
-        draw, lambda: sweep_json(judged, stored.plans, further),
+        draw, lambda: sweep_json(judged, stored.plans, further, [Input(folder, "sweep")]),
         format_=format_, printing=printing,
     )  # fmt: skip
     if svg is not None:

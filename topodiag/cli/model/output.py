@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+
+from msgspec import Struct
 
 from topodiag.cli.output import check_output, write_page
 from topodiag.cli.params import Printing
@@ -18,7 +19,7 @@ def no_marks() -> Sequence[Mark]:
 
 def draw_or_dump(
     draw: Callable[[Page], None],
-    dump: Callable[[], dict[str, Any]],
+    dump: Callable[[], Struct],
     *,
     format_: str,
     printing: Printing,

@@ -44,7 +44,7 @@ def look(
       topodiag place look --nodes 32 --tp 8 --rule cyclic --svg look.svg
     """
     from topodiag.app.place import look_at_placement  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415
+    from topodiag.cli.output import check_output, write_drawing  # noqa: PLC0415
     from topodiag.report.place.look import draw_look  # noqa: PLC0415
     from topodiag.report.place.look_svg import look_svg  # noqa: PLC0415
     from topodiag.writing import check_writable, replacing  # noqa: PLC0415
@@ -52,9 +52,8 @@ def look(
     if svg is not None:
         check_writable(svg)
     seen = look_at_placement(asked, work_said(asked, trained), dimension=dimension, solved=solved, seed=seed)
-    draw_or_dump(
-        lambda page: draw_look(page, seen), dict, format_="table", printing=printing, plot=None, series=tuple, title="",
-    )  # fmt: skip
+    check_output(printing.output)
+    write_drawing(lambda page: draw_look(page, seen), printing)
     if svg is not None:
         with replacing(svg) as stream:
             stream.write(look_svg(seen).encode())

@@ -48,6 +48,10 @@ def diff(  # noqa: PLR0917 - one parameter per option
         draw_diff(page, (left, right), found, made)
 
     write_page(
-        draw, lambda: diff_json((left, right), found, made),
+        draw, lambda: diff_json(
+            (left, right), found, made,
+            inputs=[piece for side in answer.sides for piece in side.inputs],
+            not_observed=[gap for side in answer.sides for gap in side.not_observed],
+        ),
         format_=format_, printing=printing,
     )  # fmt: skip

@@ -35,7 +35,7 @@ def predict(  # noqa: PLR0917 - one parameter per option
     from topodiag.app.topo import open_topology, predict_topology  # noqa: PLC0415
     from topodiag.cli.output import check_output, write_page  # noqa: PLC0415 - heavy from here on
     from topodiag.report.text import Page  # noqa: PLC0415
-    from topodiag.report.topo.predict import draw_assumed, draw_prediction, prediction_json  # noqa: PLC0415
+    from topodiag.report.topo.predict import draw_assumed, draw_prediction, predict_json  # noqa: PLC0415
 
     check_output(printing.output)
     topology = open_topology(file, env)
@@ -47,6 +47,6 @@ def predict(  # noqa: PLR0917 - one parameter per option
         draw_assumed(page, topology.assumed)
 
     write_page(
-        draw, lambda: prediction_json(made),
+        draw, lambda: predict_json(made, topology.inputs, topology.not_observed),
         format_=format_, printing=printing,
     )  # fmt: skip

@@ -68,7 +68,8 @@ def what_if(  # noqa: PLR0917 - one parameter per option
         wanted = changes_of(down=down, remove=remove, width=lanes, speed=speed, rate=rate, off=off, env=env)
         if not wanted:
             raise click.UsageError("Nothing to change: say --down, --remove, --width, --speed, --rate, --off or --env.")
-        answer = ask(open_topology(file), wanted, size=size, nodes=nodes, version=version)
+        topology = open_topology(file)
+        answer = ask(topology, wanted, size=size, nodes=nodes, version=version)
     except ChangeError as error:
         raise click.UsageError(f"{error}.") from None
 
@@ -76,6 +77,6 @@ def what_if(  # noqa: PLR0917 - one parameter per option
         draw_what_if(page, answer, file)
 
     write_page(
-        draw, lambda: what_if_json(answer),
+        draw, lambda: what_if_json(answer, topology.inputs, topology.not_observed),
         format_=format_, printing=printing,
     )  # fmt: skip

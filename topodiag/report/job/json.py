@@ -2,95 +2,94 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from topodiag.model.job import Communicator, Event, Job
+from topodiag.report.formats.parts import LEVEL
+from topodiag.report.formats.types import job as shape
 from topodiag.report.job.words import algorithms_of, gdr_of, median, name_of, transports_by
 
-Json = dict[str, Any]
 MAX_EVENTS = 1000
 
 
-def job_facts(job: Job) -> Json:
+def job_facts(job: Job) -> shape.Job:
     """One job. A communicator's `parent` is an index into `communicators`, its `ranks` are those of the world."""
-    return {
-        "name": job.name,
-        "nccl_version": job.nccl_versions[0] if job.nccl_versions else None,
-        "nccl_versions": list(job.nccl_versions),
-        "world_size": _known(job.world_size) or None,
-        "hosts": list(job.hosts),
-        "ranks": [
-            {
-                "rank": rank.rank,
-                "host": rank.host,
-                "pid": _known(rank.pid),
-                "cuda_dev": _known(rank.cuda_dev),
-                "nvml_dev": _known(rank.nvml_dev),
-                "bus_id": rank.bus_id or None,
-            }
+    return shape.Job(
+        name=job.name,
+        nccl_version=job.nccl_versions[0] if job.nccl_versions else None,
+        nccl_versions=list(job.nccl_versions),
+        world_size=_known(job.world_size) or None,
+        hosts=list(job.hosts),
+        ranks=[
+            shape.Rank(
+                rank=rank.rank,
+                host=rank.host,
+                pid=_known(rank.pid),
+                cuda_dev=_known(rank.cuda_dev),
+                nvml_dev=_known(rank.nvml_dev),
+                bus_id=rank.bus_id or None,
+            )
             for rank in job.ranks
         ],
-        "communicators": [_communicator(each) for each in job.communicators],
-        "networks": sorted({process.network for process in job.processes if process.network}),
-        "settings": {
+        communicators=[_communicator(each) for each in job.communicators],
+        networks=sorted({process.network for process in job.processes if process.network}),
+        settings={
             name: {value: len(numbers) for value, numbers in sorted(values.items())}
             for name, values in sorted(job.settings().items())
         },
-        "subsystems": sorted(job.subsystems),
-        "notes": list(job.notes),
-        "events": [_event(each) for each in job.events[:MAX_EVENTS]],
-    }
+        subsystems=sorted(job.subsystems),
+        notes=list(job.notes),
+        events=[_event(each) for each in job.events[:MAX_EVENTS]],
+    )
 
 
-def _communicator(comm: Communicator) -> Json:
+def _communicator(comm: Communicator) -> shape.Communicator:
     middle = median(comm.init_s)
-    return {
-        "name": name_of(comm),
-        "role": comm.role.value,
-        "role_confidence": str(comm.role_sure),
-        "role_why": comm.role_why,
-        "nranks": comm.nranks,
-        "ranks": [int(rank) if rank >= 0 else None for rank in comm.ranks],
-        "hosts": list(comm.hosts),
-        "nodes": comm.nodes if comm.nodes > 0 else len(comm.hosts) or None,
-        "parent": _known(comm.parent),
-        "color": _known(comm.color),
-        "channels": {
-            "coll": _known(comm.channels.coll),
-            "collnet": _known(comm.channels.collnet),
-            "nvls": _known(comm.channels.nvls),
-            "p2p": _known(comm.channels.p2p),
-        },
-        "transports": transports_by(comm.transports),
-        "gdr": gdr_of(comm),
-        "algorithms": list(algorithms_of(comm)),
-        "choices": [
-            {"collective": each.collective, "bytes": each.bytes, "algorithm": each.algorithm,
-             "protocol": each.protocol, "count": each.count}
+    return shape.Communicator(
+        name=name_of(comm),
+        role=comm.role.value,
+        role_confidence=LEVEL[comm.role_sure],
+        role_why=comm.role_why,
+        nranks=comm.nranks,
+        ranks=[int(rank) if rank >= 0 else None for rank in comm.ranks],
+        hosts=list(comm.hosts),
+        nodes=comm.nodes if comm.nodes > 0 else len(comm.hosts) or None,
+        parent=_known(comm.parent),
+        color=_known(comm.color),
+        channels=shape.CommChannels(
+            coll=_known(comm.channels.coll),
+            collnet=_known(comm.channels.collnet),
+            nvls=_known(comm.channels.nvls),
+            p2p=_known(comm.channels.p2p),
+        ),
+        transports=transports_by(comm.transports),
+        gdr=gdr_of(comm),
+        algorithms=list(algorithms_of(comm)),
+        choices=[
+            shape.LoggedChoice(collective=each.collective, bytes=each.bytes, algorithm=each.algorithm,
+             protocol=each.protocol, count=each.count)
             for each in comm.choices
         ],
-        "init_complete": comm.init_complete,
-        "init_s": {
-            "median": middle if np.isfinite(middle) else None,
-            "max": float(np.nanmax(comm.init_s)) if np.isfinite(comm.init_s).any() else None,
-        },
-    }  # fmt: skip
+        init_complete=comm.init_complete,
+        init_s=shape.InitSeconds(
+            median=middle if np.isfinite(middle) else None,
+            max=float(np.nanmax(comm.init_s)) if np.isfinite(comm.init_s).any() else None,
+        ),
+    )  # fmt: skip
 
 
-def _event(event: Event) -> Json:
-    return {
-        "kind": event.kind,
-        "text": event.text,
-        "host": event.host,
-        "rank": _known(event.rank),
-        "time_s": event.ts,
-        "count": event.count,
-        "secondary": event.secondary,
-        "source": event.origin.source if event.origin else None,
-        "line": event.origin.line if event.origin else None,
-    }
+def _event(event: Event) -> shape.Event:
+    return shape.Event(
+        kind=event.kind,
+        text=event.text,
+        host=event.host,
+        rank=_known(event.rank),
+        time_s=event.ts,
+        count=event.count,
+        secondary=event.secondary,
+        source=event.origin.source if event.origin else None,
+        line=event.origin.line if event.origin else None,
+    )
 
 
 def _known(value: int) -> int | None:

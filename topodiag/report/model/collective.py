@@ -8,9 +8,11 @@ from typing import Any
 from topodiag.cost.questions import Placed, Placements, Reading
 from topodiag.cost.spread import Spread, available, time_us
 from topodiag.cost.tiers import Machine
+from topodiag.report.formats.parts import tool
+from topodiag.report.formats.types import model as shape
+from topodiag.report.formats.types.common import SCHEMA_VERSION
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.model.words import (
-    SCHEMA_VERSION,
     draw_assumed,
     draw_terms,
     draw_tiers,
@@ -109,39 +111,42 @@ def _points(made: Placements, each: Placed, sizes: Sequence[int]) -> list[tuple[
 
 def placements_json(
     made: Placements, machine: Machine, reading: Reading | None, inputs: dict[str, Any]
-) -> dict[str, Any]:
+) -> shape.CollectiveDocument:
     """The published shape (schema/model-1.0.schema.json); time and bandwidths at the top are the first placement's."""
     first = made.placed[0]
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "inputs": {**inputs, "system": machine_json(machine)},
-        "terms": terms_json(first.priced.terms),
-        "time_us": first.priced.time_us,
-        "algbw_gbs": first.algbw_gbs,
-        "busbw_gbs": first.busbw_gbs,
-        "gain": made.gain if first.priced.time_us > 0 else None,
-        "placements": [
-            {
-                "nodes": each.spread.nodes,
-                "ranks_per_node": each.spread.per_node,
-                "inside": link_json(each.spread.inside),
-                "outside": link_json(each.spread.outside),
-                "algorithm": each.priced.algorithm,
-                "time_us": each.priced.time_us,
-                "algbw_gbs": each.algbw_gbs,
-                "busbw_gbs": each.busbw_gbs,
-                "bound_us": each.bound_us,
-                "terms": terms_json(each.priced.terms),
-            }
+    return shape.CollectiveDocument(
+        schema_version=SCHEMA_VERSION,
+        tool=tool(),
+        inputs={**inputs, "system": machine_json(machine)},
+        terms=terms_json(first.priced.terms),
+        time_us=first.priced.time_us,
+        algbw_gbs=first.algbw_gbs,
+        busbw_gbs=first.busbw_gbs,
+        gain=made.gain if first.priced.time_us > 0 else None,
+        placements=[
+            shape.Placement(
+                nodes=each.spread.nodes,
+                ranks_per_node=each.spread.per_node,
+                inside=link_json(each.spread.inside),
+                outside=link_json(each.spread.outside),
+                algorithm=each.priced.algorithm,
+                time_us=each.priced.time_us,
+                algbw_gbs=each.algbw_gbs,
+                busbw_gbs=each.busbw_gbs,
+                bound_us=each.bound_us,
+                terms=terms_json(each.priced.terms),
+            )
             for each in made.placed
         ],
-        "reading": None
+        reading=None
         if reading is None
-        else {
-            "measured_us": reading.measured_us,
-            "fits": made.placed.index(reading.fits) if reading.fits is not None else None,
-            "words": reading.words,
-            "confirm": reading.confirm,
-            "fix": reading.fix,
-        },
-    }
+        else shape.Reading(
+            measured_us=reading.measured_us,
+            fits=made.placed.index(reading.fits) if reading.fits is not None else None,
+            words=reading.words,
+            confirm=reading.confirm,
+            fix=reading.fix,
+        ),
+        findings=[],
+        not_observed=[],
+    )

@@ -9,9 +9,11 @@ from topodiag.cost.collectives import algbw_gbs, busbw_gbs
 from topodiag.cost.questions import Hierarchy, Way
 from topodiag.cost.terms import Term
 from topodiag.cost.tiers import Machine
+from topodiag.report.formats.parts import tool
+from topodiag.report.formats.types import model as shape
+from topodiag.report.formats.types.common import SCHEMA_VERSION
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.model.words import (
-    SCHEMA_VERSION,
     draw_assumed,
     draw_terms,
     draw_tiers,
@@ -134,30 +136,33 @@ def way_terms(ways: Sequence[Way], size: float) -> list[Term]:
 
 def hierarchy_json(
     made: Hierarchy, machine: Machine, size: int, sizes: Sequence[int], inputs: dict[str, Any]
-) -> dict[str, Any]:
+) -> shape.HierarchyDocument:
     """The published shape (schema/model-1.0.schema.json).
 
     Time and bandwidths at the top are those of the fastest way at `size`.
     """
     took = made.best(size).time_us(size)
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "inputs": {**inputs, "system": machine_json(machine)},
-        "terms": terms_json(way_terms(made.ways, size)),
-        "time_us": took,
-        "algbw_gbs": algbw_gbs(size, took),
-        "busbw_gbs": busbw_gbs("all_reduce", made.nodes * made.per_node, size, took),
-        "best": made.best(size).name,
-        "ways": [
-            {
-                "name": way.name,
-                "time_us": way.time_us(size),
-                "latency_to_bytes": way.regimes.latency_to if way.regimes else None,
-                "bandwidth_from_bytes": way.regimes.bandwidth_from if way.regimes else None,
-                "gain_small": way.regimes.gain_small if way.regimes else None,
-                "gain_large": way.regimes.gain_large if way.regimes else None,
-                "sizes": [{"bytes": at, "time_us": way.time_us(at)} for at in sizes],
-            }
+    return shape.HierarchyDocument(
+        schema_version=SCHEMA_VERSION,
+        tool=tool(),
+        inputs={**inputs, "system": machine_json(machine)},
+        terms=terms_json(way_terms(made.ways, size)),
+        time_us=took,
+        algbw_gbs=algbw_gbs(size, took),
+        busbw_gbs=busbw_gbs("all_reduce", made.nodes * made.per_node, size, took),
+        best=made.best(size).name,
+        ways=[
+            shape.Way(
+                name=way.name,
+                time_us=way.time_us(size),
+                latency_to_bytes=way.regimes.latency_to if way.regimes else None,
+                bandwidth_from_bytes=way.regimes.bandwidth_from if way.regimes else None,
+                gain_small=way.regimes.gain_small if way.regimes else None,
+                gain_large=way.regimes.gain_large if way.regimes else None,
+                sizes=[shape.SizePoint(bytes=at, time_us=way.time_us(at)) for at in sizes],
+            )
             for way in made.ways
         ],
-    }
+        findings=[],
+        not_observed=[],
+    )

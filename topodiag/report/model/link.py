@@ -7,8 +7,11 @@ from typing import Any
 
 from topodiag.cost.collectives import algbw_gbs
 from topodiag.cost.questions import LinkPrice, link_terms
+from topodiag.report.formats.parts import tool
+from topodiag.report.formats.types import model as shape
+from topodiag.report.formats.types.common import SCHEMA_VERSION
 from topodiag.report.grid import Field, draw_grid
-from topodiag.report.model.words import SCHEMA_VERSION, draw_terms, link_json, spell_size, spell_time, terms_json
+from topodiag.report.model.words import draw_terms, spell_size, spell_time, terms_json
 from topodiag.report.plot.terminal import Mark, Series, draw_plot
 from topodiag.report.text import Page, Part
 from topodiag.words.units import spell_gbs
@@ -55,29 +58,37 @@ def link_marks(made: Sequence[LinkPrice]) -> list[Mark]:
     ]
 
 
-def links_json(made: Sequence[LinkPrice], size: int, sizes: Sequence[int], inputs: dict[str, Any]) -> dict[str, Any]:
+def links_json(
+    made: Sequence[LinkPrice], size: int, sizes: Sequence[int], inputs: dict[str, Any]
+) -> shape.LinkDocument:
     """The published shape (schema/model-1.0.schema.json).
 
     The times at the top are the first tier's, all tiers stand in `tiers`.
     """
     first = made[0].time_us
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "inputs": inputs,
-        "terms": terms_json(term for each in made for term in link_terms(each, size)),
-        "time_us": first,
-        "algbw_gbs": algbw_gbs(size, first),
-        "busbw_gbs": algbw_gbs(size, first),
-        "tiers": [
-            {
-                **link_json(each.link),
-                "time_us": each.time_us,
-                "ratio": each.ratio,
-                "crossover_bytes": each.link.crossover,
-                "sizes": [
-                    {"bytes": at, "time_us": each.link.time_us(float(at)), "bound": each.link.bound(at)} for at in sizes
+    return shape.LinkDocument(
+        schema_version=SCHEMA_VERSION,
+        tool=tool(),
+        inputs=inputs,
+        terms=terms_json(term for each in made for term in link_terms(each, size)),
+        time_us=first,
+        algbw_gbs=algbw_gbs(size, first),
+        busbw_gbs=algbw_gbs(size, first),
+        tiers=[
+            shape.PricedTier(
+                name=each.link.name,
+                alpha_us=each.link.alpha_us,
+                gbs=each.link.gbs,
+                time_us=each.time_us,
+                ratio=each.ratio,
+                crossover_bytes=each.link.crossover,
+                sizes=[
+                    shape.BoundPoint(bytes=at, time_us=each.link.time_us(float(at)), bound=each.link.bound(at))
+                    for at in sizes
                 ],
-            }
+            )
             for each in made
         ],
-    }
+        findings=[],
+        not_observed=[],
+    )

@@ -8,9 +8,11 @@ from topodiag.cost.collectives import algbw_gbs, busbw_gbs
 from topodiag.cost.step import FEW_NODES, MATTERS, Piece, Step
 from topodiag.cost.training import weak_scaling
 from topodiag.model.dimensions import BY_NAME, DIMENSIONS
+from topodiag.report.formats.parts import tool
+from topodiag.report.formats.types import model as shape
+from topodiag.report.formats.types.common import SCHEMA_VERSION
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.model.words import (
-    SCHEMA_VERSION,
     draw_assumed,
     draw_terms,
     draw_tiers,
@@ -166,7 +168,7 @@ def draw_misplaced(page: Page, made: Step) -> None:
         page.add("  ", (f"{NAMES[other.dimension]}: {other.words}: {cost:+.1%}", "dim"))
 
 
-def step_json(made: Step, assumed: tuple[str, ...], inputs: dict[str, Any]) -> dict[str, Any]:
+def step_json(made: Step, assumed: tuple[str, ...], inputs: dict[str, Any]) -> shape.StepDocument:
     """The published shape (schema/model-1.0.schema.json).
 
     The bandwidths at the top are those of the collective that is waited for longest.
@@ -177,61 +179,64 @@ def step_json(made: Step, assumed: tuple[str, ...], inputs: dict[str, Any]) -> d
         size = longest.traffic.size
         algbw = algbw_gbs(size, longest.each_us)
         busbw = busbw_gbs(longest.traffic.collective, longest.spread.ranks, size, longest.each_us)
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "inputs": {**inputs, "system": machine_json(made.machine), "assumed": list(assumed)},
-        "terms": terms_json(made.terms),
-        "time_us": made.time_us,
-        "algbw_gbs": algbw,
-        "busbw_gbs": busbw,
-        "compute_us": made.compute_us,
-        "bubble_us": made.bubble_us,
-        "unhidden_us": made.unhidden_us,
-        "tokens_per_s": made.tokens_per_s,
-        "mfu": made.mfu,
-        "dimensions": [_piece_json(piece, made) for piece in made.pieces],
-        "memory_gb": {
-            "weights": made.memory.weights,
-            "gradients": made.memory.gradients,
-            "optimiser": made.memory.optimiser,
-            "activations": made.activations_gb,
-        },
-        "misplacements": [
-            {
-                "dimension": each.dimension,
-                "words": each.words,
-                "step_us": each.step_us,
-                "dimension_us": each.dimension_us,
-                "cost": each.step_us / made.time_us - 1,
-            }
+    return shape.StepDocument(
+        schema_version=SCHEMA_VERSION,
+        tool=tool(),
+        inputs={**inputs, "system": machine_json(made.machine), "assumed": list(assumed)},
+        terms=terms_json(made.terms),
+        time_us=made.time_us,
+        algbw_gbs=algbw,
+        busbw_gbs=busbw,
+        compute_us=made.compute_us,
+        bubble_us=made.bubble_us,
+        unhidden_us=made.unhidden_us,
+        tokens_per_s=made.tokens_per_s,
+        mfu=made.mfu,
+        dimensions=[_piece_json(piece, made) for piece in made.pieces],
+        memory_gb=shape.MemoryGb(
+            weights=made.memory.weights,
+            gradients=made.memory.gradients,
+            optimiser=made.memory.optimiser,
+            activations=made.activations_gb,
+        ),
+        misplacements=[
+            shape.Misplacement(
+                dimension=each.dimension,
+                words=each.words,
+                step_us=each.step_us,
+                dimension_us=each.dimension_us,
+                cost=each.step_us / made.time_us - 1,
+            )
             for each in made.misplaced
         ],
-        "better": None
+        better=None
         if made.better is None
-        else {"order": "-".join(made.better.order), "step_us": made.better.step_us},
-        "hardly_matters": made.hardly_matters,
-        "scaling": [
-            {"nodes": each.nodes, "gpus": each.gpus, "time_us": each.time_us, "efficiency": each.efficiency}
+        else shape.BetterOrder(order="-".join(made.better.order), step_us=made.better.step_us),
+        hardly_matters=made.hardly_matters,
+        scaling=[
+            shape.ScalePoint(nodes=each.nodes, gpus=each.gpus, time_us=each.time_us, efficiency=each.efficiency)
             for each in weak_scaling(made)
         ],
-    }
+        findings=[],
+        not_observed=[],
+    )
 
 
-def _piece_json(piece: Piece, made: Step) -> dict[str, Any]:
-    return {
-        "dimension": piece.dimension,
-        "collective": piece.traffic.collective,
-        "calls": piece.traffic.calls,
-        "bytes": piece.traffic.size,
-        "why": piece.traffic.formula,
-        "nodes": piece.spread.nodes,
-        "ranks_per_node": piece.spread.per_node,
-        "tier": piece.spread.level,
-        "algorithm": piece.algorithm,
-        "each_us": piece.each_us,
-        "time_us": piece.total_us,
-        "exposed_us": piece.exposed_us,
-        "share": piece.exposed_us / made.time_us,
-        "busbw_gbs": busbw_gbs(piece.traffic.collective, piece.spread.ranks, piece.traffic.size, piece.each_us),
-        "terms": terms_json(piece.terms),
-    }
+def _piece_json(piece: Piece, made: Step) -> shape.StepCollective:
+    return shape.StepCollective(
+        dimension=piece.dimension,
+        collective=piece.traffic.collective,
+        calls=piece.traffic.calls,
+        bytes=piece.traffic.size,
+        why=piece.traffic.formula,
+        nodes=piece.spread.nodes,
+        ranks_per_node=piece.spread.per_node,
+        tier=piece.spread.level,
+        algorithm=piece.algorithm,
+        each_us=piece.each_us,
+        time_us=piece.total_us,
+        exposed_us=piece.exposed_us,
+        share=piece.exposed_us / made.time_us,
+        busbw_gbs=busbw_gbs(piece.traffic.collective, piece.spread.ranks, piece.traffic.size, piece.each_us),
+        terms=terms_json(piece.terms),
+    )

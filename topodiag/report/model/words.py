@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from topodiag.cost.alpha_beta import Link
 from topodiag.cost.terms import Term
 from topodiag.cost.tiers import Machine
+from topodiag.report.formats.types import model as shape
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
 from topodiag.words.units import spell_bytes, spell_gbs
-
-SCHEMA_VERSION = "1.0"
-"""Of schema/model-1.0.schema.json."""
 
 
 def spell_time(us: float) -> str:
@@ -84,31 +81,33 @@ def draw_assumed(page: Page, sentences: Iterable[str]) -> None:
         page.add("  ", ("assumed: ", "doubtful"), sentence)
 
 
-def terms_json(terms: Iterable[Term]) -> list[dict[str, Any]]:
+def terms_json(terms: Iterable[Term]) -> list[shape.Term]:
     """The published shape of a derivation."""
-    return [{"name": term.name, "value": term.value, "unit": term.unit, "formula": term.formula} for term in terms]
+    return [shape.Term(name=term.name, value=term.value, unit=term.unit, formula=term.formula) for term in terms]
 
 
-def link_json(link: Link) -> dict[str, Any]:
-    return {"name": link.name, "alpha_us": link.alpha_us, "gbs": link.gbs}
+def link_json(link: Link) -> shape.Link:
+    return shape.Link(name=link.name, alpha_us=link.alpha_us, gbs=link.gbs)
 
 
-def machine_json(machine: Machine) -> dict[str, Any]:
-    return {
-        "name": machine.name,
-        "nodes": machine.nodes,
-        "gpus_per_node": machine.gpus_per_node,
-        "domain": machine.domain,
-        "gpu": machine.gpu.name if machine.gpu is not None else None,
-        "tiers": [
-            {
-                **link_json(tier.link),
-                "kind": tier.kind,
-                "gpus": tier.gpus,
-                "line_gbs": tier.line_gbs or None,
-                "source": tier.source,
-            }
+def machine_json(machine: Machine) -> shape.Machine:
+    return shape.Machine(
+        name=machine.name,
+        nodes=machine.nodes,
+        gpus_per_node=machine.gpus_per_node,
+        domain=machine.domain,
+        gpu=machine.gpu.name if machine.gpu is not None else None,
+        tiers=[
+            shape.Tier(
+                name=tier.link.name,
+                alpha_us=tier.link.alpha_us,
+                gbs=tier.link.gbs,
+                kind=tier.kind,
+                gpus=tier.gpus,
+                line_gbs=tier.line_gbs or None,
+                source=tier.source,
+            )
             for tier in machine.tiers
         ],
-        "assumed": list(machine.assumed),
-    }
+        assumed=list(machine.assumed),
+    )

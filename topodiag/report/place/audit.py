@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from topodiag.model.finding import Finding, Outcome, Status
+from topodiag.model.finding import Finding, Input, Outcome, Status
 from topodiag.model.place_map import map_of
 from topodiag.placement.audit import Audit, DimensionAudit, names_of
 from topodiag.placement.groups import ids_by_rank
 from topodiag.report.findings import draw_findings, fold_labels
-from topodiag.report.formats.json_report import finding_json
+from topodiag.report.formats.parts import findings_of, inputs_of, tool
+from topodiag.report.formats.types import place as shape
+from topodiag.report.formats.types.common import SCHEMA_VERSION
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.model.words import draw_assumed, spell_size, spell_time
 from topodiag.report.place.map import map_json
 from topodiag.report.text import Page, Part
 from topodiag.report.words import fold_hosts, plural
 
-SCHEMA_VERSION = "1.0"
-"""Of schema/place-1.0.schema.json."""
 GROUPS_SHOWN = 8
 """Groups listed one by one of a dimension, those that lose most first; `-v` lists all."""
 _SHARE_SHOWN = 0.0005
@@ -190,83 +189,87 @@ def _silent(page: Page, outcomes: Sequence[Outcome]) -> None:
             )
 
 
-def audit_json(audit: Audit, findings: Sequence[Finding]) -> dict[str, Any]:
+def audit_json(audit: Audit, findings: Sequence[Finding], inputs: Iterable[Input] = ()) -> shape.AuditDocument:
     """The published shape (schema/place-1.0.schema.json). Times in ms; a level is `node` or the kind of a level of the
     cluster; `levels` are the groups of each that the job's nodes lie in."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "map": map_json(audit.cluster, audit.assignment, ids_by_rank(audit.talk)),
-        "levels": dict(map_of(audit.cluster, audit.assignment).levels),
-        "cost": {
-            each.dimension: {
-                "ms_per_step": each.step_us / 1000,
-                "level": audit.level_name(int(each.levels[each.slowest])),
-                "bound_ms": each.bound_us / 1000,
-                "best_ms": each.best_us / 1000,
-                "lost_percent": 100 * audit.lost(each),
-                "groups": len(each.groups),
-                "size": each.demand.size,
-                "split": each.split.tolist(),
-                "demands": [
-                    {"collective": cost.demand.collective, "calls": cost.demand.calls, "bytes": cost.demand.bytes}
+    return shape.AuditDocument(
+        schema_version=SCHEMA_VERSION,
+        tool=tool(),
+        inputs=inputs_of(inputs),
+        map=map_json(audit.cluster, audit.assignment, ids_by_rank(audit.talk)),
+        levels=dict(map_of(audit.cluster, audit.assignment).levels),
+        cost={
+            each.dimension: shape.AuditCost(
+                ms_per_step=each.step_us / 1000,
+                level=audit.level_name(int(each.levels[each.slowest])),
+                bound_ms=each.bound_us / 1000,
+                best_ms=each.best_us / 1000,
+                lost_percent=100 * audit.lost(each),
+                groups=len(each.groups),
+                size=each.demand.size,
+                split=each.split.tolist(),
+                demands=[
+                    shape.Demand(collective=cost.demand.collective, calls=cost.demand.calls, bytes=cost.demand.bytes)
                     for cost in each.now
                 ],
-            }
+            )
             for each in audit.dimensions
         },
-        "violations": [finding_json(finding) for finding in findings],
-        "gain_percent": 100 * audit.gain,
-        "step_ms": audit.step_us / 1000 if audit.talk.base_us is not None else None,
-        "communication_ms": audit.waited_us / 1000,
-        "best_communication_ms": audit.best_us / 1000,
-        "hardly_matters": audit.hardly_matters,
-        "groups": [row for each in audit.dimensions for row in _group_rows(audit, each)],
-        "worst": _worst_json(audit),
-        "worst_exchange": _could_json(audit),
-        "assumed": [*audit.talk.assumed, *audit.cluster.notes],
-    }
+        findings=findings_of(findings),
+        violations=findings_of(findings),
+        gain_percent=100 * audit.gain,
+        step_ms=audit.step_us / 1000 if audit.talk.base_us is not None else None,
+        communication_ms=audit.waited_us / 1000,
+        best_communication_ms=audit.best_us / 1000,
+        hardly_matters=audit.hardly_matters,
+        groups=[row for each in audit.dimensions for row in _group_rows(audit, each)],
+        worst=_worst_json(audit),
+        worst_exchange=_could_json(audit),
+        assumed=[*audit.talk.assumed, *audit.cluster.notes],
+        not_observed=[],
+    )
 
 
-def _group_rows(audit: Audit, each: DimensionAudit) -> list[dict[str, Any]]:
+def _group_rows(audit: Audit, each: DimensionAudit) -> list[shape.AuditGroup]:
     levels, now = each.levels.tolist(), each.group_us.tolist()
     step = audit.step_us or 1.0
     return [
-        {
-            "dimension": each.dimension,
-            "id": number,
-            "level": audit.level_name(levels[number]),
-            "domains": domains,
-            "ms_per_step": now[number] / 1000,
-            "best_ms": each.best_us / 1000,
-            "lost_percent": max(100 * (now[number] - each.best_us) / step, 0.0),
-        }
+        shape.AuditGroup(
+            dimension=each.dimension,
+            id=number,
+            level=audit.level_name(levels[number]),
+            domains=domains,
+            ms_per_step=now[number] / 1000,
+            best_ms=each.best_us / 1000,
+            lost_percent=max(100 * (now[number] - each.best_us) / step, 0.0),
+        )
         for number, domains in enumerate(each.domains.tolist())
     ]
 
 
-def _worst_json(audit: Audit) -> dict[str, Any] | None:
+def _worst_json(audit: Audit) -> shape.WorstGroup | None:
     worst = audit.worst
     if worst is None:
         return None
-    return {
-        "dimension": worst.dimension,
-        "id": worst.group,
-        "ranks": list(worst.ranks),
-        "nodes": list(worst.nodes),
-        "level": worst.level,
-        "ms_per_step": worst.now_us / 1000,
-        "best_ms": worst.best_us / 1000,
-    }
+    return shape.WorstGroup(
+        dimension=worst.dimension,
+        id=worst.group,
+        ranks=list(worst.ranks),
+        nodes=list(worst.nodes),
+        level=worst.level,
+        ms_per_step=worst.now_us / 1000,
+        best_ms=worst.best_us / 1000,
+    )
 
 
-def _could_json(audit: Audit) -> dict[str, Any] | None:
+def _could_json(audit: Audit) -> shape.WorstExchange | None:
     could = audit.could
     if could is None:
         return None
-    return {
-        "ranks": list(could.ranks),
-        "dimension": could.dimension,
-        "id": could.group,
-        "lost_ms": could.lost_us / 1000,
-        "dimension_ms": [us / 1000 for us in could.dimension_us],
-    }
+    return shape.WorstExchange(
+        ranks=list(could.ranks),
+        dimension=could.dimension,
+        id=could.group,
+        lost_ms=could.lost_us / 1000,
+        dimension_ms=[us / 1000 for us in could.dimension_us],
+    )

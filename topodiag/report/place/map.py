@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from topodiag.emit.place_map import rows
 from topodiag.model.cluster import Assignment, Cluster, Ints
 from topodiag.model.place_map import map_of
+from topodiag.report.formats.types.place import MappedRank
 
 
-def map_json(cluster: Cluster, assignment: Assignment, groups: Mapping[str, Ints]) -> list[dict[str, Any]]:
+def map_json(cluster: Cluster, assignment: Assignment, groups: Mapping[str, Ints]) -> list[MappedRank]:
     """One row per rank. `groups[dimension][rank]` is the number of its group, -1 for none. `nic` is the rail of the
     rank's GPU, null where the fabric has none."""
-    return rows(map_of(cluster, assignment, groups))
+    return [MappedRank(**row) for row in rows(map_of(cluster, assignment, groups))]

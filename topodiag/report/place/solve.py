@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
 
 from topodiag.model.cluster import Cluster
+from topodiag.model.finding import Finding, Input, Severity, Where
 from topodiag.placement.audit import level_name
 from topodiag.placement.price import DemandCost, PlacementCost
 from topodiag.placement.solve import Solved
 from topodiag.report.findings import fold_labels
+from topodiag.report.formats.parts import findings_of, inputs_of, tool
+from topodiag.report.formats.types import place as shape
+from topodiag.report.formats.types.common import SCHEMA_VERSION
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.model.words import draw_assumed, spell_time
 from topodiag.report.place.map import map_json
 from topodiag.report.text import Page, Part
 from topodiag.report.words import fold_hosts, plural
 
-SCHEMA_VERSION = "1.0"
 NODES_SHOWN = 16
 """Nodes listed with their ranks; `-v` lists all."""
 _ALIKE = 0.0005
@@ -125,40 +128,62 @@ def _nodes(page: Page, solved: Solved) -> None:
     draw_grid(page, (Field("node", least=8), Field("ranks", least=16), Field("GPUs", least=4)), rows)
 
 
-def solution_json(solved: Solved) -> dict[str, Any]:
-    """`{map, cost, violations, gain_percent}` and the bound; times in ms. `violations` are the splits that remain."""
+def split_findings(solved: Solved) -> list[Finding]:
+    """The groups that stay split in the map that was found, as the checks of a layout name them (PLC001, PLC002)."""
+    return [
+        Finding(
+            id="PLC002" if split.dimension.split()[0] == "ep" else "PLC001",
+            severity=Severity.WARNING,
+            message=f"{split.groups} of {split.of} {split.dimension} groups stay split over NVLink domains",
+            observed=f"ranks {fold_labels([str(rank) for rank in split.example])} on {fold_hosts(split.nodes)}",
+            expected="each group in as few domains as its size needs",
+            fix=(split.why,),
+            where=Where(nodes=split.nodes, ranks=split.example),
+        )
+        for split in solved.solution.splits
+    ]
+
+
+def solution_json(solved: Solved, inputs: Iterable[Input] = ()) -> shape.SolveDocument:
+    """The published shape (schema/place-1.0.schema.json). Times in ms; `splits` are the groups that stay split."""
     solution = solved.solution
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "map": map_json(solved.cluster, solution.assignment, solved.groups),
-        "levels": dict(solved.place.levels),
-        "cost": {
-            name: {
-                "ms_per_step": sum(each.step_us for each in now) / 1000,
-                "level": _level(solved.cluster, now[0]),
-                "bound_ms": sum(each.bound_us for each in now) / 1000,
-                "before_ms_per_step": sum(each.step_us for each in before) / 1000,
-                "groups": len(now[0].demand.groups),
-                "size": now[0].demand.size,
-            }
+    splits = [
+        shape.Split(
+            dimension=split.dimension,
+            groups=split.groups,
+            of=split.of,
+            ranks=list(split.example),
+            nodes=list(split.nodes),
+            why=split.why,
+        )
+        for split in solution.splits
+    ]
+    return shape.SolveDocument(
+        schema_version=SCHEMA_VERSION,
+        tool=tool(),
+        inputs=inputs_of(inputs),
+        map=map_json(solved.cluster, solution.assignment, solved.groups),
+        levels=dict(solved.place.levels),
+        cost={
+            name: shape.SolveCost(
+                ms_per_step=sum(each.step_us for each in now) / 1000,
+                level=_level(solved.cluster, now[0]),
+                bound_ms=sum(each.bound_us for each in now) / 1000,
+                before_ms_per_step=sum(each.step_us for each in before) / 1000,
+                groups=len(now[0].demand.groups),
+                size=now[0].demand.size,
+            )
             for name, (now, before) in by_dimension(solution.cost, solved.before_cost).items()
         },
-        "violations": [
-            {
-                "dimension": split.dimension,
-                "groups": split.groups,
-                "of": split.of,
-                "ranks": list(split.example),
-                "nodes": list(split.nodes),
-                "why": split.why,
-            }
-            for split in solution.splits
-        ],
-        "gain_percent": 100 * solved.gain,
-        "ms_per_step": solution.cost.step_us / 1000,
-        "bound_ms": solution.bound_us / 1000,
-        "gap_percent": 100 * solution.gap,
-        "before": {"name": solved.before_name, "ms_per_step": solved.before_cost.step_us / 1000},
-        "nodes": list(solved.place.hosts),
-        "assumed": [*solved.talk.assumed, *solved.cluster.notes],
-    }
+        findings=findings_of(split_findings(solved)),
+        splits=splits,
+        violations=splits,
+        gain_percent=100 * solved.gain,
+        ms_per_step=solution.cost.step_us / 1000,
+        bound_ms=solution.bound_us / 1000,
+        gap_percent=100 * solution.gap,
+        before=shape.Before(name=solved.before_name, ms_per_step=solved.before_cost.step_us / 1000),
+        nodes=list(solved.place.hosts),
+        assumed=[*solved.talk.assumed, *solved.cluster.notes],
+        not_observed=[],
+    )

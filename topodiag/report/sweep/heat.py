@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from topodiag.checks.bench.placement import APART
 from topodiag.model.sweep import Fabric, JudgedRun, Standing, SweepJudgement
-from topodiag.report.sweep.words import run_words
+from topodiag.report.sweep.words import SEVERE_SHARE, run_words
 from topodiag.report.text import Page, Part
 from topodiag.report.words import fold_hosts
 from topodiag.words.text import clean
@@ -17,8 +16,6 @@ _LEAST_LABEL, _MOST_LABEL = 4, 24
 _SIDE = 96
 """Cells of a side of the SVG at most; more nodes are folded, since a cell must be seen."""
 _WORST = {Standing.FAILED: 0, Standing.LOW: 1, Standing.NORMAL: 2, Standing.UNKNOWN: 3}
-SEVERE_SHARE = 1 - APART
-"""BEN005's 30 %: from here on a cell is red."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,23 +1,21 @@
-"""What a sweep found, on a page and as JSON: faults first, then suspects, gaps between placements, and the matrix."""
+"""What a sweep found, on a page: faults first, then suspects, gaps between placements, and the matrix."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from topodiag.model.finding import Severity
 from topodiag.model.sweep import Fabric, Fault, Gap, JudgedRun, Standing, SweepJudgement, SweepPlan
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.node.marks import SIGNS
-from topodiag.report.sweep.heat import SEVERE_SHARE, draw_heat
-from topodiag.report.sweep.words import fault_words, look_at, part_key, run_words, untold
+from topodiag.report.sweep.heat import draw_heat
+from topodiag.report.sweep.words import GAP_ID, SEVERE_SHARE, fault_words, look_at, run_words, severe, untold
 from topodiag.report.text import Page, Part
 from topodiag.report.words import fold_hosts, plural
 from topodiag.words.units import spell_gbs
 
 _SHOWN_RUNS = 4
 _SHOWN_FAULTS = 20
-GAP_ID = "BEN005"
 
 
 def draw_sweep(page: Page, judged: SweepJudgement, plans: Sequence[SweepPlan], further: SweepPlan | None) -> None:
@@ -79,7 +77,7 @@ def _draw_fault(page: Page, fault: Fault, judged: SweepJudgement, fabric: Fabric
     share = "its runs fail" if fault.share is None else f"at {fault.share:.0%} of what is normal"
     severity = Severity.ERROR if fault.confirmed else Severity.WARNING
     hue, sign = str(severity), SIGNS[severity]
-    label = f" {GAP_ID}" if _severe(fault) else ""
+    label = f" {GAP_ID}" if severe(fault) else ""
     if fault.confirmed:
         page.add((f"{sign}{label} ", hue), (words[0], "name"), f": {share}")
     elif len(words) == 1:
@@ -102,11 +100,6 @@ def _draw_fault(page: Page, fault: Fault, judged: SweepJudgement, fabric: Fabric
     if fault.confirmed:
         for line in look_at(fault, fabric):
             page.add("    fix: ", line)
-
-
-def _severe(fault: Fault) -> bool:
-    """Whether it is BEN005: more than 30 % slower than other placements of the same collective."""
-    return fault.share is not None and fault.share < SEVERE_SHARE
 
 
 def _seen(fault: Fault) -> str:
@@ -180,61 +173,3 @@ def _share(each: JudgedRun | None) -> Part:
         return ("-", "dim")
     hue = "" if each.standing is not Standing.LOW else "error" if each.share < SEVERE_SHARE else "doubtful"
     return (f"{100 * each.share:.0f}", hue)
-
-
-def sweep_json(judged: SweepJudgement, plans: Sequence[SweepPlan], further: SweepPlan | None) -> dict[str, Any]:
-    """Everything on the page, and every run."""
-    fabric = plans[-1].fabric
-    return {
-        "format": "topodiag-sweep-verdict",
-        "version": 1,
-        "nodes": fold_hosts(fabric.nodes),
-        "rounds": len(plans),
-        "missing": judged.missing,
-        "faults": [_fault_json(fault, fabric) for fault in (*judged.confirmed, *judged.suspects)],
-        "placements": [_gap_json(gap) for gap in judged.gaps],
-        "notes": list(judged.notes),
-        "next": None if further is None else {"round": further.round, "runs": len(further.runs)},
-        "runs": [_run_json(each) for each in judged.runs],
-    }
-
-
-def _fault_json(fault: Fault, fabric: Fabric) -> dict[str, Any]:
-    return {
-        "confirmed": fault.confirmed,
-        "check": GAP_ID if _severe(fault) else None,
-        "where": fault_words(fault, fabric),
-        "parts": [part_key(part) for part in fault.parts],
-        "nics": sorted({name for part in fault.parts if part.kind == "link" and (name := fabric.nic(part.rail))}),
-        "not_told_apart": untold(fault) or None,
-        "share": fault.share,
-        "rounds": list(fault.rounds),
-        "runs": list(fault.runs),
-    }
-
-
-def _gap_json(gap: Gap) -> dict[str, Any]:
-    return {
-        "check": GAP_ID,
-        "collective": gap.collective,
-        "ranks": gap.ranks,
-        "lost": gap.lost,
-        "best": {"run": gap.best.run.id, "gbs": gap.best.gbs},
-        "worst": {"run": gap.worst.run.id, "gbs": gap.worst.gbs},
-    }
-
-
-def _run_json(each: JudgedRun) -> dict[str, Any]:
-    return {
-        "id": each.run.id,
-        "round": each.round,
-        "kind": each.run.kind,
-        "nodes": list(each.run.nodes),
-        "rail": each.run.rail,
-        "gpus": list(each.run.gpus),
-        "standing": each.standing.value,
-        "gbs": each.gbs,
-        "reference_gbs": each.reference,
-        "share": each.share,
-        "why": each.why,
-    }

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.model.sweep import Fabric, Fault, JudgedRun, Part
+from topodiag.checks.bench.placement import APART
+from topodiag.model.sweep import Fabric, Fault, JudgedRun
 from topodiag.words.units import spell_gbs
 
 _PORT = frozenset({"link", "pcie"})
+GAP_ID = "BEN005"
+SEVERE_SHARE = 1 - APART
+"""BEN005's 30 %: from here on a cell is red."""
+
+
+def severe(fault: Fault) -> bool:
+    """Whether it is BEN005: more than 30 % slower than other placements of the same collective."""
+    return fault.share is not None and fault.share < SEVERE_SHARE
 
 
 def fault_words(fault: Fault, fabric: Fabric) -> list[str]:
@@ -105,10 +114,6 @@ def look_at(fault: Fault, fabric: Fabric) -> list[str]:
             return [f"the switch's counters, firmware and routing: {_other(part.kind, part.place, [part.rail])}"]
         case _:
             return ["routing: ibtracert between the two, or the switches' ECMP hashing"]
-
-
-def part_key(part: Part) -> dict[str, str | int]:
-    return {"kind": part.kind, "place": part.place, **({"rail": part.rail} if part.rail >= 0 else {})}
 
 
 def run_words(judged: JudgedRun) -> str:

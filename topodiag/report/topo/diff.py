@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
+from topodiag.model.finding import Input
+from topodiag.model.provenance import NotObserved
 from topodiag.nccl.prediction import Prediction
 from topodiag.nccl.topo.compare import Difference
 from topodiag.report.findings import fold_labels
+from topodiag.report.formats.parts import gaps_of, inputs_of, tool
+from topodiag.report.formats.types import topo as shape
+from topodiag.report.formats.types.common import SCHEMA_VERSION
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
 from topodiag.report.topo.predict import GRAPHS
@@ -61,19 +65,33 @@ def fold(found: Sequence[Difference]) -> list[tuple[str, str, str, str]]:
 
 
 def diff_json(
-    names: tuple[str, str], found: Sequence[Difference], made: tuple[Prediction, Prediction]
-) -> dict[str, Any]:
+    names: tuple[str, str],
+    found: Sequence[Difference],
+    made: tuple[Prediction, Prediction],
+    inputs: Iterable[Input] = (),
+    not_observed: Iterable[NotObserved] = (),
+) -> shape.DiffDocument:
     """`differences` one by one, and the graphs of either side as spelt in the table."""
-    return {
-        "left": names[0],
-        "right": names[1],
-        "differences": [
-            {"device": each.device, "what": each.what, "left": each.left or None, "right": each.right or None}
+    return shape.DiffDocument(
+        schema_version=SCHEMA_VERSION,
+        tool=tool(),
+        inputs=inputs_of(inputs),
+        left=names[0],
+        right=names[1],
+        differences=[
+            shape.Difference(device=each.device, what=each.what, left=each.left or None, right=each.right or None)
             for each in found
         ],
-        "graphs": {
-            title: [text if (text := spell_graph(each, number)) not in {"", NOT_FOUND} else None for each in made]
+        graphs={
+            title: (_graph(made[0], number), _graph(made[1], number))
             for number, title in GRAPHS.items()
             if any(each.graph(number) is not None for each in made)
         },
-    }
+        findings=[],
+        not_observed=gaps_of(not_observed),
+    )
+
+
+def _graph(made: Prediction, number: int) -> str | None:
+    text = spell_graph(made, number)
+    return text if text not in {"", NOT_FOUND} else None

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import Any
 
+from msgspec.structs import asdict
+
+from topodiag.model.finding import Input
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_versions import minor_of, spell_version
+from topodiag.model.provenance import NotObserved
 from topodiag.nccl.prediction import Choice, PredictedGraph, Prediction
+from topodiag.report.formats.parts import gaps_of, inputs_of, tool
+from topodiag.report.formats.types import topo as shape
+from topodiag.report.formats.types.common import SCHEMA_VERSION
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
 from topodiag.report.topo.names import Names, base_name, spell_order
@@ -221,60 +227,70 @@ def draw_assumed(page: Page, assumed: Iterable[str]) -> None:
         page.add("  ", ("assumed: ", "doubtful"), sentence)
 
 
-def prediction_json(made: Prediction) -> dict[str, Any]:
+def predict_json(
+    made: Prediction, inputs: Iterable[Input] = (), not_observed: Iterable[NotObserved] = ()
+) -> shape.PredictDocument:
     """The published shape of `topo predict --format json`: schema/predict-1.0.schema.json."""
+    return shape.PredictDocument(
+        **asdict(prediction_json(made)),
+        tool=tool(),
+        inputs=inputs_of(inputs),
+        findings=[],
+        not_observed=gaps_of(not_observed),
+    )
+
+
+def prediction_json(made: Prediction) -> shape.Prediction:
+    """The decisions alone, as `topo what-if` prints them twice."""
     counts = made.channels
-    return {
-        "schema_version": "1.0",
-        "nccl_version": made.version,
-        "nodes": made.nodes,
-        "ranks": made.ranks,
-        "nccl_nodes": made.nccl_nodes,
-        "accepted": made.accepted,
-        "why": made.why,
-        "line": made.line or None,
-        "system": {"max_bw": made.max_bw, "total_bw": made.total_bw},
-        "paths": {a: {b: list(path) for b, path in row.items()} for a, row in made.paths.items()},
-        "graphs": [
-            {
-                "pattern": graph.pattern,
-                "cross_nic": graph.cross_nic,
-                "channels": graph.channels,
-                "bw_intra": graph.bw_intra,
-                "bw_inter": graph.bw_inter,
-                "type_intra": graph.type_intra,
-                "type_inter": graph.type_inter,
-                "same_channels": graph.same_channels,
-                "orders": [list(order) for order in graph.orders],
-            }
+    return shape.Prediction(
+        schema_version=SCHEMA_VERSION,
+        nccl_version=made.version,
+        nodes=made.nodes,
+        ranks=made.ranks,
+        nccl_nodes=made.nccl_nodes,
+        accepted=made.accepted,
+        why=made.why,
+        line=made.line or None,
+        system=shape.SystemBandwidth(max_bw=made.max_bw, total_bw=made.total_bw),
+        paths={a: dict(row) for a, row in made.paths.items()},
+        graphs=[
+            shape.Graph(
+                pattern=graph.pattern,
+                cross_nic=graph.cross_nic,
+                channels=graph.channels,
+                bw_intra=graph.bw_intra,
+                bw_inter=graph.bw_inter,
+                type_intra=graph.type_intra,
+                type_inter=graph.type_inter,
+                same_channels=graph.same_channels,
+                orders=[list(order) for order in graph.orders],
+            )
             for graph in made.graphs
         ],
-        "channels": None
+        channels=None
         if counts is None
-        else {
-            "coll": counts.coll,
-            "collnet": counts.collnet,
-            "nvls": counts.nvls,
-            "p2p": counts.p2p,
-            "p2p_per_peer": counts.p2p_per_peer,
-        },
-        "tuning": {
-            collective: {
-                algorithm: {protocol: list(entry) for protocol, entry in protocols.items()}
-                for algorithm, protocols in algorithms.items()
-            }
+        else shape.ChannelCounts(
+            coll=counts.coll,
+            collnet=counts.collnet,
+            nvls=counts.nvls,
+            p2p=counts.p2p,
+            p2p_per_peer=counts.p2p_per_peer,
+        ),
+        tuning={
+            collective: {algorithm: dict(protocols) for algorithm, protocols in algorithms.items()}
             for collective, algorithms in made.tuning.items()
         },
-        "choices": [
-            {
-                "collective": choice.collective,
-                "bytes": choice.bytes,
-                "algorithm": choice.algorithm,
-                "protocol": choice.protocol,
-                "time_us": choice.time_us,
-                "busbw_gbs": choice.busbw_gbs,
-            }
+        choices=[
+            shape.Choice(
+                collective=choice.collective,
+                bytes=choice.bytes,
+                algorithm=choice.algorithm,
+                protocol=choice.protocol,
+                time_us=choice.time_us,
+                busbw_gbs=choice.busbw_gbs,
+            )
             for choice in made.choices
         ],
-        "terms": [{"name": term.name, "value": term.value, "formula": term.formula} for term in made.terms],
-    }
+        terms=[shape.Step(name=term.name, value=term.value, formula=term.formula) for term in made.terms],
+    )

@@ -6,11 +6,16 @@ It takes the two predictions and the words of the changes; `WhatIf` of the pipel
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
+from topodiag.model.finding import Input
+from topodiag.model.provenance import NotObserved
 from topodiag.nccl.prediction import Choice, PredictedGraph, Prediction
 from topodiag.report.findings import fold_labels
+from topodiag.report.formats.parts import gaps_of, inputs_of, tool
+from topodiag.report.formats.types import topo as shape
+from topodiag.report.formats.types.common import SCHEMA_VERSION
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
 from topodiag.report.topo.names import Names, base_name, spell
@@ -225,11 +230,19 @@ def _figures(made: Prediction, graph: PredictedGraph) -> tuple[int, float]:
     return graph.channels, each_gbs(made, graph) if graph.channels else 0.0
 
 
-def what_if_json(answer: Answer) -> dict[str, Any]:
-    return {
-        "changes": [change.words for change in answer.changes],
-        "bytes": answer.size,
-        "before": prediction_json(answer.before),
-        "after": prediction_json(answer.after),
-        "sentence": sentence(answer),
-    }
+def what_if_json(
+    answer: Answer, inputs: Iterable[Input] = (), not_observed: Iterable[NotObserved] = ()
+) -> shape.WhatIfDocument:
+    """Both predictions, and what an engineer would write."""
+    return shape.WhatIfDocument(
+        schema_version=SCHEMA_VERSION,
+        tool=tool(),
+        inputs=inputs_of(inputs),
+        changes=[change.words for change in answer.changes],
+        bytes=answer.size,
+        before=prediction_json(answer.before),
+        after=prediction_json(answer.after),
+        sentence=sentence(answer),
+        findings=[],
+        not_observed=gaps_of(not_observed),
+    )

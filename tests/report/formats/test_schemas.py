@@ -1,0 +1,39 @@
+"""The published schemas are those of the types, and every document has the keys that all share."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+
+import jsonschema
+import msgspec
+import pytest
+
+from topodiag.report.formats import schemas
+from topodiag.report.formats.types.common import COMMON_KEYS, SCHEMA_VERSION
+
+FOLDER = files("topodiag.report") / "schema"
+DOCUMENTS = [document for schema in schemas.SCHEMAS for document in schema.documents]
+
+
+def test_the_published_schemas_are_those_of_the_types() -> None:
+    published = {file.name: file.read_text(encoding="utf-8") for file in FOLDER.iterdir()}
+    assert published == dict(schemas.files()), "run python tools/build_schemas.py"
+
+
+@pytest.mark.parametrize("schema", schemas.SCHEMAS, ids=lambda schema: schema.name)
+def test_each_schema_is_itself_valid(schema: schemas.Schema) -> None:
+    jsonschema.Draft202012Validator.check_schema(schemas.generated(schema))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.__name__)
+def test_every_document_has_the_common_keys(document: type[msgspec.Struct]) -> None:
+    names = [field.encode_name for field in msgspec.structs.fields(document)]
+    assert set(COMMON_KEYS) <= set(names)
+    assert names[0] == "schema_version"
+
+
+def test_the_schema_refuses_a_document_of_another_major() -> None:
+    text = json.dumps(schemas.generated(schemas.SCHEMAS[0]))
+    assert '"pattern": "^1\\\\.[0-9]+$"' in text
+    assert SCHEMA_VERSION.startswith("1.")

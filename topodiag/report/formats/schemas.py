@@ -1,0 +1,71 @@
+"""The published JSON Schemas, generated from the types of the documents: one line per schema.
+
+The files in report/schema/ are what `tools/build_schemas.py` writes; a test generates them again and compares.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from topodiag.report.formats.types.common import SCHEMA_VERSION
+from topodiag.report.formats.types.model import CollectiveDocument, HierarchyDocument, LinkDocument, StepDocument
+from topodiag.report.formats.types.place import AuditDocument, SolveDocument
+from topodiag.report.formats.types.result import ResultDocument
+from topodiag.report.formats.types.sweep import SweepDocument
+from topodiag.report.formats.types.topo import DiffDocument, PredictDocument, WhatIfDocument
+
+_EVERY = (
+    "Schema version 1: later minors add keys, so readers ignore keys they do not know and refuse another major."
+    " Unknown values are null. GB/s are 1e9 bytes per second in one direction."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A published schema: the commands whose documents it describes, and their types."""
+
+    name: str
+    commands: str
+    documents: tuple[type[msgspec.Struct], ...]
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.name}-{SCHEMA_VERSION}.schema.json"
+
+
+SCHEMAS = (
+    Schema("result", "scan, logs, bench, topo check", (ResultDocument,)),
+    Schema("predict", "topo predict", (PredictDocument,)),
+    Schema("what-if", "topo what-if", (WhatIfDocument,)),
+    Schema("diff", "topo diff", (DiffDocument,)),
+    Schema("model", "model link, collective, hierarchy, step",
+           (LinkDocument, CollectiveDocument, HierarchyDocument, StepDocument)),
+    Schema("place", "place audit, place solve", (AuditDocument, SolveDocument)),
+    Schema("sweep", "bench read", (SweepDocument,)),
+)  # fmt: skip
+"""Every document of `--format json`."""
+
+
+def generated(schema: Schema) -> dict[str, Any]:
+    """The schema as JSON Schema of draft 2020-12."""
+    documents, parts = msgspec.json.schema_components(schema.documents, ref_template="#/$defs/{name}")
+    top = documents[0] if len(documents) == 1 else {"anyOf": list(documents)}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:topodiag:schema:{schema.name}:{SCHEMA_VERSION}",
+        "title": f"What topodiag {schema.commands} prints with --format json",
+        "description": _EVERY,
+        **top,
+        "$defs": parts,
+    }
+
+
+def files() -> Iterator[tuple[str, str]]:
+    """(file name, text) of every published schema."""
+    for schema in SCHEMAS:
+        yield schema.file_name, json.dumps(generated(schema), indent=2) + "\n"

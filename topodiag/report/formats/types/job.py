@@ -1,0 +1,106 @@
+"""A job in `facts.jobs`: its ranks, communicators, settings and events. Unknown numbers are null."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from topodiag.report.formats.types.common import Level
+
+
+class Rank(Struct, frozen=True, kw_only=True):
+    """A process of the job."""
+
+    rank: int
+    host: str
+    pid: int | None
+    cuda_dev: int | None
+    nvml_dev: int | None
+    bus_id: str | None
+
+
+class CommChannels(Struct, frozen=True, kw_only=True):
+    """Channels as NCCL counts them."""
+
+    coll: int | None
+    collnet: int | None
+    nvls: int | None
+    p2p: int | None
+
+
+class LoggedChoice(Struct, frozen=True, kw_only=True):
+    """An algorithm and protocol that NCCL logged, and how often."""
+
+    collective: str
+    bytes: int
+    algorithm: str
+    protocol: str
+    count: int
+
+
+class InitSeconds(Struct, frozen=True, kw_only=True):
+    """Seconds that the start of a communicator took, over its ranks."""
+
+    median: float | None
+    max: float | None
+
+
+class Communicator(Struct, frozen=True, kw_only=True):
+    """A communicator. `ranks` are those of the world; `parent` is an index into `communicators`."""
+
+    name: str
+    role: str
+    role_confidence: Level
+    role_why: str
+    nranks: int
+    ranks: list[int | None]
+    hosts: list[str]
+    nodes: int | None
+    parent: int | None
+    color: int | None
+    channels: CommChannels
+    transports: dict[str, int]
+    gdr: bool | None
+    algorithms: list[str]
+    choices: list[LoggedChoice]
+    init_complete: bool
+    init_s: InitSeconds
+
+
+class Event(Struct, frozen=True, kw_only=True):
+    """Something that went wrong or was worth a line. `time_s` is seconds since the epoch where the log has a date."""
+
+    kind: str
+    text: str
+    host: str
+    rank: int | None
+    time_s: float | None
+    count: int
+    secondary: bool
+    source: str | None
+    line: int | None
+
+
+class Job(Struct, frozen=True, kw_only=True):
+    """One job."""
+
+    name: str
+    nccl_version: str | None
+    nccl_versions: list[str]
+    world_size: int | None
+    hosts: list[str]
+    ranks: list[Rank]
+    communicators: list[Communicator]
+    networks: list[str]
+    settings: Annotated[
+        dict[str, dict[str, int]], Meta(description="By name and value: the number of processes that have it.")
+    ]
+    subsystems: list[str]
+    notes: Annotated[
+        list[str],
+        Meta(
+            description="What a reader of this job should know: parts that are missing, a layout that does not fit it."
+        ),
+    ]
+    events: list[Event]

@@ -1,0 +1,54 @@
+"""The document of `scan`, `logs`, `bench`, `topo check` and `diagnose`: inputs, facts, findings and gaps."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from topodiag.report.formats.types.bench import Benchmark
+from topodiag.report.formats.types.common import Count, Coverage, Finding, Input, NotObserved, Tool, Version
+from topodiag.report.formats.types.job import Job
+from topodiag.report.formats.types.node import Node
+
+
+class Facts(Struct, frozen=True, kw_only=True):
+    """What is known, before any verdict."""
+
+    nodes: list[Node]
+    jobs: list[Job]
+    benchmarks: list[Benchmark]
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """What came of a check on one node or job."""
+
+    check: str
+    status: Literal["finding", "clean", "not_applicable", "unknown"]
+    node: str
+    findings: Count
+    why: str
+    coverage: Coverage | None
+
+
+class Unread(Struct, frozen=True, kw_only=True):
+    """A line that no reader understood."""
+
+    source: str
+    line: int | None
+    text: str
+    why: str
+
+
+class ResultDocument(Struct, frozen=True, kw_only=True):
+    """The result of a diagnosis."""
+
+    schema_version: Version
+    tool: Tool
+    inputs: list[Input]
+    facts: Facts
+    findings: Annotated[list[Finding], Meta(description="Worst first, in a stable order.")]
+    outcomes: list[Outcome]
+    not_observed: list[NotObserved]
+    unread_count: Count
+    unread: list[Unread]
