@@ -1,0 +1,130 @@
+"""tools/new_check.py, performed in a copy of the tree: what it lays out is whole, and a check needs nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.shown import ROOT
+
+COPIED = ("topodiag", "probes", "tools", "tests")
+OBSERVE = """\
+        balancing = judged.os.numa_balancing
+        if balancing.value is None:
+            return self.unknown(judged, balancing.why or "whether NUMA balancing is on is not in the evidence")
+        if not balancing.value:
+            return self.clean(judged)
+        return NumaBalancingObservation(("kernel.numa_balancing",))
+"""
+LINE = "= proc/sys/kernel/numa_balancing\t0\n"
+EDITS = {
+    "fault": [{"file": "trees/os-state.tree", "replace": LINE, "with": LINE.replace("0", "1"), "count": 1}],
+    "unread": [{"file": "trees/os-state.tree", "replace": LINE, "with": "", "count": 1}],
+}
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for name in COPIED:
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    (tmp_path / "fixtures").mkdir()
+    for folder in (ROOT / "fixtures").iterdir():
+        if folder.name == "checks":
+            shutil.copytree(folder, tmp_path / "fixtures" / "checks")
+        else:
+            (tmp_path / "fixtures" / folder.name).symlink_to(folder)
+    return tmp_path
+
+
+def started(tree: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+    """A Python program that runs in the copy."""
+    env = os.environ | {"PYTHONPATH": f"{tree}{os.pathsep}{tree / 'probes'}", "PYTHONUTF8": "1"}
+    return subprocess.run(
+        [sys.executable, *argv], cwd=tree, env=env, capture_output=True, text=True, check=False, timeout=300
+    )
+
+
+def files(tree: Path) -> dict[str, bytes]:
+    inside = [tree / name for name in (*COPIED, "fixtures/checks")]
+    found = [path for folder in inside for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    return {str(path.relative_to(tree)): path.read_bytes() for path in found}
+
+
+def test_a_node_check_is_one_file_one_line_one_fixture_and_its_test(tree: Path) -> None:
+    before = files(tree)
+    laid_out = started(
+        tree, "tools/new_check.py", "HST003", "node", "--name", "NumaBalancing", "--title", "automatic NUMA balancing"
+    )
+    assert laid_out.returncode == 0, laid_out.stderr
+    after = files(tree)
+    module = "topodiag/checks/node/numa_balancing.py"
+    cases = "fixtures/checks/HST003/cases.json"
+    test = "tests/checks/node/test_numa_balancing.py"
+    assert set(after) - set(before) == {module, cases, test}
+    assert [path for path in before if after[path] != before[path]] == ["topodiag/checks/node/registry.py"]
+    assert started(tree, "-m", "ruff", "check", "topodiag/checks", test).returncode == 0
+    assert started(tree, "-m", "ruff", "format", "--check", module, test).returncode == 0
+
+    unwritten = started(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", test)
+    assert unwritten.returncode == 1
+    assert "NotImplementedError: HST003" in unwritten.stdout
+
+    source = (tree / module).read_text()
+    head, _, rest = source.partition("        raise NotImplementedError")
+    (tree / module).write_text(head + OBSERVE + rest.partition("\n")[2])
+    text = (tree / test).read_text()
+    (tree / test).write_text(
+        text.replace("nodes.hgx_h100()", "nodes.with_os(nodes.hgx_h100(), numa_balancing=nodes.read(False))")
+    )
+    situations = json.loads((tree / cases).read_text())
+    for case in situations:
+        case["edits"] = EDITS.get(case["name"], [])
+    (tree / cases).write_text(json.dumps(situations, indent=1))
+
+    where = [test, "tests/checks/test_catalogue.py", "tests/checks/test_run.py", "tests/test_cases_replay.py"]
+    written = started(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "HST003 or numa or order", *where)
+    assert written.returncode == 0, written.stdout
+    found = started(
+        tree, "-c", "from topodiag.checks import registry; print(registry.ids()[0], *registry.check_classes('HST003'))"
+    )
+    assert found.stdout == "HST003 <class 'topodiag.checks.node.numa_balancing.NumaBalancing'>\n"
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["NVL001", "node"], "NVL001 is a check of node already"),
+        (["ABC001", "node"], "there is no family ABC; there are GPU, HST, "),
+        (["HST1", "node"], "'HST1' is not an id"),
+        (["HST003", "node", "--name", "numa-balancing"], "is not a name of a class"),
+        (["HST003", "node", "--title", 'two "words"'], "the title is one line"),
+    ],
+)
+def test_what_cannot_be_laid_out_is_said_in_one_line(argv: list[str], words: str) -> None:
+    done = started(ROOT, "tools/new_check.py", *argv)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_an_id_of_another_subject_becomes_a_companion(tree: Path) -> None:
+    for subject in ("job", "bench"):
+        done = started(tree, "tools/new_check.py", "NVL001", subject, "--name", "FewerNvlinksSeen")
+        assert done.returncode == 0, done.stderr
+    program = (
+        "from topodiag.checks.registry import *\n"
+        "print([cls.__module__ for cls in check_classes('NVL001')], check_class('NVL001').__name__)"
+    )
+    assert started(tree, "-c", program).stdout == (
+        "['topodiag.checks.node.nvlink', 'topodiag.checks.job.fewer_nvlinks_seen',"
+        " 'topodiag.checks.bench.fewer_nvlinks_seen'] FewerNvlinks\n"
+    )
+    assert started(tree, "-m", "ruff", "check", "topodiag/checks", "tests/checks").returncode == 0
