@@ -43,7 +43,7 @@ def test_the_plan_that_is_shown_has_the_fields_of_a_plan():
 def test_the_first_round_that_is_shown_is_what_is_planned(tmp_path):
     racks = tmp_path / "racks.csv"
     racks.write_text("".join(f"gpu[{8 * rack + 1:03d}-{8 * rack + 8:03d}],r{rack}\n" for rack in range(8)))
-    argv = ["plan", "--nodes", "gpu[001-064]", "--nics", "mlx5_[0-7]", "--racks", str(racks), "--output", "plan.json"]
-    done = program.run("bench", *argv, cwd=tmp_path)
+    shape = ("--nodelist", "gpu[001-064]", "--rail-nics", "mlx5_[0-7]", "--topology", str(racks))
+    done = program.run("bench", "plan", *shape, "-o", "plan.json", cwd=tmp_path)
     assert done.returncode == 0
     assert done.stderr in PAGE

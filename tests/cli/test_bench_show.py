@@ -97,7 +97,7 @@ def test_the_json_is_of_the_published_schema(out: str) -> None:
 
 
 def test_the_rows_are_written_as_csv(out: str) -> None:
-    rows = list(csv.DictReader(io.StringIO(run(out, "--csv", "--fail-on", "never").stdout)))
+    rows = list(csv.DictReader(io.StringIO(run(out, "--csv", "rows", "--fail-on", "never").stdout)))
     assert len(rows) == 24
     assert (rows[0]["bytes"], rows[0]["collective"], rows[0]["nranks"]) == ("1024", "all_reduce", "8")
 
@@ -135,7 +135,7 @@ def test_a_folder_of_many_runs_is_one_line_each(tmp_path: Path) -> None:
 
 def test_the_curves_are_drawn_into_a_file(out: str, tmp_path: Path) -> None:
     picture = tmp_path / "x.svg"
-    done = run(out, "--plot", str(picture), "--fail-on", "never")
+    done = run(out, "--svg", str(picture), "--fail-on", "never")
     assert done.returncode == 0
     assert picture.read_text().startswith("<svg")
 
@@ -150,12 +150,12 @@ def test_ascii_output_is_ascii(out: str) -> None:
         ((), "Usage:"),
         (("nonsense",), "No such command: 'nonsense'"),
         (("/nonexistent/x.log",), "no such file"),
-        (("--csv", "--format", "json", "X"), "exclude each other"),
+        (("--csv", "rows", "--format", "json", "X"), "exclude each other"),
         (("--machine", "a", "--system", "b", "X"), "exclude each other"),
         (("--machine", "a", "--nics", "8x400", "X"), "exclude each other"),
         (("--nics", "8by400", "X"), "write it like 8x400"),
         (("X", "-", "-"), "only once"),
-        (("X", "--plot", "x.pdf"), "does not end in .svg"),
+        (("X", "--svg", "x.pdf"), "does not end in .svg"),
         (("X", "--machine", "/nonexistent/bundle"), "no such file"),
         (("X", "--machine", "X"), "is of no kind"),
         (("X", "--system", "dgx-h1000"), "did you mean dgx-h100"),

@@ -64,10 +64,10 @@ def test_where_nothing_follows_nothing_is_written(topodiag, tmp_path) -> None:
 
 
 def test_a_job_s_logs_will_do(topodiag, tmp_path) -> None:
-    healthy = topodiag("--logs", str(JOBS / "healthy" / "logs"))
+    healthy = topodiag("--log", str(JOBS / "healthy" / "logs"))
     assert healthy.returncode == 0, healthy.stderr
     assert healthy.stdout == ""
-    sick = topodiag("--logs", str(JOBS / "socket-fallback" / "logs"))
+    sick = topodiag("--log", str(JOBS / "socket-fallback" / "logs"))
     assert sick.returncode == 0, sick.stderr
     assert "\n# ENV001: NCCL_IB_DISABLE=1: " in sick.stdout
     assert "\n#NCCL_IB_DISABLE=1\n" in sick.stdout
@@ -78,7 +78,7 @@ def test_a_job_s_logs_will_do(topodiag, tmp_path) -> None:
     ("args", "message"),
     [
         (["nowhere"], "nowhere: no such file"),
-        (["--logs", "nowhere"], "nowhere"),
+        (["--log", "nowhere"], "nowhere"),
         ([HOST, "-o", "."], ".: is a folder, not a file to write to"),
         ([HOST, "-o", "nowhere/nccl.conf"], "its folder does not exist"),
     ],

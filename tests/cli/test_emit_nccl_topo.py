@@ -191,7 +191,7 @@ def test_a_guest_gets_the_switches_of_its_host(topodiag, tmp_path, as_file) -> N
     if as_file:
         (tmp_path / "map.csv").write_text(PAIRS.replace(",", "\n").replace("=", ","))
         pairs = str(tmp_path / "map.csv")
-    run = topodiag("emit", "nccl-topo", GUEST, "--host-capture", HOST, "--map", pairs, "--nodes", "2")
+    run = topodiag("emit", "nccl-topo", GUEST, "--host-capture", HOST, "--pairs", pairs, "--nodes", "2")
     assert run.returncode == 0, run.stderr
     assert "took the places of 16 devices from the host's capture (as mapped)" in run.stderr
     assert '<net name="mlx5_ib7"' in run.stdout
@@ -233,13 +233,13 @@ BAD = {
     "no source": ([], "Missing argument 'SOURCE'."),
     "no such file": (["nowhere.xml"], "nowhere.xml: no such file"),
     "two ways": ([GUEST, "--instance", "x", "--affinity", "y"], "--instance and --affinity cannot go together"),
-    "a map alone": ([GUEST, "--map", "a=b"], "--map pairs devices with those of --host-capture."),
+    "a map alone": ([GUEST, "--pairs", "a=b"], "--pairs names devices with those of --host-capture."),
     "unknown type": ([GUEST, "--instance", "ND96isr_H100_v6"], "--instance ND96isr_H100_v6: is no instance type"),
     "another type": ([GUEST, "--instance", "p4d.24xlarge"], "p4d.24xlarge has 8 GPUs and 4 compute NICs, and this"),
     "no such capture": ([GUEST, "--host-capture", "nowhere"], "nowhere: no such file"),
-    "no such map": ([GUEST, "--host-capture", HOST, "--map", "nowhere"], "nowhere: cannot be read: No such file"),
-    "half a map": ([GUEST, "--host-capture", HOST, "--map", "GPU0=GPU0"], "GPU1, GPU2, GPU3, GPU4 and 3 more of the"),
-    "no pair": ([GUEST, "--host-capture", HOST, "--map", "GPU0=a=b"], "--map: 'GPU0=a=b' is no pair"),
+    "no such map": ([GUEST, "--host-capture", HOST, "--pairs", "nowhere"], "nowhere: cannot be read: No such file"),
+    "half a map": ([GUEST, "--host-capture", HOST, "--pairs", "GPU0=GPU0"], "GPU1, GPU2, GPU3, GPU4 and 3 more of the"),
+    "no pair": ([GUEST, "--host-capture", HOST, "--pairs", "GPU0=a=b"], "--pairs: 'GPU0=a=b' is no pair"),
     "no marks": ([GUEST, "--host-capture", HOST], "no UUID or GUID says which device of the host is GPU0"),
     "no such matrix": ([GUEST, "--affinity", "nowhere"], "nowhere: cannot be read: No such file"),
     "a folder as matrix": ([GUEST, "--affinity", "."], ".: cannot be read: Is a directory"),

@@ -105,7 +105,7 @@ def test_a_job_whose_tensor_groups_lie_across_nodes_is_told_the_better_order(mod
 
 def test_a_captured_machine_stands_for_its_like_and_its_faults_cost(model: Run) -> None:
     healthy, sick = (
-        loaded(model("collective", "--system", f"fixture:{name}", "--placement", "4x8", "--format", "json"))
+        loaded(model("collective", "--machine", f"fixture:{name}", "--placement", "4x8", "--format", "json"))
         for name in ("dgx-h100-healthy", "dgx-h100-nic-down-and-half-rate")
     )
     assert sick["time_us"] > healthy["time_us"]
@@ -127,7 +127,7 @@ def test_no_line_is_wider_than_asked_and_ascii_is_ascii(model: Run, args: tuple[
 
 @pytest.mark.parametrize("command", ["link", "collective", "hierarchy", "step"])
 def test_plots_are_written_as_svg(model: Run, command: str, tmp_path: Path) -> None:
-    done = model(command, "--plot", str(tmp_path / "plot.svg"), "--quiet")
+    done = model(command, "--svg", str(tmp_path / "plot.svg"), "--quiet")
     assert done.returncode == 0, done.stderr
     assert ET.parse(tmp_path / "plot.svg").getroot().tag.endswith("svg")
 
@@ -139,10 +139,10 @@ def test_plots_are_written_as_svg(model: Run, command: str, tmp_path: Path) -> N
         (("link", "--system", "dgx"), "several systems are called"),
         (("link", "--size", "0"), "not between 1 byte and 1 PiB"),
         (("link", "--link", "fast"), "is not a link"),
-        (("link", "--plot", "plot.jpg"), "does not end in .svg"),
-        (("link", "--plot", "/nowhere/plot.svg"), "its folder does not exist"),
+        (("link", "--svg", "plot.jpg"), "does not end in .svg"),
+        (("link", "--svg", "/nowhere/plot.svg"), "its folder does not exist"),
         (("link", "--sizes", "1G:1K"), "the first size is the greater one"),
-        (("collective", "all_to_all", "--algorithm", "ring"), "it has direct"),
+        (("collective", "all_to_all", "--algo", "ring"), "it has direct"),
         (("collective", "--placement", "1x9"), "8 GPUs in one domain"),
         (("collective", "--inside", "1,300"), "no NIC for the job is known"),
         (("collective", "--outside", "1,300"), "--outside goes with --inside"),

@@ -118,7 +118,7 @@ def test_groups_of_a_file_are_judged(capsys: pytest.CaptureFixture[str], tmp_pat
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (("--tp", "3", "--dp", "4", "--ranks", "16"), "does not|makes 12 ranks"),
+        (("--tp", "3", "--dp", "4", "--world-size", "16"), "does not|makes 12 ranks"),
         (("--tp", "8", "--dp", "8"), "64 ranks do not fit on 32 usable GPUs"),
         ((), "Who talks to whom"),
         (("--tp", "8", "--order", "tp-xp"), "does not name each dimension"),

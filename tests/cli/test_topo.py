@@ -139,18 +139,18 @@ def test_what_if_folds_paths_and_ends_with_the_sentence():
 
 
 def test_what_if_quiet_is_the_sentence_alone():
-    done = topo("what-if", HEALTHY, "--down", "nvlink:GPU3:6", "-q", "--columns", "400")
+    done = topo("what-if", HEALTHY, "--down", "nvlink:GPU3:6", "-q", "--width", "400")
     assert done.stdout.startswith("With 6 NVLinks of GPU3 down")
     assert len(done.stdout.splitlines()) == 1
 
 
 def test_what_if_without_effect_says_so():
-    done = topo("what-if", HEALTHY, "--off", "gdr", "-q", "--columns", "400")
+    done = topo("what-if", HEALTHY, "--off", "gdr", "-q", "--width", "400")
     assert "no loss to expect" in done.stdout
 
 
 def test_what_if_as_json_holds_both_predictions():
-    found = json.loads(topo("what-if", HEALTHY, "--remove", "GPU3", "--bytes", "64M", "--format", "json").stdout)
+    found = json.loads(topo("what-if", HEALTHY, "--remove", "GPU3", "--size", "64M", "--format", "json").stdout)
     assert (found["before"]["ranks"], found["after"]["ranks"], found["bytes"]) == (8, 7, 64 << 20)
     assert found["changes"] == ["GPU3 removed"]
     assert found["sentence"].startswith("With GPU3 removed")
@@ -208,7 +208,7 @@ def test_no_line_is_wider_than_the_page(args, width):
 
 @pytest.mark.parametrize("width", ["40", "80", "160"])
 def test_no_line_of_what_if_is_wider_than_the_page(width):
-    done = topo("what-if", HEALTHY, "--down", "nvlink:GPU3:6", "--remove", "nic:mlx5_4", "--columns", width)
+    done = topo("what-if", HEALTHY, "--down", "nvlink:GPU3:6", "--remove", "nic:mlx5_4", "--width", width)
     assert max(cell_len(line) for line in done.stdout.splitlines()) <= int(width)
 
 
@@ -259,11 +259,11 @@ def test_a_reader_that_goes_away_is_no_error(command):
         (("what-if", HEALTHY, "--down", "nvlink:GPU9:1"), "no GPU9"),
         (("what-if", HEALTHY, "--down", "nvlink:GPU3:19"), "18 NVLinks"),
         (("what-if", HEALTHY, "--remove", "nic:mlx5_99"), "no NIC mlx5_99"),
-        (("what-if", HEALTHY, "--width", "GPU5=5"), "lanes"),
+        (("what-if", HEALTHY, "--lanes", "GPU5=5"), "lanes"),
         (("what-if", HEALTHY, "--speed", "GPU5=gen9"), "gen1 to gen6"),
         (("what-if", HEALTHY, "--rate", "mlx5_0=fast"), "Gb/s"),
         (("what-if", HEALTHY, "--off", "nvlink"), "gdr"),
-        (("what-if", HEALTHY, "--off", "gdr", "--bytes", "many"), "is not a size"),
+        (("what-if", HEALTHY, "--off", "gdr", "--size", "many"), "is not a size"),
         (("diff", "-", "-"), "only once"),
         (("check", "-", "--against", "-"), "only once"),
         (("predict", HEALTHY, "--nodes", "100000"), "800000 ranks"),

@@ -273,7 +273,8 @@ def topodiag(*args, **kwargs):
 
 def planned(cluster, *options):
     path = cluster / "plan.json"
-    done = topodiag("plan", "--nodes", "a[1-4]", "--gpus", 2, "--kind", "intra", "--kind", "pairs", "--output", path,
+    done = topodiag("plan", "--nodelist", "a[1-4]", "--gpus-per-node", 2, "--kind", "intra", "--kind", "pairs",
+                    "-o", path,
                     *options)  # fmt: skip
     assert done.returncode == 0, done.stderr
     return path
@@ -322,7 +323,7 @@ def test_a_dry_run_prints_the_commands_and_runs_none(cluster):
 def test_a_whole_sweep_names_the_slow_node_in_rounds_that_follow_of_themselves(cluster, monkeypatch):
     """A node whose runs are all slow: the rails by themselves are not, so that it is what they share."""
     path = cluster / "plan.json"
-    topodiag("plan", "--nodes", "a[1-6]", "--gpus", 2, "--output", path, "--quiet")
+    topodiag("plan", "--nodelist", "a[1-6]", "--gpus-per-node", 2, "--output", path, "--quiet")
     monkeypatch.setenv("FAKE_HOW", "crowded:a2,a3 crowded:a3,a4 crowded:a3,a1 crowded:a3,a5 crowded:a3,a6")
     folder = cluster / "plan.sweep"
     assert topodiag("run", path).returncode == 0
@@ -346,21 +347,21 @@ def test_the_next_plan_can_be_written_and_run_into_the_same_folder(cluster, monk
     done = topodiag("read", cluster / "plan.sweep", "--next", cluster / "next.json")
     assert done.returncode == 0
     assert topodiag("run", cluster / "next.json").returncode == 2  # of which sweep?
-    assert topodiag("run", cluster / "next.json", "--out", cluster / "plan.sweep").returncode == 0
+    assert topodiag("run", cluster / "next.json", "--folder", cluster / "plan.sweep").returncode == 0
     assert (cluster / "plan.sweep" / "plan-2.json").exists()
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["plan", "--nodes", "a[1-"], "is no node set"),
-        (["plan", "--nodes", "a[1-99999999]"], "more than 20000 nodes"),
-        (["plan", "--nodes", "64"], "is no host name"),
-        (["plan", "--nodes", "a,b", "--nics", "mlx5_0", "--rails", "2"], "1 NICs are named for 2 rails"),
-        (["plan", "--nodes", "a,b", "--racks", "/nonexistent"], "cannot be read"),
-        (["plan", "--nodes", "a,b", "--launcher", "none"], "for one node"),
-        (["plan", "--nodes", "a,b", "--env", "X"], "write it like"),
-        (["plan", "--nodes", "a,b", "--output", "/nonexistent/p.json"], "cannot be written"),
+        (["plan", "--nodelist", "a[1-"], "is no node set"),
+        (["plan", "--nodelist", "a[1-99999999]"], "more than 20000 nodes"),
+        (["plan", "--nodelist", "64"], "is no host name"),
+        (["plan", "--nodelist", "a,b", "--rail-nics", "mlx5_0", "--rails", "2"], "1 NICs are named for 2 rails"),
+        (["plan", "--nodelist", "a,b", "--topology", "/nonexistent"], "cannot be read"),
+        (["plan", "--nodelist", "a,b", "--launcher", "none"], "for one node"),
+        (["plan", "--nodelist", "a,b", "--env", "X"], "write it like"),
+        (["plan", "--nodelist", "a,b", "--output", "/nonexistent/p.json"], "cannot be written"),
         (["run", "/nonexistent.json"], "cannot be read"),
         (["run", "/etc/passwd"], "is no plan"),
         (["read", "/nonexistent"], "cannot be read"),

@@ -191,7 +191,7 @@ def _asked_ranks(options: PlaceOptions, groups: tuple[Demand, ...]) -> int:
 def _left_over(opened: Opened, world: int) -> Cluster:
     """The cluster, with a word about GPUs that make no whole replica."""
     left = opened.world - world
-    note = f"{world} ranks: as many whole replicas as fit, and {left} of {opened.world} GPUs are left over (--ranks)"
+    note = f"{world} ranks: as many whole replicas as fit; {left} of {opened.world} GPUs are left over (--world-size)"
     return replace(opened.cluster, notes=(*opened.cluster.notes, note)) if left else opened.cluster
 
 

@@ -6,11 +6,11 @@ import sys
 
 import click
 
-from topodiag.cli.params import format_option
+from topodiag.cli.options import format_option
 
 
 @click.command()
-@format_option
+@format_option()
 def checks(format_: str) -> None:
     """List all checks with their titles; `topodiag explain ID` says more of one."""
     from topodiag.checks import registry  # noqa: PLC0415 - heavy from here on

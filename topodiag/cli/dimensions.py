@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from topodiag.cli.params import Command, Count
+from topodiag.cli.options import Command
+from topodiag.cli.params import Count
 from topodiag.model.dimensions import DIMENSIONS, NAMES, ORDER, flags
 
 if TYPE_CHECKING:

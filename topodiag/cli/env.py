@@ -6,14 +6,16 @@ import sys
 
 import click
 
+from topodiag.cli.options import folder_option, format_option
+
 FORMATS = ("sh", "slurm", "mpirun", "k8s", "json")
 
 
 @click.command()
-@click.option("--format", "format_", type=click.Choice(FORMATS), default="sh", show_default=True, help="For whom.")
+@format_option(FORMATS)
 @click.option("--quick", "level", flag_value="quick", help="Less to read: communicators, settings, network and rings.")
 @click.option("--full", "level", flag_value="full", help="For hangs: every operation too, and a topology dump.")
-@click.option("--folder", metavar="DIR", default="", help="Where the files go; it must exist on every node.")
+@folder_option("for the logs; it must exist on every node")
 def env(format_: str, level: str | None, folder: str) -> None:
     """Print the debug settings that make the next run's logs answer every check.
 

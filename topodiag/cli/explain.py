@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.errors import no_such
-from topodiag.cli.params import ascii_option, color_option, width_option
+from topodiag.cli.options import ascii_option, color_option, width_option
 
 if TYPE_CHECKING:
     from topodiag.checks.page import PageOfCheck, Prose

@@ -10,7 +10,9 @@ import click
 
 from topodiag.cli.dimensions import layout_of, size_options
 from topodiag.cli.errors import Outcome
-from topodiag.cli.params import PLACE, Count, Printing, report_options
+from topodiag.cli.former import Command
+from topodiag.cli.options import Printing, format_option, report_options, was_given
+from topodiag.cli.params import EVIDENCE, PLACE, Count
 from topodiag.model.dimensions import NAMES, ORDER
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ _GROUPS: dict[str, tuple[str, ...]] = {
 }
 
 
-class GroupedCommand(click.Command):
+class GroupedCommand(Command):
     """A command whose help lists its options under headings."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -45,7 +47,7 @@ class GroupedCommand(click.Command):
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PLACE)
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=EVIDENCE)
 @click.option("--ranks", is_flag=True, help="Which rank ran where: host, process, GPU, NICs.")
 @click.option("--comms", is_flag=True, help="Every communicator: members, role, channels, connections.")
 @click.option("--rings", is_flag=True, help="The ring of each channel, with the transport of each hop.")
@@ -55,13 +57,15 @@ class GroupedCommand(click.Command):
 @size_options()
 @click.option("--order", metavar="DIMS", default="", help=f"Which dimension varies fastest, as {ORDER}.")
 @click.option(
-    "--flight", metavar="PATH", type=PLACE, multiple=True, help="Dumps of torch's flight recorder. May be repeated."
+    "--flight", metavar="FILE", type=EVIDENCE, multiple=True, help="A dump of torch's flight recorder; repeat it."
 )
 @click.option("--workers", type=Count(1, 4096), metavar="N", help="Processes that read (default: all cores).")
 @click.option("--dask", metavar="WHERE", help="Read on a dask cluster: its address, local or slurm.")
 @click.option("--save", metavar="FILE", type=PLACE, help="Keep the facts (Parquet); `topodiag logs FILE` goes on.")
-@click.option("--format", "format_", type=click.Choice(FORMATS), help="Output format (default table).")
-@click.option("--csv", "csv_", type=click.Choice(TABLES), metavar="TABLE", help=f"As CSV, one of {', '.join(TABLES)}.")
+@format_option(FORMATS)
+@click.option(
+    "--csv", "csv_", type=click.Choice(TABLES), metavar="TABLE", help=f"Write a table as CSV: {', '.join(TABLES)}."
+)
 @click.option("--parquet", type=click.Choice(TABLES), metavar="TABLE", help="The same as Parquet, to --output.")
 @report_options
 @click.pass_obj
@@ -80,7 +84,7 @@ def logs(  # noqa: PLR0917 - one parameter per option
     workers: int | None,
     dask: str | None,
     save: str | None,
-    format_: str | None,
+    format_: str,
     csv_: str | None,
     parquet: str | None,
     fail_on: str,
@@ -92,7 +96,9 @@ def logs(  # noqa: PLR0917 - one parameter per option
     `topodiag env` prints the settings that make a job write such logs.
     """
     chosen_views = tuple(name for name, on in zip(VIEWS, (ranks, comms, rings, transports, errors), strict=True) if on)
-    _refuse(bool(chosen_views) or unread, format_, csv_, parquet, printing.output, paths)
+    _refuse(
+        bool(chosen_views) or unread, format_ if was_given("format_") else None, csv_, parquet, printing.output, paths
+    )
     from topodiag.fleet.workers import one_thread  # noqa: PLC0415
 
     one_thread()
@@ -121,7 +127,7 @@ def logs(  # noqa: PLR0917 - one parameter per option
         printing,
         views=chosen_views,
         unread=unread,
-        format_=format_ or "table",
+        format_=format_,
         csv_=csv_,
     )
 

@@ -16,7 +16,7 @@ from topodiag.writing import check_writable, replacing
 if TYPE_CHECKING:
     from msgspec import Struct
 
-    from topodiag.cli.params import Printing
+    from topodiag.cli.options import Printing
     from topodiag.report.text import Page
 
 

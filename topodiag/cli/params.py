@@ -1,23 +1,23 @@
-"""What commands share on the command line: values that click does not know, and the options of every report."""
+"""Values of options that click does not know: durations, sizes, counts, links, NICs, placements, evidence."""
 
 from __future__ import annotations
 
+import glob
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, fields
-from functools import wraps
-from typing import TYPE_CHECKING, Any, TextIO
+from math import isfinite
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from topodiag.report.interface import Style
+    from click.shell_completion import CompletionItem
 
+    from topodiag.cost.alpha_beta import Link
+
+    _Base = click.ParamType[Any]
     _Seconds = click.ParamType[float]
 else:
-    _Seconds = click.ParamType  # generic only since click 8.5
-
-Command = Callable[..., None]
+    _Base = _Seconds = click.ParamType  # generic only since click 8.5
 
 _UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0}
 _DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) *(ms|s|m|)", re.ASCII)
@@ -44,8 +44,28 @@ class Duration(_Seconds):
 
 PLACE = click.Path(readable=False)
 """A name that the shell completes; whether it can be used is judged where it is opened."""
+FIXTURE = "fixture:"
 
-FAIL_ON = ("info", "warning", "error", "never")
+
+class Evidence(click.Path):
+    """What a command reads: a path, `-`, or `fixture:NAME`, of which the shell completes the names."""
+
+    def __init__(self) -> None:
+        super().__init__(readable=False)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - only when the shell asks
+
+        if incomplete.startswith(FIXTURE):
+            from topodiag.app.diagnose import fixtures  # noqa: PLC0415 - only when the shell asks
+
+            return [CompletionItem(name) for each in fixtures() if (name := FIXTURE + each).startswith(incomplete)]
+        if incomplete and FIXTURE.startswith(incomplete) and not glob.glob(glob.escape(incomplete) + "*"):
+            return [CompletionItem(FIXTURE)]
+        return super().shell_complete(ctx, param, incomplete)
+
+
+EVIDENCE = Evidence()
 
 
 class Count(click.IntRange):
@@ -64,78 +84,137 @@ class Count(click.IntRange):
         return super()._describe_range() if self.told else ""
 
 
-format_option = click.option(
-    "--format",
-    "format_",
-    type=click.Choice(("table", "json")),
-    default="table",
-    show_default=True,
-    help="Output format.",
-)
-output_option = click.option("--output", metavar="FILE", type=PLACE, help="Write to a file instead of standard output.")
-color_option = click.option(
-    "--color", type=click.Choice(("auto", "always", "never")), default="auto", show_default=True, help="Colour."
-)
-ascii_option = click.option("--ascii", "ascii_only", is_flag=True, help="Only ASCII characters.")
-width_option = click.option(
-    "--width", type=Count(40, 400), metavar="N", help="Columns (default: the terminal's, else 80)."
-)
-verbose_option = click.option("--verbose", "-v", count=True, help="Fold nothing away.")
-fail_on_option = click.option(
-    "--fail-on", type=click.Choice(FAIL_ON), default="error", show_default=True, help="Exit 1 from this severity on."
-)
+_NUMBER = r"([0-9]{1,15}(?:\.[0-9]{0,15})?(?:[eE]\+?[0-9]{1,2})?)"
+_BINARY = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_SIZE = re.compile(_NUMBER + r" ?([kmgt]?)(i?b)?", re.IGNORECASE | re.ASCII)
+_COUNT = re.compile(_NUMBER + r" ?([kmbt]?)", re.IGNORECASE | re.ASCII)
+_TIME = re.compile(_NUMBER + r" ?(us|ms|s)", re.ASCII)
+_LINK = re.compile(r"(?:([^=,]{1,40})=)?" + _NUMBER + "," + _NUMBER, re.ASCII)
+_PAIR = re.compile(r"([0-9]{1,7})[xX]([0-9]{1,7}(?:\.[0-9]{1,3})?)", re.ASCII)
+MAX_SIZE = 1 << 50
+MAX_COUNT = 1e16
 
 
-@dataclass(frozen=True, slots=True)
-class Printing:
-    """Where and how a command prints, as its options say."""
+class Size(_Base):
+    """Bytes from `4K`, `256MiB`, `1G` (powers of two, as nccl-tests reads them) or `16MB` (powers of ten)."""
 
-    output: str | None
-    color: str
-    ascii_only: bool
-    width: int | None
-    quiet: bool
-    verbose: int
+    name = "size"
 
-    def style(self, stream: TextIO) -> Style:
-        from topodiag.cli.terminal import style_for  # noqa: PLC0415 - not for the help
-
-        return style_for(
-            stream,
-            color=self.color,
-            ascii_only=self.ascii_only,
-            width=self.width,
-            verbose=self.verbose,
-            quiet=self.quiet,
-        )
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        match = _SIZE.fullmatch(str(value).strip())
+        if match is None:
+            self.fail(f"{value!r} is not a size; write 4K, 256MiB or 1G (powers of two), or 16MB.", param, ctx)
+        unit, tail = match[2].lower(), (match[3] or "").lower()
+        decimal = tail == "b" and unit != ""
+        times = 1000 ** "kmgt".index(unit) * 1000 if decimal else _BINARY[unit]
+        made = round(float(match[1]) * times)
+        if not 1 <= made <= MAX_SIZE:
+            self.fail(f"{value!r} is not between 1 byte and 1 PiB.", param, ctx)
+        return made
 
 
-def report_options(command: Command) -> Command:
-    """For commands that print findings: `printing` and `fail_on`."""
-    quiet = click.option("--quiet", "-q", is_flag=True, help="Only the verdict and the findings; no progress.")
-    return _printing(
-        command, output_option, fail_on_option, color_option, ascii_option, width_option, quiet, verbose_option
-    )
+class Sizes(_Base):
+    """Powers of two from `4K:1G`, both ends among them."""
+
+    name = "range"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        if isinstance(value, tuple):
+            return value
+        first, colon, last = str(value).partition(":")
+        if not colon:
+            self.fail(f"{value!r} is not a range of sizes; write 4K:1G.", param, ctx)
+        low, high = Size().convert(first, param, ctx), Size().convert(last, param, ctx)
+        if low > high:
+            self.fail(f"{value!r}: the first size is the greater one.", param, ctx)
+        return tuple(low << power for power in range(51) if low << power <= high)
 
 
-def page_options(command: Command) -> Command:
-    """For commands that print no findings: `printing`."""
-    return plain_page_options(width_option(command))
+class Number(_Base):
+    """A count from `70e9`, `70B`, `7.5M` or `4096`."""
+
+    name = "count"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, (int, float)):
+            return float(value)
+        match = _COUNT.fullmatch(str(value).strip())
+        if match is None:
+            self.fail(f"{value!r} is not a count; write 70e9 or 70B.", param, ctx)
+        made = float(match[1]) * {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}[match[2].lower()]
+        if not 1 <= made <= MAX_COUNT:
+            self.fail(f"{value!r} is not between 1 and {MAX_COUNT:g}.", param, ctx)
+        return made
 
 
-def plain_page_options(command: Command) -> Command:
-    """The same for a command that has a `width` option of its own."""
-    quiet = click.option("--quiet", "-q", is_flag=True, help="Only the verdict.")
-    return _printing(command, output_option, color_option, ascii_option, quiet, verbose_option)
+class Micros(_Base):
+    """Microseconds from `150ms`, `42us` or `1.2s`."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, (int, float)):
+            return float(value)
+        match = _TIME.fullmatch(str(value).strip())
+        if match is None or float(match[1]) <= 0:
+            self.fail(f"{value!r} is not a time; write 150ms, 42us or 1.2s.", param, ctx)
+        return float(match[1]) * {"us": 1.0, "ms": 1e3, "s": 1e6}[match[2]]
 
 
-def _printing(command: Command, *own: Callable[[Command], Command]) -> Command:
-    @wraps(command)
-    def wrapped(*args: Any, **given: Any) -> None:
-        printing = Printing(**{each.name: given.pop(each.name) for each in fields(Printing)})
-        command(*args, printing=printing, **given)
+class LinkParam(_Base):
+    """A link from `NVLink=1.0,300` or `1.0,300`: latency in us, bandwidth in GB/s."""
 
-    made: Command = wrapped
-    for option in reversed(own):
-        made = option(made)
-    return made
+    name = "link"
+
+    def __init__(self, called: str = "") -> None:
+        self.called = called
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Link:
+        from topodiag.app.model import Link as Made  # noqa: PLC0415 - not for the help
+        from topodiag.app.model import link_of  # noqa: PLC0415
+
+        if isinstance(value, Made):
+            return value
+        match = _LINK.fullmatch(str(value).strip())
+        if match is None:
+            self.fail(f"{value!r} is not a link; write NAME=US,GBS like NVLink=1.0,300.", param, ctx)
+        alpha, gbs = float(match[2]), float(match[3])
+        if not 1e-6 <= gbs <= 1e9 or alpha > 1e9:
+            self.fail(f"{value!r}: a bandwidth is from 1e-6 to 1e9 GB/s and a latency below 1e9 us.", param, ctx)
+        return link_of(alpha, gbs, (match[1] or self.called).strip())
+
+
+class Ratio(click.FloatRange):
+    """A number within bounds, which no comparison with `nan` passes; the bounds are told by the error alone."""
+
+    told = False
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        self.told = True
+        try:
+            made = float(super().convert(value, param, ctx))
+        finally:
+            self.told = False
+        if not isfinite(made):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return made
+
+    def _describe_range(self) -> str:
+        return super()._describe_range() if self.told else ""
+
+
+class Pair(_Base):
+    """`8x400` as (8, 400.0), both above 0."""
+
+    def __init__(self, what: str, example: str, *, whole: bool) -> None:
+        self.what, self.example, self.whole, self.name = what, example, whole, what
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, float]:
+        if isinstance(value, tuple):
+            return value
+        match = _PAIR.fullmatch(str(value).strip())
+        if match is None or int(match[1]) < 1 or float(match[2]) <= 0 or (self.whole and "." in match[2]):
+            self.fail(f"{value!r} is not {self.what}; write it like {self.example}.", param, ctx)
+        return int(match[1]), float(match[2])

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.errors import Outcome
-from topodiag.cli.params import PLACE, Duration, Printing, report_options
+from topodiag.cli.options import Printing, format_option, report_options
+from topodiag.cli.params import EVIDENCE, PLACE, Duration
 
 if TYPE_CHECKING:
     from topodiag.model.result import Result
@@ -20,7 +21,7 @@ FORMATS = ("table", "json", "prometheus", "nagios")
     "--from",
     "sources",
     metavar="SOURCE",
-    type=PLACE,
+    type=EVIDENCE,
     multiple=True,
     help="Captured evidence instead of this node: a bundle, a folder, a file of tool output, fixture:NAME, or - for "
     "standard input. Repeat it for several nodes.",
@@ -29,9 +30,7 @@ FORMATS = ("table", "json", "prometheus", "nagios")
 @click.option("--redact", is_flag=True, help="Replace host names, addresses and serial numbers in what is captured.")
 @click.option("--sample", type=Duration(), metavar="TIME", help="Read counters twice, this far apart (5s, 500ms, 1m).")
 @click.option("--deadline", type=Duration(), metavar="TIME", help="Stop probing after this time (default 20s).")
-@click.option(
-    "--format", "format_", type=click.Choice(FORMATS), default="table", show_default=True, help="Output format."
-)
+@format_option(FORMATS)
 @report_options
 @click.pass_obj
 def scan(  # noqa: PLR0917 - one parameter per option

@@ -106,4 +106,4 @@ def _steps(hypotheses: Sequence[Hypothesis]) -> list[str]:
         page = f" (topodiag explain {each.check})" if each.check else ""
         look = f": {each.confirm[0]}" if each.confirm else ""
         steps.append(f"{each.likelihood:.0%} {each.cause}{page}{look}")
-    return steps or ["measure pairs of nodes: topodiag bench plan --nodes N..."]
+    return steps or ["measure pairs of nodes: topodiag bench plan --nodelist NODES..."]

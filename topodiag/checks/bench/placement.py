@@ -38,7 +38,7 @@ class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
         better run: differences in time are no placement.
 
     How to confirm
-        topodiag bench plan --nodes NODES      a second, different pairing of the slower nodes
+        topodiag bench plan --nodelist NODES   a second, different pairing of the slower nodes
         all_reduce_perf -b 1G -e 16G -f 2      on each half of the slower placement
 
     How to fix

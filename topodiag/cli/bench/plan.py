@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 
 import click
 
-from topodiag.cli.params import PLACE, Count, Duration
+from topodiag.cli.former import Command, Former
+from topodiag.cli.options import (
+    algo_option,
+    env_option,
+    gpus_per_node_option,
+    nodelist_option,
+    output_option,
+    quiet_option,
+    topology_option,
+)
+from topodiag.cli.params import Count, Duration
 
 KINDS = ("intra", "pairs", "ring", "rails", "racks", "bisection", "settings", "fabric")
 ALGORITHMS = ("Ring", "Tree", "CollnetDirect", "CollnetChain", "NVLS", "NVLSTree", "PAT")
@@ -15,83 +24,80 @@ PROTOCOLS = ("LL", "LL128", "Simple")
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce", "sendrecv")
 
 
-def _env(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, str]:
-    made: dict[str, str] = {}
-    for value in values:
-        name, equals, text = value.partition("=")
-        if not equals or not name.isidentifier() or not name.isascii():
-            raise click.BadParameter(f"{value!r}: write it like NCCL_DEBUG=WARN.", ctx, param)
-        made[name] = text
-    return made
+FORMER = (
+    Former("--nodes", "--nodelist"),
+    Former("--gpus", "--gpus-per-node"),
+    Former("--nics", "--rail-nics"),
+    Former("--racks", "--topology"),
+)
 
 
-@click.command()
+@click.command(cls=Command, former=FORMER)
+@nodelist_option("Nodes to measure (default: the Slurm job's)")
+@gpus_per_node_option
 @click.option(
-    "--nodes",
-    multiple=True,
-    metavar="SET",
-    help="Node set: gpu[001-064], or a,b,c; repeat it (default: the Slurm job's).",
+    "--rail-nics",
+    "nics",
+    metavar="NICS",
+    default="",
+    help="NICs in the order of their rails: mlx5_[0-7] (default: NCCL's choice).",
 )
-@click.option("--gpus", type=Count(1, 256), default=8, show_default=True, metavar="N", help="GPUs per node.")
 @click.option(
-    "--nics", metavar="SET", default="", help="NICs in the order of rails: mlx5_[0-7] (default: NCCL's choice)."
+    "--rails", type=Count(1, 256), metavar="N", help="Number of rails (default: as many as NICs, else as GPUs)."
 )
-@click.option("--rails", type=Count(1, 256), metavar="N", help="Rails (default: as many as NICs, else as GPUs).")
-@click.option("--racks", metavar="FILE", type=PLACE, help="CSV of NODE,RACK or Slurm's topology.conf.")
+@topology_option("CSV of NODE,RACK, or Slurm's topology.conf")
 @click.option(
     "--leaf-per", type=click.Choice(("rail", "rack")), default="rail", show_default=True,
     help="A leaf switch for each rail of a rack, or one for the rack.",
 )  # fmt: skip
-@click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS), help="Only these runs; repeat it.")
 @click.option(
-    "--algo",
-    "algorithms",
-    multiple=True,
-    type=click.Choice(ALGORITHMS, case_sensitive=False),
-    help="Also compare algorithms; repeat it.",
+    "--kind", "kinds", multiple=True, type=click.Choice(KINDS), help="Plan only runs of this kind; repeat it."
 )
+@algo_option(ALGORITHMS, "Also compare this algorithm; repeat it.")
 @click.option(
     "--proto",
     "protocols",
     multiple=True,
     type=click.Choice(PROTOCOLS, case_sensitive=False),
-    help="Also compare protocols; repeat it.",
+    help="Also compare this protocol; repeat it.",
 )
 @click.option(
     "--collective",
     "collectives",
     multiple=True,
     type=click.Choice(COLLECTIVES),
-    help="Also compare collectives; repeat it.",
+    help="Also compare this collective; repeat it.",
 )
 @click.option(
     "--launcher",
     type=click.Choice(("srun", "mpirun", "none")),
     default="srun",
     show_default=True,
-    help="What starts the runs; none: this machine alone.",
+    help="Program that starts the runs; none: this machine alone.",
 )
 @click.option(
     "--launcher-arg",
     "arguments",
     multiple=True,
     metavar="ARG",
-    help="Give the launcher this too: --launcher-arg=--mpi=pmix; repeat it.",
+    help="Argument for the launcher: --launcher-arg=--mpi=pmix; repeat it.",
 )
-@click.option("--env", multiple=True, metavar="NAME=VALUE", callback=_env, help="A setting of all runs; repeat it.")
-@click.option("--timeout", type=Duration(), default="180s", show_default=True, help="Time limit of each run.")
-@click.option("--ib-write-bw", "write_bw", is_flag=True, help="Tell NICs from PCIe with ib_write_bw, in later rounds.")
-@click.option("--output", metavar="FILE", type=PLACE, help="Write the plan to a file instead of standard output.")
-@click.option("--quiet", "-q", is_flag=True, help="No summary on standard error.")
+@env_option("")
+@click.option(
+    "--timeout", type=Duration(), metavar="TIME", default="180s", show_default=True, help="Time limit of each run."
+)
+@click.option("--ib-write-bw", "write_bw", is_flag=True, help="In later rounds, tell NICs from PCIe with ib_write_bw.")
+@output_option
+@quiet_option
 def plan(  # noqa: PLR0917 - one parameter per option
-    nodes: tuple[str, ...],
-    gpus: int,
+    nodelist: tuple[str, ...],
+    gpus_per_node: int,
     nics: str,
     rails: int | None,
-    racks: str | None,
+    topology: str,
     leaf_per: str,
     kinds: tuple[str, ...],
-    algorithms: tuple[str, ...],
+    algo: tuple[str, ...],
     protocols: tuple[str, ...],
     collectives: tuple[str, ...],
     launcher: str,
@@ -105,7 +111,7 @@ def plan(  # noqa: PLR0917 - one parameter per option
     """Plan few benchmark runs that find bad links and nodes: every node in two pairs, its inside, racks against racks.
 
     \b
-      topodiag bench plan --nodes gpu[001-064] --nics mlx5_[0-7] --racks racks.csv --output plan.json
+      topodiag bench plan --nodelist gpu[001-064] --rail-nics mlx5_[0-7] --topology racks.csv -o plan.json
       topodiag bench run plan.json
       topodiag bench read plan.sweep
     """
@@ -118,16 +124,18 @@ def plan(  # noqa: PLR0917 - one parameter per option
     from topodiag.sweep.plan import DEFAULT, first_round  # noqa: PLC0415
     from topodiag.sweep.planfile import plan_text  # noqa: PLC0415
 
-    sets = nodes or tuple(filter(None, [os.environ.get("SLURM_JOB_NODELIST", "")]))
+    sets = nodelist or tuple(filter(None, [os.environ.get("SLURM_JOB_NODELIST", "")]))
     if launcher == "none":
         sets = sets or ("localhost",)
     if not sets:
-        raise click.UsageError("Name the nodes: --nodes gpu[001-064].", click.get_current_context())
+        raise click.UsageError("Name the nodes: --nodelist gpu[001-064].", click.get_current_context())
     check_output(output)
-    fabric = fabric_from(sets, gpus=gpus, nics=nics, rails=rails, racks=racks, leaf_per_rail=leaf_per == "rail")
+    fabric = fabric_from(
+        sets, gpus=gpus_per_node, nics=nics, rails=rails, racks=topology or None, leaf_per_rail=leaf_per == "rail"
+    )
     if launcher == "none" and len(fabric.nodes) > 1:
         raise TopodiagError("--launcher none is for one node", hint="srun or mpirun starts runs on several")
-    made = first_round(fabric, kinds or DEFAULT, algorithms=algorithms, protocols=protocols, collectives=collectives)
+    made = first_round(fabric, kinds or DEFAULT, algorithms=algo, protocols=protocols, collectives=collectives)
     launch = Launch(launcher, arguments, env, max(round(timeout), 1))
     made = replace(made, launch=launch, write_bw=write_bw)
     with opened(output) as stream:
@@ -152,6 +160,6 @@ def _summary(made: object, output: str | None) -> None:
         err=True,
     )
     if not made.fabric.racks and len(made.fabric.nodes) > 1:
-        click.echo("no racks were given: a bad leaf will look like many bad NICs (--racks FILE)", err=True)
+        click.echo("no racks were given: a bad leaf will look like many bad NICs (--topology FILE)", err=True)
     if output not in {None, "-"}:
         click.echo(f"next: topodiag bench run {output}", err=True)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.errors import FOUND, Outcome
-from topodiag.cli.params import PLACE, Printing, format_option, report_options
+from topodiag.cli.options import Printing, format_option, report_options, svg_option
+from topodiag.cli.params import PLACE
 
 if TYPE_CHECKING:
     from topodiag.model.sweep import SweepJudgement
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 @click.argument("folder", metavar="DIR", type=PLACE)
 @click.option("--next", "next_plan", metavar="FILE", type=PLACE, help="Write the next round's plan, for the suspects.")
 @click.option("--ib-write-bw", "write_bw", is_flag=True, help="In that plan, tell NICs from PCIe with ib_write_bw.")
-@click.option("--svg", metavar="FILE", type=PLACE, help="Draw the pair matrix into a file too.")
-@format_option
+@svg_option
+@format_option()
 @report_options
 @click.pass_obj
 def read(  # noqa: PLR0917 - one parameter per option
@@ -47,7 +48,7 @@ def read(  # noqa: PLR0917 - one parameter per option
     from topodiag.sweep.store import read_store  # noqa: PLC0415
     from topodiag.writing import replacing  # noqa: PLC0415
 
-    for path in (printing.output, next_plan, svg):
+    for path in (printing.output, next_plan):
         check_output(path)
     stored = read_store(folder)
     judged = judge(stored.plans, stored.results)

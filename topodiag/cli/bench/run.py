@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.errors import FAILED, FOUND, Outcome
+from topodiag.cli.former import Command, Former
+from topodiag.cli.options import folder_option, quiet_option
 from topodiag.cli.params import PLACE, Count
 
 if TYPE_CHECKING:
@@ -20,9 +22,9 @@ if TYPE_CHECKING:
 DEFAULT_PARALLEL = 64
 
 
-@click.command()
+@click.command(cls=Command, former=(Former("--out", "--folder"),))
 @click.argument("plan", metavar="PLAN|DIR", type=PLACE)
-@click.option("--out", metavar="DIR", type=PLACE, help="The sweep's folder (default: the plan's name with .sweep).")
+@folder_option("of the sweep's results (default: the plan's name with .sweep)")
 @click.option(
     "--bin-dir",
     metavar="DIR",
@@ -43,12 +45,12 @@ DEFAULT_PARALLEL = 64
     "--ib-write-bw", "write_bw", is_flag=True, help="In the next round, tell NICs from PCIe with ib_write_bw."
 )
 @click.option("--dry-run", is_flag=True, help="Print the commands that would be run, and run none.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress.")
+@quiet_option
 @click.pass_obj
 def run(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
     plan: str,
-    out: str | None,
+    folder: str,
     bin_dir: str | None,
     parallel: int,
     retry: bool,
@@ -82,10 +84,10 @@ def run(  # noqa: PLR0917 - one parameter per option
             f"not found: {', '.join(missing)}",
             hint="nccl-tests built with MPI=1 has the *_perf programs (--bin-dir DIR), perftest has ib_write_bw",
         )
-    folder = out or _folder(plan, found.round)
-    with opened_store(folder, found) as store, _progress(quiet) as tell:
+    place = folder or _folder(plan, found.round)
+    with opened_store(place, found) as store, _progress(quiet) as tell:
         done = run_plan(found, store, programs, parallel=parallel, retry=retry, keep_going=keep_going, on_result=tell)
-    reached.code = _end(done, folder, quiet)
+    reached.code = _end(done, place, quiet)
 
 
 def _plan_of(path: str, write_bw: bool) -> SweepPlan | None:
@@ -109,7 +111,7 @@ def _folder(path: str, number: int) -> str:
     if Path(path).is_dir():
         return path
     if number > 1:
-        raise TopodiagError(f"{path}: is the plan of round {number}", hint="name the folder of its sweep with --out")
+        raise TopodiagError(f"{path}: is the plan of round {number}", hint="name the folder of its sweep with --folder")
     return str(Path(path).with_suffix(".sweep"))
 
 

@@ -6,15 +6,15 @@ import sys
 
 import click
 
-from topodiag.cli.params import PLACE
+from topodiag.cli.former import Command, Former
+from topodiag.cli.options import log_option, output_option
+from topodiag.cli.params import EVIDENCE
 
 
-@click.command("nccl-conf")
-@click.argument("sources", metavar="[SOURCE]...", nargs=-1, type=PLACE)
-@click.option(
-    "--logs", metavar="PATH", type=PLACE, multiple=True, help="NCCL logs of a job (files, folders); repeat it."
-)
-@click.option("--output", "-o", metavar="FILE", type=PLACE, help="Write to a file instead of standard output.")
+@click.command("nccl-conf", cls=Command, former=(Former("--logs", "--log"),))
+@click.argument("sources", metavar="[SOURCE]...", nargs=-1, type=EVIDENCE)
+@log_option
+@output_option
 def nccl_conf(sources: tuple[str, ...], logs: tuple[str, ...], output: str | None) -> None:
     """Write the nccl.conf that follows from findings: of bundles or fixture:NAME, of a job's logs, or of this node.
 

@@ -8,13 +8,14 @@ from pathlib import Path
 import click
 
 from topodiag.cli.errors import FOUND, Outcome
-from topodiag.cli.params import PLACE, Count
-from topodiag.cli.topo.options import MAX_NODES, env_option, nccl_option
+from topodiag.cli.former import Command, Former
+from topodiag.cli.options import env_option, nccl_option, nodes_option, output_option
+from topodiag.cli.params import EVIDENCE
 
 
-@click.command("nccl-topo")
-@click.argument("source", type=PLACE)
-@click.option("--output", "-o", metavar="FILE", type=PLACE, help="Write to a file instead of standard output.")
+@click.command("nccl-topo", cls=Command, former=(Former("--map", "--pairs"),))
+@click.argument("source", type=EVIDENCE)
+@output_option
 @click.option("--repair", is_flag=True, help="Restore missing NVLinks, low link widths and misplaced NICs.")
 @click.option(
     "--bare",
@@ -25,12 +26,11 @@ from topodiag.cli.topo.options import MAX_NODES, env_option, nccl_option
 @click.option(
     "--host-capture",
     metavar="FILE",
-    type=PLACE,
+    type=EVIDENCE,
     help="For a guest: put its devices where this capture of the host has them (a bundle, a topology dump).",
 )
 @click.option(
-    "--map",
-    "pairs",
+    "--pairs",
     metavar="PAIRS",
     help="With --host-capture: guest=host,... or a CSV or JSON file of pairs (default: by UUIDs and GUIDs).",
 )
@@ -38,20 +38,15 @@ from topodiag.cli.topo.options import MAX_NODES, env_option, nccl_option
 @click.option(
     "--affinity",
     metavar="FILE",
-    type=PLACE,
+    type=EVIDENCE,
     help="For a guest: group its devices by a CSV matrix of what was measured, GPU by NIC (GB/s, or us).",
 )
 @click.option(
     "--host", metavar="HASH", help="Of a dump of several hosts, the one with this host_hash (default: first)."
 )
-@click.option(
-    "--nodes",
-    type=Count(1, MAX_NODES),
-    metavar="N",
-    help="Equal nodes in the job that it is compared for (default: 1, and 2 where there are NICs).",
-)
-@nccl_option
-@env_option
+@nodes_option(when="in the job that the file is compared for (default: 1, and 2 where there are NICs)")
+@nccl_option()
+@env_option()
 @click.option("--force", is_flag=True, help="Write it even where it would make things worse.")
 @click.pass_obj
 def nccl_topo(  # noqa: PLR0917 - one parameter per option
@@ -93,7 +88,7 @@ def nccl_topo(  # noqa: PLR0917 - one parameter per option
     if bare and repair:
         raise click.UsageError("--bare leaves NVLinks to NCCL, so --repair could not restore them.")
     if pairs is not None and host_capture is None:
-        raise click.UsageError("--map pairs devices with those of --host-capture.")
+        raise click.UsageError("--pairs names devices with those of --host-capture.")
     check_output(output)
     topology = open_topology(source, env)
     steps = []

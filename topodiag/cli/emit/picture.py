@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from topodiag.cli.params import PLACE
+from topodiag.cli.options import output_option
+from topodiag.cli.params import EVIDENCE
 
 if TYPE_CHECKING:
     from topodiag.emit.picture import Picture
 
 
 @click.command()
-@click.argument("source", type=PLACE)
-@click.option("--output", "-o", metavar="FILE", type=PLACE, help="Write to a file instead of standard output.")
+@click.argument("source", type=EVIDENCE)
+@output_option
 def svg(source: str, output: str | None) -> None:
     """A picture of the node: sockets, switches, GPUs, NICs, the NVLink fabric; what the checks found is red.
 
@@ -27,8 +28,8 @@ def svg(source: str, output: str | None) -> None:
 
 
 @click.command()
-@click.argument("source", type=PLACE)
-@click.option("--output", "-o", metavar="FILE", type=PLACE, help="Write to a file instead of standard output.")
+@click.argument("source", type=EVIDENCE)
+@output_option
 def dot(source: str, output: str | None) -> None:
     """The same picture for Graphviz: dot -Tsvg node.dot -o node.svg."""
     from topodiag.emit.dot import to_dot  # noqa: PLC0415 - heavy from here on

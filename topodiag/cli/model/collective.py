@@ -7,10 +7,20 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.errors import Outcome
-from topodiag.cli.model.options import link_options, machine_from, options, system_options
-from topodiag.cli.model.params import Micros, Pair, Size, Sizes
-from topodiag.cli.params import Printing, format_option, page_options
-from topodiag.cli.plotting import plot_option
+from topodiag.cli.former import Command, Former
+from topodiag.cli.model.options import LINKS_FORMER, link_options, machine_from, system_options
+from topodiag.cli.options import (
+    Printing,
+    algo_option,
+    explain_option,
+    format_option,
+    options,
+    page_options,
+    size_option,
+    sizes_option,
+    svg_option,
+)
+from topodiag.cli.params import Micros, Pair
 
 if TYPE_CHECKING:
     from topodiag.cost.alpha_beta import Link
@@ -22,32 +32,29 @@ ALGORITHMS = (
 _PLACEMENT = Pair("a placement", "1x8 (nodes x ranks per node)", whole=True)
 
 
-@click.command()
+@click.command(cls=Command, former=(*LINKS_FORMER, Former("--against", "--versus"), Former("--algorithm", "--algo")))
 @click.argument("collective", type=click.Choice(COLLECTIVES), default="all_reduce", metavar="COLLECTIVE")
+@size_option("1GiB")
 @click.option(
-    "--size", type=Size(), default="1GiB", show_default=True, metavar="SIZE", help="The first column of nccl-tests."
+    "--placement",
+    type=_PLACEMENT,
+    metavar="NODESxRANKS",
+    help="Number of nodes, and of ranks on each (default: one full node).",
 )
 @click.option(
-    "--placement", type=_PLACEMENT, metavar="NODESxRANKS", help="Nodes and ranks on each (default: one full node)."
+    "--versus",
+    "against",
+    type=_PLACEMENT,
+    metavar="NODESxRANKS",
+    help="The placement to compare it with (default: one rank per node).",
 )
-@click.option(
-    "--against", type=_PLACEMENT, metavar="NODESxRANKS", help="The other placement (default: one rank per node)."
-)
-@click.option(
-    "--algorithm",
-    type=click.Choice(ALGORITHMS),
-    default="auto",
-    show_default=True,
-    help="auto: the fastest that NCCL has.",
-)
-@click.option("--measured", type=Micros(), metavar="TIME", help="A measured time (150ms), to be read against both.")
+@algo_option(ALGORITHMS, "Algorithm to price; auto: the fastest that NCCL has.", default="auto")
+@click.option("--measured", type=Micros(), metavar="TIME", help="A measured time (150ms) to compare with both.")
 @options(system_options, link_options)
-@click.option(
-    "--sizes", type=Sizes(), default="4K:4G", show_default=True, metavar="FROM:TO", help="The sweep of the plot."
-)
-@plot_option
-@click.option("--explain", is_flag=True, help="Show each term of the derivation.")
-@format_option
+@sizes_option("4K:4G")
+@svg_option
+@explain_option
+@format_option()
 @page_options
 @click.pass_obj
 def collective(  # noqa: PLR0917 - one parameter per option
@@ -56,18 +63,19 @@ def collective(  # noqa: PLR0917 - one parameter per option
     size: int,
     placement: tuple[int, float] | None,
     against: tuple[int, float] | None,
-    algorithm: str,
+    algo: str,
     measured: float | None,
-    system: str,
+    evidence: str | None,
+    system: str | None,
     gpu: str,
     nics: tuple[int, float] | None,
     leaf: int | None,
-    oversubscription: float,
+    oversubscription: float | None,
     inside: Link | None,
     outside: Link | None,
-    per_node: int,
+    gpus_per_node: int,
     sizes: tuple[int, ...],
-    plot: str | None,
+    svg: str | None,
     explain: bool,
     format_: str,
     printing: Printing,
@@ -83,14 +91,14 @@ def collective(  # noqa: PLR0917 - one parameter per option
 
     nodes = max(placement[0] if placement else 1, against[0] if against else 1)
     how = {"gpu": gpu, "nics": nics, "oversubscription": oversubscription, "inside": inside, "outside": outside}
-    machine = machine_from(system, max(nodes, 2), leaf=leaf, per_node=per_node, **how)  # type: ignore[arg-type]
+    machine = machine_from(evidence, system, max(nodes, 2), leaf=leaf, gpus_per_node=gpus_per_node, **how)  # type: ignore[arg-type]
     answer = ask_collective(
-        machine, collective, size, algorithm=algorithm, measured_us=measured,
+        machine, collective, size, algorithm=algo, measured_us=measured,
         placement=(placement[0], int(placement[1])) if placement else None,
         against=(against[0], int(against[1])) if against else None,
     )  # fmt: skip
     made, reading = answer.placements, answer.reading
-    inputs = {"collective": collective, "size": size, "algorithm": algorithm, "measured_us": measured}
+    inputs = {"collective": collective, "size": size, "algorithm": algo, "measured_us": measured}
 
     def draw(page: Page) -> None:
         draw_placements(page, made, machine, sizes, reading, explain=explain)
@@ -99,5 +107,5 @@ def collective(  # noqa: PLR0917 - one parameter per option
         draw,
         lambda: placements_json(made, machine, reading, inputs),
         format_=format_, printing=printing,
-        plot=plot, series=lambda: placement_series(made, sizes), title=f"{collective} on {machine.name}",
+        svg=svg, series=lambda: placement_series(made, sizes), title=f"{collective} on {machine.name}",
     )  # fmt: skip

@@ -7,26 +7,32 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.errors import Outcome
-from topodiag.cli.model.options import link_options, machine_from, options, system_options
-from topodiag.cli.model.params import Size, Sizes
-from topodiag.cli.params import Count, Printing, format_option, page_options
-from topodiag.cli.plotting import plot_option
+from topodiag.cli.former import Command
+from topodiag.cli.model.options import LINKS_FORMER, link_options, machine_from, system_options
+from topodiag.cli.options import (
+    Printing,
+    explain_option,
+    format_option,
+    nodes_option,
+    options,
+    page_options,
+    size_option,
+    sizes_option,
+    svg_option,
+)
 
 if TYPE_CHECKING:
     from topodiag.cost.alpha_beta import Link
 
 
-@click.command()
-@click.option("--nodes", type=Count(1, 100_000), default=4, show_default=True, metavar="N", help="Nodes of the job.")
-@click.option("--size", type=Size(), default="1GiB", show_default=True, metavar="SIZE", help="The size shown first.")
-@click.option(
-    "--sizes", type=Sizes(), default="256K:1G", show_default=True, metavar="FROM:TO",
-    help="The sweep: by default 2^16 to 2^28 parameters of 4 bytes.",
-)  # fmt: skip
+@click.command(cls=Command, former=LINKS_FORMER)
+@nodes_option(4)
+@size_option("1GiB")
+@sizes_option("256K:1G")
 @options(system_options, link_options)
-@plot_option
-@click.option("--explain", is_flag=True, help="Show each term of the derivation.")
-@format_option
+@svg_option
+@explain_option
+@format_option()
 @page_options
 @click.pass_obj
 def hierarchy(  # noqa: PLR0917 - one parameter per option
@@ -34,15 +40,16 @@ def hierarchy(  # noqa: PLR0917 - one parameter per option
     nodes: int,
     size: int,
     sizes: tuple[int, ...],
-    system: str,
+    evidence: str | None,
+    system: str | None,
     gpu: str,
     nics: tuple[int, float] | None,
     leaf: int | None,
-    oversubscription: float,
+    oversubscription: float | None,
     inside: Link | None,
     outside: Link | None,
-    per_node: int,
-    plot: str | None,
+    gpus_per_node: int,
+    svg: str | None,
     explain: bool,
     format_: str,
     printing: Printing,
@@ -59,7 +66,7 @@ def hierarchy(  # noqa: PLR0917 - one parameter per option
     from topodiag.report.text import Page  # noqa: PLC0415
 
     how = {"gpu": gpu, "nics": nics, "oversubscription": oversubscription, "inside": inside, "outside": outside}
-    machine = machine_from(system, nodes, leaf=leaf, per_node=per_node, **how)  # type: ignore[arg-type]
+    machine = machine_from(evidence, system, nodes, leaf=leaf, gpus_per_node=gpus_per_node, **how)  # type: ignore[arg-type]
     made = ask_hierarchy(machine)
     inputs = {"nodes": nodes, "size": size}
 
@@ -70,6 +77,6 @@ def hierarchy(  # noqa: PLR0917 - one parameter per option
         draw,
         lambda: hierarchy_json(made, machine, size, sizes, inputs),
         format_=format_, printing=printing,
-        plot=plot, series=lambda: hierarchy_series(made, sizes), marks=lambda: hierarchy_marks(made),
+        svg=svg, series=lambda: hierarchy_series(made, sizes), marks=lambda: hierarchy_marks(made),
         title=f"all_reduce over {machine.gpus} GPUs, {machine.name}",
     )  # fmt: skip

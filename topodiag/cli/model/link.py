@@ -7,35 +7,41 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.errors import Outcome
-from topodiag.cli.model.options import machine_from, options, system_options
-from topodiag.cli.model.params import LinkParam, Size, Sizes
-from topodiag.cli.params import Count, Printing, format_option, page_options
-from topodiag.cli.plotting import plot_option
+from topodiag.cli.former import Command
+from topodiag.cli.model.options import FORMER, machine_from, system_options
+from topodiag.cli.options import (
+    Printing,
+    explain_option,
+    format_option,
+    nodes_option,
+    options,
+    page_options,
+    size_option,
+    sizes_option,
+    svg_option,
+)
+from topodiag.cli.params import LinkParam
 
 if TYPE_CHECKING:
     from topodiag.cost.alpha_beta import Link
 
 
-@click.command()
-@click.option(
-    "--size", type=Size(), default="256MiB", show_default=True, metavar="SIZE", help="The buffer: 4K, 256MiB, 16MB."
-)
-@click.option(
-    "--sizes", type=Sizes(), default="4K:1G", show_default=True, metavar="FROM:TO", help="The sweep of the plot."
-)
+@click.command(cls=Command, former=FORMER)
+@size_option("256MiB")
+@sizes_option("4K:1G")
 @click.option(
     "--link",
     "links",
     type=LinkParam("link"),
     multiple=True,
     metavar="NAME=US,GBS",
-    help="A tier, in place of --system: NVLink=1.0,300; repeat it.",
+    help="A tier by its latency and bandwidth, in place of --system: NVLink=1.0,300; repeat it.",
 )
 @options(system_options)
-@click.option("--nodes", type=Count(1, 100_000), default=2, show_default=True, metavar="N", help="Nodes of the system.")
-@plot_option
-@click.option("--explain", is_flag=True, help="Show each term of the derivation.")
-@format_option
+@nodes_option(2)
+@svg_option
+@explain_option
+@format_option()
 @page_options
 @click.pass_obj
 def link(  # noqa: PLR0917 - one parameter per option
@@ -43,13 +49,14 @@ def link(  # noqa: PLR0917 - one parameter per option
     size: int,
     sizes: tuple[int, ...],
     links: tuple[Link, ...],
-    system: str,
+    evidence: str | None,
+    system: str | None,
     gpu: str,
     nics: tuple[int, float] | None,
     leaf: int | None,
-    oversubscription: float,
+    oversubscription: float | None,
     nodes: int,
-    plot: str | None,
+    svg: str | None,
     explain: bool,
     format_: str,
     printing: Printing,
@@ -66,7 +73,9 @@ def link(  # noqa: PLR0917 - one parameter per option
         given: dict[str, object] = {"links": [link_json(each) for each in links]}
         name = "links as given"
     else:
-        machine = machine_from(system, nodes, gpu=gpu, nics=nics, leaf=leaf, oversubscription=oversubscription)
+        machine = machine_from(
+            evidence, system, nodes, gpu=gpu, nics=nics, leaf=leaf, oversubscription=oversubscription
+        )
         made = ask_links(size, machine=machine)
         given, name = {"system": machine_json(machine)}, machine.name
 
@@ -77,6 +86,6 @@ def link(  # noqa: PLR0917 - one parameter per option
         draw,
         lambda: links_json(made, size, sizes, {"size": size, **given}),
         format_=format_, printing=printing,
-        plot=plot, series=lambda: link_series(made, sizes), marks=lambda: link_marks(made),
+        svg=svg, series=lambda: link_series(made, sizes), marks=lambda: link_marks(made),
         title=f"One message, {name}",
     )  # fmt: skip

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
+from topodiag.cli.options import Printing
 from topodiag.cli.output import check_output, write_page
-from topodiag.cli.params import Printing
-from topodiag.cli.plotting import write_plot
+from topodiag.cli.plotting import write_svg
 from topodiag.report.plot.terminal import SIZE, TIME, Axis, Mark, Series, plot_svg
 from topodiag.report.text import Page
 
@@ -23,7 +23,7 @@ def draw_or_dump(
     *,
     format_: str,
     printing: Printing,
-    plot: str | None,
+    svg: str | None,
     series: Callable[[], Sequence[Series]],
     title: str,
     marks: Callable[[], Sequence[Mark]] = no_marks,
@@ -33,5 +33,5 @@ def draw_or_dump(
     """Write the page or the object; then the plot, by `picture` (SVG) where it is no plot over sizes."""
     check_output(printing.output)
     write_page(draw, dump, format_=format_, printing=printing)
-    if plot is not None:
-        write_plot(plot, picture or (lambda: plot_svg(series(), x=SIZE, y=y, title=title, marks=marks())))
+    if svg is not None:
+        write_svg(svg, picture or (lambda: plot_svg(series(), x=SIZE, y=y, title=title, marks=marks())))

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.errors import Outcome
-from topodiag.cli.model.options import link_options, machine_from, options, system_options
+from topodiag.cli.former import Command
+from topodiag.cli.model.options import LINKS_FORMER, link_options, machine_from, system_options
 from topodiag.cli.model.step_options import LAYOUT_OPTIONS, MODEL_OPTIONS, TRAINING_OPTIONS, Trained, trained_options
-from topodiag.cli.params import Printing, format_option, page_options
-from topodiag.cli.plotting import plot_option
+from topodiag.cli.options import Printing, explain_option, format_option, options, page_options, svg_option
 
 if TYPE_CHECKING:
     from topodiag.cost.alpha_beta import Link
 
 
-@click.command()
+@click.command(cls=Command, former=LINKS_FORMER)
 @trained_options(MODEL_OPTIONS, LAYOUT_OPTIONS, TRAINING_OPTIONS)
 @options(system_options, link_options)
-@plot_option
-@click.option("--explain", is_flag=True, help="Show each term of the derivation.")
-@format_option
+@svg_option
+@explain_option
+@format_option()
 @page_options
 @click.pass_obj
 def step(  # noqa: PLR0917 - one parameter per option
@@ -30,15 +30,16 @@ def step(  # noqa: PLR0917 - one parameter per option
     nodes: int,
     sizes: dict[str, int],
     order: tuple[str, ...],
-    system: str,
+    evidence: str | None,
+    system: str | None,
     gpu: str,
     nics: tuple[int, float] | None,
     leaf: int | None,
-    oversubscription: float,
+    oversubscription: float | None,
     inside: Link | None,
     outside: Link | None,
-    per_node: int,
-    plot: str | None,
+    gpus_per_node: int,
+    svg: str | None,
     explain: bool,
     format_: str,
     printing: Printing,
@@ -55,7 +56,7 @@ def step(  # noqa: PLR0917 - one parameter per option
     from topodiag.report.text import Page  # noqa: PLC0415
 
     how = {"gpu": gpu, "nics": nics, "oversubscription": oversubscription, "inside": inside, "outside": outside}
-    machine = machine_from(system, nodes, leaf=leaf, per_node=per_node, **how)  # type: ignore[arg-type]
+    machine = machine_from(evidence, system, nodes, leaf=leaf, gpus_per_node=gpus_per_node, **how)  # type: ignore[arg-type]
     answer = ask_step(machine, trained.given, sizes, order)
     made, layout, work, assumed = answer.step, answer.layout, answer.work, answer.assumed
     inputs = {
@@ -72,6 +73,6 @@ def step(  # noqa: PLR0917 - one parameter per option
         draw,
         lambda: step_json(made, assumed, inputs),
         format_=format_, printing=printing,
-        plot=plot, series=tuple, title=title,
+        svg=svg, series=tuple, title=title,
         picture=lambda: bars_svg(bars, title=title),
     )  # fmt: skip

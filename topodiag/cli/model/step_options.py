@@ -11,9 +11,8 @@ import click
 from click.core import ParameterSource
 
 from topodiag.cli.dimensions import size_options
-from topodiag.cli.model.options import MAX_NODES, options
-from topodiag.cli.model.params import Number, Ratio
-from topodiag.cli.params import Command, Count
+from topodiag.cli.options import Command, nodes_option, options
+from topodiag.cli.params import Count, Number, Ratio
 from topodiag.model.dimensions import DIMENSIONS, NAMES, RANKED, listed
 
 HIDDEN = {each.name: each.hidden for each in DIMENSIONS if each.hidden}
@@ -76,16 +75,14 @@ MODEL_OPTIONS = (
     click.option("--kv-share", type=Ratio(0.001, 1), default=1.0, metavar="X", help="Key-value heads over heads."),
 )
 LAYOUT_OPTIONS = (
-    click.option(
-        "--nodes", type=Count(1, MAX_NODES), default=8, show_default=True, metavar="N", help="Nodes of the job."
-    ),
+    nodes_option(8),
     size_options({name: 1 for name in NAMES if name != "dp"} | {"tp": 8}),
     click.option(
         "--order",
         default="-".join(RANKED),
         show_default=True,
         callback=_order,
-        metavar="ORDER",
+        metavar="DIMS",
         help="Which dimension varies fastest over the ranks.",
     ),
 )

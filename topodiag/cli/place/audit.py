@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.errors import Outcome
-from topodiag.cli.params import Printing, format_option, page_options
-from topodiag.cli.place.options import place_options
+from topodiag.cli.former import Command
+from topodiag.cli.options import Printing, fail_on_option, format_option, page_options
+from topodiag.cli.place.options import FORMER, place_options
 from topodiag.cli.place.work import work_options, work_said
 
 if TYPE_CHECKING:
@@ -16,17 +17,11 @@ if TYPE_CHECKING:
     from topodiag.cli.model.step_options import Trained
 
 
-@click.command()
+@click.command(cls=Command, former=FORMER)
 @place_options
 @work_options
-@click.option(
-    "--fail-on",
-    type=click.Choice(("info", "warning", "error", "never")),
-    default="warning",
-    show_default=True,
-    help="Exit with 1 for a finding of at least this severity.",
-)
-@format_option
+@fail_on_option("warning")
+@format_option()
 @page_options
 @click.pass_obj
 def audit(
@@ -66,6 +61,6 @@ def audit(
         draw,
         lambda: audit_json(made.audit, made.findings),
         format_=format_, printing=printing,
-        plot=None, series=tuple, title="",
+        svg=None, series=tuple, title="",
     )  # fmt: skip
     reached.code = verdict(Result(findings=made.findings), fail_on)

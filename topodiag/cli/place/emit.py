@@ -7,7 +7,8 @@ import sys
 
 import click
 
-from topodiag.cli.params import PLACE
+from topodiag.cli.options import output_option
+from topodiag.cli.params import EVIDENCE
 
 _FORMATS = (
     "slurm-hostfile",
@@ -24,8 +25,8 @@ _FORMATS = (
 
 @click.command()
 @click.argument("format_", metavar="FORMAT", type=click.Choice(_FORMATS))
-@click.argument("map_", metavar="MAP", type=PLACE, default="-")
-@click.option("--output", "-o", metavar="FILE", type=PLACE, help="Write to a file instead of standard output.")
+@click.argument("map_", metavar="MAP", type=EVIDENCE, default="-")
+@output_option
 def emit(format_: str, map_: str, output: str | None) -> None:
     """Write a map for a launcher: MAP is the JSON of `place solve --format json`, `-` for standard input.
 

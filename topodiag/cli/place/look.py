@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from topodiag.cli.params import PLACE, Count, Printing, page_options
-from topodiag.cli.place.options import place_options
+from topodiag.cli.former import Command
+from topodiag.cli.options import Printing, page_options, seed_option, svg_option
+from topodiag.cli.place.options import FORMER, place_options
 from topodiag.cli.place.work import work_options, work_said
 
 if TYPE_CHECKING:
@@ -15,13 +16,15 @@ if TYPE_CHECKING:
     from topodiag.cli.model.step_options import Trained
 
 
-@click.command()
+@click.command(cls=Command, former=FORMER)
 @place_options
 @work_options
-@click.option("--dimension", metavar="NAME", default="", help="Whose groups are coloured (default: the innermost).")
-@click.option("--solved", is_flag=True, help="Draw what `place solve` finds beside it.")
-@click.option("--seed", type=Count(0, 2**31 - 1), default=0, show_default=True, help="Of the local search.")
-@click.option("--svg", type=PLACE, metavar="FILE", help="Write the picture as SVG, too.")
+@click.option(
+    "--dimension", metavar="NAME", default="", help="Colour the groups of this dimension (default: the innermost)."
+)
+@click.option("--solved", is_flag=True, help="Draw the map of `place solve` beside it.")
+@seed_option
+@svg_option
 @page_options
 def look(
     *,
@@ -47,10 +50,8 @@ def look(
     from topodiag.cli.output import check_output, write_drawing  # noqa: PLC0415
     from topodiag.report.place.look import draw_look  # noqa: PLC0415
     from topodiag.report.place.look_svg import look_svg  # noqa: PLC0415
-    from topodiag.writing import check_writable, replacing  # noqa: PLC0415
+    from topodiag.writing import replacing  # noqa: PLC0415
 
-    if svg is not None:
-        check_writable(svg)
     seen = look_at_placement(asked, work_said(asked, trained), dimension=dimension, solved=solved, seed=seed)
     check_output(printing.output)
     write_drawing(lambda page: draw_look(page, seen), printing)

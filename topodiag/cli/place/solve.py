@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from topodiag.cli.params import Count, Printing, format_option, page_options
-from topodiag.cli.place.options import place_options
+from topodiag.cli.former import Command
+from topodiag.cli.options import Printing, format_option, page_options, seed_option
+from topodiag.cli.place.options import FORMER, place_options
 from topodiag.cli.place.work import work_options, work_said
 
 if TYPE_CHECKING:
@@ -16,11 +17,11 @@ if TYPE_CHECKING:
     from topodiag.report.text import Page
 
 
-@click.command()
+@click.command(cls=Command, former=FORMER)
 @place_options
 @work_options
-@click.option("--seed", type=Count(0, 2**31 - 1), default=0, show_default=True, help="Of the local search.")
-@format_option
+@seed_option
+@format_option()
 @page_options
 def solve(
     *,
@@ -54,5 +55,5 @@ def solve(
         draw_solution(page, solved)
 
     draw_or_dump(
-        draw, lambda: solution_json(solved), format_=format_, printing=printing, plot=None, series=tuple, title="",
+        draw, lambda: solution_json(solved), format_=format_, printing=printing, svg=None, series=tuple, title="",
     )  # fmt: skip

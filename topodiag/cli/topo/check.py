@@ -5,15 +5,20 @@ from __future__ import annotations
 import click
 
 from topodiag.cli.errors import Outcome
-from topodiag.cli.params import PLACE, Printing, format_option, report_options
-from topodiag.cli.topo.options import any_nccl_option
+from topodiag.cli.options import Printing, format_option, nccl_option, report_options
+from topodiag.cli.params import EVIDENCE
 
 
 @click.command()
-@click.argument("file", type=PLACE)
-@any_nccl_option
-@click.option("--against", metavar="SOURCE", type=PLACE, help="A bundle, an NCCL log or another file of the machine.")
-@format_option
+@click.argument("file", type=EVIDENCE)
+@nccl_option(otherwise="all of them")
+@click.option(
+    "--against",
+    metavar="SOURCE",
+    type=EVIDENCE,
+    help="Evidence of the machine to compare the file with: a bundle, an NCCL log, a file.",
+)
+@format_option()
 @report_options
 @click.pass_obj
 def check(  # noqa: PLR0917 - one parameter per option

@@ -5,17 +5,17 @@ from __future__ import annotations
 import click
 
 from topodiag.cli.errors import FOUND, Outcome
-from topodiag.cli.params import PLACE, Printing, format_option, page_options
-from topodiag.cli.topo.options import nccl_option, nodes_option
+from topodiag.cli.options import Printing, format_option, nccl_option, nodes_option, page_options
+from topodiag.cli.params import EVIDENCE
 
 
 @click.command()
-@click.argument("left", type=PLACE)
-@click.argument("right", type=PLACE)
-@click.option("--buses", is_flag=True, help="Bus ids count, too.")
-@nodes_option
-@nccl_option
-@format_option
+@click.argument("left", type=EVIDENCE)
+@click.argument("right", type=EVIDENCE)
+@click.option("--buses", is_flag=True, help="Compare bus ids too.")
+@nodes_option(1)
+@nccl_option()
+@format_option()
 @page_options
 @click.pass_obj
 def diff(  # noqa: PLR0917 - one parameter per option

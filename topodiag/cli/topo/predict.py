@@ -5,17 +5,25 @@ from __future__ import annotations
 import click
 
 from topodiag.cli.errors import FOUND, Outcome
-from topodiag.cli.params import PLACE, Printing, format_option, page_options
-from topodiag.cli.topo.options import env_option, nccl_option, nodes_option
+from topodiag.cli.options import (
+    Printing,
+    env_option,
+    explain_option,
+    format_option,
+    nccl_option,
+    nodes_option,
+    page_options,
+)
+from topodiag.cli.params import EVIDENCE
 
 
 @click.command()
-@click.argument("file", type=PLACE)
-@nodes_option
-@nccl_option
-@env_option
-@click.option("--explain", is_flag=True, help="Show each term of the derivation.")
-@format_option
+@click.argument("file", type=EVIDENCE)
+@nodes_option(1)
+@nccl_option()
+@env_option()
+@explain_option
+@format_option()
 @page_options
 @click.pass_obj
 def predict(  # noqa: PLR0917 - one parameter per option

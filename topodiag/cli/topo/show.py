@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
-from topodiag.cli.params import PLACE, Printing, page_options
+from topodiag.cli.options import Printing, page_options
+from topodiag.cli.params import EVIDENCE
 
 
 @click.command()
-@click.argument("file", type=PLACE)
+@click.argument("file", type=EVIDENCE)
 @page_options
 def show(file: str, printing: Printing) -> None:
     """Draw the tree of a topology: NUMA nodes, switches, GPUs, NICs, and the path between every two of them."""

@@ -5,37 +5,39 @@ from __future__ import annotations
 import click
 
 from topodiag.cli.errors import Outcome
-from topodiag.cli.params import PLACE, Count, Printing, format_option, plain_page_options
-from topodiag.cli.topo.options import env_option, nccl_option, nodes_option
-
-_SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-
-
-def _size(ctx: click.Context, param: click.Parameter, value: str) -> int:
-    text = value.strip().lower().removesuffix("b").removesuffix("i")
-    digits, unit = (text[:-1], text[-1]) if text[-1:] in ("k", "m", "g") else (text, "")
-    if not (digits.isascii() and digits.isdigit() and 0 < len(digits) < 7 and int(digits)):
-        raise click.BadParameter(f"{value!r} is not a size; write 1G, 64M or 65536.", ctx, param)
-    return int(digits) * _SIZES[unit]
-
-
-@click.command("what-if")
-@click.argument("file", type=PLACE)
-@click.option("--down", multiple=True, metavar="LINK", help="NVLinks down: nvlink:GPU3:6, nvlink:GPU3-GPU5:2.")
-@click.option("--remove", multiple=True, metavar="DEVICE", help="A device gone: nic:mlx5_4, GPU3.")
-@click.option("--width", "lanes", multiple=True, metavar="DEVICE=LANES", help="PCIe lanes: GPU5=4, mlx5_0=8.")
-@click.option("--speed", multiple=True, metavar="DEVICE=GEN", help="PCIe generation: GPU5=gen3.")
-@click.option("--rate", multiple=True, metavar="NIC=GBPS", help="Rate of a NIC's port in Gb/s: mlx5_0=200.")
-@click.option("--off", multiple=True, metavar="FEATURE", help="gdr, p2p, nvls, pxn, nvb, shm or cross-nic off.")
-@click.option("--bytes", "size", default="1G", callback=_size, show_default=True, metavar="SIZE", help="All-reduce of.")
-@nodes_option
-@nccl_option
-@env_option
-@format_option
-@click.option(
-    "--columns", "width", type=Count(40, 400), metavar="N", help="Columns of the output (default: the terminal's)."
+from topodiag.cli.former import Command, Former
+from topodiag.cli.options import (
+    Printing,
+    env_option,
+    format_option,
+    nccl_option,
+    nodes_option,
+    page_options,
+    size_option,
 )
-@plain_page_options
+from topodiag.cli.params import EVIDENCE
+
+FORMER = (
+    Former("--width", "--lanes", lambda value: "=" in value),
+    Former("--columns", "--width"),
+    Former("--bytes", "--size"),
+)
+
+
+@click.command("what-if", cls=Command, former=FORMER)
+@click.argument("file", type=EVIDENCE)
+@click.option("--down", multiple=True, metavar="LINK", help="NVLinks that are down: nvlink:GPU3:6, nvlink:GPU3-GPU5:2.")
+@click.option("--remove", multiple=True, metavar="DEVICE", help="A device that is missing: nic:mlx5_4, GPU3.")
+@click.option("--lanes", multiple=True, metavar="DEVICE=LANES", help="PCIe lanes of a device: GPU5=4, mlx5_0=8.")
+@click.option("--speed", multiple=True, metavar="DEVICE=GEN", help="PCIe generation of a device: GPU5=gen3.")
+@click.option("--rate", multiple=True, metavar="NIC=GBPS", help="Rate of a NIC's port in Gb/s: mlx5_0=200.")
+@click.option("--off", multiple=True, metavar="FEATURE", help="Switch off gdr, p2p, nvls, pxn, nvb, shm or cross-nic.")
+@size_option("1G")
+@nodes_option(1)
+@nccl_option()
+@env_option()
+@format_option()
+@page_options
 @click.pass_obj
 def what_if(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
@@ -67,7 +69,7 @@ def what_if(  # noqa: PLR0917 - one parameter per option
     try:
         wanted = changes_of(down=down, remove=remove, width=lanes, speed=speed, rate=rate, off=off, env=env)
         if not wanted:
-            raise click.UsageError("Nothing to change: say --down, --remove, --width, --speed, --rate, --off or --env.")
+            raise click.UsageError("No change: give --down, --remove, --lanes, --speed, --rate, --off or --env.")
         topology = open_topology(file)
         answer = ask(topology, wanted, size=size, nodes=nodes, version=version)
     except ChangeError as error:

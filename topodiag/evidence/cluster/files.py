@@ -33,7 +33,7 @@ FORMATS: tuple[Format, ...] = (
     Format("CSV", looks.is_csv, cluster_csv.read),
 )
 _OTHERS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"<system\b"), "an NCCL topology file is one node: --system FILE"),
+    (re.compile(r"<system\b"), "an NCCL topology file is one node: --machine FILE"),
     (re.compile(r"\bNCCL INFO\b"), "a job's log goes in as --log"),
     (re.compile(r'"map"\s{0,9}:\s{0,9}\['), "a map goes in as --map"),
     (re.compile(r"^(?:NodeName|PartitionName|ClusterName)=", re.MULTILINE),

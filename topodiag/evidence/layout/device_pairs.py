@@ -14,7 +14,7 @@ HINT = "a pair is guest=host, such as 0000:05:00.0=0000:1b:00.0 or GPU0=0000:1b:
 
 def parse_pairs(text: str) -> dict[str, str]:
     """`guest=host,guest=host`. Raises InputError."""
-    return _checked((tuple(part.split("=")) for part in text.split(",") if part.strip()), "--map")
+    return _checked((tuple(part.split("=")) for part in text.split(",") if part.strip()), "--pairs")
 
 
 def read_pairs_file(data: bytes, path: str) -> dict[str, str]:

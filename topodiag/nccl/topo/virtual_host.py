@@ -45,7 +45,7 @@ def plan_by_host(guest: Guest, host: Node, pairs: Pairs) -> Plan:
     the guest's GPUs has no pair."""
     unpaired = [guest.label(bus_id) for bus_id in guest.gpus if bus_id not in pairs.host_of]
     if unpaired:
-        raise VirtualError(f"{_and(unpaired)} of the guest has no pair on the host: add it to --map")
+        raise VirtualError(f"{_and(unpaired)} of the guest has no pair on the host: add it to --pairs")
     dump = host.nccl_file.tree if host.nccl_file is not None else None
     tree = one_host(dump).tree if dump is not None else places_of(host, _needed(host, pairs))
     ways = {bus_of(way[-1]): way for way in _ways(tree, ())}
@@ -98,7 +98,7 @@ def find_pairs(guest: Guest, guest_node: Node, host: Node) -> Pairs:
         return Pairs(same, "bus ids are the same in guest and host")
     lacking = [guest.label(bus_id) for bus_id in (*guest.gpus, *guest.nics) if bus_id not in made]
     raise VirtualError(
-        f"no UUID or GUID says which device of the host is {_and(lacking)}: name the pairs with --map guest=host,..."
+        f"no UUID or GUID says which device of the host is {_and(lacking)}: name the pairs with --pairs guest=host,..."
     )
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topodiag.cli.model.link import link
-from topodiag.cli.model.params import LinkParam, Micros, Number, Pair, Size, Sizes
+from topodiag.cli.params import LinkParam, Micros, Number, Pair, Size, Sizes
 from topodiag.cost.alpha_beta import Link
 
 ALL = (Size(), Sizes(), Number(), Micros(), LinkParam(), Pair("NICs", "8x400", whole=False))

@@ -1,0 +1,87 @@
+"""Former spellings of options: still accepted, each with one line on standard error that names the new spelling.
+
+A command lists them: `@click.command(cls=Command, former=(Former("--out", "--folder"),))`. No help and no completion
+shows them, because they are gone before click reads the arguments.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+
+@dataclass(frozen=True, slots=True)
+class Former:
+    """`spelling` is now `now`, for values that `fits` accepts; with an empty `now` the value is an argument of the
+    command. An option that is still there with another meaning needs a `fits`. `flag`: it takes no value (`fits` judges
+    the word that follows)."""
+
+    spelling: str
+    now: str
+    fits: Callable[[str], bool] | None = None
+    flag: bool = False
+
+    def note(self, value: str) -> str:
+        """One line for standard error."""
+        if not self.now:
+            return f"topodiag: note: {self.spelling} {value} is now written {value}"
+        shown = f" {value}" if self.fits is not None and not self.flag else ""
+        return f"topodiag: note: {self.spelling}{shown} is now written {self.now}{shown}"
+
+
+class Command(click.Command):
+    """A command that accepts former spellings."""
+
+    def __init__(self, *args: Any, former: Sequence[Former] = (), **given: Any) -> None:
+        super().__init__(*args, **given)
+        self.former = tuple(former)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        known, notes = modern(args, self.former, self.get_params(ctx))
+        if not ctx.resilient_parsing:  # the shell is completing
+            for note in notes:
+                click.echo(note, err=True)
+        return super().parse_args(ctx, known)
+
+
+def modern(
+    args: Sequence[str], former: Sequence[Former], params: Iterable[click.Parameter]
+) -> tuple[list[str], list[str]]:
+    """The arguments with new spellings, and a note for each former one. What is the value of an option stays."""
+    takes = {
+        spelling
+        for param in params
+        if isinstance(param, click.Option) and not (param.is_flag or param.count)
+        for spelling in (*param.opts, *param.secondary_opts)
+    }
+    made: list[str] = []
+    notes: dict[str, None] = {}
+    rest = list(reversed(args))
+    while rest:
+        word = rest.pop()
+        if word == "--":
+            return [*made, word, *reversed(rest)], list(notes)
+        name, joined, value = word.partition("=")
+        own = [each for each in former if each.spelling == name]
+        if not joined:
+            value = rest[-1] if rest else ""
+        entry = next((each for each in own if each.fits is None or each.fits(value)), None)
+        if entry is None:
+            made.append(word)
+            if word in takes and rest:
+                made.append(rest.pop())
+            continue
+        made += [entry.now] if entry.now else []
+        if not entry.flag and (joined or rest):
+            made.append(value if joined else rest.pop())
+        notes[entry.note(value)] = None
+    return made, list(notes)
+
+
+def is_path(value: str) -> bool:
+    """Whether a value of the former `--system NAME|PATH` is a path: a fixture, standard input, or what is there."""
+    return value == "-" or value.startswith("fixture:") or "/" in value or os.path.exists(value)
