@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import program
 from tests.cli.command_tree import ALL
 from topodiag.cli.former import Command, Former, modern
 
@@ -55,9 +56,9 @@ def test_a_former_spelling_is_in_no_help():
                 assert each.fits is not None or each.spelling not in told, (words, each.spelling)
 
 
-def test_a_former_spelling_works_and_is_noted_once(topodiag):
-    old = topodiag("bench", "plan", "--nodes", "a", "--nodes=b", "--gpus", "2", "-q")
-    new = topodiag("bench", "plan", "--nodelist", "a", "--nodelist=b", "--gpus-per-node", "2", "-q")
+def test_a_former_spelling_works_and_is_noted_once():
+    old = program.run("bench", "plan", "--nodes", "a", "--nodes=b", "--gpus", "2", "-q")
+    new = program.run("bench", "plan", "--nodelist", "a", "--nodelist=b", "--gpus-per-node", "2", "-q")
     assert old.stdout == new.stdout
     assert (old.returncode, new.returncode, new.stderr) == (0, 0, "")
     assert old.stderr.splitlines() == [
@@ -66,10 +67,10 @@ def test_a_former_spelling_works_and_is_noted_once(topodiag):
     ]
 
 
-def test_an_option_that_changed_its_meaning_is_told_by_its_value(topodiag):
+def test_an_option_that_changed_its_meaning_is_told_by_its_value():
     healthy = "fixtures/topo/dgx-h100-healthy/topo.xml"
-    old = topodiag("topo", "what-if", healthy, "--width", "GPU5=4", "--columns", "100")
-    new = topodiag("topo", "what-if", healthy, "--lanes", "GPU5=4", "--width", "100")
+    old = program.run("topo", "what-if", healthy, "--width", "GPU5=4", "--columns", "100")
+    new = program.run("topo", "what-if", healthy, "--lanes", "GPU5=4", "--width", "100")
     assert old.returncode == 0, old.stderr
     assert old.stdout == new.stdout
     assert old.stderr.splitlines() == [
@@ -78,9 +79,9 @@ def test_an_option_that_changed_its_meaning_is_told_by_its_value(topodiag):
     ]
 
 
-def test_a_system_that_is_a_path_is_a_machine(topodiag):
-    old = topodiag("model", "link", "--system", "fixture:dgx-h100-healthy", "-q")
-    new = topodiag("model", "link", "--machine", "fixture:dgx-h100-healthy", "-q")
+def test_a_system_that_is_a_path_is_a_machine():
+    old = program.run("model", "link", "--system", "fixture:dgx-h100-healthy", "-q")
+    new = program.run("model", "link", "--machine", "fixture:dgx-h100-healthy", "-q")
     assert old.stdout == new.stdout != ""
     assert old.stderr == (
         "topodiag: note: --system fixture:dgx-h100-healthy is now written --machine fixture:dgx-h100-healthy\n"
