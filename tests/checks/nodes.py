@@ -12,6 +12,7 @@ from topodiag.model.links import Path, PathType
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter, Fact, Origin
 from topodiag.model.system import Cpu, Os
+from topodiag.model.topics import Topic
 
 HOUR = 3600.0
 ZERO_UUID = "00000000-0000-0000-0000-000000000000"
@@ -315,7 +316,7 @@ def flat_vm() -> Node:
         pci=tree,
         paths=paths(cells),
         smi_matrix=cells,
-        read=bare.read | {"settings"},
+        told=bare.told | {Topic.SETTINGS},
     )
 
 

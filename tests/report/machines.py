@@ -13,6 +13,7 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import Disagreement, NotObserved, Origin, known, unknown
 from topodiag.model.result import Result, UnreadLine
 from topodiag.model.system import Cpu, Os
+from topodiag.model.topics import Topic
 
 GPU_CLASS, NIC_CLASS, BRIDGE_CLASS, NVSWITCH_CLASS = 0x030200, 0x020700, 0x060400, 0x068000
 H100 = "NVIDIA H100 80GB HBM3"
@@ -128,7 +129,7 @@ def h100(host="gpu-001"):
         gpus=gpus,
         nics=nics,
         smi_matrix=matrix_of(gpus, nics[:8]),
-        read=frozenset({"nvml", "sys-pci", "nvidia-smi-topo", "sys-infiniband"}),
+        told=frozenset({Topic.GPUS, Topic.PCI, Topic.RDMA_DEVICES}),
     )
 
 
@@ -232,9 +233,11 @@ def sick():
 def without_gpus(*, hung=False):
     """A machine with no NVIDIA function on its bus; or, `hung`, one whose nvidia-smi and NVML never answered."""
     disk = pci("0000:01:00.0", code=0x010802, vendor=0x144D, gen=4, width=4, max_gen=4, max_width=4)
-    gap = NotObserved("nvidia-smi topo -m", "no answer within 10 s" if hung else "not installed")
+    gap = NotObserved(
+        "nvidia-smi topo -m", "no answer within 10 s" if hung else "not installed", of=frozenset({Topic.GPUS})
+    )
     devices = {} if hung else {disk.bus_id: disk}
-    node = Node("head-1", pci=devices, not_observed=(gap,), read=frozenset() if hung else frozenset({"sys-pci"}))
+    node = Node("head-1", pci=devices, not_observed=(gap,), told=frozenset() if hung else frozenset({Topic.PCI}))
     ids = node_check_ids()
     return Result(nodes=(node,), outcomes=outcomes(node="head-1", unknown_ids=ids), not_observed=(gap,))
 
@@ -250,7 +253,7 @@ def only_matrix():
                 said[a.label, b.label] = known("NV4" if a.numa == b.numa else "SYS")
         for nic in nics:
             said[a.label, nic.name] = known("PHB" if nic.numa == a.numa else "SYS")
-    node = Node("topo.txt", gpus=gpus, nics=nics, smi_matrix=said, read=frozenset({"nvidia-smi-topo"}))
+    node = Node("topo.txt", gpus=gpus, nics=nics, smi_matrix=said, told=frozenset({Topic.GPUS, Topic.GPU_PAIRS}))
     seen = ("NVL004", "NUM001")
     rest = tuple(check for check in node_check_ids() if check not in seen)
     return Result(
@@ -265,5 +268,10 @@ def large(gpus=72):
         Gpu(i, name=known("NVIDIA GB200"), numa=known(i // 36), nvlinks=links(18, rate=53.125)) for i in range(gpus)
     )
     said = {(a.label, b.label): known("NV18") for a in parts for b in parts if a is not b}
-    node = Node("rack-7", gpus=parts, smi_matrix=said, read=frozenset({"nvml"}))
+    node = Node(
+        "rack-7",
+        gpus=parts,
+        smi_matrix=said,
+        told=frozenset({Topic.GPUS}),
+    )
     return Result(nodes=(node,), outcomes=outcomes(node=node.host))

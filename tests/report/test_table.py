@@ -16,6 +16,7 @@ from topodiag.model.links import Path, PathType
 from topodiag.model.node import Node
 from topodiag.model.provenance import NotObserved, Origin, known, unknown
 from topodiag.model.result import Result, UnreadLine
+from topodiag.model.topics import Topic
 from topodiag.report.interface import Style
 from topodiag.report.registry import report
 
@@ -64,7 +65,7 @@ def test_a_node_whose_driver_hangs_is_never_called_healthy():
 
 
 def test_gpus_on_the_bus_with_a_silent_driver_are_not_judged_healthy():
-    node = replace(machines.h100(), read=frozenset({"sys-pci", "os-state"}), gpus=())
+    node = replace(machines.h100(), told=frozenset({Topic.PCI, Topic.OS}), gpus=())
     text = table(Result(nodes=(node,), outcomes=machines.outcomes(node=node.host)))
     assert text.startswith("? ")
     assert "8 NVIDIA GPUs on the PCI bus, but the driver did not report on them" in " ".join(text.split())
@@ -303,7 +304,7 @@ def hostile(draw):
         gpus=(gpu, Gpu(1)),
         nics=(nic,),
         smi_matrix={(gpu.label, "GPU1"): known(word), (gpu.label, nic.name): known(word)},
-        read=frozenset({"nvml"}),
+        told=frozenset({Topic.GPUS}),
     )
     found = machines.finding(
         message=draw(ANY),

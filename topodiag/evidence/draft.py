@@ -15,6 +15,7 @@ from topodiag.model.busid import normalise_bus_id
 from topodiag.model.nccl_tree import NcclFile
 from topodiag.model.provenance import NotObserved, Origin
 from topodiag.model.system import ConfLine, KernelEvent, Process, Setting
+from topodiag.model.topics import Topic
 
 Key = str | int
 
@@ -143,6 +144,8 @@ class NodeDraft:
         self.missing: list[NotObserved] = []
         self.nccl_file: NcclFile | None = None
         self.read: set[str] = set()
+        """Kinds of sources."""
+        self.told: set[Topic] = set()
         self._index: dict[tuple[str, str, Key], Entity] = {}
         self._entities: dict[str, list[Entity]] = {}
 

@@ -15,6 +15,7 @@ from typing import ClassVar, Generic, TypeVar
 from topodiag.evidence.draft import NodeDraft
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.result import UnreadLine
+from topodiag.model.topics import Topic
 
 R = TypeVar("R")
 
@@ -95,6 +96,15 @@ class Source(ABC, Generic[R]):
 
     kind: ClassVar[str]
     trust: ClassVar[int] = 60
+
+    @property
+    @abstractmethod
+    def speaks_of(self) -> frozenset[Topic]:
+        """What the source answers for: a class attribute. Where it was read and says nothing of it, there is none."""
+
+    def told(self, parsed: Parsed[R]) -> frozenset[Topic]:
+        """What this text speaks of: all that the source can, unless the text says that it could not be told."""
+        return self.speaks_of
 
     @abstractmethod
     def recognises(self, head: str) -> bool:

@@ -9,6 +9,7 @@ from topodiag.model.links import Link, Path
 from topodiag.model.nccl_tree import NcclFile
 from topodiag.model.provenance import Disagreement, Fact, NotObserved
 from topodiag.model.system import ConfLine, Cpu, KernelEvent, Os, Process, Setting
+from topodiag.model.topics import Topic
 
 Pair = tuple[str, str]
 """Two device labels (`GPU0`, `GPU3`, a NIC's name), in the order of the table they were read from."""
@@ -16,7 +17,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One machine. Collections that nothing was read for are empty; `read` says which were looked at.
+    """One machine. Collections that nothing was read for are empty; `told` says which were looked at.
 
     `smi_matrix` holds `nvidia-smi topo -m`'s own words (`NV18`, `PIX`, `NODE`), both triangles;
     `p2p` the words of `topo -p2p` or NVML by capability (`read`, `write`, `nvlink`, `atomics`, `prop`), e.g. `OK`;
@@ -50,8 +51,8 @@ class Node:
     """The topology file or dump that was given of this machine, as NCCL's parser meets it."""
     disagreements: tuple[Disagreement, ...] = ()
     not_observed: tuple[NotObserved, ...] = ()
-    read: frozenset[str] = frozenset()
-    """Kinds of evidence that were there and parsed, e.g. `nvidia-smi-topo`, `sys-pci`."""
+    told: frozenset[Topic] = frozenset()
+    """What the evidence that was there and parsed speaks of."""
 
     def gpu(self, index: int) -> Gpu | None:
         return next((gpu for gpu in self.gpus if gpu.index == index), None)

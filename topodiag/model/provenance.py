@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from topodiag.model.topics import Topic
+
 T = TypeVar("T")
 D = TypeVar("D")
 
@@ -95,8 +97,9 @@ class Disagreement:
 
 @dataclass(frozen=True, slots=True)
 class NotObserved:
-    """Something that was looked for and not seen: what, why, and whether root would have shown it."""
+    """Something that was looked for and not seen: what, why, whether root would have shown it, and what it is `of`."""
 
     what: str
     why: str
     needs_root: bool = False
+    of: frozenset[Topic] = frozenset()

@@ -10,10 +10,7 @@ from topodiag.model.devices import NVIDIA, PciKind
 from topodiag.model.finding import Finding, Severity, Status
 from topodiag.model.node import Node
 from topodiag.model.result import Result
-
-_SMI_KINDS = frozenset(
-    {"nvidia-smi", "nvidia-smi-xml", "nvidia-smi-q", "nvidia-smi-topo", "nvidia-smi-nvlink", "nvidia-smi-p2p"}
-)
+from topodiag.model.topics import Topic
 
 
 def plural(count: int, one: str, many: str = "") -> str:
@@ -61,8 +58,7 @@ class GpuSight:
 
 def gpu_sight(node: Node) -> GpuSight:
     """Whether the GPUs of a node were seen. Anything but `SEEN` must never read as healthy."""
-    spoke = bool(node.read & _SMI_KINDS) or ("nvml" in node.read and not node.os.nvml_error.known)
-    spoke = spoke or _told_by_file(node)
+    spoke = Topic.GPUS in node.told or _told_by_file(node)
     if node.gpus and spoke:
         return GpuSight(Sight.SEEN)
     on_bus = sum(1 for dev in node.pci.values() if dev.kind is PciKind.GPU and dev.vendor.value == NVIDIA)
@@ -78,10 +74,8 @@ def gpu_sight(node: Node) -> GpuSight:
 
 
 def _told_by_file(node: Node) -> bool:
-    """Whether a topology file was given by itself: NCCL's dump or its writer speaks of the GPUs, or hwloc by NVML."""
+    """Whether a topology file was given by itself: NCCL's dump or its writer speaks of the GPUs."""
     file = node.nccl_file.name if node.nccl_file is not None else None
-    if "hwloc-xml" in node.read and any(gpu.uuid.known for gpu in node.gpus):
-        return True
     return any(gpu.numa.origin is not None and gpu.numa.origin.source == file for gpu in node.gpus)
 
 
@@ -89,7 +83,7 @@ def _driver_silence(node: Node) -> str:
     if node.os.nvml_error.value:
         return f"NVML said {node.os.nvml_error.value}"
     for gap in node.not_observed:
-        if "nvml" in gap.what.lower() or "nvidia-smi" in gap.what.lower():
+        if Topic.GPUS in gap.of:
             return f"{gap.what}: {gap.why}"
     return "nothing about GPUs was in the evidence"
 

@@ -20,6 +20,7 @@ from topodiag.model.finding import Finding, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Origin
 from topodiag.model.system import ConfLine, Setting
+from topodiag.model.topics import Topic
 
 HERE = Origin("test")
 SYSTEM = "/etc/nccl.conf"
@@ -38,12 +39,12 @@ def with_conf(node: Node, *lines: str, path: str = SYSTEM) -> Node:
     first = {name: value for name, _, value in reversed(pairs)}
     settings = tuple(Setting(name, value, path, HERE) for name, value in first.items())
     kept = tuple(each for each in node.settings if each.name not in first)
-    return replace(node, conf_lines=conf, settings=(*kept, *settings), read=node.read | {"settings"})
+    return replace(node, conf_lines=conf, settings=(*kept, *settings), told=node.told | {Topic.SETTINGS})
 
 
 def with_env(node: Node, **env: str) -> Node:
     settings = tuple(Setting(name, value, "environment", HERE) for name, value in env.items())
-    return replace(node, settings=(*node.settings, *settings), read=node.read | {"settings"})
+    return replace(node, settings=(*node.settings, *settings), told=node.told | {Topic.SETTINGS})
 
 
 def advice(*nodes: Node) -> ConfAdvice:

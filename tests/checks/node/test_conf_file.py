@@ -15,11 +15,12 @@ from topodiag.model.finding import Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.system import ConfLine
+from topodiag.model.topics import Topic
 
 
 def conf(*lines: str, path: str = "etc/nccl.conf") -> Node:
     made = (ConfLine(path, at + 1, text, Origin("settings.tree", at + 1, text)) for at, text in enumerate(lines))
-    return Node("gpu-001", conf_lines=tuple(made), read=frozenset({"settings"}))
+    return Node("gpu-001", conf_lines=tuple(made), told=frozenset({Topic.SETTINGS}))
 
 
 def judge(node: Node) -> Any:

@@ -16,8 +16,9 @@ from topodiag.model.devices import Nic, NicRole, PciDevice
 from topodiag.model.finding import Confidence, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
+from topodiag.model.topics import Topic
 
-LISTED = frozenset({"sys-infiniband"})
+LISTED = frozenset({Topic.RDMA_DEVICES})
 
 
 def missing(node: Node, *peers: Node) -> Any:
@@ -27,7 +28,7 @@ def missing(node: Node, *peers: Node) -> Any:
 def dgx(nics: int = 8) -> Node:
     """A DGX H100 by DMI, with so many of its NICs."""
     node = ib_h100()
-    return replace(node, system=read("DGX H100", "os-state"), nics=node.nics[:nics], read=LISTED)
+    return replace(node, system=read("DGX H100", "os-state"), nics=node.nics[:nics], told=LISTED)
 
 
 def plain(nics: int = 8) -> Node:
@@ -89,7 +90,7 @@ def test_a_function_that_was_given_away_names_its_holder() -> None:
 
 def test_a_machine_without_any_of_its_nics_is_found_only_where_they_were_looked_for() -> None:
     assert only(missing(dgx(0))).message == "0 of 8 compute NICs present"
-    assert status(missing(replace(dgx(0), read=frozenset({"nvml"})))) == "unknown"
+    assert status(missing(replace(dgx(0), told=frozenset({Topic.GPUS})))) == "unknown"
 
 
 def test_containers_may_hide_nics() -> None:

@@ -15,6 +15,7 @@ from topodiag.model.finding import Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.model.system import Process
+from topodiag.model.topics import Topic
 
 
 def placed(node: Node) -> Any:
@@ -144,7 +145,7 @@ def test_another_numa_node_of_the_same_socket_is_silent() -> None:
 
 def test_a_process_with_several_gpus_is_not_judged() -> None:
     many = Process(1, (0, 3), cpus_allowed=read("0-7"))
-    node = replace(nodes.l40s_box(), read=frozenset({"processes"}))
+    node = replace(nodes.l40s_box(), told=frozenset({Topic.PROCESSES}))
     assert status(bound(node, many)) == "not_applicable"
     assert status(bound(node)) == "not_applicable"
 

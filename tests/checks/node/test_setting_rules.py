@@ -22,6 +22,7 @@ from topodiag.model.links import PathType
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Origin
 from topodiag.model.system import Process, Setting
+from topodiag.model.topics import Topic
 
 E, W, I = Severity.ERROR, Severity.WARNING, Severity.INFO  # noqa: E741
 
@@ -32,7 +33,7 @@ def given_on(node: Node, *pairs: str, scope: str = "environment") -> Node:
         Setting(pair.partition("=")[0], pair.partition("=")[2], scope, Origin("settings.tree", at + 1, pair))
         for at, pair in enumerate(pairs)
     )
-    return replace(node, settings=node.settings + made, read=frozenset({"settings"}))
+    return replace(node, settings=node.settings + made, told=frozenset({Topic.SETTINGS}))
 
 
 def costs(node: Node, *pairs: str, scope: str = "environment") -> Any:
@@ -195,7 +196,7 @@ def test_the_environment_overrides_conf_files_and_the_users_file_the_systems() -
 
 def test_settings_that_were_not_read_are_unknown() -> None:
     assert status(CostlySetting().judge(ib_h100(), ())) == "unknown"
-    assert status(CostlySetting().judge(replace(ib_h100(), read=frozenset({"settings"})), ())) == "clean"
+    assert status(CostlySetting().judge(replace(ib_h100(), told=frozenset({Topic.SETTINGS})), ())) == "clean"
 
 
 # --- NCCL_IB_HCA ----------------------------------------------------------------------------------------------

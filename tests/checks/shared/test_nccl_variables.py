@@ -16,11 +16,12 @@ from topodiag.model.finding import Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.system import Setting
+from topodiag.model.topics import Topic
 
 
 def names(*pairs: str) -> Any:
     made = tuple(Setting(*pair.split("=", 1), "environment", Origin("settings.tree", 1, pair)) for pair in pairs)
-    return UnknownSetting().judge(Node("gpu-001", settings=made, read=frozenset({"settings"})), ())
+    return UnknownSetting().judge(Node("gpu-001", settings=made, told=frozenset({Topic.SETTINGS})), ())
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from topodiag.model.nccl_tree import Element, NcclFile, Refusal
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.system import Setting
+from topodiag.model.topics import Topic
 
 LINK = (("link_speed", "32.0 GT/s PCIe"), ("link_width", "16"))
 
@@ -57,7 +58,11 @@ def board(counts: Sequence[int] = (18,) * 4) -> Element:
 
 def alone(tree: Element, *, refusals: tuple[Refusal, ...] = (), asked: tuple[int, ...] = ()) -> Node:
     """The node of a file by itself."""
-    return Node("topo", nccl_file=NcclFile("/tmp/topo.xml", tree, refusals, asked=asked), read=frozenset({"nccl-xml"}))
+    return Node(
+        "topo",
+        nccl_file=NcclFile("/tmp/topo.xml", tree, refusals, asked=asked),
+        told=frozenset({Topic.TOPOLOGY_FILE}),
+    )
 
 
 def machine(gpus: int = 4, **changes: object) -> Node:
@@ -66,7 +71,7 @@ def machine(gpus: int = 4, **changes: object) -> Node:
         "gpu-07",
         gpus=tuple(Gpu(at, bus(at)) for at in range(gpus)),
         nics=tuple(Nic(f"mlx5_{at}", rdma_name=f"mlx5_{at}", role=NicRole.COMPUTE) for at in range(gpus)),
-        read=frozenset({"nvml"}),
+        told=frozenset({Topic.GPUS}),
     )
     return replace(made, **changes)  # type: ignore[arg-type]
 
@@ -82,4 +87,4 @@ def told_to_read(path: str) -> Node:
 
 def read(text: str) -> Node:
     """The node of a file's text, as its reader meets it."""
-    return Node("topo", nccl_file=read_file(text.encode(), "topo.xml"), read=frozenset({"nccl-xml"}))
+    return Node("topo", nccl_file=read_file(text.encode(), "topo.xml"), told=frozenset({Topic.TOPOLOGY_FILE}))

@@ -11,14 +11,13 @@ from topodiag.model.devices import Gpu, Nic, PciDevice, PciKind
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.links import PathType
 from topodiag.model.node import Node
+from topodiag.model.topics import Topic
 
 REDIRECTS = 0b0001_1100
 """ACS control bits that turn peer-to-peer requests towards the root complex: P2P Request Redirect (bit 2), P2P
 Completion Redirect (3), Upstream Forwarding (4). Source Validation (0) alone redirects nothing.
 PCI Express Base Specification, ACS Control Register."""
 
-RDMA_LISTS = frozenset({"sys-infiniband", "ibstat", "ibv-devinfo", "rdma-link", "ibdev2netdev"})
-"""Kinds of evidence that name every RDMA device of a node."""
 
 TRANSLATED = frozenset({"DMA", "DMA-FQ"})
 """The kernel's IOMMU domain types that translate (Documentation/ABI/testing/sysfs-kernel-iommu_groups)."""
@@ -94,7 +93,11 @@ class AcsBetweenPeers(OneStep[Node], NodeCheck[Never]):
         if not any(device.iommu_type.known for device in devices) and node.os.iommu_enabled.value is not False:
             return self.unknown(node, "the IOMMU's state is not in the evidence")
         outside = len(node.gpus) + len(compute_nics(node)) - len(devices)
-        if not node.read & RDMA_LISTS and node.read and any(fn.kind is PciKind.NIC for fn in node.pci.values()):
+        if (
+            Topic.RDMA_DEVICES not in node.told
+            and node.told
+            and any(fn.kind is PciKind.NIC for fn in node.pci.values())
+        ):
             return self.unknown(node, "which NICs carry the job's traffic is not in the evidence")
         if outside:
             return self.unknown(node, f"{outside} GPUs or NICs are not in the PCI tree of the evidence")

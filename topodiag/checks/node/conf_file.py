@@ -10,6 +10,7 @@ from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.model.finding import Cost, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.system import ConfLine
+from topodiag.model.topics import Topic
 
 MAX_VALUE_BYTES = 1023
 """NCCL copies at most this much of a value (setEnvFile, src/misc/param.cc, v2.30)."""
@@ -59,7 +60,7 @@ class ConfLineNotRead(OneStep[Node], NodeCheck[Never]):
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         if not node.conf_lines:
-            if "settings" in node.read:
+            if Topic.SETTINGS in node.told:
                 return self.not_applicable(node, "no nccl.conf on this node")
             return self.unknown(node, "nccl.conf files are not in the evidence")
         found = []

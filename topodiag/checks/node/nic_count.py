@@ -17,6 +17,7 @@ from topodiag.model.devices import Nic, NicRole
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
+from topodiag.model.topics import Topic
 
 RAIL_SHARE = 0.75
 """Part of the GPUs that must have a NIC of their own before one without is called a fault and not a design."""
@@ -26,9 +27,6 @@ GPUS_PER_RAIL_NIC = 2
 
 OPTIONAL_NICS = 4
 """Instance types with fewer NICs for the job than this are often run without any RDMA, on purpose."""
-
-LISTS = frozenset({"sys-infiniband", "ibstat", "ibstatus", "ibv-devinfo", "rdma-link", "ibdev2netdev"})
-"""Kinds of evidence that name every RDMA device of a node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +95,10 @@ class MissingComputeNic(OneStep[Node], NodeCheck[Never]):
             if present:
                 return self.clean(node)
             return self.not_applicable(node, "no RDMA NIC, and nothing says that there should be one")
-        if not present and not node.read & LISTS and node.read:
+        if not present and Topic.RDMA_DEVICES not in node.told and node.told:
             return self.unknown(node, "which RDMA devices there are is not in the evidence")
         container = node.os.container.value
-        if container != "none" and (container or "os-state" in node.read):
+        if container != "none" and (container or Topic.OS in node.told):
             where = f"in a container ({container})" if container else "perhaps in a container"
             return self.unknown(node, f"{where}, which may not see all NICs")
         return self.found(node, [self._report(node, gap, present, sides)])

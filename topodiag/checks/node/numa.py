@@ -29,6 +29,7 @@ from topodiag.model.links import PathType
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.model.system import Process
+from topodiag.model.topics import Topic
 
 UNBOUNDED_GBS = 1000.0
 """NCCL's figure for processors it does not know (5000 GB/s) is no bound; nothing between sockets is this fast."""
@@ -303,7 +304,7 @@ class ProcessAwayFromGpu(OneStep[Node], NodeCheck[Never]):
         if sum(numa.has_cpus for numa in node.numa) == 1 or node.cpu.sockets.value == 1:
             return self.not_applicable(node, "one NUMA node or socket")
         single = [(process, node.gpu(process.gpus[0])) for process in node.processes if len(set(process.gpus)) == 1]
-        if not single and "processes" not in node.read:
+        if not single and Topic.PROCESSES not in node.told:
             return self.unknown(node, "the processes on the GPUs were not seen")
         if not single:
             return self.not_applicable(node, "no process with one GPU in the evidence")

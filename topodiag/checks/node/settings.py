@@ -16,6 +16,7 @@ from topodiag.model.devices import Nic
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
+from topodiag.model.topics import Topic
 
 ENVIRONMENT = "environment"
 SYSTEM_CONF = "etc/nccl.conf"
@@ -71,7 +72,7 @@ def _rank(scope: str) -> int:
 
 
 def settings_seen(node: Node) -> bool:
-    return "settings" in node.read or bool(node.settings) or any(p.nccl_env.known for p in node.processes)
+    return Topic.SETTINGS in node.told or bool(node.settings) or any(p.nccl_env.known for p in node.processes)
 
 
 class CostlySetting(OneStep[Node], NodeCheck[Never]):

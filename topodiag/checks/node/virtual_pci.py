@@ -15,6 +15,7 @@ from topodiag.model.finding import Confidence, Cost, Coverage, Outcome, Severity
 from topodiag.model.links import PathType
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
+from topodiag.model.topics import Topic
 
 NO_WIDTH = (0, 255)
 """Lanes that the kernel reports where it cannot read the link (`current_link_width`)."""
@@ -100,7 +101,7 @@ class VirtualPciTree(OneStep[Node], NodeCheck[Never]):
             return self._not_flat(node, nics, signs)
         if (remedy := _remedy(node, nics)) is not None:
             return self.clean(node, remedy)
-        if "settings" not in node.read:
+        if Topic.SETTINGS not in node.told:
             return self.unknown(node, "the PCI tree is flattened; whether NCCL_TOPO_FILE mends it was not seen")
         return self._found(node, nics, signs)
 

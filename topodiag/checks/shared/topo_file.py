@@ -5,13 +5,12 @@ from __future__ import annotations
 from topodiag.model.finding import Status
 from topodiag.model.nccl_tree import Element
 from topodiag.model.node import Node
-
-FILE_KIND = "nccl-xml"
+from topodiag.model.topics import Topic
 
 
 def alone(node: Node) -> bool:
     """Whether the file is all that is known of the machine, so that the node is what the file says."""
-    return node.nccl_file is not None and node.read <= {FILE_KIND}
+    return node.nccl_file is not None and node.told <= {Topic.TOPOLOGY_FILE}
 
 
 def first_host(tree: Element) -> tuple[Element, ...]:

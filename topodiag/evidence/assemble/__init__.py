@@ -63,7 +63,7 @@ def assemble(draft: NodeDraft, host: str, time: str = "") -> Node:
         nccl_file=draft.nccl_file,
         disagreements=tuple(apart),
         not_observed=tuple(draft.missing),
-        read=frozenset(draft.read),
+        told=frozenset(draft.told),
     )
     if len(node.gpus) + len(node.nics) <= MAX_PATH_DEVICES:
         node = replace(node, links=build_links(node))

@@ -12,6 +12,7 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.system import KernelEvent
+from topodiag.model.topics import Topic
 
 MAX_EVENTS = 2000
 """Events kept, the newest: a faulty link writes millions of the same line."""
@@ -64,6 +65,7 @@ class KernelLog(Source[KernelEvent]):
     """
 
     kind = "kernel-log"
+    speaks_of = frozenset({Topic.KERNEL_LOG})
     trust = 60
 
     def recognises(self, head: str) -> bool:

@@ -9,6 +9,7 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.pcie import MAX_WIDTH, NEEDS_ROOT, NO_ACS, gen_of_speed
 from topodiag.evidence.interface import Blob, Parsed, Source, to_int
 from topodiag.model.busid import normalise_bus_id
+from topodiag.model.topics import Topic
 
 MAX_LINE = 2048
 """Characters of a line that are looked at; lspci's own are a few hundred."""
@@ -88,6 +89,7 @@ class Lspci(Source[Detail]):
     """Reads what each function is, its link, its place, its driver and its ACS control register."""
 
     kind = "lspci"
+    speaks_of = frozenset({Topic.PCI})
     trust = 70
 
     def recognises(self, head: str) -> bool:

@@ -10,6 +10,7 @@ from topodiag.evidence.interface import Blob, Parsed, Source, to_float, to_int
 from topodiag.evidence.readings import Notes, Reading, is_absent, is_present, read_readings, value_line
 from topodiag.evidence.tree import Tree, TreeFile
 from topodiag.model.busid import normalise_bus_id
+from topodiag.model.topics import Topic
 
 _RECOGNISED = re.compile(
     r"^[=>x!d] /?(?:proc/(?:version|cmdline|uptime|modules|meminfo|self/limits|self/status|driver/nvidia/\S+)"
@@ -45,6 +46,7 @@ class OsState(Source[Reading]):
     """Reads the state of kernel and driver. Subjects: `os`, `node`, `registry`, and `gpu BUS_ID`."""
 
     kind = "os-state"
+    speaks_of = frozenset({Topic.OS})
     trust = 80
 
     def recognises(self, head: str) -> bool:

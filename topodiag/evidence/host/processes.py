@@ -12,6 +12,7 @@ from topodiag.evidence.json_values import integer, load, objects, text
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.provenance import Fact, known, unknown
 from topodiag.model.system import Process, Setting
+from topodiag.model.topics import Topic
 
 MAX_PROCESSES = 4096
 MAX_GPUS = 256
@@ -39,6 +40,7 @@ class Processes(Source[ProcessRecord]):
     """Processes on the GPUs. Offers a `Process` each, and its NCCL variables as settings of that process."""
 
     kind = "processes"
+    speaks_of = frozenset({Topic.PROCESSES})
     trust = 80
 
     def recognises(self, head: str) -> bool:

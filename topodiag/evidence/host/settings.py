@@ -12,6 +12,7 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.tree import TreeFile, read_tree
 from topodiag.model.system import ConfLine, Setting
+from topodiag.model.topics import Topic
 
 ENVIRONMENT = "environment"
 MAX_VALUE = 1023
@@ -71,6 +72,7 @@ class Settings(Source[EnvLine | ConfText]):
     """Reads the collector's settings tree, a bare nccl.conf, and bare output of `env`."""
 
     kind = "settings"
+    speaks_of = frozenset({Topic.SETTINGS})
     trust = 60
 
     def recognises(self, head: str) -> bool:

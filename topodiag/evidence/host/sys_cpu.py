@@ -10,6 +10,7 @@ from topodiag.evidence.interface import Blob, Parsed, Source, to_int
 from topodiag.evidence.readings import Notes, Reading, read_readings, value_line
 from topodiag.evidence.tree import Tree, TreeFile
 from topodiag.model.cpulist import parse_cpulist
+from topodiag.model.topics import Topic
 
 _RECOGNISED = re.compile(r"^[=>x!d] /?(?:proc/cpuinfo\t|sys/devices/system/(?:node|cpu)/)", re.MULTILINE)
 _NODE = re.compile(r"sys/devices/system/node/node([0-9]{1,4})/(cpulist|distance)")
@@ -36,6 +37,7 @@ class SysCpu(Source[Reading]):
     """
 
     kind = "sys-cpu"
+    speaks_of = frozenset({Topic.CPUS})
     trust = 78
 
     def recognises(self, head: str) -> bool:

@@ -11,6 +11,7 @@ from topodiag.evidence.readings import Notes, Reading, read_readings, value_line
 from topodiag.evidence.tree import Tree, TreeFile
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
 from topodiag.model.cpulist import parse_cpulist
+from topodiag.model.topics import Topic
 
 _DEVICES = "sys/bus/pci/devices/"
 _GROUPS = "sys/kernel/iommu_groups/"
@@ -42,6 +43,7 @@ class SysPci(Source[Reading]):
     """Reads the attribute files, links, AER counters and config space of every PCI function."""
 
     kind = "sys-pci"
+    speaks_of = frozenset({Topic.PCI})
     trust = 80
 
     def recognises(self, head: str) -> bool:

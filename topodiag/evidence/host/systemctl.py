@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.model.topics import Topic
 
 _UNIT = r"[A-Za-z0-9:_.\\@-]{1,120}"
 _PROPERTY = re.compile(r"(Id|LoadState|ActiveState|SubState|Result)=(.{0,200})")
@@ -61,6 +62,7 @@ class Systemctl(Source[Unit]):
     """Reads units from any of systemctl's outputs."""
 
     kind = "systemctl"
+    speaks_of = frozenset({Topic.SERVICES})
     trust = 70
 
     def recognises(self, head: str) -> bool:

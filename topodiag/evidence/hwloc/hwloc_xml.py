@@ -12,6 +12,7 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.xml_tags import XmlTag, decoded, tags
 from topodiag.model.errors import InputError
+from topodiag.model.topics import Topic
 
 MAX_BYTES = 32 * 2**20
 MAX_TAGS = 500_000
@@ -49,6 +50,7 @@ class HwlocXml(Source[HwlocObject]):
     """Offers processors, NUMA nodes, the PCI tree, GPUs as NVML numbers them, NICs and interfaces."""
 
     kind = "hwloc-xml"
+    speaks_of = frozenset({Topic.CPUS, Topic.PCI})
     trust = 60
 
     def recognises(self, head: str) -> bool:
@@ -67,6 +69,10 @@ class HwlocXml(Source[HwlocObject]):
                 raise
             parsed.leave(blob, error.line, "", error.message)
         return parsed
+
+    def told(self, parsed: Parsed[HwlocObject]) -> frozenset[Topic]:
+        by_nvml = any("NVIDIAUUID" in each.infos for each in parsed.records)
+        return self.speaks_of | {Topic.GPUS} if by_nvml else self.speaks_of
 
     def fill(self, blob: Blob, parsed: Parsed[HwlocObject], draft: NodeDraft) -> None:
         from topodiag.evidence.hwloc.hwloc_facts import fill_draft  # noqa: PLC0415 - only where there is such a file

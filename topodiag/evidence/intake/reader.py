@@ -18,6 +18,7 @@ from topodiag.model.finding import Input
 from topodiag.model.node import Node
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import UnreadLine
+from topodiag.model.topics import Topic
 
 FAILED = "reader failed"
 
@@ -46,7 +47,9 @@ def read_node(evidence: Evidence) -> ReadNode:
         _refuse(evidence)
     draft.missing.extend(_not_observed(item) for item in evidence.missing)
     # Files that were looked for and are not there are an observation too: no nccl.conf, no /sys/class/infiniband.
-    draft.read.update(item.kind for item in evidence.missing if item.status == "absent" and not item.argv)
+    for item in evidence.missing:
+        if item.status == "absent" and not item.argv:
+            draft.told |= _topics(item.kind)
     node = assemble(draft, evidence.host or _host_of(draft) or _file_name(evidence.path), evidence.time)
     return ReadNode(node, inputs, unread)
 
@@ -107,6 +110,7 @@ def _read_with(source: Source[Any], blob: Blob, draft: NodeDraft, digest: str) -
         return Input(blob.name, source.kind, digest), [UnreadLine(blob.name, None, "", why)]
     if parsed.records or (blob.item is not None and blob.item.status == "ok"):
         draft.read.add(source.kind)
+        draft.told |= source.told(parsed)
     return Input(blob.name, source.kind, digest, parsed.lines, len(parsed.records), parsed.unread_count), parsed.unread
 
 
@@ -115,4 +119,9 @@ def _not_observed(item: Item) -> NotObserved:
     why = item.why or {"timeout": "timed out", "absent": "not installed", "denied": "permission denied"}.get(
         item.status, item.status
     )
-    return NotObserved(what, why, item.needs_root)
+    return NotObserved(what, why, item.needs_root, _topics(item.kind))
+
+
+def _topics(kind: str) -> frozenset[Topic]:
+    source = registry.source(kind)
+    return source.speaks_of if source is not None else frozenset()

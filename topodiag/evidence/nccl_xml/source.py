@@ -11,6 +11,7 @@ from topodiag.evidence.nccl_xml.file import read_file
 from topodiag.model.errors import InputError
 from topodiag.model.nccl_tree import NcclFile
 from topodiag.model.provenance import NotObserved
+from topodiag.model.topics import Topic
 
 _SYSTEM = re.compile(r"<system[\s/>]")
 _INSIDE = re.compile(
@@ -23,6 +24,7 @@ class NcclXml(Source[NcclFile]):
     says what NCCL was given, which need not be the machine that it was found on."""
 
     kind = "nccl-xml"
+    speaks_of = frozenset({Topic.TOPOLOGY_FILE})
     trust = 52
 
     def recognises(self, head: str) -> bool:

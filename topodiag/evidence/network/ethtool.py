@@ -13,6 +13,7 @@ from topodiag.evidence.interface import Blob, Item, Parsed, Source
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.network_records import Line, NetDevRecord, Page, Target, fill_netdev
 from topodiag.evidence.network.sys_net import speed_mbps
+from topodiag.model.topics import Topic
 
 _MARGIN = " \t>|"
 _HEADER = re.compile(r"^[ \t>|]*Settings for (\S{1,64}):[ \t]*$", re.MULTILINE)
@@ -41,6 +42,7 @@ class Ethtool(Source[NetDevRecord]):
     """Interfaces from `ethtool IF`."""
 
     kind = "ethtool"
+    speaks_of = frozenset({Topic.INTERFACES})
     trust = 70
 
     def recognises(self, head: str) -> bool:

@@ -13,6 +13,7 @@ from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.ethtool import named_interface
 from topodiag.evidence.network.network_records import NetDevRecord, Page, Target, offer_cells
+from topodiag.model.topics import Topic
 
 _MARGIN = " \t>|"
 _KEYS = tuple(re.compile(rf"^[ \t>|]*{key}:", re.MULTILINE) for key in ("driver", "firmware-version", "bus-info"))
@@ -37,6 +38,7 @@ class EthtoolDriver(Source[NetDevRecord]):
     """Driver and function of interfaces from `ethtool -i`."""
 
     kind = "ethtool-driver"
+    speaks_of = frozenset({Topic.INTERFACES})
     trust = 70
 
     def recognises(self, head: str) -> bool:

@@ -14,6 +14,7 @@ from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.network.ethtool import named_interface
 from topodiag.evidence.network.network_records import NetDevRecord, Page, fill_netdev
 from topodiag.model.provenance import NotObserved
+from topodiag.model.topics import Topic
 
 _MARGIN = " \t>|"
 _HEADER = re.compile(r"^[ \t>|]*NIC statistics:[ \t]*$", re.MULTILINE)
@@ -32,6 +33,7 @@ class EthtoolStats(Source[NetDevRecord]):
     """Counters of interfaces from `ethtool -S`."""
 
     kind = "ethtool-stats"
+    speaks_of = frozenset({Topic.INTERFACES})
     trust = 70
 
     def recognises(self, head: str) -> bool:

@@ -15,6 +15,7 @@ from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.network_records import MAX_PORT, Page, RdmaRecord, fill_rdma, offer_cells
 from topodiag.model.busid import normalise_bus_id
+from topodiag.model.topics import Topic
 
 _MARGIN = " \t>|"
 _RIGHT = re.compile(r"\s*(\S{1,64})\s+\((Up|Down)\)")
@@ -35,6 +36,7 @@ class Ibdev2netdev(Source[RdmaRecord]):
     """Interfaces of RDMA ports from `ibdev2netdev`."""
 
     kind = "ibdev2netdev"
+    speaks_of = frozenset({Topic.RDMA_DEVICES})
     trust = 60
 
     def recognises(self, head: str) -> bool:

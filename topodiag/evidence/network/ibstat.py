@@ -22,6 +22,7 @@ from topodiag.evidence.network.network_records import (
     fill_rdma,
 )
 from topodiag.model.provenance import NotObserved
+from topodiag.model.topics import Topic
 
 _MARGIN = " \t>|"
 """What a quotation or a table puts before a line."""
@@ -55,6 +56,7 @@ class Ibstat(Source[RdmaRecord]):
     """RDMA devices from `ibstat`."""
 
     kind = "ibstat"
+    speaks_of = frozenset({Topic.RDMA_DEVICES})
     trust = 70
 
     def recognises(self, head: str) -> bool:

@@ -16,6 +16,7 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.network_records import MAX_PORT, Line, Page, PortRecord, RdmaRecord, Target, fill_rdma
+from topodiag.model.topics import Topic
 
 _MARGIN = " \t>|"
 """What a quotation or a table puts before a line."""
@@ -36,6 +37,7 @@ class Ibstatus(Source[RdmaRecord]):
     """RDMA ports from `ibstatus`."""
 
     kind = "ibstatus"
+    speaks_of = frozenset({Topic.RDMA_DEVICES})
     trust = 70
 
     def recognises(self, head: str) -> bool:

@@ -24,6 +24,7 @@ from topodiag.evidence.network.network_records import (
     fill_rdma,
 )
 from topodiag.model.provenance import MAX_QUOTE
+from topodiag.model.topics import Topic
 
 _MARGIN = " \t>|"
 _MARK = re.compile(r"^[ \t>|]*(?:hca_id:[ \t]*\S|GID\[ *[0-9]{1,5}\]:[ \t]*[0-9a-f:])", re.MULTILINE)
@@ -66,6 +67,7 @@ class IbvDevinfo(Source[RdmaRecord]):
     """RDMA devices from `ibv_devinfo`."""
 
     kind = "ibv-devinfo"
+    speaks_of = frozenset({Topic.RDMA_DEVICES})
     trust = 70
 
     def recognises(self, head: str) -> bool:

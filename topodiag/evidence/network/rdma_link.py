@@ -14,6 +14,7 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.network_records import MAX_PORT, Line, Page, RdmaRecord, Target, fill_rdma
+from topodiag.model.topics import Topic
 
 _MARGIN = " \t>|"
 _LINK = re.compile(r"(?:link|[0-9]{1,5}/[0-9]{1,5}:)\s+([^\s/]{1,64})/([0-9]{1,3}):?\s+(.*)\Z")
@@ -36,6 +37,7 @@ class RdmaLink(Source[RdmaRecord]):
     """Ports from `rdma link show`, with or without `-j`."""
 
     kind = "rdma-link"
+    speaks_of = frozenset({Topic.RDMA_DEVICES})
     trust = 65
 
     def recognises(self, head: str) -> bool:

@@ -25,6 +25,7 @@ from topodiag.evidence.network.network_records import (
     read_file,
 )
 from topodiag.evidence.tree import TreeFile, read_tree
+from topodiag.model.topics import Topic
 
 _ROOT = "sys/class/infiniband"
 _MARK = re.compile(r"^[=>x!d] /?sys/class/infiniband(?:/|\t)", re.MULTILINE)
@@ -68,6 +69,7 @@ class SysInfiniband(Source[RdmaRecord]):
     """RDMA devices from sysfs."""
 
     kind = "sys-infiniband"
+    speaks_of = frozenset({Topic.RDMA_DEVICES})
     trust = 80
 
     def recognises(self, head: str) -> bool:

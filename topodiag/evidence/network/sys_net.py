@@ -23,6 +23,7 @@ from topodiag.evidence.network.network_records import (
 )
 from topodiag.evidence.tree import Tree, TreeFile, read_tree
 from topodiag.model.provenance import MAX_QUOTE
+from topodiag.model.topics import Topic
 
 _ROOT = "sys/class/net"
 _ROUTE = "proc/net/route"
@@ -86,6 +87,7 @@ class SysNet(Source[NetDevRecord]):
     """Interfaces from sysfs and /proc/net."""
 
     kind = "sys-net"
+    speaks_of = frozenset({Topic.INTERFACES})
     trust = 80
 
     def recognises(self, head: str) -> bool:

@@ -15,6 +15,7 @@ from topodiag.evidence.interface import Blob, Parsed, Source, reading, to_float,
 from topodiag.evidence.nvidia.nvidia_ids import distinct_uuids
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
 from topodiag.model.provenance import NotObserved
+from topodiag.model.topics import Topic
 
 MAX_LINKS = 64
 """Above NVML_NVLINK_MAX_LINKS (36 in nvml.h 13.3): a larger link number is a misread line."""
@@ -132,6 +133,7 @@ class NvidiaSmiNvlink(Source[NvlinkRecord]):
     """Every option of `nvidia-smi nvlink`. Offers NVLink children of GPUs, and a note where there are none to show."""
 
     kind = "nvidia-smi-nvlink"
+    speaks_of = frozenset({Topic.GPUS, Topic.NVLINKS})
     trust = 70
 
     def recognises(self, head: str) -> bool:

@@ -8,6 +8,7 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.nvidia.nvidia_smi_topo import fill_matrices
 from topodiag.evidence.nvidia.smi_matrix import Matrix, MatrixRecord, Vocabulary, read_matrices
+from topodiag.model.topics import Topic
 
 _SELF = re.compile(r"(?<![A-Za-z0-9])X(?![A-Za-z0-9])")
 """The cell of a device with itself, cheap to look for."""
@@ -17,6 +18,7 @@ class NvidiaSmiP2p(Source[MatrixRecord]):
     """The peer-to-peer tables. Offers pairs in `p2p:read`, `p2p:nvlink`, ..., or `p2p:unknown` without a command."""
 
     kind = "nvidia-smi-p2p"
+    speaks_of = frozenset({Topic.GPUS, Topic.GPU_PAIRS})
     trust = 70
 
     def recognises(self, head: str) -> bool:

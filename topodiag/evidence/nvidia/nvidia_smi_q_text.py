@@ -22,6 +22,7 @@ from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.nvidia.smi_xml_facts import fill_report
 from topodiag.evidence.nvidia.smi_xml_records import XmlDriver, XmlField, XmlGpu, XmlRecord
 from topodiag.model.busid import normalise_bus_id
+from topodiag.model.topics import Topic
 
 MAX_GPUS = 256
 MAX_FIELDS = 2000
@@ -105,6 +106,7 @@ class NvidiaSmiQText(Source[XmlRecord]):
     """The full query as text. Offers what the XML form offers."""
 
     kind = "nvidia-smi-q"
+    speaks_of = frozenset({Topic.GPUS, Topic.DRIVER})
     trust = 70
 
     def recognises(self, head: str) -> bool:

@@ -17,6 +17,7 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.nvidia.nvidia_ids import distinct_bus_ids, distinct_uuids
 from topodiag.model.busid import normalise_bus_id
+from topodiag.model.topics import Topic
 
 MAX_GPUS = 256
 MAX_LINE = 400
@@ -79,6 +80,7 @@ class NvidiaSmiTable(Source[Record]):
     """GPUs with name, bus id, MIG, persistence, load, performance state, uncorrected errors; the driver's versions."""
 
     kind = "nvidia-smi"
+    speaks_of = frozenset({Topic.GPUS, Topic.DRIVER})
     trust = 65
     """Below the full query of the same tool, whose values are not rounded or cut to fit."""
 

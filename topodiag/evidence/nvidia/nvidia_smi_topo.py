@@ -19,12 +19,14 @@ from topodiag.evidence.nvidia.smi_matrix import (
 )
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.provenance import NotObserved, Origin
+from topodiag.model.topics import Topic
 
 
 class NvidiaSmiTopo(Source[MatrixRecord]):
     """The GPU and NIC matrix. Offers `smi` pairs (`pcie` for `-mp`), NIC identities, affinities and NUMA nodes."""
 
     kind = "nvidia-smi-topo"
+    speaks_of = frozenset({Topic.GPUS, Topic.GPU_PAIRS})
     trust = 70
 
     def recognises(self, head: str) -> bool:
@@ -62,7 +64,7 @@ def fill_matrices(blob: Blob, parsed: Parsed[MatrixRecord], draft: NodeDraft) ->
     argv = " ".join(blob.item.argv) if blob.item else ""
     for record in parsed.records:
         if isinstance(record, MatrixNote):
-            draft.missing.append(NotObserved("the matrix of nvidia-smi topo", record.text))
+            draft.missing.append(NotObserved("the matrix of nvidia-smi topo", record.text, of=frozenset({Topic.GPUS})))
         elif isinstance(record, Matrix) and record.vocabulary is Vocabulary.P2P:
             offer_p2p(blob, record, draft)
         elif isinstance(record, Matrix) and _is_topo(record):

@@ -17,6 +17,7 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.nvidia.smi_xml_facts import fill_report
 from topodiag.evidence.nvidia.smi_xml_records import XmlDriver, XmlField, XmlGpu, XmlRecord
+from topodiag.model.topics import Topic
 
 MAX_GPUS = 256
 MAX_BLOCK = 4_000_000
@@ -35,6 +36,7 @@ class NvidiaSmiXml(Source[XmlRecord]):
     """The full query. Offers GPUs with their PCIe link, state, fabric and memory errors, and the driver's version."""
 
     kind = "nvidia-smi-xml"
+    speaks_of = frozenset({Topic.GPUS, Topic.DRIVER})
     trust = 70
 
     def recognises(self, head: str) -> bool:

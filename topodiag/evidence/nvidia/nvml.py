@@ -18,6 +18,7 @@ from topodiag.evidence.nvidia.nvidia_words import ANCESTORS, P2P_STATUSES
 from topodiag.evidence.nvidia.nvml_gpu import GpuAnswers
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.provenance import NotObserved
+from topodiag.model.topics import Topic
 
 MAX_GPUS = 256
 MAX_PAIRS = MAX_GPUS * MAX_GPUS
@@ -68,6 +69,7 @@ class Nvml(Source[NvmlRecord]):
     """The driver's own library: the most trusted source. Its index is the GPU's number everywhere."""
 
     kind = "nvml"
+    speaks_of = frozenset({Topic.GPUS, Topic.DRIVER, Topic.NVLINKS, Topic.GPU_PAIRS})
     trust = 90
 
     def recognises(self, head: str) -> bool:
@@ -98,6 +100,10 @@ class Nvml(Source[NvmlRecord]):
             else:
                 parsed.records.append(pair)
         return parsed
+
+    def told(self, parsed: Parsed[NvmlRecord]) -> frozenset[Topic]:
+        failed = any(_refused(record) for record in parsed.records if isinstance(record, NvmlSystem))
+        return frozenset({Topic.DRIVER}) if failed else self.speaks_of
 
     def fill(self, blob: Blob, parsed: Parsed[NvmlRecord], draft: NodeDraft) -> None:
         gpus = [record for record in parsed.records if isinstance(record, NvmlGpu)]
@@ -146,12 +152,17 @@ def _fill_pairs(blob: Blob, pairs: list[NvmlPair], draft: NodeDraft) -> None:
                 draft.pair(f"p2p:{name}", a, b, word, blob.origin(text=f"pairs[{pair.place}].p2p.{name}: {code}"))
 
 
+def _refused(system: NvmlSystem) -> bool:
+    """Whether NVML itself answered with an error by name."""
+    return system.error is not None and _ERROR_NAME.fullmatch(system.error) is not None
+
+
 def _fill_system(blob: Blob, system: NvmlSystem, draft: NodeDraft) -> None:
     os = draft.single("os")
-    if system.error is not None and _ERROR_NAME.fullmatch(system.error):
+    if system.error is not None and _refused(system):
         os.offer("nvml_error", system.error, blob.origin(text=f"error: {system.error}"))
     elif system.error is not None:
-        draft.missing.append(NotObserved("NVML", system.error))
+        draft.missing.append(NotObserved("NVML", system.error, of=frozenset({Topic.GPUS})))
     version = system.answers.get("driver_version")
     if error_of(version) is None:
         os.offer("driver_version", text(version), blob.origin(text=f"driver_version: {shown(version)}"))

@@ -1,0 +1,21 @@
+"""Every source of the registry is whole, and says what it speaks of."""
+
+from __future__ import annotations
+
+import pytest
+
+from topodiag.evidence import registry
+from topodiag.model.topics import Topic
+
+
+@pytest.mark.parametrize("kind", registry.kinds())
+def test_a_source_says_what_it_speaks_of(kind: str) -> None:
+    source = registry.source(kind)
+    assert source is not None
+    assert source.speaks_of
+    assert all(isinstance(topic, Topic) for topic in source.speaks_of)
+
+
+def test_some_source_speaks_of_each_topic() -> None:
+    made = [source for kind in registry.kinds() if (source := registry.source(kind)) is not None]
+    assert set().union(*(source.speaks_of for source in made)) == set(Topic)
