@@ -25,7 +25,7 @@ PROGRAMS = {
     "python": [sys.executable],
 }
 _STEP = re.compile(
-    r"(?:^(?P<verb>Create|Append to) `(?P<path>[^`]+)`:\n\n"
+    r"(?:^(?P<verb>Create|Replace|Append to) `(?P<path>[^`]+)`:\n\n"
     r"|^In `(?P<in>[^`]+)`, (?P<how>above|below|in place of) `(?P<line>[^`]+)`:\n\n)?"
     r"^```(?P<language>\w+)\n(?P<body>.*?)^```$",
     re.MULTILINE | re.DOTALL,
@@ -81,8 +81,8 @@ def test_the_section_works_as_it_is_written(section: str, tree: Path) -> None:
 
 
 def write(step: Step, path: Path) -> None:
-    if step.verb == "Create":
-        assert not path.exists(), f"{step.path} is there already"
+    if step.verb in {"Create", "Replace"}:
+        assert path.exists() == (step.verb == "Replace"), f"{step.verb} {step.path}"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(step.body)
         return

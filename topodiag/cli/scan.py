@@ -9,11 +9,10 @@ import click
 from topodiag.cli.errors import Outcome
 from topodiag.cli.options import Printing, format_option, report_options
 from topodiag.cli.params import EVIDENCE, PLACE, Duration
+from topodiag.report.registry import names
 
 if TYPE_CHECKING:
     from topodiag.model.result import Result
-
-FORMATS = ("table", "json", "prometheus", "nagios")
 
 
 @click.command()
@@ -30,7 +29,7 @@ FORMATS = ("table", "json", "prometheus", "nagios")
 @click.option("--redact", is_flag=True, help="Replace host names, addresses and serial numbers in what is captured.")
 @click.option("--sample", type=Duration(), metavar="TIME", help="Read counters twice, this far apart (5s, 500ms, 1m).")
 @click.option("--deadline", type=Duration(), metavar="TIME", help="Stop probing after this time (default 20s).")
-@format_option(FORMATS)
+@format_option(names())
 @report_options
 @click.pass_obj
 def scan(  # noqa: PLR0917 - one parameter per option

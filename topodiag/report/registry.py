@@ -1,10 +1,12 @@
-"""Every report, one line each."""
+"""Every report, one line each. `--format` of `topodiag scan` offers these names."""
 
 from __future__ import annotations
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from topodiag.report.interface import Report
+if TYPE_CHECKING:
+    from topodiag.report.interface import Report
 
 _REPORTS = {
     "table": "table:Table",
@@ -20,6 +22,8 @@ def names() -> tuple[str, ...]:
 
 def report(name: str) -> Report:
     """The report of this name; KeyError when there is none."""
+    from topodiag.report.interface import Report  # noqa: PLC0415 - the command line asks for the names alone
+
     module, _, cls = _REPORTS[name].partition(":")
     made = getattr(import_module(f"topodiag.report.{module}"), cls)()
     if not isinstance(made, Report) or made.name != name:
