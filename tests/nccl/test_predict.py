@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import topodiag
 from tests.nccl.small_trees import GEN5, cpu, element, gpu, host, nic, nvlink, pci, to_gpu
 from topodiag.model.nccl_tree import Element, NcclFile, Refusal
-from topodiag.model.nccl_versions import UnknownVersionError
+from topodiag.model.nccl_versions import NEWEST, UnknownVersionError, assumption, spell_version
 from topodiag.model.node import Node
 from topodiag.nccl.predict import MOST_RANKS, SIZES, predict, predict_tree, predicted_communicator
 from topodiag.nccl.prediction import Prediction
@@ -142,9 +142,16 @@ def test_no_gpu_is_a_refusal() -> None:
 
 def test_an_unknown_version_is_the_callers_fault() -> None:
     with pytest.raises(UnknownVersionError):
-        predict(node(hopper()), version="2.31")
+        predict(node(hopper()), version="2.17")
     with pytest.raises(UnknownVersionError):
         predict_tree(hopper(), version="1.0")
+
+
+def test_a_version_newer_than_all_known_decides_as_the_newest_and_says_so() -> None:
+    newest, newer = (predict_tree(hopper(), version=spell_version(minor)) for minor in (NEWEST, NEWEST + 1))
+    assert (newest.graphs, newest.channels, newest.tuning) == (newer.graphs, newer.channels, newer.tuning)
+    assert newest.assumed == ()
+    assert newer.assumed == (assumption(newer.version),)
 
 
 def test_a_number_of_nodes_below_one_is_the_callers_fault() -> None:

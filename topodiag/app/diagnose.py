@@ -20,6 +20,7 @@ from topodiag.evidence.intake.bundle import MANIFEST, from_memory, open_evidence
 from topodiag.evidence.intake.reader import ReadNode, read_node
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Outcome, Status
+from topodiag.model.nccl_versions import assumption, is_newer
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
 from topodiag.writing import check_new_folder, check_writable, replacing
@@ -211,7 +212,8 @@ def _not_logged(jobs: Sequence[Job], outcomes: Sequence[Outcome]) -> list[NotObs
     """What no line tells because its subsystem was off, and what to set next time."""
     from topodiag.model.debug_settings import HANG, SUBSYSTEMS, subsystems_for  # noqa: PLC0415
 
-    made: list[NotObserved] = []
+    versions = sorted({version for job in jobs for version in job.nccl_versions if is_newer(version)})
+    made = [NotObserved(f"what is new in NCCL {version}", assumption(version)) for version in versions]
     for job in jobs:
         if not job.processes:
             continue

@@ -22,7 +22,7 @@ from topodiag.model.errors import InputError
 from topodiag.model.finding import Finding
 from topodiag.model.gpudirect import rdma_possible
 from topodiag.model.nccl_tree import Element, NcclFile
-from topodiag.model.nccl_versions import minor_of
+from topodiag.model.nccl_versions import DEFAULT_VERSION, assumption, minor_of
 from topodiag.nccl.topo.clean import UnfitError, bare, fitted, one_host
 from topodiag.nccl.topo.clean import undescribed as without_devices
 from topodiag.nccl.topo.detect import masks_of
@@ -69,7 +69,7 @@ class TopoFile:
 def make_topo_file(
     topology: Topology,
     *,
-    version: str = "2.28",
+    version: str = DEFAULT_VERSION,
     nodes: int | None = None,
     host: str | None = None,
     repaired: bool = False,
@@ -82,7 +82,7 @@ def make_topo_file(
     It is compared on one node and, where there are NICs, on two; or on `nodes` alone. `undescribed` leaves GPUs and
     NICs out of the file, for NCCL to look up. Raises InputError where no file for this version can be made of it.
     """
-    done: list[str] = list(topology.assumed)
+    done: list[str] = [*topology.assumed, *filter(None, [assumption(version)])]
     repairs: tuple[Repair, ...] = ()
     try:
         present = _present(topology, host)

@@ -22,7 +22,7 @@ from topodiag.model.devices import Gpu, Nic
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
 from topodiag.model.nccl_tree import Element, NcclFile
-from topodiag.model.nccl_versions import minor_of
+from topodiag.model.nccl_versions import DEFAULT_VERSION, assumption, minor_of
 from topodiag.model.node import Node
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
@@ -126,12 +126,14 @@ def check_topology(path: str, *, version: str = "", against: str | None = None) 
     other = machine_of(against) if against is not None else None
     node = replace(read.node, nccl_file=replace(read.node.nccl_file, asked=asked, against=other))
     outcomes = run(Subject.NODE, [node], CHECKED)
+    said = assumption(version)
+    assumed = (NotObserved(f"NCCL {version}", said),) if said else ()
     return Result(
         inputs=tuple(read.inputs),
         nodes=(node,),
         outcomes=outcomes,
         findings=fold(outcomes),
-        not_observed=node.not_observed,
+        not_observed=(*node.not_observed, *assumed),
         unread=tuple(read.unread),
     )
 
@@ -166,7 +168,7 @@ def predict_topology(
     topology: Topology,
     *,
     nodes: int = 1,
-    version: str = "2.28",
+    version: str = DEFAULT_VERSION,
     env: Mapping[str, str] | None = None,
     explain: bool = False,
     sizes: Sequence[int] = (),
@@ -203,7 +205,7 @@ def what_if(
     *,
     size: int = 1 << 30,
     nodes: int = 1,
-    version: str = "2.28",
+    version: str = DEFAULT_VERSION,
     env: Mapping[str, str] | None = None,
 ) -> WhatIf:
     """What the changes would do. Raises ChangeError where one names what is not there."""
@@ -225,7 +227,7 @@ class Compared:
 
 
 def compare_topologies(
-    left: str, right: str, *, buses: bool = False, nodes: int = 1, version: str = "2.28"
+    left: str, right: str, *, buses: bool = False, nodes: int = 1, version: str = DEFAULT_VERSION
 ) -> Compared:
     """Two machines compared by what matters to communication; `buses`: bus ids count, too. Raises InputError."""
     sides = open_topology(left), open_topology(right)

@@ -142,12 +142,14 @@ def _version(ctx: click.Context, param: click.Parameter, value: str) -> str:
     return value
 
 
-def nccl_option(default: str = "2.28", otherwise: str = "") -> Option:
-    """`version`; without a `default` an empty one, for which the command does what `otherwise` says."""
+def nccl_option(otherwise: str = "") -> Option:
+    """`version`; with `otherwise` an empty one, for which the command does what `otherwise` says."""
+    from topodiag.model.nccl_versions import DEFAULT_VERSION, spell_range  # noqa: PLC0415 - for few commands
+
     more = f" (default: {otherwise})" if otherwise else ""
     return click.option(
-        "--nccl", "version", default="" if otherwise else default, show_default=not otherwise, metavar="VERSION",
-        callback=_version, help=f"NCCL version, 2.18 to 2.30{more}.",
+        "--nccl", "version", default="" if otherwise else DEFAULT_VERSION, show_default=not otherwise, metavar="VERSION",
+        callback=_version, help=f"NCCL version, {spell_range()}{more}.",
     )  # fmt: skip
 
 

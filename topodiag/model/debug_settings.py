@@ -1,6 +1,6 @@
 """What to set before the next run, so that its logs answer every check: one table, which `topodiag env` prints.
 
-Names and first versions as in NCCL's src/debug.cc and src/include/nccl_common.h (2.4 to 2.30), and in
+Names and first versions as in NCCL's src/debug.cc and src/include/nccl_common.h (every known version), and in
 torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp for the flight recorder.
 """
 

@@ -14,7 +14,7 @@ from topodiag.model.provenance import Fact
 
 
 class PathType(IntEnum):
-    """NCCL's path types, best first (src/graph/topo.h, numeric order of v2.27 to v2.30)."""
+    """NCCL's path types, best first (src/graph/topo.h, numeric order since v2.27)."""
 
     LOC = 0
     NVL = 1

@@ -33,6 +33,8 @@ LAST_PATCHES: Mapping[int, str] = {
 }
 """Every version whose decisions are known, and the patch whose source was read."""
 DEFAULT = 28
+DEFAULT_VERSION = f"2.{DEFAULT}"
+"""What is asked where nobody names a version."""
 
 KNOWN = tuple(LAST_PATCHES)
 OLDEST, NEWEST = KNOWN[0], KNOWN[-1]
@@ -90,6 +92,12 @@ def nearest_minor(text: str) -> int:
     """`minor_of`, but the oldest known version for an older one. Raises UnknownVersionError for what is no version."""
     minor = read_minor(text)
     return minor_of(text) if minor is None else max(OLDEST, min(minor, NEWEST))
+
+
+def is_newer(text: str) -> bool:
+    """Whether a version is newer than all that are known."""
+    minor = read_minor(text)
+    return minor is not None and minor > NEWEST
 
 
 def assumption(text: str) -> str:

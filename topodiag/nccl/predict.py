@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from topodiag.model.nccl_tree import Element, Refusal
-from topodiag.model.nccl_versions import DEFAULT, minor_of
+from topodiag.model.nccl_versions import DEFAULT_VERSION, minor_of
 from topodiag.model.node import Node
 from topodiag.nccl.connect.communicator import Communicator, communicator_of_files
 from topodiag.nccl.graph.attach import count_gpus
@@ -25,7 +25,6 @@ from topodiag.nccl.tuning.choice import sweep
 from topodiag.nccl.tuning.derivation import SWEPT, derive
 from topodiag.nccl.tuning.tuning import tuning_table
 
-DEFAULT_VERSION = f"2.{DEFAULT}"
 SIZES = tuple(1 << power for power in range(3, 34))
 """nccl-tests' sweep with -b 8 -e 8G -f 2, in bytes."""
 MOST_RANKS = 1 << 17
@@ -45,11 +44,12 @@ def predict(
 ) -> Prediction:
     """NCCL's decisions for `nodes` nodes like this one under NCCL `version` with the NCCL_ variables of `env`.
 
-    Nodes are joined by the network, and by NVLink (MNNVL, 2.21 on) where `env` has NCCL_MNNVL_ENABLE=1.
+    Nodes are joined by the network, and by NVLink (MNNVL) where `env` has NCCL_MNNVL_ENABLE=1.
     The node's topology file counts where it has one (with what NCCL's parser refuses of it), else the tree that NCCL
     would detect. A refusal is an answer: `accepted` False with NCCL's words and the line. `sizes` in bytes, as the
-    first column of nccl-tests; `explain` adds the derivation as `terms`. Raises UnknownVersionError for a version
-    outside 2.18 to 2.30, and detect.LackingError where the evidence of the node is too little to build a tree.
+    first column of nccl-tests; `explain` adds the derivation as `terms`. A version newer than all known decides as the
+    newest (`Prediction.assumed`). Raises UnknownVersionError for an older one, and detect.LackingError where the
+    evidence of the node is too little to build a tree.
     """
     given = node.nccl_file
     refusal = given.refusal(minor_of(version)) if given is not None else None

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from topodiag.model.nccl_versions import assumption
+
 PathTable = Mapping[str, Mapping[str, tuple[int, float, str]]]
 """From and to by label: (hops, GB/s, type)."""
 
@@ -95,6 +97,12 @@ class Prediction:
     ranks: int = 0
     nccl_nodes: int = 0
     """Nodes as NCCL counts them: P2P domains, not hosts."""
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """What was assumed about the version, a sentence each."""
+        said = assumption(self.version)
+        return (said,) if said else ()
 
     def graph(self, id: int) -> PredictedGraph | None:  # noqa: A002 - NCCL's own word for it
         return next((graph for graph in self.graphs if graph.id == id), None)

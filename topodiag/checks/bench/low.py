@@ -53,7 +53,7 @@ class BandwidthLow(OneStep[Benchmark], BenchCheck[Never]):
         Remove the cause; each hypothesis names the check (NIC001, GDR001, NVL001, ..) whose page says how.
 
     References
-        NCCL src/graph/tuning.cc and search.cc v2.18 to v2.30; nccl-tests doc/PERFORMANCE.md; cost/calibration.toml for
+        NCCL src/graph/tuning.cc and search.cc; nccl-tests doc/PERFORMANCE.md; cost/calibration.toml for
         the published results. nccl-tests issues 40, 119, 182, 274, 293; nccl issues 76, 495.
     """
 

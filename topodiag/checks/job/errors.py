@@ -40,7 +40,7 @@ GOES_ON = re.compile(
     r'|Missing "(?:iommu=|amd_iommu=|HSA_)|NUMA auto balancing enabled'
     r"|Cannot get incoming CPU|Maximum retry reached for (?:accept|connect) \d"
 )
-"""Warnings after which NCCL (src/misc/*wrap.cc, src/graph/*.cc, src/init.cc, src/transport/*.cc of 2.4 to 2.30), RCCL,
+"""Warnings after which NCCL (src/misc/*wrap.cc, src/graph/*.cc, src/init.cc, src/transport/*.cc), RCCL,
 the SHARP plugin or FastSocket goes on: jobs that work print them too, so that none is what made another one fail."""
 
 CODES = {"1": "CUDA error", "2": "system error", "3": "internal error", "4": "invalid argument", "5": "invalid usage",

@@ -20,10 +20,10 @@ FABRIC = re.compile(
     r"MNNVL busId 0x([0-9a-f]{1,16}) fabric UUID \S{1,40} cliqueId 0x[0-9a-f]{1,8} state (\d)"
     r" healthMask 0x([0-9a-f]{1,8})"
 )
-"""fillInfo, src/init.cc v2.20 to v2.30: nvmlGpuFabricInfoV_t."""
+"""fillInfo, src/init.cc v2.20 and later: nvmlGpuFabricInfoV_t."""
 
 IMEX = re.compile(r"MNNVL .{0,60}(?:available but not (?:working|supported)|not supported) on this system")
-"""ncclMnnvlCheck, src/init.cc v2.20 to v2.24, src/mnnvl.cc v2.25 to v2.30: the communicator fails with it."""
+"""ncclMnnvlCheck, src/init.cc v2.20 to v2.24, src/mnnvl.cc since v2.25: the communicator fails with it."""
 
 COMPLETED = 3
 STATES = {1: "not started", 2: "in progress"}

@@ -42,7 +42,7 @@ from topodiag.model.nccl_view import NcclSystem
 from topodiag.model.provenance import Origin
 
 TOO_FAR = re.compile(r"GPU Direct RDMA Disabled for .{0,80}\(distance (\d{1,3}) (?:>=?|> ?=) ?(\d{1,3})\)")
-"""NCCL src/graph/paths.cc (ncclTopoCheckGdr), 2.4 to 2.30; `>=` up to 2.9."""
+"""NCCL src/graph/paths.cc (ncclTopoCheckGdr); `>=` up to 2.9."""
 
 PLUGIN_OFF = re.compile(r"NET/OFI GDR disabled on GDR-supported instance type ?(\S{0,40})")
 """aws-ofi-nccl src/platform-aws.c, from 1.6 on."""

@@ -61,7 +61,7 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
         (network). Then at the launcher's log of ranks that are missing altogether.
 
     References
-        NCCL src/init.cc (ncclCommInitRankFunc: Init START and COMPLETE, v2.18 to v2.30; COMPLETE only before),
+        NCCL src/init.cc (ncclCommInitRankFunc: Init START and COMPLETE, since v2.18; COMPLETE only before),
         src/bootstrap.cc.
     """
 

@@ -20,7 +20,7 @@ UNOPENED = re.compile(r"NET/IB ?: Unable to open device ([\w.\-]{1,64})")
 
 MET_OTHER = re.compile(r"socketFinalize\w{1,10}\b.{0,120}: wrong type (?:(3 != 4)|4 != 3)\b")
 """A connection of NET/Socket (3) where NET/IB (4) listens, or the reverse: enum ncclSocketType, src/include/socket.h
-v2.14 to v2.30; the first number is the one that came in."""
+v2.14 and later; the first number is the one that came in."""
 
 
 class NodesDiffer(OneStep[Job], JobCheck[Never]):

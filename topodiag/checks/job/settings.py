@@ -54,7 +54,7 @@ READ_BY_ALL = _names(
     """
 )
 """Parameters that each rank reads, and so prints if set, between Init START and COMPLETE (src/init.cc,
-src/graph/{connect,search,tuning,paths}.cc, v2.18 to v2.30). Others are printed by the rank, or at the moment, that
+src/graph/{connect,search,tuning,paths}.cc). Others are printed by the rank, or at the moment, that
 first needs them: that a rank did not print those says nothing."""
 
 READ_BEFORE_INIT = frozenset({"NCCL_IB_DISABLE", "NCCL_NET"})

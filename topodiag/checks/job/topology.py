@@ -24,7 +24,7 @@ from topodiag.model.nccl_view import NcclSystem
 from topodiag.model.provenance import Origin
 
 REFUSED = ("topology has wrong version", "xml parse", "xml topology", "xml : ", "xml: ", "could not parse xml")
-"""Words of NCCL's complaints about a topology file (src/graph/xml.cc, topo.cc of 2.4 to 2.30)."""
+"""Words of NCCL's complaints about a topology file (src/graph/xml.cc, topo.cc)."""
 
 DOUBTS = ("could not read", "could not find real path", "unable to", "no cpu affinity")
 """Notes after which NCCL fills a part of its topology with a guess (src/graph/xml.cc, topo.cc)."""
@@ -65,7 +65,7 @@ class TopologyFileRefused(OneStep[Job], JobCheck[Never]):
         NCCL_TOPO_FILE and delete /var/run/nvidia-topologyd/virtualTopology.xml, the file that is read without it.
 
     References
-        NCCL src/graph/xml.cc (ncclTopoGetXmlFromFile), src/graph/xml.h (NCCL_TOPO_XML_VERSION) v2.4 to v2.30.
+        NCCL src/graph/xml.cc (ncclTopoGetXmlFromFile), src/graph/xml.h (NCCL_TOPO_XML_VERSION).
     """
 
     id = "TOP001"

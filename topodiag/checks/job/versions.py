@@ -40,7 +40,7 @@ WORDINGS: tuple[tuple[str, str, Release, Release], ...] = (
     ("assigned", "Assigned NET plugin", (2, 27), _LAST),
 )
 """Words by kind of line, and the first and last release whose source has them (src/bootstrap.cc, src/graph/topo.cc,
-src/net.cc, src/plugin/, tags v2.4.2 to v2.30.7)."""
+src/net.cc, src/plugin/)."""
 _WORDINGS_OF = {kind: [row[1:] for row in WORDINGS if row[0] == kind] for kind in {row[0] for row in WORDINGS}}
 
 _THREE = re.compile(r"\d{1,2}\.\d{1,2}\.\d{1,2}(?!\d)")

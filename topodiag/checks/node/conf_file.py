@@ -52,7 +52,7 @@ class ConfLineNotRead(OneStep[Node], NodeCheck[Never]):
         Write `NAME=value`: no blanks, no quotes, no `export`, comments on lines of their own that begin with `#`.
 
     References
-        NCCL src/misc/param.cc (setEnvFile), v2.18 to v2.30.
+        NCCL src/misc/param.cc (setEnvFile).
     """
 
     id = "ENV002"

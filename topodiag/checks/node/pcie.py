@@ -53,7 +53,7 @@ class NarrowPcieLink(OneStep[Node], NodeCheck[Never]):
         link, a reboot may not. A width that comes back after reseating and is lost again is a failing part.
 
     References
-        PCI Express Base Specification (link training); NCCL src/graph/xml.cc (link_width), v2.18 to v2.30.
+        PCI Express Base Specification (link training); NCCL src/graph/xml.cc (link_width).
     """
 
     id = "PCI001"

@@ -14,6 +14,7 @@ from topodiag.checks.shared.devices import is_up, plural
 from topodiag.checks.shared.setting_rules import Rule
 from topodiag.model.devices import Nic
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.nccl_versions import VARIABLES_SINCE, spell_range
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.topics import Topic
@@ -191,7 +192,7 @@ class UnknownSetting(OneStep[Node], NodeCheck[Never]):
     """ENV003: an unknown, deprecated or misspelt NCCL variable
 
     What it finds
-        Names that begin with NCCL_ and that no NCCL from 2.4 to 2.30 reads, above all those one or two letters off a
+        Names that begin with NCCL_ and that no known version of NCCL reads, above all those one or two letters off a
         real one, and names that were renamed or retired.
 
     Why it matters
@@ -214,7 +215,7 @@ class UnknownSetting(OneStep[Node], NodeCheck[Never]):
         Correct the name, or remove the line.
 
     References
-        NCCL user guide, environment variables; names read by src/ of NCCL 2.4 to 2.30.7.
+        NCCL user guide, environment variables; names read by src/ of every known version.
     """
 
     id = "ENV003"
@@ -246,7 +247,7 @@ class UnknownSetting(OneStep[Node], NodeCheck[Never]):
             message = f"{name} is not a variable of NCCL: misspelt {near}?"
             words = (message, near, f"write {near}={each.value[:60]}")
             return self._report(node, each, Severity.WARNING, words, near)
-        message = f"{name} is read by no NCCL from 2.4 to 2.30"
+        message = f"{name} is read by no NCCL from {spell_range(VARIABLES_SINCE)}"
         fix = f"remove {name} unless a plug-in reads it"
         return self._report(node, each, Severity.INFO, (message, "a variable of NCCL", fix))
 

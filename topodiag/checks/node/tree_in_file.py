@@ -20,7 +20,7 @@ SPEEDS = (
     "2.5 GT/s", "5 GT/s", "8 GT/s", "16 GT/s", "32 GT/s",
     "5.0 GT/s PCIe", "8.0 GT/s PCIe", "16.0 GT/s PCIe", "32.0 GT/s PCIe", "64.0 GT/s PCIe",
 )  # fmt: skip
-"""What NCCL knows as a link's speed, by prefix (kvDictPciGen of src/graph/topo.cc, v2.18 to v2.30)."""
+"""What NCCL knows as a link's speed, by prefix (kvDictPciGen of src/graph/topo.cc)."""
 
 MOST = 0.5
 """Of more than this share of the devices the link is not told: NCCL's figures are then its own invention."""

@@ -25,7 +25,7 @@ def _data() -> dict[str, Any]:
 
 @cache
 def known() -> frozenset[str]:
-    """Every name that some NCCL from 2.4 to 2.30 reads."""
+    """Every name that some known version of NCCL reads (`nccl_versions.VARIABLES_SINCE` is the first)."""
     return frozenset(_data()["known"].split())
 
 

@@ -83,7 +83,7 @@ class FileRefused(FileCheck[Refusals]):
 
     References
         NCCL src/graph/xml.cc (xmlGetToken, xmlLoadSub, ncclTopoGetXmlFromFile), src/graph/xml.h, src/graph/topo.cc
-        v2.18 to v2.30.
+        of every known version.
     """
 
     id = "TOP001"

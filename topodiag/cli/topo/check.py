@@ -32,7 +32,7 @@ def check(  # noqa: PLR0917 - one parameter per option
 ) -> None:
     """Would NCCL load this topology file, is it whole, and is it this machine?
 
-    What it refuses is said with the line and in NCCL's own words. Without --nccl all versions from 2.18 to 2.30 are
+    What it refuses is said with the line and in NCCL's own words. Without --nccl all known versions are
     asked.
     """
     from topodiag.app.topo import check_topology  # noqa: PLC0415

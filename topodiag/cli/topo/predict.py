@@ -52,7 +52,7 @@ def predict(  # noqa: PLR0917 - one parameter per option
 
     def draw(page: Page) -> None:
         draw_prediction(page, made, file, names=topology.names, explain=explain)
-        draw_assumed(page, topology.assumed)
+        draw_assumed(page, (*topology.assumed, *made.assumed))
 
     write_page(
         draw, lambda: predict_json(made, topology.inputs, topology.not_observed),

@@ -1,6 +1,6 @@
 """NCCL's graph search: which channels it finds for rings, trees, CollNet and NVLS, at which speed and over which paths.
 
-After ncclTopoCompute (src/graph/search.cc, v2.18 to v2.30) and the order of calls in initTransportsRank (src/init.cc).
+After ncclTopoCompute (src/graph/search.cc) and the order of calls in initTransportsRank (src/init.cc).
 An outer loop relaxes types, patterns and speed until an attempt succeeds, then tries to go faster again.
 """
 

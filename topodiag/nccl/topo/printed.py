@@ -3,7 +3,7 @@
 The print holds the simplified tree: CPUs, PCIe switches that matter, GPUs, NICs, and the bandwidth of each link.
 Speeds and lanes are chosen so that NCCL reckons the same bandwidth from them again; names are made up. Not printed, and
 so not known: link latencies, GPUDirect (taken as possible) and the compute capability (given by the caller).
-SOURCE: NCCL src/graph/topo.cc, ncclTopoPrint and ncclTopoPrintRec (2.18 to 2.30).
+SOURCE: NCCL src/graph/topo.cc, ncclTopoPrint and ncclTopoPrintRec.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from topodiag.report.node.marks import more
 from topodiag.report.page import print_page
 from topodiag.report.text import Page
 from topodiag.report.topo.names import base_name
+from topodiag.report.topo.predict import draw_assumed
 from topodiag.report.words import findings_of, judged
 
 NOTES_SHOWN = 8
@@ -40,6 +41,8 @@ class TopoCheck(Report):
         if not style.quiet:
             for node in result.nodes:
                 _draw_notes(page, node)
+            of_nodes = {gap for node in result.nodes for gap in node.not_observed}
+            draw_assumed(page, (gap.why for gap in result.not_observed if gap not in of_nodes))
         print_page(page, stream)
 
 

@@ -14,7 +14,7 @@ from topodiag.report.formats.types import topo as shape
 from topodiag.report.formats.types.common import SCHEMA_VERSION
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
-from topodiag.report.topo.predict import GRAPHS
+from topodiag.report.topo.predict import GRAPHS, draw_assumed
 from topodiag.report.topo.what_if import NOT_FOUND, spell_graph
 from topodiag.report.words import plural
 
@@ -44,6 +44,7 @@ def draw_diff(
     for each, name in zip(made, names, strict=True):
         if not each.accepted:
             page.add("  ", (f"NCCL {each.version} refuses {name}: ", "doubtful"), each.why)
+    draw_assumed(page, made[0].assumed)
     if rows:
         draw_grid(page, (Field(f"NCCL {made[0].version}"), Field("left", least=12), Field("right", least=12)), rows)
 

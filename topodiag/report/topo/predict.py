@@ -246,6 +246,7 @@ def prediction_json(made: Prediction) -> shape.Prediction:
     return shape.Prediction(
         schema_version=SCHEMA_VERSION,
         nccl_version=made.version,
+        assumed=list(made.assumed),
         nodes=made.nodes,
         ranks=made.ranks,
         nccl_nodes=made.nccl_nodes,

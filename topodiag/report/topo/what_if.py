@@ -19,7 +19,7 @@ from topodiag.report.formats.types.common import SCHEMA_VERSION
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
 from topodiag.report.topo.names import Names, base_name, spell
-from topodiag.report.topo.predict import GRAPHS, each_gbs, over_network, prediction_json, total_gbs
+from topodiag.report.topo.predict import GRAPHS, draw_assumed, each_gbs, over_network, prediction_json, total_gbs
 from topodiag.report.words import plural
 from topodiag.words.units import spell_bytes, spell_gbs, spell_us
 
@@ -76,6 +76,7 @@ def draw_what_if(page: Page, answer: Answer, name: str) -> None:
             page.add("  ", (f"… and {plural(len(moved) - len(shown), 'more change')} (-v shows all)", "dim"))
     page.blank()
     page.add("  ", (sentence(answer), "strong"))
+    draw_assumed(page, after.assumed)
 
 
 def _where(made: Prediction) -> str:

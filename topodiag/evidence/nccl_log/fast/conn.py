@@ -1,7 +1,7 @@
 """Lines of channels in a block: `Channel 03/0 : 15[7] -> 0[0] [send] via NET/IB/2(12)/GDRDMA`, `Ring 03 : 3 -> 0 -> 1`.
 
 Lines that differ in the channel only are one row of facts: they are put together by their bytes first, and only one of
-each is read. Forms of 2.7 to 2.30 (src/transport/p2p.cc, shm.cc, net.cc): with and without `/conn`, in brackets the
+each is read. Forms of 2.7 and later (src/transport/p2p.cc, shm.cc, net.cc): with and without `/conn`, in brackets the
 device index or the packed bus id. Whatever is written differently is left to the grammar, which knows more.
 """
 

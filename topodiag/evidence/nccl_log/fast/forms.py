@@ -1,6 +1,6 @@
 """Lines whose words are fixed and whose numbers differ on every line, read for all lines of a block together.
 
-Operations and inits as 2.19 to 2.30 print them (src/enqueue.cc, src/init.cc). Whatever is written differently is left
+Operations and inits as 2.19 and later print them (src/enqueue.cc, src/init.cc). Whatever is written differently is left
 to the grammar, which is slower and knows more.
 """
 

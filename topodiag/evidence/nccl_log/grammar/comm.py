@@ -1,6 +1,6 @@
 """Life of communicators, timings of their inits, and operations.
 
-SOURCE: NCCL src/init.cc 2.3 to 2.30 (`comm %p rank ..`, `Init timings ..`), src/enqueue.cc (`%s: opCount %lx ..`).
+SOURCE: NCCL src/init.cc (`comm %p rank ..`, `Init timings ..`), src/enqueue.cc (`%s: opCount %lx ..`).
 """
 
 from __future__ import annotations

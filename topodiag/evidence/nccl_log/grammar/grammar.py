@@ -1,6 +1,6 @@
 """What one message of NCCL says, as rows of the tables of facts.py.
 
-SOURCE of the formats: NCCL 2.3 to 2.30, the files named in the modules that this one sends messages to.
+SOURCE of the formats: NCCL, the files named in the modules that this one sends messages to.
 """
 
 from __future__ import annotations

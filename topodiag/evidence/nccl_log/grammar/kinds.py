@@ -1,6 +1,6 @@
 """The kinds of the `text` table: lines that are kept as they were printed, by what they speak of.
 
-Wordings by NCCL version: src/init.cc, src/net.cc, src/graph/*.cc, src/transport/*.cc, src/misc/*.cc of 2.3 to 2.30.
+Wordings by NCCL version: src/init.cc, src/net.cc, src/graph/*.cc, src/transport/*.cc, src/misc/*.cc.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Who talks to whom and how: connections, rings, trees, orders, channel counts, choices.
 
-SOURCE: NCCL src/transport/{p2p,shm,net,coll_net}.cc, src/init.cc, src/graph/{rings,connect}.cc, src/enqueue.cc of 2.3
-to 2.30; RCCL appends ` comm 0x.. nRanks 08 busId ..` to most of these.
+SOURCE: NCCL src/transport/{p2p,shm,net,coll_net}.cc, src/init.cc, src/graph/{rings,connect}.cc, src/enqueue.cc; RCCL
+appends ` comm 0x.. nRanks 08 busId ..` to most of these.
 """
 
 from __future__ import annotations

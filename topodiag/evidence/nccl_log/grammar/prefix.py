@@ -1,6 +1,6 @@
 """The head of a record, `host:pid:tid [dev] file:line (func) NCCL LEVEL `, found anywhere in a physical line.
 
-SOURCE: NCCL src/debug.cc of 2.3 to 2.30 (ncclDebugLog) and src/include/debug.h of 2.3 and 2.4. Launchers put labels in
+SOURCE: NCCL src/debug.cc (ncclDebugLog) and src/include/debug.h of 2.3 and 2.4. Launchers put labels in
 front (`srun -l`, `mpirun --tag-output`, torchrun, Ray, pdsh, container time stamps), so a head is searched for, and one
 physical line can hold several records.
 """

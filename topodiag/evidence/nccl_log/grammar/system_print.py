@@ -1,7 +1,7 @@
 """What one rank prints of its node: the system tree, the paths, the graphs found, and the tuning table.
 
 Formats: src/graph/topo.cc (ncclTopoPrint), paths.cc (printNodePaths), search.cc (ncclTopoPrintGraph) and tuning.cc of
-NCCL 2.5 to 2.30. All versions are brought to one form: ids in lower case with their system (`0-1b000`), bandwidths in
+NCCL 2.5 and later. All versions are brought to one form: ids in lower case with their system (`0-1b000`), bandwidths in
 GB/s. A row that is cut or torn costs that row.
 """
 

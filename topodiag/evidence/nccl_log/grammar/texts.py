@@ -1,7 +1,7 @@
 """Lines that are kept as text, and noise, by how they begin. The first fitting entry decides; "" is known noise.
 
 SOURCE: NCCL src/init.cc, src/bootstrap.cc, src/proxy.cc, src/{plugin,graph,transport,misc}/*.cc of
-NCCL 2.3 to 2.30; aws-ofi-nccl; nccl-rdma-sharp-plugins; RCCL.
+NCCL (all known versions); aws-ofi-nccl; nccl-rdma-sharp-plugins; RCCL.
 """
 
 from __future__ import annotations

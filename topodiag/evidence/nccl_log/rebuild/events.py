@@ -1,7 +1,7 @@
 """Warnings, unwinding and watchdogs: which kind of trouble a line speaks of, and what it names.
 
-Wordings: nccl src/transport/net_ib*.cc, src/misc/socket.cc, src/misc/ibvwrap.cc, src/init.cc, src/bootstrap.cc of 2.3
-to 2.30; PyTorch ProcessGroupNCCL.cpp 2.0 to 2.8.
+Wordings: nccl src/transport/net_ib*.cc, src/misc/socket.cc, src/misc/ibvwrap.cc, src/init.cc, src/bootstrap.cc; PyTorch
+ProcessGroupNCCL.cpp 2.0 to 2.8.
 """
 
 from __future__ import annotations

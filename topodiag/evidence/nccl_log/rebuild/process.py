@@ -1,6 +1,6 @@
 """What a process said of itself: versions, network, HCAs, settings, and the texts that checks read.
 
-Wordings: nccl src/init.cc, src/transport/net_ib*, src/misc/param.cc, src/plugin/*.cc, 2.3 to 2.30.
+Wordings: nccl src/init.cc, src/transport/net_ib*, src/misc/param.cc, src/plugin/*.cc.
 """
 
 from __future__ import annotations

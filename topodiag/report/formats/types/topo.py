@@ -73,6 +73,9 @@ class Prediction(Struct, frozen=True, kw_only=True):
 
     schema_version: Version
     nccl_version: Annotated[str, Meta(pattern=r"^2\.[0-9]+")]
+    assumed: Annotated[
+        list[str], Meta(description="what was assumed about a version whose own rules are not known, a sentence each")
+    ]
     nodes: Annotated[AtLeastOne, Meta(description="equal nodes that were asked about")]
     ranks: Count
     nccl_nodes: Annotated[Count, Meta(description="nodes as NCCL counts them: domains of P2P")]
