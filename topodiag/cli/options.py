@@ -148,8 +148,8 @@ def nccl_option(otherwise: str = "") -> Option:
 
     more = f" (default: {otherwise})" if otherwise else ""
     return click.option(
-        "--nccl", "version", default="" if otherwise else DEFAULT_VERSION, show_default=not otherwise, metavar="VERSION",
-        callback=_version, help=f"NCCL version, {spell_range()}{more}.",
+        "--nccl", "version", default="" if otherwise else DEFAULT_VERSION, show_default=not otherwise,
+        metavar="VERSION", callback=_version, help=f"NCCL version, {spell_range()}{more}.",
     )  # fmt: skip
 
 
