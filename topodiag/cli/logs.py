@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,15 +15,14 @@ from topodiag.cli.former import Command
 from topodiag.cli.options import Printing, format_option, report_options, was_given
 from topodiag.cli.params import EVIDENCE, PLACE, Count
 from topodiag.model.dimensions import NAMES, ORDER
+from topodiag.report.job.registry import TABLES, VIEWS
 
 if TYPE_CHECKING:
     from topodiag.model.result import Result
 
 FORMATS = ("table", "json")
-TABLES = ("ranks", "comms", "connections", "rings", "events", "settings", "choices", "findings", "unread")
-VIEWS = ("ranks", "comms", "rings", "transports", "errors")
 _GROUPS: dict[str, tuple[str, ...]] = {
-    "Views, instead of summary and findings": (*VIEWS, "unread"),
+    "Views, instead of summary and findings": tuple(VIEWS),
     "Layout of the job, for the roles of communicators": (*NAMES, "order"),
     "Reading": ("flight", "workers", "dask", "save"),
     "Output": ("format_", "csv_", "parquet", "output", "fail_on", "color", "ascii_only", "width", "quiet", "verbose"),
@@ -46,14 +46,23 @@ class GroupedCommand(Command):
                 formatter.write_dl(list(records.values()))
 
 
+def view_options(command: Callable[..., None]) -> Callable[..., None]:
+    """A switch for each view; those that are on reach the command as its argument `views`, in the registry's order."""
+
+    @wraps(command)
+    def wrapped(*args: Any, **given: Any) -> None:
+        on = {name: given.pop(name) for name in VIEWS}
+        command(*args, views=tuple(name for name in VIEWS if on[name]), **given)
+
+    made = wrapped
+    for name, view in reversed(list(VIEWS.items())):
+        made = click.option(f"--{name}", is_flag=True, help=view.help)(made)
+    return made
+
+
 @click.command(cls=GroupedCommand)
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=EVIDENCE)
-@click.option("--ranks", is_flag=True, help="Which rank ran where: host, process, GPU, NICs.")
-@click.option("--comms", is_flag=True, help="Every communicator: members, role, channels, connections.")
-@click.option("--rings", is_flag=True, help="The ring of each channel, with the transport of each hop.")
-@click.option("--transports", is_flag=True, help="What each pair of nodes talks over.")
-@click.option("--errors", is_flag=True, help="What went wrong, in the order of time.")
-@click.option("--unread", is_flag=True, help="Shapes of records that were not understood.")
+@view_options
 @size_options()
 @click.option("--order", metavar="DIMS", default="", help=f"Which dimension varies fastest, as {ORDER}.")
 @click.option(
@@ -72,12 +81,7 @@ class GroupedCommand(Command):
 def logs(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
     paths: tuple[str, ...],
-    ranks: bool,
-    comms: bool,
-    rings: bool,
-    transports: bool,
-    errors: bool,
-    unread: bool,
+    views: tuple[str, ...],
     sizes: dict[str, int],
     order: str,
     flight: tuple[str, ...],
@@ -95,10 +99,7 @@ def logs(  # noqa: PLR0917 - one parameter per option
     PATH is a log, a folder, a pattern, - for standard input, or facts that --save kept; .gz and .zst are unpacked.
     `topodiag env` prints the settings that make a job write such logs.
     """
-    chosen_views = tuple(name for name, on in zip(VIEWS, (ranks, comms, rings, transports, errors), strict=True) if on)
-    _refuse(
-        bool(chosen_views) or unread, format_ if was_given("format_") else None, csv_, parquet, printing.output, paths
-    )
+    _refuse(bool(views), format_ if was_given("format_") else None, csv_, parquet, printing.output, paths)
     from topodiag.fleet.workers import one_thread  # noqa: PLC0415
 
     one_thread()
@@ -125,8 +126,7 @@ def logs(  # noqa: PLR0917 - one parameter per option
     _write(
         result,
         printing,
-        views=chosen_views,
-        unread=unread,
+        views=views,
         format_=format_,
         csv_=csv_,
     )
@@ -169,7 +169,6 @@ def _write(
     printing: Printing,
     *,
     views: tuple[str, ...],
-    unread: bool,
     format_: str,
     csv_: str | None,
 ) -> None:
@@ -186,6 +185,6 @@ def _write(
             if format_ == "table":
                 from topodiag.report.job.table import JobTable  # noqa: PLC0415
 
-                made = JobTable(views, unread=unread)
+                made = JobTable(views)
             made.render(result, stream, printing.style(stream))
         stream.flush()

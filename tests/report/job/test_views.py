@@ -11,16 +11,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.checks import jobs
-from topodiag.cli.logs import TABLES as NAMED
-from topodiag.cli.logs import VIEWS as SHOWN
+from topodiag.cli.logs import logs
 from topodiag.model.finding import Finding, Severity, Where
 from topodiag.model.job import Event
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Result
 from topodiag.report.interface import Style
 from topodiag.report.job import rows as job_rows
-from topodiag.report.job.rows import TABLES, write_csv, write_parquet
-from topodiag.report.job.table import VIEWS, JobTable
+from topodiag.report.job.registry import TABLES, VIEWS
+from topodiag.report.job.rows import write_csv, write_parquet
+from topodiag.report.job.table import JobTable
 from topodiag.report.job.transports import mixes
 from topodiag.report.job.words import bare_transport, clock, short_transport, spell_driver, spell_ranks
 from topodiag.report.registry import report
@@ -213,8 +213,9 @@ def test_a_hop_that_only_its_receiver_prints_is_shown_too():
 
 
 def test_the_options_name_every_view_and_table():
-    assert tuple(VIEWS) == SHOWN
-    assert tuple(TABLES) == NAMED
+    options = {param.name: param for param in logs.params}
+    assert set(VIEWS) <= set(options)
+    assert options["csv_"].type.choices == options["parquet"].type.choices == tuple(TABLES)
 
 
 def test_csv_cells_are_neither_escapes_nor_formulas():

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import cache
 from itertools import islice
 from typing import Any, BinaryIO, TextIO
@@ -15,24 +14,15 @@ from topodiag.model.connections import transport_label
 from topodiag.model.job import Job
 from topodiag.model.result import Result
 from topodiag.report.job.ranks import nics_by_rank
+from topodiag.report.job.registry import TABLES, Value
 from topodiag.report.job.words import algorithms_of, gdr_of, name_of, transports_by
-
-Value = str | int | float | bool | None
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """A table: the type of each column by its name, and its rows."""
-
-    columns: Mapping[str, type]
-    rows: Callable[[Result], Iterable[tuple[Value, ...]]]
 
 
 def _n(value: int) -> int | None:
     return value if value >= 0 else None
 
 
-def _ranks(result: Result) -> Iterator[tuple[Value, ...]]:
+def rank_rows(result: Result) -> Iterator[tuple[Value, ...]]:
     for job in result.jobs:
         nics = nics_by_rank(job)
         for r in job.ranks:
@@ -40,7 +30,7 @@ def _ranks(result: Result) -> Iterator[tuple[Value, ...]]:
                    " ".join(nics.get(r.rank, ())))  # fmt: skip
 
 
-def _comms(result: Result) -> Iterator[tuple[Value, ...]]:
+def comm_rows(result: Result) -> Iterator[tuple[Value, ...]]:
     for job in result.jobs:
         for c in job.communicators:
             slow = float(np.nanmax(c.init_s)) if np.isfinite(c.init_s).any() else None
@@ -59,7 +49,7 @@ _USES = {0: "collective", 1: "send/recv"}
 _DIRECTIONS = {1: "send", 2: "receive"}
 
 
-def _connections(result: Result) -> Iterator[tuple[Value, ...]]:
+def connection_rows(result: Result) -> Iterator[tuple[Value, ...]]:
     for job in result.jobs:
         hosts, files, vias = job.connections.hosts, job.connections.files, job.connections.vias
         labels = cache(transport_label)
@@ -83,7 +73,7 @@ def _at(names: tuple[str, ...], i: int) -> str | None:
     return names[i] if 0 <= i < len(names) else None
 
 
-def _rings(result: Result) -> Iterator[tuple[Value, ...]]:
+def ring_rows(result: Result) -> Iterator[tuple[Value, ...]]:
     for job in result.jobs:
         for c in job.communicators:
             for channel, ring in sorted(c.rings.items()):
@@ -92,7 +82,7 @@ def _rings(result: Result) -> Iterator[tuple[Value, ...]]:
                     yield job.name, c.index, channel, place, rank, _n(world)
 
 
-def _events(result: Result) -> Iterator[tuple[Value, ...]]:
+def event_rows(result: Result) -> Iterator[tuple[Value, ...]]:
     for job in result.jobs:
         for e in job.events:
             source, line = (e.origin.source, e.origin.line) if e.origin else (None, None)
@@ -100,7 +90,7 @@ def _events(result: Result) -> Iterator[tuple[Value, ...]]:
                    e.place, source, line)  # fmt: skip
 
 
-def _settings(result: Result) -> Iterator[tuple[Value, ...]]:
+def setting_rows(result: Result) -> Iterator[tuple[Value, ...]]:
     for job in result.jobs:
         ranks = _rank_of_process(job)
         for number, process in enumerate(job.processes):
@@ -115,14 +105,14 @@ def _rank_of_process(job: Job) -> dict[int, int]:
     return made
 
 
-def _choices(result: Result) -> Iterator[tuple[Value, ...]]:
+def choice_rows(result: Result) -> Iterator[tuple[Value, ...]]:
     for job in result.jobs:
         for c in job.communicators:
             for each in c.choices:
                 yield job.name, c.index, each.collective, each.bytes, each.algorithm, each.protocol, each.count
 
 
-def _findings(result: Result) -> Iterator[tuple[Value, ...]]:
+def finding_rows(result: Result) -> Iterator[tuple[Value, ...]]:
     for f in result.findings:
         place = f.evidence[0] if f.evidence else None
         yield (
@@ -133,39 +123,9 @@ def _findings(result: Result) -> Iterator[tuple[Value, ...]]:
         )  # fmt: skip
 
 
-def _unread(result: Result) -> Iterator[tuple[Value, ...]]:
+def unread_rows(result: Result) -> Iterator[tuple[Value, ...]]:
     for each in result.unread:
         yield each.source, each.line, each.text, each.why
-
-
-def _columns(text: str) -> dict[str, type]:
-    """`job rank:int time_s:float` as types by name."""
-    kinds: dict[str, type] = {"int": int, "float": float, "bool": bool, "": str}
-    return {name: kinds[kind] for name, _, kind in (word.partition(":") for word in text.split())}
-
-
-TABLES: Mapping[str, Rows] = {
-    "ranks": Rows(_columns("job rank:int host pid:int cuda_dev:int nvml_dev:int bus_id nics"), _ranks),
-    "comms": Rows(_columns(
-        "job comm:int name role role_confidence nranks:int nodes:int parent:int color:int ranks hosts coll:int "
-        "collnet:int nvls:int p2p:int gdr:bool transports algorithms init_complete:bool init_max_s:float"
-    ), _comms),
-    "connections": Rows(_columns(
-        "job comm:int rank:int peer:int world_rank:int world_peer:int host peer_host channels_mask use direction "
-        "transport net_dev:int proxy:int count:int source line:int"
-    ), _connections),
-    "rings": Rows(_columns("job comm:int channel:int place:int rank:int world_rank:int"), _rings),
-    "events": Rows(_columns(
-        "job time_s:float host pid:int rank:int level kind secondary:bool count:int text place source line:int"
-    ), _events),
-    "settings": Rows(_columns("job host pid:int rank:int name value how"), _settings),
-    "choices": Rows(_columns("job comm:int collective bytes:int algorithm protocol count:int"), _choices),
-    "findings": Rows(_columns(
-        "id severity confidence message nodes ranks observed expected gbs_lost:float share:float cost fix source "
-        "line:int jobs"
-    ), _findings),
-    "unread": Rows(_columns("source line:int text why"), _unread),
-}  # fmt: skip
 
 
 def write_csv(name: str, result: Result, stream: TextIO) -> None:
