@@ -1,6 +1,47 @@
-"""For the whole suite: no example of a property test is judged by its time, which says more of the machine's load."""
+"""For the whole suite: property tests that no clock judges, what belongs together on one worker, texts parsed once."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
 from hypothesis import settings
 
 settings.register_profile("suite", deadline=None)
 settings.load_profile("suite")
+
+_parsed: dict[tuple[str, str, int, bytes], Any] = {}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of one machine, job or file (their parameter `name`) share a worker, and with it what it has read."""
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        name = callspec.params.get("name") if callspec is not None else None
+        if isinstance(name, str):
+            item.add_marker(pytest.mark.xdist_group(name))
+
+
+@pytest.fixture(scope="module")
+def texts_parsed_once() -> Iterator[None]:
+    """Sources keep what they read from each text: replays read the same texts hundreds of times. What they keep is
+    never changed: filling a draft only reads it."""
+    from topodiag.evidence import registry  # noqa: PLC0415 - not for each worker's start
+
+    with pytest.MonkeyPatch.context() as patch:
+        for kind in registry.kinds():
+            source = registry.source(kind)
+            assert source is not None
+            patch.setattr(source, "parse", _remembering(kind, source.parse))
+        yield
+
+
+def _remembering(kind: str, parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def parsed(blob: Any) -> Any:
+        key = (kind, blob.name, blob.sample, blob.data)
+        if key not in _parsed:
+            _parsed[key] = parse(blob)
+        return _parsed[key]
+
+    return parsed

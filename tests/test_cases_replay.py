@@ -9,9 +9,16 @@ import pytest
 from fixtures.generate.cases import materialise
 from topodiag.app.diagnose import diagnose
 
+pytestmark = pytest.mark.usefixtures("texts_parsed_once")
+
 FOLDER = Path(__file__).parent.parent / "fixtures" / "checks"
 CASES = [
-    pytest.param(place.parent.name, case, id=f"{place.parent.name}-{case['name']}")
+    pytest.param(
+        place.parent.name,
+        case,
+        id=f"{place.parent.name}-{case['name']}",
+        marks=pytest.mark.xdist_group(case["base"]),
+    )
     for place in sorted(FOLDER.glob("*/cases.json"))
     for case in json.loads(place.read_text())
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -15,10 +15,11 @@ from tests.healthy_machines import MACHINES, files_of
 from topodiag.app.diagnose import fixture_path, fixtures
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
-from topodiag.evidence import registry
 from topodiag.evidence.intake.bundle import from_memory
 from topodiag.evidence.intake.reader import read_node
 from topodiag.model.finding import Outcome, Severity, Status
+
+pytestmark = pytest.mark.usefixtures("texts_parsed_once")
 
 NAMES = fixtures()
 HEALTHY = {make.__name__: make for make in MACHINES}
@@ -69,30 +70,6 @@ def whole(name: str) -> dict[str, Outcome]:
 @cache
 def kinds(name: str) -> tuple[str, ...]:
     return tuple(sorted({item["kind"] for item in capture(name)[0]["items"]}))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def each_text_is_parsed_once() -> Iterator[None]:
-    """The sweep reads the same texts hundreds of times: their records are kept."""
-    patch = pytest.MonkeyPatch()
-    for kind in registry.kinds():
-        source = registry.source(kind)
-        assert source is not None
-        patch.setattr(source, "parse", _remembering(source.parse), raising=True)
-    yield
-    patch.undo()
-
-
-def _remembering(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    known: dict[tuple[str, int, bytes], Any] = {}
-
-    def parsed(blob: Any) -> Any:
-        key = (blob.name, blob.sample, blob.data)
-        if key not in known:
-            known[key] = parse(blob)
-        return known[key]
-
-    return parsed
 
 
 def judge(name: str, view: str, outcomes: tuple[Outcome, ...]) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+from functools import cache
 from importlib.resources import files
 
 import jsonschema
@@ -13,12 +14,19 @@ from topodiag.report.interface import Style
 from topodiag.report.registry import names, report
 from topodiag.report.words import Sight, gpu_sight
 
+pytestmark = pytest.mark.usefixtures("texts_parsed_once")
+
 SCHEMA = json.loads((files("topodiag.report") / "schema" / "result-1.0.schema.json").read_text())
 
 
-@pytest.fixture(scope="module", params=fixtures())
+@cache
+def diagnosed(name):
+    return diagnose([f"fixture:{name}"])
+
+
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in fixtures()])
 def result(request):
-    return diagnose([f"fixture:{request.param}"])
+    return diagnosed(request.param)
 
 
 def rendered(result, name, **style):

@@ -125,6 +125,15 @@ def _same(data: bytes) -> None:
     assert plain_rows(scan.extract(data, 3, 4096)) == plain_rows(extract_plain(data, 3, 4096))
 
 
+def _same_apart(texts: list[str]) -> None:
+    """Each text is a file of its own; they are read together."""
+    given = [(text.encode(), 7 - number, 100 * number) for number, text in enumerate(texts)]
+    alone = [plain_rows(extract_plain(*each)) for each in given]
+    assert plain_rows(scan.extract_several(given)) == {
+        name: sorted((row for rows in alone for row in rows[name]), key=repr) for name in SCHEMAS
+    }
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.lists(_line, max_size=40), st.sampled_from(["", "\n"]))
 def test_any_mixture_of_lines_gives_the_plain_result(lines: list[str], end: str) -> None:
@@ -134,11 +143,7 @@ def test_any_mixture_of_lines_gives_the_plain_result(lines: list[str], end: str)
 @settings(max_examples=80, deadline=None)
 @given(st.lists(st.lists(_line, max_size=15), max_size=5), st.sampled_from(["", "\n"]))
 def test_files_that_are_read_together_give_what_each_gives_alone(files: list[list[str]], end: str) -> None:
-    given = [(("\n".join(lines) + end).encode(), 7 - number, 100 * number) for number, lines in enumerate(files)]
-    alone = [plain_rows(extract_plain(*each)) for each in given]
-    assert plain_rows(scan.extract_several(given)) == {
-        name: sorted((row for rows in alone for row in rows[name]), key=repr) for name in SCHEMAS
-    }
+    _same_apart(["\n".join(lines) + end for lines in files])
 
 
 @pytest.mark.parametrize("text", ["", "epoch 1\n", "epoch 1\nepoch 2", "\n\n", "NCCL\n", "epoch 1\rfailed"])
@@ -218,9 +223,8 @@ def test_lines_of_many_threads_give_the_plain_result(label: str) -> None:
 @pytest.mark.parametrize("odd", ["\r", "\0", "\t", "\x1b[0m", "\x0b"])
 @pytest.mark.parametrize("end", ["", "\n"])
 def test_a_control_character_in_a_line_gives_the_plain_result(odd: str, end: str) -> None:
-    for message in _MESSAGES:
-        for at in (0, 3, len(message) // 2, len(message)):
-            _same((_HEADS[0] + message[:at] + odd + message[at:] + end).encode())
+    for at in (lambda _: 0, lambda _: 3, lambda message: len(message) // 2, len):
+        _same_apart([_HEADS[0] + text[: at(text)] + odd + text[at(text) :] + end for text in _MESSAGES])
 
 
 def test_many_different_operations_are_rounded_as_the_plain_result() -> None:
