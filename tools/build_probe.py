@@ -1,38 +1,24 @@
-"""Builds `topodiag-probe.pyz`, the collector as one file: `python3 tools/build_probe.py [OUTPUT]`.
+"""Builds `topodiag-probe.pyz`, the collector as one file, from a checkout: `python3 tools/build_probe.py [OUTPUT]`.
 
-The same sources give the same bytes: members are sorted, and their times are fixed.
+From an installed topodiag: `topodiag probe -o topodiag-probe.pyz`. Both give the same bytes.
 """
 
 from __future__ import annotations
 
-import io
 import os
 import sys
-import zipfile
 from pathlib import Path
 
-SOURCE = Path(__file__).resolve().parent.parent / "probes"
-INTERPRETER = b"#!/usr/bin/env python3\n"
-START = "import sys\nfrom topodiag_probes.__main__ import main\nsys.exit(main())\n"
-WHEN = (2020, 1, 1, 0, 0, 0)
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "probes")]
+
+from topodiag.app.probe import archive  # noqa: E402 - the checkout's, not an installed one
 
 
 def build(target: Path) -> None:
-    """Write the archive with a first line that makes it executable."""
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        _add(archive, "__main__.py", START.encode())
-        for source in sorted(SOURCE.glob("topodiag_probes/**/*.py")):
-            _add(archive, source.relative_to(SOURCE).as_posix(), source.read_bytes())
-    target.write_bytes(INTERPRETER + packed.getvalue())
+    """Write the archive as a program that can be started."""
+    target.write_bytes(archive())
     target.chmod(0o755)
-
-
-def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
-    entry = zipfile.ZipInfo(name, WHEN)
-    entry.compress_type = zipfile.ZIP_DEFLATED
-    entry.external_attr = 0o644 << 16
-    archive.writestr(entry, data)
 
 
 def main() -> int:

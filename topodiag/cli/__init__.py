@@ -23,6 +23,7 @@ _COMMANDS = {
     "explain": ("explain:explain", "Say what a check finds, why it matters and how to fix it."),
     "checks": ("checks:checks", "List all checks."),
     "fixtures": ("fixtures:fixtures", "List the captured machines that ship with topodiag."),
+    "probe": ("probe:probe", "Write the collector as one file, for nodes without topodiag."),
     "completion": ("completion:completion", "Print the completion script of a shell."),
 }
 """Every command, one line each: where it lives, and its line in the help."""
@@ -32,6 +33,13 @@ class LazyGroup(click.Group):
     """A group whose commands are imported when they run; their help lines are known without that."""
 
     places: ClassVar[Mapping[str, tuple[str, str]]] = _COMMANDS
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args and not ctx.resilient_parsing:
+            from topodiag.cli.errors import NoCommandError  # noqa: PLC0415 - only on this error
+
+            raise NoCommandError(ctx)
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.places)

@@ -30,6 +30,14 @@ class Outcome:
     code: int = CLEAN
 
 
+class NoCommandError(Exception):
+    """A group was called without a command: its help is the answer."""
+
+    def __init__(self, ctx: click.Context) -> None:
+        super().__init__(ctx.command_path)
+        self.help = ctx.get_help()
+
+
 def run(command: click.Command, argv: list[str] | None = None) -> int:
     """Run a command line and return its exit code. Never raises, except what click's completion exits with."""
     args = sys.argv[1:] if argv is None else argv
@@ -53,6 +61,9 @@ def run(command: click.Command, argv: list[str] | None = None) -> int:
         return reached.code
     except (KeyboardInterrupt, click.Abort):
         return _say(INTERRUPTED, "interrupted", nagios=nagios)
+    except NoCommandError as lacking:
+        _complain(lacking.help)
+        return FAILED
     except TopodiagError as error:
         return _say(FAILED, error.message, error.hint, nagios=nagios)
     except click.ClickException as error:

@@ -103,7 +103,7 @@ _PAGE = (output_option, color_option, ascii_option, width_option, quiet_option, 
 
 def report_options(command: Command) -> Command:
     """For commands that print findings: `printing` and `fail_on`."""
-    return page_options(fail_on_option()(command))
+    return fail_on_option()(page_options(command))
 
 
 def page_options(command: Command) -> Command:

@@ -26,6 +26,22 @@ class _Bench(LazyGroup):
             args = [READ, *args]
         return super().parse_args(ctx, args)
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The options of the command that a path calls stand here too: `bench PATH...` is how most people call it."""
+        command = self.get_command(ctx, READ)
+        assert command is not None  # noqa: S101 - the table is ours
+        own = [record for param in self.get_params(ctx) if (record := param.get_help_record(ctx))]
+        of_paths = [
+            record
+            for param in command.params
+            if isinstance(param, click.Option) and (record := param.get_help_record(ctx))
+        ]
+        self.format_commands(ctx, formatter)
+        with formatter.section("Options of bench PATH..."):
+            formatter.write_dl(of_paths)
+        with formatter.section("Options"):
+            formatter.write_dl(own)
+
     def _is_input(self, word: str, ctx: click.Context) -> bool:
         """A command's name is a command (`./plan` is a file of that name); of other words, those that can be files."""
         if word in self.places or word in ctx.help_option_names:
@@ -38,4 +54,10 @@ def bench() -> None:
     """Is this bandwidth normal? Measured collectives against what the machine that was found should reach.
 
     PATH is output of nccl-tests (text or JSON, of any version), a folder of it, or - for standard input.
+
+    \b
+    Examples
+      topodiag bench all_reduce.txt
+      topodiag bench results/ --system dgx-h100
+      topodiag bench plan --nodelist gpu[001-064] -o plan.json
     """

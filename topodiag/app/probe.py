@@ -1,0 +1,44 @@
+"""The collector as one file, `topodiag-probe.pyz`, from the sources that are installed beside topodiag.
+
+The same sources give the same bytes: members are sorted, and their times are fixed. Python 3.6 can run the file.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+PACKAGE = "topodiag_probes"
+INTERPRETER = b"#!/usr/bin/env python3\n"
+START = "import sys\nfrom topodiag_probes.__main__ import main\nsys.exit(main())\n"
+WHEN = (2020, 1, 1, 0, 0, 0)
+
+
+def archive() -> bytes:
+    """The zip archive of the collector, below a first line that makes it executable."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as made:
+        _add(made, "__main__.py", START.encode())
+        for name, data in sorted(_sources(files(PACKAGE), PACKAGE)):
+            _add(made, name, data)
+    return INTERPRETER + packed.getvalue()
+
+
+def _sources(folder: Traversable, name: str) -> list[tuple[str, bytes]]:
+    """Name and content of every module below a package."""
+    found: list[tuple[str, bytes]] = []
+    for each in folder.iterdir():
+        if each.is_dir():
+            found += _sources(each, f"{name}/{each.name}")
+        elif each.name.endswith(".py"):
+            found.append((f"{name}/{each.name}", each.read_bytes()))
+    return found
+
+
+def _add(made: zipfile.ZipFile, name: str, data: bytes) -> None:
+    entry = zipfile.ZipInfo(name, WHEN)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    entry.external_attr = 0o644 << 16
+    made.writestr(entry, data)
