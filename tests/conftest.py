@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,6 +11,10 @@ from hypothesis import settings
 
 settings.register_profile("suite", deadline=None)
 settings.load_profile("suite")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell that is not interactive starts its background jobs so, and every child would inherit it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _parsed: dict[tuple[str, str, int, bytes], Any] = {}
 
