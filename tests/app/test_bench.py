@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import gzip
 import io
+import shutil
 from pathlib import Path
 
 import pytest
 
 from topodiag.app.bench import BenchOptions, bench
+from topodiag.app.diagnose import fixture_path
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Confidence
 
@@ -61,21 +63,21 @@ def test_naming_the_system_raises_the_confidence(tmp_path: Path) -> None:
 
 
 def test_a_bundle_is_the_machine_itself(tmp_path: Path) -> None:
-    (made,) = judged(tmp_path, table(270), BenchOptions(machine="fixture:dgx-h100-healthy")).benchmarks
+    (made,) = judged(tmp_path, table(270), BenchOptions(machine=("fixture:dgx-h100-healthy",))).benchmarks
     assert made.verdict == "normal"
     assert made.expected is not None
     assert made.expected.confidence is Confidence.HIGH
 
 
 def test_a_slow_run_is_low_and_has_causes(tmp_path: Path) -> None:
-    (made,) = judged(tmp_path, table(120), BenchOptions(machine="fixture:dgx-h100-healthy")).benchmarks
+    (made,) = judged(tmp_path, table(120), BenchOptions(machine=("fixture:dgx-h100-healthy",))).benchmarks
     assert made.verdict == "low"
     assert made.hypotheses
     assert sum(each.likelihood for each in made.hypotheses) <= 1
 
 
 def test_more_than_the_wires_carry_is_impossible(tmp_path: Path) -> None:
-    (made,) = judged(tmp_path, table(900), BenchOptions(machine="fixture:dgx-h100-healthy")).benchmarks
+    (made,) = judged(tmp_path, table(900), BenchOptions(machine=("fixture:dgx-h100-healthy",))).benchmarks
     assert made.verdict == "impossible"
 
 
@@ -140,6 +142,63 @@ def test_placements_far_apart_are_compared(tmp_path: Path) -> None:
     assert "BEN005" in {finding.id for finding in result.findings}
 
 
+def test_a_bundle_beside_the_table_is_the_machine(tmp_path: Path) -> None:
+    (tmp_path / "out.log").write_text(table(120))
+    beside = bench([str(tmp_path), "fixture:dgx-h100-healthy"])
+    named = bench([str(tmp_path)], options=BenchOptions(machine=("fixture:dgx-h100-healthy",)))
+    assert beside.benchmarks[0].expected == named.benchmarks[0].expected
+    assert beside.benchmarks[0].expected is not None
+    assert beside.benchmarks[0].expected.confidence is Confidence.HIGH
+
+
+def test_the_order_of_paths_does_not_matter(tmp_path: Path) -> None:
+    place = tmp_path / "out.log"
+    place.write_text(table(120))
+    paths = [str(place), "fixture:dgx-h100-healthy", "fixture:dgx-h100-gpu3-12of18-nvlink"]
+    assert bench(paths) == bench(paths[::-1])
+
+
+def test_a_bundle_in_the_folder_of_the_tables_is_the_machine(tmp_path: Path) -> None:
+    (tmp_path / "out.log").write_text(table(270))
+    shutil.copytree(fixture_path("dgx-h100-healthy"), tmp_path / "node")
+    result = bench([str(tmp_path)])
+    assert result.benchmarks[0].expected is not None
+    assert result.benchmarks[0].expected.machine == "dgx-017"
+    assert result.not_observed == ()
+
+
+def test_faults_of_any_node_are_causes_of_a_slow_run(tmp_path: Path) -> None:
+    place = tmp_path / "out.log"
+    place.write_text(table(180))
+    (made,) = bench([str(place), "fixture:dgx-h100-healthy", "fixture:dgx-h100-gpu3-12of18-nvlink"]).benchmarks
+    assert made.verdict == "low"
+    assert "NVL001" in {each.check for each in made.hypotheses}
+
+
+def test_nodes_of_two_kinds_are_told_and_the_weakest_speaks(tmp_path: Path) -> None:
+    place = tmp_path / "out.log"
+    place.write_text(table(80, gpu="", ranks=8))
+    slow, fast = "fixture:hgx-a100", "fixture:dgx-h100-healthy"
+    result = bench([str(place), fast, slow])
+    alone = bench([str(place), slow])
+    assert result.benchmarks[0].expected == alone.benchmarks[0].expected
+    (told,) = [each.why for each in result.not_observed if each.what == "one machine for all nodes"]
+    assert "2 kinds" in told
+    assert "the least is expected of" in told
+
+
+def test_what_is_no_machine_and_no_table_is_named_with_its_command(tmp_path: Path) -> None:
+    (tmp_path / "out.log").write_text(table(270))
+    (tmp_path / "hosts").write_text("gpu01 slots=8\ngpu02 slots=8\n")
+    (gap,) = [each for each in bench([str(tmp_path)]).not_observed if each.what.endswith("hosts")]
+    assert gap.why.startswith("not read, it is a hostfile; topodiag place audit")
+
+
+def test_a_bundle_alone_names_the_command_that_reads_it() -> None:
+    with pytest.raises(InputError, match="a bundle of a node; topodiag scan"):
+        bench(["fixture:dgx-h100-healthy"])
+
+
 @pytest.mark.skipif(not (CORPUS / "jobs").is_dir(), reason=f"the corpus is not here: {CORPUS / 'jobs'}")
 class TestWithALogInTheSameFile:
     def text(self, name: str, beta: float) -> str:
@@ -170,6 +229,18 @@ class TestWithALogInTheSameFile:
 
     def test_a_log_can_be_given_beside_the_table(self, tmp_path: Path) -> None:
         logs = str(CORPUS / "jobs" / "b_h100_2node" / "logs")
-        (made,) = judged(tmp_path, table(180, ranks=16, hosts=2), BenchOptions(machine=logs)).benchmarks
+        (made,) = judged(tmp_path, table(180, ranks=16, hosts=2), BenchOptions(machine=(logs,))).benchmarks
         assert made.expected is not None
         assert made.expected.machine == "node00, as NCCL printed it"
+
+    def test_a_log_among_the_paths_is_the_machine_too(self, tmp_path: Path) -> None:
+        (tmp_path / "out.log").write_text(table(180, ranks=16, hosts=2))
+        (made,) = bench([str(tmp_path), str(CORPUS / "jobs" / "b_h100_2node" / "logs")]).benchmarks
+        assert made.expected is not None
+        assert made.expected.machine == "node00, as NCCL printed it"
+
+    def test_a_log_of_other_hosts_is_not_the_machine(self, tmp_path: Path) -> None:
+        (tmp_path / "out.log").write_text(table(180, ranks=16, hosts=2).replace("node0", "gpu0"))
+        (made,) = bench([str(tmp_path), str(CORPUS / "jobs" / "b_h100_2node" / "logs")]).benchmarks
+        assert made.expected is not None
+        assert made.expected.machine != "node00, as NCCL printed it"

@@ -13,20 +13,26 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
 from topodiag.app.bench_log import network_of, node_of_print
-from topodiag.app.diagnose import resolve, stdin
+from topodiag.app.diagnose import stdin
+from topodiag.app.machine import (
+    MOST_SORTS,
+    Machine,
+    is_machine,
+    named_machine,
+    nodes_of,
+    of_logs,
+    of_nodes,
+    sorts_of,
+)
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.cost.tiers import UnknownSystemError, find_system
-from topodiag.evidence.intake.bundle import open_evidence
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.kinds import Kind, command_for
-from topodiag.evidence.intake.looks import HEAD_BYTES, looks, words_of
-from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME
-from topodiag.evidence.intake.reader import read_node
-from topodiag.evidence.nccl_log.input.sources import plan_of
+from topodiag.evidence.intake.pieces import STDIN, Aside, Intake, Piece, left_aside
 from topodiag.evidence.nccl_log.input.streams import Reading, text_of
 from topodiag.evidence.nccl_tests import Read, read_file
 from topodiag.evidence.nccl_tests.read import WITHOUT_MPI
@@ -42,7 +48,6 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
 from topodiag.nccl.topo.changes import nets_of
-from topodiag.nccl.topo.detect import LackingError, tree_of
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job
@@ -51,31 +56,24 @@ MAX_BYTES = 512 << 20
 """Text of one file that is read, unpacked: a table has kilobytes, and NCCL's log of a large job beside it far less."""
 MIN_RECORDS = 3
 """Records of NCCL in the same file from which it is worth rebuilding a job from them."""
+ALIKE = 0.005
+"""Share by which expectations of nodes differ that are the same."""
 HINT = "it takes what *_perf of nccl-tests printed, or its -J FILE"
 
 
 @dataclass(frozen=True, slots=True)
 class BenchOptions:
-    """What is known besides the output. `machine` is a bundle, a topology file or an NCCL log, `system` a system's
-    name, `nics` those of a node (count, Gb/s) where neither tells; `nccl` and `env` add to what the output says.
-    `by_file`: each file is another placement of the same job."""
+    """What is known besides the output. `machine` are bundles, topology files and NCCL logs of the nodes, `system` a
+    system's name, `nics` those of a node (count, Gb/s) where neither tells; `nccl` and `env` add to what the output
+    says. `by_file`: each file is another placement of the same job."""
 
-    machine: str | None = None
+    machine: tuple[str, ...] = ()
     system: str | None = None
     nics: tuple[int, float] | None = None
     nodes: int | None = None
     nccl: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     by_file: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """What is known of the nodes besides a run's own words: a node, or what NCCL's log tells of them."""
-
-    jobs: tuple[Job, ...] = ()
-    node: Node | None = None
-    outcomes: tuple[Outcome, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,60 +86,101 @@ class _File:
     outcomes: tuple[Outcome, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What the paths hold: files with runs, the machine that lies beside them, and what was left aside or unread."""
+
+    files: list[_File] = field(default_factory=list)
+    gaps: list[NotObserved] = field(default_factory=list)
+    machine: Machine = field(default_factory=Machine)
+
+
 def bench(paths: Sequence[str], *, options: BenchOptions | None = None) -> Result:
-    """Judge output of nccl-tests: files, folders, patterns, `-`; packed with gzip or zstd or not. Raises InputError,
-    also where none of them holds a run."""
+    """Judge output of nccl-tests: files, folders, patterns, `-`; packed with gzip or zstd or not. Bundles, topology
+    files and NCCL logs among them are the machine. Raises InputError, also where none of them holds a run."""
     chosen = options or BenchOptions()
     if chosen.system is not None:
         chosen = replace(chosen, system=_system(chosen.system))
-    machine = _machine(chosen.machine) if chosen.machine is not None else Machine()
-    files: list[_File] = []
-    gaps: list[NotObserved] = []
-    for path, data, notes in _contents(paths, gaps):
-        read = read_file(data, path)
-        if not read.runs:
-            gaps.append(NotObserved(path, _no_run(path, data, read)))
-            continue
-        jobs, outcomes = _log(path, data) if read.records >= MIN_RECORDS else ((), ())
-        files.append(_File(path, read, hashlib.sha256(data).hexdigest(), notes, jobs, outcomes))
-    if not files:
-        first = gaps[0] if gaps else NotObserved(paths[0], "is empty")
-        raise InputError(first.what, first.why, hint=HINT)
-    made = [_judged(run, file, machine, chosen) for file in files for run in file.read.runs]
-    logged = (outcome for file in files for outcome in file.outcomes if _is_sick(outcome))
+    named = named_machine(chosen.machine)
+    given = _read(paths)
+    gaps = given.gaps
+    made = [_judged(run, file, named, given.machine, chosen, gaps) for file in given.files for run in file.read.runs]
+    logged = (outcome for file in given.files for outcome in file.outcomes if _is_sick(outcome))
     outcomes = (*run(Subject.BENCH, made), *logged)
     return Result(
-        inputs=tuple(_input(file) for file in files),
+        inputs=tuple(_input(file) for file in given.files),
         nodes=(),
         outcomes=outcomes,
         findings=fold(outcomes),
-        not_observed=tuple(dict.fromkeys((*gaps, *_gaps(files, made, chosen)))),
-        unread=tuple(line for file in files for line in file.read.unread),
-        jobs=tuple(job for file in files for job in file.jobs),
+        not_observed=tuple(dict.fromkeys((*gaps, *_gaps(given, named, made)))),
+        unread=tuple(line for file in given.files for line in file.read.unread),
+        jobs=tuple(job for file in given.files for job in file.jobs),
         benchmarks=tuple(made),
     )
 
 
-def _judged(run: BenchRun, file: _File, machine: Machine, chosen: BenchOptions) -> Benchmark:
+def _judged(  # noqa: PLR0917 - a run, and all that is known beside it
+    run: BenchRun, file: _File, named: Machine, beside: Machine, chosen: BenchOptions, gaps: list[NotObserved]
+) -> Benchmark:
     """A run with its fit, its expectation and the verdict. What the user says beats what the output says."""
     if chosen.by_file:
         run = replace(run, placement=PurePath(file.path).stem)
     fit = fit_run(run)
-    own = machine if chosen.machine is not None else Machine(file.jobs)
-    made = _expected(run, own, chosen)
+    machine = _machine_of(run, file, named, beside, chosen)
+    made = _expected(run, machine, chosen, gaps)
     found = verdict_of(run, made.expectation, made.why)
-    causes = hypotheses(run, made, found, fit=fit, outcomes=(*machine.outcomes, *file.outcomes))
+    causes = hypotheses(run, made, found, fit=fit, outcomes=tuple(dict.fromkeys((*machine.outcomes, *file.outcomes))))
     # A build without MPI looks like runs of one rank, and is told as what it is.
     why = next((note for note in run.notes if WITHOUT_MPI in note), "")
     return Benchmark(run, fit, made.expectation, found.word, why or found.why, causes)
 
 
-def _expected(run: BenchRun, machine: Machine, chosen: BenchOptions) -> Expected:
-    """The expectation of the machine as it should be. The NICs of a log stand in where the machine is only guessed, but
-    fewer of them than it is built with are no reason to expect less."""
+def _machine_of(run: BenchRun, file: _File, named: Machine, beside: Machine, chosen: BenchOptions) -> Machine:
+    """The machine of a run: what --machine names, else the nodes beside it, else NCCL's log in its own file, else the
+    logs beside it that name its hosts. With --system or --nics nodes are no machine, but what checks say of them
+    counts."""
+    if named.paths:
+        return named
+    near = beside.for_run(run)
+    jobs = file.jobs or near.jobs
+    nodes = () if chosen.system is not None or chosen.nics is not None else near.nodes
+    return replace(near, nodes=nodes, jobs=() if nodes else jobs)
 
-    node = machine.node or (node_of_print(machine.jobs, run) if chosen.nics is None else None)
-    logged, network = network_of(machine.jobs)
+
+def _expected(run: BenchRun, machine: Machine, chosen: BenchOptions, gaps: list[NotObserved]) -> Expected:
+    """The expectation of the machine as it should be. Of nodes that differ it is the one of which the least is to be
+    expected: a collective is as fast as its slowest node."""
+    if not machine.nodes:
+        return _reckoned(run, node_of_print(machine.jobs, run) if chosen.nics is None else None, machine.jobs, chosen)
+    sorts = sorts_of(machine.nodes)
+    made = [(_reckoned(run, each[0], machine.jobs, chosen), each) for each in sorts[:MOST_SORTS]]
+    told = [(each.expectation.busbw_gbs, each, nodes) for each, nodes in made if each.expectation is not None]
+    if len(sorts) == 1 or not told:
+        return made[0][0]
+    least, weakest, nodes = min(told, key=lambda each: each[0])
+    kinds = f"the nodes are of {len(sorts)} kinds: {'; '.join(_hosts(each) for _, _, each in told)}"
+    most = max(gbs for gbs, _, _ in told)
+    if most - least < ALIKE * most:
+        why = f"{kinds}; the same is expected of all"
+    else:
+        others = "; ".join(f"{gbs:.0f} GB/s of {_hosts(others)}" for gbs, _, others in told if others is not nodes)
+        why = f"{kinds}; the least is expected of {_hosts(nodes)}, {least:.0f} GB/s, and so of all ({others})"
+    if len(sorts) > MOST_SORTS:
+        why += f"; {len(sorts) - MOST_SORTS} further kinds were not reckoned"
+    gaps.append(NotObserved("one machine for all nodes", f"{why} (topodiag topo diff compares two)"))
+    return weakest
+
+
+def _hosts(nodes: Sequence[Node]) -> str:
+    """The first hosts of nodes that are alike."""
+    names = [node.host or "a node without a name" for node in nodes]
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _reckoned(run: BenchRun, node: Node | None, jobs: Sequence[Job], chosen: BenchOptions) -> Expected:
+    """The expectation of one node. The NICs of a log stand in where the machine is only guessed, but fewer of them than
+    it is built with are no reason to expect less."""
+    logged, network = network_of(jobs)
 
     def reckon(nics: tuple[int, float] | None) -> Expected:
         return expected(
@@ -171,28 +210,6 @@ def _expected(run: BenchRun, machine: Machine, chosen: BenchOptions) -> Expected
 # -- inputs --
 
 
-def _machine(path: str) -> Machine:
-    """A bundle, a topology file, or NCCL's log. Raises InputError."""
-    try:
-        node = read_node(open_evidence(resolve(path), stdin() if path == "-" else None)).node
-    except InputError as error:
-        from topodiag.app.diagnose import diagnose_logs  # noqa: PLC0415 - numpy and pyarrow, which only a log needs
-
-        if path == "-":
-            raise
-        try:
-            jobs = diagnose_logs([path]).jobs
-        except InputError:
-            raise error from None
-        return Machine(jobs, outcomes=run(Subject.JOB, jobs))
-    try:
-        tree_of(node, {setting.name: setting.value for setting in node.settings})
-    except LackingError as lacking:
-        hint = "it takes a bundle (topodiag scan --save node.tar.gz), a topology file, or NCCL's log; or --system"
-        raise InputError(path, f"is not enough of a machine: {lacking}", hint=hint) from None
-    return Machine(node=node, outcomes=run(Subject.NODE, [node]))
-
-
 def _system(name: str) -> str:
     """The full name of a system. Raises InputError with near names."""
     other = amd_system_by_name(name)
@@ -205,31 +222,87 @@ def _system(name: str) -> str:
         raise InputError("--system", str(unknown), hint=hint) from None
 
 
-def _contents(paths: Sequence[str], gaps: list[NotObserved]) -> Iterator[tuple[str, bytes, tuple[str, ...]]]:
-    """Name, text and notes of each file. What cannot be read is told in `gaps`."""
-    try:
-        intake = gather(paths, stdin=stdin() if STDIN in paths else None, quick=True)
-        plan = plan_of(intake)
-    except InputError as error:
-        if "holds no log to read" not in error.message:
-            raise
-        raise InputError(error.path, "holds no file to read", hint=HINT) from None
-    gaps += [NotObserved("part of the input", note) for note in plan.notes]
-    gaps += [NotObserved(path, "not read: it holds no output of nccl-tests") for path in (*plan.saved, *plan.flight)]
-    if intake.stdin is not None:
-        coding = next((piece.coding for piece in intake.pieces if piece.path == STDIN), ())
-        yield _content(STDIN_NAME, intake.stdin, coding)
-    for source in plan.sources:
-        try:
-            with open(source.path, "rb") as stream:
-                made = _content(source.path, stream, source.coding)
-        except OSError as error:
-            gaps.append(NotObserved(source.path, f"cannot be read: {error.strerror or error}"))
+_TABLES = (Kind.NCCL_TESTS, Kind.NCCL_LOG, Kind.NODE_TEXT, Kind.TEXT, Kind.JSON)
+"""Kinds of text in which a table may stand further down than the bytes by which a file is recognised."""
+
+
+def _read(paths: Sequence[str]) -> _Given:
+    """The runs of the paths and the machine beside them. Raises InputError where no path holds a run."""
+    intake = gather(paths, stdin=stdin() if STDIN in paths else None)
+    given = _Given()
+    given.gaps.extend(NotObserved("part of the input", note) for note in intake.notes)
+    rest: list[tuple[Piece, NotObserved]] = []
+    logs: list[str] = []
+    for piece in intake.pieces:
+        if not piece.is_any(_TABLES) or piece.member:
             continue
-        yield made
+        try:
+            text, notes = _text(piece, intake)
+        except OSError as error:
+            given.gaps.append(NotObserved(piece.name, f"cannot be read: {error.strerror or error}"))
+            continue
+        read = read_file(text, piece.name)
+        if read.runs:
+            jobs, outcomes = _log(piece.path, text) if read.records >= MIN_RECORDS else ((), ())
+            digest = hashlib.sha256(text).hexdigest()
+            given.files.append(_File(piece.name, read, digest, notes, jobs, outcomes))
+        elif read.records >= MIN_RECORDS and piece.path != STDIN:
+            logs.append(piece.path)
+            rest.append((piece, NotObserved(piece.name, _no_run(piece, text, read))))
+        else:
+            rest.append((piece, NotObserved(piece.name, _no_run(piece, text, read))))
+    if not given.files:
+        _refuse(paths, intake, given.gaps, [gap for _, gap in sorted(rest, key=lambda each: not each[0].command)])
+    return _with_machine(given, intake, rest, logs)
 
 
-def _content(name: str, stream: BinaryIO, coding: tuple[str, ...]) -> tuple[str, bytes, tuple[str, ...]]:
+def _refuse(paths: Sequence[str], intake: Intake, gaps: Sequence[NotObserved], rest: Sequence[NotObserved]) -> NoReturn:
+    """Nothing holds a run: the first file that was given says why."""
+    left = [NotObserved(each.path, each.why) for each in intake.aside]
+    others = [each for piece in intake.pieces if not piece.is_any(_TABLES) for each in [_aside(left_aside(piece))]]
+    for first in (*rest, *left, *others, *gaps):
+        raise InputError(first.what, first.why, hint=HINT)
+    raise InputError(paths[0], "holds no file to read", hint=HINT)
+
+
+def _with_machine(
+    given: _Given, intake: Intake, rest: Sequence[tuple[Piece, NotObserved]], logs: Sequence[str]
+) -> _Given:
+    """The nodes and logs that lie beside the runs; what is neither is left aside with the command that reads it."""
+    tried = {piece.name for piece, _ in rest}
+    read = {file.path for file in given.files}
+    pieces = [piece for piece in intake.pieces if is_machine(piece) and piece.name not in read]
+    nodes, aside = nodes_of(pieces)
+    machine = of_nodes(nodes, [piece.path for piece in pieces]) if nodes else Machine()
+    if logs:
+        try:
+            machine += of_logs(logs)
+        except InputError as error:
+            given.gaps.append(NotObserved(logs[0], error.message.removeprefix(f"{error.path}: ")))
+    used = {piece.name for piece in pieces} | (set(logs) if machine.jobs else set())
+    given.gaps.extend(gap for piece, gap in rest if piece.name not in used)
+    others = [piece for piece in intake.pieces if piece.name not in used | read | tried]
+    archives = dict.fromkeys(piece.path for piece in others if piece.member)
+    packed = [Aside(path, "an archive, from which no table is read: unpack it") for path in archives]
+    left = [left_aside(piece) for piece in others if not piece.member]
+    given.gaps.extend(_aside(each) for each in (*aside, *packed, *left, *intake.aside))
+    return replace(given, machine=machine)
+
+
+def _aside(each: Aside) -> NotObserved:
+    return NotObserved(each.path, each.why + (f"; {each.command} reads it" if each.command else ""))
+
+
+def _text(piece: Piece, intake: Intake) -> tuple[bytes, tuple[str, ...]]:
+    """The text of a piece, unpacked, and what there is to say about that. Raises OSError."""
+    if piece.path == STDIN:
+        assert intake.stdin is not None  # noqa: S101 - a piece of standard input has its stream
+        return _content(intake.stdin, piece.coding)
+    with open(piece.path, "rb") as stream:
+        return _content(stream, piece.coding)
+
+
+def _content(stream: BinaryIO, coding: tuple[str, ...]) -> tuple[bytes, tuple[str, ...]]:
     reading = Reading()
     text = bytearray()
     for block in text_of(stream, coding, reading):
@@ -238,21 +311,17 @@ def _content(name: str, stream: BinaryIO, coding: tuple[str, ...]) -> tuple[str,
             del text[MAX_BYTES:]
             reading.notes.append(f"only the first {MAX_BYTES >> 20} MiB of text were read")
             break
-    return name, bytes(text), tuple(reading.notes)
+    return bytes(text), tuple(reading.notes)
 
 
-def _no_run(path: str, data: bytes, read: Read) -> str:
+def _no_run(piece: Piece, text: bytes, read: Read) -> str:
     """Why a file holds no run, and what else it may be."""
-    seen = looks(data[:HEAD_BYTES])
-    command = command_for(seen.kind, path)
     if read.records:
-        return f"holds no table of nccl-tests, only NCCL's log ({command_for(Kind.NCCL_LOG, path)} reads it)"
-    if command and seen.kind is not Kind.NCCL_TESTS:
-        return f"holds no table of nccl-tests: it looks like {words_of(seen)} ({command} reads it)"
-    if seen.kind is Kind.BLANK or not data:
-        return "is empty"
-    known = seen.kind not in (Kind.TEXT, Kind.JSON, Kind.NCCL_TESTS)
-    return f"holds no table of nccl-tests{f': it looks like {words_of(seen)}' if known else ''}"
+        command = command_for(Kind.NCCL_LOG, piece.path)
+        return f"holds no table of nccl-tests, only NCCL's log ({command} reads it)"
+    if piece.command and piece.kind is not Kind.NCCL_TESTS:
+        return f"holds no table of nccl-tests: it looks like {piece.words} ({piece.command} reads it)"
+    return "holds no table of nccl-tests" if text.strip() else "is empty"
 
 
 def _log(path: str, data: bytes) -> tuple[tuple[Job, ...], tuple[Outcome, ...]]:
@@ -261,7 +330,7 @@ def _log(path: str, data: bytes) -> tuple[tuple[Job, ...], tuple[Outcome, ...]]:
     from topodiag.fleet.ingest import ingest  # noqa: PLC0415
 
     try:
-        found = ingest([STDIN], stdin=io.BytesIO(data)) if path == STDIN_NAME else ingest([path])
+        found = ingest([STDIN], stdin=io.BytesIO(data)) if path == STDIN else ingest([path])
     except InputError:
         return (), ()
     jobs = rebuild(found.facts, found.files)
@@ -278,16 +347,18 @@ def _input(file: _File) -> Input:
     return Input(file.path, "nccl-tests", file.sha256, file.read.lines, rows, file.read.left)
 
 
-def _gaps(files: Sequence[_File], made: Sequence[Benchmark], chosen: BenchOptions) -> Iterator[NotObserved]:
-    for file in files:
+def _gaps(given: _Given, named: Machine, made: Sequence[Benchmark]) -> Iterator[NotObserved]:
+    for file in given.files:
         for note in file.notes:
             yield NotObserved(file.path, note)
-    if chosen.machine is not None and not any(benchmark.expected is not None for benchmark in made):
-        yield NotObserved(chosen.machine, "the machine of these runs could not be told from it")
+    paths = named.paths or given.machine.paths
+    if paths and not any(benchmark.expected is not None for benchmark in made):
+        yield NotObserved(paths[0], "the machine of these runs could not be told from it")
     elif any(each.expected is None and each.run.rows and (each.run.nranks or 0) > 1 for each in made):
         yield NotObserved(
             "what some runs should reach",
-            "no machine is known for them: give --machine (a bundle, a topology file, NCCL's log), --system or --nics",
+            "no machine is known for them: give a bundle, a topology file or NCCL's log beside them (or as --machine),"
+            " --system or --nics",
         )
 
 

@@ -15,7 +15,6 @@ from topodiag.cli.options import (
     env_option,
     explain_option,
     format_option,
-    machine_option,
     nccl_option,
     nics_option,
     nodes_option,
@@ -37,7 +36,10 @@ FORMER = (PLOT, SYSTEM_PATH, Former("--csv", "--csv=rows", lambda word: word not
 
 @click.command(cls=Command, former=FORMER)
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=EVIDENCE)
-@machine_option
+@click.option(
+    "--machine", "evidence", metavar="PATH", type=EVIDENCE, multiple=True,
+    help="The machine, where PATH holds others too: a bundle, a topology file or NCCL's log; repeat it.",
+)  # fmt: skip
 @system_option("what the output or NCCL's log in it says")
 @nics_option
 @nodes_option(when="of the run (default: what the output says)")
@@ -55,7 +57,7 @@ FORMER = (PLOT, SYSTEM_PATH, Former("--csv", "--csv=rows", lambda word: word not
 def show(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
     paths: tuple[str, ...],
-    evidence: str | None,
+    evidence: tuple[str, ...],
     system: str | None,
     nics: tuple[int, float] | None,
     nodes: int | None,
@@ -72,8 +74,9 @@ def show(  # noqa: PLR0917 - one parameter per option
     """Judge measured bandwidth: is it normal, and if not, what would explain it?
 
     PATH is output of nccl-tests (what *_perf printed, or its -J FILE), a folder, a pattern, or -; .gz and .zst are
-    unpacked. The machine is --machine, --system, NCCL's log in the same file, or what the output itself tells; with
-    --nics alone, what leaves a node is judged.
+    unpacked. Bundles, topology files and NCCL logs among the paths are the machine: its nodes count as one kind, and
+    the weakest speaks where they differ. Without them the machine is --system, NCCL's log in the same file, or what the
+    output itself tells; with --nics alone, what leaves a node is judged.
     """
     _refuse(paths, evidence, system, nics, csv_)
     from topodiag.app.bench import BenchOptions, bench  # noqa: PLC0415
@@ -92,18 +95,18 @@ def show(  # noqa: PLR0917 - one parameter per option
 
 def _refuse(
     paths: tuple[str, ...],
-    evidence: str | None,
+    evidence: tuple[str, ...],
     system: str | None,
     nics: tuple[int, float] | None,
     csv_: str | None,
 ) -> None:
     if csv_ and was_given("format_"):
         raise click.UsageError("--csv and --format exclude each other.")
-    if evidence is not None and system is not None:
+    if evidence and system is not None:
         raise click.UsageError("--machine and --system exclude each other.")
-    if evidence is not None and nics is not None:
+    if evidence and nics is not None:
         raise click.UsageError("--machine and --nics exclude each other: a machine has its own NICs.")
-    if (*paths, evidence).count("-") > 1:
+    if (*paths, *evidence).count("-") > 1:
         raise click.UsageError("Standard input can be read only once.")
 
 

@@ -1,0 +1,177 @@
+"""The machine of measured runs, as bundles, topology files and NCCL logs show it: nodes of one kind, or a job."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from topodiag.app.diagnose import resolve, stdin
+from topodiag.checks.registry import Subject
+from topodiag.checks.run import run
+from topodiag.evidence.intake.bundle import Evidence, open_evidence
+from topodiag.evidence.intake.gather import gather
+from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
+from topodiag.evidence.intake.one_file import open_blob
+from topodiag.evidence.intake.pieces import Aside, Piece
+from topodiag.evidence.intake.reader import read_node
+from topodiag.model.errors import InputError
+from topodiag.model.finding import Outcome
+from topodiag.model.nccl_tree import Element
+from topodiag.model.node import Node
+from topodiag.nccl.topo.compare import compare
+from topodiag.nccl.topo.detect import LackingError, tree_of
+
+if TYPE_CHECKING:
+    from topodiag.model.bench import BenchRun
+    from topodiag.model.job import Job
+
+HINT = "it takes a bundle (topodiag scan --save node.tar.gz), a topology file, or NCCL's log; or --system"
+MOST_SORTS = 8
+"""Nodes that differ from each other of which a run's expectation is reckoned, each a replay of NCCL's search."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What is given of the nodes besides the runs: captured `nodes`, `jobs` of NCCL's logs, and what the checks say of
+    both. `paths` are where it comes from."""
+
+    nodes: tuple[Node, ...] = ()
+    jobs: tuple[Job, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
+    paths: tuple[str, ...] = ()
+
+    def __add__(self, other: Machine) -> Machine:
+        return Machine(
+            (*self.nodes, *other.nodes),
+            (*self.jobs, *other.jobs),
+            (*self.outcomes, *other.outcomes),
+            (*self.paths, *other.paths),
+        )
+
+    def for_run(self, run: BenchRun) -> Machine:
+        """Of nodes and jobs those that name a host of the run, where both name their hosts; all where none does."""
+        hosts = {_short(host) for host in run.hosts}
+        nodes = tuple(node for node in self.nodes if _short(node.host) in hosts)
+        jobs = tuple(job for job in self.jobs if not hosts or not job.hosts or hosts & set(map(_short, job.hosts)))
+        return replace(self, nodes=nodes or self.nodes, jobs=jobs)
+
+
+def named_machine(paths: Sequence[str]) -> Machine:
+    """What `--machine` names: bundles, topology files, NCCL logs. Raises InputError where a path is none of them."""
+    made = Machine()
+    for path in paths:
+        made += _named(path)
+    return made
+
+
+def _named(path: str) -> Machine:
+    bundles = () if path == "-" else gather([path]).of(Kind.BUNDLE)
+    if len(bundles) > 1:
+        nodes, aside = nodes_of(bundles)
+        if not nodes:
+            raise InputError(path, f"is not enough of a machine: {aside[0].why}", hint=HINT)
+        return of_nodes(nodes, [path])
+    try:
+        node = read_node(open_evidence(resolve(path), stdin() if path == "-" else None)).node
+    except InputError as error:
+        if path == "-":
+            raise
+        try:
+            return of_logs([path])
+        except InputError:
+            raise error from None
+    why = lacking(node)
+    if why:
+        raise InputError(path, f"is not enough of a machine: {why}", hint=HINT)
+    return of_nodes([node], [path])
+
+
+def of_nodes(nodes: Sequence[Node], paths: Sequence[str]) -> Machine:
+    """Captured nodes with what the checks of nodes say."""
+    return Machine(tuple(nodes), (), run(Subject.NODE, nodes), tuple(paths))
+
+
+def of_logs(paths: Sequence[str]) -> Machine:
+    """The jobs of NCCL's logs with what the checks of jobs say. Raises InputError."""
+    from topodiag.app.diagnose import diagnose_logs  # noqa: PLC0415 - numpy and pyarrow, which only a log needs
+
+    jobs = diagnose_logs(paths).jobs
+    return Machine((), jobs, run(Subject.JOB, jobs), tuple(paths))
+
+
+def nodes_of(pieces: Iterable[Piece]) -> tuple[list[Node], list[Aside]]:
+    """The nodes of pieces of evidence from which NCCL's topology can be told, and what is not enough for that."""
+    nodes: list[Node] = []
+    aside: list[Aside] = []
+    for evidence in _evidence(pieces, aside):
+        try:
+            node = read_node(evidence).node
+        except InputError as error:
+            aside.append(Aside(error.path, error.message.removeprefix(f"{error.path}: ")))
+            continue
+        why = lacking(node)
+        if why:
+            aside.append(Aside(evidence.path, f"is not enough of a machine: {why}"))
+        else:
+            nodes.append(node)
+    return nodes, aside
+
+
+def _evidence(pieces: Iterable[Piece], aside: list[Aside]) -> Iterator[Evidence]:
+    """One for each bundle and each file of a topology; captured texts that lie in one folder together are one."""
+    loose: dict[tuple[str, str], list[Piece]] = {}
+    for piece in pieces:
+        if piece.kind is Kind.NODE_TEXT:
+            loose.setdefault((os.path.dirname(piece.path), piece.host), []).append(piece)
+        elif piece.member:
+            aside.append(Aside(piece.name, "in an archive", hint=f"unpack {piece.path}, and give the folder"))
+        else:
+            try:
+                yield open_evidence(piece.path)
+            except InputError as error:
+                aside.append(Aside(piece.name, error.message.removeprefix(f"{error.path}: "), hint=error.hint))
+    for (folder, _), several in loose.items():
+        yield Evidence(
+            several[0].path if len(several) == 1 else folder or ".", [open_blob(piece.path) for piece in several]
+        )
+
+
+def is_machine(piece: Piece) -> bool:
+    """Whether a node is read from it, and nothing else can be."""
+    return piece.kind in NODE_KINDS and not piece.is_any((Kind.NCCL_TESTS, Kind.NCCL_LOG))
+
+
+def lacking(node: Node) -> str:
+    """What keeps NCCL's topology of a node from being told; "" where nothing does."""
+    try:
+        tree_of(node, _settings(node))
+    except LackingError as error:
+        return str(error)
+    return ""
+
+
+# --- nodes of one kind ----------------------------------------------------------------------------------------
+
+
+def sorts_of(nodes: Sequence[Node]) -> list[list[Node]]:
+    """The nodes by what matters to communication: each list holds those that NCCL sees alike, the largest list first.
+    Bus ids, host names and numbers of PCI domains do not count."""
+    made: list[tuple[Element, list[Node]]] = []
+    for node in nodes:
+        tree = tree_of(node, _settings(node)).tree
+        alike = next((each for first, each in made if not compare(first, tree)), None)
+        if alike is None:
+            made.append((tree, [node]))
+        else:
+            alike.append(node)
+    return sorted((each for _, each in made), key=len, reverse=True)
+
+
+def _settings(node: Node) -> dict[str, str]:
+    return {setting.name: setting.value for setting in node.settings}
+
+
+def _short(host: str) -> str:
+    return host.partition(".")[0]
