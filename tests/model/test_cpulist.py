@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.model.cpulist import MAX_CPU, format_cpulist, parse_cpulist
+from topodiag.model.cpulist import MAX_CPU, parse_cpulist
+from topodiag.words.fold import fold_numbers
 
 
 def test_ranges_and_single_cpus() -> None:
@@ -22,7 +23,7 @@ def test_a_cut_or_foreign_list_is_no_list(text: str) -> None:
 
 @given(st.sets(st.integers(0, 1023), max_size=64))
 def test_writing_and_reading_round_trips(cpus: set[int]) -> None:
-    assert parse_cpulist(format_cpulist(cpus)) == cpus
+    assert parse_cpulist(fold_numbers(cpus)) == cpus
 
 
 @given(st.text(alphabet="0123456789-, ", max_size=30))

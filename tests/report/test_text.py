@@ -7,7 +7,7 @@ from rich.cells import cell_len
 
 from topodiag.report.interface import Style
 from topodiag.report.text import Page
-from topodiag.report.words import fold_hosts, plural
+from topodiag.words.fold import fold_hosts, plural
 from topodiag.words.text import MAX_CHARS, clean
 from topodiag.words.units import number
 

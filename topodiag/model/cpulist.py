@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 MAX_CPU = 65536
 """Above the kernel's NR_CPUS of any shipping machine: a larger number in a list is a misread value."""
@@ -29,14 +28,3 @@ def parse_cpulist(text: str) -> frozenset[int] | None:
         members.update(range(max(low, reached + 1), high + 1))
         reached = max(reached, high)
     return frozenset(members)
-
-
-def format_cpulist(members: Iterable[int]) -> str:
-    """The shortest cpu list with these members: `{0, 1, 2, 8}` is `0-2,8`."""
-    runs: list[list[int]] = []
-    for cpu in sorted(set(members)):
-        if runs and cpu == runs[-1][1] + 1:
-            runs[-1][1] = cpu
-        else:
-            runs.append([cpu, cpu])
-    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)

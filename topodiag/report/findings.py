@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from topodiag.model.cpulist import format_cpulist
 from topodiag.model.finding import Confidence, Cost, Finding, Where
 from topodiag.report.node.marks import SIGNS, more
 from topodiag.report.text import Page
-from topodiag.report.words import fold_hosts
+from topodiag.words.fold import fold_hosts, fold_labels, fold_numbers
 from topodiag.words.units import number
 
 LIKE_SHOWN = 4
 """Places shown in full of one kind of fault with one fix; the rest are counted (`-v` shows all)."""
 EVIDENCE_SHOWN = 3
-LABELS_SHOWN = 12
 _LABEL = 11
 
 
@@ -87,22 +85,6 @@ def where_words(where: Where, several_nodes: bool) -> str:
     return " · ".join(parts)
 
 
-def fold_labels(labels: Sequence[str]) -> str:
-    """`GPU0`, `GPU1`, `GPU2`, `mlx5_0` as `GPU0-2, mlx5_0`; labels that do not end in a number as they are."""
-    numbers: dict[str, list[int]] = {}
-    for label in labels:
-        stem = label.rstrip("0123456789")
-        digits = label[len(stem) :]
-        plain = 0 < len(digits) < 5 and digits == str(int(digits)) and ":" not in stem
-        numbers.setdefault(stem if plain else label, []).extend([int(digits)] if plain else [])
-    folded = [stem + format_cpulist(found) for stem, found in numbers.items()]
-    return (
-        ", ".join(folded)
-        if len(folded) <= LABELS_SHOWN
-        else f"{', '.join(folded[:LABELS_SHOWN])} … ({len(labels)} in all)"
-    )
-
-
 def fold_links(labels: Sequence[str]) -> str:
     """`GPU3 link 4`, `GPU3 link 5` as `GPU3 links 4-5`, devices of the same links together; others as they are."""
     links: dict[str, list[int]] = {}
@@ -117,7 +99,7 @@ def fold_links(labels: Sequence[str]) -> str:
     for device, found in links.items():
         alike.setdefault(tuple(sorted(set(found))), []).append(device)
     words = [
-        f"{fold_labels(devices)} link{'s' if len(found) > 1 else ''} {format_cpulist(found)}"
+        f"{fold_labels(devices)} link{'s' if len(found) > 1 else ''} {fold_numbers(found)}"
         for found, devices in alike.items()
     ]
     return ", ".join([*words, *([fold_labels(others)] if others else [])])

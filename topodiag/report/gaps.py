@@ -10,7 +10,7 @@ from topodiag.model.provenance import Disagreement, NotObserved
 from topodiag.model.result import Result
 from topodiag.report.node.marks import more
 from topodiag.report.text import Page
-from topodiag.report.words import plural
+from topodiag.words.fold import plural
 
 SHOWN = 8
 """Lines of each kind before the rest is only counted (`-v` shows all)."""

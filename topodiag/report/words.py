@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -11,10 +11,7 @@ from topodiag.model.finding import Finding, Severity, Status
 from topodiag.model.node import Node
 from topodiag.model.result import Result
 from topodiag.model.topics import Topic
-
-
-def plural(count: int, one: str, many: str = "") -> str:
-    return f"{count} {one if count == 1 else many or one + 's'}"
+from topodiag.words.fold import plural
 
 
 def severity_counts(findings: Iterable[Finding]) -> dict[Severity, int]:
@@ -115,18 +112,3 @@ def judged(result: Result, host: str | None = None) -> Judged:
         not_applicable=outcomes.count(Status.NOT_APPLICABLE),
         unknown=outcomes.count(Status.UNKNOWN),
     )
-
-
-def fold_hosts(hosts: Sequence[str]) -> str:
-    """Many host names as one node set (`gpu-[001-064]`); names that are none stand as they are."""
-    distinct = list(dict.fromkeys(hosts))
-    if len(distinct) > 1 and all(
-        host.isascii() and host.replace("-", "").replace(".", "").isalnum() for host in distinct
-    ):
-        from ClusterShell.NodeSet import NodeSet, NodeSetException  # noqa: PLC0415 - only for fleets, and slow to load
-
-        try:
-            return str(NodeSet.fromlist(distinct))
-        except NodeSetException:
-            pass
-    return ", ".join(distinct)

@@ -44,13 +44,6 @@ def check_name(node: str) -> str:
     return node
 
 
-def fold(nodes: Sequence[str]) -> str:
-    """The nodes as one set, folded: `gpu[001-064]`."""
-    from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet  # noqa: PLC0415
-
-    return str(NodeSet.fromlist(list(nodes), resolver=RESOLVER_NOGROUP))
-
-
 def _count(text: str) -> int:
     """How many nodes at most, before anything is expanded: the product of the brackets of each part, summed."""
     total = 0

@@ -11,8 +11,9 @@ from typing import Any, TypeVar
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.model.sweep import Fabric, Launch, SweepPlan, SweepRun
 from topodiag.sweep.commands import LAUNCHERS, command
-from topodiag.sweep.places import check_name, expand, fold
+from topodiag.sweep.places import check_name, expand
 from topodiag.sweep.plan import KINDS, MAX_RUNS
+from topodiag.words.fold import fold_hosts
 
 FORMAT, VERSION = "topodiag-sweep", 1
 MAX_BYTES = 256 << 20
@@ -32,11 +33,11 @@ def plan_json(plan: SweepPlan) -> dict[str, Any]:
         "version": VERSION,
         "round": plan.round,
         "fabric": {
-            "nodes": fold(fabric.nodes),
+            "nodes": fold_hosts(fabric.nodes),
             "gpus": fabric.gpus,
             "rails": fabric.rails,
             "nics": list(fabric.nics),
-            "racks": {rack: fold(nodes) for rack, nodes in fabric.by_rack().items()},
+            "racks": {rack: fold_hosts(nodes) for rack, nodes in fabric.by_rack().items()},
             "leaf_per_rail": fabric.leaf_per_rail,
         },
         "launch": {
@@ -56,7 +57,7 @@ def _run_json(plan: SweepPlan, run: SweepRun) -> dict[str, Any]:
         "id": run.id,
         "kind": run.kind,
         "wave": run.wave,
-        "nodes": fold(run.nodes) if len(run.nodes) > 2 else ",".join(run.nodes),
+        "nodes": fold_hosts(run.nodes) if len(run.nodes) > 2 else ",".join(run.nodes),
         "gpus": list(run.gpus),
         "rail": run.rail,
         "collective": run.collective,

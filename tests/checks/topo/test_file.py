@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from tests.checks.topo import topo_trees as made
 from topodiag.checks.node.virtual_pci import VirtualPciTree
 from topodiag.checks.topo.another_machine import FileOfAnotherMachine
-from topodiag.checks.topo.evidence import devices_of, spell_some
+from topodiag.checks.topo.evidence import devices_of
 from topodiag.checks.topo.file import FileOfARack, FileRefused
 from topodiag.model.devices import Nic, NicRole
 from topodiag.model.finding import Severity, Status
 from topodiag.model.nccl_tree import Element, Refusal
 from topodiag.model.nccl_versions import spell_versions
 from topodiag.model.node import Node
+from topodiag.words.fold import few
 
 BOARD = made.board()
 
@@ -259,8 +260,8 @@ def test_versions_are_spelt_as_runs_that_hold_all_of_them(minors: set[int]) -> N
 
 
 def test_of_many_words_some_are_told_and_the_rest_counted() -> None:
-    assert spell_some(["a", "b"], 2) == "a; b"
-    assert spell_some(["a", "b", "c"], 2) == "a; b; and 1 more"
+    assert few(["a", "b"], 2, "; ") == "a; b"
+    assert few(["a", "b", "c"], 2, "; ") == "a; b; and 1 more"
 
 
 @settings(max_examples=60, deadline=None)

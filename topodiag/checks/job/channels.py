@@ -21,7 +21,6 @@ from topodiag.checks.job.evidence import (
 )
 from topodiag.checks.job.narrow_file import judge_narrow
 from topodiag.checks.job.text import NET, ask_for
-from topodiag.checks.shared.devices import plural
 from topodiag.checks.shared.lost_tree import AROUND, EXPECTED, MEANWHILE, NEWER
 from topodiag.checks.shared.words import hosts_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -30,6 +29,7 @@ from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import text_has
 from topodiag.model.nccl_view import Graph, NcclSystem
 from topodiag.model.provenance import Origin
+from topodiag.words.fold import plural
 
 RING = 4
 

@@ -11,10 +11,10 @@ from typing import Never
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.error_advice import advice
 from topodiag.checks.job.text import ask_for, failed
-from topodiag.checks.shared.devices import plural
-from topodiag.checks.shared.words import few, hosts_word, quoted
+from topodiag.checks.shared.words import hosts_word, quoted
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
+from topodiag.words.fold import few, plural
 
 CLOSE_S = 1.0
 """Seconds between events of two hosts below which their order may be that of their clocks."""

@@ -9,12 +9,12 @@ from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.evidence import ranks_on, said_by
-from topodiag.checks.shared.devices import plural
 from topodiag.checks.shared.words import hosts_word, quoted
 from topodiag.evidence.nvidia.nvidia_words import fabric_bandwidth, fabric_problems
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.provenance import Origin
+from topodiag.words.fold import plural
 
 FABRIC = re.compile(
     r"MNNVL busId 0x([0-9a-f]{1,16}) fabric UUID \S{1,40} cliqueId 0x[0-9a-f]{1,8} state (\d)"

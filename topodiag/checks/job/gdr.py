@@ -33,13 +33,13 @@ from topodiag.checks.job.evidence import (
     uses_gdr,
 )
 from topodiag.checks.job.text import NET, ask_for, unconnected
-from topodiag.checks.shared.devices import plural, spell
 from topodiag.checks.shared.words import hosts_word, quoted
 from topodiag.model.connections import distinct
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.nccl_view import NcclSystem
 from topodiag.model.provenance import Origin
+from topodiag.words.fold import fold_runs, plural
 
 TOO_FAR = re.compile(r"GPU Direct RDMA Disabled for .{0,80}\(distance (\d{1,3}) (?:>=?|> ?=) ?(\d{1,3})\)")
 """NCCL src/graph/paths.cc (ncclTopoCheckGdr); `>=` up to 2.9."""
@@ -155,7 +155,7 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
             f"GPUDirect RDMA is off on {hosts_word(hosts)} for {plural(len(first), 'RDMA device')}"
             + (f", and on for {hosts_word(some)}" if some else "")
             + (" (all too far from the GPUs to use it)" if useless else ""),
-            observed=f"GPU Direct RDMA Disabled for {spell([hca.name for hca in first])}",
+            observed=f"GPU Direct RDMA Disabled for {fold_runs([hca.name for hca in first])}",
             expected="GPU Direct RDMA Enabled, and /GDRDMA behind `via NET/IB/..`",
             fix=(
                 "`modprobe nvidia-peermem` on the nodes; if it says `Invalid argument`, reinstall the driver after the"

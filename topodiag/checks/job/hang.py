@@ -10,11 +10,11 @@ from typing import Never
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.hang_watchdog import by_watchdog
 from topodiag.checks.job.text import ask_for
-from topodiag.checks.shared.devices import plural
 from topodiag.checks.shared.words import hosts_word, rank_word, spell_ranks
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, FlightRecord, Job, Operations
 from topodiag.model.provenance import Origin
+from topodiag.words.fold import plural
 
 HANG_KINDS = frozenset({"watchdog", "timeout", "mismatch"})
 POINT_TO_POINT = frozenset({"Send", "Recv", "PutSignal", "Signal", "WaitSignal"})

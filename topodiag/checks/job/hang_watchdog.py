@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.shared.devices import plural
 from topodiag.checks.shared.words import hosts_word, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
 from topodiag.model.job import Event, Job
+from topodiag.words.fold import plural
 
 POINT_TO_POINT = ("SEND", "RECV", "COALESCED")
 """Works that only two ranks count, so that sequence numbers differ between healthy ranks."""

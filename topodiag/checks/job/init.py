@@ -11,13 +11,14 @@ import numpy as np
 
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.text import ask_for, failed
-from topodiag.checks.shared.devices import majority, plural
+from topodiag.checks.shared.devices import majority
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word, spell_ranks
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, Event, Job, Process
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import text_has
 from topodiag.model.provenance import Origin
+from topodiag.words.fold import plural
 
 OF_INIT = frozenset({"bootstrap", "version", "duplicate gpu"})
 """Kinds of errors that only init has."""

@@ -19,11 +19,11 @@ from topodiag.checks.job.evidence import (
     world_ranks,
 )
 from topodiag.checks.job.text import NET, ask_for
-from topodiag.checks.shared.devices import plural
 from topodiag.checks.shared.words import hosts_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.provenance import Origin
+from topodiag.words.fold import plural
 
 SOCKET_SETTINGS = {"NCCL_IB_DISABLE": None, "NCCL_NET": "socket"}
 """Settings that keep NCCL from RDMA: by name the value that does, None for any but 0."""

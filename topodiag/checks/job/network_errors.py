@@ -16,11 +16,11 @@ from topodiag.checks.job.evidence import (
     world_ranks,
 )
 from topodiag.checks.job.text import NET, ask_for
-from topodiag.checks.shared.devices import plural, spell
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.model.provenance import Origin
+from topodiag.words.fold import fold_runs, plural
 
 LOAD_FAILED = re.compile(
     r"undefined symbol|version `?GLIBC|wrong ELF class|invalid ELF header|symbol lookup error"
@@ -266,7 +266,7 @@ class RdmaErrors(OneStep[Job], JobCheck[Never]):
         )
         return self.finding(
             Severity.ERROR,
-            f"{_who(events)}: {spell(hcas[:4]) if hcas else 'an RDMA device'} cannot connect to"
+            f"{_who(events)}: {fold_runs(hcas[:4]) if hcas else 'an RDMA device'} cannot connect to"
             f" {', '.join(gids[:2]) or 'its peer'}: {errno or 'refused'}",
             observed=quoted(events[0].text),
             expected="a queue pair between the two devices",
@@ -286,7 +286,7 @@ class RdmaErrors(OneStep[Job], JobCheck[Never]):
         gids = _named(events, "", GID)
         hosts = list(dict.fromkeys(event.host for event in events if event.host))
         count = sum(event.count for event in events)
-        place = f" on {spell(hcas[:4])}" if hcas else ""
+        place = f" on {fold_runs(hcas[:4])}" if hcas else ""
         towards = f" towards {', '.join(peers[:3])}" if peers else ""
         vendor = sorted({event.details["vendor_err"] for event in events if event.details.get("vendor_err")})
         return self.finding(
@@ -313,7 +313,7 @@ class RdmaErrors(OneStep[Job], JobCheck[Never]):
         passing = not fatal and PASSING.match(what)
         return self.finding(
             Severity.ERROR if fatal else Severity.INFO if passing else Severity.WARNING,
-            f"{_who(events)}: {what}" + (f" on {spell(hcas[:4])}" if hcas else ""),
+            f"{_who(events)}: {what}" + (f" on {fold_runs(hcas[:4])}" if hcas else ""),
             observed=events[0].text.strip(),
             expected="no events of a device while the job runs",
             fix=(

@@ -28,12 +28,12 @@ from topodiag.checks.job.evidence import (
     transport_kind,
 )
 from topodiag.checks.job.text import NET, ask_for, unconnected
-from topodiag.checks.shared.devices import plural, spell
 from topodiag.checks.shared.words import hosts_word
 from topodiag.model.connections import distinct
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Hca, Job
 from topodiag.model.provenance import Origin
+from topodiag.words.fold import fold_runs, plural
 
 FEW = 4
 """GPUs on one NIC at which a node with NVSwitches is short of NICs: NVIDIA's and the clouds' have one for each GPU or
@@ -131,7 +131,7 @@ class FewerNicsUsed(OneStep[Job], JobCheck[Never]):
         return self.finding(
             Severity.WARNING,
             f"{hosts_word(hosts)}: traffic leaves by {have} of {want} NICs that the ranks could use",
-            observed=f"no connection over {spell(idle)}",
+            observed=f"no connection over {fold_runs(idle)}",
             expected=f"{want} NICs in use, as listed",
             fix=(
                 "look at the search: NCCL_DEBUG_SUBSYS=GRAPH prints the NET of each channel",
@@ -287,7 +287,7 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
             Severity.WARNING,
             f"{hosts_word(hosts)}: {count} RDMA devices, where {model} has {usual}"
             + (" (NCCL_IB_HCA differs between nodes)" if differs else ""),
-            observed=f"{count} listed; not there: {spell([hca.name for hca in lacking]) if lacking else 'unnamed'}",
+            observed=f"{count} listed; not there: {fold_runs([hca.name for hca in lacking]) if lacking else 'unnamed'}",
             expected=f"{usual}, as on {plural(sum(len(h) == usual for h in listed.values()), 'other node')}",
             fix=(
                 "`ibstat` on the node: a port that is down, or a device that is gone (`lspci`, `dmesg | grep mlx5`)",

@@ -10,10 +10,11 @@ from typing import Any, Never
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.evidence import by_host, hcas_by_host, ranks_on
 from topodiag.checks.job.text import NET, ask_for
-from topodiag.checks.shared.devices import majority, plural
+from topodiag.checks.shared.devices import majority
 from topodiag.checks.shared.words import hosts_word, quoted
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
+from topodiag.words.fold import plural
 
 UNOPENED = re.compile(r"NET/IB ?: Unable to open device ([\w.\-]{1,64})")
 """ncclIbInitDevices, src/transport/net_ib.cc v2.4 to v2.28 (net_ib/init.cc from v2.29 on)."""

@@ -20,13 +20,13 @@ from topodiag.checks.job.evidence import (
     world_ranks,
 )
 from topodiag.checks.job.text import NET, ask_for
-from topodiag.checks.shared.devices import spell
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import text_has
 from topodiag.model.provenance import Origin
+from topodiag.words.fold import fold_runs
 
 AFFINITY = re.compile(
     r"Affinity for GPU (\d{1,4}) is ([^()]{0,400}?)\.? ?(?:, ignoring\.? ?)?"
@@ -76,7 +76,7 @@ class NicOnOtherSocket(OneStep[Job], JobCheck[Never]):
         at = next(iter(entries.values()))
         return self.finding(
             Severity.INFO,
-            f"{host}: {spell(list(entries))} send through a NIC of the other socket: theirs has none",
+            f"{host}: {fold_runs(list(entries))} send through a NIC of the other socket: theirs has none",
             observed=f"{conns.label(at)} below another CPU than the GPU",
             expected="a NIC on each socket, as traffic between sockets shares one link",
             fix=("place ranks with much traffic between nodes on the GPUs of the NIC's socket, or add a NIC",),
@@ -128,7 +128,7 @@ class AwayFromGpuInLog(OneStep[Job], JobCheck[Never]):
         labels = list(dict.fromkeys(f"GPU{cores[number][0]}" for number in numbers))
         return self.finding(
             Severity.WARNING if pinned else Severity.INFO,
-            f"{host}: the processes of {spell(labels)} may run only on cores away from their GPUs"
+            f"{host}: the processes of {fold_runs(labels)} may run only on cores away from their GPUs"
             + ("" if pinned else ": all processes of the node share one set of cores"),
             observed=f"{len(first[2])} cores, none of the {len(first[1])} near the GPU",
             expected="cores of the GPU's own NUMA node",
@@ -152,8 +152,8 @@ class AwayFromGpuInLog(OneStep[Job], JobCheck[Never]):
         labels = list(dict.fromkeys(label for rank in ranks if (label := gpu_word(job, rank))))
         return self.finding(
             Severity.INFO,
-            f"{host}: the processes of {spell(labels) if labels else 'some GPUs'} may run only on cores away from their"
-            " GPUs: NCCL bound those of the other GPUs, and not these",
+            f"{host}: the processes of {fold_runs(labels) if labels else 'some GPUs'} may run only on cores away from"
+            " their GPUs: NCCL bound those of the other GPUs, and not these",
             observed=f"no `Setting affinity` from {len(numbers)} processes that completed init",
             expected="cores of the GPU's own NUMA node, to which NCCL then binds its threads",
             fix=(

@@ -9,11 +9,11 @@ from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.text import ask_for, domains, hosts_of, members
-from topodiag.checks.shared.devices import plural
-from topodiag.checks.shared.words import few, spell_ranks
+from topodiag.checks.shared.words import spell_ranks
 from topodiag.model.dimensions import judged_by
 from topodiag.model.finding import Confidence, Cost, Coverage, Outcome, Severity
 from topodiag.model.job import Communicator, Job
+from topodiag.words.fold import few, plural
 
 MIN_TIMES = 2
 """How often the ranks' order must come back to a node, on average, to be told: one return is an uneven last node."""

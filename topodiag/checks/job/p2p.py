@@ -30,7 +30,6 @@ from topodiag.checks.job.evidence import (
     world_ranks,
 )
 from topodiag.checks.job.text import NET, ask_for, unconnected
-from topodiag.checks.shared.devices import plural, spell
 from topodiag.checks.shared.words import hosts_word
 from topodiag.model.connections import Connections, distinct
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -38,6 +37,7 @@ from topodiag.model.job import Given, Job
 from topodiag.model.links import PathType
 from topodiag.model.nccl_view import NcclSystem
 from topodiag.model.provenance import Origin
+from topodiag.words.fold import fold_runs, plural
 
 NO_P2P_LEVELS = ("LOC", "0")
 OFF_PAIR = re.compile(r"P2P is disabled between connected GPUs (\d{1,4}) and (\d{1,4})")
@@ -186,7 +186,8 @@ class ShmInsteadOfP2p(OneStep[Job], JobCheck[Never]):
         labels = sorted({label for _, pair in refused for label in pair})
         return self.finding(
             Severity.WARNING,
-            f"{hosts_word(hosts)}: the driver refuses {plural(len(refused), 'pair')} of {spell(labels)} peer-to-peer",
+            f"{hosts_word(hosts)}: the driver refuses {plural(len(refused), 'pair')} of {fold_runs(labels)}"
+            " peer-to-peer",
             observed=f"P2P is disabled between connected GPUs, {plural(len(refused), 'pair')}",
             expected="peer-to-peer between GPUs that NVLink or PCIe switches join",
             fix=(
@@ -222,7 +223,7 @@ class ShmInsteadOfP2p(OneStep[Job], JobCheck[Never]):
             made.append(
                 self.finding(
                     Severity.WARNING if bad else Severity.INFO,
-                    f"{hosts_word(list(hosts))}: {spell(labels)} talk over {kind}, though {why}"
+                    f"{hosts_word(list(hosts))}: {fold_runs(labels)} talk over {kind}, though {why}"
                     if bad
                     else f"{hosts_word(list(hosts))}: {kind} between host bridges, by NCCL's own rule",
                     observed=f"{plural(sum(each.entries for each in hosts.values()), 'connection')}"

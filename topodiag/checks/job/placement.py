@@ -9,12 +9,12 @@ from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.text import ask_for, domains, hosts_of, members
-from topodiag.checks.shared.devices import plural
-from topodiag.checks.shared.words import few, hosts_word, spell_ranks
+from topodiag.checks.shared.words import hosts_word, spell_ranks
 from topodiag.model.dimensions import Role, flags, judged_by
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, Job
 from topodiag.model.links import PathType
+from topodiag.words.fold import few, plural
 
 RING = 4
 """Pattern of the ring graph in NCCL's print (src/include/graph.h)."""

@@ -22,9 +22,9 @@ from topodiag.checks.job.evidence import (
 )
 from topodiag.checks.job.rail_ends import both_ends
 from topodiag.checks.job.text import NET, ask_for
-from topodiag.checks.shared.devices import plural, spell
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
+from topodiag.words.fold import fold_runs, plural
 
 
 class FarNic(OneStep[Job], JobCheck[Never]):
@@ -133,7 +133,7 @@ class FarNic(OneStep[Job], JobCheck[Never]):
         ranks = sorted({nic_world(conns, entry[0]) for entry in entries})
         return self.finding(
             Severity.WARNING,
-            f"{host}: {spell(labels)} send by a far NIC ({label} over {conns.label(at)} at {kind})",
+            f"{host}: {fold_runs(labels)} send by a far NIC ({label} over {conns.label(at)} at {kind})",
             observed=f"{plural(len(entries), 'pair')} of GPU and NIC at {kind}, without PXN",
             expected=f"{near} behind the same PCIe switch, or PXN",
             fix=(

@@ -12,11 +12,11 @@ from topodiag.checks.job.evidence import local_ranks
 from topodiag.checks.job.rules import JOB_RULES, OF_RCCL, Shown
 from topodiag.checks.job.text import ask_for, failed
 from topodiag.checks.shared import nccl_variables
-from topodiag.checks.shared.devices import plural
 from topodiag.checks.shared.setting_rules import Rule
-from topodiag.checks.shared.words import few, hosts_word, quoted, rank_word
+from topodiag.checks.shared.words import hosts_word, quoted, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Given, Job, Process
+from topodiag.words.fold import few, plural
 
 
 def _names(text: str) -> frozenset[str]:

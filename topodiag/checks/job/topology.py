@@ -16,12 +16,12 @@ from topodiag.checks.job.evidence import (
     said_by,
 )
 from topodiag.checks.job.text import NET, ask_for
-from topodiag.checks.shared.devices import plural, spell
 from topodiag.checks.shared.words import hosts_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.nccl_view import NcclSystem
 from topodiag.model.provenance import Origin
+from topodiag.words.fold import fold_runs, plural
 
 REFUSED = ("topology has wrong version", "xml parse", "xml topology", "xml : ", "xml: ", "could not parse xml")
 """Words of NCCL's complaints about a topology file (src/graph/xml.cc, topo.cc)."""
@@ -249,7 +249,7 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
         verb = "has" if len(labels) == 1 else "have"
         return self.finding(
             Severity.ERROR,
-            f"{spell(labels)} of {host} {verb} {lowest:g} GB/s of NVLink where the siblings have {best:g} GB/s",
+            f"{fold_runs(labels)} of {host} {verb} {lowest:g} GB/s of NVLink where the siblings have {best:g} GB/s",
             observed=", ".join(f"{name} {gbs:g} GB/s" for name, gbs in short.items()) + rings,
             expected=f"{best:g} GB/s, as {plural(len(totals) - len(short), 'other GPU')} of the node",
             fix=(

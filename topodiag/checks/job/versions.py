@@ -10,10 +10,11 @@ from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.text import ask_for
-from topodiag.checks.shared.words import few, hosts_word, quoted, rank_word
+from topodiag.checks.shared.words import hosts_word, quoted, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job, Process
 from topodiag.model.provenance import Origin
+from topodiag.words.fold import few
 
 COMPONENTS = {
     "nccl": ("NCCL", Severity.ERROR),

@@ -8,12 +8,12 @@ from typing import Never
 import numpy as np
 
 from topodiag.checks.interface import OneStep, PlacementCheck
-from topodiag.checks.shared.devices import plural
-from topodiag.checks.shared.words import few, hosts_word, spell_ranks
+from topodiag.checks.shared.words import hosts_word, spell_ranks
 from topodiag.model.cluster import Ints
 from topodiag.model.dimensions import of_label
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.placement.audit import Audit, DimensionAudit, names_of, whole_us
+from topodiag.words.fold import few, plural
 
 MAX_RANKS = 4096
 """Ranks and nodes that a finding names; a layout of 100,000 would fill pages."""

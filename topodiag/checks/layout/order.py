@@ -9,7 +9,6 @@ import numpy as np
 
 from topodiag.checks.interface import OneStep, PlacementCheck
 from topodiag.checks.layout.groups import lost, named, used, where
-from topodiag.checks.shared.devices import plural
 from topodiag.checks.shared.words import spell_ranks
 from topodiag.model.cluster import Assignment, Bools, Cluster, Ints
 from topodiag.model.dimensions import Pattern, of_label
@@ -17,6 +16,7 @@ from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome,
 from topodiag.placement.audit import MATTERS, Audit, DimensionAudit
 from topodiag.placement.declared import Elsewhere
 from topodiag.placement.price import off_rail_us, pairs_of
+from topodiag.words.fold import plural
 
 _WORTH = 0.01
 """Share of a step below which a detour is told at level info."""

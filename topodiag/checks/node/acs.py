@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Never
 
 from topodiag.checks.interface import NodeCheck, OneStep
-from topodiag.checks.shared.devices import compute_nics, distance, gpu_spec, spell
+from topodiag.checks.shared.devices import compute_nics, distance, gpu_spec
 from topodiag.model.devices import Gpu, Nic, PciDevice, PciKind
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.links import PathType
 from topodiag.model.node import Node
 from topodiag.model.topics import Topic
+from topodiag.words.fold import fold_runs
 
 REDIRECTS = 0b0001_1100
 """ACS control bits that turn peer-to-peer requests towards the root complex: P2P Request Redirect (bit 2), P2P
@@ -110,7 +111,7 @@ class AcsBetweenPeers(OneStep[Node], NodeCheck[Never]):
             node,
             Severity.ERROR if _is_x86(node) else Severity.WARNING,
             f"ACS redirect is on at {len(ports)} switch port{'s' if len(ports) > 1 else ''}: "
-            f"peer traffic of {spell([*gpus, *nics])} goes through the CPU",
+            f"peer traffic of {fold_runs([*gpus, *nics])} goes through the CPU",
             observed=f"ReqRedir, CmpltRedir or UpstreamFwd set at {names}",
             expected="ACS control 0000 on every downstream port between GPUs and NICs of a bare-metal host",
             fix=(
@@ -137,7 +138,8 @@ class AcsBetweenPeers(OneStep[Node], NodeCheck[Never]):
         return self.finding(
             node,
             Severity.WARNING,
-            f"the IOMMU translates DMA of {spell([*gpus, *nics])}: P2P and GPUDirect RDMA may be slow, hang or corrupt",
+            f"the IOMMU translates DMA of {fold_runs([*gpus, *nics])}: P2P and GPUDirect RDMA may be slow, hang or"
+            " corrupt",
             observed=f"IOMMU domain type {kinds}",
             expected="identity (passthrough), or no IOMMU, on a bare-metal host",
             fix=(

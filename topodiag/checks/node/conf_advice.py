@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from topodiag.checks.node.conf_file import MAX_VALUE_BYTES, misread
 from topodiag.checks.node.setting_rules import internal_ib_nics, uses_internal_ib
 from topodiag.checks.node.settings import ENVIRONMENT, given
-from topodiag.checks.shared.devices import is_up, spell
+from topodiag.checks.shared.devices import is_up
 from topodiag.checks.shared.interfaces import NOT_FOR_JOBS
 from topodiag.model.devices import NetDev, Nic, NicRole
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.node import Node
 from topodiag.model.system import ConfLine
+from topodiag.words.fold import fold_runs
 
 HCA, IFNAME = "NCCL_IB_HCA", "NCCL_SOCKET_IFNAME"
 MOST_HCAS = 32
@@ -200,7 +201,7 @@ def _hcas(node: Node, faulty: bool) -> ConfEntry | None:
     if not others:
         return ConfEntry(HCA, value, ())
     role = "/".join(sorted({nic.role.value for nic in others}))
-    names = spell([nic.rdma_name or "" for nic in others])
+    names = fold_runs([nic.rdma_name or "" for nic in others])
     why = f"{names} {'is' if len(others) == 1 else 'are'} {role}, and NCCL takes every RDMA port that is up"
     return ConfEntry(
         HCA, value, (why, "the = before the list has names taken whole: mlx5_1 without it is mlx5_10 to mlx5_19, too")

@@ -9,12 +9,13 @@ from typing import Never
 from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node.fabric_state import Fault, cluster, faults_of, registers
 from topodiag.checks.node.nvlink_evidence import count_links
-from topodiag.checks.shared.devices import gpu_spec, just_booted, nvlink_count, spell, word
+from topodiag.checks.shared.devices import gpu_spec, just_booted, nvlink_count, word
 from topodiag.model.busid import NVSWITCH_BUS_ID
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Origin
+from topodiag.words.fold import fold_runs
 
 FABRIC_MANAGER = "nvidia-fabricmanager"
 IMEX = "nvidia-imex"
@@ -111,7 +112,7 @@ class FabricNotReady(OneStep[Node], NodeCheck[Never]):
         return self.finding(
             node,
             fault.severity,
-            f"{'all ' + str(len(members)) + ' GPUs' if everyone else spell(labels)}: {fault.text}",
+            f"{'all ' + str(len(members)) + ' GPUs' if everyone else fold_runs(labels)}: {fault.text}",
             observed=fault.text,
             expected=fault.expected,
             fix=_fix_registration(node, fault),
@@ -148,7 +149,7 @@ class FabricNotReady(OneStep[Node], NodeCheck[Never]):
                     severity,
                     text,
                     observed=f"{FABRIC_MANAGER} is {service.value}"
-                    + (f"; {spell([g.label for g in waiting])} wait" if waiting else ""),
+                    + (f"; {fold_runs([g.label for g in waiting])} wait" if waiting else ""),
                     expected=f"{FABRIC_MANAGER} active: it sets up the NVSwitches of this board",
                     fix=_fix_service(node, service.value or ""),
                     gpus=[gpu.label for gpu in waiting],

@@ -18,8 +18,6 @@ from topodiag.checks.shared.devices import (
     nvlink_reach,
     on_c2c,
     pcie_gbs,
-    plural,
-    spell,
 )
 from topodiag.model.devices import Gpu, Nic, PciKind
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
@@ -27,6 +25,7 @@ from topodiag.model.gpudirect import dmabuf, peermem
 from topodiag.model.links import PathType
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
+from topodiag.words.fold import fold_runs, plural
 
 GDR_LEVEL = PathType.PXB
 """Farthest path over which NCCL uses GPUDirect RDMA by default (ncclTopoCheckGdr, src/graph/paths.cc v2.30); on
@@ -210,13 +209,13 @@ class GdrTooFar(OneStep[Node], NodeCheck[Never]):
         words = sorted({at.said.value or kind.name for at in group})
         rate = max((port.rate_gbps.get(0.0) for at in group if at.nic for port in at.nic.ports), default=0.0)
         verb = "has" if len(group) == 1 else "have"
-        text = f"NCCL stages {spell(labels)}'s traffic in host memory: one more pass over PCIe and the memory bus"
+        text = f"NCCL stages {fold_runs(labels)}'s traffic in host memory: one more pass over PCIe and the memory bus"
         if rate:
             text += f" for each byte of a {rate / 8:g} GB/s NIC"
         return self.finding(
             node,
             Severity.INFO if built_so else Severity.WARNING,
-            f"{spell(labels)} {verb} no RDMA NIC within {GDR_LEVEL.name}: the nearest is {'/'.join(words)} away"
+            f"{fold_runs(labels)} {verb} no RDMA NIC within {GDR_LEVEL.name}: the nearest is {'/'.join(words)} away"
             + (", as this machine is built" if built_so else ""),
             observed=f"nearest NIC {', '.join(nics[:4])} at {'/'.join(words)}",
             expected=f"a NIC at PIX or PXB; NCCL uses GPUDirect RDMA up to {GDR_LEVEL.name} (src/graph/paths.cc v2.30)",

@@ -18,10 +18,11 @@ from topodiag.checks.node.nic_ports import (
     product,
     usual_gbps,
 )
-from topodiag.checks.shared.devices import compute_nics, just_booted, majority, plural, spell, word
+from topodiag.checks.shared.devices import compute_nics, just_booted, majority, word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
+from topodiag.words.fold import fold_runs, plural
 
 NO_COMPUTE = "no RDMA NIC that carries the job's traffic"
 
@@ -129,9 +130,9 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
         if found:
             return self.found(node, found, coverage)
         if unsure:
-            why = f"without bus ids {spell(unsure)} may be second ports without a cable"
+            why = f"without bus ids {fold_runs(unsure)} may be second ports without a cable"
             return Outcome(self.id, Status.UNKNOWN, node.host, why=why, coverage=coverage)
-        return self.clean(node, f"second ports that no card uses: {spell(spare)}" if spare else "", coverage)
+        return self.clean(node, f"second ports that no card uses: {fold_runs(spare)}" if spare else "", coverage)
 
     def _report(self, node: Node, kind: str, bad: Sequence[Port], told: Sequence[Port], coverage: Coverage) -> Finding:
         names = list(dict.fromkeys(port.nic.name for port in bad))
@@ -141,7 +142,7 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
         alone = not up and all(port.layer == "Ethernet" for port in told)
         recovering = kind == "link error recovery"
         severity = Severity.INFO if young else Severity.WARNING if alone or recovering else Severity.ERROR
-        where = spell([port.label for port in bad])
+        where = fold_runs([port.label for port in bad])
         return self.finding(
             node,
             severity,
@@ -210,7 +211,7 @@ def _may_be_spare(node: Node, port: Port, ports: Sequence[Port]) -> bool:
 def _loss(node: Node, bad: Sequence[Port], told: Sequence[Port]) -> Cost:
     rates = [usual_gbps(node, port, told) for port in bad]
     lost = sum(rate or 0.0 for rate, _ in rates) / GBPS_PER_GBS
-    near = spell(list(dict.fromkeys(gpu for port in bad for gpu in gpus_near(node, port.nic))))
+    near = fold_runs(list(dict.fromkeys(gpu for port in bad for gpu in gpus_near(node, port.nic))))
     behind = f"; {near} must take another NIC" if near else ""
     if not lost:
         return Cost(text=f"the port carries nothing{behind}")
@@ -298,7 +299,7 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
         now = bad[0].rate or 0.0
         names = list(dict.fromkeys(port.nic.name for port in bad))
         lost = (rate - now) * len(bad) / GBPS_PER_GBS
-        where, lanes = spell([port.label for port in bad]), bad[0].port.lanes.value
+        where, lanes = fold_runs([port.label for port in bad]), bad[0].port.lanes.value
         width = f" on {plural(lanes, 'lane')}" if lanes and lanes != FULL_LANES else ""
         return self.finding(
             node,

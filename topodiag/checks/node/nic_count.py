@@ -9,7 +9,7 @@ from typing import Never
 from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node.nic_ports import GBPS_PER_GBS, is_near, ports_of, product
 from topodiag.checks.node.virtual_pci import is_flat
-from topodiag.checks.shared.devices import compute_nics, distance, majority, plural, spell, word
+from topodiag.checks.shared.devices import compute_nics, distance, majority, word
 from topodiag.checks.shared.topo_file import alone
 from topodiag.hardware.catalog import system_by_product, systems
 from topodiag.hardware.specs import SystemSpec
@@ -18,6 +18,7 @@ from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.model.topics import Topic
+from topodiag.words.fold import fold_runs, plural
 
 RAIL_SHARE = 0.75
 """Part of the GPUs that must have a NIC of their own before one without is called a fault and not a design."""
@@ -105,7 +106,7 @@ class MissingComputeNic(OneStep[Node], NodeCheck[Never]):
 
     def _report(self, node: Node, gap: Gap, present: Sequence[Nic], sides: Sequence[str]) -> Finding:
         idle = _idle(node)
-        rail = f" ({spell(sides)} without one)" if sides else ""
+        rail = f" ({fold_runs(sides)} without one)" if sides else ""
         seen = f"; without a driver or RDMA device: {', '.join(nic.name for nic in idle[:4])}" if idle else ""
         gbps = gap.gbps or max((port.rate or 0.0 for port in ports_of(node)), default=0.0)
         total = len(present) + gap.missing
@@ -232,7 +233,8 @@ def _misplaced(node: Node, sides: Sequence[str]) -> tuple[str, ...]:
     if not (alone(node) and sides and aside):
         return ()
     return (
-        f"in the file {spell(aside)} stands below no GPU's switch: if it is the one, put it below that of {sides[0]}",
+        f"in the file {fold_runs(aside)} stands below no GPU's switch: if it is the one, put it below that of"
+        f" {sides[0]}",
     )
 
 

@@ -12,11 +12,12 @@ from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node.nic import NO_COMPUTE
 from topodiag.checks.node.nic_counters import LIMITS, PRIORITY_DISCARDS, Limit
 from topodiag.checks.node.nic_ports import Port, ports_of
-from topodiag.checks.shared.devices import compute_nics, plural, spell
+from topodiag.checks.shared.devices import compute_nics
 from topodiag.model.devices import Counters, Nic
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter
+from topodiag.words.fold import fold_runs, plural
 
 SYMBOL_GROWTH = 10
 """Symbol errors between two samples up to which nothing is said (error_thresholds of rdma-core: SymbolError 10)."""
@@ -143,7 +144,7 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
         return self.finding(
             node,
             worst.severity,
-            f"{spell(names)}: {worst.meaning} {_when(node, worst)} ({shown}{more})",
+            f"{fold_runs(names)}: {worst.meaning} {_when(node, worst)} ({shown}{more})",
             observed=f"{shown}{more} {_when(node, worst)}"
             + (f", {plural(len(names), 'NIC')} together" if names[1:] else ""),
             expected=_expected(worst),

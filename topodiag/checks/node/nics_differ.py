@@ -12,11 +12,12 @@ from typing import Any, Never
 from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node.nic import NO_COMPUTE
 from topodiag.checks.node.nic_ports import Port, is_near, netdev_of, ports_of, product
-from topodiag.checks.shared.devices import compute_nics, distance, plural, spell
+from topodiag.checks.shared.devices import compute_nics, distance
 from topodiag.model.devices import Nic
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
+from topodiag.words.fold import fold_runs, plural
 
 FULL_MTU = 4096
 """The largest RDMA MTU, bytes (enum ib_mtu, include/rdma/ib_verbs.h)."""
@@ -123,7 +124,7 @@ class NicsDiffer(OneStep[Node], NodeCheck[Never]):
         clear = count * 2 > len(group)
         named = odd if clear else list(group)
         said = ", ".join(
-            f"{value} on {spell([trait.nic.name for trait in named if trait.value == value])}"
+            f"{value} on {fold_runs([trait.nic.name for trait in named if trait.value == value])}"
             for value in sorted({trait.value for trait in named}, key=_order)
         )
         what, kind = group[0].what, group[0].family[0] or "one product"
@@ -148,7 +149,7 @@ class NicsDiffer(OneStep[Node], NodeCheck[Never]):
         usual = max(votes, key=lambda value: (votes[value], _order(value)))
         if usual == first.value:
             return
-        named = spell([trait.nic.name for trait in group])
+        named = fold_runs([trait.nic.name for trait in group])
         many = plural(votes[usual], "other node")
         message = f"{first.what} of {first.family[0] or 'compute NICs'} is {first.value}, on {many} {usual}"
         expected = f"{usual}, as on {', '.join(hosts[usual][:3])}" + (" ..." if len(hosts[usual]) > 3 else "")

@@ -9,20 +9,9 @@ from typing import Never
 
 from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node.virtual_pci import is_flat
-from topodiag.checks.shared.devices import (
-    compute_nics,
-    distance,
-    is_up,
-    numa_of,
-    nvlink_reach,
-    on_c2c,
-    percent,
-    plural,
-    spell,
-    word,
-)
+from topodiag.checks.shared.devices import compute_nics, distance, is_up, numa_of, nvlink_reach, on_c2c, percent, word
 from topodiag.hardware.catalog import smp_gbs
-from topodiag.model.cpulist import format_cpulist, parse_cpulist
+from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.devices import Gpu, Nic
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.links import PathType
@@ -30,6 +19,7 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.model.system import Process
 from topodiag.model.topics import Topic
+from topodiag.words.fold import fold_numbers, fold_runs, plural
 
 UNBOUNDED_GBS = 1000.0
 """NCCL's figure for processors it does not know (5000 GB/s) is no bound; nothing between sockets is this fast."""
@@ -131,8 +121,8 @@ class GpuNicOnDifferentSockets(OneStep[Node], NodeCheck[Never]):
         return self.finding(
             node,
             Severity.INFO if scarce else Severity.WARNING,
-            f"{spell(labels)} {verb}",
-            observed=f"{spell(labels)} on {here}; {', '.join(nic.name for nic in nics[:4])} on {there}",
+            f"{fold_runs(labels)} {verb}",
+            observed=f"{fold_runs(labels)} on {here}; {', '.join(nic.name for nic in nics[:4])} on {there}",
             expected="a NIC on the GPU's socket" + (", but there are fewer NICs than sockets" if scarce else ""),
             fix=(
                 "give the job GPUs and NICs of one socket (Kubernetes: topology manager, DRA; Slurm: gres.conf Cores=)",
@@ -160,7 +150,7 @@ class GpuNicOnDifferentSockets(OneStep[Node], NodeCheck[Never]):
             self.finding(
                 node,
                 Severity.WARNING if sure else Severity.INFO,
-                f"{spell(names)}: NUMA node unknown (-1)",
+                f"{fold_runs(names)}: NUMA node unknown (-1)",
                 observed=f"numa_node -1 on {plural(len(names), 'device')}; the machine has {len(node.numa)} NUMA nodes",
                 expected="the NUMA node of its socket, from the firmware's tables (SRAT, _PXM)",
                 fix=("update the BIOS, or switch NUMA on in it", "until then bind processes by hand: `numactl -N`"),
@@ -333,10 +323,10 @@ class ProcessAwayFromGpu(OneStep[Node], NodeCheck[Never]):
         return self.finding(
             node,
             Severity.WARNING,
-            f"{count} of {spell(labels)} may run {how}",
-            observed=f"process {worst.process.pid} may use cpus {format_cpulist(worst.allowed)}:"
+            f"{count} of {fold_runs(labels)} may run {how}",
+            observed=f"process {worst.process.pid} may use cpus {fold_numbers(worst.allowed)}:"
             f" {percent(worst.share)} of them near {worst.gpu.label}",
-            expected=f"cpus of {worst.gpu.label}'s socket: {format_cpulist(worst.local)}",
+            expected=f"cpus of {worst.gpu.label}'s socket: {fold_numbers(worst.local)}",
             fix=(
                 f"bind it near its GPU: `numactl --cpunodebind={node_text} --membind={node_text}` (processes {pids})",
                 "Slurm: `--gpu-bind=closest`, Cores= in gres.conf; Kubernetes: topology manager `single-numa-node`",

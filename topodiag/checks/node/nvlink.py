@@ -10,11 +10,12 @@ from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node import nvlink_evidence as evidence
 from topodiag.checks.node.nvlink_evidence import Expectation, LinkCount
 from topodiag.checks.node.nvlink_pairs import PairWithoutNvlink
-from topodiag.checks.shared.devices import gpu_spec, majority, percent, plural, spell
+from topodiag.checks.shared.devices import gpu_spec, majority, percent
 from topodiag.model.devices import Gpu, NvLink
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Origin
+from topodiag.words.fold import fold_runs, plural
 
 __all__ = ["FewerNvlinks", "PairWithoutNvlink", "SlowNvlinks"]
 
@@ -105,7 +106,7 @@ class FewerNvlinks(OneStep[Node], NodeCheck[Never]):
             found = [self._report(node, group, wanted, coverage) for (_, wanted), group in groups.items()]
             return self.found(node, found, coverage)
         if unseen:
-            why = "; ".join(f"{spell(labels)}: {reason}" for reason, labels in unseen.items())
+            why = "; ".join(f"{fold_runs(labels)}: {reason}" for reason, labels in unseen.items())
             return Outcome(self.id, Status.UNKNOWN, node.host, why=why, coverage=coverage)
         return self.clean(node, _why_clean(asked), coverage)
 
@@ -127,7 +128,7 @@ class FewerNvlinks(OneStep[Node], NodeCheck[Never]):
         return self.finding(
             node,
             severity,
-            f"{spell(labels)} {verb} {have}{hint}",
+            f"{fold_runs(labels)} {verb} {have}{hint}",
             observed=f"{plural(active, 'link')} up" + (f"; down: {_spell_links(group, want)}" if down else ""),
             expected=_expected(group[0], wanted),
             fix=_fix(active, all_alike),
@@ -149,7 +150,7 @@ def _spell_links(group: list[LinkCount], want: int) -> str:
     parts = []
     for count in group:
         if _wired(count, want) and count.down:
-            parts.append(f"{count.gpu.label} {spell([f'link {index}' for index in count.down])}")
+            parts.append(f"{count.gpu.label} {fold_runs([f'link {index}' for index in count.down])}")
     return "; ".join(parts[:4]) + (" ..." if len(parts) > 4 else "")
 
 
@@ -281,7 +282,7 @@ class SlowNvlinks(OneStep[Node], NodeCheck[Never]):
         return self.finding(
             node,
             Severity.ERROR if by_product else Severity.WARNING,
-            f"{spell(labels)}: {plural(len(members), 'NVLink')} at {rate:g} GB/s instead of {want:g} GB/s",
+            f"{fold_runs(labels)}: {plural(len(members), 'NVLink')} at {rate:g} GB/s instead of {want:g} GB/s",
             observed=f"{rate:g} GB/s line rate per direction",
             expected=f"{want:g} GB/s line rate per direction ({source})",
             fix=(

@@ -9,11 +9,12 @@ from typing import Never
 
 from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node.nvlink_evidence import no_question
-from topodiag.checks.shared.devices import gpu_spec, plural, spell
+from topodiag.checks.shared.devices import gpu_spec
 from topodiag.model.devices import Gpu, NvLink
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter
+from topodiag.words.fold import fold_runs, plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +227,8 @@ class NvlinkErrors(OneStep[Node], NodeCheck[Never]):
             self.finding(
                 node,
                 Severity.ERROR,
-                f"{spell(list(dict.fromkeys(g.label for _, g, _, _ in over)))}: NVLink bit error rate above the limit",
+                f"{fold_runs(list(dict.fromkeys(g.label for _, g, _, _ in over)))}: NVLink bit error rate above the"
+                " limit",
                 observed=f"effective BER {rate:.0e} on {gpu.label} link {link.index}",
                 expected=f"at most {EFFECTIVE_BER_LIMIT:.0e} (NVIDIA DCGM's health watch)",
                 fix=_FIX,
@@ -269,7 +271,7 @@ def _readable(counter: Counter) -> bool:
 
 
 def _who(readings: list[Reading]) -> str:
-    return spell(list(dict.fromkeys(reading.gpu.label for reading in readings)))
+    return fold_runs(list(dict.fromkeys(reading.gpu.label for reading in readings)))
 
 
 def _words(name: str) -> str:

@@ -9,12 +9,13 @@ from typing import Never
 from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node import nvlink_evidence as evidence
 from topodiag.checks.node.nvlink_evidence import MESH_GPUS, LinkCount
-from topodiag.checks.shared.devices import SMI_TO_PATH, gpu_spec, nvlink_count, pcie_gbs, spell, word
+from topodiag.checks.shared.devices import SMI_TO_PATH, gpu_spec, nvlink_count, pcie_gbs, word
 from topodiag.hardware.specs import GpuSpec
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
+from topodiag.words.fold import fold_runs
 
 MESH_PEERS = 4
 """GPUs that each GPU of an 8-GPU hybrid cube-mesh is joined to (DGX-1 with P100 or V100, and its cloud forms)."""
@@ -231,7 +232,7 @@ def _explained(pair: PairSeen, counts: dict[int, LinkCount]) -> str:
 def _message(asked: list[Gpu], lost: list[PairSeen], culprits: list[Gpu]) -> str:
     if culprits:
         verb = "reaches its" if len(culprits) == 1 else "reach their"
-        return f"{spell([gpu.label for gpu in culprits])} {verb} {len(asked) - 1} peers without NVLink"
+        return f"{fold_runs([gpu.label for gpu in culprits])} {verb} {len(asked) - 1} peers without NVLink"
     if len(lost) == len(asked) * (len(asked) - 1) // 2:
         return f"no pair of the {len(asked)} GPUs talks over NVLink"
     if len(lost) == 1:

@@ -10,7 +10,7 @@ from typing import Never
 from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node.setting_rules import RULES, internal_ib_nics
 from topodiag.checks.shared import nccl_variables
-from topodiag.checks.shared.devices import is_up, plural
+from topodiag.checks.shared.devices import is_up
 from topodiag.checks.shared.setting_rules import Rule
 from topodiag.model.devices import Nic
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
@@ -18,6 +18,7 @@ from topodiag.model.nccl_versions import VARIABLES_SINCE, spell_range
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.topics import Topic
+from topodiag.words.fold import plural
 
 ENVIRONMENT = "environment"
 SYSTEM_CONF = "etc/nccl.conf"

@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 from topodiag.checks.interface import NodeCheck
-from topodiag.checks.shared.devices import plural
 from topodiag.checks.shared.topo_file import first_host
 from topodiag.hardware.catalog import pcie_nccl_gbs
 from topodiag.model.finding import Confidence, Cost, Coverage, Outcome, Severity
 from topodiag.model.nccl_tree import Element
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
+from topodiag.words.fold import plural
 
 SPEEDS = (
     "2.5 GT/s", "5 GT/s", "8 GT/s", "16 GT/s", "32 GT/s",

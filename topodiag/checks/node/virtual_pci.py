@@ -7,7 +7,7 @@ from typing import Never
 
 from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node.tree_in_file import judge_guesses
-from topodiag.checks.shared.devices import compute_nics, distance, gpu_spec, is_efa, numa_of, pcie_gbs, plural
+from topodiag.checks.shared.devices import compute_nics, distance, gpu_spec, is_efa, numa_of, pcie_gbs
 from topodiag.checks.shared.topo_file import alone
 from topodiag.hardware.catalog import pcie_nccl_gbs
 from topodiag.model.devices import Gpu, Nic, PciDevice
@@ -16,6 +16,7 @@ from topodiag.model.links import PathType
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.model.topics import Topic
+from topodiag.words.fold import plural
 
 NO_WIDTH = (0, 255)
 """Lanes that the kernel reports where it cannot read the link (`current_link_width`)."""

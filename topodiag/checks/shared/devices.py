@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from typing import TypeVar
 
 from topodiag.hardware.catalog import gpu_by_name, pcie_nccl_gbs
@@ -135,28 +135,6 @@ def majority(values: Iterable[V]) -> V | None:
 def pcie_gbs(spec: GpuSpec | None) -> float | None:
     """What NCCL reckons of the PCIe link of a GPU product, GB/s in one direction."""
     return pcie_nccl_gbs(spec.pcie_gen, spec.pcie_width) if spec is not None and spec.pcie_gen else None
-
-
-def spell(labels: Sequence[str]) -> str:
-    """Labels with their runs folded: GPU0, GPU1, GPU2, GPU5 become `GPU0-2, GPU5`."""
-    runs: list[tuple[str, int, int]] = []
-    for label in labels:
-        stem = label.rstrip("0123456789")
-        digits = label[len(stem) :]
-        if not (digits.isascii() and digits) or len(digits) > 6:
-            runs.append((label, -1, -1))
-        elif runs and runs[-1][0] == stem and runs[-1][2] + 1 == int(digits):
-            runs[-1] = (stem, runs[-1][1], int(digits))
-        else:
-            runs.append((stem, int(digits), int(digits)))
-    return ", ".join(
-        stem if low < 0 else f"{stem}{low}" if low == high else f"{stem}{low}-{high}" for stem, low, high in runs
-    )
-
-
-def plural(count: int, noun: str) -> str:
-    """`1 link`, `6 links`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def percent(share: float) -> str:

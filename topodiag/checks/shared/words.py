@@ -4,25 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-MAX_NAMED = 6
-"""Hosts or groups that a message names before it counts the rest."""
+from topodiag.words.fold import few, runs, spell_run
 
 
 def spell_ranks(ranks: Iterable[int]) -> str:
     """World ranks with their runs folded: `0-7, 9`; at most MAX_NAMED runs."""
-    runs: list[list[int]] = []
-    for rank in sorted(set(ranks)):
-        if runs and runs[-1][1] + 1 == rank:
-            runs[-1][1] = rank
-        else:
-            runs.append([rank, rank])
-    return few([str(low) if low == high else f"{low}-{high}" for low, high in runs])
-
-
-def few(words: Sequence[str], most: int = MAX_NAMED) -> str:
-    """The words, or the first of them and how many more."""
-    rest = len(words) - most
-    return ", ".join(words) if rest <= 0 else f"{', '.join(words[:most])} and {rest} more"
+    return few([spell_run(low, high) for low, high in runs(ranks)])
 
 
 def hosts_word(hosts: Sequence[str]) -> str:

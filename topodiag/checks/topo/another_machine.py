@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from topodiag.checks.shared.devices import plural
 from topodiag.checks.topo.evidence import (
     ASKED,
     ask,
     base_name,
     devices_of,
     machine_of,
-    spell_some,
     unset_file,
 )
 from topodiag.checks.topo.interface import FileCheck
@@ -25,6 +23,7 @@ from topodiag.model.provenance import Origin
 from topodiag.nccl.prediction import Prediction
 from topodiag.nccl.topo.detect import LackingError, tree_of
 from topodiag.nccl.topo.merge import loaded
+from topodiag.words.fold import few, plural
 
 SLOWER = 0.05
 """A file that costs more than this share of the ring's bandwidth is worse than none; less is a step of the ladder."""
@@ -124,7 +123,7 @@ class FileOfAnotherMachine(FileCheck[Mismatch]):
             node,
             Severity.ERROR if found.gpus else Severity.WARNING,
             f"{base_name(file.name)} is not of {other.host}: {headline}{more}",
-            observed=spell_some(words, SHOWN),
+            observed=few(words, SHOWN, "; "),
             expected=f"the GPUs and NICs of {other.host}, by bus id and name",
             fix=(
                 "write the file on this machine: NCCL_TOPO_DUMP_FILE, or `topodiag emit nccl-topo BUNDLE -o topo.xml`",

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from topodiag.checks.shared.devices import plural, spell
 from topodiag.checks.topo.evidence import ASKED, ask
 from topodiag.checks.topo.interface import FileCheck
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
@@ -17,6 +16,7 @@ from topodiag.model.provenance import Origin
 from topodiag.nccl.prediction import Prediction
 from topodiag.nccl.topo.changes import gpus_of
 from topodiag.nccl.topo.repair import nvlink_totals, repair
+from topodiag.words.fold import fold_runs, plural
 
 COLLAPSED = 0.5
 """A search that loses more than this share of the bandwidth has collapsed."""
@@ -69,7 +69,7 @@ class GpuShortInFile(FileCheck[ShortGpus]):
         yield self.finding(
             judged,
             Severity.ERROR,
-            f"{spell(labels)} {verb} {have} NVLinks to the NVSwitches where the siblings have {best}"
+            f"{fold_runs(labels)} {verb} {have} NVLinks to the NVSwitches where the siblings have {best}"
             + (": NCCL's search collapses, without a warning" if collapsed else ""),
             observed=f"{have} of {best} NVLinks" + (f"; NCCL {spell_version(minor)} finds {_ring(now)}" if now else ""),
             expected=f"{best} NVLinks" + (f"; NCCL {spell_version(minor)} would find {_ring(then)}" if then else ""),

@@ -5,7 +5,7 @@ Decides nothing itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from topodiag.checks.shared.topo_file import alone, first_host
@@ -88,12 +88,6 @@ def ask(tree: Element, minor: int, nodes: int = 1, env: Mapping[str, str] | None
     if not has_gpus(tree):
         return None
     return predict_tree(tree, nodes=nodes, version=spell_version(minor), env=env, sizes=(PRICED_BYTES,))
-
-
-def spell_some(words: Sequence[str], most: int) -> str:
-    """The first few, and how many more there are."""
-    more = len(words) - most
-    return "; ".join(words[:most]) + (f"; and {more} more" if more > 0 else "")
 
 
 def base_name(path: str) -> str:

@@ -146,7 +146,7 @@ def plan(  # noqa: PLR0917 - one parameter per option
 
 def _summary(made: object, output: str | None) -> None:
     from topodiag.model.sweep import SweepPlan  # noqa: PLC0415
-    from topodiag.report.words import plural  # noqa: PLC0415
+    from topodiag.words.fold import plural  # noqa: PLC0415
 
     assert isinstance(made, SweepPlan)  # noqa: S101
     counts: dict[str, int] = {}

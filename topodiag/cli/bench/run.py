@@ -134,7 +134,7 @@ def _show(found: SweepPlan, programs: dict[str, str]) -> None:
 
 def _end(done: Summary, folder: str, quiet: bool) -> int:
     from topodiag.model.sweep import State  # noqa: PLC0415
-    from topodiag.report.words import plural  # noqa: PLC0415
+    from topodiag.words.fold import plural  # noqa: PLC0415
 
     bad = {state: count for state, count in done.states.items() if state is not State.OK}
     if not quiet:

@@ -16,9 +16,10 @@ from topodiag.evidence.interface import Blob, to_float, to_int
 from topodiag.evidence.network import rdma_words as words
 from topodiag.hardware import catalog
 from topodiag.model.busid import normalise_bus_id
-from topodiag.model.cpulist import MAX_CPU, format_cpulist
+from topodiag.model.cpulist import MAX_CPU
 from topodiag.model.devices import NVIDIA
 from topodiag.model.provenance import Origin
+from topodiag.words.fold import fold_numbers
 
 MAX_NUMA = 4095
 _PACKAGES = ("Package", "Socket")
@@ -97,7 +98,7 @@ def _numa(numa: HwlocObject, draft: NodeDraft, place: Origin) -> None:
     if number is None:
         return
     node = draft.numa(number)
-    node.offer("cpus", format_cpulist(bits(numa.get("cpuset"))), place)
+    node.offer("cpus", fold_numbers(bits(numa.get("cpuset"))), place)
     package = numa.within(*_PACKAGES)
     if package is not None:
         node.offer("socket", to_int(package.get("os_index"), low=0, high=MAX_NUMA), place)

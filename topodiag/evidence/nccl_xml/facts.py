@@ -16,9 +16,10 @@ from topodiag.evidence.host.pcie import MAX_WIDTH, gen_of_speed
 from topodiag.evidence.interface import Blob, to_int
 from topodiag.evidence.nccl_xml.load import c_int
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
-from topodiag.model.cpulist import MAX_CPU, format_cpulist
+from topodiag.model.cpulist import MAX_CPU
 from topodiag.model.nccl_tree import Element
 from topodiag.model.provenance import Origin
+from topodiag.words.fold import fold_numbers
 
 MAX_GPUS, MAX_LINKS, MAX_NUMA, MAX_PORT = 256, 64, 4095, 255
 _HIDDEN = "fffffff:ffff:ff"
@@ -170,7 +171,7 @@ def cpus_of_mask(mask: str) -> str:
     groups = mask.split(",")
     bits = int("".join(group.zfill(8)[-8:] for group in groups) if len(groups) > 1 else mask, 16)
     digits = bin(bits)[:1:-1][:MAX_CPU]
-    return format_cpulist(cpu for cpu, bit in enumerate(digits) if bit == "1")
+    return fold_numbers(cpu for cpu, bit in enumerate(digits) if bit == "1")
 
 
 def _below(element: Element, place: _Place) -> Iterator[tuple[Element, _Place]]:

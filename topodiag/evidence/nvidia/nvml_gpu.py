@@ -23,7 +23,8 @@ from topodiag.evidence.nvidia.nvidia_words import (
     fabric_problems,
 )
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
-from topodiag.model.cpulist import MAX_CPU, format_cpulist
+from topodiag.model.cpulist import MAX_CPU
+from topodiag.words.fold import fold_numbers
 
 MAX_LINKS = 64
 MAX_SPEED_MBPS = 10_000_000
@@ -117,7 +118,7 @@ class GpuAnswers:
                 self._offer(self.entity, "cpu_affinity", "cpu_affinity", given, None)
                 return
             cpus += [place * 64 + bit for bit in range(64) if mask >> bit & 1]
-        self._offer(self.entity, "cpu_affinity", "cpu_affinity", given, format_cpulist(cpus) or None)
+        self._offer(self.entity, "cpu_affinity", "cpu_affinity", given, fold_numbers(cpus) or None)
 
     def _modes(self) -> None:
         get = self.answers.get

@@ -10,9 +10,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from topodiag.model.cpulist import MAX_CPU, format_cpulist
+from topodiag.model.cpulist import MAX_CPU
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo.changes import gpus_of
+from topodiag.words.fold import fold_numbers
 
 Facts = Mapping[str, str]
 
@@ -124,7 +125,7 @@ def _cpus(mask: str) -> str:
     if not all(re.fullmatch(r"[0-9a-fA-F]{1,8}", group) for group in groups) or len(groups) > MAX_CPU // 32:
         return mask
     bits = int("".join(group.zfill(8) for group in groups), 16)
-    return format_cpulist(cpu for cpu in range(bits.bit_length()) if bits >> cpu & 1)
+    return fold_numbers(cpu for cpu in range(bits.bit_length()) if bits >> cpu & 1)
 
 
 def _beside(ways: Mapping[int, tuple[Element, ...]], names: Mapping[str, str]) -> dict[int, str]:

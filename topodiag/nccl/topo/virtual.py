@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from topodiag.hardware import catalog
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo.detect import GT_PER_S
+from topodiag.words.fold import few
 
 SWITCH_CLASS = "0x060400"
 _SPEED = re.compile(r"(?:2\.5|5|8|16|32|5\.0|8\.0|16\.0|32\.0|64\.0) GT/s")
@@ -244,10 +245,10 @@ class _Builder:
 
     def _tell(self) -> None:
         for link, names in self.guessed.items():
-            self.done.append(f"took {link} for {_some(names)}: the guest cannot read the link")
+            self.done.append(f"took {link} for {few(names, 4)}: the guest cannot read the link")
         left = [label(pci) for _, pci in _functions(self.tree) if bus_of(pci) not in self.plan.places]
         if left:
-            self.done.append(f"left {_some(left)} where the guest shows {'it' if len(left) == 1 else 'them'}")
+            self.done.append(f"left {few(left, 4)} where the guest shows {'it' if len(left) == 1 else 'them'}")
         self._join_peers()
         if self.ids:
             first, last = min(self.ids.values()), max(self.ids.values())
@@ -338,8 +339,3 @@ def _number(text: str | None) -> int:
 
 def _hex(text: str | None) -> int | None:
     return int(text, 16) if text and re.fullmatch(r"0x[0-9a-fA-F]{1,8}", text) else None
-
-
-def _some(names: list[str], most: int = 4) -> str:
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

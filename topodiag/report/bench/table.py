@@ -13,7 +13,7 @@ from topodiag.report.gaps import draw_gaps
 from topodiag.report.interface import Report, Style
 from topodiag.report.page import print_page
 from topodiag.report.text import Page, Part
-from topodiag.report.words import plural
+from topodiag.words.fold import plural
 
 RUNS_DRAWN = 3
 """Runs drawn in full; of more there is one line each (`-v` draws all)."""

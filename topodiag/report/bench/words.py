@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from os.path import commonpath, dirname
 
 from topodiag.model.bench import Benchmark, BenchRow, BenchRun, Regime
-from topodiag.report.words import fold_hosts, plural
+from topodiag.words.fold import fold_hosts, plural
 from topodiag.words.units import spell_bytes, spell_gbs, spell_us
 
 SIGNS = {"normal": ("✔", "ok"), "low": ("▲", "warning"), "impossible": ("✖", "error")}

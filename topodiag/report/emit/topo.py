@@ -11,7 +11,7 @@ from topodiag.nccl.topo.repair import Repair
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
 from topodiag.report.topo.predict import GRAPHS
-from topodiag.report.words import plural
+from topodiag.words.fold import plural
 from topodiag.words.units import spell_bytes, spell_gbs, spell_us
 
 NOTICEABLE = 0.01

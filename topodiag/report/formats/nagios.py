@@ -12,7 +12,8 @@ from typing import TextIO
 from topodiag.model.finding import Severity
 from topodiag.model.result import Result
 from topodiag.report.interface import Report, Style
-from topodiag.report.words import Sight, counted, fold_hosts, gpu_sight, judged, severity_counts
+from topodiag.report.words import Sight, counted, gpu_sight, judged, severity_counts
+from topodiag.words.fold import fold_hosts
 from topodiag.words.text import clean
 
 MAX_LINE = 400

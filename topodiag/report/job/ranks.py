@@ -6,11 +6,11 @@ import numpy as np
 
 from topodiag.model.connections import distinct
 from topodiag.model.job import Communicator, Job
-from topodiag.report.findings import fold_labels
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.job.words import name_of, seconds, spell_channels, spell_connections, spell_hosts, spell_ranks
 from topodiag.report.node.marks import more
 from topodiag.report.text import Page, Part
+from topodiag.words.fold import fold_labels
 
 RANKS_SHOWN = 64
 COMMS_SHOWN = 40

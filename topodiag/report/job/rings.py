@@ -7,11 +7,11 @@ from itertools import groupby
 
 import numpy as np
 
-from topodiag.model.cpulist import format_cpulist
 from topodiag.model.job import Communicator, Job
 from topodiag.report.job.words import bare_transport, is_net, name_of, spell_ranks, uses_gdr
 from topodiag.report.node.marks import more
 from topodiag.report.text import Page, Part
+from topodiag.words.fold import fold_numbers
 
 COMMS_SHOWN = 6
 HOSTS_SHOWN = 8
@@ -48,7 +48,7 @@ def _draw_comm(page: Page, job: Job, comm: Communicator, host_of: dict[int, str]
         alike.setdefault((ring, vias), []).append(channel)
     lines = list(alike.items())
     shown = lines if page.style.verbose else lines[:LINES_SHOWN]
-    labels = [f"ch {format_cpulist(channels)}" for _, channels in shown]
+    labels = [f"ch {fold_numbers(channels)}" for _, channels in shown]
     width = max((len(label) for label in labels), default=0)
     for label, ((ring, vias), _) in zip(labels, shown, strict=True):
         pieces = _pieces(page, comm, ring, vias, host_of)

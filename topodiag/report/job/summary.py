@@ -10,7 +10,6 @@ import numpy as np
 
 from topodiag.model.job import Communicator, Hca, Job
 from topodiag.model.result import Result
-from topodiag.report.findings import fold_labels
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.job.words import (
     algorithms_of,
@@ -30,7 +29,8 @@ from topodiag.report.job.words import (
 from topodiag.report.node.header import draw_verdict
 from topodiag.report.node.marks import more
 from topodiag.report.text import Page, Part
-from topodiag.report.words import judged, plural
+from topodiag.report.words import judged
+from topodiag.words.fold import fold_labels, plural
 from topodiag.words.units import number
 
 FAMILIES_SHOWN = 12

@@ -9,7 +9,7 @@ from topodiag.report.grid import Field, draw_grid
 from topodiag.report.job.words import short_transport, spell_hosts
 from topodiag.report.node.marks import more
 from topodiag.report.text import Page, Part
-from topodiag.report.words import plural
+from topodiag.words.fold import plural
 
 HOSTS_DRAWN = 12
 MIXES_SHOWN = 12

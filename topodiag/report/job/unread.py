@@ -6,7 +6,7 @@ from topodiag.model.result import Result
 from topodiag.report.gaps import unread_count
 from topodiag.report.node.marks import more
 from topodiag.report.text import Page
-from topodiag.report.words import plural
+from topodiag.words.fold import plural
 
 SHAPES_SHOWN = 40
 

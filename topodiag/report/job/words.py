@@ -10,11 +10,10 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from topodiag.model.cpulist import format_cpulist
 from topodiag.model.finding import Finding
 from topodiag.model.job import Communicator, Job
 from topodiag.model.result import Result
-from topodiag.report.words import fold_hosts
+from topodiag.words.fold import fold_hosts, fold_numbers
 
 _TIME_MAX = 253_402_300_799
 """The last second of the year 9999: what datetime can say."""
@@ -23,7 +22,7 @@ _TIME_MAX = 253_402_300_799
 def spell_ranks(ranks: Iterable[int], most: int = 12) -> str:
     """`0-7,16`; long lists of ranges are cut with what is left counted."""
     known = sorted({int(rank) for rank in ranks if rank >= 0})
-    ranges = format_cpulist(known).split(",") if known else []
+    ranges = fold_numbers(known).split(",") if known else []
     step = _step(known)
     if step > 1 and len(known) > 2:
         return f"{known[0]}-{known[-1]}:{step}"

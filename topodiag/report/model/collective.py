@@ -24,7 +24,7 @@ from topodiag.report.model.words import (
 )
 from topodiag.report.plot.terminal import Series, draw_plot
 from topodiag.report.text import Page, Part
-from topodiag.report.words import plural
+from topodiag.words.fold import plural
 from topodiag.words.units import spell_gbs
 
 NO_GAIN = 0.05

@@ -24,7 +24,7 @@ from topodiag.report.model.words import (
 )
 from topodiag.report.plot.terminal import Mark, Series, draw_plot
 from topodiag.report.text import Page, Part
-from topodiag.report.words import plural
+from topodiag.words.fold import plural
 
 EXPLAINED = {
     "flat ring": "one ring, every hop on one rank's way to the network",

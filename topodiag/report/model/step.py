@@ -23,7 +23,7 @@ from topodiag.report.model.words import (
 )
 from topodiag.report.plot.terminal import draw_bars
 from topodiag.report.text import Page, Part
-from topodiag.report.words import plural
+from topodiag.words.fold import plural
 
 NAMES = {each.name: each.noun for each in DIMENSIONS}
 

@@ -11,7 +11,8 @@ from topodiag.model.node import Node
 from topodiag.model.result import Result
 from topodiag.report.node.marks import SIGNS
 from topodiag.report.text import Page, Part
-from topodiag.report.words import Judged, Sight, counted, findings_of, gpu_sight, judged, plural
+from topodiag.report.words import Judged, Sight, counted, findings_of, gpu_sight, judged
+from topodiag.words.fold import plural
 from topodiag.words.units import number
 
 

@@ -14,7 +14,7 @@ from topodiag.model.devices import Gpu, Nic, NicRole
 from topodiag.model.finding import Finding
 from topodiag.model.node import Node
 from topodiag.report.text import Page, width_of
-from topodiag.report.words import plural
+from topodiag.words.fold import plural
 
 MAX_GPUS = 16
 """GPUs drawn as a matrix; a rack-sized domain is told in a line instead."""

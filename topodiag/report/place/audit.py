@@ -10,7 +10,7 @@ from topodiag.model.finding import Finding, Input, Outcome, Status
 from topodiag.model.place_map import map_of
 from topodiag.placement.audit import Audit, DimensionAudit, names_of
 from topodiag.placement.groups import ids_by_rank
-from topodiag.report.findings import draw_findings, fold_labels
+from topodiag.report.findings import draw_findings
 from topodiag.report.formats.parts import findings_of, inputs_of, tool
 from topodiag.report.formats.types import place as shape
 from topodiag.report.formats.types.common import SCHEMA_VERSION
@@ -18,7 +18,7 @@ from topodiag.report.grid import Field, draw_grid
 from topodiag.report.model.words import draw_assumed, spell_size, spell_time
 from topodiag.report.place.map import map_json
 from topodiag.report.text import Page, Part
-from topodiag.report.words import fold_hosts, plural
+from topodiag.words.fold import fold_hosts, fold_labels, plural
 
 GROUPS_SHOWN = 8
 """Groups listed one by one of a dimension, those that lose most first; `-v` lists all."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from topodiag.placement.view import NOBODY, Look, View
 from topodiag.report.place.overview import draw_overview, example, example_words
 from topodiag.report.text import Page, Part, width_of
-from topodiag.report.words import plural
+from topodiag.words.fold import plural
 
 NODES_SHOWN = 40
 """Nodes drawn one by one; `-v` draws all."""

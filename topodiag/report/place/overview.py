@@ -10,7 +10,7 @@ from topodiag.model.cluster import Ints
 from topodiag.placement.price import Floats
 from topodiag.placement.view import Look, View
 from topodiag.report.text import Page, Part, width_of
-from topodiag.report.words import plural
+from topodiag.words.fold import plural
 
 LINES = 24
 """Lines of signs for a view."""

@@ -9,7 +9,6 @@ from topodiag.model.finding import Finding, Input, Severity, Where
 from topodiag.placement.audit import level_name
 from topodiag.placement.price import DemandCost, PlacementCost
 from topodiag.placement.solve import Solved
-from topodiag.report.findings import fold_labels
 from topodiag.report.formats.parts import findings_of, inputs_of, tool
 from topodiag.report.formats.types import place as shape
 from topodiag.report.formats.types.common import SCHEMA_VERSION
@@ -17,7 +16,7 @@ from topodiag.report.grid import Field, draw_grid
 from topodiag.report.model.words import draw_assumed, spell_time
 from topodiag.report.place.map import map_json
 from topodiag.report.text import Page, Part
-from topodiag.report.words import fold_hosts, plural
+from topodiag.words.fold import fold_hosts, fold_labels, plural
 
 NODES_SHOWN = 16
 """Nodes listed with their ranks; `-v` lists all."""

@@ -9,7 +9,7 @@ from html import escape
 from topodiag.model.sweep import Fabric, JudgedRun, Standing, SweepJudgement
 from topodiag.report.sweep.words import SEVERE_SHARE, run_words
 from topodiag.report.text import Page, Part
-from topodiag.report.words import fold_hosts
+from topodiag.words.fold import fold_hosts
 from topodiag.words.text import clean
 
 _LEAST_LABEL, _MOST_LABEL = 4, 24

@@ -12,7 +12,7 @@ from topodiag.report.formats.parts import findings_of, inputs_of, tool
 from topodiag.report.formats.types import sweep as shape
 from topodiag.report.formats.types.common import SCHEMA_VERSION
 from topodiag.report.sweep.words import GAP_ID, fault_words, look_at, severe, untold
-from topodiag.report.words import fold_hosts
+from topodiag.words.fold import fold_hosts
 from topodiag.words.units import spell_gbs
 
 LOW_ID = "BEN001"

@@ -11,7 +11,7 @@ from topodiag.report.node.marks import SIGNS
 from topodiag.report.sweep.heat import draw_heat
 from topodiag.report.sweep.words import GAP_ID, SEVERE_SHARE, fault_words, look_at, run_words, severe, untold
 from topodiag.report.text import Page, Part
-from topodiag.report.words import fold_hosts, plural
+from topodiag.words.fold import fold_hosts, plural
 from topodiag.words.units import spell_gbs
 
 _SHOWN_RUNS = 4

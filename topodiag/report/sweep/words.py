@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from topodiag.checks.bench.placement import APART
 from topodiag.model.sweep import Fabric, Fault, JudgedRun
+from topodiag.words.fold import fold_numbers
 from topodiag.words.units import spell_gbs
 
 _PORT = frozenset({"link", "pcie"})
@@ -38,7 +39,7 @@ def fault_words(fault: Fault, fabric: Fabric) -> list[str]:
 
 def _port(node: str, rails: Sequence[int], kinds: frozenset[str], fabric: Fabric) -> str:
     if len(rails) > 1:
-        return f"one of rails {_numbers(rails)} of {node}"
+        return f"one of rails {fold_numbers(rails)} of {node}"
     nic = fabric.nic(rails[0])
     name = f"{nic} of {node} (rail {rails[0]})" if nic else f"rail {rails[0]} of {node}"
     if kinds == {"pcie"}:
@@ -47,7 +48,7 @@ def _port(node: str, rails: Sequence[int], kinds: frozenset[str], fabric: Fabric
 
 
 def _other(kind: str, place: str, rails: Sequence[int]) -> str:
-    on = "" if list(rails) == [-1] else f", rail{'s' if len(rails) > 1 else ''} {_numbers(rails)}"
+    on = "" if list(rails) == [-1] else f", rail{'s' if len(rails) > 1 else ''} {fold_numbers(rails)}"
     match kind:
         case "leaf":
             return f"the leaf of {place}{on}" if len(rails) == 1 else f"one of the leaves of {place}{on}"
@@ -56,21 +57,13 @@ def _other(kind: str, place: str, rails: Sequence[int]) -> str:
         case "between":
             return f"what joins the leaves of {place}{on}"
         case "gpu":
-            return f"GPU {rails[0]} of {place}" if len(rails) == 1 else f"one of GPUs {_numbers(rails)} of {place}"
+            return f"GPU {rails[0]} of {place}" if len(rails) == 1 else f"one of GPUs {fold_numbers(rails)} of {place}"
         case "board":
             return f"the GPUs of {place} or their NVLink as a whole"
         case "host":
             return f"what all rails of {place} share"
         case _:
             return f"the path between {place}" if " and " in place and "GPU" not in place else f"the path {place}{on}"
-
-
-def _numbers(rails: Sequence[int]) -> str:
-    """`0-7`, `1,4`."""
-    numbers = sorted(rails)
-    if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[-1] + 1)):
-        return f"{numbers[0]}-{numbers[-1]}"
-    return ",".join(map(str, numbers))
 
 
 def untold(fault: Fault) -> str:

@@ -8,7 +8,6 @@ from topodiag.model.finding import Input
 from topodiag.model.provenance import NotObserved
 from topodiag.nccl.prediction import Prediction
 from topodiag.nccl.topo.compare import Difference
-from topodiag.report.findings import fold_labels
 from topodiag.report.formats.parts import gaps_of, inputs_of, tool
 from topodiag.report.formats.types import topo as shape
 from topodiag.report.formats.types.common import SCHEMA_VERSION
@@ -16,7 +15,7 @@ from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
 from topodiag.report.topo.predict import GRAPHS, draw_assumed
 from topodiag.report.topo.what_if import NOT_FOUND, spell_graph
-from topodiag.report.words import plural
+from topodiag.words.fold import fold_labels, plural
 
 
 def draw_diff(

@@ -19,7 +19,7 @@ from topodiag.report.formats.types.common import SCHEMA_VERSION
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
 from topodiag.report.topo.names import Names, base_name, spell_order
-from topodiag.report.words import plural
+from topodiag.words.fold import plural
 from topodiag.words.units import spell_bytes, spell_gbs, spell_us
 
 PATTERNS = {1: "balanced tree", 2: "split tree", 3: "tree", 4: "ring", 5: "NVLS", 6: "CollNet direct"}

@@ -12,7 +12,6 @@ from typing import Protocol
 from topodiag.model.finding import Input
 from topodiag.model.provenance import NotObserved
 from topodiag.nccl.prediction import Choice, PredictedGraph, Prediction
-from topodiag.report.findings import fold_labels
 from topodiag.report.formats.parts import gaps_of, inputs_of, tool
 from topodiag.report.formats.types import topo as shape
 from topodiag.report.formats.types.common import SCHEMA_VERSION
@@ -20,7 +19,7 @@ from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
 from topodiag.report.topo.names import Names, base_name, spell
 from topodiag.report.topo.predict import GRAPHS, draw_assumed, each_gbs, over_network, prediction_json, total_gbs
-from topodiag.report.words import plural
+from topodiag.words.fold import fold_labels, plural
 from topodiag.words.units import spell_bytes, spell_gbs, spell_us
 
 NOT_FOUND = "not found"

@@ -1,0 +1,47 @@
+"""Many names and numbers in few words, and back."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topodiag.model.cpulist import parse_cpulist
+from topodiag.words.fold import few, fold_hosts, fold_labels, fold_numbers, fold_runs, plural, runs
+
+
+def test_one_is_singular_and_all_else_plural() -> None:
+    assert [plural(count, "link") for count in (0, 1, 2)] == ["0 links", "1 link", "2 links"]
+    assert plural(2, "switch", "switches") == "2 switches"
+
+
+def test_the_first_few_are_named_and_the_rest_is_counted() -> None:
+    assert few(["a", "b"], 2) == "a, b"
+    assert few(["a", "b", "c", "d"], 2) == "a, b and 2 more"
+    assert few(["a", "b", "c"], 2, "; ") == "a; b; and 1 more"
+
+
+def test_neighbours_are_folded() -> None:
+    assert fold_numbers([8, 0, 1, 2, 2]) == "0-2,8"
+    assert fold_runs(["GPU0", "GPU1", "GPU2", "GPU5", "mlx5_0"]) == "GPU0-2, GPU5, mlx5_0"
+    assert fold_labels(["GPU0", "mlx5_0", "GPU1", "GPU5"]) == "GPU0-1,5, mlx5_0"
+    assert fold_labels([f"eth{n}x" for n in range(13)], most=2) == "eth0x, eth1x … (13 in all)"
+
+
+def test_hosts_are_a_node_set_only_where_they_are_names() -> None:
+    assert fold_hosts(["gpu-001", "gpu-002", "gpu-002"]) == "gpu-[001-002]"
+    assert fold_hosts(["n_1", "n_2"]) == "n_[1-2]"
+    assert fold_hosts(["a[1", "a]2"]) == "a[1, a]2"
+    assert fold_hosts([]) == ""
+
+
+@given(st.sets(st.integers(0, 4000), max_size=60))
+def test_folded_numbers_are_read_back_as_they_were(numbers: set[int]) -> None:
+    assert parse_cpulist(fold_numbers(numbers)) == numbers
+    assert {number for low, high in runs(numbers) for number in range(low, high + 1)} == numbers
+
+
+@given(st.lists(st.text(max_size=12), max_size=20))
+def test_any_labels_can_be_folded(labels: list[str]) -> None:
+    assert isinstance(fold_labels(labels), str)
+    assert isinstance(fold_runs(labels), str)
+    assert isinstance(fold_hosts(labels), str)

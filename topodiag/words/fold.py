@@ -1,0 +1,89 @@
+"""Many names, numbers or things in few words: plurals, runs, node sets, the first few and how many more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+MAX_NAMED = 6
+"""Names that a sentence lists before it counts the rest."""
+MAX_LABELS = 12
+"""Kinds of labels that a cell lists."""
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    """`1 link`, `6 links`."""
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def few(words: Sequence[str], most: int = MAX_NAMED, glue: str = ", ") -> str:
+    """The words, or the first of them and how many more: `a, b and 3 more`, with another glue `a; b; and 3 more`."""
+    rest = len(words) - most
+    if rest <= 0:
+        return glue.join(words)
+    return f"{glue.join(words[:most])}{'' if glue == ', ' else glue.rstrip()} and {rest} more"
+
+
+def runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """(first, last) of each run of neighbours, ascending."""
+    made: list[tuple[int, int]] = []
+    for number in sorted(set(numbers)):
+        if made and made[-1][1] + 1 == number:
+            made[-1] = (made[-1][0], number)
+        else:
+            made.append((number, number))
+    return made
+
+
+def spell_run(low: int, high: int) -> str:
+    return str(low) if low == high else f"{low}-{high}"
+
+
+def fold_numbers(numbers: Iterable[int]) -> str:
+    """The shortest list with these members, as Linux writes lists of CPUs: `{0, 1, 2, 8}` is `0-2,8`."""
+    return ",".join(spell_run(low, high) for low, high in runs(numbers))
+
+
+def fold_runs(labels: Sequence[str]) -> str:
+    """Labels in their order, neighbours folded: GPU0, GPU1, GPU2, GPU5 are `GPU0-2, GPU5`."""
+    made: list[tuple[str, int, int]] = []
+    for label in labels:
+        stem, digits = _parted(label)
+        if not digits or len(digits) > 6:
+            made.append((label, -1, -1))
+        elif made and made[-1][0] == stem and made[-1][2] + 1 == int(digits):
+            made[-1] = (stem, made[-1][1], int(digits))
+        else:
+            made.append((stem, int(digits), int(digits)))
+    return ", ".join(stem if low < 0 else stem + spell_run(low, high) for stem, low, high in made)
+
+
+def fold_labels(labels: Sequence[str], most: int = MAX_LABELS) -> str:
+    """Labels of one kind together: `GPU0`, `mlx5_0`, `GPU1`, `GPU5` are `GPU0-1,5, mlx5_0`; of very many kinds the
+    first, and how many labels there are."""
+    numbers: dict[str, list[int]] = {}
+    for label in labels:
+        stem, digits = _parted(label)
+        plain = 0 < len(digits) < 5 and digits == str(int(digits)) and ":" not in stem
+        numbers.setdefault(stem if plain else label, []).extend([int(digits)] if plain else [])
+    folded = [stem + fold_numbers(found) for stem, found in numbers.items()]
+    return ", ".join(folded) if len(folded) <= most else f"{', '.join(folded[:most])} … ({len(labels)} in all)"
+
+
+def _parted(label: str) -> tuple[str, str]:
+    """What stands before the digits at the end, and these digits."""
+    stem = label.rstrip("0123456789")
+    return stem, label[len(stem) :]
+
+
+def fold_hosts(hosts: Sequence[str]) -> str:
+    """Many host names as one node set (`gpu-[001-064]`); names that are none stand as they are."""
+    distinct = list(dict.fromkeys(hosts))
+    plain = (host.replace("-", "").replace(".", "").replace("_", "") for host in distinct)
+    if len(distinct) > 1 and all(each.isascii() and each.isalnum() for each in plain):
+        from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException  # noqa: PLC0415 - slow to load
+
+        try:
+            return str(NodeSet.fromlist(distinct, resolver=RESOLVER_NOGROUP))
+        except NodeSetException:
+            pass
+    return ", ".join(distinct)
