@@ -4,8 +4,10 @@ import doctest
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
 from tests.shown import ROOT
@@ -13,6 +15,7 @@ from tools import build_docs as tool
 from topodiag.app import diagnose as pipeline
 from topodiag.checks import registry
 from topodiag.checks.page import COMMANDS, SECTIONS, Command, page_of
+from topodiag.cli import cli
 from topodiag.cli.scan import scan
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -64,6 +67,32 @@ def test_every_page_has_all_sections_and_a_command_to_confirm(check_id: str) -> 
     assert all(section.blocks for section in sections)
     confirm = next(section for section in sections if section.name == COMMANDS)
     assert any(isinstance(part, Command) for block in confirm.blocks for part in block)
+
+
+def commands_of(group: click.Group, before: str = "") -> Iterator[str]:
+    """Every command that does something, as it is typed after `topodiag`."""
+    for name in group.list_commands(click.Context(group)):
+        command = group.get_command(click.Context(group), name)
+        if isinstance(command, click.Group):
+            yield from commands_of(command, f"{before}{name} ")
+        else:
+            yield f"{before}{name}"
+
+
+def test_the_changelog_has_one_line_for_each_command() -> None:
+    offered = (ROOT / "CHANGELOG.md").read_text().partition("### Commands")[2].partition("\n### ")[0]
+    lines = [line for line in offered.splitlines() if line.startswith("- ")]
+    named = {name for line in lines for name in re.findall(r"`(?:topodiag )?([a-z -]+)`", line.partition(": ")[0])}
+    # `bench show` is what `bench` does by itself.
+    assert named == {*commands_of(cli), "bench"} - {"bench show"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_that_a_page_names_is_there(page: Path) -> None:
+    text = page.read_text()
+    typed = re.findall(r"^\$ topodiag ([a-z][a-z-]*)", text, re.MULTILINE)
+    typed += re.findall(r"`topodiag ([a-z][a-z-]*)[ `]", text)
+    assert {name for name in typed if name not in cli.list_commands(click.Context(cli))} == set()
 
 
 def test_the_example_for_python_users_works() -> None:
