@@ -1,4 +1,8 @@
-"""topodiag: why a GPU job's communication is slower than the wires allow, where, at what cost, and what to change."""
+"""topodiag: why a GPU job's communication is slower than the wires allow, where, at what cost, and what to change.
+
+`topodiag.diagnose`, `scan`, `logs`, `bench`, `predict`, `audit` and `solve` are the commands for Python users: see
+docs/api.md.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +11,21 @@ from typing import TYPE_CHECKING, Any
 from topodiag.version import __version__
 
 if TYPE_CHECKING:
-    from topodiag.app.diagnose import LogOptions, Options, diagnose, diagnose_logs, live
+    from topodiag.api import audit, bench, diagnose, logs, predict, scan, solve
 
-__all__ = ["LogOptions", "Options", "__version__", "diagnose", "diagnose_logs", "live"]
-_LAZY = frozenset(__all__) - {"__version__"}
+__all__ = ["__version__", "audit", "bench", "diagnose", "logs", "predict", "scan", "solve"]
+_CALLS = frozenset(__all__) - {"__version__"}
 
 
 def __getattr__(name: str) -> Any:
-    """`topodiag.diagnose([...])` for Python users, without making `topodiag --help` pay for it."""
-    if name in _LAZY:
-        from topodiag.app import diagnose as pipeline  # noqa: PLC0415
+    """The functions of the API, imported when the first is used: `topodiag --help` does not pay for them."""
+    if name in _CALLS:
+        from topodiag import api  # noqa: PLC0415
 
-        return getattr(pipeline, name)
+        return getattr(api, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The API alone."""
+    return sorted(__all__)

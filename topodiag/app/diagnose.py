@@ -9,7 +9,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -152,7 +154,24 @@ def fixture_path(name: str) -> Path:
     return _fixture_root() / name
 
 
+_CONTENT: ContextVar[BinaryIO | None] = ContextVar("what is read in place of standard input", default=None)
+
+
+@contextmanager
+def standard_input(content: BinaryIO) -> Iterator[None]:
+    """Within it `-` is this content: how Python users give bytes."""
+    token = _CONTENT.set(content)
+    try:
+        yield
+    finally:
+        _CONTENT.reset(token)
+
+
 def stdin() -> BinaryIO:
+    """What `-` reads. Raises InputError where there is no standard input."""
+    given = _CONTENT.get()
+    if given is not None:
+        return given
     if sys.stdin is None:
         raise InputError("<stdin>", "is closed", hint="give it a file: topodiag scan --from - < FILE")
     return sys.stdin.buffer

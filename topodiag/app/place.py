@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from topodiag.app.cluster import ClusterOptions, PlaceError, Seen, open_cluster, stdin_of
-from topodiag.app.layout import LayoutOptions, LayoutRead, read_layout
+from topodiag.app.layout import READERS, LayoutOptions, LayoutRead, read_layout
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.evidence.intake.one_file import open_blob
 from topodiag.model.cluster import Assignment, Cluster, Demand
-from topodiag.model.finding import Finding, Outcome
+from topodiag.model.finding import Finding, Input, Outcome
 from topodiag.model.job_domains import domains
 from topodiag.model.place_map import PlaceMap, map_of
 from topodiag.model.rank_hosts import RankHosts
@@ -137,6 +137,17 @@ class PlaceOptions:
     layout: Layout | None = None
     groups: str = ""
     ranks: int = 0
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """The files and folders that the options name, each with the option as its kind."""
+        cluster, places = self.cluster, self.places
+        named: dict[str, tuple[str, ...]] = {
+            "topology": (cluster.topology,), "bundles": tuple(cluster.bundles), "free": (cluster.free,),
+            **{name: (getattr(places, name),) for name in READERS}, "logs": tuple(places.logs),
+            "groups": (self.groups,),
+        }  # fmt: skip
+        return tuple(Input(path, kind) for kind, paths in named.items() for path in paths if path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ def audit(
 
     draw_or_dump(
         draw,
-        lambda: audit_json(made.audit, made.findings),
+        lambda: audit_json(made.audit, made.findings, asked.inputs),
         format_=format_, printing=printing,
         svg=None, series=tuple, title="",
     )  # fmt: skip

@@ -55,5 +55,6 @@ def solve(
         draw_solution(page, solved)
 
     draw_or_dump(
-        draw, lambda: solution_json(solved), format_=format_, printing=printing, svg=None, series=tuple, title="",
+        draw, lambda: solution_json(solved, asked.inputs),
+        format_=format_, printing=printing, svg=None, series=tuple, title="",
     )  # fmt: skip

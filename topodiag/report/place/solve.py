@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from topodiag.model.cluster import Cluster
+from topodiag.model.dimensions import BY_NAME
 from topodiag.model.finding import Finding, Input, Severity, Where
 from topodiag.placement.audit import level_name
 from topodiag.placement.price import DemandCost, PlacementCost
@@ -131,7 +132,7 @@ def split_findings(solved: Solved) -> list[Finding]:
     """The groups that stay split in the map that was found, as the checks of a layout name them (PLC001, PLC002)."""
     return [
         Finding(
-            id="PLC002" if split.dimension.split()[0] == "ep" else "PLC001",
+            id=_check_of(split.dimension),
             severity=Severity.WARNING,
             message=f"{split.groups} of {split.of} {split.dimension} groups stay split over NVLink domains",
             observed=f"ranks {fold_labels([str(rank) for rank in split.example])} on {fold_hosts(split.nodes)}",
@@ -141,6 +142,12 @@ def split_findings(solved: Solved) -> list[Finding]:
         )
         for split in solved.solution.splits
     ]
+
+
+def _check_of(dimension: str) -> str:
+    """The check that speaks of a split of this dimension, or of any group that belongs together."""
+    known = BY_NAME.get(dimension.split(maxsplit=1)[0])
+    return (known.split_check if known is not None else "") or "PLC001"
 
 
 def solution_json(solved: Solved, inputs: Iterable[Input] = ()) -> shape.SolveDocument:

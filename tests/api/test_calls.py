@@ -1,0 +1,155 @@
+"""The functions of the API take paths, several paths or bytes, and answer as the commands do."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import topodiag
+from topodiag.api.calls import TRAINING
+from topodiag.cli import cli
+from topodiag.cli.errors import Outcome
+from topodiag.cli.model.step_options import MODEL_OPTIONS, TRAINING_OPTIONS
+from topodiag.model.errors import InputError
+from topodiag.model.layout import LayoutError
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
+FAULTY = "fixture:dgx-h100-gpu3-12of18-nvlink"
+HEALTHY = "fixture:dgx-h100-healthy"
+LOGS = str(FIXTURES / "jobs" / "socket-fallback" / "logs")
+TOPOLOGY = FIXTURES / "topo" / "dgx-h100-healthy" / "topo.xml"
+LAYOUT = {"system": "dgx-h100", "nodes": 4, "leaf": 2, "tp": 8, "pp": 2, "rule": "cyclic"}
+TABLE = """\
+# nccl-tests version 2.17.8 nccl-headers=22809 nccl-library=22809
+# Collective test starting: all_reduce_perf
+#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong
+     1048576        262144     float     sum      -1    60.00   17.47   30.58       0    60.00   17.47   30.58       0
+   134217728      33554432     float     sum      -1   600.00  223.69  391.46       0   600.00  223.69  391.46       0
+"""
+
+
+def printed(*args: str) -> str:
+    """What the command prints."""
+    done = CliRunner().invoke(cli, [*args, "--format", "json"], obj=Outcome())
+    return done.stdout
+
+
+def test_the_module_shows_the_functions_and_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, topodiag; print(*dir(topodiag));"
+        "print(*sorted({'numpy', 'pandas', 'pyarrow', 'click', 'jinja2', 'msgspec'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["__version__ audit bench diagnose logs predict scan solve", ""]
+
+
+def test_a_diagnosis_of_a_node_loads_no_pandas_and_no_click() -> None:
+    code = (
+        f"import sys, topodiag; made = topodiag.diagnose({HEALTHY!r}); repr(made);"
+        "print(*sorted({'pandas', 'pyarrow', 'click', 'jinja2'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'diagnoze'"):
+        topodiag.diagnoze  # noqa: B018 - the access is what is tested
+
+
+def test_a_path_several_paths_and_a_pathlike_are_taken() -> None:
+    one = topodiag.diagnose(FAULTY)
+    assert [finding.id for finding in one.findings] == ["NVL001"]
+    assert len(topodiag.diagnose([FAULTY, HEALTHY]).nodes) == 2
+    assert topodiag.predict(TOPOLOGY).accepted
+
+
+def test_bytes_are_the_content_of_one_file() -> None:
+    made = topodiag.predict(TOPOLOGY.read_bytes(), nodes=2)
+    named = topodiag.predict(TOPOLOGY, nodes=2)
+    assert made.table("choices").equals(named.table("choices"))
+    assert made.topology.name == "-"
+    run = topodiag.bench(TABLE.encode(), system="dgx-h100", nodes=1)
+    assert [each.run.collective for each in run.benchmarks] == ["all_reduce"]
+
+
+def test_bytes_leave_standard_input_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    stdin = io.TextIOWrapper(io.BytesIO(b"untouched"))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    topodiag.bench(TABLE.encode(), system="dgx-h100", nodes=1)
+    assert stdin.read() == "untouched"
+
+
+@pytest.mark.parametrize("source", [7, [b"bytes"], [TOPOLOGY, None]])
+def test_what_is_no_path_is_a_type_error(source: object) -> None:
+    with pytest.raises(TypeError):
+        topodiag.diagnose(source)  # type: ignore[arg-type]
+
+
+def test_bad_evidence_is_an_input_error_with_a_reason() -> None:
+    with pytest.raises(InputError):
+        topodiag.diagnose("no-such-file")
+    with pytest.raises(InputError):
+        topodiag.bench(b"")
+
+
+def test_a_diagnosis_is_what_scan_prints() -> None:
+    assert topodiag.diagnose(FAULTY).to_json() == printed("scan", "--from", FAULTY)
+    assert topodiag.scan(FAULTY).to_json() == topodiag.diagnose(FAULTY).to_json()
+
+
+def test_logs_are_what_the_command_prints() -> None:
+    made = topodiag.logs(LOGS, workers=1)
+    assert made.to_json() == printed("logs", LOGS, "--workers", "1")
+    assert made.findings[0].id == "ENV001"
+
+
+def test_a_declared_layout_reaches_the_job() -> None:
+    with pytest.raises(TypeError, match="unknown option 'xp'"):
+        topodiag.logs(LOGS, workers=1, xp=8)
+    with pytest.raises(LayoutError, match="tp 3"):
+        topodiag.logs(LOGS, workers=1, tp=3)
+
+
+def test_a_prediction_is_what_the_command_prints() -> None:
+    made = topodiag.predict(TOPOLOGY, nodes=2, env={"NCCL_P2P_DISABLE": "1"})
+    path = str(TOPOLOGY)
+    assert made.to_json() == printed("topo", "predict", path, "--nodes", "2", "--env", "NCCL_P2P_DISABLE=1")
+
+
+def test_an_audit_is_what_the_command_prints() -> None:
+    options = ("--system", "dgx-h100", "--nodes", "4", "--leaf", "2", "--tp", "8", "--pp", "2", "--rule", "cyclic")
+    made = topodiag.audit(**LAYOUT)
+    assert made.to_json() == printed("place", "audit", *options)
+    found = json.loads(made.to_json())
+    assert found["findings"] == found["violations"] != []
+    assert topodiag.solve(**LAYOUT).to_json() == printed("place", "solve", *options)
+
+
+def test_what_is_trained_makes_a_step() -> None:
+    bare, trained = topodiag.audit(**LAYOUT), topodiag.audit(**LAYOUT, training={"params": 7e9, "layers": 32})
+    assert json.loads(bare.to_json())["step_ms"] is None or bare.to_json() != trained.to_json()
+    assert json.loads(trained.to_json())["step_ms"] > 0
+    with pytest.raises(TypeError, match="unknown name 'parms' in training"):
+        topodiag.audit(**LAYOUT, training={"parms": 7e9})
+
+
+def test_what_is_trained_has_the_defaults_of_the_command() -> None:
+    import click  # noqa: PLC0415
+
+    made = click.command()(lambda: None)
+    for option in (*MODEL_OPTIONS, *TRAINING_OPTIONS):
+        option(made)
+    given = made.make_context("place", []).params
+    assert {name: given[name] for name in TRAINING} == TRAINING
+
+
+def test_an_option_that_the_command_lacks_is_named() -> None:
+    with pytest.raises(TypeError, match="unknown option 'leafs'"):
+        topodiag.audit(**LAYOUT, leafs=2)

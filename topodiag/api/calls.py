@@ -1,0 +1,201 @@
+"""The functions of the API. Each mirrors a command: the same evidence, the same options by the same names.
+
+Evidence is a path (`fixture:NAME`, a pattern, `-`), several paths, or bytes with the content of one file. Every
+function raises InputError, with the file, the reason and a remedy, for evidence that cannot be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any
+
+from topodiag.api.results import AuditedLayout, Diagnosis, PredictedTopology, SolvedLayout
+from topodiag.api.sources import Path, Source, paths_of
+
+if TYPE_CHECKING:
+    from topodiag.app.place import PlaceOptions
+    from topodiag.model.layout import Layout
+
+
+def diagnose(source: Source) -> Diagnosis:
+    """Judge captured evidence.
+
+    >>> import topodiag
+    >>> [finding.id for finding in topodiag.diagnose("fixture:dgx-h100-gpu3-12of18-nvlink").findings]
+    ['NVL001']
+    """
+    from topodiag.app import diagnose as use  # noqa: PLC0415 - heavy from here on
+
+    with paths_of(source) as paths:
+        return Diagnosis(use.diagnose(paths))
+
+
+def scan(
+    source: Source | None = None,
+    *,
+    deadline: float = 20.0,
+    sample: float = 0.0,
+    save: Path | None = None,
+    redact: bool = False,
+) -> Diagnosis:
+    """This machine, or captured nodes. `deadline` and `sample` are seconds; `save` is where the bundle goes."""
+    from topodiag.app import diagnose as use  # noqa: PLC0415 - heavy from here on
+
+    options = use.Options(deadline, sample, None if save is None else fspath(save), redact)
+    if source is None:
+        return Diagnosis(use.live(options=options))
+    with paths_of(source) as paths:
+        return Diagnosis(use.diagnose(paths, options=options))
+
+
+def logs(
+    source: Source,
+    *,
+    workers: int | None = None,
+    dask: str | None = None,
+    flight: Source = (),
+    save: Path | None = None,
+    order: str = "",
+    **sizes: int,
+) -> Diagnosis:
+    """The job of NCCL logs, rebuilt and judged. `sizes` declare its layout: tp=8, pp=4. `workers` are processes, by
+    default one per core; `flight` are dumps of torch's flight recorder; `save` is where the facts go (Parquet)."""
+    from topodiag.app import diagnose as use  # noqa: PLC0415 - heavy from here on
+    from topodiag.fleet.workers import one_thread  # noqa: PLC0415
+
+    one_thread()
+    with paths_of(flight) as dumps:
+        options = use.LogOptions(
+            workers=workers,
+            dask=dask,
+            layout=_layout(sizes, order),
+            flight=dumps,
+            save=None if save is None else fspath(save),
+        )
+    with paths_of(source) as paths:
+        return Diagnosis(use.diagnose_logs(paths, options=options))
+
+
+def bench(
+    source: Source,
+    *,
+    machine: Path | Sequence[Path] = (),
+    system: str | None = None,
+    nics: tuple[int, float] | None = None,
+    nodes: int | None = None,
+    nccl: str | None = None,
+    env: Mapping[str, str] | None = None,
+    by_file: bool = False,
+) -> Diagnosis:
+    """Measured bandwidth of nccl-tests against what the machine should reach. `nics` are NICs of a node and Gb/s of
+    one, (8, 400); `by_file`: each file is another placement of the same job."""
+    from topodiag.app.bench import BenchOptions  # noqa: PLC0415 - heavy from here on
+    from topodiag.app.bench import bench as use  # noqa: PLC0415
+
+    machines = [machine] if isinstance(machine, (str, PathLike)) else machine
+    options = BenchOptions(
+        machine=tuple(fspath(each) for each in machines),
+        system=system,
+        nics=nics,
+        nodes=nodes,
+        nccl=nccl,
+        env=dict(env or {}),
+        by_file=by_file,
+    )
+    with paths_of(source) as paths:
+        return Diagnosis(use(paths, options=options))
+
+
+def predict(
+    source: Source, *, nodes: int = 1, nccl: str = "2.28", env: Mapping[str, str] | None = None
+) -> PredictedTopology:
+    """What NCCL would choose on `nodes` equal nodes of a topology: paths, channels, algorithms."""
+    from topodiag.app.topo import open_topology, predict_topology  # noqa: PLC0415 - heavy from here on
+
+    with paths_of(source) as paths:
+        if len(paths) != 1:
+            raise TypeError(f"predict takes one topology, not {len(paths)} paths")
+        topology = open_topology(paths[0], env)
+    return PredictedTopology(topology, predict_topology(topology, nodes=nodes, version=nccl, env=env, explain=True))
+
+
+def audit(source: Source | None = None, *, training: Mapping[str, Any] | None = None, **options: Any) -> AuditedLayout:
+    """What a layout costs, dimension by dimension, and what the same GPUs could give.
+
+    `options` are those of `topodiag place audit` by name: system="dgx-h100", nodes=32, leaf=8, tp=8, pp=4,
+    rule="cyclic", hostfile="hosts", topology="topology.conf". `source` is the NCCL log of a job (`--log`). `training`
+    is what is trained, by the names of the options: {"params": 70e9, "layers": 80}. Raises TypeError for an option that
+    the command has not.
+    """
+    from topodiag.app.place import audit_placement  # noqa: PLC0415 - heavy from here on
+
+    with paths_of(source) as paths:
+        asked = _placement(paths, options)
+        return AuditedLayout(audit_placement(asked, _trained(training)), asked.inputs)
+
+
+def solve(
+    source: Source | None = None, *, seed: int = 0, training: Mapping[str, Any] | None = None, **options: Any
+) -> SolvedLayout:
+    """A map from ranks to nodes and GPUs that makes a training step wait least. See `audit` for the options."""
+    from topodiag.app.place import solve_placement  # noqa: PLC0415 - heavy from here on
+
+    with paths_of(source) as paths:
+        asked = _placement(paths, options)
+        return SolvedLayout(solve_placement(asked, _trained(training), seed=seed), asked.inputs)
+
+
+def _layout(sizes: Mapping[str, int], order: str) -> Layout | None:
+    """The declared layout, None where nothing is declared. Raises TypeError for a name that is no dimension."""
+    from topodiag.model.dimensions import NAMES, ORDER, listed  # noqa: PLC0415 - heavy from here on
+    from topodiag.model.layout import Layout  # noqa: PLC0415
+
+    unknown = [name for name in sizes if name not in NAMES]
+    if unknown:
+        raise TypeError(f"unknown option {unknown[0]!r}: dimensions of a layout are {listed()}")
+    if not sizes:
+        return None
+    return Layout(**sizes, order=order or ORDER)
+
+
+def _placement(paths: Sequence[str], options: Mapping[str, Any]) -> PlaceOptions:
+    """The options of the use case, each in the group that it belongs to. Raises TypeError for an unknown one."""
+    from dataclasses import fields  # noqa: PLC0415 - heavy from here on
+
+    from topodiag.app.place import ClusterOptions, LayoutOptions, PlaceOptions  # noqa: PLC0415
+    from topodiag.model.dimensions import NAMES  # noqa: PLC0415
+
+    left = dict(options)
+    sizes = {name: left.pop(name) for name in NAMES if name in left}
+    layout = _layout(sizes, left.pop("order", ""))
+    cluster = {each.name: left.pop(each.name) for each in fields(ClusterOptions) if each.name in left}
+    places = {each.name: left.pop(each.name) for each in fields(LayoutOptions) if each.name in left}
+    rest = {name: left.pop(name) for name in ("groups", "ranks") if name in left}
+    if left:
+        raise TypeError(f"unknown option {next(iter(left))!r}: topodiag place audit --help lists them")
+    if paths:
+        places["logs"] = (*places.get("logs", ()), *paths)
+    return PlaceOptions(ClusterOptions(**cluster), LayoutOptions(**places), layout, **rest)
+
+
+TRAINING = {
+    "params": 70e9, "layers": 80, "hidden": 8192, "seq": 4096, "micro_batch": 1, "global_batch": None,
+    "precision": "bf16", "experts": 0, "top_k": 2, "capacity": 1.0, "active_params": None, "kv_share": 1.0, "chunks": 1,
+    "zero": 1, "shard": None, "sequence_parallel": False, "ulysses": False, "recompute": "selective",
+    "efficiency": 0.5, "peak_tflops": None,
+}  # fmt: skip
+"""What is trained where the options do not say it: the defaults of `topodiag place`."""
+
+
+def _trained(training: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    from topodiag.model.dimensions import DIMENSIONS  # noqa: PLC0415 - heavy from here on
+
+    if training is None:
+        return None
+    overlap = {each.name: each.hidden for each in DIMENSIONS if each.hidden}
+    known = {**TRAINING, "overlap": overlap}
+    unknown = [name for name in training if name not in known]
+    if unknown:
+        raise TypeError(f"unknown name {unknown[0]!r} in training: the names are {', '.join(known)}")
+    return {**known, **training, "overlap": overlap | dict(training.get("overlap", {}))}
