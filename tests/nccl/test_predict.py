@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 import topodiag
 from tests.nccl.small_trees import GEN5, cpu, element, gpu, host, nic, nvlink, pci, to_gpu
+from topodiag.model.nccl_enums import Graph
 from topodiag.model.nccl_tree import Element, NcclFile, Refusal
 from topodiag.model.nccl_versions import NEWEST, UnknownVersionError, assumption, spell_version
 from topodiag.model.node import Node
 from topodiag.nccl.predict import MOST_RANKS, SIZES, predict, predict_tree, predicted_communicator
 from topodiag.nccl.prediction import Prediction
-from topodiag.nccl.tuning.derivation import NAMES
 
 
 def hopper(gpus: int = 8) -> Element:
@@ -214,7 +214,7 @@ def test_the_communicator_behind_an_answer_can_be_had() -> None:
     comm = predicted_communicator(hopper(), nodes=2)
     made = predict_tree(hopper(), nodes=2)
     assert comm.channels == made.channels
-    assert {graph.id for graph in made.graphs} <= set(NAMES)
+    assert {graph.id for graph in made.graphs} <= set(Graph)
     assert len(comm.rings()[0]) == made.ranks
 
 

@@ -13,19 +13,14 @@ from dataclasses import dataclass, field
 from topodiag.expect.limit import limit_of
 from topodiag.expect.setup import NoSetupError, Setup
 from topodiag.expect.stages import behind_pcie, network_gbs, stages
+from topodiag.model.nccl_enums import BY_WEIGHT, GRAPH_OF
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.predict import predict_tree
 from topodiag.nccl.prediction import Choice, Prediction
 from topodiag.nccl.topo.changes import gpus_of, nets_of
 from topodiag.nccl.tuning.choice import LARGE_BYTES
 
-NCCL_NAMES: Mapping[str, str] = {
-    "all_reduce": "AllReduce",
-    "all_gather": "AllGather",
-    "reduce_scatter": "ReduceScatter",
-    "broadcast": "Broadcast",
-    "reduce": "Reduce",
-}
+NCCL_NAMES: Mapping[str, str] = {each.tested: each.value for each in BY_WEIGHT}
 POINT_TO_POINT = ("alltoall", "sendrecv", "gather", "scatter")
 """nccl-tests' collectives that are made of ncclSend and ncclRecv."""
 
@@ -107,7 +102,7 @@ def _predict(setup: Setup, tree: Element, nodes: int, sizes: Sequence[int]) -> P
 
 
 def _choice_term(predicted: Prediction, choice: Choice) -> tuple[str, str, str]:
-    graph = predicted.graph({"Tree": 1, "NVLS": 3, "NVLSTree": 3}.get(choice.algorithm, 0))
+    graph = predicted.graph(GRAPH_OF[choice.algorithm])
     how = (
         f"{graph.channels} channels x {graph.bw_inter:g} GB/s between nodes, {graph.bw_intra:g} inside" if graph else ""
     )

@@ -8,26 +8,12 @@ is what the parts are built for, `negotiated` what the hardware trained to.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum, IntEnum
+from enum import Enum
 
+from topodiag.model.nccl_enums import PathType
 from topodiag.model.provenance import Fact
 
-
-class PathType(IntEnum):
-    """NCCL's path types, best first (src/graph/topo.h, numeric order since v2.27)."""
-
-    LOC = 0
-    NVL = 1
-    NVB = 2
-    C2C = 3
-    PIX = 4
-    PXB = 5
-    P2C = 6
-    PXN = 7
-    PHB = 8
-    SYS = 9
-    NET = 10
-    DIS = 11
+__all__ = ["Link", "LinkKind", "Path", "PathType"]
 
 
 class LinkKind(Enum):

@@ -64,6 +64,7 @@ class Feature(Enum):
     )
     NETDEVS_POLICY = 28, "topo.cc: NCCL_NETDEVS_POLICY"
     P2P_ON_SMALL_AMD = 23, "paths.cc, ncclTopoCheckP2p: P2P over CPUs on AMD with two GPUs only"
+    C2C_PATHS = 26, "paths.cc, topo.h: C2C is a path type; NVL before"
     P2C = 27, "paths.cc: P2C, from C2C to a NIC below its CPU, is a path type"
     P2C_FOR_NEAREST_NETS = 29, "paths.cc: P2C is for the NICs nearest to the GPU; for others PXN is better"
     GDR_OVER_C2C = 26, "paths.cc, ncclTopoCheckGdr: a path over C2C counts as C2C", 28

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Generic, TypeVar
 
+from topodiag.model.nccl_enums import PathType
 from topodiag.model.nccl_features import Feature, has
 
 _T = TypeVar("_T")
@@ -147,14 +148,8 @@ MAX_ELEMENTS = ByVersion({18: 1024, 21: 256})
 MAX_CHILDREN = ByVersion({18: 32, 21: 128, 29: 640})
 """Children of an element of a topology file: MAX_SUBS (src/graph/xml.h)."""
 
-_PATH_NAMES = ByVersion(
-    {
-        18: ("LOC", "NVL", "NVB", "PIX", "PXB", "PXN", "PHB", "SYS", "NET", "DIS"),
-        26: ("LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "PXN", "PHB", "SYS", "NET", "DIS"),
-        27: ("LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS", "NET", "DIS"),
-    }
-)
-"""topoPathTypeStr (src/graph/topo.cc), in the order of PATH_* (src/graph/topo.h)."""
+_PATHS_SINCE = {PathType.C2C: Feature.C2C_PATHS, PathType.P2C: Feature.P2C}
+"""Path types that came later; the others are as old as the oldest version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +179,7 @@ class PathTypes:
 
 @cache
 def path_types(minor: int) -> PathTypes:
-    names = _PATH_NAMES[minor]
+    names = tuple(t.name for t in PathType if t not in _PATHS_SINCE or has(minor, _PATHS_SINCE[t]))
     of = {name: number for number, name in enumerate(names)}
     of.setdefault("C2C", of["NVL"])
     of.setdefault("P2C", of["PHB"])

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+from topodiag.model.nccl_enums import BY_WEIGHT
 from topodiag.model.nccl_tree import Element, Refusal
 from topodiag.model.nccl_versions import DEFAULT_VERSION, minor_of
 from topodiag.model.node import Node
@@ -22,7 +23,7 @@ from topodiag.nccl.search.search import describe
 from topodiag.nccl.settings import read_settings
 from topodiag.nccl.topo.detect import tree_of
 from topodiag.nccl.tuning.choice import sweep
-from topodiag.nccl.tuning.derivation import SWEPT, derive
+from topodiag.nccl.tuning.derivation import derive
 from topodiag.nccl.tuning.tuning import tuning_table
 
 SIZES = tuple(1 << power for power in range(3, 34))
@@ -111,7 +112,7 @@ def _predicted(
         channels=comm.channels,
         tuning=table,
         choices=tuple(
-            choice for collective in SWEPT for choice in sweep(comm.shape, table, settings, collective, sizes)
+            choice for collective in BY_WEIGHT for choice in sweep(comm.shape, table, settings, collective.value, sizes)
         ),
         terms=derive(comm, table, settings) if explain else (),
         ranks=comm.shape.nranks,

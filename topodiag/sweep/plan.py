@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from topodiag.model.errors import TopodiagError
+from topodiag.model.nccl_enums import ALGO_WORDS, PROTO_WORDS, SIMPLE_ONLY
 from topodiag.model.sweep import Fabric, SweepPlan, SweepRun
 
 KINDS = ("intra", "pairs", "ring", "rails", "racks", "bisection", "settings", "fabric")
 DEFAULT = ("intra", "pairs", "ring", "racks", "bisection")
 
-ALGORITHMS = ("Ring", "Tree", "CollnetDirect", "CollnetChain", "NVLS", "NVLSTree", "PAT")
-PROTOCOLS = ("LL", "LL128", "Simple")
+ALGORITHMS, PROTOCOLS = ALGO_WORDS, PROTO_WORDS
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce", "sendrecv")
-_SIMPLE_ONLY = frozenset({"CollnetDirect", "CollnetChain", "NVLS", "NVLSTree", "PAT"})
-"""NCCL runs these with the protocol Simple alone (src/graph/tuning.cc, v2.28: the others' bandwidth is set to 0)."""
+_SIMPLE_ONLY = frozenset(each.setting for each in SIMPLE_ONLY)
 _ONLY = {"Tree": ("all_reduce",), "NVLSTree": ("all_reduce",), "CollnetChain": ("all_reduce",),
          "CollnetDirect": ("all_reduce", "all_gather", "reduce_scatter"), "NVLS": ("all_reduce", "all_gather",
          "reduce_scatter"), "PAT": ("all_gather", "reduce_scatter")}  # fmt: skip

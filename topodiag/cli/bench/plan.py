@@ -17,10 +17,9 @@ from topodiag.cli.options import (
     topology_option,
 )
 from topodiag.cli.params import Count, Duration
+from topodiag.model.nccl_enums import ALGO_WORDS, PROTO_WORDS
 
 KINDS = ("intra", "pairs", "ring", "rails", "racks", "bisection", "settings", "fabric")
-ALGORITHMS = ("Ring", "Tree", "CollnetDirect", "CollnetChain", "NVLS", "NVLSTree", "PAT")
-PROTOCOLS = ("LL", "LL128", "Simple")
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce", "sendrecv")
 
 
@@ -53,12 +52,12 @@ FORMER = (
 @click.option(
     "--kind", "kinds", multiple=True, type=click.Choice(KINDS), help="Plan only runs of this kind; repeat it."
 )
-@algo_option(ALGORITHMS, "Also compare this algorithm; repeat it.")
+@algo_option(ALGO_WORDS, "Also compare this algorithm; repeat it.")
 @click.option(
     "--proto",
     "protocols",
     multiple=True,
-    type=click.Choice(PROTOCOLS, case_sensitive=False),
+    type=click.Choice(PROTO_WORDS, case_sensitive=False),
     help="Also compare this protocol; repeat it.",
 )
 @click.option(

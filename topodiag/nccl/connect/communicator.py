@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from topodiag.model.nccl_enums import CpuArch, CpuVendor
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.connect.channels import (
@@ -34,8 +35,6 @@ from topodiag.nccl.prediction import Channels
 from topodiag.nccl.search.searched import Domain, HostRanks, searched_domains
 from topodiag.nccl.settings import Settings
 
-MIXED = 4
-"""NCCL_TOPO_CPU_ARCH_MIXED and _VENDOR_MIXED (src/include/graph.h)."""
 _COLLNET_NODES = 2
 """NCCL_COLLNET_NODE_THRESHOLD (src/init.cc)."""
 _COLLNET_RANKS = 8
@@ -356,8 +355,8 @@ class _Setup:
             local_ranks=tuple(len(node.ranks) for node in self.nodes),
             min_sm=min(self._sms()),
             max_sm=max(self._sms()),
-            cpu_arch=MIXED if mixed and len({cpu.arch for cpu in cpus}) > 1 else own.arch,
-            cpu_vendor=MIXED if mixed and len({cpu.vendor for cpu in cpus}) > 1 else own.vendor,
+            cpu_arch=CpuArch.MIXED if mixed and len({cpu.arch for cpu in cpus}) > 1 else own.arch,
+            cpu_vendor=CpuVendor.MIXED if mixed and len({cpu.vendor for cpu in cpus}) > 1 else own.vendor,
             graphs=fused,
             channels=line.coll,
             nvls_channels=line.nvls,

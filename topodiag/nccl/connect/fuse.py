@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from topodiag.model.nccl_enums import Graph
 from topodiag.model.nccl_features import Feature, has
 from topodiag.nccl.graph.graph import Fused, SearchGraph
 
-RING_ID, TREE_ID, COLLNET_ID, NVLS_ID, DIRECT_ID = 0, 1, 2, 3, 4
-"""SearchGraph.id of each search (src/init.cc)."""
+RING_ID, TREE_ID, COLLNET_ID, NVLS_ID, DIRECT_ID = Graph
 
 
 @dataclass(frozen=True, slots=True)

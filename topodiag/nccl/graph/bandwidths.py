@@ -5,6 +5,7 @@ Constants of src/graph/topo.h and the tables of src/graph/topo.cc. Bandwidths in
 
 from __future__ import annotations
 
+from topodiag.model.nccl_enums import CpuArch, CpuVendor
 from topodiag.model.nccl_features import Feature, has
 from topodiag.nccl.graph.attach import Branch
 from topodiag.nccl.graph.graph import Vertex
@@ -14,8 +15,8 @@ LOC_BW = 5000.0
 MLOPART_BW = 2618.0
 """GB/s inside a GPU, and between the two partitions of one (src/graph/topo.h)."""
 
-X86, POWER, ARM = 1, 2, 3
-INTEL, AMD, ZHAOXIN = 1, 2, 3
+X86, POWER, ARM = CpuArch.X86, CpuArch.POWER, CpuArch.ARM
+INTEL, AMD, ZHAOXIN = CpuVendor.INTEL, CpuVendor.AMD, CpuVendor.ZHAOXIN
 _ARCHES = (("x86_64", X86), ("arm64", ARM), ("ppc64", POWER))
 _VENDORS = (("GenuineIntel", INTEL), ("AuthenticAMD", AMD), ("CentaurHauls", ZHAOXIN), ("  Shanghai  ", ZHAOXIN))
 _CLASSES = (

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from topodiag.model.nccl_enums import Pattern
 from topodiag.model.nccl_features import Feature, has
 
 KINDS = ("GPU", "PCI", "NVS", "CPU", "NIC", "NET", "DEV", "GIN", "RMA", "CXB")
@@ -136,8 +137,7 @@ class System:
         return self.nodes["NVS"]
 
 
-BALANCED_TREE, SPLIT_TREE, TREE, RING, NVLS, COLLNET_DIRECT = 1, 2, 3, 4, 5, 6
-"""Patterns of a search (src/include/graph.h)."""
+BALANCED_TREE, SPLIT_TREE, TREE, RING, NVLS, COLLNET_DIRECT = Pattern
 
 
 @dataclass(slots=True, eq=False)
@@ -148,7 +148,7 @@ class SearchGraph:
     """
 
     id: int
-    """0 ring, 1 tree, 2 CollNet chain, 3 NVLS, 4 CollNet direct."""
+    """A `nccl_enums.Graph`."""
     pattern: int
     coll_net: bool = False
     cross_nic: int = 0

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from topodiag.model.nccl_enums import VERTEX_KINDS
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import PathTypes, path_types
 from topodiag.nccl.graph.graph import KINDS, Link, Path, RejectedError, System, Vertex
 from topodiag.nccl.settings import Settings
 
 BASE_BW = 5000.0
-_NUMBERS = {
-    kind: number for number, kind in enumerate(("GPU", "PCI", "NVS", "CPU", "NIC", "NET", "GIN", "RMA", "DEV", "CXB"))
-}
-"""Node type numbers (src/graph/topo.h), which stand in NCCL's messages."""
+_NUMBERS = {kind: number for number, kind in enumerate(VERTEX_KINDS)}
 _BASES = ("CPU", "GPU", "NET", "NVS")
 _DEVICE_BASES = ("CPU", "DEV", "GPU", "NET", "GIN", "RMA", "NVS")
 

@@ -6,6 +6,7 @@ breaks ties by it.
 
 from __future__ import annotations
 
+from topodiag.model.nccl_enums import VERTEX_KINDS
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_versions import MAX_LINKS, MAX_VERTICES, path_types
 from topodiag.nccl.graph.attach import Branch
@@ -68,7 +69,7 @@ class _Builder:
     def create(self, kind: str, id: int) -> Vertex:  # noqa: A002 - as the field of a vertex
         vertices = self.system.nodes[kind]
         if len(vertices) >= self.max_nodes:
-            number = ("GPU", "PCI", "NVS", "CPU", "NIC", "NET", "GIN", "RMA", "DEV", "CXB").index(kind)
+            number = VERTEX_KINDS.index(kind)
             raise RejectedError(f"Error : tried to create too many nodes of type {number}", self.line)
         vertex = Vertex(kind, id, len(vertices))
         vertices.append(vertex)

@@ -17,11 +17,10 @@ from math import ceil, floor
 
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import path_types
+from topodiag.nccl.graph.bandwidths import INTEL, POWER, X86
 from topodiag.nccl.graph.graph import Link, Path, RejectedError, System, Vertex
 from topodiag.nccl.numbers import single
 
-_X86, _POWER = 1, 2
-_INTEL = 1
 _PLAIN, _PCI, _PLAIN_EIGHTH, _PCI_EIGHTH = range(4)
 """What a path takes of a link: its bandwidth, on PCI perhaps 6/5 of it, or an eighth of either on the way back."""
 _LEAST_BITS = 26
@@ -169,7 +168,7 @@ class Roads:
             path.type == types.phb
             and start.kind == "GPU"
             and any(
-                link.remote.kind == "CPU" and link.remote.arch == _X86 and link.remote.vendor == _INTEL
+                link.remote.kind == "CPU" and link.remote.arch == X86 and link.remote.vendor == INTEL
                 for link in path.links
             )
         )
@@ -182,7 +181,7 @@ class Roads:
             uses.append((self._index(link), kind))
             if remote.kind == self._device and remote.sm < 80 and start.kind != "GPU":
                 uses.append((self._index(_reverse(system, here, link)), kind + _PLAIN_EIGHTH))
-            if remote.kind == "CPU" and link.type == types.nvl and (remote.arch == _POWER or any_cpu):
+            if remote.kind == "CPU" and link.type == types.nvl and (remote.arch == POWER or any_cpu):
                 uses.append((self._index(_reverse(system, here, link)), kind))
             here = remote
         return path, back[start.index].type if back else types.dis, uses

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from topodiag.model.nccl_enums import Graph
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import max_channels, path_types
+from topodiag.nccl.graph.bandwidths import is_amd
 from topodiag.nccl.graph.graph import (
     BALANCED_TREE,
     COLLNET_DIRECT,
@@ -33,7 +35,6 @@ from topodiag.nccl.search.ladders import TIMEOUT, TIMEOUT_SAME_CHANNELS, TOTAL_B
 from topodiag.nccl.search.trial import PERFECT
 from topodiag.nccl.settings import Settings
 
-_X86, _AMD = 1, 2
 _NVLS_ARITY, _DIRECT_ARITY = 32, 8
 """Most heads of an NVLS and of a CollNet direct graph (src/include/device.h)."""
 _FRAMES_PER_CHANNEL = 8
@@ -55,16 +56,20 @@ def search_graphs(
 def _graphs(system: System, settings: Settings, nvls: bool, collnet: bool) -> Iterator[SearchGraph]:
     search = _Search(system, settings)
     most = max_channels(system.minor)
-    ring = search.compute(SearchGraph(0, RING, min_channels=1, max_channels=most // 2))
+    ring = search.compute(SearchGraph(Graph.RING, RING, min_channels=1, max_channels=most // 2))
     count = ring.channels
     yield ring
-    yield search.compute(SearchGraph(1, BALANCED_TREE, min_channels=count, max_channels=count))
+    yield search.compute(SearchGraph(Graph.TREE, BALANCED_TREE, min_channels=count, max_channels=count))
     if collnet:
-        yield search.compute(SearchGraph(2, TREE, coll_net=True, min_channels=count, max_channels=count))
+        yield search.compute(
+            SearchGraph(Graph.COLLNET_CHAIN, TREE, coll_net=True, min_channels=count, max_channels=count)
+        )
     if collnet and system.has(Feature.COLLNET_DIRECT_SEARCH):
-        yield search.compute(SearchGraph(4, COLLNET_DIRECT, coll_net=True, min_channels=1, max_channels=most))
+        yield search.compute(
+            SearchGraph(Graph.COLLNET_DIRECT, COLLNET_DIRECT, coll_net=True, min_channels=1, max_channels=most)
+        )
     if nvls:
-        yield search.compute(SearchGraph(3, NVLS, min_channels=1, max_channels=most))
+        yield search.compute(SearchGraph(Graph.NVLS, NVLS, min_channels=1, max_channels=most))
 
 
 def describe(system: System, graph: SearchGraph) -> PredictedGraph:
@@ -73,7 +78,7 @@ def describe(system: System, graph: SearchGraph) -> PredictedGraph:
     names = path_types(system.minor).names
 
     def channel(index: int) -> tuple[str, ...]:
-        ranks = graph.intra[index][: 1 if graph.id == 3 else None]
+        ranks = graph.intra[index][: 1 if graph.id == Graph.NVLS else None]
         ends = [f"NET/{net >> 56:x}-{net & (1 << 56) - 1:x}" for net in graph.inter[index]] if system.inter else []
         return (*ends[:1], *(labels[rank] for rank in ranks), *ends[1:])
 
@@ -128,7 +133,7 @@ class _Search:
         self.devices = len(devices)
         self.sm = min((device.sm for device in devices), default=0)
         cpu = system.cpus[0] if system.cpus else None
-        self.amd = cpu is not None and cpu.arch == _X86 and cpu.vendor == _AMD
+        self.amd = cpu is not None and is_amd(cpu)
         self.inter = system.inter
         ways = [way for row in self.roads.gpu_gpu for way in row if way]
         nets = [way for row in (*self.roads.gpu_net, *self.roads.net_gpu) for way in row if way]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
+from topodiag.model.nccl_enums import COLLNET, NVLS_FAMILY, SHARDED, Algorithm, Collective, CpuArch, Protocol
 from topodiag.model.nccl_features import Feature, has
 from topodiag.nccl.graph.graph import CommShape
 from topodiag.nccl.prediction import Choice, TuningTable
@@ -17,7 +18,7 @@ from topodiag.nccl.settings import Settings
 from topodiag.nccl.tuning import tuning_constants as tc
 from topodiag.nccl.tuning.tuning import ring_backup
 from topodiag.nccl.tuning.tuning_lists import allowed
-from topodiag.nccl.tuning.tuning_terms import COLLNET, NVLS_FAMILY, SHARDED, X86, Cell, Model
+from topodiag.nccl.tuning.tuning_terms import Cell, Model
 
 DIRECT_RANKS = 8
 """NCCL_MAX_DIRECT_ARITY + 1: ranks of a node that CollNet can join."""
@@ -37,7 +38,7 @@ _Cell = tuple[str, str, float, float]
 def busbw_factor(collective: str, nranks: int) -> float:
     """Bus bandwidth over algorithm bandwidth as nccl-tests prints them (its src/*.cu, *GetBw). Sizes are those of its
     first column: of AllGather and ReduceScatter all ranks together."""
-    if collective == "AllReduce":
+    if collective == Collective.ALL_REDUCE:
         return 2 * (nranks - 1) / max(nranks, 1)
     return (nranks - 1) / max(nranks, 1) if collective in SHARDED else 1.0
 
@@ -47,10 +48,10 @@ def predicted_us(shape: CommShape, cell: Cell, entry: tuple[float, float], nbyte
     latency, bandwidth = entry
     collective, algorithm, protocol = cell.collective, cell.algorithm, cell.protocol
     size = _log2_of_64(shape.minor, nbytes)
-    if collective == "AllReduce" and 0 <= size < _corrected_sizes(shape, algorithm):
+    if collective == Collective.ALL_REDUCE and 0 <= size < _corrected_sizes(shape, algorithm):
         bandwidth *= tc.TREE_CORRECTION[protocol][size]
     if (
-        (collective, algorithm, protocol) == ("AllReduce", "Ring", "Simple")
+        (collective, algorithm, protocol) == (Collective.ALL_REDUCE, Algorithm.RING, Protocol.SIMPLE)
         and shape.nodes > 1
         and nbytes // max(shape.channels * shape.nranks, 1) >= tc.RING_PLATEAU_BYTES
     ):
@@ -64,10 +65,10 @@ def _log2_of_64(minor: int, nbytes: int) -> int:
 
 
 def _corrected_sizes(shape: CommShape, algorithm: str) -> int:
-    if algorithm == "Tree":
+    if algorithm == Algorithm.TREE:
         return tc.TREE_CORRECTION_SIZES
-    blackwell = has(shape.minor, Feature.NVLS_TREE_CORRECTED) and shape.min_sm >= 100 and shape.cpu_arch == X86
-    return tc.NVLS_TREE_CORRECTION_SIZES if algorithm == "NVLSTree" and blackwell else 0
+    blackwell = has(shape.minor, Feature.NVLS_TREE_CORRECTED) and shape.min_sm >= 100 and shape.cpu_arch == CpuArch.X86
+    return tc.NVLS_TREE_CORRECTION_SIZES if algorithm == Algorithm.NVLS_TREE and blackwell else 0
 
 
 def choose(shape: CommShape, table: TuningTable, settings: Settings, collective: str, nbytes: int) -> Choice | None:
@@ -151,13 +152,13 @@ def _available(shape: CommShape, table: TuningTable, settings: Settings, collect
     if collective not in tc.COLLECTIVES:
         return []
     if shape.nranks <= 1:
-        return [("Ring", "Simple", 0.0, 0.0)]
+        return [(Algorithm.RING.value, Protocol.SIMPLE.value, 0.0, 0.0)]
     rows = table.get(collective, {})
     cells = _usable({a: row for a, row in rows.items() if not _unavailable(shape, collective, a)})
     if not cells and has(shape.minor, Feature.RING_BACKUP):
         # What the lists left has no kernel for this operation: rings come back.
         lists = allowed(settings, shape.minor)
-        cells = _usable({"Ring": ring_backup(Model(shape, settings), lists, collective)})
+        cells = _usable({Algorithm.RING: ring_backup(Model(shape, settings), lists, collective)})
     return cells
 
 
@@ -174,13 +175,13 @@ def _unavailable(shape: CommShape, collective: str, algorithm: str) -> bool:
     """What NCCL passes over when an operation is enqueued, whatever its table says."""
     minor, most = shape.minor, max(shape.local_ranks, default=0)
     if algorithm in COLLNET:
-        bound = Feature.COLLNET_DIRECT_BOUND if algorithm == "CollNetDirect" else Feature.COLLNET_CHAIN_BOUND
+        bound = Feature.COLLNET_DIRECT_BOUND if algorithm == Algorithm.COLLNET_DIRECT else Feature.COLLNET_CHAIN_BOUND
         return not shape.collnet or (has(minor, bound) and most > DIRECT_RANKS)
     if algorithm not in NVLS_FAMILY:
         return False
     if shape.nvls_channels <= 0:
         return True
-    if algorithm == "NVLS" and shape.nodes > 1 and not shape.collnet:
+    if algorithm == Algorithm.NVLS and shape.nodes > 1 and not shape.collnet:
         return True
     if collective not in SHARDED:
         return False

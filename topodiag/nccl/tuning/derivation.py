@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from topodiag.model.nccl_enums import BY_WEIGHT, Graph
 from topodiag.model.nccl_versions import path_types
 from topodiag.nccl.connect.communicator import Communicator
-from topodiag.nccl.connect.fuse import COLLNET_ID, DIRECT_ID, NVLS_ID, RING_ID, TREE_ID
+from topodiag.nccl.connect.fuse import NVLS_ID, RING_ID
 from topodiag.nccl.graph.graph import SearchGraph, System, Vertex
 from topodiag.nccl.graph.system import nvlink_bandwidth
 from topodiag.nccl.prediction import Term, TuningTable
@@ -19,9 +20,6 @@ from topodiag.nccl.settings import Settings
 from topodiag.nccl.tuning.choice import LARGE_BYTES, choose
 from topodiag.nccl.tuning.tuning import explain_entry
 
-NAMES = {RING_ID: "ring", TREE_ID: "tree", COLLNET_ID: "CollNet chain", NVLS_ID: "NVLS", DIRECT_ID: "CollNet direct"}
-SWEPT = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce")
-"""The collectives that are told of, the one that matters most first."""
 _CLOSE = 1e-3
 _DOUBLED_FROM = 25.0
 """GB/s of a channel that is worth two; twice that for many channels after Ampere."""
@@ -35,8 +33,8 @@ def derive(comm: Communicator, table: TuningTable, settings: Settings) -> tuple[
         terms += _search(graph, first.system)
     terms += _agreed(comm)
     terms += _channels(comm)
-    for collective in SWEPT:
-        terms += _entry(comm, table, settings, collective)
+    for collective in BY_WEIGHT:
+        terms += _entry(comm, table, settings, collective.value)
     return tuple(terms)
 
 
@@ -103,7 +101,7 @@ def _system(comm: Communicator) -> Iterator[Term]:
 
 
 def _search(graph: SearchGraph, system: System) -> Iterator[Term]:
-    name = NAMES.get(graph.id, f"graph {graph.id}")
+    name = Graph(graph.id).words
     if not graph.channels:
         yield Term(f"{name} channels", "none", "no GPU order found at any speed")
         return

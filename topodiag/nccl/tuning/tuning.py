@@ -7,6 +7,7 @@ switched off. Not known from a topology: a tuner plugin, symmetric-memory kernel
 
 from __future__ import annotations
 
+from topodiag.model.nccl_enums import COLLNET, NVLS_FAMILY, Algorithm, Collective, Protocol
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_versions import ByVersion, spell_version
 from topodiag.nccl.graph.graph import CommShape
@@ -15,8 +16,6 @@ from topodiag.nccl.settings import Settings
 from topodiag.nccl.tuning.tuning_constants import ALGORITHMS, COLLECTIVES, PROTOCOLS
 from topodiag.nccl.tuning.tuning_lists import Allowed, allowed
 from topodiag.nccl.tuning.tuning_terms import (
-    COLLNET,
-    NVLS_FAMILY,
     Cell,
     Model,
     Steps,
@@ -55,7 +54,7 @@ def tuning_table(shape: CommShape, settings: Settings) -> TuningTable:
             and model.n > 1
             and not any(bw for row in table[collective].values() for _, bw in row.values())
         ):
-            table[collective]["Ring"] = ring_backup(model, lists, collective)
+            table[collective][Algorithm.RING] = ring_backup(model, lists, collective)
     return table
 
 
@@ -71,7 +70,7 @@ def ring_backup(model: Model, lists: Allowed, collective: str) -> dict[str, tupl
     BACKUP_KEEPS_PROTOCOLS those that are switched off stay so."""
     made = {}
     for protocol in PROTOCOLS:
-        cell = Cell(collective, "Ring", protocol)
+        cell = Cell(collective, Algorithm.RING, protocol)
         off = model.has(Feature.BACKUP_KEEPS_PROTOCOLS) and _protocol_off(model, lists, cell)
         usable = applies(model, cell) and not off
         made[protocol] = latency(model, cell, Steps()), bandwidth(model, cell, Steps()) if usable else 0.0
@@ -87,34 +86,35 @@ def disabled(model: Model, lists: Allowed, cell: Cell) -> str:
 
 def _algorithm_off(model: Model, lists: Allowed, cell: Cell) -> str:
     algorithm = cell.algorithm
-    if algorithm == "Ring" and cell.collective != "AllReduce" and not model.has(Feature.RING_MAY_BE_LEFT_OUT):
+    other_ring = algorithm == Algorithm.RING and cell.collective != Collective.ALL_REDUCE
+    if other_ring and not model.has(Feature.RING_MAY_BE_LEFT_OUT):
         return ""  # so that programs run with NCCL_ALGO=Tree
     if why := _missing(model, algorithm):
         return why
     if lists.algorithms.get((cell.collective, algorithm), True):
         return ""
-    ignored = not model.has(Feature.COLLNET_LISTS_HOLD) and algorithm in ("Ring", "Tree")
+    ignored = not model.has(Feature.COLLNET_LISTS_HOLD) and algorithm in (Algorithm.RING, Algorithm.TREE)
     if ignored and _only_collnet(model, lists, cell.collective):
         return ""
     return f"NCCL_ALGO={model.settings.algo} leaves it out"
 
 
 def _missing(model: Model, algorithm: str) -> str:
-    if algorithm == "NVLSTree" and model.nodes == 1:
+    if algorithm == Algorithm.NVLS_TREE and model.nodes == 1:
         return "NVLSTree is for more than one node"
     if not model.shape.collnet:
         if algorithm in COLLNET:
             return "CollNet is off"
-        if algorithm == "NVLS" and model.nodes > 1:
+        if algorithm == Algorithm.NVLS and model.nodes > 1:
             return "NVLS between nodes needs CollNet, which is off"
-    if algorithm == "CollNetDirect" and not model.shape.nvs:
+    if algorithm == Algorithm.COLLNET_DIRECT and not model.shape.nvs:
         return "CollNetDirect needs an NVSwitch"
     return ""
 
 
 def _only_collnet(model: Model, lists: Allowed, collective: str) -> bool:
     """Whether a list names nothing but a CollNet that is off: before COLLNET_LISTS_HOLD it is ignored."""
-    others = ("Ring", "Tree", *NVLS_FAMILY)
+    others = (Algorithm.RING, Algorithm.TREE, *NVLS_FAMILY)
     named = [a for a in others if lists.algorithms.get((collective, a), True) and not _missing(model, a)]
     return not model.shape.collnet and not named
 
@@ -122,7 +122,7 @@ def _only_collnet(model: Model, lists: Allowed, collective: str) -> bool:
 def _protocol_off(model: Model, lists: Allowed, cell: Cell) -> str:
     listed = lists.protocols.get((cell.collective, cell.protocol))
     if listed is None:
-        return _ll128_off(model, cell) if cell.protocol == "LL128" else ""
+        return _ll128_off(model, cell) if cell.protocol == Protocol.LL128 else ""
     return "" if listed else f"NCCL_PROTO={model.settings.proto} leaves it out"
 
 
@@ -144,7 +144,7 @@ def _ll128_off(model: Model, cell: Cell) -> str:
         known = shape.min_sm in _LL128_GPUS[model.minor]
     if not known:
         return f"LL128 is not on by default for compute capability {shape.min_sm / 10:g}"
-    ring = (cell.collective, cell.algorithm, model.n) == ("AllReduce", "Ring", 2)
+    ring = (cell.collective, cell.algorithm, model.n) == (Collective.ALL_REDUCE, Algorithm.RING, 2)
     if shape.min_sm == 90 and shape.cuda == _BUGGY_CUDA and ring:
         return "LL128 is off for two Hopper GPUs under CUDA 11.8"
     return ""
@@ -180,6 +180,6 @@ def explain_entry(
 def _why_not(model: Model, cell: Cell) -> str:
     if model.n <= 1:
         return "one rank has nothing to exchange"
-    if cell.algorithm == "PAT":
+    if cell.algorithm == Algorithm.PAT:
         return f"PAT is for one GPU per node (NCCL_PAT_ENABLE={model.settings.pat_enable})"
     return f"{cell.algorithm} needs two channels of the NVLS graph at least"

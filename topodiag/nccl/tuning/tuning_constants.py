@@ -15,11 +15,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
+from topodiag.model.nccl_enums import Algorithm, Collective, Protocol
 from topodiag.model.nccl_versions import ByVersion
 
-COLLECTIVES = ("Broadcast", "Reduce", "AllGather", "ReduceScatter", "AllReduce")
-ALGORITHMS = ("Tree", "Ring", "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree", "PAT")
-PROTOCOLS = ("LL", "LL128", "Simple")
+COLLECTIVES = tuple(each.value for each in Collective)
+ALGORITHMS = tuple(each.value for each in Algorithm)
+PROTOCOLS = tuple(each.value for each in Protocol)
 """In NCCL's order: of two equally fast ones NCCL takes the first."""
 
 VOLTA, AMPERE, HOPPER, BLACKWELL = range(4)

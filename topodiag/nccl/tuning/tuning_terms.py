@@ -7,8 +7,21 @@ off is `tuning`'s.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from topodiag.model.nccl_enums import (
+    COLLNET,
+    GRAPH_OF,
+    NVLS_FAMILY,
+    SHARDED,
+    Algorithm,
+    Collective,
+    CpuArch,
+    CpuVendor,
+    Graph,
+    Protocol,
+)
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_versions import path_types
 from topodiag.nccl.graph.graph import TREE, CommShape, Fused
@@ -16,23 +29,11 @@ from topodiag.nccl.prediction import Term
 from topodiag.nccl.settings import Settings
 from topodiag.nccl.tuning import tuning_constants as tc
 
-RING_ID, TREE_ID, CHAIN_ID, NVLS_ID, DIRECT_ID = range(5)
-"""SearchGraph.id."""
-
-X86, POWER = 1, 2
-INTEL, AMD, MIXED_VENDOR = 1, 2, 4
-"""NCCL_TOPO_CPU_ARCH_* and NCCL_TOPO_CPU_VENDOR_*, src/include/graph.h."""
-
-COLLNET = ("CollNetDirect", "CollNetChain")
-NVLS_FAMILY = ("NVLS", "NVLSTree")
-SHARDED = ("AllGather", "ReduceScatter")
-
-_SHARDED_BY = {
-    "NVLS": Feature.SHARDED_NVLS,
-    "CollNetDirect": Feature.SHARDED_COLLNET_DIRECT,
-    "PAT": Feature.PAT,
+_SHARDED_BY: Mapping[str, Feature] = {
+    Algorithm.NVLS: Feature.SHARDED_NVLS,
+    Algorithm.COLLNET_DIRECT: Feature.SHARDED_COLLNET_DIRECT,
+    Algorithm.PAT: Feature.PAT,
 }
-_SIMPLE_ONLY = (*COLLNET, *NVLS_FAMILY, "PAT")
 _NONE = Fused(0, 0, 0.0, 0.0, 0, 0, 0, 0)
 """A graph that was not searched: zero channels of type LOC, as NCCL's memory has it."""
 
@@ -80,15 +81,9 @@ class Model:
 
     def graph(self, algorithm: str) -> Fused:
         """The graph whose channels an algorithm runs on (graphs[] in src/init.cc)."""
-        if algorithm in ("Tree", "PAT"):
-            number = TREE_ID
-        elif algorithm in NVLS_FAMILY:
-            number = NVLS_ID
-        elif algorithm == "Ring":
-            number = RING_ID
-        else:
-            direct = algorithm == "CollNetDirect" and self.has(Feature.COLLNET_DIRECT_SEARCH)
-            number = DIRECT_ID if direct else CHAIN_ID
+        number = GRAPH_OF[algorithm]
+        if number is Graph.COLLNET_DIRECT and not self.has(Feature.COLLNET_DIRECT_SEARCH):
+            number = Graph.COLLNET_CHAIN
         return self.shape.graphs.get(number, _NONE)
 
     def cap(self, caps: tc.Caps) -> float:
@@ -99,7 +94,7 @@ class Model:
         """On one node the GPU counts, between nodes the CPU."""
         row = self.gpu
         if self.nodes > 1:
-            slow = (AMD, MIXED_VENDOR) if self.has(Feature.MIXED_CPUS_LL) else (AMD,)
+            slow = (CpuVendor.AMD, CpuVendor.MIXED) if self.has(Feature.MIXED_CPUS_LL) else (CpuVendor.AMD,)
             row = tc.AMPERE if self.shape.cpu_vendor in slow else tc.VOLTA
         return tc.cap(self.constants.ll, row, self.nodes)
 
@@ -108,13 +103,14 @@ class Model:
 
     def link_us(self, link: str, algorithm: str, protocol: str) -> float:
         # Trees over PCI are favoured on Power systems.
-        if (link, algorithm, protocol) == (tc.PCI, "Tree", "Simple") and self.shape.cpu_arch == POWER:
-            algorithm = "Ring"
+        over_pci = (link, algorithm, protocol) == (tc.PCI, Algorithm.TREE, Protocol.SIMPLE)
+        if over_pci and self.shape.cpu_arch == CpuArch.POWER:
+            algorithm = Algorithm.RING
         return self.constants.link_us(link, algorithm, protocol)
 
     def steps_of(self, collective: str) -> int:
         """Steps of a ring."""
-        if collective == "AllReduce":
+        if collective == Collective.ALL_REDUCE:
             return 2 * (self.n - 1)
         return self.n - 1 if collective in SHARDED else self.n
 
@@ -123,19 +119,19 @@ class Model:
         given = self.settings.net_overhead_ns
         if given is not None and given != -2:  # NCCL's word for "not set"
             return given / 1000
-        return 2.0 if (self.shape.cpu_arch, self.shape.cpu_vendor) == (X86, AMD) else 1.0
+        return 2.0 if (self.shape.cpu_arch, self.shape.cpu_vendor) == (CpuArch.X86, CpuVendor.AMD) else 1.0
 
 
 def considered(minor: int, cell: Cell) -> bool:
     """Whether the version has the combination at all; the others have no latency and no bandwidth."""
     algorithm = cell.algorithm
-    if algorithm == "PAT" and not has(minor, Feature.PAT):
+    if algorithm == Algorithm.PAT and not has(minor, Feature.PAT):
         return False
-    if algorithm in (*NVLS_FAMILY, "PAT") and cell.protocol != "Simple":
+    if algorithm in (*NVLS_FAMILY, Algorithm.PAT) and cell.protocol != Protocol.SIMPLE:
         return False
-    if cell.collective == "AllReduce":
-        return algorithm != "PAT"
-    if algorithm == "Ring":
+    if cell.collective == Collective.ALL_REDUCE:
+        return algorithm != Algorithm.PAT
+    if algorithm == Algorithm.RING:
         return True
     feature = _SHARDED_BY.get(algorithm)
     return cell.collective in SHARDED and feature is not None and has(minor, feature)
@@ -153,7 +149,7 @@ def applies(model: Model, cell: Cell) -> bool:
     """`considered`, and what the communicator rules out before any figure is made."""
     if not considered(model.minor, cell) or model.n <= 1:
         return False
-    if cell.algorithm == "PAT":
+    if cell.algorithm == Algorithm.PAT:
         return pat_enabled(model)
     narrow = cell.algorithm in NVLS_FAMILY and model.graph(cell.algorithm).channels < 2
     return not (narrow and model.has(Feature.NVLS_EFFICIENCY))
@@ -166,16 +162,16 @@ def bandwidth(model: Model, cell: Cell, steps: Steps) -> float:
         return steps.gbs("channels", 0.0, f"the graph search gave no channels for {cell.algorithm}")
     per_channel = _per_channel(model, cell, graph, steps)
     bus = steps.gbs("busBw", graph.channels * per_channel, f"{graph.channels} channels x {per_channel:g} GB/s")
-    if cell.algorithm == "Ring":
+    if cell.algorithm == Algorithm.RING:
         bus = _ring(model, cell, graph, bus, steps)
-    elif cell.algorithm == "Tree":
+    elif cell.algorithm == Algorithm.TREE:
         bus = _tree(model, cell, graph, bus, steps)
-    elif cell.algorithm == "PAT":
+    elif cell.algorithm == Algorithm.PAT:
         factor = tc.PAT_SHARE[model.minor]
         bus = steps.gbs("PAT", bus * factor, f"{factor} x busBw")
-    elif cell.algorithm in COLLNET and cell.protocol != "Simple":
+    elif cell.algorithm in COLLNET and cell.protocol != Protocol.SIMPLE:
         bus = steps.gbs("protocol", 0.0, f"{cell.algorithm} runs Simple only")
-    elif cell.algorithm == "CollNetDirect":
+    elif cell.algorithm == Algorithm.COLLNET_DIRECT:
         bus = _collnet_direct(model, cell, graph, bus, steps)
     if bus and (why := _sharded_needs(model, cell)):
         bus = steps.gbs("available", 0.0, why)
@@ -196,7 +192,7 @@ def _per_channel(model: Model, cell: Cell, graph: Fused, steps: Steps) -> float:
 def _nvls_by_graph(model: Model, cell: Cell, graph: Fused, steps: Steps) -> float:
     intra, inter = graph.bw_intra, graph.bw_inter
     name = "bandwidth per channel"
-    if cell.algorithm == "NVLSTree":
+    if cell.algorithm == Algorithm.NVLS_TREE:
         half = 1 if model.nodes <= 2 else 2
         return steps.gbs(name, min(intra, inter / half), f"min(bwIntra {intra:g}, bwInter {inter:g} / {half})")
     if cell.collective in SHARDED and model.has(Feature.SHARDED_NVLS_OVER_NODES):
@@ -210,28 +206,28 @@ def _nvls_by_channels(model: Model, cell: Cell, graph: Fused, steps: Steps) -> f
     efficiency, channels = tc.NVLS_EFFICIENCY[model.gpu], graph.channels
     intra = graph.bw_intra * efficiency * (channels - 1) / channels
     formula = f"bwIntra {graph.bw_intra:g} x efficiency {efficiency} x {channels - 1}/{channels} channels"
-    if cell.collective == "AllReduce":
+    if cell.collective == Collective.ALL_REDUCE:
         intra = steps.gbs("inside the node", intra * 2, formula + " x 2, as it overlaps two operations")
     else:
         ppn = model.ppn
         intra = steps.gbs("inside the node", intra * (ppn - 1) / ppn, formula + f" x {ppn - 1:g}/{ppn:g} GPUs")
-    twice = 2 if cell.algorithm == "NVLSTree" and model.nodes <= 2 else 1
+    twice = 2 if cell.algorithm == Algorithm.NVLS_TREE and model.nodes <= 2 else 1
     least, formula = min(intra, graph.bw_inter * twice), f"min(inside the node, {twice} x bwInter {graph.bw_inter:g})"
-    if cell.algorithm == "NVLSTree":
+    if cell.algorithm == Algorithm.NVLS_TREE:
         limit = model.cap(model.constants.nvls_tree)
         least, formula = min(least, limit), f"{formula}, at most {limit:g}"
     return steps.gbs("bandwidth per channel", least, formula)
 
 
 def _ring(model: Model, cell: Cell, graph: Fused, bus: float, steps: Steps) -> float:
-    if cell.protocol == "LL":
+    if cell.protocol == Protocol.LL:
         share = 0.5
         if not model.has(Feature.RING_LL_HALF):
-            half = model.nodes > 1 or cell.collective in ("AllReduce", "Reduce")
+            half = model.nodes > 1 or cell.collective in (Collective.ALL_REDUCE, Collective.REDUCE)
             share = 1 / 4 if half else 1 / 3
         limit = model.ll_cap
         return steps.gbs("LL", min(limit, bus * share), f"min({share:.3g} x busBw, {limit:g} for LL)")
-    if cell.protocol == "LL128":
+    if cell.protocol == Protocol.LL128:
         share = 0.7 if model.ppn < 2 and not model.has(Feature.RING_LL128_EVEN_ALONE) else 0.92
         limit = model.cap(model.constants.ring_ll128)
         formula = f"min({share} x busBw, {graph.channels} channels x {limit:g})"
@@ -243,9 +239,9 @@ def _tree(model: Model, cell: Cell, graph: Fused, bus: float, steps: Steps) -> f
     limit = model.cap(model.constants.tree)
     formula = f"min(0.92 x busBw, {graph.channels} channels x {limit:g})"
     bus = steps.gbs("tree", min(bus * 0.92, graph.channels * limit), formula)
-    if cell.protocol == "LL":
+    if cell.protocol == Protocol.LL:
         bus = steps.gbs("LL", min(bus / 3.8, model.ll_cap), f"min(busBw / 3.8, {model.ll_cap:g} for LL)")
-    elif cell.protocol == "LL128":
+    elif cell.protocol == Protocol.LL128:
         share, words = (7 / 9, "7/9") if model.nodes == 1 else (120 / 128, "120/128")
         limit = model.cap(model.constants.tree_ll128)
         formula = f"min({words} x busBw, {graph.channels} channels x {limit:g})"
@@ -277,7 +273,7 @@ def _collnet_direct(model: Model, cell: Cell, graph: Fused, bus: float, steps: S
 
 def collnet_heads(model: Model) -> int:
     """GPUs of a node that talk to the switch: NVLS's heads, or else one per channel of the CollNet graph."""
-    return model.shape.nvls_heads or model.graph("CollNetDirect").channels
+    return model.shape.nvls_heads or model.graph(Algorithm.COLLNET_DIRECT).channels
 
 
 def _sharded_needs(model: Model, cell: Cell) -> str:
@@ -288,7 +284,7 @@ def _sharded_needs(model: Model, cell: Cell) -> str:
     if cell.collective not in SHARDED or model.nodes == 1 or not model.has(Feature.SHARDED_COLLNET_DIRECT):
         return ""
     over_nodes = model.has(Feature.SHARDED_NVLS_OVER_NODES)
-    if cell.algorithm != "CollNetDirect" and not (cell.algorithm == "NVLS" and over_nodes):
+    if cell.algorithm != Algorithm.COLLNET_DIRECT and not (cell.algorithm == Algorithm.NVLS and over_nodes):
         return ""
     if not model.shape.collnet:
         return "CollNet is off"
@@ -299,12 +295,13 @@ def _sharded_needs(model: Model, cell: Cell) -> str:
 
 def _to_algorithm_bandwidth(model: Model, cell: Cell, bus: float, steps: Steps) -> float:
     name, algorithm, sharded = "algBw", cell.algorithm, cell.collective in SHARDED
-    if sharded and (algorithm == "CollNetDirect" or (algorithm != "Ring" and model.has(Feature.SHARDED_BY_BUS))):
+    by_bus = algorithm != Algorithm.RING and model.has(Feature.SHARDED_BY_BUS)
+    if sharded and (algorithm == Algorithm.COLLNET_DIRECT or by_bus):
         return steps.gbs(name, bus, "busBw")
     ring_steps = model.steps_of(cell.collective)
-    if algorithm == "Ring" or (algorithm in NVLS_FAMILY and model.has(Feature.NVLS_EFFICIENCY)):
+    if algorithm == Algorithm.RING or (algorithm in NVLS_FAMILY and model.has(Feature.NVLS_EFFICIENCY)):
         return steps.gbs(name, bus * model.n / ring_steps, f"busBw x {model.n} ranks / {ring_steps} steps")
-    if algorithm == "NVLSTree" and not model.has(Feature.NVLS_MODEL):
+    if algorithm == Algorithm.NVLS_TREE and not model.has(Feature.NVLS_MODEL):
         among = 2 * max(model.nodes - 1, 1)
         return steps.gbs(name, bus * 0.7 * model.nodes / among, f"busBw x 0.7 x {model.nodes} / {among}")
     if algorithm in NVLS_FAMILY:
@@ -316,23 +313,23 @@ def latency(model: Model, cell: Cell, steps: Steps) -> float:
     """What an operation takes before bytes count, in us."""
     algorithm, protocol = cell.algorithm, cell.protocol
     base = steps.us("base", model.constants.base_us(algorithm, protocol), f"start of {algorithm} {protocol}")
-    if algorithm == "Ring" and cell.collective in ("Broadcast", "Reduce"):
+    if algorithm == Algorithm.RING and cell.collective in (Collective.BROADCAST, Collective.REDUCE):
         return steps.us("latency", *_rooted_ring(model, cell, base))
     link = model.local_link(algorithm)
     intra = steps.us(
         "step in the node", model.link_us(link, algorithm, protocol), f"{algorithm} {protocol} over {link}"
     )
     inter = _between_nodes(model, cell, steps)
-    if algorithm == "Ring":
+    if algorithm == Algorithm.RING:
         intra = _posted(model, cell, intra, steps)
         return steps.us("latency", *_ring_latency(model, cell, base, intra, inter))
     return steps.us("latency", *_other_latency(model, algorithm, base, intra, inter))
 
 
 def _between_nodes(model: Model, cell: Cell, steps: Steps) -> float:
-    like = "Tree" if model.ppn == 1 and model.has(Feature.TREE_STEPS_ALONE) else cell.algorithm
+    like = Algorithm.TREE if model.ppn == 1 and model.has(Feature.TREE_STEPS_ALONE) else cell.algorithm
     device = model.graph(cell.algorithm).latency_inter
-    times = 2 if cell.protocol == "Simple" else 1  # Simple waits for the flush too
+    times = 2 if cell.protocol == Protocol.SIMPLE else 1  # Simple waits for the flush too
     inter = model.link_us(tc.NET, like, cell.protocol) + times * device
     return steps.us(
         "step between nodes", inter, f"{like} {cell.protocol} over the network + {times} x NIC {device:g} us"
@@ -340,18 +337,18 @@ def _between_nodes(model: Model, cell: Cell, steps: Steps) -> float:
 
 
 def _rooted_ring(model: Model, cell: Cell, base: float) -> tuple[float, str]:
-    link = model.local_link("Ring") if model.nodes == 1 else tc.NET
-    one = model.link_us(link, "Ring", cell.protocol)
-    if model.graph("Ring").same_channels:
+    link = model.local_link(Algorithm.RING) if model.nodes == 1 else tc.NET
+    one = model.link_us(link, Algorithm.RING, cell.protocol)
+    if model.graph(Algorithm.RING).same_channels:
         return base + one, f"base + {one:g} over {link}, as all channels are the same"
-    if cell.protocol == "Simple":
-        one = model.link_us(link, "Tree", cell.protocol)
+    if cell.protocol == Protocol.SIMPLE:
+        one = model.link_us(link, Algorithm.TREE, cell.protocol)
     return base + model.n * one, f"base + {model.n} steps x {one:g} over {link}"
 
 
 def _posted(model: Model, cell: Cell, intra: float, steps: Steps) -> float:
     """A step in the node is no shorter than the posting of the steps that leave it."""
-    overhead = model.net_overhead_us * (3 if cell.protocol == "Simple" else 1)
+    overhead = model.net_overhead_us * (3 if cell.protocol == Protocol.SIMPLE else 1)
     if model.nodes == 1 or overhead <= intra:
         return intra
     return steps.us("step in the node", overhead, "the CPU's overhead of posting to the network is longer")
@@ -360,7 +357,7 @@ def _posted(model: Model, cell: Cell, intra: float, steps: Steps) -> float:
 def _ring_latency(model: Model, cell: Cell, base: float, intra: float, inter: float) -> tuple[float, str]:
     all_steps = model.steps_of(cell.collective)
     crossing = model.nodes - 1
-    if cell.collective == "AllReduce":
+    if cell.collective == Collective.ALL_REDUCE:
         # Else one step too many per direction, for more than one node.
         exact = model.nodes == 1 or model.has(Feature.RING_CROSSINGS_EXACT)
         crossing = 2 * (crossing if exact else model.nodes)
@@ -371,24 +368,24 @@ def _ring_latency(model: Model, cell: Cell, base: float, intra: float, inter: fl
 def _other_latency(model: Model, algorithm: str, base: float, intra: float, inter: float) -> tuple[float, str]:
     modelled, nodes, hops = model.has(Feature.NVLS_MODEL), model.nodes, model.local - 1
     rounds = nodes.bit_length() - 1
-    if algorithm == "Tree":
+    if algorithm == Algorithm.TREE:
         lat = base + 2 * (hops * intra + rounds * inter)
         return lat, f"base + 2 x ({hops} GPUs x {intra:g} + {rounds} levels x {inter:g})"
-    if algorithm == "CollNetDirect":
+    if algorithm == Algorithm.COLLNET_DIRECT:
         each = tc.COLLNET_DIRECT_GPU_US[model.minor]
         first = min(1, hops)
         return base + 2 * (
             first * intra + hops * each
         ) + inter, f"base + 2 x ({first} x {intra:g} + {hops} x {each}) + {inter:g}"
-    if algorithm == "CollNetChain":
+    if algorithm == Algorithm.COLLNET_CHAIN:
         return base + 2 * hops * intra + inter, f"base + 2 x {hops} GPUs x {intra:g} + {inter:g}"
-    if algorithm == "PAT":
+    if algorithm == Algorithm.PAT:
         return (
             base + rounds * inter / 3.5 + 2.8 * model.n,
             f"base + {rounds} levels x {inter:g} / 3.5 + 2.8 x {model.n} ranks",
         )
-    network = model.constants.link_us(tc.NET, algorithm, "Simple")
-    if algorithm == "NVLS":
+    network = model.constants.link_us(tc.NET, algorithm, Protocol.SIMPLE)
+    if algorithm == Algorithm.NVLS:
         if not modelled:
             return base + (
                 network if nodes > 1 else 0

@@ -9,6 +9,7 @@ from itertools import groupby
 from msgspec.structs import asdict
 
 from topodiag.model.finding import Input
+from topodiag.model.nccl_enums import BY_WEIGHT, Graph, Pattern
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_versions import minor_of, spell_version
 from topodiag.model.provenance import NotObserved
@@ -22,9 +23,8 @@ from topodiag.report.topo.names import Names, base_name, spell_order
 from topodiag.words.fold import plural
 from topodiag.words.units import spell_bytes, spell_gbs, spell_us
 
-PATTERNS = {1: "balanced tree", 2: "split tree", 3: "tree", 4: "ring", 5: "NVLS", 6: "CollNet direct"}
-GRAPHS = {0: "ring", 1: "tree", 2: "CollNet chain", 3: "NVLS", 4: "CollNet direct"}
-BY_SIZE = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce")
+PATTERNS = {int(each): each.words for each in Pattern}
+GRAPHS = {int(each): each.words for each in Graph}
 
 
 def draw_prediction(
@@ -160,7 +160,7 @@ def draw_paths(page: Page, made: Prediction) -> None:
 
 def draw_choices(page: Page, made: Prediction) -> None:
     """For each collective the ranges of sizes in which NCCL keeps to one algorithm and protocol."""
-    for collective in BY_SIZE:
+    for collective in BY_WEIGHT:
         mine = [choice for choice in made.choices if choice.collective == collective]
         if not mine or (collective != "AllReduce" and not page.style.verbose):
             continue

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from topodiag.model.finding import Input
+from topodiag.model.nccl_enums import GRAPH_OF
 from topodiag.model.provenance import NotObserved
 from topodiag.nccl.prediction import Choice, PredictedGraph, Prediction
 from topodiag.report.formats.parts import gaps_of, inputs_of, tool
@@ -23,9 +24,6 @@ from topodiag.words.fold import fold_labels, plural
 from topodiag.words.units import spell_bytes, spell_gbs, spell_us
 
 NOT_FOUND = "not found"
-
-GRAPH_OF = {"Ring": 0, "Tree": 1, "NVLS": 3, "NVLSTree": 3, "CollnetChain": 2, "CollnetDirect": 4}
-"""The graph that an algorithm runs on."""
 
 FEW = 2
 """Up to so many pairs each has a line of its own."""

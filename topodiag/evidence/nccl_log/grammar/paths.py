@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from topodiag.evidence.nccl_log.grammar.comm import Rows
 from topodiag.evidence.nccl_log.grammar.numbers import compiled, device, i32, i64
+from topodiag.model.nccl_enums import Algorithm, Protocol
 
 _CONNECTION = compiled(
     r"(?:Channel|Ring|CollNet|Coll) (\d{1,4})(?:/(\d{1,4}))? : (\d{1,9})(?:\[([0-9a-fA-F]{1,16})\])? "
@@ -45,8 +46,8 @@ _CHOICE = compiled(
     r"(?:(\w{1,40}): )?(\d{1,19}) Bytes -> Algo (\w{1,40}) proto (\w{1,40})"
     r"(?: time (?:[-\d.e+]+|inf|-?nan))?(?: channel\{Lo\.\.Hi\}=\{(\d{1,6})\.\.(\d{1,6})\})?"
 )
-_ALGORITHMS = ("TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT")
-_PROTOCOLS = ("LL", "LL128", "SIMPLE")
+_ALGORITHMS = tuple(each.name for each in Algorithm)
+_PROTOCOLS = tuple(each.name for each in Protocol)
 
 
 def bit(channel: int) -> int:

@@ -8,19 +8,13 @@ from __future__ import annotations
 
 import re
 
+from topodiag.model.nccl_enums import Algorithm, Collective, Protocol
+
 _CELL = re.compile(r" *(\d{1,9}\.\d{1,6})/ *(\d{1,9}\.\d{1,6}) *\|")
-_COLLECTIVE = re.compile(r" *(Broadcast|Reduce|AllGather|ReduceScatter|AllReduce) \|")
-_ALGORITHMS = {
-    "Tree": "TREE",
-    "Ring": "RING",
-    "CollNet": "COLLNET_DIRECT",  # up to 2.9, when there was one
-    "CollNetDirect": "COLLNET_DIRECT",
-    "CollNetChain": "COLLNET_CHAIN",
-    "NVLS": "NVLS",
-    "NVLSTree": "NVLS_TREE",
-    "PAT": "PAT",
-}  # fmt: skip
-_PROTOCOLS = {"LL": "LL", "LL128": "LL128", "Simple": "SIMPLE"}
+_COLLECTIVE = re.compile(rf" *({'|'.join(Collective)}) \|")
+# One CollNet up to 2.9.
+_ALGORITHMS = {each.value: each.name for each in Algorithm} | {"CollNet": Algorithm.COLLNET_DIRECT.name}
+_PROTOCOLS = {each.value: each.name for each in Protocol}
 
 
 class TuningReader:

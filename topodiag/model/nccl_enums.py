@@ -1,0 +1,169 @@
+"""NCCL's enumerations: collectives, algorithms, protocols, graphs, patterns, path types, vertices, CPUs.
+
+Members stand in the order of NCCL's numbers (src/include/nccl_common.h, src/include/graph.h, src/graph/topo.h): a text
+of a log, a column of a table and a setting mean the same member everywhere. Which version has which algorithm is told
+by `nccl_features`; the path types of a version are in `nccl_versions.path_types`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum, StrEnum
+
+
+class Collective(StrEnum):
+    """ncclFunc_t: those that the tuning model prices, by the name that the log prints."""
+
+    BROADCAST = "Broadcast"
+    REDUCE = "Reduce"
+    ALL_GATHER = "AllGather"
+    REDUCE_SCATTER = "ReduceScatter"
+    ALL_REDUCE = "AllReduce"
+
+    @property
+    def tested(self) -> str:
+        """nccl-tests' name, without `_perf`: `all_reduce`."""
+        return self.name.lower()
+
+
+class Algorithm(StrEnum):
+    """ncclAlgoStr, as the tuning table prints it. The member's name is what a choice prints (ncclAlgoToString)."""
+
+    TREE = "Tree"
+    RING = "Ring"
+    COLLNET_DIRECT = "CollNetDirect"
+    COLLNET_CHAIN = "CollNetChain"
+    NVLS = "NVLS"
+    NVLS_TREE = "NVLSTree"
+    PAT = "PAT"
+
+    @property
+    def setting(self) -> str:
+        """The user guide's spelling for NCCL_ALGO, which NCCL reads in any case of letters: `CollnetDirect`."""
+        return self.replace("CollNet", "Collnet")
+
+
+class Protocol(StrEnum):
+    """ncclProtoStr. The member's name is what a choice prints."""
+
+    LL = "LL"
+    LL128 = "LL128"
+    SIMPLE = "Simple"
+
+
+COLLNET = (Algorithm.COLLNET_DIRECT, Algorithm.COLLNET_CHAIN)
+NVLS_FAMILY = (Algorithm.NVLS, Algorithm.NVLS_TREE)
+SIMPLE_ONLY = (*COLLNET, *NVLS_FAMILY, Algorithm.PAT)
+"""NCCL runs these with the protocol Simple alone: the bandwidth of the others is 0 (src/graph/tuning.cc)."""
+SHARDED = (Collective.ALL_GATHER, Collective.REDUCE_SCATTER)
+
+BY_WEIGHT = (
+    Collective.ALL_REDUCE,
+    Collective.ALL_GATHER,
+    Collective.REDUCE_SCATTER,
+    Collective.BROADCAST,
+    Collective.REDUCE,
+)
+"""The collectives, the one that matters most first: the order of reports."""
+
+ALGO_WORDS = (Algorithm.RING.setting, *(each.setting for each in Algorithm if each is not Algorithm.RING))
+PROTO_WORDS = tuple(each.value for each in Protocol)
+"""What NCCL_ALGO and NCCL_PROTO take, as the user guide spells it; the algorithm that always runs comes first."""
+
+
+class Graph(IntEnum):
+    """The channel searches, by the id that NCCL prints (src/init.cc)."""
+
+    RING = 0
+    TREE = 1
+    COLLNET_CHAIN = 2
+    NVLS = 3
+    COLLNET_DIRECT = 4
+
+    @property
+    def words(self) -> str:
+        return _GRAPH_WORDS[self]
+
+
+_GRAPH_WORDS: Mapping[int, str] = {
+    Graph.RING: "ring",
+    Graph.TREE: "tree",
+    Graph.COLLNET_CHAIN: "CollNet chain",
+    Graph.NVLS: "NVLS",
+    Graph.COLLNET_DIRECT: "CollNet direct",
+}
+
+GRAPH_OF: Mapping[str, Graph] = {
+    Algorithm.RING: Graph.RING,
+    Algorithm.TREE: Graph.TREE,
+    Algorithm.PAT: Graph.TREE,
+    Algorithm.NVLS: Graph.NVLS,
+    Algorithm.NVLS_TREE: Graph.NVLS,
+    Algorithm.COLLNET_CHAIN: Graph.COLLNET_CHAIN,
+    Algorithm.COLLNET_DIRECT: Graph.COLLNET_DIRECT,
+}
+"""The graph whose channels an algorithm runs on (graphs[] in src/init.cc)."""
+
+
+class Pattern(IntEnum):
+    """NCCL_TOPO_PATTERN_*, which the log prints as a number (src/include/graph.h)."""
+
+    BALANCED_TREE = 1
+    SPLIT_TREE = 2
+    TREE = 3
+    RING = 4
+    NVLS = 5
+    COLLNET_DIRECT = 6
+
+    @property
+    def words(self) -> str:
+        return _PATTERN_WORDS[self]
+
+
+_PATTERN_WORDS: Mapping[int, str] = {
+    Pattern.BALANCED_TREE: "balanced tree",
+    Pattern.SPLIT_TREE: "split tree",
+    Pattern.TREE: "tree",
+    Pattern.RING: "ring",
+    Pattern.NVLS: "NVLS",
+    Pattern.COLLNET_DIRECT: "CollNet direct",
+}
+
+
+class PathType(IntEnum):
+    """PATH_* (src/graph/topo.h), best first, in the numeric order of the newest versions."""
+
+    LOC = 0
+    NVL = 1
+    NVB = 2
+    C2C = 3
+    PIX = 4
+    PXB = 5
+    P2C = 6
+    PXN = 7
+    PHB = 8
+    SYS = 9
+    NET = 10
+    DIS = 11
+
+
+class CpuArch(IntEnum):
+    """NCCL_TOPO_CPU_ARCH_* (src/include/graph.h)."""
+
+    X86 = 1
+    POWER = 2
+    ARM = 3
+    MIXED = 4
+
+
+class CpuVendor(IntEnum):
+    """NCCL_TOPO_CPU_VENDOR_* (src/include/graph.h)."""
+
+    INTEL = 1
+    AMD = 2
+    ZHAOXIN = 3
+    MIXED = 4
+
+
+VERTEX_KINDS = ("GPU", "PCI", "NVS", "CPU", "NIC", "NET", "GIN", "RMA", "DEV", "CXB")
+"""Kinds of vertices in the order of their numbers (src/graph/topo.h), which stand in NCCL's messages."""
