@@ -39,6 +39,7 @@ from topodiag.cost.tiers import known as known_systems
 from topodiag.hardware import catalog
 
 if TYPE_CHECKING:
+    from topodiag.app.topo import Topology
     from topodiag.cost.step import Step, Work
     from topodiag.hardware.compute import Peak
     from topodiag.model.layout import Layout
@@ -101,18 +102,7 @@ def _found(path: str, nodes: int, nics: tuple[int, float] | None) -> Machine:
     near = Link(catalog.latency_us(kind) or 0.0, rate, "NVLink" if linked else "PCIe")
     domain = rack_domain(product, gpus) if linked else gpus
     inside = Tier(kind, near, domain, 0.0, f"NCCL {alone.version}'s reckoning of {path}")
-    network = None
-    if nics is not None:
-        far = nics[0] * nics[1] / 8 / gpus
-        network = Tier("network", Link(catalog.latency_us("network") or 0.0, far, "network"), nodes * gpus, far, GIVEN)
-    else:
-        several = predict_topology(topology, nodes=2)
-        between = several.graph(0) if several.accepted else None
-        if between is not None and between.channels and between.bw_inter > 0 and domain == gpus:
-            far = between.channels * between.bw_inter / gpus
-            words = f"{between.channels} channels x {between.bw_inter:g} GB/s over {gpus} GPUs, NCCL {several.version}"
-            link = Link(catalog.latency_us("network") or 0.0, far, "network")
-            network = Tier("network", link, nodes * gpus, 0.0, words)
+    network = _network_of(topology, nodes, gpus, nics, alone=domain == gpus)
     return Machine(
         name=path,
         nodes=nodes,
@@ -125,6 +115,26 @@ def _found(path: str, nodes: int, nics: tuple[int, float] | None) -> Machine:
         tiers=(inside,) if network is None else (inside, network),
         assumed=(*topology.assumed, "all nodes are like this one"),
     )
+
+
+def _network_of(
+    topology: Topology, nodes: int, gpus: int, nics: tuple[int, float] | None, *, alone: bool
+) -> Tier | None:
+    """The network of a GPU: by the NICs that are given, else by NCCL's ring over two such nodes where each is `alone`
+    an NVLink domain. None where nothing says what it is."""
+    from topodiag.app.topo import predict_topology  # noqa: PLC0415 - the searches, for this only
+
+    latency_us = catalog.latency_us("network") or 0.0
+    if nics is not None:
+        far = nics[0] * nics[1] / 8 / gpus
+        return Tier("network", Link(latency_us, far, "network"), nodes * gpus, far, GIVEN)
+    several = predict_topology(topology, nodes=2)
+    between = several.graph(0) if several.accepted else None
+    if between is None or not between.channels or between.bw_inter <= 0 or not alone:
+        return None
+    far = between.channels * between.bw_inter / gpus
+    words = f"{between.channels} channels x {between.bw_inter:g} GB/s over {gpus} GPUs, NCCL {several.version}"
+    return Tier("network", Link(latency_us, far, "network"), nodes * gpus, 0.0, words)
 
 
 # --- links ----------------------------------------------------------------------------------------------------

@@ -71,21 +71,21 @@ def rates_of(setup: Setup, collective: str, sizes: Sequence[int]) -> Rates:
     if LARGE_BYTES not in choices or choices[LARGE_BYTES].busbw_gbs <= 0:
         raise NoSetupError("NCCL's settings leave no algorithm for it")
     large = choices[LARGE_BYTES]
-    terms: list[tuple[str, str, str]] = [_choice_term(predicted, large)]
     staged = stages(setup, predicted, large)
-    scale = staged.scale
-    terms += staged.terms
-    terms += _switches([choices[size] for size in asked if size in choices and size in sizes])
+    priced = {size: each for size, each in choices.items() if size in sizes}
+    terms = [_choice_term(predicted, large), *staged.terms, *_switches([priced[size] for size in sorted(priced)])]
     limit, limit_term = limit_of(setup, collective)
+
+    def scale(each: Choice) -> float:
+        return staged.scale if each.algorithm == large.algorithm else 1.0
+
     return Rates(
-        peak=large.busbw_gbs * scale,
+        peak=large.busbw_gbs * staged.scale,
         limit=limit,
         transport=_transport(setup, predicted, large.algorithm, across=staged.across),
         algorithm=f"{large.algorithm}/{large.protocol}",
-        busbw={size: each.busbw_gbs * (scale if each.algorithm == large.algorithm else 1.0)
-               for size, each in choices.items() if size in sizes},
-        time_us={size: each.time_us / (scale if each.algorithm == large.algorithm else 1.0)
-                 for size, each in choices.items() if size in sizes},
+        busbw={size: each.busbw_gbs * scale(each) for size, each in priced.items()},
+        time_us={size: each.time_us / scale(each) for size, each in priced.items()},
         latency_us=_latency(predicted, name),
         terms=(*terms, limit_term),
         below=RACKS_BELOW if setup.nodes > setup.domain > 1 else 0.0,

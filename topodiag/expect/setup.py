@@ -121,8 +121,7 @@ def setup_of(
 ) -> Setup:
     """The set-up of a run. `system` is a name of the catalogue, `nics` (count, Gb/s) of a machine whose network the
     catalogue leaves open. Raises NoSetupError."""
-    if not run.nranks or not 1 < run.nranks <= MOST_RANKS:
-        raise NoSetupError("the number of ranks is not known" if not run.nranks else "one rank communicates nothing")
+    ranks = _ranks(run)
     given = {**run.env, **(env or {})}
     settings = {name: value for name, value in given.items() if not is_costly(name, value)}
     found = _machine(run, machine, system, nics, settings)
@@ -136,31 +135,21 @@ def setup_of(
     assumed += [said] if said else []
     tree = _used(found.tree, run, per_node)
     domain = _domain(found, hosts, minor, settings)
-    if domain > 1:
-        settings.setdefault("NCCL_MNNVL_ENABLE", "1")
-        assumed.append(f"{domain} nodes in one NVLink domain")
-    if found.gpu is not None and not found.gpu.p2p_pcie and not found.gpu.nvlinks:
-        settings.setdefault("NCCL_P2P_DISABLE", "1")
-        assumed.append(f"{found.gpu.name}: its driver offers no peer-to-peer over PCIe")
+    assumed += _implied(found.gpu, domain, settings)
     if hosts > domain and not nets_of(tree):
         raise NoSetupError(f"{hosts} nodes, and no NIC of {found.name} is known: name the system or give a topology")
-    others = tuple(
-        Variant(layout.instance, _used(tree_of_layout(layout), run, per_node))
-        for layout in found.others
-        if layout.gpus >= per_node and (layout.nics or hosts <= domain)
-    )
     return Setup(
         machine=found.name,
         tree=tree,
         nodes=hosts,
-        ranks=run.nranks,
+        ranks=ranks,
         version=spell_version(minor),
         env=settings,
         sm=_sm(tree),
         network=(network or _network(found, settings)) if hosts > domain else "",
         confidence=found.confidence,
         assumed=tuple(assumed),
-        others=others,
+        others=_others(found, run, per_node, across=hosts > domain),
         gpu=found.gpu,
         domain=domain,
         as_found=_used(found.as_found, run, per_node) if found.as_found is not None else None,
@@ -168,6 +157,34 @@ def setup_of(
         guessed=_doubt(found, hosts > domain, nics),
         versions=() if version or run.nccl else OTHER_VERSIONS,
         costly={name: value for name, value in given.items() if is_costly(name, value)},
+    )
+
+
+def _ranks(run: BenchRun) -> int:
+    """The ranks of a run that communicates. Raises NoSetupError."""
+    if not run.nranks or not 1 < run.nranks <= MOST_RANKS:
+        raise NoSetupError("the number of ranks is not known" if not run.nranks else "one rank communicates nothing")
+    return run.nranks
+
+
+def _implied(gpu: GpuSpec | None, domain: int, settings: dict[str, str]) -> list[str]:
+    """Settings that the machine implies, added to those of the run, and what is said of them."""
+    said = []
+    if domain > 1:
+        settings.setdefault("NCCL_MNNVL_ENABLE", "1")
+        said.append(f"{domain} nodes in one NVLink domain")
+    if gpu is not None and not gpu.p2p_pcie and not gpu.nvlinks:
+        settings.setdefault("NCCL_P2P_DISABLE", "1")
+        said.append(f"{gpu.name}: its driver offers no peer-to-peer over PCIe")
+    return said
+
+
+def _others(found: _Machine, run: BenchRun, per_node: int, *, across: bool) -> tuple[Variant, ...]:
+    """The other machines that it may be as well, those without a NIC left out where the run goes `across` nodes."""
+    return tuple(
+        Variant(layout.instance, _used(tree_of_layout(layout), run, per_node))
+        for layout in found.others
+        if layout.gpus >= per_node and (layout.nics or not across)
     )
 
 
@@ -221,25 +238,11 @@ def _named(text: str) -> SystemSpec | None:
 
 def _recognised(run: BenchRun, nics: tuple[int, float] | None, env: Mapping[str, str]) -> _Machine:
     """From the GPU names and the ranks per host alone."""
-    names = {device.name for device in run.devices if device.name}
-    specs = {spec for name in names if (spec := catalog.gpu_by_name(name)) is not None}
-    if len(specs) != 1 or len(names) != 1:
-        what = "several GPU products" if len(names) > 1 else "a GPU that is not in the catalogue" if names else "no GPU"
-        raise NoSetupError(f"the output names {what}: give a topology, a bundle, --system or --nics")
-    gpu = specs.pop()
+    gpu = _only_gpu(run)
     least = _most_per_host(run)
-    fitting = [spec for spec in catalog.systems() if spec.gpus >= least and gpu.name in (spec.gpu, *spec.other_gpus)]
-    across = len(run.hosts) > 1
-    fitting.sort(
-        key=lambda s: (across and not (s.compute_nics or nics), s.gpus != least, s.virtual, not s.compute_nics)
-    )
-    layouts = [_data_direct(made, env) for spec in fitting if (made := layout_of(spec, gpu, nics)) is not None]
-    layouts = [made for made in layouts if made.gpus == layouts[0].gpus or made.gpus >= 8 > least]
-    distinct: dict[tuple[object, ...], Layout] = {}
-    for layout in layouts:
-        distinct.setdefault((layout.gpus, layout.nvlink, layout.nvlinks, layout.nics * layout.gbps), layout)
+    distinct = _fitting(run, gpu, least, nics, env)
     if distinct:
-        first, *rest = distinct.values()
+        first, *rest = distinct
         said = f"taken for {first.instance} by its GPUs alone; {len(rest)} other machines fit as well"
         return _Machine(
             f"{first.instance} (by GPU names)", tree_of_layout(first), gpu, Confidence.LOW, (said,), tuple(rest)
@@ -252,6 +255,33 @@ def _recognised(run: BenchRun, nics: tuple[int, float] | None, env: Mapping[str,
     if gpu.bridged and least > 1:
         others = (replace(layout, nvlink="pairs", nvlinks=gpu.nvlinks, instance="with NVLink bridges"),)
     return _Machine(f"{least} x {gpu.name}", tree_of_layout(layout), gpu, Confidence.LOW, (said,), others)
+
+
+def _only_gpu(run: BenchRun) -> GpuSpec:
+    """The product that all devices of the output are. Raises NoSetupError."""
+    names = {device.name for device in run.devices if device.name}
+    specs = {spec for name in names if (spec := catalog.gpu_by_name(name)) is not None}
+    if len(specs) != 1 or len(names) != 1:
+        what = "several GPU products" if len(names) > 1 else "a GPU that is not in the catalogue" if names else "no GPU"
+        raise NoSetupError(f"the output names {what}: give a topology, a bundle, --system or --nics")
+    return specs.pop()
+
+
+def _fitting(
+    run: BenchRun, gpu: GpuSpec, least: int, nics: tuple[int, float] | None, env: Mapping[str, str]
+) -> list[Layout]:
+    """Machines of the catalogue that have the GPU and at least so many, the likeliest first, each kind once."""
+    fitting = [spec for spec in catalog.systems() if spec.gpus >= least and gpu.name in (spec.gpu, *spec.other_gpus)]
+    across = len(run.hosts) > 1
+    fitting.sort(
+        key=lambda s: (across and not (s.compute_nics or nics), s.gpus != least, s.virtual, not s.compute_nics)
+    )
+    layouts = [_data_direct(made, env) for spec in fitting if (made := layout_of(spec, gpu, nics)) is not None]
+    layouts = [made for made in layouts if made.gpus == layouts[0].gpus or made.gpus >= 8 > least]
+    distinct: dict[tuple[object, ...], Layout] = {}
+    for layout in layouts:
+        distinct.setdefault((layout.gpus, layout.nvlink, layout.nvlinks, layout.nics * layout.gbps), layout)
+    return list(distinct.values())
 
 
 def _most_per_host(run: BenchRun) -> int:

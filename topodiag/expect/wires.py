@@ -70,18 +70,14 @@ def wires_of(
     hosts, assumed = _nodes(run, nodes, spec)
     if hosts == 1 and gpu is None:
         raise lacking
+    product = spec or gpu
     if hosts != 1 and chosen is None:
-        name = spec.name if spec is not None else gpu.name if gpu is not None else "the machine"
-        raise NoSetupError(f"RCCL between nodes, and no NIC of {name} is known: give --nics 8x400")
+        raise _no_nic(product)
     if run.nranks is not None and hosts is not None and run.nranks % hosts:
         raise NoSetupError(f"{run.nranks} ranks do not spread evenly over {hosts} nodes")
     count, gbps = chosen or (0, 0.0)
-    if gpu is None:
-        assumed.append("GPUs and links inside a node are not known: only NICs are counted")
-    elif spec is not None:
-        assumed.append(f"wired as {spec.name} is built ({spec.source})")
     return Wires(
-        machine=spec.name if spec is not None else f"{gpu.name} nodes" if gpu is not None else _name(count, gbps),
+        machine=_name(product, count, gbps),
         nics=count,
         gbps=gbps,
         nodes=hosts,
@@ -89,12 +85,26 @@ def wires_of(
         network=network or _network({**run.env, **(env or {})}),
         gpu=gpu,
         confidence=Confidence.LOW if spec is None else Confidence.MEDIUM,
-        assumed=tuple(assumed),
+        assumed=(*assumed, *_wired(spec, gpu)),
     )
 
 
-def _name(count: int, gbps: float) -> str:
-    return f"nodes with {count} x {gbps:g} Gb/s"
+def _wired(spec: AmdSystem | None, gpu: AmdGpu | None) -> list[str]:
+    """What is assumed of the inside of a node."""
+    if gpu is None:
+        return ["GPUs and links inside a node are not known: only NICs are counted"]
+    return [f"wired as {spec.name} is built ({spec.source})"] if spec is not None else []
+
+
+def _no_nic(product: AmdSystem | AmdGpu | None) -> NoSetupError:
+    name = product.name if product is not None else "the machine"
+    return NoSetupError(f"RCCL between nodes, and no NIC of {name} is known: give --nics 8x400")
+
+
+def _name(product: AmdSystem | AmdGpu | None, count: int, gbps: float) -> str:
+    if product is None:
+        return f"nodes with {count} x {gbps:g} Gb/s"
+    return product.name if isinstance(product, AmdSystem) else f"{product.name} nodes"
 
 
 def _amd(run: BenchRun, system: str | None) -> tuple[AmdSystem | None, AmdGpu | None]:

@@ -68,6 +68,17 @@ class _Search:
         if len(self.known) >= 2 * MOST_STATES:
             return _NOTHING if need else sum(map(int.__mul__, self.rest, counts))
         enough = self.ceiling(counts, need) if len(self.known) < MOST_STATES else 0
+        best, choice = self._best_share(counts, need, most, enough)
+        if not need and best < enough:
+            dropped = self.value(_taken(counts, most, most, self.least), 0, 0) + self.rest[most]
+            if dropped > best:
+                best, choice = dropped, (most, 0)
+        self.known[key] = (best, *choice)
+        return best
+
+    def _best_share(self, counts: Counts, need: int, most: int, enough: int) -> tuple[int, tuple[int, int]]:
+        """The most that is reached when one node gives the group its next share, and (what the node had, its share);
+        no better one is looked for once `enough` is reached."""
         best, choice = _NOTHING, (0, 0)
         wanted = need or self.size
         for have in range(most, self.least - 1, -1) if need else (most,):
@@ -81,12 +92,7 @@ class _Search:
                 reached += 0 if left else WHOLE
                 if reached > best:
                     best, choice = reached, (have, share)
-        if not need and best < enough:
-            dropped = self.value(_taken(counts, most, most, self.least), 0, 0) + self.rest[most]
-            if dropped > best:
-                best, choice = dropped, (most, 0)
-        self.known[key] = (best, *choice)
-        return best
+        return best, choice
 
     def found(self, counts: Counts) -> tuple[Cut, ...]:
         made: list[Cut] = []

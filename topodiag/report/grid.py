@@ -28,15 +28,7 @@ def draw_grid(page: Page, fields: Sequence[Field], rows: Sequence[Sequence[Part]
     cells = [[page.text(cell) for cell in row] for row in rows]
     kept = [i for i in range(len(fields)) if any(row[i].plain for row in cells)]
     widths = {i: max(len(fields[i].title), *(row[i].cell_len for row in cells)) for i in kept}
-    room = page.width - indent
-    while kept and (over := _total(widths, kept) - room) > 0:
-        over = _shrink(fields, widths, kept, over)
-        if over <= 0:
-            break
-        goes = max(kept, key=lambda i: (fields[i].drop, i))
-        if fields[goes].drop == 0:
-            break
-        kept.remove(goes)
+    _fit(fields, widths, kept, page.width - indent)
     heading: list[Text] = [page.text((fields[i].title, "dim")) for i in kept]
     for line in ([heading] if kept else []) + [[row[i] for i in kept] for row in cells]:
         made = Text(" " * indent, no_wrap=True)
@@ -49,6 +41,17 @@ def draw_grid(page: Page, fields: Sequence[Field], rows: Sequence[Sequence[Part]
             made.append("" if fields[i].right else blank)
         made.rstrip()
         page.lines.append(page.cut(made, page.width))
+
+
+def _fit(fields: Sequence[Field], widths: dict[int, int], kept: list[int], room: int) -> None:
+    """Narrow columns, then leave out whole ones, until the rest fits or nothing more can give way."""
+    while kept and (over := _total(widths, kept) - room) > 0:
+        if _shrink(fields, widths, kept, over) <= 0:
+            return
+        goes = max(kept, key=lambda i: (fields[i].drop, i))
+        if fields[goes].drop == 0:
+            return
+        kept.remove(goes)
 
 
 def _total(widths: dict[int, int], kept: Sequence[int]) -> int:

@@ -131,7 +131,7 @@ def test_json_has_every_run_and_every_fault_with_its_parts():
     [
         ([Part("pcie", "n1", 2)], "the PCIe way from GPU 2 to mlx5_2 of n1 (rail 2)"),
         ([Part("leaf", "r1", 5)], "the leaf of r1, rail 5"),
-        ([Part("leaf", "r1", 5), Part("leaf", "r1", 6)], "one of the leaves of r1, rails 5,6"),
+        ([Part("leaf", "r1", 5), Part("leaf", "r1", 6)], "one of the leaves of r1, rails 5-6"),
         ([Part("uplink", "r1", 5)], "the uplinks of the leaf of r1, rail 5"),
         ([Part("leaf", "r1")], "the leaf of r1"),
         ([Part("path", "n1 and n2")], "the path between n1 and n2"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topodiag.expect.fit import main_rows
-from topodiag.model.bench import Benchmark
+from topodiag.model.bench import Benchmark, BenchRun
 from topodiag.report.bench.words import collective_words, folder_of, gpus_words, place_words, ranks_words
 from topodiag.report.plot.terminal import LINEAR_BANDWIDTH, SIZE, Mark, Series, draw_plot
 from topodiag.report.text import Page
@@ -44,21 +44,28 @@ def series_of(benchmarks: Sequence[Benchmark], *, alone: bool = False) -> tuple[
         if not points:
             continue
         name = f"{number + 1} {run.placement or collective_words(run)}" if several else "measured"
-        if alone and several:
-            ranks = f", {run.nranks} ranks" if run.nranks is not None else ""
-            name = f"{name}{ranks}, {place_words(run, folder)}"
-        elif alone and run.devices:
-            name = f"{name}: {gpus_words(run)}" if gpus_words(run) else name
-        made.append(Series(name, points))
-        if with_expected and benchmark.expected is not None and benchmark.expected.busbw:
-            low, high = points[0][0], points[-1][0]
-            curve = tuple((float(s), float(v)) for s, v in sorted(benchmark.expected.busbw.items()) if low <= s <= high)
-            if curve and curve not in seen:
-                seen.add(curve)
-                name = f"expected of {number + 1}" if several else "expected"
-                made.append(Series(f"{name}: {benchmark.expected.machine}" if alone else name, curve, dashed=True))
+        made.append(Series(_named_alone(name, run, folder if several else None) if alone else name, points))
+        curve = _expected(benchmark, points[0][0], points[-1][0]) if with_expected else ()
+        if curve and curve not in seen and benchmark.expected is not None:
+            seen.add(curve)
+            name = f"expected of {number + 1}" if several else "expected"
+            made.append(Series(f"{name}: {benchmark.expected.machine}" if alone else name, curve, dashed=True))
     bound = benchmarks[0].fit.bound_from if len(benchmarks) == 1 else None
     return made, [Mark(float(bound), f"bandwidth-bound from {spell_bytes(bound)}")] if bound else []
+
+
+def _named_alone(name: str, run: BenchRun, folder: str | None) -> str:
+    """The name with what the page around a picture would say: of several runs (`folder` is theirs) ranks and place."""
+    if folder is not None:
+        ranks = f", {run.nranks} ranks" if run.nranks is not None else ""
+        return f"{name}{ranks}, {place_words(run, folder)}"
+    return f"{name}: {gpus_words(run)}" if run.devices and gpus_words(run) else name
+
+
+def _expected(benchmark: Benchmark, low: float, high: float) -> tuple[tuple[float, float], ...]:
+    """What should be reached, between two sizes."""
+    busbw = benchmark.expected.busbw if benchmark.expected is not None else {}
+    return tuple((float(size), float(gbs)) for size, gbs in sorted(busbw.items()) if low <= size <= high)
 
 
 def title_of(benchmarks: Sequence[Benchmark]) -> str:

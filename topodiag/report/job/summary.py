@@ -96,18 +96,23 @@ def _network(job: Job) -> str:
         kind if len(kinds) == 1 else f"{kind} ({plural(count, 'process', 'processes')})"
         for kind, count in kinds.most_common(3)
     ]
-    sets = Counter(tuple((hca.name, hca.port) for hca in process.hcas) for process in job.processes if process.hcas)
-    if sets:
-        common = sets.most_common(1)[0][0]
-        hcas = next(p.hcas for p in job.processes if tuple((h.name, h.port) for h in p.hcas) == common)
-        parts.append(_hcas(hcas))
-        if len(sets) > 1:
-            parts.append(f"{len(sets) - 1} other {'set' if len(sets) == 2 else 'sets'} on other processes")
+    parts += _hca_sets(job)
     parts.append(_gdr(job))
     interfaces = Counter(process.bootstrap.split(":", 1)[0] for process in job.processes if process.bootstrap)
     if interfaces:
         parts.append(f"bootstrap over {', '.join(name for name, _ in interfaces.most_common(3))}")
     return " · ".join(part for part in parts if part)
+
+
+def _hca_sets(job: Job) -> list[str]:
+    """The devices that most processes list, and how many others there are."""
+    sets = Counter(tuple((hca.name, hca.port) for hca in process.hcas) for process in job.processes if process.hcas)
+    if not sets:
+        return []
+    common = sets.most_common(1)[0][0]
+    hcas = next(p.hcas for p in job.processes if tuple((h.name, h.port) for h in p.hcas) == common)
+    others = f"{plural(len(sets) - 1, 'other set')} on other processes"
+    return [_hcas(hcas), *([others] if len(sets) > 1 else [])]
 
 
 def _hcas(hcas: Sequence[Hca]) -> str:

@@ -138,14 +138,7 @@ def _draw_settings(page: Page, judged: SweepJudgement) -> None:
 
 def _draw_rails(page: Page, judged: SweepJudgement, fabric: Fabric) -> None:
     """Nodes under suspicion whose rails were measured one by one."""
-    best: dict[tuple[str, int], JudgedRun] = {}
-    for each in judged.runs:
-        if each.run.kind != "rails" or each.run.rail is None or each.share is None:
-            continue
-        for node in each.run.nodes:
-            key = (node, each.run.rail)
-            if key not in best or (each.share or 0) > (best[key].share or 0):
-                best[key] = each
+    best = _best_by_rail(judged)
     accused = {part.place for fault in judged.faults for part in fault.parts if part.kind in {"link", "pcie", "host"}}
     racks = {part.place for fault in judged.faults for part in fault.parts if part.kind in {"leaf", "uplink"}}
     # The best run over a rail is what its port can do; of other nodes it would be their partner's fault.
@@ -166,6 +159,19 @@ def _draw_rails(page: Page, judged: SweepJudgement, fabric: Fabric) -> None:
     draw_grid(page, [Field("node", least=8), *(Field(str(rail), right=True) for rail in range(fabric.rails))], rows)
     if len(slow) > len(shown):
         page.add("  ", f"and {plural(len(slow) - len(shown), 'node')} more (-v)")
+
+
+def _best_by_rail(judged: SweepJudgement) -> dict[tuple[str, int], JudgedRun]:
+    """By node and rail, the run that reached most of what is normal."""
+    best: dict[tuple[str, int], JudgedRun] = {}
+    for each in judged.runs:
+        if each.run.kind != "rails" or each.run.rail is None or each.share is None:
+            continue
+        for node in each.run.nodes:
+            key = (node, each.run.rail)
+            if key not in best or (each.share or 0) > (best[key].share or 0):
+                best[key] = each
+    return best
 
 
 def _share(each: JudgedRun | None) -> Part:
