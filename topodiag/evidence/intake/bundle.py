@@ -82,6 +82,16 @@ def from_memory(path: str, manifest: Mapping[str, Any], files: Mapping[str, byte
     return _with_manifest(path, dict(manifest), dict(files))
 
 
+def from_files(path: str, files: Mapping[str, bytes]) -> Evidence:
+    """The evidence of a bundle whose files have been read, by their names below it. Raises InputError."""
+    return _assembled(path, dict(files))
+
+
+def from_bytes(path: str, data: bytes) -> Evidence:
+    """The evidence of a bundle, or of one text, that came as bytes. Raises InputError."""
+    return _from_bytes(path, data)
+
+
 def _bounded(path: str, data: bytes) -> bytes:
     if len(data) > MAX_FILE_BYTES:
         raise InputError(path, f"is larger than {MAX_FILE_BYTES >> 20} MiB", hint="is it the right file?")

@@ -6,6 +6,7 @@ Only first and last bytes are read here. Nothing that would wait or act is opene
 from __future__ import annotations
 
 import glob
+import hashlib
 import io
 import os
 import re
@@ -27,6 +28,8 @@ from topodiag.model.errors import InputError
 NOT_EVIDENCE = frozenset({Kind.EMPTY, Kind.BLANK, Kind.BINARY, Kind.PICKLE})
 """Kinds that no command reads, whatever is asked."""
 _HOST = re.compile(rb'"host": {0,4}"([^"\\\x00-\x1f]{1,200})"')
+_DIGESTED = 1 << 15
+"""Bytes of a manifest that tell it from any other: it names the host, the time, and how long each command took."""
 _SWEEP = ("plan-1.json", "results.jsonl")
 _SWEPT = re.compile(r"plan-[1-9]\d{0,3}\.json|results\.jsonl", re.ASCII)
 
@@ -158,10 +161,20 @@ def _manifest(folder: str, names: Sequence[str]) -> bytes | None:
         return None
 
 
-def _bundle(path: str, root: str, manifest: bytes, *, named: bool, member: str = "", size: int = -1) -> Piece:
+def _bundle(
+    path: str,
+    root: str,
+    manifest: bytes,
+    *,
+    named: bool,
+    member: str = "",
+    size: int = -1,
+    coding: tuple[str, ...] = (),
+) -> Piece:
     match = _HOST.search(manifest)
     host = match[1].decode("utf-8", "replace") if match else ""
-    return Piece(path, (Kind.BUNDLE,), size, host=host, named=named, member=member, root=root)
+    digest = hashlib.sha256(manifest[:_DIGESTED]).hexdigest() if match else ""
+    return Piece(path, (Kind.BUNDLE,), size, coding, host=host, named=named, member=member, root=root, digest=digest)
 
 
 def _take(path: str, root: str, met: _Met, *, named: bool) -> None:
@@ -213,7 +226,8 @@ def _with_identity(piece: Piece, head: bytes) -> Piece:
 def _take_archive(made: Piece, seen: Looks, met: _Met) -> None:
     """A bundle that begins with its manifest, as the collector writes it, or what a look through the archive finds."""
     if seen.first == MANIFEST:
-        met.take(_bundle(made.path, made.root, seen.head, named=made.named, size=made.size))
+        manifest = seen.head[512 : 512 + _tar_size(seen.head)]
+        met.take(_bundle(made.path, made.root, manifest, named=made.named, size=made.size, coding=made.coding))
         return
     try:
         found, notes = members(made.path)
@@ -227,13 +241,29 @@ def _take_archive(made: Piece, seen: Looks, met: _Met) -> None:
         if each.name.rpartition("/")[2] == MANIFEST and is_bundle(each.head)
     }
     for folder, manifest in bundles.items():
-        met.take(_bundle(made.path, made.root, manifest.head, named=made.named, member=folder, size=made.size))
+        met.take(
+            _bundle(
+                made.path,
+                made.root,
+                manifest.head,
+                named=made.named,
+                member=folder,
+                size=made.size,
+                coding=made.coding if seen.packed == "tar" else ("zip",),
+            )
+        )
     taken = len(bundles)
     for each in found:
         if not any(each.name.startswith(f"{folder}/" if folder else "") for folder in bundles):
             taken += _take_member(made, each.name, each.size, each.head, met)
     if not taken:
         met.leave(made.path, "an archive without evidence in it", named=made.named)
+
+
+def _tar_size(header: bytes) -> int:
+    """The size that a tar header gives, in octal; all of the head where it cannot be read."""
+    digits = header[124:136].strip(b"\0 ")
+    return min(int(digits, 8), HEAD_BYTES) if digits and not digits.translate(None, b"01234567") else HEAD_BYTES
 
 
 def _take_member(made: Piece, name: str, size: int, head: bytes, met: _Met) -> bool:

@@ -20,11 +20,15 @@ _SAYS = (
 )  # fmt: skip
 """Where a text names its own host: the environment, hostnamectl, a shell's prompt, `uname -a`, syslog, hwloc."""
 _NOBODY = frozenset({"localhost", "localhost.localdomain", "host", "node", "ubuntu", "(none)"})
-_IDS = re.compile(
-    r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-    r"|(?:Node GUID|node_guid|sys_image_guid)[: =]{1,8}\t{0,4}(?:0x)?([0-9a-f:]{16,19})",
-    re.IGNORECASE,
-)
+_UUID = r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_IDS = (
+    ("gpu", re.compile(rf"^GPU (\d{{1,3}}): [^\n]{{1,200}}\(UUID: ({_UUID})\)", re.MULTILINE)),
+    ("bus", re.compile(rf"^GPU ([0-9A-Fa-f]{{8}}:[0-9A-Fa-f:.]{{7}})\n(?:[^\n]{{0,200}}\n){{1,40}}?\s+GPU UUID\s{{1,40}}: ({_UUID})", re.M)),
+    ("nic", re.compile(r"^CA '([\w.-]{1,64})'\n(?:[^\n]{0,200}\n){1,8}?\s+Node GUID: (0x[0-9a-f]{16})", re.MULTILINE)),
+    ("nic", re.compile(r"^hca_id:\s{1,8}([\w.-]{1,64})\n(?:[^\n]{0,200}\n){1,8}?\s+node_guid:\s{1,40}([0-9a-f:]{19})", re.M)),
+    ("", re.compile(rf"()({_UUID})")),
+)  # fmt: skip
+"""Serials and the device that each is of: `nvidia-smi -L` and `-q`, `ibstat`, `ibv_devinfo`; any other UUID of a GPU."""
 _MOST_IDS = 400
 _NCCL = re.compile(r"(?:^|[\s\]])([A-Za-z0-9][A-Za-z0-9._-]{0,62}):\d{1,9}:\d{1,9} (?:\[\d{1,3}\] )?NCCL ")
 
@@ -47,11 +51,16 @@ def host_of_log(head: bytes) -> str:
     return match[1] if match else ""
 
 
-def ids_of_text(text: str) -> frozenset[str]:
-    """What only one machine has: UUIDs of its GPUs, GUIDs of its adapters. Two texts that share one are of one host."""
-    found: set[str] = set()
-    for match in _IDS.finditer(text):
-        found.add(match[1].replace(":", "").lower() if match[1] else match[0].lower())
-        if len(found) >= _MOST_IDS:
-            break
+def ids_of_text(text: str) -> frozenset[tuple[str, str]]:
+    """What only one machine has, as (device, serial): UUIDs of its GPUs, GUIDs of its adapters. Two texts that share a
+    serial are of one host; two that give one device different serials are not."""
+    found: set[tuple[str, str]] = set()
+    for kind, pattern in _IDS:
+        if kind != "nic" and "GPU-" not in text:
+            continue
+        for match in pattern.finditer(text):
+            serial = match[2].removeprefix("0x").replace(":", "").lower()
+            found.add((f"{kind} {match[1].lower()}" if kind else "", serial))
+            if len(found) >= _MOST_IDS:
+                return frozenset(found)
     return frozenset(found)

@@ -21,7 +21,8 @@ class Piece:
     hold nvidia-smi, NCCL's log and a table of nccl-tests. `sources` are the readers of evidence/registry.py for it.
     `coding` are the layers to take off. `named`: the user gave this very path, rather than a folder with it. `root` is
     the argument it came from. `size` is in raw bytes, -1 of standard input. `what` are words that are more exact than
-    those of its kind. `ids` are UUIDs and GUIDs that only one machine has.
+    those of its kind. `ids` are serials that only one machine has, each with the device that it is of, "" where that is
+    not said; `digest` is the same for copies of one bundle.
     """
 
     path: str
@@ -34,7 +35,8 @@ class Piece:
     member: str = ""
     root: str = ""
     what: str = ""
-    ids: frozenset[str] = frozenset()
+    ids: frozenset[tuple[str, str]] = frozenset()
+    digest: str = ""
 
     @property
     def kind(self) -> Kind:

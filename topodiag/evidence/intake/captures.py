@@ -1,0 +1,344 @@
+"""Which pieces are of one node: bundles by themselves, loose texts by their folder and by what they say.
+
+Merging two nodes makes one phantom whose faults hide behind the other's health, so texts are merged only where they lie
+together and nothing in them speaks against it: another host, another GUID for the same device, a second matrix.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from topodiag.evidence.intake.archives import read_members
+from topodiag.evidence.intake.bundle import (
+    MAX_FILE_BYTES,
+    MAX_TOTAL_BYTES,
+    Evidence,
+    from_bytes,
+    from_files,
+    open_evidence,
+)
+from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
+from topodiag.evidence.intake.pieces import STDIN, Aside, Intake, Piece
+from topodiag.evidence.intake.reading import read_bundle_stream, read_piece
+from topodiag.model.errors import InputError
+
+_SUBJECTS = frozenset({
+    "boot", "captures", "cmd", "commands", "commands_output", "dmesg", "etc", "ethtool", "files", "fs", "gpu",
+    "gpus", "hardware", "host", "ib", "infiniband", "json", "kernel", "log", "logs", "lspci", "misc", "net",
+    "network", "networking", "nic", "nics", "nvidia", "nvlink", "output", "outputs", "pci", "pcie", "proc",
+    "process", "processor", "raw", "run", "slurm", "smi", "sos_commands", "sys", "system", "systemd", "text",
+    "texts", "topo", "topology", "trees", "var", "xml",
+})  # fmt: skip
+"""Names of folders that part the evidence of one node by its subject; any other folder is a node of its own."""
+_WHOLE = frozenset({"nvml", "nvidia-smi-xml", "nvidia-smi-q", "nvidia-smi-topo", "nccl-xml", "hwloc-xml", "sys-pci"})
+"""Sources whose one text describes all of a node: a second one is another's where its host is not known."""
+_ENDS = "._ \t"
+"""Where a word of a file's name ends; hosts have dashes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """The evidence of one node. `name` is where it lies, `host` whose it is by what it says, "" where nothing says it;
+    `label` tells captures of one host apart, or stands for a host that is not known."""
+
+    name: str
+    pieces: tuple[Piece, ...]
+    host: str = ""
+    label: str = ""
+
+    @property
+    def is_bundle(self) -> bool:
+        return self.pieces[0].kind is Kind.BUNDLE
+
+
+@dataclass(frozen=True, slots=True)
+class Captures:
+    """Captures by name. `aside` is what belongs to none of them, `notes` say how they were told apart."""
+
+    captures: tuple[Capture, ...] = ()
+    aside: tuple[Aside, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def captures(intake: Intake) -> Captures:
+    """The nodes in what was gathered. Never raises: what belongs to no node is left aside with the reason."""
+    made, copies = _bundles(intake.of(Kind.BUNDLE))
+    texts = [piece for piece in intake.pieces if piece.is_any(NODE_KINDS) and piece.kind is not Kind.BUNDLE]
+    unknown = [piece for piece in intake.pieces if piece.kinds == (Kind.TEXT,)]
+    loose, aside, notes = _loose(texts, unknown)
+    made += loose
+    taken = {piece.name for capture in made for piece in capture.pieces} | {each.path for each in (*aside, *copies)}
+    rest = [each for each in intake.beside(*NODE_KINDS) if each.path not in taken]
+    told_apart, same_host = _told_apart(sorted(made, key=lambda each: each.name))
+    return Captures(tuple(told_apart), (*copies, *aside, *rest), (*intake.notes, *notes, *same_host))
+
+
+def evidence_of(capture: Capture, intake: Intake) -> Evidence:
+    """The evidence of one capture, for the reader of nodes. Raises InputError for what cannot be read."""
+    first = capture.pieces[0]
+    if not capture.is_bundle:
+        made = Evidence(capture.name, host=capture.label or capture.host)
+        total = 0
+        for piece in capture.pieces:
+            blob = read_piece(intake, piece, MAX_FILE_BYTES)
+            total += len(blob.data)
+            if total > MAX_TOTAL_BYTES:
+                hint = "give the folder of one capture, without others beside it"
+                raise InputError(capture.name, f"holds more than {MAX_TOTAL_BYTES >> 20} MiB of one node", hint=hint)
+            made.blobs.append(blob)
+        return made
+    if first.path == STDIN:
+        assert intake.stdin is not None  # noqa: S101 - the piece came from there
+        made = from_bytes(first.name, read_bundle_stream(intake.stdin, MAX_TOTAL_BYTES))
+    elif first.member or first.coding not in ((), ("gzip",)):
+        made = from_files(first.name, read_members(first.path, first.member, MAX_FILE_BYTES))
+    else:
+        made = open_evidence(first.path)
+    return replace(made, host=capture.label) if capture.label else made
+
+
+# --- bundles ----------------------------------------------------------------------------------------------------
+
+
+def _bundles(pieces: Sequence[Piece]) -> tuple[list[Capture], list[Aside]]:
+    """Every bundle is a capture; the same one as a folder and as an archive counts once."""
+    made: list[Capture] = []
+    copies: list[Aside] = []
+    first: dict[str, str] = {}
+    for piece in pieces:
+        if piece.digest and first.setdefault(piece.digest, piece.name) != piece.name:
+            copies.append(Aside(piece.name, f"the same capture as {first[piece.digest]}, read once"))
+        else:
+            made.append(Capture(piece.name, (piece,), piece.host))
+    return made, copies
+
+
+def _told_apart(made: Sequence[Capture]) -> tuple[list[Capture], list[str]]:
+    """Captures of one host are judged one by one, as `host#1` and `host#2`: neither hides what the other shows."""
+    of_host: dict[str, list[Capture]] = defaultdict(list)
+    for each in made:
+        if each.host:
+            of_host[each.host].append(each)
+    numbers = {
+        each.name: f"{host}#{number}"
+        for host, several in of_host.items()
+        if len(several) > 1
+        for number, each in enumerate(several, 1)
+    }
+    notes = [
+        f"{len(several)} captures of {host}, judged one by one: "
+        + ", ".join(f"{numbers[each.name]} is {each.name}" for each in several[:8])
+        + (", ..." if len(several) > 8 else "")
+        for host, several in sorted(of_host.items())
+        if len(several) > 1
+    ]
+    return [replace(each, label=numbers.get(each.name, each.label)) for each in made], notes
+
+
+# --- loose texts ------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Unit:
+    """Texts that lie together: a folder, with the folders below it that part one node by subject."""
+
+    folder: str
+    texts: list[Piece]
+    unknown: list[Piece]
+
+    @property
+    def sources(self) -> set[str]:
+        return {source for piece in self.texts for source in piece.sources}
+
+
+def _loose(texts: Sequence[Piece], unknown: Sequence[Piece]) -> tuple[list[Capture], list[Aside], list[str]]:
+    units: dict[str, _Unit] = {}
+    aside: list[Aside] = []
+    for piece in texts:
+        if piece.size > MAX_FILE_BYTES:
+            aside.append(Aside(piece.name, f"larger than {MAX_FILE_BYTES >> 20} MiB", piece.command))
+            continue
+        folder = _folder_of(piece)
+        units.setdefault(folder, _Unit(folder, [], [])).texts.append(piece)
+    for piece in unknown:
+        unit = units.get(_folder_of(piece))
+        if unit is not None and piece.size <= MAX_FILE_BYTES:
+            unit.unknown.append(piece)
+    made: list[Capture] = []
+    notes: list[str] = []
+    for unit in _joined(units):
+        found, left = _parted(unit)
+        made += found
+        aside += left
+        if len(found) > 1:
+            hosts = ", ".join(each.host or each.label for each in found[:4]) + (", ..." if len(found) > 4 else "")
+            notes.append(f"{unit.folder}: texts of {len(found)} nodes lie together: {hosts}")
+    return made, aside, notes
+
+
+def _folder_of(piece: Piece) -> str:
+    """The folder that stands for the piece's node; standard input is by itself."""
+    if piece.path == STDIN:
+        return STDIN
+    folder, top = os.path.dirname(piece.name), piece.root.rstrip("/")
+    while os.path.basename(folder).lower() in _SUBJECTS and folder not in (top, "") and not _is_above(folder, top):
+        folder = os.path.dirname(folder)
+    return folder
+
+
+def _is_above(folder: str, top: str) -> bool:
+    """Whether `top`, what the user named, lies in this folder or is it."""
+    return top == folder or top.startswith(f"{folder}/")
+
+
+def _joined(units: dict[str, _Unit]) -> Iterator[_Unit]:
+    """A folder inside one that holds texts itself belongs to it where it adds other sources and nothing speaks against
+    it. Folders beside each other are different nodes."""
+    for folder in sorted(units):
+        above = _nearest_above(folder, units)
+        unit = units[folder]
+        if above is not None:
+            both = [*above.texts, *unit.texts]
+            if above.sources.isdisjoint(unit.sources) and len(_groups(both)) == 1:
+                above.texts += unit.texts
+                above.unknown += unit.unknown
+                units[folder] = above
+    seen: set[int] = set()
+    for unit in units.values():
+        if id(unit) not in seen:
+            seen.add(id(unit))
+            yield unit
+
+
+def _nearest_above(folder: str, units: dict[str, _Unit]) -> _Unit | None:
+    while folder and folder != STDIN and os.path.dirname(folder) != folder:
+        folder = os.path.dirname(folder)
+        if folder in units:
+            return units[folder]
+    return None
+
+
+def _parted(unit: _Unit) -> tuple[list[Capture], list[Aside]]:
+    """The captures of a unit: one, or one for each node that its texts show."""
+    groups = _groups(unit.texts)
+    if len(groups) == 1:
+        pieces = tuple(sorted((*unit.texts, *unit.unknown), key=lambda piece: piece.name))
+        only = unit.texts[0].name if len(pieces) == 1 else unit.folder or "."
+        return [Capture(only, pieces, _host_of(unit.texts))], []
+    named = {number: words for number, group in enumerate(groups) if (words := _name_of(group, groups))}
+    anchors = [number for number, group in enumerate(groups) if group.apart]
+    made = {number: list(groups[number].pieces) for number in anchors}
+    left: list[Piece] = []
+    for number, group in enumerate(groups):
+        if number in made:
+            continue
+        for piece in group.pieces:
+            at = [each for each in anchors if _mentions(piece, named.get(each, ""))]
+            (made[at[0]] if len(at) == 1 else left).append(piece)
+    several = ", ".join(named.get(number, "?") for number in anchors[:4]) + (", ..." if len(anchors) > 4 else "")
+    aside = [Aside(piece.name, f"names no host, and lies among texts of several: {several}") for piece in left]
+    aside += [Aside(piece.name, piece.words) for piece in unit.unknown]
+    found = []
+    for number, pieces in made.items():
+        host = _host_of(pieces)
+        first = pieces[0].name
+        found.append(Capture(first, tuple(pieces), host, "" if host else named.get(number, "")))
+    return found, aside
+
+
+@dataclass(slots=True)
+class _Group:
+    """Texts that are of one host by what they say. `apart`: something shows that another group is not."""
+
+    pieces: list[Piece]
+    apart: bool = False
+
+
+def _groups(pieces: Sequence[Piece]) -> list[_Group]:
+    """Texts by host: those that name the same host or share a serial are together. A single group where nothing says
+    that any two are of different nodes."""
+    parent = list(range(len(pieces)))
+
+    def root(number: int) -> int:
+        while parent[number] != number:
+            parent[number] = parent[parent[number]]
+            number = parent[number]
+        return number
+
+    first: dict[str, int] = {}
+    for number, piece in enumerate(pieces):
+        for key in ([f"host {_short(piece.host)}"] if piece.host else []) + [f"id {each[1]}" for each in piece.ids]:
+            parent[root(number)] = root(first.setdefault(key, number))
+    # What cannot be said twice of one node: its name, the serial of a device, all of it.
+    said: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for number, piece in enumerate(pieces):
+        if piece.host:
+            said["host"][_short(piece.host)].add(root(number))
+        for label, serial in piece.ids:
+            if label:
+                said[label][serial].add(root(number))
+        for source in piece.sources:
+            if source in _WHOLE:
+                said[f"all by {source}"][str(root(number))].add(root(number))
+    apart = {
+        number
+        for values in said.values()
+        if len(set().union(*values.values())) > 1 and len(values) > 1
+        for numbers in values.values()
+        for number in numbers
+    }
+    if len(apart) < 2:
+        return [_Group(list(pieces))]
+    made: dict[int, _Group] = {}
+    for number, piece in enumerate(pieces):
+        made.setdefault(root(number), _Group([], root(number) in apart)).pieces.append(piece)
+    return list(made.values())
+
+
+def _host_of(pieces: Iterable[Piece]) -> str:
+    return next((piece.host for piece in pieces if piece.host), "")
+
+
+def _short(host: str) -> str:
+    return host.split(".", 1)[0].lower()
+
+
+def _name_of(group: _Group, groups: Sequence[_Group]) -> str:
+    """The host that a group names, or the word of its files' names in which they differ from the other groups'."""
+    host = _host_of(group.pieces)
+    if host:
+        return host
+    own = os.path.basename(group.pieces[0].name)
+    others = [
+        os.path.basename(piece.name)
+        for other in groups
+        if other is not group and other.apart
+        for piece in other.pieces
+        if set(piece.sources) & set(group.pieces[0].sources)
+    ]
+    if not others:
+        return own.split(".", 1)[0]
+    start = max(len(os.path.commonprefix([own, other])) for other in others)
+    while start and own[start - 1] not in _ENDS:
+        start -= 1
+    end = start
+    tails = max(len(os.path.commonprefix([own[::-1], other[::-1]])) for other in others)
+    while end < len(own) and (own[end] not in f"{_ENDS}-" or end < len(own) - tails):
+        end += 1
+    return own[start:end] or own
+
+
+def _mentions(piece: Piece, word: str) -> bool:
+    """Whether a file's name, or the folder it lies in, holds the word by itself."""
+    if not word:
+        return False
+    name = f" {os.path.basename(piece.name)} ".lower()
+    at = name.find(word.lower())
+    while at >= 0:
+        if not name[at - 1].isalnum() and not name[at + len(word)].isalnum():
+            return True
+        at = name.find(word.lower(), at + 1)
+    return False

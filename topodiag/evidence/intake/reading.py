@@ -1,0 +1,54 @@
+"""The text of one piece of evidence: unpacked, decoded, bounded."""
+
+from __future__ import annotations
+
+import io
+from typing import BinaryIO
+
+from topodiag.evidence.intake.archives import read_member
+from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
+from topodiag.evidence.interface import Blob
+from topodiag.evidence.nccl_log.input.streams import Reading, text_of
+from topodiag.model.errors import InputError
+
+MAX_BYTES = 512 << 20
+"""Unpacked text of one piece: `kubectl get nodes -o json` writes 250 MB for 16,000 nodes."""
+
+
+def read_piece(intake: Intake, piece: Piece, most: int = MAX_BYTES) -> Blob:
+    """The text of a piece with its layers taken off. Raises InputError for more than `most` bytes, and for what can no
+    longer be read. Standard input can be read once."""
+    stream: BinaryIO
+    try:
+        if piece.path == STDIN:
+            stream = intake.stdin or io.BytesIO()
+        elif piece.member:
+            stream = io.BytesIO(read_member(piece.path, piece.member, most + 1))
+        else:
+            stream = open(piece.path, "rb")  # noqa: SIM115 - closed below, and standard input must stay open
+    except OSError as error:
+        raise InputError(piece.name, f"cannot be read: {error.strerror or error}") from None
+    reading = Reading()
+    text = bytearray()
+    try:
+        for block in text_of(stream, piece.coding, reading):
+            text += block
+            if len(text) > most:
+                raise InputError(piece.name, f"is larger than {most >> 20} MiB", hint="is it the right file?")
+    finally:
+        if piece.path != STDIN:
+            stream.close()
+    if not text and reading.notes:
+        raise InputError(piece.name, reading.notes[0], hint="was the copy interrupted?")
+    return Blob(piece.name, bytes(text))
+
+
+def read_bundle_stream(stream: BinaryIO, most: int) -> bytes:
+    """All of a bundle that comes by standard input, still packed. Raises InputError for more than `most` bytes."""
+    data = stream.read(most + 1)
+    if len(data) > most:
+        raise InputError("<stdin>", f"is larger than {most >> 20} MiB", hint="is it the right file?")
+    return data
+
+
+__all__ = ["MAX_BYTES", "read_bundle_stream", "read_piece"]
