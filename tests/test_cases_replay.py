@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fixtures.generate.cases import materialise
-from topodiag.app.diagnose import diagnose
+from topodiag.app.scan import scan as diagnose
 
 pytestmark = pytest.mark.usefixtures("texts_parsed_once")
 

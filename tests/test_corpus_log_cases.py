@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from topodiag.app.diagnose import LogOptions, diagnose_logs
+from topodiag.app.logs import LogOptions
+from topodiag.app.logs import logs as diagnose_logs
 from topodiag.checks.job.nics import nics_of_plugin
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Severity

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from topodiag.app.diagnose import diagnose, fixture_path, fixtures
+from topodiag.app.scan import scan as diagnose
 from topodiag.evidence.assemble.graph import gpu_vertex, nic_vertex, numa_of
+from topodiag.evidence.intake.fixtures import fixture_path, fixtures
 from topodiag.model.links import LinkKind, PathType
 from topodiag.model.node import Node
 from topodiag.model.paths import edges_of, paths_from

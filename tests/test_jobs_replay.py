@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from topodiag.app.diagnose import LogOptions, diagnose_logs
+from topodiag.app.logs import LogOptions
+from topodiag.app.logs import logs as diagnose_logs
 from topodiag.model.finding import Severity
 from topodiag.model.result import Result
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from topodiag.app.bench import BenchOptions, bench
-from topodiag.app.diagnose import fixture_path
+from topodiag.evidence.intake.fixtures import fixture_path
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Confidence
 

@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 from functools import cache
 from pathlib import Path
 
@@ -10,10 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import topodiag
-from topodiag.app.diagnose import Options, diagnose, fixture_path, fixtures, live
+from topodiag.app.scan import Options, live
+from topodiag.app.scan import scan as diagnose
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.evidence.intake.bundle import from_memory
+from topodiag.evidence.intake.fixtures import fixture_path, fixtures
 from topodiag.evidence.intake.reader import ReadNode, read_node
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Outcome
@@ -147,8 +150,11 @@ def test_an_unknown_fixture_is_refused_with_the_names_there_are() -> None:
         diagnose(["fixture:nope"])
 
 
-def test_the_same_fault_on_many_nodes_is_one_finding() -> None:
-    result = diagnose([f"fixture:{FAULTY}", f"fixture:{FAULTY}"])
+def test_the_same_fault_on_many_nodes_is_one_finding(tmp_path: Path) -> None:
+    shutil.copytree(fixture_path(FAULTY), tmp_path / "other")
+    manifest = tmp_path / "other" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"dgx-018"', '"dgx-019"'))
+    result = diagnose([f"fixture:{FAULTY}", str(tmp_path)])
     assert len(result.nodes) == 2
     assert len([finding for finding in result.findings if finding.id == "NVL001"]) == 1
 

@@ -41,7 +41,7 @@ def result():
     return replace(machines.sick(), findings=(machines.finding(severity=Severity[what.upper()]),))
 
 
-def diagnose(paths, *, options=None):
+def scan(paths, *, options=None):
     return result()
 
 
@@ -55,10 +55,10 @@ def live(*, options=None, on_progress=None):
     return result()
 
 
-fake = types.ModuleType("topodiag.app.diagnose")
-fake.Options, fake.diagnose, fake.live, fake.fixtures = Options, diagnose, live, lambda: ("one", "two")
+fake = types.ModuleType("topodiag.app.scan")
+fake.Options, fake.scan, fake.live = Options, scan, live
 fake.fixture_path = lambda name: Path("/nonexistent") / name
 if "FAKE" in os.environ:
-    sys.modules["topodiag.app.diagnose"] = fake
+    sys.modules["topodiag.app.scan"] = fake
 
 main()

@@ -131,7 +131,7 @@ def test_completion_completes(topodiag):
 
 @pytest.mark.parametrize(
     ("words", "offered"),
-    [("explain nvl00", "plain,NVL001"), ("scan --format na", "plain,nagios"), ("scan --from /tm", "file,/tm")],
+    [("explain nvl00", "plain,NVL001"), ("scan --format na", "plain,nagios"), ("scan /tm", "file,/tm")],
 )
 def test_completion_knows_check_ids_choices_and_files(topodiag, words, offered):
     at = str(len(words.split()))

@@ -41,8 +41,8 @@ def test_findings_at_or_above_fail_on_are_1(topodiag, worst, fail_on, code):
         ["scna"],
         ["scan", "--sample", "5 parsecs"],
         ["scan", "--width", "3"],
-        ["scan", "--from", "x", "--save", "y"],
-        ["scan", "--from", "-", "--from", "-"],
+        ["scan", "x", "--save", "y"],
+        ["scan", "-", "-"],
         ["explain", "NVL999"],
         ["explain"],
         ["completion", "tcsh"],
@@ -60,7 +60,7 @@ def test_wrong_usage_is_2_in_one_line_without_a_traceback(topodiag, args):
 
 
 def test_unreadable_input_is_2_with_place_and_hint(topodiag):
-    done = topodiag("scan", "--from", "evil.txt", fake="unreadable")
+    done = topodiag("scan", "evil.txt", fake="unreadable")
     assert done.returncode == 2
     assert done.stderr.splitlines() == ["topodiag: error: evil?[31m.txt:3: is not evidence", "  hint: give a bundle"]
 

@@ -103,7 +103,7 @@ def test_what_was_not_logged_names_the_subsystems_to_set(small):
     assert any(gap["what"].startswith("GRAPH:") and "NCCL_DEBUG_SUBSYS=INIT" in gap["why"] for gap in gaps)
 
 
-@pytest.mark.parametrize("args", [["--help"], ["scan", "--help"], ["logs", "--help"], ["env"], ["scan", "--from", "-"]])
+@pytest.mark.parametrize("args", [["--help"], ["scan", "--help"], ["logs", "--help"], ["env"], ["scan", "-"]])
 def test_only_reading_logs_loads_numpy(args):
     code = (
         "import sys\nfrom topodiag.cli import main\n"

@@ -110,7 +110,7 @@ def test_the_live_options_reach_the_collector(topodiag, tmp_path):
 
 
 def test_live_options_with_captured_evidence_are_refused(topodiag):
-    done = topodiag("scan", "--from", "x", "--sample", "5", "--redact")
+    done = topodiag("scan", "x", "--sample", "5", "--redact")
     assert "--redact, --sample only makes sense for a live scan" in done.stderr
 
 
@@ -170,7 +170,7 @@ def test_a_terminal_gets_colour_and_its_width():
 @pytest.mark.parametrize(("name", "code"), [("dgx-h100-healthy", 0), ("dgx-h100-gpu3-12of18-nvlink", 1), ("no-gpu", 0)])
 def test_the_real_program_judges_its_fixtures(name, code):
     done = subprocess.run(
-        [sys.executable, "-m", "topodiag", "scan", "--from", f"fixture:{name}"],
+        [sys.executable, "-m", "topodiag", "scan", f"fixture:{name}"],
         capture_output=True,
         timeout=60,
         check=False,

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topodiag.app.diagnose import fixtures
 from topodiag.app.picture import pictured
 from topodiag.emit.dot import SICK, to_dot
 from topodiag.emit.picture import NVSWITCH, Picture, picture_of
 from topodiag.emit.svg import to_svg
+from topodiag.evidence.intake.fixtures import fixtures
 from topodiag.model.devices import Gpu, Nic, NicPort, NumaNode
 from topodiag.model.finding import Finding, Severity, Where
 from topodiag.model.links import Link, LinkKind

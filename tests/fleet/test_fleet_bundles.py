@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from topodiag.app.diagnose import fixture_path
 from topodiag.evidence.cluster.bundles import NodeSeen, read_or_why
+from topodiag.evidence.intake.fixtures import fixture_path
 from topodiag.fleet import bundles
 from topodiag.model.errors import TopodiagError
 

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from topodiag.app.diagnose import LogOptions, diagnose_logs
+from topodiag.app.logs import LogOptions
+from topodiag.app.logs import logs as diagnose_logs
 from topodiag.evidence.nccl_xml import read_file
 from topodiag.model.job import Channels, Communicator, Job, Process
 from topodiag.model.nccl_tree import Element

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from topodiag.app.diagnose import LogOptions, diagnose_logs
+from topodiag.app.logs import LogOptions
+from topodiag.app.logs import logs as diagnose_logs
 from topodiag.model.job import Communicator, Job
 from topodiag.model.nccl_versions import minor_of, path_types
 from topodiag.model.nccl_view import Graph

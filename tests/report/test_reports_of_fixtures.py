@@ -9,7 +9,8 @@ import jsonschema
 import pytest
 from rich.cells import cell_len
 
-from topodiag.app.diagnose import diagnose, fixtures
+from topodiag.app.scan import scan as diagnose
+from topodiag.evidence.intake.fixtures import fixtures
 from topodiag.report.interface import Style
 from topodiag.report.registry import names, report
 from topodiag.report.words import Sight, gpu_sight

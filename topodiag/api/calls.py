@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def diagnose(source: Source) -> Diagnosis:
-    """Judge captured evidence.
+    """Judge all evidence at some paths: nodes, jobs and measured runs.
 
     >>> import topodiag
     >>> [finding.id for finding in topodiag.diagnose("fixture:dgx-h100-gpu3-12of18-nvlink").findings]
@@ -40,13 +40,13 @@ def scan(
     redact: bool = False,
 ) -> Diagnosis:
     """This machine, or captured nodes. `deadline` and `sample` are seconds; `save` is where the bundle goes."""
-    from topodiag.app import diagnose as use  # noqa: PLC0415 - heavy from here on
+    from topodiag.app import scan as use  # noqa: PLC0415 - heavy from here on
 
     options = use.Options(deadline, sample, None if save is None else fspath(save), redact)
     if source is None:
         return Diagnosis(use.live(options=options))
     with paths_of(source) as paths:
-        return Diagnosis(use.diagnose(paths, options=options))
+        return Diagnosis(use.scan(paths, options=options))
 
 
 def logs(
@@ -61,7 +61,7 @@ def logs(
 ) -> Diagnosis:
     """The job of NCCL logs, rebuilt and judged. `sizes` declare its layout: tp=8, pp=4. `workers` are processes, by
     default one per core; `flight` are dumps of torch's flight recorder; `save` is where the facts go (Parquet)."""
-    from topodiag.app import diagnose as use  # noqa: PLC0415 - heavy from here on
+    from topodiag.app import logs as use  # noqa: PLC0415 - heavy from here on
     from topodiag.fleet.workers import one_thread  # noqa: PLC0415
 
     one_thread()
@@ -74,7 +74,7 @@ def logs(
             save=None if save is None else fspath(save),
         )
     with paths_of(source) as paths:
-        return Diagnosis(use.diagnose_logs(paths, options=options))
+        return Diagnosis(use.logs(paths, options=options))
 
 
 def bench(

@@ -16,7 +16,6 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
 from topodiag.app.bench_log import network_of, node_of_print
-from topodiag.app.diagnose import stdin
 from topodiag.app.machine import (
     MOST_SORTS,
     Machine,
@@ -27,6 +26,7 @@ from topodiag.app.machine import (
     of_nodes,
     sorts_of,
 )
+from topodiag.app.opening import stream_for
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.cost.tiers import UnknownSystemError, find_system
@@ -228,7 +228,7 @@ _TABLES = (Kind.NCCL_TESTS, Kind.NCCL_LOG, Kind.NODE_TEXT, Kind.TEXT, Kind.JSON)
 
 def _read(paths: Sequence[str]) -> _Given:
     """The runs of the paths and the machine beside them. Raises InputError where no path holds a run."""
-    intake = gather(paths, stdin=stdin() if STDIN in paths else None)
+    intake = gather(paths, stdin=stream_for(paths))
     given = _Given()
     given.gaps.extend(NotObserved("part of the input", note) for note in intake.notes)
     rest: list[tuple[Piece, NotObserved]] = []

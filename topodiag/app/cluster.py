@@ -13,14 +13,15 @@ from typing import BinaryIO
 
 import numpy as np
 
-from topodiag.app.diagnose import resolve, stdin
 from topodiag.app.model import machine_of
+from topodiag.app.opening import stdin
 from topodiag.cost.questions import ModelError
 from topodiag.cost.tiers import Machine, UnknownSystemError, find_system
 from topodiag.evidence.cluster.facts import ClusterFacts, Partition, joined, partition_of, some_of
 from topodiag.evidence.cluster.files import read_cluster
 from topodiag.evidence.cluster.free_gpus import keep_free, read_free, take_out
 from topodiag.evidence.cluster.node_sets import MAX_NODES, NodeSetError, expand
+from topodiag.evidence.intake.fixtures import resolve
 from topodiag.evidence.intake.one_file import open_blob
 from topodiag.model.cluster import Bools, Cluster
 from topodiag.model.errors import InputError, TopodiagError

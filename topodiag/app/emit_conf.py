@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from topodiag.app.diagnose import diagnose, diagnose_logs, live
+from topodiag.app.scan import live, scan
 from topodiag.checks.node.conf_advice import ConfAdvice, advise
 from topodiag.checks.node.conf_file import misread
 from topodiag.emit.nccl_conf import UnwritableError, to_text
@@ -26,9 +26,11 @@ def make_conf_file(sources: Sequence[str] = (), logs: Sequence[str] = ()) -> Con
     machine without either. Raises InputError."""
     results: list[Result] = []
     if sources:
-        results.append(diagnose(list(sources)))
+        results.append(scan(list(sources)))
     if logs:
-        results.append(diagnose_logs(list(logs)))
+        from topodiag.app.logs import logs as judge_logs  # noqa: PLC0415 - numpy and pyarrow, which only logs need
+
+        results.append(judge_logs(list(logs)))
     if not results:
         results.append(live())
     nodes = [node for result in results for node in result.nodes]

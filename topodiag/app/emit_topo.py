@@ -7,13 +7,11 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 
-from topodiag.app.diagnose import resolve
+from topodiag.app.scan import one_node
 from topodiag.app.topo import Topology, predict_topology
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.emit.nccl_xml import UnwritableError, to_text
-from topodiag.evidence.intake.bundle import open_evidence
-from topodiag.evidence.intake.reader import read_node
 from topodiag.evidence.layout.affinity import read_affinity
 from topodiag.evidence.layout.device_pairs import parse_pairs, read_pairs_file
 from topodiag.evidence.nccl_xml import read_file
@@ -160,7 +158,7 @@ def _read_back(text: str, name: str, version: str) -> NcclFile:
 def by_host(topology: Topology, capture: str, pairs: str | None = None) -> Complete:
     """The guest's tree completed by a capture of its host: a bundle, a topology dump, `fixture:NAME`. `pairs` is a file
     or `guest=host,...`; None finds them. Raises InputError."""
-    host = read_node(open_evidence(resolve(capture))).node
+    host = one_node(capture).node
     if host.nccl_file is None and not host.pci:
         hint = "on the host: topodiag scan --save host.tar.gz"
         raise InputError(capture, "holds no PCI tree and no topology dump", hint=hint)

@@ -66,10 +66,10 @@ def read_layout(layout: LayoutOptions) -> LayoutRead:
         declared = READERS[files[0]](open_blob(path, stdin_of(path)))
     if not layout.logs:
         return LayoutRead(declared)
-    from topodiag.app.diagnose import diagnose_logs  # noqa: PLC0415
+    from topodiag.app.logs import logs  # noqa: PLC0415
     from topodiag.evidence.layout.job_ranks import ranks_of  # noqa: PLC0415 - only with logs
 
-    jobs = diagnose_logs(layout.logs).jobs
+    jobs = logs(layout.logs).jobs
     if len(jobs) != 1:
         hint = "give the logs of one job" if jobs else "are they NCCL's, with NCCL_DEBUG=INFO?"
         raise InputError(layout.logs[0], f"holds {len(jobs)} jobs", hint=hint)

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from topodiag.app.diagnose import resolve, stdin
+from topodiag.app.opening import stdin
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.evidence.intake.bundle import Evidence, open_evidence
+from topodiag.evidence.intake.fixtures import resolve
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
 from topodiag.evidence.intake.one_file import open_blob
@@ -95,9 +96,9 @@ def of_nodes(nodes: Sequence[Node], paths: Sequence[str]) -> Machine:
 
 def of_logs(paths: Sequence[str]) -> Machine:
     """The jobs of NCCL's logs with what the checks of jobs say. Raises InputError."""
-    from topodiag.app.diagnose import diagnose_logs  # noqa: PLC0415 - numpy and pyarrow, which only a log needs
+    from topodiag.app.logs import logs  # noqa: PLC0415 - numpy and pyarrow, which only a log needs
 
-    jobs = diagnose_logs(paths).jobs
+    jobs = logs(paths).jobs
     return Machine((), jobs, run(Subject.JOB, jobs), tuple(paths))
 
 

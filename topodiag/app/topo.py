@@ -12,12 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from topodiag.app.diagnose import diagnose_logs, resolve, stdin
+from topodiag.app.scan import one_node
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.checks.shared.topo_file import alone
-from topodiag.evidence.intake.bundle import open_evidence
-from topodiag.evidence.intake.reader import ReadNode, read_node
+from topodiag.evidence.intake.reader import ReadNode
 from topodiag.model.devices import Gpu, Nic
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
@@ -74,7 +73,7 @@ def open_topology(path: str, env: Mapping[str, str] | None = None) -> Topology:
 
     `env` adds to the settings that the node carries; those that choose NICs matter to a node without a file.
     """
-    read = read_node(open_evidence(resolve(path), stdin() if path == "-" else None))
+    read = one_node(path)
     node = read.node
     settings = {setting.name: setting.value for setting in node.settings} | dict(env or {})
     try:
@@ -118,7 +117,7 @@ def check_topology(path: str, *, version: str = "", against: str | None = None) 
 
     `version` "" asks for all versions. Raises InputError, also where the path holds no topology file.
     """
-    read = read_node(open_evidence(resolve(path), stdin() if path == "-" else None))
+    read = one_node(path)
     if read.node.nccl_file is None:
         hint = "write one: NCCL_TOPO_DUMP_FILE=topo.xml, or topodiag emit nccl-topo BUNDLE -o topo.xml"
         raise InputError(path, "holds no topology file of NCCL", hint=hint)
@@ -141,11 +140,13 @@ def check_topology(path: str, *, version: str = "", against: str | None = None) 
 def machine_of(path: str) -> Node:
     """The machine of a bundle, a topology file or NCCL logs. Raises InputError."""
     try:
-        return read_node(open_evidence(resolve(path), stdin() if path == "-" else None)).node
+        return one_node(path).node
     except InputError:
         if path == "-":
             raise
-        jobs = diagnose_logs([path]).jobs
+        from topodiag.app.logs import logs  # noqa: PLC0415 - numpy and pyarrow, which only logs need
+
+        jobs = logs([path]).jobs
         nodes = [node for job in jobs if (node := node_of_job(job)) is not None]
         if not nodes:
             raise InputError(path, "names no GPU and no NIC", hint="NCCL_DEBUG=INFO prints the bus ids") from None

@@ -103,7 +103,8 @@ def logs(  # noqa: PLR0917 - one parameter per option
     from topodiag.fleet.workers import one_thread  # noqa: PLC0415
 
     one_thread()
-    from topodiag.app.diagnose import LogOptions, diagnose_logs  # noqa: PLC0415
+    from topodiag.app.logs import LogOptions  # noqa: PLC0415
+    from topodiag.app.logs import logs as judge_logs  # noqa: PLC0415
     from topodiag.cli.output import check_output, verdict  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.progress import reading  # noqa: PLC0415
 
@@ -118,7 +119,7 @@ def logs(  # noqa: PLR0917 - one parameter per option
         save=save,
     )
     with reading(color=printing.color, ascii_only=printing.ascii_only, quiet=printing.quiet) as tell:
-        result = diagnose_logs(paths, options=options, on_progress=tell)
+        result = judge_logs(paths, options=options, on_progress=tell)
     reached.code = verdict(result, fail_on)
     if parquet is not None:
         _write_parquet(parquet, result, str(printing.output))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.errors import Outcome
+from topodiag.cli.former import Command, Former
 from topodiag.cli.options import Printing, format_option, report_options
 from topodiag.cli.params import EVIDENCE, PLACE, Duration
 from topodiag.report.registry import names
@@ -15,16 +16,8 @@ if TYPE_CHECKING:
     from topodiag.model.result import Result
 
 
-@click.command()
-@click.option(
-    "--from",
-    "sources",
-    metavar="SOURCE",
-    type=EVIDENCE,
-    multiple=True,
-    help="Captured evidence instead of this node: a bundle, a folder, a file of tool output, fixture:NAME, or - for "
-    "standard input. Repeat it for several nodes.",
-)
+@click.command(cls=Command, former=(Former("--from", ""),))
+@click.argument("sources", metavar="[PATH]...", nargs=-1, type=EVIDENCE)
 @click.option("--save", metavar="FILE", type=PLACE, help="Keep the evidence as a bundle (.tar.gz, else a new folder).")
 @click.option("--redact", is_flag=True, help="Replace host names, addresses and serial numbers in what is captured.")
 @click.option("--sample", type=Duration(), metavar="TIME", help="Read counters twice, this far apart (5s, 500ms, 1m).")
@@ -43,18 +36,21 @@ def scan(  # noqa: PLR0917 - one parameter per option
     fail_on: str,
     printing: Printing,
 ) -> None:
-    """Diagnose the communication topology of this node, or of captured evidence.
+    """Diagnose the communication topology of this node, or of captured nodes.
 
-    Without --from this node is probed: nothing is changed, root is not needed, and what root would have added is said.
+    Without PATH this node is probed: nothing is changed, root is not needed, and the report says what root would add.
+    PATH is a bundle, a folder or an archive of one or many nodes, a file of tool output, a topology file, a pattern,
+    fixture:NAME, or - for standard input. Several nodes in one folder are several nodes. What belongs to no node is
+    named with the command that reads it.
     """
     from topodiag.cli.output import check_output, opened  # noqa: PLC0415 - heavy from here on
 
     _refuse_live_options(sources, save=save, redact=redact, sample=sample, deadline=deadline)
     check_output(printing.output)
     if sources:
-        from topodiag.app.diagnose import diagnose  # noqa: PLC0415
+        from topodiag.app.scan import scan as judge_nodes  # noqa: PLC0415
 
-        result = diagnose(sources)
+        result = judge_nodes(sources)
     else:
         result = _live(save, redact, sample, deadline, printing)
     reached.code = _verdict(result, format_, fail_on)
@@ -69,7 +65,7 @@ def scan(  # noqa: PLR0917 - one parameter per option
 def _refuse_live_options(sources: tuple[str, ...], **given: object) -> None:
     names = [f"--{name}" for name, value in given.items() if value not in (None, False)]
     if sources and names:
-        raise click.UsageError(f"{', '.join(names)} only makes sense for a live scan, without --from.")
+        raise click.UsageError(f"{', '.join(names)} only makes sense for a live scan, without PATH.")
     if sources.count("-") > 1:
         raise click.UsageError("Standard input can be read only once.")
 
@@ -81,7 +77,7 @@ def _live(
     deadline: float | None,
     printing: Printing,
 ) -> Result:
-    from topodiag.app.diagnose import Options, live  # noqa: PLC0415
+    from topodiag.app.scan import Options, live  # noqa: PLC0415
     from topodiag.cli.progress import spinner  # noqa: PLC0415
 
     chosen = Options(save=save, redact=redact)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from topodiag.app.diagnose import diagnose
+from topodiag.app.scan import scan as diagnose
 from topodiag.app.topo import check_topology
 from topodiag.checks.topo.devices import DeviceTwiceInFile, GpuShortInFile
 from topodiag.checks.topo.file import FileOfARack, FileRefused

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def svg(source: str, output: str | None) -> None:
     """A picture of the node: sockets, switches, GPUs, NICs, the NVLink fabric; what the checks found is red.
 
-    SOURCE is what `topodiag scan --from` takes: a bundle, a topology file, lstopo XML, pasted output, fixture:NAME.
+    SOURCE is what `topodiag scan` takes: a bundle, a topology file, lstopo XML, pasted output, fixture:NAME.
     """
     from topodiag.emit.svg import to_svg  # noqa: PLC0415 - heavy from here on
 

@@ -13,14 +13,14 @@ from topodiag.cli.params import EVIDENCE
 @page_options
 def show(file: str, printing: Printing) -> None:
     """Draw the tree of a topology: NUMA nodes, switches, GPUs, NICs, and the path between every two of them."""
-    from topodiag.app.diagnose import diagnose  # noqa: PLC0415
+    from topodiag.app.scan import scan  # noqa: PLC0415
     from topodiag.cli.output import check_output, opened  # noqa: PLC0415 - heavy from here on
     from topodiag.report.page import print_page  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
     from topodiag.report.topo.show import draw_machine  # noqa: PLC0415
 
     check_output(printing.output)
-    result = diagnose([file])
+    result = scan([file])
     with opened(printing.output) as stream:
         page = Page(printing.style(stream))
         for node in result.nodes:

@@ -45,8 +45,6 @@ def members(path: str) -> tuple[tuple[Member, ...], tuple[str, ...]]:
     notes: list[str] = []
     try:
         for name, size, stream in _files(path, notes):
-            if len(found) >= MAX_MEMBERS:
-                raise InputError(path, f"holds more than {MAX_MEMBERS} members", hint="unpack it first")
             found[name] = Member(name, size, stream.read(HEAD_BYTES) if stream is not None else b"")
     except DAMAGE as error:
         raise InputError(path, f"is a damaged archive: {error}", hint="was the copy cut short?") from None
@@ -120,7 +118,8 @@ def _files(path: str, notes: list[str]) -> Iterator[tuple[str, int, IO[bytes] | 
 
 def _in_tar(path: str, raw: IO[bytes], head: bytes, notes: list[str]) -> Iterator[tuple[str, int, IO[bytes] | None]]:
     with _unpacker(raw, head) as plain, tarfile.open(fileobj=Bounded(path, plain), mode="r|") as archive:  # type: ignore[call-overload]
-        for member in archive:
+        for count, member in enumerate(archive):
+            _few(path, count)
             name = _inside(path, member.name)
             if member.isfile() and not member.issparse():
                 yield name, member.size, archive.extractfile(member)
@@ -132,7 +131,8 @@ def _in_tar(path: str, raw: IO[bytes], head: bytes, notes: list[str]) -> Iterato
 def _in_zip(path: str, raw: IO[bytes], notes: list[str]) -> Iterator[tuple[str, int, IO[bytes] | None]]:
     left = MAX_TOTAL_BYTES
     with zipfile.ZipFile(raw) as archive:
-        for member in archive.infolist():
+        for count, member in enumerate(archive.infolist()):
+            _few(path, count)
             name = _inside(path, member.filename)
             if member.is_dir():
                 continue
@@ -144,6 +144,11 @@ def _in_zip(path: str, raw: IO[bytes], notes: list[str]) -> Iterator[tuple[str, 
                 raise InputError(path, f"unpacks to more than {MAX_TOTAL_BYTES >> 20} MiB", hint=_UNPACK)
             with archive.open(member) as stream:
                 yield name, member.file_size, stream
+
+
+def _few(path: str, count: int) -> None:
+    if count >= MAX_MEMBERS:
+        raise InputError(path, f"holds more than {MAX_MEMBERS} members", hint=_UNPACK)
 
 
 @contextmanager

@@ -61,7 +61,7 @@ def open_evidence(path: str, stdin: BinaryIO | None = None) -> Evidence:
             raise InputError(
                 path,
                 "is neither a file nor a folder",
-                hint="give a bundle, a folder or a text file; a pipe goes in as --from -",
+                hint="give a bundle, a folder or a text file; a pipe goes in as -",
             )
         if place.stat().st_size > MAX_TOTAL_BYTES:
             raise InputError(path, f"is larger than {MAX_TOTAL_BYTES >> 20} MiB", hint="is it the right file?")

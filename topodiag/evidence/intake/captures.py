@@ -229,23 +229,28 @@ def _parted(unit: _Unit) -> tuple[list[Capture], list[Aside]]:
         only = unit.texts[0].name if len(pieces) == 1 else unit.folder or "."
         return [Capture(only, pieces, _host_of(unit.texts))], []
     named = {number: words for number, group in enumerate(groups) if (words := _name_of(group, groups))}
-    anchors = [number for number, group in enumerate(groups) if group.apart]
-    made = {number: list(groups[number].pieces) for number in anchors}
-    left: list[Piece] = []
+    anchors: list[int] = []
+    made: dict[int, list[Piece]] = {}
     for number, group in enumerate(groups):
-        if number in made:
+        if group.apart:  # files of one word in their names are of one node: gpu-001.topo.txt, gpu-001.nvlink.txt
+            at = next((each for each in anchors if named.get(each) and named.get(each) == named.get(number)), number)
+            made.setdefault(at, []).extend(group.pieces)
+            anchors += [number] if at == number else []
+    left: list[Piece] = []
+    for group in groups:
+        if group.apart:
             continue
         for piece in group.pieces:
-            at = [each for each in anchors if _mentions(piece, named.get(each, ""))]
-            (made[at[0]] if len(at) == 1 else left).append(piece)
+            owners = [each for each in anchors if _mentions(piece, named.get(each, ""))]
+            (made[owners[0]] if len(owners) == 1 else left).append(piece)
     several = ", ".join(named.get(number, "?") for number in anchors[:4]) + (", ..." if len(anchors) > 4 else "")
     aside = [Aside(piece.name, f"names no host, and lies among texts of several: {several}") for piece in left]
     aside += [Aside(piece.name, piece.words) for piece in unit.unknown]
     found = []
-    for number, pieces in made.items():
-        host = _host_of(pieces)
-        first = pieces[0].name
-        found.append(Capture(first, tuple(pieces), host, "" if host else named.get(number, "")))
+    for number, own in made.items():
+        host = _host_of(own)
+        first = own[0].name
+        found.append(Capture(first, tuple(own), host, "" if host else named.get(number, "")))
     return found, aside
 
 
@@ -321,14 +326,19 @@ def _name_of(group: _Group, groups: Sequence[_Group]) -> str:
     ]
     if not others:
         return own.split(".", 1)[0]
-    start = max(len(os.path.commonprefix([own, other])) for other in others)
+    start = max(_shared(own, other) for other in others)
     while start and own[start - 1] not in _ENDS:
         start -= 1
     end = start
-    tails = max(len(os.path.commonprefix([own[::-1], other[::-1]])) for other in others)
+    tails = max(_shared(own[::-1], other[::-1]) for other in others)
     while end < len(own) and (own[end] not in f"{_ENDS}-" or end < len(own) - tails):
         end += 1
     return own[start:end] or own
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters two words begin with alike."""
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def _mentions(piece: Piece, word: str) -> bool:

@@ -104,7 +104,7 @@ def _take_named(path: str, root: str, met: _Met) -> None:
     except FileNotFoundError:
         raise InputError(path, "no such file or folder") from None
     except OSError as error:
-        met.leave(path, f"cannot be read: {error.strerror or error}", hint="check its mode", named=True)
+        met.leave(path, _why(error), hint="check its mode and owner", named=True)
 
 
 def _walk(top: str, root: str, met: _Met) -> None:
@@ -144,7 +144,11 @@ def _walk(top: str, root: str, met: _Met) -> None:
             except FileNotFoundError:
                 met.leave(path, "a link to nowhere")
             except OSError as error:
-                met.leave(path, error.strerror or str(error))
+                met.leave(path, _why(error), hint="check its mode and owner")
+
+
+def _why(error: OSError) -> str:
+    return f"cannot be read: {(error.strerror or str(error)).lower()}"
 
 
 def _manifest(folder: str, names: Sequence[str]) -> bytes | None:
@@ -240,12 +244,12 @@ def _take_archive(made: Piece, seen: Looks, met: _Met) -> None:
         for each in found
         if each.name.rpartition("/")[2] == MANIFEST and is_bundle(each.head)
     }
-    for folder, manifest in bundles.items():
+    for folder, listed in bundles.items():
         met.take(
             _bundle(
                 made.path,
                 made.root,
-                manifest.head,
+                listed.head,
                 named=made.named,
                 member=folder,
                 size=made.size,
@@ -257,7 +261,7 @@ def _take_archive(made: Piece, seen: Looks, met: _Met) -> None:
         if not any(each.name.startswith(f"{folder}/" if folder else "") for folder in bundles):
             taken += _take_member(made, each.name, each.size, each.head, met)
     if not taken:
-        met.leave(made.path, "an archive without evidence in it", named=made.named)
+        met.leave(made.path, "an archive without evidence in it", hint=next(iter(notes), ""), named=made.named)
 
 
 def _tar_size(header: bytes) -> int:

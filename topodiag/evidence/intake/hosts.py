@@ -20,15 +20,16 @@ _SAYS = (
 )  # fmt: skip
 """Where a text names its own host: the environment, hostnamectl, a shell's prompt, `uname -a`, syslog, hwloc."""
 _NOBODY = frozenset({"localhost", "localhost.localdomain", "host", "node", "ubuntu", "(none)"})
-_UUID = r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_GPU = r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_L = r"\n(?:[^\n]{0,200}\n)"
 _IDS = (
-    ("gpu", re.compile(rf"^GPU (\d{{1,3}}): [^\n]{{1,200}}\(UUID: ({_UUID})\)", re.MULTILINE)),
-    ("bus", re.compile(rf"^GPU ([0-9A-Fa-f]{{8}}:[0-9A-Fa-f:.]{{7}})\n(?:[^\n]{{0,200}}\n){{1,40}}?\s+GPU UUID\s{{1,40}}: ({_UUID})", re.M)),
-    ("nic", re.compile(r"^CA '([\w.-]{1,64})'\n(?:[^\n]{0,200}\n){1,8}?\s+Node GUID: (0x[0-9a-f]{16})", re.MULTILINE)),
-    ("nic", re.compile(r"^hca_id:\s{1,8}([\w.-]{1,64})\n(?:[^\n]{0,200}\n){1,8}?\s+node_guid:\s{1,40}([0-9a-f:]{19})", re.M)),
-    ("", re.compile(rf"()({_UUID})")),
+    ("gpu", re.compile(rf"^GPU (\d{{1,3}}): [^\n]{{1,200}}\(UUID: ({_GPU})\)", re.M)),
+    ("bus", re.compile(rf"^GPU ([\da-fA-F:.]{{12,16}}){_L}{{1,40}}?\s+GPU UUID\s+: ({_GPU})", re.M)),
+    ("nic", re.compile(rf"^CA '([\w.-]{{1,64}})'{_L}{{1,8}}?\s+Node GUID: (0x[0-9a-f]{{16}})", re.M)),
+    ("nic", re.compile(rf"^hca_id:\s{{1,8}}([\w.-]{{1,64}}){_L}{{1,8}}?\s+node_guid:\s+([0-9a-f:]{{19}})", re.M)),
+    ("", re.compile(rf"()({_GPU})")),
 )  # fmt: skip
-"""Serials and the device that each is of: `nvidia-smi -L` and `-q`, `ibstat`, `ibv_devinfo`; any other UUID of a GPU."""
+"""Serials and their devices: `nvidia-smi -L` and `-q`, `ibstat`, `ibv_devinfo`; any other UUID of a GPU."""
 _MOST_IDS = 400
 _NCCL = re.compile(r"(?:^|[\s\]])([A-Za-z0-9][A-Za-z0-9._-]{0,62}):\d{1,9}:\d{1,9} (?:\[\d{1,3}\] )?NCCL ")
 

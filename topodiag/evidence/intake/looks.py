@@ -82,7 +82,7 @@ def looks(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False
         reading = Reading()
         head, tail = _unpacked(head, packer, reading), b""
         if not head and reading.notes:  # damaged, or a first block that ends later: reading all of it will tell
-            return Looks((Kind.TEXT,), tuple(coding))
+            return Looks((Kind.TEXT,), tuple(coding), what="a damaged archive")
     if not head:
         return Looks((Kind.EMPTY,), tuple(coding))
     binary = _binary(head, tuple(coding))

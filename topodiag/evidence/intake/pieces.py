@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from shlex import quote
 from typing import BinaryIO
 
 from topodiag.evidence.intake.kinds import Kind, command_for, source_words
+from topodiag.model.errors import InputError
 
 STDIN = "-"
 STDIN_NAME = "<stdin>"
@@ -107,3 +110,49 @@ class Intake:
 def left_aside(piece: Piece) -> Aside:
     """The piece as one that the command at hand does not read."""
     return Aside(piece.name, f"not read, it is {piece.words}", piece.command, refused=piece.named)
+
+
+def folded(aside: Iterable[Aside]) -> list[str]:
+    """One line for each reason, with the command that reads what was left aside."""
+    by_why: dict[tuple[str, str], list[Aside]] = {}
+    for each in aside:
+        word = each.command.replace(quote(each.path), "", 1)
+        by_why.setdefault((each.why, word), []).append(each)
+    made = []
+    for (why, _), several in sorted(by_why.items()):
+        if len(several) == 1:
+            made.append(str(several[0]))
+            continue
+        names = sorted(each.path for each in several)
+        shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+        made.append(f"{len(names)} files: {why}: {shown}{_reads_them(several)}")
+    return made
+
+
+def _reads_them(several: Sequence[Aside]) -> str:
+    """The command for the folder that holds all of them."""
+    command = several[0].command
+    if not command:
+        return ""
+    try:
+        folder = os.path.commonpath([os.path.dirname(each.path) for each in several]) or "."
+    except ValueError:  # absolute and relative paths
+        return ""
+    return f"; {command.replace(quote(several[0].path), quote(folder), 1)} reads them"
+
+
+def refusal(intake: Intake, kinds: Iterable[Kind], what: str, aside: Sequence[Aside] | None = None) -> InputError:
+    """The error of a command that reads `kinds`, called `what`, where there is nothing of them."""
+    left = list(aside if aside is not None else intake.beside(*kinds))
+    given = ", ".join(intake.paths[:3]) + (", ..." if len(intake.paths) > 3 else "")
+    if not left:
+        return InputError(given, "is a folder without files", hint="give a bundle, or a folder of captured text")
+    if len(left) > 1:
+        return InputError(given, f"holds no {what}: {'; '.join(folded(left)[:4])}")
+    only = left[0]
+    why = only.why.removeprefix("not read, ")
+    hint = f"{only.command} reads it" if only.command else only.hint
+    if why == f"it is {Kind.TEXT.facts.words}":
+        kinds_read = "bundles, output of nvidia-smi, ibstat, lspci and the like, NCCL topology files, hwloc XML"
+        return InputError(only.path, "is of no kind that topodiag knows", hint=f"evidence of a node is: {kinds_read}")
+    return InputError(only.path, f"is no {what}: {why}" if why.startswith("it is ") else why, hint=hint)

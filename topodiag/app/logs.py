@@ -1,0 +1,125 @@
+"""The use case of `topodiag logs`: from NCCL logs and flight recorder dumps to jobs, and what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from topodiag.app.opening import stream_for
+from topodiag.app.scan import PART
+from topodiag.checks.registry import Subject
+from topodiag.checks.run import fold, run
+from topodiag.evidence.flight.flight_recorder import read_flight
+from topodiag.evidence.intake.gather import gather
+from topodiag.evidence.intake.pieces import Intake
+from topodiag.evidence.nccl_log.input.sources import CHUNK_BYTES
+from topodiag.evidence.nccl_log.rebuild.apart import noted
+from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
+from topodiag.evidence.nccl_log.rebuild.roles import descriptions
+from topodiag.evidence.nccl_log.tables.saved import save
+from topodiag.fleet.ingest import ingest
+from topodiag.model.case import Case
+from topodiag.model.connections import no_connections
+from topodiag.model.debug_settings import HANG, SUBSYSTEMS, subsystems_for
+from topodiag.model.finding import Outcome, Status
+from topodiag.model.job import Job
+from topodiag.model.nccl_versions import assumption, is_newer
+from topodiag.model.provenance import NotObserved
+from topodiag.model.result import Result
+from topodiag.writing import check_writable, replacing
+
+if TYPE_CHECKING:
+    from topodiag.model.job import FlightRecord
+    from topodiag.model.layout import Layout
+
+Read = Callable[[int, int], None]
+"""Called with the bytes of logs that were read so far, and with those there are (0: not known)."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """How to read logs. `workers`: processes (None: all cores); `dask`: a scheduler's address, `local` or `slurm`;
+    `chunk`: bytes per shard (None: the usual). `layout` is the declared layout of the job, None where it is not
+    declared. `flight` are dumps of torch's flight recorder; `save` is where the facts go (Parquet)."""
+
+    workers: int | None = None
+    dask: str | None = None
+    chunk: int | None = None
+    layout: Layout | None = None
+    flight: tuple[str, ...] = ()
+    save: str | None = None
+
+
+def logs(paths: Sequence[str], *, options: LogOptions | None = None, on_progress: Read | None = None) -> Result:
+    """Rebuild jobs from NCCL logs and dumps of torch's flight recorder (files, folders, patterns, `-`, saved facts) and
+    judge them. Raises InputError."""
+    if options is not None and options.save is not None:
+        check_writable(options.save)
+    return judged(job_case(gather(paths, stdin=stream_for(paths), quick=True), options, on_progress))
+
+
+def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Read | None = None) -> Case:
+    """The jobs in what was gathered. Raises InputError where there is no log and no dump to read."""
+    chosen = options or LogOptions()
+    found = ingest(
+        intake,
+        workers=chosen.workers,
+        dask=chosen.dask,
+        chunk=chosen.chunk or CHUNK_BYTES,
+        on_progress=on_progress,
+    )
+    if chosen.save is not None:
+        with replacing(chosen.save) as stream:
+            save(stream, found.facts, found.files)
+    gaps = [NotObserved(PART, note) for note in found.notes]
+    records, problems = read_flight(tuple(dict.fromkeys((*found.flight, *chosen.flight))))
+    gaps += [NotObserved("part of the flight recorder", problem) for problem in problems]
+    # The facts are let go with this frame: their memory is better used by the checks.
+    jobs = noted(_with_flight(rebuild(found.facts, found.files, chosen.layout, descriptions(records)), records))
+    return Case(jobs=jobs, flight=records, inputs=found.inputs, not_observed=tuple(gaps), unread=found.unread)
+
+
+def judged(case: Case) -> Result:
+    """The jobs of a case, judged."""
+    outcomes = run(Subject.JOB, case.jobs)
+    return Result(
+        inputs=case.inputs,
+        outcomes=outcomes,
+        findings=fold(outcomes),
+        not_observed=tuple(dict.fromkeys((*case.not_observed, *_not_logged(case.jobs, outcomes)))),
+        unread=case.unread,
+        jobs=case.jobs,
+    )
+
+
+def _with_flight(jobs: tuple[Job, ...], records: tuple[FlightRecord, ...]) -> tuple[Job, ...]:
+    """The records at the last job that has such ranks: dumps are of the run that died. Without logs they are a job."""
+    if not records:
+        return jobs
+    most = max(record.rank for record in records)
+    at = next((number for number in reversed(range(len(jobs))) if jobs[number].world_size > most), None)
+    if at is not None:
+        return (*jobs[:at], replace(jobs[at], flight=records), *jobs[at + 1 :])
+    size = max(most + 1, *(len(ranks) for record in records for ranks in record.groups.values()), 0)
+    return (*jobs, Job("flight recorder", size, (), (), (), no_connections(), (), flight=records))
+
+
+ONCE = ("INIT", "ENV", "NET", "GRAPH", "TUNING")
+"""Subsystems that print something in every run that has them on, so that silence says that they were off."""
+
+
+def _not_logged(jobs: Sequence[Job], outcomes: Sequence[Outcome]) -> list[NotObserved]:
+    """What no line tells because its subsystem was off, and what to set next time."""
+    versions = sorted({version for job in jobs for version in job.nccl_versions if is_newer(version)})
+    made = [NotObserved(f"what is new in NCCL {version}", assumption(version)) for version in versions]
+    for job in jobs:
+        if not job.processes:
+            continue
+        hang = any(o.check == "JOB006" and o.status is Status.UNKNOWN and o.node == job.name for o in outcomes)
+        wanted = subsystems_for("full" if hang and job.events and HANG not in job.subsystems else "recommended")
+        why = f"not logged: set NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS={wanted} next time (topodiag env prints all of it)"
+        made += [NotObserved(f"{name}: {SUBSYSTEMS[name]}", why) for name in ONCE if name not in job.subsystems]
+        if wanted.endswith(HANG):
+            made.append(NotObserved(f"{HANG}: which rank entered which operation", why))
+    return made

@@ -1,0 +1,39 @@
+"""Standard input, for the use cases whose paths hold `-`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import BinaryIO
+
+from topodiag.evidence.intake.pieces import STDIN
+from topodiag.model.errors import InputError
+
+_CONTENT: ContextVar[BinaryIO | None] = ContextVar("content of standard input", default=None)
+
+
+@contextmanager
+def standard_input(content: BinaryIO) -> Iterator[None]:
+    """Within it `-` is this content: how Python users give bytes."""
+    token = _CONTENT.set(content)
+    try:
+        yield
+    finally:
+        _CONTENT.reset(token)
+
+
+def stdin() -> BinaryIO:
+    """What `-` reads. Raises InputError where standard input is closed."""
+    given = _CONTENT.get()
+    if given is not None:
+        return given
+    if sys.stdin is None:
+        raise InputError("<stdin>", "is closed", hint="give it a file: topodiag scan - < FILE")
+    return sys.stdin.buffer
+
+
+def stream_for(paths: Sequence[str]) -> BinaryIO | None:
+    """Standard input where one of the paths is `-`."""
+    return stdin() if STDIN in paths else None

@@ -1,0 +1,152 @@
+"""The use case of `topodiag scan`: from paths, or the live node, to nodes, and what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from topodiag.app.opening import stream_for
+from topodiag.checks.registry import Subject
+from topodiag.checks.run import fold, run
+from topodiag.evidence.intake.bundle import from_memory
+from topodiag.evidence.intake.captures import Capture, captures, evidence_of
+from topodiag.evidence.intake.gather import gather
+from topodiag.evidence.intake.kinds import NODE_KINDS
+from topodiag.evidence.intake.pieces import Aside, Intake, folded, refusal
+from topodiag.evidence.intake.reader import ReadNode, read_node
+from topodiag.model.case import Case
+from topodiag.model.errors import InputError
+from topodiag.model.provenance import NotObserved
+from topodiag.model.result import Result
+from topodiag.writing import check_new_folder, check_writable, replacing
+
+if TYPE_CHECKING:
+    from topodiag_probes.bundle import Bundle
+
+Progress = Callable[[str, str, float], None]
+"""Called from several threads with `start` or `done`, a probe's name, and its seconds."""
+
+ARCHIVE = (".tar.gz", ".tgz")
+"""Names by which a bundle is saved as one file; any other is a folder."""
+PART = "part of the input"
+"""What a gap is called whose reason names the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to look at a live node. Times in seconds; `save` is where the bundle goes (`.tar.gz`, else a folder)."""
+
+    deadline_s: float = 20.0
+    sample_s: float = 0.0
+    save: str | None = None
+    redact: bool = False
+
+
+def scan(paths: Sequence[str], *, options: Options | None = None) -> Result:
+    """Judge captured nodes: any mix of bundles, folders of them, archives, files of tool output, topology files,
+    `fixture:NAME` and `-`. What belongs to no node is left aside with the command that reads it. Raises InputError."""
+    if options is not None and options.save is not None:
+        raise InputError(options.save, "only a live scan can be saved", hint="leave the paths or --save out")
+    return judged(node_case(gather(paths, stdin=stream_for(paths))))
+
+
+def live(*, options: Options | None = None, on_progress: Progress | None = None) -> Result:
+    """Diagnose this machine: the same code as for a bundle, on a capture that stays in memory. Raises InputError."""
+    from topodiag_probes.capture import capture  # noqa: PLC0415 - a captured bundle needs no collector
+    from topodiag_probes.redact import Redactor  # noqa: PLC0415
+
+    chosen = options or Options()
+    if chosen.save is not None:
+        _check_save(chosen.save)
+    bundle = capture(
+        deadline_s=chosen.deadline_s,
+        sample_s=chosen.sample_s,
+        redactor=Redactor() if chosen.redact else None,
+        on_progress=on_progress,
+    )
+    if chosen.save is not None:
+        _save(bundle, chosen.save)
+    evidence = from_memory("live", bundle.manifest, bundle.files)
+    return judged(case_of([read_node(evidence)]))
+
+
+def node_case(intake: Intake) -> Case:
+    """The nodes in what was gathered, one for each capture. A capture that cannot be read is left aside where there are
+    others. Raises InputError where there is none."""
+    found = captures(intake)
+    aside = list(found.aside)
+    read: list[ReadNode] = []
+    broken: list[InputError] = []
+    for capture in found.captures:
+        try:
+            read.append(read_node(evidence_of(capture, intake)))
+        except InputError as error:
+            broken.append(error)
+            aside.append(Aside(capture.name, error.message.removeprefix(f"{capture.name}: "), hint=error.hint))
+    if not read:
+        raise broken[0] if broken else refusal(intake, NODE_KINDS, "evidence of a node", found.aside)
+    made = case_of(read)
+    gaps = [NotObserved(PART, note) for note in (*found.notes, *folded(aside))]
+    return replace(made, not_observed=tuple(dict.fromkeys((*gaps, *made.not_observed))))
+
+
+def one_node(path: str) -> ReadNode:
+    """The only node at a path. Raises InputError where there is none, or more than one."""
+    intake = gather([path], stdin=stream_for([path]))
+    found = captures(intake)
+    if not found.captures:
+        raise refusal(intake, NODE_KINDS, "evidence of a node", found.aside)
+    if len(found.captures) > 1:
+        names = ", ".join(_label(each) for each in found.captures[:4]) + (", ..." if len(found.captures) > 4 else "")
+        first = found.captures[0].name
+        raise InputError(path, f"holds {len(found.captures)} nodes: {names}", hint=f"give one of them, as {first}")
+    return read_node(evidence_of(found.captures[0], intake))
+
+
+def _label(capture: Capture) -> str:
+    return capture.label or capture.host or capture.name
+
+
+def case_of(read: Sequence[ReadNode]) -> Case:
+    """Nodes that were read, as a case."""
+    nodes = tuple(each.node for each in read)
+    return Case(
+        nodes=nodes,
+        inputs=tuple(item for each in read for item in each.inputs),
+        not_observed=tuple(dict.fromkeys(item for node in nodes for item in node.not_observed)),
+        unread=tuple(line for each in read for line in each.unread),
+    )
+
+
+def judged(case: Case) -> Result:
+    """The nodes of a case, judged."""
+    outcomes = run(Subject.NODE, case.nodes)
+    return Result(
+        inputs=case.inputs,
+        nodes=case.nodes,
+        outcomes=outcomes,
+        findings=fold(outcomes),
+        not_observed=case.not_observed,
+        unread=case.unread,
+    )
+
+
+def _check_save(path: str) -> None:
+    if path.endswith(ARCHIVE):
+        check_writable(path)
+    else:
+        check_new_folder(path)
+
+
+def _save(bundle: Bundle, path: str) -> None:
+    from topodiag_probes.bundle import write_folder, write_tar  # noqa: PLC0415
+
+    if path.endswith(ARCHIVE):
+        with replacing(path) as file:
+            write_tar(bundle, file)
+        return
+    try:
+        write_folder(bundle, path)
+    except OSError as error:
+        raise InputError(path, f"cannot be written: {error.strerror or error}", hint="it is not whole") from None
