@@ -12,9 +12,13 @@ from topodiag.version import __version__
 
 if TYPE_CHECKING:
     from topodiag.api import audit, bench, diagnose, logs, predict, scan, solve
+    from topodiag.model.errors import InputError, TopodiagError
 
-__all__ = ["__version__", "audit", "bench", "diagnose", "logs", "predict", "scan", "solve"]
-_CALLS = frozenset(__all__) - {"__version__"}
+__all__ = [
+    "InputError", "TopodiagError", "__version__", "audit", "bench", "diagnose", "logs", "predict", "scan", "solve",
+]  # fmt: skip
+_ERRORS = frozenset({"InputError", "TopodiagError"})
+_CALLS = frozenset(__all__) - _ERRORS - {"__version__"}
 
 
 def __getattr__(name: str) -> Any:
@@ -23,6 +27,10 @@ def __getattr__(name: str) -> Any:
         from topodiag import api  # noqa: PLC0415
 
         return getattr(api, name)
+    if name in _ERRORS:
+        from topodiag.model import errors  # noqa: PLC0415
+
+        return getattr(errors, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
