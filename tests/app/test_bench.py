@@ -187,6 +187,14 @@ def test_nodes_of_two_kinds_are_told_and_the_weakest_speaks(tmp_path: Path) -> N
     assert "the least is expected of" in told
 
 
+def test_a_node_with_other_gpus_than_the_run_is_left_out_and_told(tmp_path: Path) -> None:
+    place = tmp_path / "out.log"
+    place.write_text(table(270))
+    result = bench([str(place), "fixture:dgx-h100-healthy", "fixture:hgx-a100"])
+    assert result.benchmarks[0].verdict == "normal"
+    assert any(each.why.startswith("a100-207 left out") for each in result.not_observed)
+
+
 def test_what_is_no_machine_and_no_table_is_named_with_its_command(tmp_path: Path) -> None:
     (tmp_path / "out.log").write_text(table(270))
     (tmp_path / "hosts").write_text("gpu01 slots=8\ngpu02 slots=8\n")

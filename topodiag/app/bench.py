@@ -19,6 +19,7 @@ from topodiag.app.bench_log import network_of, node_of_print
 from topodiag.app.machine import (
     MOST_SORTS,
     Machine,
+    contradicts,
     is_machine,
     named_machine,
     nodes_of,
@@ -152,7 +153,12 @@ def _expected(run: BenchRun, machine: Machine, chosen: BenchOptions, gaps: list[
     expected: a collective is as fast as its slowest node."""
     if not machine.nodes:
         return _reckoned(run, node_of_print(machine.jobs, run) if chosen.nics is None else None, machine.jobs, chosen)
-    sorts = sorts_of(machine.nodes)
+    foreign = [node for node in machine.nodes if contradicts(node, run)]
+    nodes_of_run = [node for node in machine.nodes if node not in foreign]
+    if foreign and nodes_of_run:
+        why = f"{_hosts(foreign)} left out: its GPUs are another product than those of the run"
+        gaps.append(NotObserved("one machine for all nodes", why))
+    sorts = sorts_of(nodes_of_run or machine.nodes)
     made = [(_reckoned(run, each[0], machine.jobs, chosen), each) for each in sorts[:MOST_SORTS]]
     told = [(each.expectation.busbw_gbs, each, nodes) for each, nodes in made if each.expectation is not None]
     if len(sorts) == 1 or not told:

@@ -63,7 +63,12 @@ def read_layout(layout: LayoutOptions) -> LayoutRead:
     declared = None
     if files:
         path = getattr(layout, files[0])
-        declared = READERS[files[0]](open_blob(path, stdin_of(path)))
+        try:
+            declared = READERS[files[0]](open_blob(path, stdin_of(path)))
+        except InputError as error:
+            from topodiag.app.place_paths import foreign  # noqa: PLC0415 - it needs the options of this module
+
+            raise foreign(path, error) from None
     if not layout.logs:
         return LayoutRead(declared)
     from topodiag.app.logs import logs  # noqa: PLC0415

@@ -17,6 +17,7 @@ from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
 from topodiag.evidence.intake.one_file import open_blob
 from topodiag.evidence.intake.pieces import Aside, Piece
 from topodiag.evidence.intake.reader import read_node
+from topodiag.hardware.catalog import gpu_by_name
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Outcome
 from topodiag.model.nccl_tree import Element
@@ -151,6 +152,15 @@ def lacking(node: Node) -> str:
     except LackingError as error:
         return str(error)
     return ""
+
+
+def contradicts(node: Node, run: BenchRun) -> bool:
+    """Whether the GPUs of a node are another product than those that the run names; False where either is silent."""
+    names = {device.name for device in run.devices if device.name}
+    wanted = {spec.name for name in names if (spec := gpu_by_name(name)) is not None}
+    values = {str(gpu.name.value) for gpu in node.gpus if gpu.name.value}
+    found = {spec.name for name in values if (spec := gpu_by_name(name)) is not None}
+    return bool(wanted and found) and wanted.isdisjoint(found)
 
 
 # --- nodes of one kind ----------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ import numpy as np
 
 from topodiag.app.cluster import ClusterOptions, PlaceError, Seen, open_cluster, stdin_of
 from topodiag.app.layout import READERS, LayoutOptions, LayoutRead, read_layout
+from topodiag.app.place_paths import sort_paths
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.evidence.intake.one_file import open_blob
@@ -54,6 +55,7 @@ __all__ = [
     "open_placement",
     "read_map",
     "solve_placement",
+    "sort_out",
 ]
 
 RACK_SYSTEM, RACK_GPUS = "gb200-nvl72", 4
@@ -130,13 +132,14 @@ def _seen(ranks: RankHosts | None, job: Job | None) -> Seen:
 @dataclass(frozen=True, slots=True)
 class PlaceOptions:
     """A cluster, the layout on it, and who talks to whom: by parallel sizes (`layout`) or by a file of `groups`.
-    `ranks` 0: as many as fit."""
+    `ranks` 0: as many as fit. `paths` are files of any of these kinds, and bundles and logs, told by their content."""
 
     cluster: ClusterOptions
     places: LayoutOptions
     layout: Layout | None = None
     groups: str = ""
     ranks: int = 0
+    paths: tuple[str, ...] = ()
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -145,7 +148,7 @@ class PlaceOptions:
         named: dict[str, tuple[str, ...]] = {
             "topology": (cluster.topology,), "bundles": tuple(cluster.bundles), "free": (cluster.free,),
             **{name: (getattr(places, name),) for name in READERS}, "logs": tuple(places.logs),
-            "groups": (self.groups,),
+            "groups": (self.groups,), "paths": self.paths,
         }  # fmt: skip
         return tuple(Input(path, kind) for kind, paths in named.items() for path in paths if path)
 
@@ -161,11 +164,24 @@ class Ready:
     world: int
 
 
+def sort_out(options: PlaceOptions) -> tuple[PlaceOptions, tuple[str, ...]]:
+    """The options with their paths put where they belong, and a line for each file that is left aside. Raises
+    InputError where no path is of use, and PlaceError where two say the same."""
+    if not options.paths:
+        return options, ()
+    cluster, places, groups, left = sort_paths(options.paths, options.cluster, options.places, options.groups)
+    if groups and options.layout is not None:
+        raise PlaceError("a file of groups and parallel sizes both say who talks to whom: give one")
+    return replace(options, cluster=cluster, places=places, groups=groups, paths=()), left
+
+
 def open_place(options: PlaceOptions) -> Ready:
     """Cluster, layout and groups, checked against each other. Raises TopodiagError."""
+    options, left = sort_out(options)
     groups = _groups(options.groups) if options.groups else ()
     asked = _asked_ranks(options, groups)
     opened = open_placement(options.cluster, options.places, asked)
+    opened = replace(opened, cluster=replace(opened.cluster, notes=(*opened.cluster.notes, *left)))
     world = opened.world
     if not opened.cluster.free:
         raise PlaceError("no GPU of the cluster is usable", hint="see --free, --exclude and the nodes of --topology")

@@ -39,9 +39,12 @@ def audit(
     ranks packed on the same GPUs, and which groups lie wrong. Without a layout (--hostfile, --log, --rule, ...) ranks
     are numbered node by node. -v lists groups.
 
+    PATH is any of the files that the options take, told by content: hostfile, rankfile, map, NCCL logs, description of
+    the cluster, bundles. With a hostfile and logs, ranks that ran on another host than declared are named.
+
     \b
     Examples
-      topodiag place audit --log job.log
+      topodiag place audit hosts nccl-logs/ topology.conf bundles/
       topodiag place audit --nodes 32 --leaf 8 --tp 8 --pp 4 --rule cyclic
       topodiag place audit --topology topology.conf --hostfile hosts --tp 8 --pp 4
     """

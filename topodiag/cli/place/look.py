@@ -43,7 +43,7 @@ def look(
 
     \b
     Examples
-      topodiag place look --log job.log --solved
+      topodiag place look nccl-logs/ --solved
       topodiag place look --nodes 32 --tp 8 --rule cyclic --svg look.svg
     """
     from topodiag.app.place import look_at_placement  # noqa: PLC0415 - heavy from here on

@@ -31,6 +31,7 @@ from topodiag.cli.options import (
 )
 from topodiag.cli.params import EVIDENCE, Count
 from topodiag.model.dimensions import ORDER
+from topodiag.words.text import clean
 
 if TYPE_CHECKING:
     from topodiag.app.place import PlaceOptions
@@ -101,19 +102,30 @@ DIMENSIONS = (
 FORMER = (SYSTEM_PATH, Former("--ranks", "--world-size"))
 _NAMES = ("topology", "bundles", "system", "evidence", "gpu", "nics", "nodes", "leaf", "racks", "oversubscription",
           "nodelist", "exclude", "free", "hostfile", "rankfile", "slurm_hostfile", "torchrun", "map_", "logs", "rule",
-          "sizes", "order", "groups", "world_size")  # fmt: skip
+          "sizes", "order", "groups", "world_size", "paths")  # fmt: skip
 
 
 def place_options(command: Callable[..., None]) -> Callable[..., None]:
     """The shared options, handed to the command as its argument `asked`."""
 
+    @click.argument("paths", metavar="[PATH]...", nargs=-1, type=EVIDENCE)
     @options(CLUSTER, LAYOUT, DIMENSIONS)
     @wraps(command)
     def wrapped(*args: Any, **given: Any) -> None:
         taken = {name: given.pop(name) for name in _NAMES}
-        command(*args, asked=asked_of(taken), **given)
+        command(*args, asked=_sorted(asked_of(taken)), **given)
 
     return wrapped
+
+
+def _sorted(asked: PlaceOptions) -> PlaceOptions:
+    """The paths put where they belong by their content; what is left aside is named on standard error."""
+    from topodiag.app.place import sort_out  # noqa: PLC0415 - heavy from here on
+
+    made, left = sort_out(asked)
+    for line in left:
+        click.echo(f"note: {clean(line)}", err=True)
+    return made
 
 
 def _one_of(evidence: str | None, system: str | None) -> str:
@@ -141,4 +153,4 @@ def asked_of(given: dict[str, Any]) -> PlaceOptions:
     )  # fmt: skip
     if given["groups"] and layout is not None:
         raise click.UsageError("--groups and parallel sizes both say who talks to whom: give one.")
-    return PlaceOptions(cluster, places, layout, given["groups"], given["world_size"] or 0)
+    return PlaceOptions(cluster, places, layout, given["groups"], given["world_size"] or 0, given["paths"])

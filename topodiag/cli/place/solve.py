@@ -40,9 +40,8 @@ def solve(
 
     \b
     Examples
-      topodiag place solve --topology topology.conf --exclude gpu07 --tp 8
-      topodiag place solve --bundles bundles/ --tp 8 --pp 4
-      topodiag place solve --log job.log --format json --output map.json
+      topodiag place solve topology.conf bundles/ --exclude gpu07 --tp 8
+      topodiag place solve nccl-logs/ --format json --output map.json
       topodiag place emit slurm-hostfile map.json -o hosts
     """
     from topodiag.app.place import solve_placement  # noqa: PLC0415 - heavy from here on

@@ -1,0 +1,121 @@
+"""What the paths of `topodiag place` are: hostfiles, logs, descriptions of the cluster and bundles, told by content."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from topodiag.app.cluster import ClusterOptions, PlaceError
+from topodiag.app.layout import LayoutOptions
+from topodiag.evidence.intake.gather import gather
+from topodiag.evidence.intake.kinds import Kind
+from topodiag.evidence.intake.one_file import open_blob
+from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, left_aside
+from topodiag.evidence.layout.rank_files import read_map
+from topodiag.model.errors import InputError
+
+HINT = "give a hostfile, rankfile or map of ranks, NCCL logs, a description of the cluster, or bundles of its nodes"
+_LAYOUTS = {Kind.HOSTFILE: "hostfile", Kind.RANKFILE: "rankfile", Kind.RANK_MAP: "map"}
+_CLUSTERS = (Kind.CLUSTER, Kind.KUBERNETES)
+_LOGS = (Kind.NCCL_LOG, Kind.SAVED_FACTS, Kind.PARQUET)
+_NODE = (Kind.TOPOLOGY, Kind.HWLOC)
+
+
+def sort_paths(
+    paths: tuple[str, ...], cluster: ClusterOptions, places: LayoutOptions, groups: str
+) -> tuple[ClusterOptions, LayoutOptions, str, tuple[str, ...]]:
+    """The options with what the paths are, and a line for each file that is left aside. Raises InputError where no path
+    is of use, and PlaceError where two say the same."""
+    if STDIN in paths:
+        raise PlaceError("standard input goes in by an option that says what it is", hint="--hostfile -, --topology -")
+    intake = gather(paths)
+    found: dict[str, str] = {}
+    bundles: list[str] = []
+    logs: list[str] = []
+    left: list[str] = []
+    logged = {piece.root for piece in intake.pieces if piece.is_any(_LOGS)}
+    for piece in intake.pieces:
+        option = _option(piece)
+        if piece.member:
+            left.append(f"{piece.name}: in an archive; unpack {piece.path}, and give the folder")
+        elif option:
+            _take(found, option, piece.path)
+        elif piece.kind is Kind.BUNDLE:
+            bundles.append(piece.path)
+        elif piece.is_any(_LOGS) or (piece.kind is Kind.TEXT and piece.root in logged):
+            logs.append(piece.path)
+        else:
+            left.append(str(left_aside(piece)))
+    if not (found or bundles or logs):
+        _refuse(intake)
+    left += [str(each) for each in intake.aside]
+    for option, path in found.items():
+        given = {"topology": cluster.topology, "system": cluster.system, "groups": groups}
+        already = given[option] if option in given else getattr(places, option)
+        if already:
+            raise PlaceError(f"{path} and --{option} {already} say the same: give one")
+    layout = {name: found[name] for name in _LAYOUTS.values() if name in found}
+    return (
+        replace(
+            cluster,
+            topology=found.get("topology", cluster.topology),
+            system=found.get("system", cluster.system),
+            bundles=(*cluster.bundles, *bundles),
+        ),
+        replace(places, logs=(*places.logs, *logs), **layout),
+        found.get("groups", groups),
+        (*intake.notes, *left),
+    )
+
+
+def _option(piece: Piece) -> str:
+    """The option that reads it, "" for bundles, logs and what `place` does not read."""
+    if piece.kind in _LAYOUTS:
+        return _LAYOUTS[piece.kind]
+    if piece.kind is Kind.GROUPS:
+        return "groups"
+    if piece.kind in _CLUSTERS:
+        return "topology"
+    if piece.kind in _NODE:
+        return "system"
+    return "map" if piece.kind is Kind.RESULT and _holds_map(piece) else ""
+
+
+def _holds_map(piece: Piece) -> bool:
+    """Whether a result of topodiag is one of `place`, which has a map of ranks."""
+    try:
+        read_map(open_blob(piece.path))
+    except InputError:
+        return False
+    return True
+
+
+def _take(found: dict[str, str], option: str, path: str) -> None:
+    """One file of each kind, and one of where ranks sit."""
+    rivals = set(_LAYOUTS.values()) if option in _LAYOUTS.values() else {option}
+    other = next((found[name] for name in found if name in rivals), None)
+    if other is not None:
+        what = "where ranks sit" if option in _LAYOUTS.values() else "the same"
+        raise PlaceError(f"{other} and {path} both say {what}: give one")
+    found[option] = path
+
+
+def _refuse(intake: Intake) -> None:
+    """No path is of use to `place`: the first one says what it is."""
+    for each in (*map(left_aside, intake.pieces), *intake.aside):
+        reads = f"; {each.command} reads it" if each.command else ""
+        raise InputError(each.path, f"{each.why}{reads}", hint=each.hint or HINT)
+    raise InputError(intake.paths[0], "holds no file to read", hint=HINT)
+
+
+def foreign(path: str, error: InputError) -> InputError:
+    """The error of a reader of layouts, or, where the file is what another command reads, that command."""
+    if path == STDIN:
+        return error
+    try:
+        pieces = gather([path]).pieces
+    except InputError:
+        return error
+    for piece in pieces:
+        if piece.path == path and piece.command and " place " not in piece.command:
+            return InputError(path, f"is {piece.words}; {piece.command} reads it")
+    return error
