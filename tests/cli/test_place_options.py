@@ -54,7 +54,7 @@ def test_gpus_that_make_no_whole_replica_are_left_over(rule: tuple[str, ...]) ->
 
 def test_gpus_that_are_left_over_are_told() -> None:
     notes = opened("--nodes", "4", "--tp", "5").opened.cluster.notes
-    assert "30 ranks: as many whole replicas as fit, and 2 of 32 GPUs are left over (--ranks)" in notes
+    assert "30 ranks: as many whole replicas as fit; 2 of 32 GPUs are left over (--world-size)" in notes
     assert not any("left over" in note for note in opened("--nodes", "4", "--tp", "8").opened.cluster.notes)
 
 

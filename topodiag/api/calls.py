@@ -174,9 +174,7 @@ def _placement(paths: Sequence[str], options: Mapping[str, Any]) -> PlaceOptions
     rest = {name: left.pop(name) for name in ("groups", "ranks") if name in left}
     if left:
         raise TypeError(f"unknown option {next(iter(left))!r}: topodiag place audit --help lists them")
-    if paths:
-        places["logs"] = (*places.get("logs", ()), *paths)
-    return PlaceOptions(ClusterOptions(**cluster), LayoutOptions(**places), layout, **rest)
+    return PlaceOptions(ClusterOptions(**cluster), LayoutOptions(**places), layout, **rest, paths=tuple(paths))
 
 
 TRAINING = {
