@@ -1,0 +1,86 @@
+"""What nothing reads has a reason to be kept: a field of the model without a reader is listed here, or goes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.shown import ROOT
+
+PACKAGE = ROOT / "topodiag"
+IDENTITY = "identity: joins one device or communicator of several sources"
+NODE_STATE = "state of the node: for checks of limits, of lost or held-down GPUs, and of a node among its siblings"
+PRINTED = "NCCL's own figure or word, kept beside what is predicted: a case quotes it"
+KEPT = {
+    "board": "the model of the board: told in a table of GPUs",
+    "comm_id": IDENTITY,
+    "compute_mode": NODE_STATE,
+    "distances": "NUMA distances, for what memory of another socket costs",
+    "distribution": NODE_STATE,
+    "func": "what an application called to make a communicator: told in a case",
+    "gids": IDENTITY,
+    "iommu_group": "devices of one group cannot be given to guests one by one",
+    "last_ts": "the end of a run of equal messages, for the axis of time",
+    "layouts": "declared layouts of a case, beside its jobs",
+    "lid": IDENTITY,
+    "max_gbs": PRINTED,
+    "max_mtu": NODE_STATE,
+    "max_speed_mbps": NODE_STATE,
+    "memlock_bytes": NODE_STATE,
+    "numa_balancing": NODE_STATE,
+    "p2p_supported": "an ability of an NVLink that the driver denies",
+    "pci_ids": IDENTITY,
+    "pci_path": IDENTITY,
+    "per_peer": PRINTED,
+    "persistence": NODE_STATE,
+    "recovery_action": NODE_STATE,
+    "registry": "settings of the NVIDIA driver by name, which a case quotes",
+    "remote_link": IDENTITY,
+    "ring_gdr": PRINTED,
+    "ring_pxn": PRINTED,
+    "scheduler": IDENTITY,
+    "shm_bytes": NODE_STATE,
+    "speed_name": "the port's word for its rate (NDR, HDR)",
+    "time_s": "when the kernel said it, for the axis of time",
+    "total_gbs": PRINTED,
+}
+
+
+def trees(*folders: Path) -> Iterator[tuple[Path, ast.Module]]:
+    for folder in folders:
+        for path in sorted(folder.rglob("*.py")):
+            yield path, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def fields() -> set[str]:
+    """Names of the fields of all frozen values of the model, but those of the table of dimensions, read by name."""
+    return {
+        item.target.id
+        for _, tree in trees(PACKAGE / "model")
+        for made in ast.walk(tree)
+        if isinstance(made, ast.ClassDef) and made.name != "Sizes"
+        and any("dataclass" in ast.unparse(each) for each in made.decorator_list)
+        for item in made.body
+        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
+    }  # fmt: skip
+
+
+def read() -> set[str]:
+    """Names of all attributes that anything but the readers of evidence asks for."""
+    return {
+        each.attr
+        for path, tree in trees(PACKAGE)
+        if PACKAGE / "evidence" not in path.parents
+        for each in ast.walk(tree)
+        if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Load)
+    }
+
+
+def test_a_field_is_read_or_kept_for_a_reason() -> None:
+    unread = fields() - read()
+    assert unread - set(KEPT) == set(), "fields that nothing reads: drop them, or say why they are kept"
+
+
+def test_what_is_kept_for_a_reason_is_still_there() -> None:
+    assert set(KEPT) - fields() == set(), "fields that are gone: take them from the list"
