@@ -142,7 +142,7 @@ def picture() -> str:
     from rich.console import Console
     from rich.text import Text
 
-    argv = [sys.executable, "-m", "topodiag", "scan", "--from", PICTURED, "--color", "always", "--width", "100"]
+    argv = [sys.executable, "-m", "topodiag", "scan", PICTURED, "--color", "always", "--width", "100"]
     env = {**os.environ, "PYTHONUTF8": "1", "COLORTERM": "truecolor", "TERM": "xterm-256color"}
     shown = subprocess.run(argv, capture_output=True, text=True, env=env, check=False).stdout
     console = Console(record=True, width=100, file=io.StringIO(), force_terminal=True, color_system="truecolor")
