@@ -56,12 +56,14 @@ def write_page(
 
 def write_drawing(draw: Callable[[Page], None], printing: Printing) -> None:
     """What a command has to say, as a page."""
-    from topodiag.report.page import print_page  # noqa: PLC0415 - rich, which other formats do not need
+    from topodiag.report.answer import repeat_answers  # noqa: PLC0415 - rich, which other formats do not need
+    from topodiag.report.page import print_page  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
 
     with opened(printing.output) as stream:
         page = Page(printing.style(stream))
         draw(page)
+        repeat_answers(page)
         print_page(page, stream)
         stream.flush()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from topodiag.model.finding import Confidence, Cost, Finding, Where
+from topodiag.model.finding import Confidence, Cost, Finding, Severity, Where
 from topodiag.report.node.marks import SIGNS, more
 from topodiag.report.text import Page
 from topodiag.words.fold import fold_hosts, fold_labels, fold_numbers
@@ -18,10 +18,29 @@ _LABEL = 11
 
 
 def draw_findings(page: Page, findings: Sequence[Finding], *, several_nodes: bool) -> None:
-    """Every finding; neighbours of one kind and one fix share their heading and their fix."""
-    for _, group in groupby(findings, key=lambda f: (f.id, f.severity, f.confidence, f.fix)):
+    """Every finding; neighbours of one kind and one fix share their heading and their fix. A note (info) is one line,
+    unless the report is verbose."""
+    folded = [] if page.style.verbose else [each for each in findings if each.severity is Severity.INFO]
+    shown = [each for each in findings if each not in folded] if folded else findings
+    for _, group in groupby(shown, key=lambda f: (f.id, f.severity, f.confidence, f.fix)):
         page.blank()
         _draw_group(page, list(group), several_nodes)
+    if folded:
+        page.blank()
+        _draw_notes(page, folded, several_nodes)
+
+
+def _draw_notes(page: Page, notes: Sequence[Finding], several_nodes: bool) -> None:
+    """A line each; those of one kind and one sentence share it."""
+    alike: dict[tuple[str, str], list[Finding]] = {}
+    for note in notes:
+        alike.setdefault((note.id, note.message), []).append(note)
+    for (check, message), group in alike.items():
+        places = list(dict.fromkeys(where_words(note.where, several_nodes) for note in group))
+        where = places[0] if len(places) == 1 else f"{len(group)} places"
+        beside = f"  {where}" if where else ""
+        page.add(page.text((SIGNS[Severity.INFO], "info"), " ", (check, "info"), "  "), message, (beside, "dim"))
+    page.add("  ", ("notes in full: -v", "dim"))
 
 
 def _draw_group(page: Page, group: list[Finding], several_nodes: bool) -> None:

@@ -7,6 +7,7 @@ from typing import TextIO
 from topodiag.model.marks import Marks
 from topodiag.model.node import Node
 from topodiag.model.result import Result
+from topodiag.report.answer import repeat_answers
 from topodiag.report.findings import draw_findings
 from topodiag.report.gaps import draw_gaps
 from topodiag.report.interface import Report, Style
@@ -43,6 +44,7 @@ class Table(Report):
         draw_findings(page, result.findings, several_nodes=len(result.nodes) > 1 or bool(result.jobs))
         if not style.quiet:
             draw_gaps(page, result)
+        repeat_answers(page)
         print_page(page, stream)
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, chop_cells
 from rich.text import Text
 
 from topodiag.report.interface import MIN_WIDTH, Style
 from topodiag.words.text import MAX_CHARS, clean
+
+if TYPE_CHECKING:
+    from topodiag.report.answer import Answer
 
 _HUES = {
     "error": "bold red",
@@ -40,6 +44,7 @@ class Page:
         self.style = style
         self.width = max(style.width, MIN_WIDTH)
         self.lines: list[Text] = []
+        self.answers: list[Answer] = []
 
     def clean(self, text: object, limit: int = MAX_CHARS) -> str:
         return clean(text, ascii_only=self.style.ascii, limit=limit)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from topodiag.model.bench import Benchmark, BenchRow
 from topodiag.model.finding import Confidence
+from topodiag.report.answer import note_answer
 from topodiag.report.bench.plot import draw_curves
 from topodiag.report.bench.words import (
     SIGNS,
@@ -72,6 +73,14 @@ def draw_run_head(page: Page, benchmark: Benchmark) -> None:
     if any(parts):
         page.add_items("  ", [part for part in parts if part])
     _draw_verdict(page, benchmark)
+
+
+def note_run(page: Page, benchmark: Benchmark) -> None:
+    """The verdict on a run, for the report's last line."""
+    sign, hue = SIGNS.get(benchmark.verdict, ("?", "unknown"))
+    top = top_of(benchmark)
+    reached = f"  {spell_gbs(top[1])} GB/s bus bandwidth at {spell_bytes(top[0])}" if top is not None else ""
+    note_answer(page, (benchmark.verdict, hue), reached, sign=sign, hue=hue, name=collective_words(benchmark.run))
 
 
 def _draw_verdict(page: Page, benchmark: Benchmark) -> None:

@@ -6,7 +6,8 @@ from collections import Counter
 from typing import TextIO
 
 from topodiag.model.result import Result
-from topodiag.report.bench.run import draw_overview, draw_run
+from topodiag.report.answer import note_answer, repeat_answers
+from topodiag.report.bench.run import draw_overview, draw_run, note_run
 from topodiag.report.bench.words import SIGNS, folder_of
 from topodiag.report.findings import draw_findings
 from topodiag.report.gaps import draw_gaps
@@ -39,11 +40,13 @@ class BenchTable(Report):
             for benchmark in runs:
                 page.blank()
                 draw_run(page, benchmark, explain=self.explain)
+                note_run(page, benchmark)
         else:
             self._many(page, result)
         draw_findings(page, result.findings, several_nodes=True)
         if not style.quiet:
             draw_gaps(page, result)
+        repeat_answers(page)
         print_page(page, stream)
 
     def _many(self, page: Page, result: Result) -> None:
@@ -55,6 +58,9 @@ class BenchTable(Report):
             if counts[verdict]
         ]
         page.add_items(page.text((plural(len(runs), "run"), "strong"), "  "), words)
+        worst = next((each for each in ("impossible", "low", "unknown") if counts[each]), "normal")
+        sign, hue = SIGNS.get(worst, ("?", "unknown"))
+        note_answer(page, page.join(words, ", "), sign=sign, hue=hue, name=plural(len(runs), "run"))
         folder = folder_of([benchmark.run for benchmark in runs])
         if folder:
             page.add("  ", (f"of {folder}", "dim"))

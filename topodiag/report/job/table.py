@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from topodiag.model.result import Result
+from topodiag.report.answer import repeat_answers
 from topodiag.report.findings import draw_findings
 from topodiag.report.gaps import draw_gaps
 from topodiag.report.interface import Report, Style
@@ -37,6 +38,7 @@ class JobTable(Report):
             draw_findings(page, result.findings, several_nodes=True)
             if not style.quiet:
                 draw_gaps(page, result)
+            repeat_answers(page)
         print_page(page, stream)
 
 

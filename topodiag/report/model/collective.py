@@ -8,6 +8,7 @@ from typing import Any
 from topodiag.cost.questions import Placed, Placements, Reading
 from topodiag.cost.spread import Spread, available, time_us
 from topodiag.cost.tiers import Machine
+from topodiag.report.answer import note_answer
 from topodiag.report.formats.parts import tool
 from topodiag.report.formats.types import model as shape
 from topodiag.report.formats.types.common import SCHEMA_VERSION
@@ -41,6 +42,8 @@ def draw_placements(
 ) -> None:
     """A row per placement, the gain, the reading of a measured time, the plot; tiers and terms with `explain`."""
     page.add("", (f"{made.collective} of {spell_size(made.size)}", "strong"), f"  on {machine.name}")
+    times = ", ".join(f"{spell_time(each.priced.time_us)} for {spell_spread(each.spread)}" for each in made.placed)
+    note_answer(page, (f"{made.collective} of {spell_size(made.size)}: ", "strong"), times)
     page.blank()
     rows: list[list[Part]] = []
     for each in made.placed:

@@ -9,6 +9,7 @@ from topodiag.cost.collectives import algbw_gbs, busbw_gbs
 from topodiag.cost.questions import Hierarchy, Way
 from topodiag.cost.terms import Term
 from topodiag.cost.tiers import Machine
+from topodiag.report.answer import note_answer
 from topodiag.report.formats.parts import tool
 from topodiag.report.formats.types import model as shape
 from topodiag.report.formats.types.common import SCHEMA_VERSION
@@ -44,6 +45,11 @@ def draw_hierarchy(
     page.add("", (f"all_reduce, {where}", "strong"), f"  on {machine.name}")
     if len(made.ways) == 1:
         page.add("  ", "One rank per node, or one node alone: there is no hierarchy to use.")
+    best, flat = made.best(size), made.ways[0].time_us(size)
+    note_answer(
+        page, (f"all_reduce of {spell_size(size)}: {best.name} {spell_time(best.time_us(size))}", "strong"),
+        f", {flat / best.time_us(size):.2f}× as fast as {made.ways[0].name}" if best is not made.ways[0] else "",
+    )  # fmt: skip
     page.blank()
     _at_size(page, made, size)
     if not page.style.quiet:

@@ -7,6 +7,7 @@ from typing import Any
 
 from topodiag.cost.collectives import algbw_gbs
 from topodiag.cost.questions import LinkPrice, link_terms
+from topodiag.report.answer import note_answer
 from topodiag.report.formats.parts import tool
 from topodiag.report.formats.types import model as shape
 from topodiag.report.formats.types.common import SCHEMA_VERSION
@@ -21,6 +22,10 @@ def draw_links(page: Page, made: Sequence[LinkPrice], size: int, sizes: Sequence
     """A row per tier, the plot over sizes, and with `explain` the terms."""
     first = made[0].link.name
     page.add("", (f"{spell_size(size)} over one link, one direction", "strong"), "  T = alpha + B/beta")
+    note_answer(
+        page, (f"{spell_size(size)} over one link: ", "strong"),
+        ", ".join(f"{each.link.name} {spell_time(each.time_us)}" for each in made),
+    )  # fmt: skip
     page.blank()
     rows: list[list[Part]] = [
         [

@@ -8,6 +8,7 @@ from topodiag.cost.collectives import algbw_gbs, busbw_gbs
 from topodiag.cost.step import FEW_NODES, MATTERS, Piece, Step
 from topodiag.cost.training import weak_scaling
 from topodiag.model.dimensions import BY_NAME, DIMENSIONS
+from topodiag.report.answer import note_answer
 from topodiag.report.formats.parts import tool
 from topodiag.report.formats.types import model as shape
 from topodiag.report.formats.types.common import SCHEMA_VERSION
@@ -36,6 +37,7 @@ def draw_step(page: Page, made: Step, assumed: tuple[str, ...], *, explain: bool
     )
     where_to = f"  {made.machine.name}, {layout.world} GPUs, {sizes}"
     page.add("", (f"{spell_time(made.time_us)} per step", "strong"), where_to)
+    note_answer(page, (f"{spell_time(made.time_us)} per step", "strong"), f", {made.tokens_per_s:,.0f} tokens/s")
     page.add_items("  ", [
         f"{made.tokens_per_s:,.0f} tokens/s",
         f"{made.mfu:.1%} of the peak (MFU)",

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from topodiag.model.devices import NicRole
 from topodiag.model.finding import Finding
 from topodiag.model.node import Node
 from topodiag.model.result import Result
+from topodiag.report.answer import note_answer
 from topodiag.report.node.marks import SIGNS
 from topodiag.report.text import Page, Part
 from topodiag.report.words import Judged, Sight, counted, findings_of, gpu_sight, judged
 from topodiag.words.fold import plural
 from topodiag.words.units import number
+
+CHECKS_NAMED = 4
+"""Checks that the last line names."""
 
 
 def draw_header(page: Page, result: Result, node: Node) -> None:
@@ -50,7 +54,8 @@ def draw_verdict(
     `why_none` says why no findings mean nothing."""
     checks = f"  ({tally.judged} of {plural(tally.total, 'check')} judged"
     checks += f", {tally.unknown} unknown)" if tally.unknown else ")"
-    found = counted(findings)
+    given = list(findings)
+    found = counted(given)
     if found:
         worst = found[0][0]
         sign, hue = SIGNS[worst], str(worst)
@@ -67,6 +72,16 @@ def draw_verdict(
             sign, hue, verdict = "✔", "ok", f"no faults found in what was {what}"
         words = page.text((verdict, hue))
     page.add(page.text((sign, hue), " ", (name, "strong"), "  "), words, (checks, "dim"))
+    note_answer(page, words, _cause(page, given, len(name) + words.cell_len), sign=sign, hue=hue, name=name)
+
+
+def _cause(page: Page, findings: Sequence[Finding], taken: int) -> str:
+    """The worst finding in its own words where it is alone and the line has room for it, else the checks."""
+    worst = [each for each in findings if each.severity == max(each.severity for each in findings)]
+    if len(worst) == 1 and taken + len(worst[0].message) + 8 <= page.width:
+        return f": {worst[0].message}"
+    ids = list(dict.fromkeys(each.id for each in worst))
+    return f" ({', '.join(ids[:CHECKS_NAMED])}{', ...' if len(ids) > CHECKS_NAMED else ''})" if ids else ""
 
 
 def _machine(node: Node) -> list[Part]:

@@ -10,6 +10,7 @@ from topodiag.model.finding import Finding, Input, Outcome, Status
 from topodiag.model.place_map import map_of
 from topodiag.placement.audit import Audit, DimensionAudit, names_of
 from topodiag.placement.groups import ids_by_rank
+from topodiag.report.answer import note_answer
 from topodiag.report.findings import draw_findings
 from topodiag.report.formats.parts import findings_of, inputs_of, tool
 from topodiag.report.formats.types import place as shape
@@ -52,9 +53,12 @@ def _head(page: Page, audit: Audit) -> None:
     )
     page.add("", (f"{spell_time(audit.step_us)} {what}", "strong"), where + (f", {sizes}" if sizes else ""))
     why = audit.hardly_matters
+    answer = page.text((f"{spell_time(audit.step_us)} {what}", "strong"))
     if why:
+        note_answer(page, answer, ": ", ("topology hardly matters here", "ok"))
         page.add(page.text(("topology hardly matters here", "ok"), "  "), why)
     elif audit.gain < _SHARE_SHOWN:
+        note_answer(page, answer, ": ", ("nothing to regain", "ok"))
         page.add("", ("nothing to regain", "ok"), ": no other order on these GPUs was found that makes a step shorter")
     else:
         lost = spell_time(audit.waited_us - audit.best_us)
@@ -62,6 +66,7 @@ def _head(page: Page, audit: Audit) -> None:
         if audit.talk.base_us is None:
             words = f"communication takes {1 + audit.gain:.2f}× as long as it could"
         page.add("", (words, "error"), f": {lost} of a step is lost to placement")
+        note_answer(page, answer, ": ", (words, "error"), f", {lost} of a step is lost to placement")
 
 
 def _dimensions(page: Page, audit: Audit) -> None:

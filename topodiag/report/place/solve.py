@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from rich.text import Text
+
 from topodiag.model.cluster import Cluster
 from topodiag.model.dimensions import BY_NAME
 from topodiag.model.finding import Finding, Input, Severity, Where
 from topodiag.placement.audit import level_name
 from topodiag.placement.price import DemandCost, PlacementCost
 from topodiag.placement.solve import Solved
+from topodiag.report.answer import note_answer
 from topodiag.report.formats.parts import findings_of, inputs_of, tool
 from topodiag.report.formats.types import place as shape
 from topodiag.report.formats.types.common import SCHEMA_VERSION
@@ -30,6 +33,8 @@ def draw_solution(page: Page, solved: Solved) -> None:
     what = "of communication in a step" if solved.talk.base_us is None else "of a step wait for communication"
     ranks, nodes = plural(solved.talk.world, "rank"), plural(len(solved.place.hosts), "node")
     page.add("", (f"{spell_time(cost.step_us)} {what}", "strong"), f"  {ranks} on {nodes} of {solved.cluster.nodes}")
+    answer = page.text((f"{spell_time(cost.step_us)} {what}", "strong"))
+    note_answer(page, answer, ": ", _compared(page, solved))
     _against(page, solved)
     if page.style.quiet:
         return
@@ -53,15 +58,19 @@ def draw_solution(page: Page, solved: Solved) -> None:
     draw_assumed(page, (*solved.talk.assumed, *solved.cluster.notes))
 
 
-def _against(page: Page, solved: Solved) -> None:
-    solution = solved.solution
+def _compared(page: Page, solved: Solved) -> Text:
+    """What the map gains over the layout before it."""
     before = spell_time(solved.before_cost.step_us)
     if solved.gain > _ALIKE and solved.talk.base_us is None:
-        page.add("", (f"{1 + solved.gain:.2f}× as fast", "ok"), f" as {solved.before_name}, which takes {before}")
-    elif solved.gain > _ALIKE:
-        page.add("", (f"{solved.gain:.1%} faster", "ok"), f" than {solved.before_name}, which waits {before}")
-    else:
-        page.add("", (f"as fast as {solved.before_name}", "ok"), ": nothing to gain from another order")
+        return page.text((f"{1 + solved.gain:.2f}× as fast", "ok"), f" as {solved.before_name}, which takes {before}")
+    if solved.gain > _ALIKE:
+        return page.text((f"{solved.gain:.1%} faster", "ok"), f" than {solved.before_name}, which waits {before}")
+    return page.text((f"as fast as {solved.before_name}", "ok"), ": nothing to gain from another order")
+
+
+def _against(page: Page, solved: Solved) -> None:
+    solution = solved.solution
+    page.add("", _compared(page, solved))
     if solution.bound_us > 0:
         gap = f"{solution.gap:.1%} above it" if solution.gap > _ALIKE else "reached"
         words = f"bound {spell_time(solution.bound_us)}, {gap}: no placement on these GPUs waits less"

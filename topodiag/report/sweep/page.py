@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from topodiag.model.finding import Severity
 from topodiag.model.sweep import Fabric, Fault, Gap, JudgedRun, Standing, SweepJudgement, SweepPlan
+from topodiag.report.answer import note_answer
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.node.marks import SIGNS
 from topodiag.report.sweep.heat import draw_heat
@@ -22,6 +23,7 @@ def draw_sweep(page: Page, judged: SweepJudgement, plans: Sequence[SweepPlan], f
     """The verdict, then everything that explains it. `further` is the next round's plan, if there is one to make."""
     fabric = plans[-1].fabric
     page.add("", _verdict(judged))
+    note_answer(page, _verdict(judged))
     if not page.style.quiet:
         page.add("  ", (_extent(judged, plans), "dim"))
     limit = len(judged.faults) if page.style.verbose else _SHOWN_FAULTS

@@ -8,6 +8,7 @@ from topodiag.model.finding import Input
 from topodiag.model.provenance import NotObserved
 from topodiag.nccl.prediction import Prediction
 from topodiag.nccl.topo.compare import Difference
+from topodiag.report.answer import note_answer
 from topodiag.report.formats.parts import gaps_of, inputs_of, tool
 from topodiag.report.formats.types import topo as shape
 from topodiag.report.formats.types.common import SCHEMA_VERSION
@@ -24,9 +25,11 @@ def draw_diff(
     """Differences folded over devices, then the channels that NCCL finds on either side."""
     if found:
         verb = "matters" if len(found) == 1 else "matter"
-        page.add(page.text(("▲", "warning"), " "), f"{plural(len(found), 'difference')} that {verb} to communication")
+        sign, hue, words = "▲", "warning", f"{plural(len(found), 'difference')} that {verb} to communication"
     else:
-        page.add(page.text(("✔", "ok"), " "), "no difference that matters to communication")
+        sign, hue, words = "✔", "ok", "no difference that matters to communication"
+    page.add(page.text((sign, hue), " "), words)
+    note_answer(page, words, sign=sign, hue=hue)
     if page.style.quiet:
         return
     page.add("  left   ", (names[0], "strong"))

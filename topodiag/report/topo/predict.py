@@ -14,6 +14,7 @@ from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_versions import minor_of, spell_version
 from topodiag.model.provenance import NotObserved
 from topodiag.nccl.prediction import Choice, PredictedGraph, Prediction
+from topodiag.report.answer import note_answer
 from topodiag.report.formats.parts import gaps_of, inputs_of, tool
 from topodiag.report.formats.types import topo as shape
 from topodiag.report.formats.types.common import SCHEMA_VERSION
@@ -54,11 +55,14 @@ def draw_verdict(page: Page, made: Prediction, name: str) -> None:
         name = base_name(name)
         place = f"{name}:{made.line}" if made.line else name
         page.add(page.text(("✖", "error"), " ", (place, "strong"), "  "), (f"{version} refuses it: ", ""), made.why)
+        note_answer(page, f"{version} refuses it: ", made.why, sign="✖", hue="error", name=place)
         return
     hosts = plural(made.nodes, "node")
     seen = "" if made.nccl_nodes in (0, made.nodes) else f" ({made.nccl_nodes} nodes to NCCL)"
     words = f"{version} on {hosts}{seen}, {plural(made.ranks, 'rank')}"
     page.add(page.text(("✔", "ok"), " ", (base_name(name), "strong"), "  "), words)
+    best = f", best path {spell_gbs(made.max_bw)} GB/s, {spell_gbs(made.total_bw)} GB/s per GPU in all"
+    note_answer(page, words + best, sign="✔", hue="ok", name=base_name(name))
     if page.style.quiet:
         return
     items: list[Part] = [f"best path {spell_gbs(made.max_bw)} GB/s", f"{spell_gbs(made.total_bw)} GB/s per GPU in all"]

@@ -1,0 +1,58 @@
+"""The last line of a report repeats its answer; notes are one line each."""
+
+import io
+from dataclasses import replace
+
+import pytest
+
+from tests.report import machines
+from topodiag.model.finding import Severity
+from topodiag.report.answer import note_answer, repeat_answers
+from topodiag.report.interface import Style
+from topodiag.report.table import Table
+from topodiag.report.text import Page
+
+
+def drawn(result, **style):
+    stream = io.StringIO()
+    Table().render(result, stream, Style(**style))
+    return stream.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("made", [machines.healthy(), machines.sick(), machines.without_gpus()])
+def test_the_last_line_begins_as_the_first_and_gives_the_same_verdict(made):
+    first, *_, last = drawn(made, width=160)
+    assert last.split("  ")[0] == first.split("  ")[0]
+    assert last.split("  ")[1].split(":")[0].split(" (")[0] in first
+
+
+def test_quiet_reports_and_short_ones_repeat_nothing():
+    lines = drawn(machines.sick(), quiet=True)
+    assert sum(line.startswith("✖") and "error" in line for line in lines) == 1
+    page = Page(Style())
+    page.add("", "one line")
+    note_answer(page, "one line")
+    repeat_answers(page)
+    assert [line.plain for line in page.lines] == ["one line"]
+
+
+def test_answers_alike_are_folded_the_worst_first():
+    page = Page(Style(width=100))
+    for number in range(9):
+        page.add("", f"row {number}")
+    for number in range(1, 5):
+        bad = number == 3
+        sign, hue, words = ("✖", "error", "1 error") if bad else ("✔", "ok", "no faults found")
+        note_answer(page, words, sign=sign, hue=hue, name=f"gpu{number}")
+    repeat_answers(page)
+    assert page.lines[-1].plain == "✖ gpu3  1 error · ✔ gpu[1-2,4]  no faults found"
+
+
+def test_a_note_is_one_line_unless_the_report_is_verbose():
+    note = machines.finding(severity=Severity.INFO, message="nothing to fix", fix=("leave it",))
+    made = replace(machines.sick(), findings=(note,))
+    short, whole = drawn(made, width=120), drawn(made, width=120, verbose=1)
+    assert [line for line in short if "nothing to fix" in line]
+    assert not [line for line in short if "leave it" in line]
+    assert "  notes in full: -v" in short
+    assert [line for line in whole if "leave it" in line]

@@ -1,0 +1,50 @@
+"""The last line of a report repeats the answer, so that it is on the screen whichever way the text scrolled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from topodiag.report.text import Page, Part
+from topodiag.words.fold import fold_hosts
+
+FEW_LINES = 4
+"""A report of so few lines needs no repetition."""
+GROUPS_SHOWN = 3
+_WORST_FIRST = "✖▲?●✔"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was found of one thing: a node, a job, a run, a step. `sign` may be empty."""
+
+    sign: str
+    hue: str
+    name: str
+    words: Text
+
+
+def note_answer(page: Page, *words: Part, sign: str = "", hue: str = "", name: str = "") -> None:
+    """Keep an answer for the last line."""
+    page.answers.append(Answer(sign, hue, name, page.text(*words)))
+
+
+def repeat_answers(page: Page) -> None:
+    """The last line: answers alike folded, the worst first."""
+    if not page.answers or page.style.quiet or len(page.lines) <= FEW_LINES:
+        return
+    alike: dict[tuple[str, str], list[Answer]] = {}
+    for answer in page.answers:
+        alike.setdefault((answer.sign, answer.words.plain), []).append(answer)
+    groups = sorted(alike.values(), key=lambda group: _WORST_FIRST.find(group[0].sign) if group[0].sign else 0)
+    page.blank()
+    items: list[Part] = []
+    for group in groups[:GROUPS_SHOWN]:
+        first = group[0]
+        names = fold_hosts([each.name for each in group if each.name])
+        lead = [page.text((first.sign, first.hue), " ")] if first.sign else []
+        items.append(page.text(*lead, *([page.text((names, "strong"), "  ")] if names else []), first.words))
+    if len(groups) > GROUPS_SHOWN:
+        items.append((f"{len(groups) - GROUPS_SHOWN} more", "dim"))
+    page.add_items("", items)
