@@ -66,8 +66,9 @@ class Check(ABC, Generic[J, O]):
         """The findings of an observation, at least one. Decides nothing that `observe` could."""
 
     def coverage(self, observed: O) -> Coverage | None:
-        """How much of what should be judged the observation saw, where the check counts it."""
-        return None
+        """How much of what should be judged was seen: the field `coverage` of an observation that counts it."""
+        counted = getattr(observed, "coverage", None)
+        return counted if isinstance(counted, Coverage) else None
 
     def judge(self, judged: J, peers: Sequence[J] = ()) -> Outcome:
         """The check's answer: findings, clean, not applicable, or unknown with why."""

@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from tests.checks import jobs
-from topodiag.checks.job.init import InitNotFinished, SharedGpu
+from topodiag.checks.job.init import InitNotFinished
+from topodiag.checks.job.shared_gpu import SharedGpu
 from topodiag.model.finding import Severity, Status
 from topodiag.model.job import Communicator, Job, Operations, Process
 

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.checks import jobs
-from topodiag.checks.job.network_errors import PluginNotLoaded, RdmaErrors
+from topodiag.checks.job.network_errors import RdmaErrors
+from topodiag.checks.job.plugin import PluginNotLoaded
 from topodiag.evidence.nccl_log.rebuild.events import classify
 from topodiag.model.finding import Severity, Status
 from topodiag.model.job import Process

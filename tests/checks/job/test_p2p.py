@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.checks import jobs
-from topodiag.checks.job.p2p import P2pSwitchedOff, ShmInsteadOfP2p
+from topodiag.checks.job.p2p import ShmInsteadOfP2p
+from topodiag.checks.job.p2p_off import P2pSwitchedOff
 from topodiag.model.finding import Severity, Status
 from topodiag.model.job import Communicator
 from topodiag.model.links import PathType

@@ -10,9 +10,9 @@ from topodiag.checks.job.channels import SearchCollapsed
 from topodiag.checks.job.gdr import GdrOffInLog
 from topodiag.checks.job.interface import WrongInterface
 from topodiag.checks.job.network import SocketsInsteadOfRdma
-from topodiag.checks.job.network_errors import PluginNotLoaded
 from topodiag.checks.job.numa import NicOnOtherSocket
 from topodiag.checks.job.p2p import ShmInsteadOfP2p
+from topodiag.checks.job.plugin import PluginNotLoaded
 from topodiag.checks.job.settings import CostlySettingInLog
 from topodiag.checks.job.topology import DeviceTwice, GpuShortOfNvlinks, GuessedTopology
 from topodiag.evidence.nccl_log.rebuild.process import process_of

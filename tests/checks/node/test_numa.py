@@ -9,7 +9,8 @@ import pytest
 
 from tests.checks import nodes
 from tests.checks.nodes import only, read, status
-from topodiag.checks.node.numa import GpuNicOnDifferentSockets, ProcessAwayFromGpu
+from topodiag.checks.node.numa import GpuNicOnDifferentSockets
+from topodiag.checks.node.process_cores import ProcessAwayFromGpu
 from topodiag.model.devices import NicRole
 from topodiag.model.finding import Severity
 from topodiag.model.node import Node

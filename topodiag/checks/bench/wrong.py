@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Never
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from topodiag.checks.bench.text import place, size_text, title
-from topodiag.checks.interface import BenchCheck, OneStep
+from topodiag.checks.interface import BenchCheck
 from topodiag.model.bench import Benchmark, BenchRow
-from topodiag.model.finding import Confidence, Cost, Outcome, Severity
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 
 
-class WrongResults(OneStep[Benchmark], BenchCheck[Never]):
+@dataclass(frozen=True, slots=True)
+class WrongValues:
+    """Rows with wrong values, of how many that were checked, and the values in all."""
+
+    rows: tuple[BenchRow, ...]
+    checked: int
+    total: float
+
+
+class WrongResults(BenchCheck[WrongValues]):
     """BEN004: a collective returned wrong results
 
     What it finds
@@ -47,41 +56,37 @@ class WrongResults(OneStep[Benchmark], BenchCheck[Never]):
     id = "BEN004"
     title = "a collective returned wrong results"
 
-    def judge(self, benchmark: Benchmark, others: Sequence[Benchmark] = ()) -> Outcome:
-        run = benchmark.run
+    def observe(self, judged: Benchmark, peers: Sequence[Benchmark]) -> WrongValues | Outcome:
+        run = judged.run
         if not run.rows:
-            return self.unknown(benchmark, "no row was completed")
-        wrong = [row for row in run.rows if _wrong(row) > 0]
-        checked = [row for row in run.rows if _is_checked(row)]
-        if not wrong and not run.out_of_bounds:
-            if not checked and run.out_of_bounds is None:
-                return self.not_applicable(benchmark, "validation was off (-c 0)")
-            if run.parameters.get("validation") == "0":
-                return self.not_applicable(benchmark, "validation was off (-c 0)")
-            return self.clean(benchmark, f"{len(checked)} sizes checked" if checked else "no value out of bounds")
-        total = sum(_wrong(row) for row in wrong) or float(run.out_of_bounds or 0)
+            return self.unknown(judged, "no row was completed")
+        wrong = tuple(row for row in run.rows if _wrong(row) > 0)
+        checked = sum(_is_checked(row) for row in run.rows)
+        if wrong or run.out_of_bounds:
+            return WrongValues(wrong, checked, sum(map(_wrong, wrong)) or float(run.out_of_bounds or 0))
+        if run.parameters.get("validation") == "0" or (not checked and run.out_of_bounds is None):
+            return self.not_applicable(judged, "validation was off (-c 0)")
+        return self.clean(judged, f"{checked} sizes checked" if checked else "no value out of bounds")
+
+    def tell(self, judged: Benchmark, observed: WrongValues) -> Iterator[Finding]:
+        run, wrong = judged.run, observed.rows
         sizes = ", ".join(dict.fromkeys(size_text(row.size) for row in wrong[:3]))
         where = f" at {sizes}{' and more' if len(wrong) > 3 else ''}" if wrong else ""
-        return self.found(
-            benchmark,
-            (
-                self.finding(
-                    benchmark,
-                    Severity.ERROR,
-                    f"{title(run)} returned {total:.0f} wrong values{where}",
-                    observed=f"{len(wrong)} of {len(checked)} rows wrong, {run.out_of_bounds or 0} out of bounds "
-                    f"({place(benchmark)})",
-                    expected="0 wrong values",
-                    fix=(
-                        "keep the node out of production until the GPU, NIC or path at fault is found",
-                        "halve the ranks until a pair is left; nvidia-smi -q -d ECC,ROW_REMAPPER; dmesg | grep -i xid",
-                        "compare NCCL_P2P_DISABLE=1 and NCCL_NET_GDR_LEVEL=LOC: which path corrupts? (PCI004, GDR001)",
-                    ),
-                    cost=Cost(text="results are wrong: speed does not matter"),
-                    evidence=tuple(row.origin for row in wrong) or (run.origin,),
-                    confidence=Confidence.HIGH,
-                ),
+        yield self.finding(
+            judged,
+            Severity.ERROR,
+            f"{title(run)} returned {observed.total:.0f} wrong values{where}",
+            observed=f"{len(wrong)} of {observed.checked} rows wrong, {run.out_of_bounds or 0} out of bounds "
+            f"({place(judged)})",
+            expected="0 wrong values",
+            fix=(
+                "keep the node out of production until the GPU, NIC or path at fault is found",
+                "halve the ranks until a pair is left; nvidia-smi -q -d ECC,ROW_REMAPPER; dmesg | grep -i xid",
+                "compare NCCL_P2P_DISABLE=1 and NCCL_NET_GDR_LEVEL=LOC: which path corrupts? (PCI004, GDR001)",
             ),
+            cost=Cost(text="results are wrong: speed does not matter"),
+            evidence=tuple(row.origin for row in wrong) or (run.origin,),
+            confidence=Confidence.HIGH,
         )
 
 

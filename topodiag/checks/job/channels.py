@@ -106,22 +106,16 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
         if not searches and not simple:
             return self.unknown(job, f"no graph of the world communicator in the log; {ask_for(job, *NET)}")
         across = any(each.across for each in searches) or multi_node(job)
-        limits = settings_of(job, *LIMITS)
-        if limits:
-            return self.clean(job, f"limited on purpose: {', '.join(sorted(limits))}")
-        networks = {process.network.lower() for process in job.processes}
-        if across and "socket" in networks:
-            return self.clean(job, "sockets bound it: NET001")
-        if across and any(hca.gdr is False for hcas in hcas_by_host(job).values() for hca in hcas.values()):
-            return self.clean(job, "GPUDirect RDMA is off: GDR001")
-        found, judged = [], 0
-        for search in searches:
-            bound, what = _bound(job, search)
-            if bound <= 0:
-                continue
-            judged += 1
-            finding = self._look(job, search, bound, what)
-            found += [finding] if finding else []
+        explained = _explained(job, across)
+        if explained:
+            return self.clean(job, explained)
+        bounds = [(search, *_bound(job, search)) for search in searches]
+        judged = sum(bound > 0 for _, bound, _ in bounds)
+        found = [
+            finding
+            for search, bound, what in bounds
+            if bound > 0 and (finding := self._short(job, search, bound, what)) is not None
+        ]
         for search in searches if across and not found else ():
             found += judge_narrow(self, job, search.host, search.system, search.ring)
         if simple and not found:
@@ -133,7 +127,7 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
             return self.not_applicable(job, "no NVSwitch: low figures are normal for such a machine")
         return self.clean(job, "", coverage)
 
-    def _look(self, job: Job, search: Search, bound: float, what: str) -> Finding | None:
+    def _short(self, job: Job, search: Search, bound: float, what: str) -> Finding | None:
         host, system, ring = search.host, search.system, search.ring
         bw = min(ring.bw_intra, ring.bw_inter) if search.across else ring.bw_intra
         reached = ring.channels * bw
@@ -193,6 +187,18 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
             confidence=Confidence.MEDIUM,
             settings=AROUND,
         )
+
+
+def _explained(job: Job, across: bool) -> str:
+    """What bounds the channels for a known reason, which another check judges, or ""."""
+    limits = settings_of(job, *LIMITS)
+    if limits:
+        return f"limited on purpose: {', '.join(sorted(limits))}"
+    if across and any(process.network.lower() == "socket" for process in job.processes):
+        return "sockets bound it: NET001"
+    if across and any(hca.gdr is False for hcas in hcas_by_host(job).values() for hca in hcas.values()):
+        return "GPUDirect RDMA is off: GDR001"
+    return ""
 
 
 def _searches(job: Job) -> Iterator[Search]:

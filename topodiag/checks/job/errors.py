@@ -113,35 +113,23 @@ class FirstError(OneStep[Job], JobCheck[Never]):
         return self.clean(job, f"{plural(len(errors), 'warning')}, and no sign that the job failed")
 
     def _first(self, job: Job, primary: Sequence[Event], errors: Sequence[Event]) -> Finding:
-        first, sure, doubt = choose(primary)
-        if first.level == "APP" and first.kind not in _NO_CAUSE:
-            sure = Confidence.LOW if sure is Confidence.LOW else Confidence.MEDIUM
-            doubt += "; as the application repeats it"
-        if first.kind in WARNINGS and sure is Confidence.HIGH and not _unwound_after(job, first):
-            sure = Confidence.MEDIUM
+        first, sure, doubt = _weighed(job, *choose(primary))
         goes_on = _goes_on(job, primary)
         later = [event for event in errors if event is not first]
-        count = sum(event.count for event in later) + first.count - 1
-        places = {_place(event) for event in later if event.host or event.rank >= 0}
-        tail = ""
-        if count:
-            tail = f"; {plural(count, 'later error')} on {plural(len(places) or 1, 'rank')} follow"
-            tail += "" if count > 1 else "s"
-        device = first.details.get("hca", "")
-        peer = _peer(job, first)
-        what = quoted(first.text, 150)
+        device, peer = first.details.get("hca", ""), _peer(job, first)
         head = ", ".join(part for part in (_who(job, first), device) if part)
-        if goes_on:
-            tail += "; init completed without it"
+        what = f"{f'{head}: ' if head else ''}{quoted(first.text, 150)}{_cascade(first, later)}"
+        what += "; init completed without it" if goes_on else ""
+        host = _host(job, first)
         return self.finding(
             Severity.WARNING if goes_on else Severity.ERROR,
-            f"{'NVLink SHARP' if goes_on else 'first error'}: {f'{head}: ' if head else ''}{what}{tail}",
+            f"{'NVLink SHARP' if goes_on else 'first error'}: {what}",
             observed=f"{_when(first)}{first.kind} in {first.place or 'the log'}"
             + (f", peer {peer}" if peer else "")
             + doubt,
             expected="no error",
             fix=(advice(first),),
-            nodes=[host] if (host := _host(job, first)) else [],
+            nodes=[host] if host else [],
             ranks=[first.rank] if first.rank >= 0 else [],
             nics=[device] if device else [],
             cost=Cost(
@@ -203,6 +191,16 @@ class FirstError(OneStep[Job], JobCheck[Never]):
             evidence=[event.origin for event in gave_up],
             confidence=Confidence.LOW,
         )  # fmt: skip
+
+
+def _cascade(first: Event, later: Sequence[Event]) -> str:
+    """How many errors follow, on how many ranks."""
+    count = sum(event.count for event in later) + first.count - 1
+    if not count:
+        return ""
+    places = {_place(event) for event in later if event.host or event.rank >= 0}
+    verb = "follow" if count > 1 else "follows"
+    return f"; {plural(count, 'later error')} on {plural(len(places) or 1, 'rank')} {verb}"
 
 
 def first_error(job: Job) -> Event | None:
@@ -296,25 +294,47 @@ def choose(primary: Sequence[Event]) -> tuple[Event, Confidence, str]:
     """
     own = [event for event in primary if CAUSES.get(event.kind, 3) < CAUSES["timeout"]] or list(primary)
     own = _first_of_each(own)
-    timed = [event for event in own if event.ts is not None]
-    if len(timed) == len(own):
-        ordered = sorted(own, key=lambda e: (e.ts or 0.0, CAUSES.get(e.kind, 3), e.host, e.rank))
-        first = ordered[0]
-        rival = next((e for e in ordered[1:] if e.host != first.host), None)
-        if rival is not None and (rival.ts or 0.0) - (first.ts or 0.0) < CLOSE_S:
-            doubt = f"; {rival.host} reports {rival.kind} within a second: the order rests on the hosts' clocks"
-            tied = [e for e in ordered if (e.ts or 0.0) - (first.ts or 0.0) < CLOSE_S]
-            best = min(tied, key=lambda e: CAUSES.get(e.kind, 3))  # the first of them: min is stable
-            return best, Confidence.MEDIUM, doubt
-        return first, Confidence.HIGH, ""
-    ordered = sorted(own, key=lambda e: (CAUSES.get(e.kind, 3), e.ts is None, e.ts or 0.0, _work(e)))
+    if all(event.ts is not None for event in own):
+        return _first_by_time(own)
+    ordered = sorted(own, key=lambda e: (_cause_rank(e), e.ts is None, e.ts or 0.0, _work(e)))
     first = ordered[0]
-    same = [e for e in ordered if CAUSES.get(e.kind, 3) == CAUSES.get(first.kind, 3)]
+    same = [e for e in ordered if _cause_rank(e) == _cause_rank(first)]
     if len({_place(e) for e in same}) > 1:
         named = Counter(e.details.get("peer", "") for e in same if e.details.get("peer"))
         most = f", most name {named.most_common(1)[0][0]}" if named else ""
         return first, Confidence.LOW, f"; one of {len(same)} of its kind without times{most}: the order is not known"
     return first, Confidence.MEDIUM if len(own) > 1 else Confidence.HIGH, ""
+
+
+def _weighed(job: Job, first: Event, sure: Confidence, doubt: str) -> tuple[Event, Confidence, str]:
+    """The choice, less sure where only the application says it, or where a warning was not followed by a return."""
+    if first.level == "APP" and first.kind not in _NO_CAUSE:
+        sure = min(sure, Confidence.MEDIUM)
+        doubt += "; as the application repeats it"
+    if first.kind in WARNINGS and not _unwound_after(job, first):
+        sure = min(sure, Confidence.MEDIUM)
+    return first, sure, doubt
+
+
+def _first_by_time(own: Sequence[Event]) -> tuple[Event, Confidence, str]:
+    """The first of errors that all have a time. Within CLOSE_S of another host's the clocks do not decide."""
+    ordered = sorted(own, key=lambda e: (e.ts or 0.0, _cause_rank(e), e.host, e.rank))
+    first = ordered[0]
+    rival = next((e for e in ordered[1:] if e.host != first.host), None)
+    if rival is None or not _close(rival, first):
+        return first, Confidence.HIGH, ""
+    doubt = f"; {rival.host} reports {rival.kind} within a second: the order rests on the hosts' clocks"
+    tied = [e for e in ordered if _close(e, first)]
+    return min(tied, key=_cause_rank), Confidence.MEDIUM, doubt  # the first of them: min is stable
+
+
+def _close(event: Event, first: Event) -> bool:
+    return (event.ts or 0.0) - (first.ts or 0.0) < CLOSE_S
+
+
+def _cause_rank(event: Event) -> int:
+    """What causes what: the lower, the nearer to the cause."""
+    return CAUSES.get(event.kind, 3)
 
 
 def _work(event: Event) -> int:

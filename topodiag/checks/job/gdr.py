@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Never
 
@@ -36,7 +36,7 @@ from topodiag.checks.job.text import NET, ask_for, unconnected
 from topodiag.checks.shared.words import hosts_word, quoted
 from topodiag.model.connections import distinct
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
-from topodiag.model.job import Job
+from topodiag.model.job import Hca, Job
 from topodiag.model.nccl_view import NcclSystem
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import fold_runs, plural
@@ -108,6 +108,19 @@ def _senders(job: Job) -> set[str]:
     return {use.host for use in net_uses(job.connections) if use.direction == 1 and uses_gdr(use.via)} - {""}
 
 
+@dataclass(frozen=True, slots=True)
+class GdrStates:
+    """What NCCL said of its RDMA devices, by host: those with a known state, and those that are off."""
+
+    told: Mapping[str, Sequence[Hca]]
+    off: Mapping[str, Sequence[Hca]]
+
+    @property
+    def on(self) -> list[str]:
+        """Hosts all of whose devices with a known state have it."""
+        return [host for host, hcas in self.told.items() if hcas and host not in self.off]
+
+
 class GdrOffInLog(OneStep[Job], JobCheck[Never]):
     """GDR001 by a job's log: NCCL lists RDMA devices for which GPUDirect RDMA is off."""
 
@@ -125,33 +138,35 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
         listed = hcas_by_host(job)
         if not any(listed.values()) and not (piece(job) and len(job.connections)):
             return self.not_applicable(job, "no RDMA device is listed")
-        told = {host: [hca for hca in hcas.values() if hca.gdr is not None] for host, hcas in listed.items()}
-        off = {host: [hca for hca in hcas if hca.gdr is False] for host, hcas in told.items()}
-        off = {host: hcas for host, hcas in off.items() if hcas}
-        coverage = Coverage(sum(bool(hcas) for hcas in told.values()), len(job.hosts), "nodes")
-        if not any(told.values()):
-            gdr, seen = _without(job)
-            uneven = self._uneven(job, gdr, seen)
-            if uneven is not None:
-                return self.found(job, [uneven], Coverage(len(seen), len(job.hosts), "nodes"))
-            if seen and not gdr:
-                return self.clean(job, "connections use /GDRDMA", Coverage(len(seen), len(job.hosts), "nodes"))
-            return self.unknown(
-                job, f"no line says whether GPUDirect RDMA is enabled for a device; {ask_for(job, *NET)}"
-            )
-        if not off:
+        states = _states(listed)
+        if not any(states.told.values()):
+            return self._by_connections(job)
+        coverage = Coverage(sum(bool(hcas) for hcas in states.told.values()), len(job.hosts), "nodes")
+        if not states.off:
             return self.clean(job, "", coverage)
+        return self.found(job, [self._report(job, states, coverage)], coverage)
+
+    def _by_connections(self, job: Job) -> Outcome:
+        """Where no line says whether a device has it."""
+        off, seen = _without(job)
+        coverage = Coverage(len(seen), len(job.hosts), "nodes")
+        uneven = self._uneven(job, off, seen)
+        if uneven is not None:
+            return self.found(job, [uneven], coverage)
+        if seen and not off:
+            return self.clean(job, "connections use /GDRDMA", coverage)
+        return self.unknown(job, f"no line says whether GPUDirect RDMA is enabled for a device; {ask_for(job, *NET)}")
+
+    def _report(self, job: Job, states: GdrStates, coverage: Coverage) -> Finding:
+        off, some = states.off, states.on
         hosts = list(off)
-        some = [host for host, hcas in told.items() if hcas and host not in off]
         first = off[hosts[0]]
         view = {each.host: each.system for each in prints(job)}
         near = [_within(view[host]) for host in hosts if host in view]
         useless = bool(near) and not any(near)
-        fast = [host for host in hosts if host in view and any(nvlink_gbs(view[host]).values())]
-        severity = Severity.INFO if useless else Severity.ERROR if fast or some else Severity.WARNING
-        dmabuf = [given for _, given in settings_of(job, "NCCL_DMABUF_ENABLE").get("NCCL_DMABUF_ENABLE", [])]
-        finding = self.finding(
-            severity,
+        fast = any(any(nvlink_gbs(view[host]).values()) for host in hosts if host in view)
+        return self.finding(
+            Severity.INFO if useless else Severity.ERROR if fast or some else Severity.WARNING,
             f"GPUDirect RDMA is off on {hosts_word(hosts)} for {plural(len(first), 'RDMA device')}"
             + (f", and on for {hosts_word(some)}" if some else "")
             + (" (all too far from the GPUs to use it)" if useless else ""),
@@ -161,7 +176,7 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
                 "`modprobe nvidia-peermem` on the nodes; if it says `Invalid argument`, reinstall the driver after the"
                 " RDMA stack",
                 "or DMA-BUF: kernel 5.12, open kernel modules, driver 515, NCCL 2.13",
-                *(["unset NCCL_DMABUF_ENABLE=0"] if any(given.value == "0" for given in dmabuf) else []),
+                *(["unset NCCL_DMABUF_ENABLE=0"] if _dmabuf_disabled(job) else []),
                 "GeForce cards cannot do it: then leave it",
             ),
             nodes=hosts,
@@ -172,7 +187,6 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
             coverage=coverage,
             confidence=Confidence.HIGH if fast or some else Confidence.MEDIUM,
         )
-        return self.found(job, [finding], coverage)
 
     def _by_plugin(self, job: Job) -> list[Finding]:
         """What the OFI plugin says of its own devices, which NCCL does not list."""
@@ -243,6 +257,17 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
         )
 
 
+def _states(listed: Mapping[str, Mapping[int, Hca]]) -> GdrStates:
+    told = {host: [hca for hca in hcas.values() if hca.gdr is not None] for host, hcas in listed.items()}
+    off = {host: [hca for hca in hcas if hca.gdr is False] for host, hcas in told.items()}
+    return GdrStates(told, {host: hcas for host, hcas in off.items() if hcas})
+
+
+def _dmabuf_disabled(job: Job) -> bool:
+    given = settings_of(job, "NCCL_DMABUF_ENABLE").get("NCCL_DMABUF_ENABLE", [])
+    return any(setting.value == "0" for _, setting in given)
+
+
 def _within(system: NcclSystem) -> bool:
     """Whether some GPU has a NIC near enough for GPUDirect RDMA, or the print does not say."""
     kinds = [path_between(system, gpu.name, net.name) for gpu in system.of_kind("GPU") for net in system.of_kind("NET")]
@@ -277,12 +302,7 @@ class GdrTooFarInLog(OneStep[Job], JobCheck[Never]):
         coverage = Coverage(sum(seen.values()), sum(seen.values()), "connections over NET/IB")
         if not off:
             return self.clean(job, "", coverage)
-        said: dict[str, list[tuple[str, str, Origin | None]]] = defaultdict(list)
-        for number, text, where in said_by(job, "gdr pair"):
-            match = TOO_FAR.search(text)
-            if match:
-                for host in [job.processes[number].host] if number >= 0 else job.hosts:
-                    said[host].append((match[1], match[2], where))
+        said = _said_too_far(job)
         listed = hcas_by_host(job)
         by_setting = settings_of(job, "NCCL_NET_GDR_LEVEL", "NCCL_IB_GDR_LEVEL")
         able = {host for host, hcas in listed.items() if any(hca.gdr is not False for hca in hcas.values())}
@@ -297,7 +317,7 @@ class GdrTooFarInLog(OneStep[Job], JobCheck[Never]):
                 given = next(iter(by_setting.values()))[0][1]
                 return self.clean(job, f"{given.name}={given.value} is set: ENV001 judges it", coverage)
             return self.found(job, fold(found), coverage)
-        if all(any(h.gdr is False for h in listed.get(host, {}).values()) for host in off):
+        if all(_lists_it_off(listed.get(host, {})) for host in off):
             return self.clean(job, "GPUDirect RDMA is off altogether: GDR001", coverage)
         return self.unknown(job, f"connections without /GDRDMA, and no line says why; {ask_for(job, *NET)}")
 
@@ -324,3 +344,18 @@ class GdrTooFarInLog(OneStep[Job], JobCheck[Never]):
             evidence=[*(conns.origin(at) for at in first), *(where for _, _, where in said[:3])],
             coverage=Coverage(off.entries, seen, "connections of the node"),
         )
+
+
+def _said_too_far(job: Job) -> dict[str, list[tuple[str, str, Origin | None]]]:
+    """By host, the distances at which NCCL goes without, the farthest that it takes, and the line."""
+    said: dict[str, list[tuple[str, str, Origin | None]]] = defaultdict(list)
+    for number, text, where in said_by(job, "gdr pair"):
+        match = TOO_FAR.search(text)
+        if match:
+            for host in [job.processes[number].host] if number >= 0 else job.hosts:
+                said[host].append((match[1], match[2], where))
+    return said
+
+
+def _lists_it_off(hcas: Mapping[int, Hca]) -> bool:
+    return any(hca.gdr is False for hca in hcas.values())

@@ -38,6 +38,12 @@ class Front:
     entries: tuple[tuple[int, str, str], ...]
     size: int
 
+    @property
+    def waits(self) -> bool:
+        """Whether some ranks are behind, and one of those in front has not completed."""
+        behind = min(self.last.values()) < max(self.last.values())
+        return behind and any(state != "completed" for _, _, state in self.entries)
+
 
 class RankBehind(OneStep[Job], JobCheck[Never]):
     """JOB006: a collective some ranks did not enter: who is behind
@@ -103,15 +109,8 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
         counts = _comparable(communicator)
         if len(set(counts.values())) < 2:
             return None
-        front, started = max(counts.values()), communicator.started
-        late = {at: count for at, count in counts.items() if count < front}
-        if any(_sends(ops) for ops in _different(communicator)):
-            # Sends move opCount too: only a log that has the start of the communicator has all of its calls.
-            late = {at: count for at, count in late.items() if at < len(started) and started[at]}
-        else:
-            # A rank whose log lost its start has fewer calls, and the same last opCount.
-            newest = max(communicator.operations[at].last for at, count in counts.items() if count == front)
-            late = {at: count for at, count in late.items() if communicator.operations[at].last < newest}
+        front = max(counts.values())
+        late = _late(communicator, counts)
         if not late or (not hung and (len(counts) < communicator.nranks or front - min(late.values()) <= 1)):
             return None  # the logs were taken while the job ran
         lowest = min(late.values())
@@ -173,30 +172,19 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
         return None
 
     def _from_flight(self, job: Job, hung: bool) -> Iterable[Finding]:
-        groups: dict[str, dict[int, list[tuple[int, str, str]]]] = defaultdict(lambda: defaultdict(list))
-        expected: dict[str, tuple[int, ...]] = {}
         records = {record.rank: record for record in job.flight}
+        expected: dict[str, tuple[int, ...]] = {}
         for record in job.flight:
             expected.update({name: ranks for name, ranks in record.groups.items() if ranks})
-            for group, seq, operation, state in record.entries:
-                groups[group][record.rank].append((seq, operation, state))
-        for group, by_rank in groups.items():
-            members = expected.get(group, tuple(by_rank))
+        for group, by_rank in _entries_of_flight(job).items():
             words = next((r.descriptions[group] for r in job.flight if r.descriptions.get(group)), group)
-            # A rank of the group that dumped, with nothing recorded for it, has entered no operation of the group.
-            last = {rank: max((seq for seq, _, _ in by_rank.get(rank, ())), default=0) for rank in members
-                    if rank in records}  # fmt: skip
-            if len(last) < 2:
+            front = _front(group, words, by_rank, expected.get(group, tuple(by_rank)), records)
+            if front is None:
                 continue
-            front = max(last.values())
-            late = sorted(rank for rank, seq in last.items() if seq < front)
-            at_front = [(rank, op, state) for rank, ops in by_rank.items() for seq, op, state in ops if seq == front]
-            waits = any(state != "completed" for _, _, state in at_front)
-            if late and waits:
-                at = Front(group, words, last, tuple(at_front), len(members))
-                yield self._late_in_flight(job, at, hung)
-                continue
-            yield from self._differs_in_flight(job, words, by_rank, records)
+            if front.waits:
+                yield self._late_in_flight(job, front, hung)
+            else:
+                yield from self._differs_in_flight(job, words, by_rank, records)
 
     def _late_in_flight(self, job: Job, at: Front, hung: bool) -> Finding:
         lowest, front = min(at.last.values()), max(at.last.values())
@@ -247,6 +235,44 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
                 evidence=[records[rank].origin for rank in odd if rank in records],
             )
             return
+
+
+def _entries_of_flight(job: Job) -> dict[str, dict[int, list[tuple[int, str, str]]]]:
+    """Sequence number, operation and state of what each rank recorded, by process group."""
+    groups: dict[str, dict[int, list[tuple[int, str, str]]]] = defaultdict(lambda: defaultdict(list))
+    for record in job.flight:
+        for group, seq, operation, state in record.entries:
+            groups[group][record.rank].append((seq, operation, state))
+    return groups
+
+
+def _front(
+    group: str,
+    words: str,
+    by_rank: Mapping[int, Sequence[tuple[int, str, str]]],
+    members: Sequence[int],
+    records: Mapping[int, FlightRecord],
+) -> Front | None:
+    """How far the ranks of a group that dumped have come; None where fewer than two did."""
+    # A rank of the group that dumped, with nothing recorded for it, has entered no operation of the group.
+    last = {rank: max((seq for seq, _, _ in by_rank.get(rank, ())), default=0) for rank in members if rank in records}
+    if len(last) < 2:
+        return None
+    front = max(last.values())
+    at_front = [(rank, op, state) for rank, ops in by_rank.items() for seq, op, state in ops if seq == front]
+    return Front(group, words, last, tuple(at_front), len(members))
+
+
+def _late(communicator: Communicator, counts: Mapping[int, int]) -> dict[int, int]:
+    """The members with fewer calls than the front, as far as their logs can be trusted to have all of them."""
+    front, started = max(counts.values()), communicator.started
+    late = {at: count for at, count in counts.items() if count < front}
+    if any(_sends(ops) for ops in _different(communicator)):
+        # Sends move opCount too: only a log that has the start of the communicator has all of its calls.
+        return {at: count for at, count in late.items() if at < len(started) and started[at]}
+    # A rank whose log lost its start has fewer calls, and the same last opCount.
+    newest = max(communicator.operations[at].last for at, count in counts.items() if count == front)
+    return {at: count for at, count in late.items() if communicator.operations[at].last < newest}
 
 
 def _comparable(communicator: Communicator) -> dict[int, int]:

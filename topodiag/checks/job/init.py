@@ -1,20 +1,19 @@
-"""Ranks that did not come up, and GPUs that two ranks share or nobody uses."""
+"""Ranks that did not come up."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Never
 
 import numpy as np
 
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.text import ask_for, failed
-from topodiag.checks.shared.devices import majority
-from topodiag.checks.shared.words import hosts_word, quoted, rank_word, spell_ranks
+from topodiag.checks.shared.words import hosts_word, quoted, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
-from topodiag.model.job import Communicator, Event, Job, Process
+from topodiag.model.job import Communicator, Job, Process
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import text_has
 from topodiag.model.provenance import Origin
@@ -28,6 +27,39 @@ FATAL = frozenset({"cuda", "memory", "connect", "timeout"})
 
 INIT_FILES = re.compile(r"\b(?:init|bootstrap)\.cc:\d")
 """Files of NCCL in which an init unwinds, and little else does."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenInit:
+    """An init that not all members finished: how many did, how many left no line, and what that is worth. `cut`: the
+    log is a piece that may end in an init that went well. `torn`: lines are lost, the init is done. `nearly`: few."""
+
+    done: int
+    absent: int
+    cut: bool
+    torn: bool
+    nearly: bool
+
+    @property
+    def severity(self) -> Severity:
+        if self.cut or self.torn:
+            return Severity.INFO
+        return Severity.WARNING if self.nearly else Severity.ERROR
+
+    @property
+    def confidence(self) -> Confidence:
+        if self.cut or self.torn:
+            return Confidence.LOW
+        return Confidence.MEDIUM if self.nearly else Confidence.HIGH
+
+    @property
+    def words(self) -> str:
+        words = " never finished init"
+        if self.torn:
+            words = " left no Init COMPLETE, though others of their host did: torn lines"
+        if self.absent:
+            words += f"; {plural(self.absent, 'other')} left no line"
+        return words + (", or the log was cut" if self.cut else "")
 
 
 class InitNotFinished(OneStep[Job], JobCheck[Never]):
@@ -97,63 +129,34 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
         return self.clean(job, coverage=coverage)
 
     def _stuck(self, job: Job, communicator: Communicator, open_at: Sequence[int]) -> Finding:
-        done = int(communicator.completed.sum())
-        ranks = sorted(int(communicator.ranks[at]) for at in open_at if communicator.ranks[at] >= 0)
         by_rank = job.by_rank
+        ranks = sorted(int(communicator.ranks[at]) for at in open_at if communicator.ranks[at] >= 0)
         hosts = list(dict.fromkeys(by_rank[rank].host for rank in ranks if rank in by_rank))
-        absent = [at for at in range(communicator.nranks) if communicator.ranks[at] < 0]
-        all_waiting = done == 0
-        nearly = done and done + len(open_at) == communicator.nranks and len(open_at) * 10 <= done
-        # A piece of a log ends in the middle of an init that went well: a hang needs most ranks, or an error, to show.
-        cut = done == 0 and len(absent) >= communicator.nranks - len(absent) and not failed(job)
-        # Init ends with a barrier of the host's ranks (src/init.cc, initTransportsRank): one COMPLETE speaks for all.
-        finished = {
-            by_rank[rank].host for rank in communicator.ranks[communicator.completed].tolist() if rank in by_rank
-        }
-        torn = bool(hosts) and finished.issuperset(hosts) and not failed(job)
-        message = f"{len(open_at)} of {plural(communicator.nranks, 'rank')} of {communicator.label}"
-        message += (
-            " left no Init COMPLETE, though others of their host did: torn lines" if torn else " never finished init"
-        )
-        if absent:
-            message += f"; {plural(len(absent), 'other')} left no line"
-        if cut:
-            message += ", or the log was cut"
+        init = _init_of(job, communicator, open_at, hosts)
+        look_at = _absent(init.absent) if init.absent else _look_at(job, ranks)
         places = [f"{rank_word(ranks)} on {hosts_word(hosts)}"] if ranks else []
         return self.finding(
-            Severity.INFO if cut or torn else Severity.WARNING if nearly else Severity.ERROR,
-            message,
+            init.severity,
+            f"{len(open_at)} of {plural(communicator.nranks, 'rank')} of {communicator.label}{init.words}",
             observed="; ".join([*places, f"stopped after: {_phase(job, communicator, hosts)}"]),
             expected=f"Init COMPLETE from all {communicator.nranks} ranks",
             fix=(
-                f"look first at {_absent(len(absent)) if absent else _look_at(job, ranks)}",
+                f"look first at {look_at}",
                 "bootstrap: one interface that all nodes share (NCCL_SOCKET_IFNAME), no firewall between its ports",
                 "the log may end before init did: compare with the time of its last line",
             ),
             nodes=hosts,
             ranks=ranks,
-            cost=Cost(text="all ranks of the communicator wait" if all_waiting else "the first collective waits"),
+            cost=Cost(text="the first collective waits" if init.done else "all ranks of the communicator wait"),
             evidence=[by_rank[rank].origin for rank in ranks if rank in by_rank] or [communicator.origin],
-            coverage=Coverage(communicator.nranks - len(absent), communicator.nranks, "members seen"),
-            confidence=Confidence.LOW if cut or torn else Confidence.MEDIUM if nearly else Confidence.HIGH,
+            coverage=Coverage(communicator.nranks - init.absent, communicator.nranks, "members seen"),
+            confidence=init.confidence,
         )
 
     def _without_rank(self, job: Job) -> Finding | None:
         """Processes that never said a rank and failed."""
         lone = [job.processes[at] for at in job.unplaced if 0 <= at < len(job.processes)]
-        own: dict[tuple[str, int], Origin] = {}
-        gave_up = {
-            (event.host, event.pid)
-            for event in job.events
-            if event.level == "UNWIND" and INIT_FILES.search(f"{event.place} {event.text}")
-        }
-        # A log of warnings alone names no ranks, however long the job ran.
-        informed = {(process.host, process.pid) for process in lone if _informed(process)}
-        for event in job.events:
-            who = (event.host, event.pid)
-            ended = event.kind in OF_INIT or who in gave_up or (event.kind in FATAL and who in informed)
-            if event.level == "WARN" and not event.secondary and ended:
-                own.setdefault(who, event.origin or Origin("", None, event.text))
+        own = _ends_of_init(job, lone)
         failed = [(process, own[process.host, process.pid]) for process in lone if (process.host, process.pid) in own]
         if not failed:
             return None
@@ -194,6 +197,38 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
         )
 
 
+def _init_of(job: Job, communicator: Communicator, open_at: Sequence[int], hosts: Sequence[str]) -> OpenInit:
+    """How an init stands whose members `open_at`, on these hosts, did not finish."""
+    by_rank, nranks = job.by_rank, communicator.nranks
+    done = int(communicator.completed.sum())
+    absent = sum(bool(communicator.ranks[at] < 0) for at in range(nranks))
+    nearly = bool(done) and done + len(open_at) == nranks and len(open_at) * 10 <= done
+    # A piece of a log ends in the middle of an init that went well: a hang needs most ranks, or an error, to show.
+    cut = done == 0 and absent >= nranks - absent and not failed(job)
+    # Init ends with a barrier of the host's ranks (src/init.cc, initTransportsRank): one COMPLETE speaks for all.
+    finished = {by_rank[rank].host for rank in communicator.ranks[communicator.completed].tolist() if rank in by_rank}
+    torn = bool(hosts) and finished.issuperset(hosts) and not failed(job)
+    return OpenInit(done, absent, cut, torn, nearly)
+
+
+def _ends_of_init(job: Job, lone: Sequence[Process]) -> dict[tuple[str, int], Origin]:
+    """By host and pid, the first warning that ended an init, of processes that never said a rank among others."""
+    gave_up = {
+        (event.host, event.pid)
+        for event in job.events
+        if event.level == "UNWIND" and INIT_FILES.search(f"{event.place} {event.text}")
+    }
+    # A log of warnings alone names no ranks, however long the job ran.
+    informed = {(process.host, process.pid) for process in lone if _informed(process)}
+    own: dict[tuple[str, int], Origin] = {}
+    for event in job.events:
+        who = (event.host, event.pid)
+        ended = event.kind in OF_INIT or who in gave_up or (event.kind in FATAL and who in informed)
+        if event.level == "WARN" and not event.secondary and ended:
+            own.setdefault(who, event.origin or Origin("", None, event.text))
+    return own
+
+
 def _informed(process: Process) -> bool:
     """Whether the process printed what comes at level INFO before an init, so that its rank is not just not logged.
 
@@ -202,11 +237,6 @@ def _informed(process: Process) -> bool:
     if text_has(process.versions.get("nccl", ""), Feature.INIT_START):
         return False
     return bool(process.bootstrap or process.network or process.hcas or process.versions or process.settings)
-
-
-def _named(event: Event) -> list[int]:
-    """Ranks that NCCL's own warning names."""
-    return [int(word) for word in event.details.get("ranks", "").split(",") if word.isdecimal() and len(word) < 10]
 
 
 def _unfinished(communicator: Communicator) -> list[int] | None:
@@ -249,132 +279,3 @@ def _absent(count: int) -> str:
 def _look_at(job: Job, ranks: Sequence[int]) -> str:
     own = sorted({event.rank for event in job.events if event.rank in set(ranks) and not event.secondary})
     return f"{rank_word(own)}, which printed an error" if own else "the ranks named"
-
-
-class SharedGpu(OneStep[Job], JobCheck[Never]):
-    """JOB004: two ranks on one GPU; a GPU nobody used
-
-    What it finds
-        NCCL's own `Duplicate GPU detected`, ranks of one communicator with the same host and bus id, and nodes
-        that run fewer ranks than the others.
-
-    Why it matters
-        Before 2.30 NCCL refuses a communicator with two ranks on one GPU; where it is allowed, they share one GPU's
-        compute and links. The GPU that was meant for the second rank stands idle.
-
-    Evidence it reads
-        Init lines (host, bus id, CUDA and NVML index) and NCCL's warning.
-
-    When it stays silent
-        Equal bus ids on hosts of equal names that NCCL counts as several nodes. Nodes with ranks on all their GPUs.
-        GPUs that no rank's node shows, as NCCL prints only those in use.
-
-    How to confirm
-        topodiag logs LOGS --ranks                     each rank with its host and GPU
-        nvidia-smi --query-compute-apps=pid,gpu_bus_id --format=csv     on the node: the processes on each GPU
-
-    How to fix
-        Set the device from the local rank before init (`torch.cuda.set_device(LOCAL_RANK)`), or give each task its
-        own CUDA_VISIBLE_DEVICES.
-
-    References
-        NCCL src/init.cc (Duplicate GPU detected) v2.5 to v2.29; NCCL_MULTI_RANK_GPU_ENABLE in v2.30.
-    """
-
-    id = "JOB004"
-    title = "two ranks on one GPU; a GPU nobody used"
-
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
-        told = [event for event in job.events if event.kind == "duplicate gpu"]
-        shared = self._same_gpu(job)
-        found = []
-        if told:
-            ranks = sorted({rank for _, group in shared for rank in group} | {e.rank for e in told if e.rank >= 0})
-            bus_ids = sorted({bus_id for (_, bus_id), _ in shared})
-            if not shared:  # NCCL names ranks of the communicator, the first one of a job is the world
-                ranks = sorted({*ranks, *(rank for event in told for rank in _named(event))})
-                bus_ids = sorted({event.details["bus_id"] for event in told if "bus_id" in event.details})
-            hosts = list(dict.fromkeys(event.host for event in told if event.host))
-            words = f"{rank_word(ranks)} share {'one GPU' if len(bus_ids) < 2 else plural(len(bus_ids), 'GPU')}"
-            words = words if len(ranks) > 1 else "two ranks share one GPU"
-            found.append(
-                self.finding(
-                    Severity.ERROR,
-                    words
-                    + (f" on {hosts_word(hosts)}" if hosts else "")
-                    + (f" ({', '.join(bus_ids[:3])})" if bus_ids else ""),
-                    observed=quoted(told[0].text) or "NCCL says so",
-                    expected="one rank per GPU",
-                    fix=("set the CUDA device from the local rank before init, or CUDA_VISIBLE_DEVICES per task",),
-                    nodes=hosts,
-                    ranks=ranks,
-                    gpus=bus_ids,
-                    cost=Cost(text="NCCL refuses the communicator: the job cannot start"),
-                    evidence=[event.origin for event in told],
-                )
-            )
-        elif shared:
-            ranks = sorted({rank for _, group in shared for rank in group})
-            world = job.world
-            allowed = any(text_has(version, Feature.RANKS_SHARE_A_GPU) for version in job.nccl_versions)
-            came_up = allowed or world is None or bool(world.completed.any())
-            found.append(
-                self.finding(
-                    Severity.INFO if came_up else Severity.WARNING,
-                    f"{rank_word(ranks)} share {plural(len(shared), 'GPU')}, and NCCL "
-                    + ("allows it" if came_up else "before 2.30 refuses that"),
-                    observed="; ".join(f"{host} {bus}: ranks {spell_ranks(g)}" for (host, bus), g in shared[:3]),
-                    expected="one rank per GPU, unless they are MIG instances or NCCL_MULTI_RANK_GPU_ENABLE is meant",
-                    fix=(
-                        "check that the ranks are meant to share the GPU"
-                        if came_up
-                        else "one rank for each GPU: does the launcher run twice, or with twice the processes?",
-                    ),
-                    nodes=list(dict.fromkeys(host for (host, _), _ in shared)),
-                    ranks=ranks,
-                    gpus=[bus for (_, bus), _ in shared],
-                    cost=Cost(text="the ranks share one GPU's compute and links"),
-                    evidence=[job.by_rank[rank].origin for rank in ranks[:4]],
-                    confidence=Confidence.MEDIUM,
-                )
-            )
-        found += self._idle(job) if not found else []
-        if found:
-            return self.found(job, found)
-        placed = sum(bool(rank.bus_id) for rank in job.ranks)
-        coverage = Coverage(placed, max(job.world_size, len(job.ranks)), "ranks with a GPU")
-        return self.clean(job, coverage=coverage) if placed else self.unknown(job, f"no bus id: {ask_for(job)}")
-
-    def _same_gpu(self, job: Job) -> list[tuple[tuple[str, str], list[int]]]:
-        groups: dict[tuple[str, str], list[int]] = defaultdict(list)
-        for rank in job.ranks:
-            if rank.host and rank.bus_id:
-                groups[rank.host, rank.bus_id].append(rank.rank)
-        shared = [(key, ranks) for key, ranks in groups.items() if len(ranks) > 1]
-        world = job.world
-        if world is not None and world.nodes > len(world.hosts):
-            return []  # several machines or containers of one name
-        return shared
-
-    def _idle(self, job: Job) -> list[Finding]:
-        """Nodes with fewer ranks than most others have."""
-        count = Counter(rank.host for rank in job.ranks)
-        usual = majority(count.values())
-        if len(job.ranks) < job.world_size or usual is None or len(count) < 3:
-            return []
-        short = {host: ranks for host, ranks in count.items() if ranks < usual}
-        if not short:
-            return []
-        return [
-            self.finding(
-                Severity.INFO,
-                f"{hosts_word(list(short))} {'runs' if len(short) == 1 else 'run'} fewer ranks than the other nodes",
-                observed=", ".join(f"{host}: {ranks}" for host, ranks in list(short.items())[:6]),
-                expected=f"{plural(usual, 'rank')}, as on most nodes",
-                fix=("check whether a GPU of the node is missing or was left out on purpose",),
-                nodes=list(short),
-                cost=Cost(text=f"{sum(usual - ranks for ranks in short.values())} GPUs may be idle"),
-                evidence=[rank.origin for rank in job.ranks if rank.host in short][:2],
-                confidence=Confidence.LOW,
-            )
-        ]

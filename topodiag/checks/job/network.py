@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Never
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 
-from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.evidence import (
     by_host,
     hcas_by_host,
@@ -21,7 +21,7 @@ from topodiag.checks.job.evidence import (
 from topodiag.checks.job.text import NET, ask_for
 from topodiag.checks.shared.words import hosts_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
-from topodiag.model.job import Job
+from topodiag.model.job import Given, Job
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
 
@@ -34,7 +34,27 @@ IPOIB = re.compile(r"\b(ib(?:\d{1,3}|[psP]\d[\w]{0,12})):")
 RDMA_VARIABLES = ("NCCL_IB_HCA", "NCCL_IB_GID_INDEX", "NCCL_IB_TC", "NCCL_IB_SL", "NCCL_IB_QPS_PER_CONNECTION")
 
 
-class SocketsInsteadOfRdma(OneStep[Job], JobCheck[Never]):
+@dataclass(frozen=True, slots=True)
+class SocketUse:
+    """Hosts that use sockets between nodes, what all hosts use, and the settings that keep NCCL from RDMA."""
+
+    sockets: tuple[str, ...]
+    networks: Mapping[str, Set[str]]
+    settings: tuple[Given, ...]
+    cause: SocketCause
+    coverage: Coverage
+
+
+@dataclass(frozen=True, slots=True)
+class SocketCause:
+    """Why sockets are used, as far as the log shows it, and what that makes of the finding."""
+
+    severity: Severity
+    message: str
+    confidence: Confidence = Confidence.HIGH
+
+
+class SocketsInsteadOfRdma(JobCheck[SocketUse]):
     """NET001: NCCL uses sockets between nodes
 
     What it finds
@@ -70,68 +90,26 @@ class SocketsInsteadOfRdma(OneStep[Job], JobCheck[Never]):
     id = "NET001"
     title = "NCCL uses sockets between nodes"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
-        if not multi_node(job) and not (piece(job) and any(process.said("no hca") for process in job.processes)):
-            return self.not_applicable(job, "no traffic between nodes")
-        networks = _networks(job)
+    def observe(self, judged: Job, peers: Sequence[Job]) -> SocketUse | Outcome:
+        alone = piece(judged) and any(process.said("no hca") for process in judged.processes)
+        if not multi_node(judged) and not alone:
+            return self.not_applicable(judged, "no traffic between nodes")
+        networks = _networks(judged)
         if not networks:
-            return self.unknown(job, f"no line says which network NCCL took; {ask_for(job, *NET)}")
-        coverage = Coverage(len(networks), len(job.hosts), "nodes")
-        sockets = [host for host, used in networks.items() if used == {"socket"}]
+            return self.unknown(judged, f"no line says which network NCCL took; {ask_for(judged, *NET)}")
+        coverage = Coverage(len(networks), len(judged.hosts), "nodes")
+        sockets = tuple(host for host, used in networks.items() if used == {"socket"})
         if not sockets:
-            return self.clean(job, "", coverage)
-        return self.found(job, [self._report(job, networks, sockets, coverage)], coverage)
+            return self.clean(judged, "", coverage)
+        settings = _against_rdma(judged)
+        return SocketUse(sockets, networks, settings, _cause(judged, networks, sockets, settings), coverage)
 
-    def _report(self, job: Job, networks: dict[str, set[str]], sockets: list[str], coverage: Coverage) -> Finding:
-        listed = hcas_by_host(job)
-        rate = max((sum(hca.speed_mbps or 0 for hca in hcas.values()) / 8000 for hcas in listed.values()), default=0.0)
-        with_rdma = [host for host, hcas in listed.items() if hcas]
-        others = [host for host in networks if host not in sockets]
-        settings = [
-            given
-            for name, value in SOCKET_SETTINGS.items()
-            for _, given in settings_of(job, name).get(name, [])
-            if (given.value.strip() not in ("", "0") if value is None else given.value.strip().lower() == value)
-        ]
-        meant = bool(settings_of(job, *RDMA_VARIABLES))
-        speed = _socket_gbs(job)
-        cost = Cost(text="TCP through the kernel: 1 to 3 GB/s for each interface, and no GPUDirect RDMA")
-        if 0 < speed < rate:
-            text = f"NCCL reckons {speed:g} GB/s for a node's interface, and {rate:g} GB/s for its RDMA devices"
-            cost = Cost(rate - speed, 1 - speed / rate, text)
-        elif speed:
-            cost = Cost(text=f"NCCL reckons {speed:g} GB/s for the interface of a node, and no GPUDirect RDMA")
-        severity, sure = Severity.INFO, Confidence.HIGH
-        message = (
-            f"sockets carry the traffic between {plural(len(job.hosts), 'node')}: no RDMA device is in the evidence"
-        )
-        if not multi_node(job):
-            sure = Confidence.MEDIUM
-            message = f"{hosts_word(sockets)} has sockets only for other nodes: NCCL found no RDMA device"
-        if others:
-            severity = Severity.ERROR
-            theirs = sorted({value for host in others for value in networks[host]})
-            message = f"sockets on {hosts_word(sockets)}, {'/'.join(theirs)} elsewhere"
-        elif with_rdma:
-            severity = Severity.ERROR
-            message = f"sockets carry the traffic although {hosts_word(with_rdma)} list RDMA devices"
-        elif settings:
-            severity, sure = Severity.WARNING, Confidence.MEDIUM
-            message = f"{settings[0].name}={settings[0].value} keeps NCCL on sockets between nodes"
-        elif meant:
-            severity, sure = Severity.WARNING, Confidence.MEDIUM
-            message = "sockets carry the traffic although the settings are for RDMA devices"
-        elif ports := _ipoib(job, sockets):
-            severity = Severity.WARNING if multi_node(job) else Severity.INFO
-            sure = Confidence.MEDIUM
-            message = (
-                f"{hosts_word(sockets)}: NCCL found no RDMA device and took sockets, although {ports[0]} is a port of"
-                " an InfiniBand device"
-            )
-        numbers = [number for host in sockets for number, _ in by_host(job).get(host, [])]
-        return self.finding(
-            severity,
-            message,
+    def tell(self, judged: Job, observed: SocketUse) -> Iterator[Finding]:
+        sockets, settings, cause = observed.sockets, observed.settings, observed.cause
+        numbers = [number for host in sockets for number, _ in by_host(judged).get(host, [])]
+        yield self.finding(
+            cause.severity,
+            cause.message,
             observed=f"NET/Socket on {hosts_word(sockets)}" + "".join(f"; {s.name}={s.value}" for s in settings[:2]),
             expected="NET/IB, or the plugin of the site's fabric, on every node",
             fix=(
@@ -140,12 +118,71 @@ class SocketsInsteadOfRdma(OneStep[Job], JobCheck[Never]):
                 "on cloud instances with their own fabric: load its NCCL plugin",
             ),
             nodes=sockets,
-            ranks=world_ranks(job, numbers),
-            cost=cost,
-            evidence=[*(s.origin for s in settings[:2]), *_socket_places(job)],
-            coverage=coverage,
-            confidence=sure,
+            ranks=world_ranks(judged, numbers),
+            cost=_cost(judged),
+            evidence=[*(s.origin for s in settings[:2]), *_socket_places(judged)],
+            coverage=observed.coverage,
+            confidence=cause.confidence,
         )
+
+
+def _against_rdma(job: Job) -> tuple[Given, ...]:
+    """The settings in force that keep NCCL from RDMA."""
+
+    def keeps(value: str, wanted: str | None) -> bool:
+        return value not in ("", "0") if wanted is None else value.lower() == wanted
+
+    return tuple(
+        given
+        for name, wanted in SOCKET_SETTINGS.items()
+        for _, given in settings_of(job, name).get(name, [])
+        if keeps(given.value.strip(), wanted)
+    )
+
+
+def _cause(
+    job: Job, networks: Mapping[str, Set[str]], sockets: Sequence[str], settings: Sequence[Given]
+) -> SocketCause:
+    """The first reason that holds: other nodes have RDMA, devices are listed, settings, IPoIB; else no trace of it."""
+    others = [host for host in networks if host not in sockets]
+    if others:
+        theirs = "/".join(sorted({value for host in others for value in networks[host]}))
+        sure = Confidence.HIGH if multi_node(job) else Confidence.MEDIUM
+        return SocketCause(Severity.ERROR, f"sockets on {hosts_word(sockets)}, {theirs} elsewhere", sure)
+    with_rdma = [host for host, hcas in hcas_by_host(job).items() if hcas]
+    if with_rdma:
+        sure = Confidence.HIGH if multi_node(job) else Confidence.MEDIUM
+        text = f"sockets carry the traffic although {hosts_word(with_rdma)} list RDMA devices"
+        return SocketCause(Severity.ERROR, text, sure)
+    if settings:
+        text = f"{settings[0].name}={settings[0].value} keeps NCCL on sockets between nodes"
+        return SocketCause(Severity.WARNING, text, Confidence.MEDIUM)
+    if settings_of(job, *RDMA_VARIABLES):
+        text = "sockets carry the traffic although the settings are for RDMA devices"
+        return SocketCause(Severity.WARNING, text, Confidence.MEDIUM)
+    ports = _ipoib(job, sockets)
+    if ports:
+        text = f"{hosts_word(sockets)}: NCCL found no RDMA device and took sockets, although {ports[0]} is a port of"
+        severity = Severity.WARNING if multi_node(job) else Severity.INFO
+        return SocketCause(severity, f"{text} an InfiniBand device", Confidence.MEDIUM)
+    if not multi_node(job):
+        text = f"{hosts_word(sockets)} has sockets only for other nodes: NCCL found no RDMA device"
+        return SocketCause(Severity.INFO, text, Confidence.MEDIUM)
+    text = f"sockets carry the traffic between {plural(len(job.hosts), 'node')}: no RDMA device is in the evidence"
+    return SocketCause(Severity.INFO, text)
+
+
+def _cost(job: Job) -> Cost:
+    """What NCCL reckons of the sockets, beside the RDMA devices of the best node where some are listed."""
+    devices = hcas_by_host(job).values()
+    rate = max((sum(hca.speed_mbps or 0 for hca in hcas.values()) / 8000 for hcas in devices), default=0.0)
+    speed = _socket_gbs(job)
+    if 0 < speed < rate:
+        text = f"NCCL reckons {speed:g} GB/s for a node's interface, and {rate:g} GB/s for its RDMA devices"
+        return Cost(rate - speed, 1 - speed / rate, text)
+    if speed:
+        return Cost(text=f"NCCL reckons {speed:g} GB/s for the interface of a node, and no GPUDirect RDMA")
+    return Cost(text="TCP through the kernel: 1 to 3 GB/s for each interface, and no GPUDirect RDMA")
 
 
 def _networks(job: Job) -> dict[str, set[str]]:
@@ -161,7 +198,7 @@ def _networks(job: Job) -> dict[str, set[str]]:
     return made
 
 
-def _ipoib(job: Job, hosts: list[str]) -> list[str]:
+def _ipoib(job: Job, hosts: Sequence[str]) -> list[str]:
     """Interfaces of InfiniBand devices (IPoIB) that processes of these hosts name."""
     made: dict[str, None] = {}
     for host in hosts:

@@ -1,36 +1,18 @@
-"""The network of a job when it fails: a plugin that did not load, and what the RDMA devices reported."""
+"""What the RDMA devices of a job reported. A plugin that did not load is in plugin.py."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import Never
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
 
-from topodiag.checks.interface import JobCheck, OneStep
-from topodiag.checks.job.evidence import (
-    multi_node,
-    piece,
-    said_by,
-    settings_of,
-    world_ranks,
-)
-from topodiag.checks.job.text import NET, ask_for
+from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
-from topodiag.model.provenance import Origin
 from topodiag.words.fold import fold_runs, plural
-
-LOAD_FAILED = re.compile(
-    r"undefined symbol|version `?GLIBC|wrong ELF class|invalid ELF header|symbol lookup error"
-    r"|aws-ofi-nccl initialization failed|Only EFA provider is supported"
-    r"|(lib[\w.+\-]{1,60}\.so[\w.]{0,20}): cannot open shared object file"
-)
-"""What dlopen, or the plugin itself, says of a library that is there and cannot be used."""
-
-BUILT_IN = ("", "none", "ib", "socket", "0")
-"""Values of NCCL_NET_PLUGIN and NCCL_NET that ask for no library."""
 
 STATUS = re.compile(r"(?:status[= ]\s?|with error )(?:[A-Z_]{1,40}\()?(\d{1,3})")
 PEER = re.compile(r"from peer ([^\s,]{1,80})")
@@ -84,118 +66,19 @@ MEANINGS = {
 """enum ibv_wc_status of rdma-core (libibverbs/verbs.h), and where to look first."""
 
 
-class PluginNotLoaded(OneStep[Job], JobCheck[Never]):
-    """NET005: the network plugin did not load, and NCCL went on without it
-
-    What it finds
-        A network plugin that a setting asks for, or that lies there and cannot be loaded, while NCCL uses its own
-        IB or sockets.
-
-    Why it matters
-        On fabrics that need their plugin (EFA, and some clouds' RDMA) NCCL then falls back to sockets: 1 to 3 GB/s
-        instead of 50 to 400 GB/s for a node.
-
-    Evidence it reads
-        `NET/Plugin: Could not find: ..`, `Plugin load returned ..`, NCCL_NET_PLUGIN, NCCL_NET, `Using network`.
-
-    When it stays silent
-        `Could not find: libnccl-net.so` with no plugin asked for: the usual line of every site that uses NCCL's own IB.
-        Another version of the plugin's interface was found. One node.
-
-    How to confirm
-        ldd PATH/libnccl-net.so | grep 'not found'
-        export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET        then run the job: NCCL prints why the plugin failed
-
-    How to fix
-        Put the plugin and its libraries (libfabric, ..) on LD_LIBRARY_PATH inside the container, in a build for this
-        CUDA and libc; or unset NCCL_NET_PLUGIN where the site uses NCCL's own IB.
-
-    References
-        NCCL src/plugin/net.cc, src/plugin/plugin_open.cc v2.30; aws-ofi-nccl issue 67.
-    """
-
-    id = "NET005"
-    title = "the network plugin did not load, and NCCL went on without it"
-
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
-        if not multi_node(job) and not piece(job):
-            return self.not_applicable(job, "no traffic between nodes")
-        told = {process.network for process in job.processes if process.network}
-        missing = list(said_by(job, "net plugin missing"))
-        missing += [(-1, event.text, event.origin) for event in job.events if event.kind == "plugin"]
-        if not told and not missing:
-            return self.unknown(job, f"no line speaks of plugins; {ask_for(job, *NET)}")
-        wanted = {
-            number: given
-            for entries in settings_of(job, "NCCL_NET_PLUGIN").values()
-            for number, given in entries
-            if given.value.strip().lower() not in BUILT_IN
-        }
-        without = {
-            number
-            for number, process in enumerate(job.processes)
-            # NCCL looks for devices of its own only where no plugin took over.
-            if process.network.lower() in ("ib", "socket") or (not process.network and process.said("no hca"))
-        }
-        broken = [(number, text, where) for number, text, where in missing if _broken(text)]
-        asked = [entry for entry in missing if entry[0] in wanted and "ymbol" not in entry[1]]
-        found = []
-        lost = {number for number, _, _ in asked} & without
-        if lost:
-            first = wanted[min(lost)]
-            found.append(
-                self._report(
-                    job, f"{first.name}={first.value} asks for a plugin that NCCL did not find", asked, sorted(lost)
-                )
-            )
-        elif broken and without:
-            what = "does not start" if _started(broken[0][1]) else "cannot be loaded"
-            found.append(self._report(job, f"the network plugin is there and {what}", broken, sorted(without)))
-        if found:
-            return self.found(job, found)
-        return self.clean(
-            job, "", Coverage(len([p for p in job.processes if p.network]), len(job.processes), "processes")
-        )
-
-    def _report(
-        self, job: Job, what: str, lines: Sequence[tuple[int, str, Origin | None]], numbers: Sequence[int]
-    ) -> Finding:
-        networks = sorted({job.processes[number].network or "its own networks" for number in numbers})
-        sockets = any(network.lower() == "socket" for network in networks)
-        return self.finding(
-            Severity.ERROR if sockets else Severity.WARNING,
-            f"{what}; it goes on with {'/'.join(networks)}",
-            observed=lines[0][1].strip(),
-            expected="the plugin loaded, or none asked for",
-            fix=(
-                "`fi_info -p efa` in the job's container: are the devices passed in, is it the plugin's libfabric?"
-                if _started(lines[0][1])
-                else "`ldd` on the plugin inside the job's container: which library is missing or does not fit",
-                "where NCCL's own IB is meant: unset NCCL_NET_PLUGIN",
-            ),
-            nodes=list(dict.fromkeys(job.processes[number].host for number in numbers)),
-            ranks=world_ranks(job, numbers),
-            cost=Cost(
-                text="sockets between nodes: 1 to 3 GB/s for each interface" if sockets else "the plugin's fabric"
-            ),
-            evidence=[where for _, _, where in lines],
-            coverage=Coverage(len(numbers), len(job.processes), "processes"),
-        )
+K = TypeVar("K")
 
 
-def _started(text: str) -> bool:
-    """Whether the plugin was loaded, and gave up by itself."""
-    return text.startswith("NET/OFI ")
+@dataclass(frozen=True, slots=True)
+class RdmaFaults:
+    """Errors of RDMA devices: completions by status, asynchronous events by what they are, queue pairs by errno."""
+
+    completions: Mapping[int, Sequence[Event]]
+    asynchronous: Mapping[str, Sequence[Event]]
+    queue_pairs: Mapping[str, Sequence[Event]]
 
 
-def _broken(text: str) -> bool:
-    match = LOAD_FAILED.search(text)
-    if match is None:
-        return False
-    return match[1] is None or "nccl-net" not in match[1]
-
-
-class RdmaErrors(OneStep[Job], JobCheck[Never]):
+class RdmaErrors(JobCheck[RdmaFaults]):
     """NET008: RDMA devices report errors
 
     What it finds
@@ -229,33 +112,26 @@ class RdmaErrors(OneStep[Job], JobCheck[Never]):
     id = "NET008"
     title = "RDMA devices report errors"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
-        completions = [event for event in job.events if event.kind == "ib completion"]
-        ports = [event for event in job.events if event.kind in ("ib async", "port")]
-        # An application repeats NCCL's last warning: it counts where NCCL's own line is lost.
-        completions = [event for event in completions if event.level != "APP"] or completions
-        pairs = [event for event in job.events if event.level != "UNWIND" and QUEUE_PAIR.search(event.text)]
-        pairs = [event for event in pairs if event.level != "APP"] or pairs
+    def observe(self, judged: Job, peers: Sequence[Job]) -> RdmaFaults | Outcome:
+        completions = _own([event for event in judged.events if event.kind == "ib completion"])
+        ports = [event for event in judged.events if event.kind in ("ib async", "port")]
+        pairs = _own([event for event in judged.events if event.level != "UNWIND" and QUEUE_PAIR.search(event.text)])
         if not completions and not ports and not pairs:
-            return self.clean(job)
-        by_status: dict[int, list[Event]] = defaultdict(list)
-        for event in completions:
-            by_status[_status(event)].append(event)
+            return self.clean(judged)
+        by_status = _grouped(completions, _status)
         if len(by_status) > 1:
             by_status.pop(FLUSHED, None)
-        found = [self._completion(job, status, events) for status, events in sorted(by_status.items())]
-        kinds: dict[str, list[Event]] = defaultdict(list)
-        for event in ports:
-            kinds[_what(event)].append(event)
-        found += [self._async(what, events) for what, events in kinds.items()]
-        by_errno: dict[str, list[Event]] = defaultdict(list)
-        for event in pairs:
-            match = QUEUE_PAIR.search(event.text)
-            by_errno[match[1].strip() if match else ""].append(event)
-        found += [self._pair(errno, events) for errno, events in by_errno.items()]
-        return self.found(job, found)
+        return RdmaFaults(by_status, _grouped(ports, _what), _grouped(pairs, _errno))
 
-    def _pair(self, errno: str, events: list[Event]) -> Finding:
+    def tell(self, judged: Job, observed: RdmaFaults) -> Iterator[Finding]:
+        for status, events in sorted(observed.completions.items()):
+            yield self._completion(judged, status, events)
+        for what, events in observed.asynchronous.items():
+            yield self._async(what, events)
+        for errno, events in observed.queue_pairs.items():
+            yield self._pair(errno, events)
+
+    def _pair(self, errno: str, events: Sequence[Event]) -> Finding:
         """Queue pairs that could not be connected: on RoCE the driver asks for the peer's address at that moment."""
         hcas = _named(events, "hca", HCA)
         gids = _named(events, "remote_gid", REMOTE)
@@ -279,7 +155,7 @@ class RdmaErrors(OneStep[Job], JobCheck[Never]):
             evidence=[event.origin for event in events],
         )
 
-    def _completion(self, job: Job, status: int, events: list[Event]) -> Finding:
+    def _completion(self, job: Job, status: int, events: Sequence[Event]) -> Finding:
         name, advice = MEANINGS.get(status, ("completion error", "the device's own log: dmesg, and the peer's log"))
         hcas = _named(events, "hca", HCA)
         peers = _named(events, "peer", PEER)
@@ -306,7 +182,7 @@ class RdmaErrors(OneStep[Job], JobCheck[Never]):
             coverage=Coverage(len({(e.host, e.pid) for e in events}), len(job.processes), "processes"),
         )
 
-    def _async(self, what: str, events: list[Event]) -> Finding:
+    def _async(self, what: str, events: Sequence[Event]) -> Finding:
         hcas = _named(events, "hca", HCA)
         hosts = list(dict.fromkeys(event.host for event in events if event.host))
         fatal = FATAL_EVENT.search(what) or any(" fatal event" in event.text for event in events)
@@ -333,7 +209,7 @@ class RdmaErrors(OneStep[Job], JobCheck[Never]):
         )
 
 
-def _who(events: list[Event]) -> str:
+def _who(events: Sequence[Event]) -> str:
     """The hosts that report; the ranks where only those are known."""
     hosts = list(dict.fromkeys(event.host for event in events if event.host))
     ranks = sorted({event.rank for event in events if event.rank >= 0})
@@ -347,7 +223,7 @@ def _status(event: Event) -> int:
     return int(match[match.lastindex or 0]) if match else -1
 
 
-def _named(events: list[Event], key: str, pattern: re.Pattern[str]) -> list[str]:
+def _named(events: Sequence[Event], key: str, pattern: re.Pattern[str]) -> list[str]:
     """What the events name, in order: from their details, else from the text."""
     made: dict[str, None] = {}
     for event in events:
@@ -372,3 +248,20 @@ def _what(event: Event) -> str:
         text[:300],
     )
     return (match[1].strip() if match else text[:80]) or event.kind
+
+
+def _own(events: list[Event]) -> list[Event]:
+    """NCCL's own lines; what an application repeats of them counts where they are lost."""
+    return [event for event in events if event.level != "APP"] or events
+
+
+def _grouped(events: Sequence[Event], key: Callable[[Event], K]) -> dict[K, list[Event]]:
+    groups: dict[K, list[Event]] = defaultdict(list)
+    for event in events:
+        groups[key(event)].append(event)
+    return groups
+
+
+def _errno(event: Event) -> str:
+    match = QUEUE_PAIR.search(event.text)
+    return match[1].strip() if match else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Never
+from typing import Any, Never, TypeVar
 
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.evidence import by_host, hcas_by_host, ranks_on
@@ -13,7 +13,7 @@ from topodiag.checks.job.text import NET, ask_for
 from topodiag.checks.shared.devices import majority
 from topodiag.checks.shared.words import hosts_word, quoted
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
-from topodiag.model.job import Event, Job
+from topodiag.model.job import Event, Hca, Job
 from topodiag.words.fold import plural
 
 UNOPENED = re.compile(r"NET/IB ?: Unable to open device ([\w.\-]{1,64})")
@@ -22,6 +22,8 @@ UNOPENED = re.compile(r"NET/IB ?: Unable to open device ([\w.\-]{1,64})")
 MET_OTHER = re.compile(r"socketFinalize\w{1,10}\b.{0,120}: wrong type (?:(3 != 4)|4 != 3)\b")
 """A connection of NET/Socket (3) where NET/IB (4) listens, or the reverse: enum ncclSocketType, src/include/socket.h
 v2.14 and later; the first number is the one that came in."""
+
+V = TypeVar("V")
 
 
 class NodesDiffer(OneStep[Job], JobCheck[Never]):
@@ -69,35 +71,12 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
             if (value := "/".join(sorted({process.network for _, process in group if process.network})))
         }
         listed = {host: hcas for host, hcas in hcas_by_host(job).items() if hcas}
-        speeds = {
-            host: max(rates)
-            for host, hcas in listed.items()
-            if (rates := [hca.speed_mbps for hca in hcas.values() if hca.speed_mbps])
-        }
-        slowest = {
-            host: min(rates)
-            for host, hcas in listed.items()
-            if (rates := [hca.speed_mbps for hca in hcas.values() if hca.speed_mbps])
-        }
-        layers = {
-            host: "/".join(sorted({hca.link_layer for hca in hcas.values() if hca.link_layer}))
-            for host, hcas in listed.items()
-        }
-        gdr = {
-            host: all(states)
-            for host, hcas in listed.items()
-            if (states := [hca.gdr for hca in hcas.values() if hca.gdr is not None])
-        }
         found = [
             *self._compare(job, "network", networks, Severity.ERROR, str),
-            *self._compare(job, "fastest RDMA device", speeds, Severity.WARNING, _rate),
-            *self._compare(job, "link layer", {h: v for h, v in layers.items() if v}, Severity.WARNING, str),
-            *self._compare(job, "GPUDirect RDMA", gdr, Severity.WARNING, lambda on: "on" if on else "off"),
+            *self._devices(job, listed),
+            *self._channels(job),
+            *self._unopened(job),
         ]
-        if not any("fastest" in finding.message for finding in found):
-            found += self._compare(job, "slowest RDMA device", slowest, Severity.WARNING, _rate)
-        found += self._channels(job)
-        found += self._unopened(job)
         if not any("network differs" in finding.message for finding in found):
             found += met
         seen = set(networks) | set(listed)
@@ -106,6 +85,26 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
         if len(seen) < 2:
             return self.unknown(job, f"fewer than two nodes say what they use; {ask_for(job, *NET)}")
         return self.clean(job, "", Coverage(len(seen), len(job.hosts), "nodes"))
+
+    def _devices(self, job: Job, listed: Mapping[str, Mapping[int, Hca]]) -> list[Finding]:
+        """Rates, link layers and GPUDirect states of the RDMA devices of nodes."""
+        rates = _of_each(listed, lambda hca: hca.speed_mbps or None)
+        layers = _of_each(listed, lambda hca: hca.link_layer or None)
+        states = _of_each(listed, lambda hca: hca.gdr)
+        fastest = self._compare(
+            job, "fastest RDMA device", {host: max(of) for host, of in rates.items()}, Severity.WARNING, _rate
+        )
+        layer = {host: "/".join(sorted(set(of))) for host, of in layers.items()}
+        gdr = {host: all(of) for host, of in states.items()}
+        found = [
+            *fastest,
+            *self._compare(job, "link layer", layer, Severity.WARNING, str),
+            *self._compare(job, "GPUDirect RDMA", gdr, Severity.WARNING, lambda on: "on" if on else "off"),
+        ]
+        if not fastest:
+            slowest = {host: min(of) for host, of in rates.items()}
+            found += self._compare(job, "slowest RDMA device", slowest, Severity.WARNING, _rate)
+        return found
 
     def _compare(
         self, job: Job, what: str, values: Mapping[str, Hashable], severity: Severity, word: Callable[[Any], str]
@@ -120,12 +119,6 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
         for host, value in values.items():
             shown[value].append(host)
         listed = hcas_by_host(job)
-        cost = Cost(text="every collective waits for the slowest node")
-        mine = [value for host, value in values.items() if host in odd]
-        if isinstance(usual, int) and not isinstance(usual, bool) and all(isinstance(value, int) for value in mine):
-            low = min(value for value in mine if isinstance(value, int))
-            if low < usual:
-                cost = Cost((usual - low) / 8000, 1 - low / usual, "for each NIC; every collective waits for it")
         return [
             self.finding(
                 severity,
@@ -136,7 +129,7 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
                 nodes=odd,
                 ranks=ranks_on(job, odd),
                 nics=sorted({hca.name for hca in listed.get(odd[0], {}).values()})[:16] if what != "network" else (),
-                cost=cost,
+                cost=_cost(usual, [values[host] for host in odd]),
                 evidence=[
                     *(hca.origin for host in odd[:2] for hca in list(listed.get(host, {}).values())[:2]),
                     *(process.origin for host in odd[:2] for _, process in by_host(job).get(host, [])[:1]),
@@ -230,6 +223,23 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
                 coverage=Coverage(len(odd), world.nranks, "ranks"),
             )
         ]
+
+
+def _of_each(listed: Mapping[str, Mapping[int, Hca]], value_of: Callable[[Hca], V | None]) -> dict[str, list[V]]:
+    """By host, what its devices say of one property; hosts none of whose devices says it are left out."""
+    told = {
+        host: [value for hca in hcas.values() if (value := value_of(hca)) is not None] for host, hcas in listed.items()
+    }
+    return {host: values for host, values in told.items() if values}
+
+
+def _cost(usual: Hashable, odd: Sequence[Hashable]) -> Cost:
+    """What is lost by the slowest of the odd ones where the values are rates in Mb/s."""
+    rates = [value for value in odd if isinstance(value, int)]
+    if isinstance(usual, int) and not isinstance(usual, bool) and len(rates) == len(odd) and min(rates) < usual:
+        low = min(rates)
+        return Cost((usual - low) / 8000, 1 - low / usual, "for each NIC; every collective waits for it")
+    return Cost(text="every collective waits for the slowest node")
 
 
 def _rate(mbps: int) -> str:

@@ -176,15 +176,27 @@ def _by_silence(job: Job) -> tuple[dict[int, Origin | None], dict[str, list[int]
     bound = {
         number: where for number, text, where in said_by(job, "affinity") if number >= 0 and SET_AFFINITY.search(text)
     }
-    world = job.world
-    old = job.nccl_versions and not any(text_has(each, Feature.AFFINITY_OF_PROCESSES) for each in job.nccl_versions)
-    if not bound or not old or world is None or not world.started.size or not world.completed.size:
+    if not bound or not _names_unbound(job):
         return bound, {}
     ranks = Counter(rank.process for rank in job.ranks)
-    done = {int(rank) for rank in world.ranks[world.started & world.completed] if rank >= 0}
+    done = _came_up(job)
     silent: dict[str, list[int]] = defaultdict(list)
     for rank in job.ranks:
         if rank.rank in done and ranks[rank.process] == 1 and rank.process >= 0 and rank.process not in bound:
             silent[rank.host].append(rank.process)
     hosts = {job.processes[number].host for number in bound}
     return bound, {host: numbers for host, numbers in silent.items() if host in hosts and len(numbers) >= UNBOUND}
+
+
+def _names_unbound(job: Job) -> bool:
+    """Whether these versions of NCCL print a line of each process that they bind, and of no other."""
+    versions = job.nccl_versions
+    return bool(versions) and not any(text_has(each, Feature.AFFINITY_OF_PROCESSES) for each in versions)
+
+
+def _came_up(job: Job) -> set[int]:
+    """World ranks that were seen to start and to complete init."""
+    world = job.world
+    if world is None or not world.started.size or not world.completed.size:
+        return set()
+    return {int(rank) for rank in world.ranks[world.started & world.completed] if rank >= 0}

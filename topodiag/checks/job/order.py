@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Never
 
-from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.text import ask_for, domains, hosts_of, members
 from topodiag.checks.shared.words import spell_ranks
 from topodiag.model.dimensions import judged_by
-from topodiag.model.finding import Confidence, Cost, Coverage, Outcome, Severity
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, Job
 from topodiag.words.fold import few, plural
 
@@ -19,7 +19,19 @@ MIN_TIMES = 2
 """How often the ranks' order must come back to a node, on average, to be told: one return is an uneven last node."""
 
 
-class RankOrder(OneStep[Job], JobCheck[Never]):
+@dataclass(frozen=True, slots=True)
+class Dealt:
+    """World ranks whose order comes back to nodes: the node of each rank, how often it changes, what is hurt."""
+
+    host_of: Mapping[int, str]
+    order: tuple[str, ...]
+    runs: int
+    hurt: tuple[Communicator, ...]
+    told_elsewhere: bool
+    coverage: Coverage
+
+
+class RankOrder(JobCheck[Dealt]):
     """PLC006: rank order ignores the topology
 
     What it finds
@@ -51,46 +63,49 @@ class RankOrder(OneStep[Job], JobCheck[Never]):
     id = "PLC006"
     title = "rank order ignores the topology"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
-        host_of = hosts_of(job)
-        if job.world_size < 2 or len(host_of) < job.world_size:
-            return self.unknown(job, f"{len(host_of)} of {max(job.world_size, 0)} ranks are known")
-        domain_of = domains(job)
-        order = [domain_of.get(host_of.get(rank, ""), "") for rank in range(job.world_size)]
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Dealt | Outcome:
+        host_of, size = hosts_of(judged), judged.world_size
+        if size < 2 or len(host_of) < size:
+            return self.unknown(judged, f"{len(host_of)} of {max(size, 0)} ranks are known")
+        domain_of = domains(judged)
+        order = [domain_of.get(host_of.get(rank, ""), "") for rank in range(size)]
         room = Counter(order)
         if "" in room:
-            return self.unknown(job, "the world ranks are not numbered without gaps")
+            return self.unknown(judged, "the world ranks are not numbered without gaps")
         if len(room) < 2 or max(room.values()) < 2:
-            return self.not_applicable(job, "one node, or one GPU per node")
+            return self.not_applicable(judged, "one node, or one GPU per node")
         runs = 1 + sum(a != b for a, b in pairwise(order))
-        coverage = Coverage(len(host_of), job.world_size, "ranks")
+        coverage = Coverage(len(host_of), size, "ranks")
         if runs < MIN_TIMES * len(room):
-            return self.clean(job, coverage=coverage)
-        dealt = runs == job.world_size
-        hurt = [each for each in job.communicators if _split(each, order, max(room.values()))]
+            return self.clean(judged, coverage=coverage)
+        hurt = tuple(each for each in judged.communicators if _split(each, order, max(room.values())))
         told = any(each.role in judged_by("PLC001") and each.role_sure > Confidence.LOW for each in hurt)
-        severity = Severity.WARNING if hurt and not told else Severity.INFO
+        return Dealt(host_of, tuple(order), runs, hurt, told, coverage)
+
+    def tell(self, judged: Job, observed: Dealt) -> Iterator[Finding]:
+        host_of, order, hurt = observed.host_of, observed.order, observed.hurt
+        room = Counter(order)
         start = [host_of[rank] for rank in range(min(4, len(order)))]
-        way = "are dealt to" if dealt else f"change the node {runs - 1} times over"
-        finding = self.finding(
-            severity,
+        dealt = observed.runs == judged.world_size
+        way = "are dealt to" if dealt else f"change the node {observed.runs - 1} times over"
+        yield self.finding(
+            Severity.WARNING if hurt and not observed.told_elsewhere else Severity.INFO,
             f"consecutive world ranks {way} {plural(len(room), 'node')} of {max(room.values())} GPUs"
             + (f": {plural(len(hurt), 'group')} of consecutive ranks {'span' if len(hurt) > 1 else 'spans'} nodes"
                if hurt else ""),
             observed=f"ranks 0-{len(start) - 1} on {', '.join(start)}",
             expected=f"ranks 0-{room[order[0]] - 1} on {host_of[0]}, the next ones on the next node",
             fix=("start the ranks in blocks: `srun --distribution=block`, `mpirun --map-by ppr:8:node`",),
-            nodes=list(job.hosts),
+            nodes=list(judged.hosts),
             ranks=sorted(host_of),
             cost=Cost(text="groups of consecutive ranks talk over the network instead of NVLink"
                       if hurt else "none for communicators of all ranks: NCCL orders its rings by node itself"),
-            evidence=[job.by_rank[rank].origin for rank in range(min(4, len(order)))],
-            coverage=coverage,
+            evidence=[judged.by_rank[rank].origin for rank in range(min(4, len(order)))],
+            coverage=observed.coverage,
         )  # fmt: skip
-        return self.found(job, [finding], coverage)
 
 
-def _split(communicator: Communicator, order: list[str], room: int) -> bool:
+def _split(communicator: Communicator, order: Sequence[str], room: int) -> bool:
     """Whether a communicator of consecutive ranks would fit into a node and spans several."""
     ranks = members(communicator)
     if not 1 < len(ranks) <= room or len(ranks) < communicator.nranks or max(ranks) >= len(order):
@@ -98,7 +113,16 @@ def _split(communicator: Communicator, order: list[str], room: int) -> bool:
     return max(ranks) - min(ranks) == len(ranks) - 1 and len({order[rank] for rank in ranks}) > 1
 
 
-class RingReturns(OneStep[Job], JobCheck[Never]):
+@dataclass(frozen=True, slots=True)
+class ReturningRings:
+    """Rings of a communicator: how many are closed, and how often those that come back enter each node, by channel."""
+
+    communicator: Communicator
+    closed: int
+    back: Mapping[int, Counter[str]]
+
+
+class RingReturns(JobCheck[tuple[ReturningRings, ...]]):
     """PLC007: a communicator's ring enters and leaves a node more often than once
 
     What it finds
@@ -129,53 +153,64 @@ class RingReturns(OneStep[Job], JobCheck[Never]):
     id = "PLC007"
     title = "a communicator's ring enters and leaves a node more often than once"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
-        host_of, domain_of = hosts_of(job), domains(job)
-        found, judged, rings_seen = [], 0, False
-        for communicator in job.communicators:
-            rings_seen |= bool(communicator.rings)
-            hosts = [host_of.get(int(rank), "") for rank in communicator.ranks]
-            nodes = [domain_of.get(host, "") for host in hosts]
-            several = len(set(nodes)) > 1 and "" not in nodes
-            if not several or communicator.nodes not in (-1, len(set(nodes))) or max(Counter(nodes).values()) < 2:
-                continue
-            rings = {id(ring): ring for ring in communicator.rings.values()}  # channels share theirs
-            counted = {
-                number: _entries(ring, nodes)
-                for number, ring in rings.items()
-                if len(ring) == len(nodes) and set(ring) == set(range(len(nodes)))
-            }
-            of_channel = {channel: id(ring) for channel, ring in communicator.rings.items()}
-            entered = {channel: counted[ring] for channel, ring in of_channel.items() if ring in counted}
-            judged += bool(entered)
-            back = {channel: counts for channel, counts in entered.items() if max(counts.values(), default=0) > 1}
-            if not back:
-                continue
+    def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[ReturningRings, ...] | Outcome:
+        host_of, domain_of = hosts_of(judged), domains(judged)
+        closed = [
+            (communicator, rings)
+            for communicator in judged.communicators
+            if (rings := _closed_rings(communicator, host_of, domain_of))
+        ]
+        returning = []
+        for communicator, rings in closed:
+            back = {channel: counts for channel, counts in rings.items() if max(counts.values(), default=0) > 1}
+            if back:
+                returning.append(ReturningRings(communicator, len(rings), back))
+        if returning:
+            return tuple(returning)
+        if closed:
+            return self.clean(judged)
+        rings_seen = any(each.rings for each in judged.communicators)
+        if any(len(set(each.hosts)) > 1 for each in judged.communicators) and not rings_seen:
+            return self.unknown(judged, f"no ring in the log: {ask_for(judged, 'GRAPH')}")
+        return self.not_applicable(judged, "no closed ring over several nodes of several GPUs")
+
+    def tell(self, judged: Job, observed: tuple[ReturningRings, ...]) -> Iterator[Finding]:
+        for rings in observed:
+            communicator, back = rings.communicator, rings.back
             most = max(max(counts.values()) for counts in back.values())
             where = sorted({node for counts in back.values() for node, count in counts.items() if count > 1})
-            found.append(
-                self.finding(
-                    Severity.WARNING,
-                    f"{len(back)} of {plural(len(entered), 'ring')} of {communicator.label} enter a node"
-                    f" up to {most} times",
-                    observed=f"channels {spell_ranks(back)} return to {few(where)}",
-                    expected="each ring enters and leaves a node once",
-                    fix=("find what keeps GPUs of the node apart: P2P settings, NCCL_HOSTID, NCCL_GRAPH_FILE",),
-                    nodes=where,
-                    ranks=members(communicator),
-                    cost=Cost(None, 1 - 1 / most, f"the NICs carry each byte of such a ring {most} times"),
-                    evidence=[communicator.origin],
-                    coverage=Coverage(len(entered), len(communicator.rings), "rings closed"),
-                    confidence=Confidence.MEDIUM,
-                )
+            yield self.finding(
+                Severity.WARNING,
+                f"{len(back)} of {plural(rings.closed, 'ring')} of {communicator.label} enter a node"
+                f" up to {most} times",
+                observed=f"channels {spell_ranks(back)} return to {few(where)}",
+                expected="each ring enters and leaves a node once",
+                fix=("find what keeps GPUs of the node apart: P2P settings, NCCL_HOSTID, NCCL_GRAPH_FILE",),
+                nodes=where,
+                ranks=members(communicator),
+                cost=Cost(None, 1 - 1 / most, f"the NICs carry each byte of such a ring {most} times"),
+                evidence=[communicator.origin],
+                coverage=Coverage(rings.closed, len(communicator.rings), "rings closed"),
+                confidence=Confidence.MEDIUM,
             )
-        if found:
-            return self.found(job, found)
-        if judged:
-            return self.clean(job)
-        if any(len(set(each.hosts)) > 1 for each in job.communicators) and not rings_seen:
-            return self.unknown(job, f"no ring in the log: {ask_for(job, 'GRAPH')}")
-        return self.not_applicable(job, "no closed ring over several nodes of several GPUs")
+
+
+def _closed_rings(
+    communicator: Communicator, host_of: Mapping[int, str], domain_of: Mapping[str, str]
+) -> dict[int, Counter[str]]:
+    """How often the closed rings of a communicator over several nodes enter each, by channel."""
+    nodes = [domain_of.get(host_of.get(int(rank), ""), "") for rank in communicator.ranks]
+    several = len(set(nodes)) > 1 and "" not in nodes
+    if not several or communicator.nodes not in (-1, len(set(nodes))) or max(Counter(nodes).values()) < 2:
+        return {}
+    rings = {id(ring): ring for ring in communicator.rings.values()}  # channels share theirs
+    members_of_all = set(range(len(nodes)))
+    counted = {
+        number: _entries(ring, nodes)
+        for number, ring in rings.items()
+        if len(ring) == len(nodes) and set(ring) == members_of_all
+    }
+    return {channel: counted[id(ring)] for channel, ring in communicator.rings.items() if id(ring) in counted}
 
 
 def _entries(ring: tuple[int, ...], nodes: list[str]) -> Counter[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Never
 
@@ -227,7 +227,16 @@ class ExpertGroupSplit(SplitGroups):
     tell_large = False
 
 
-class PeersOnOtherRails(OneStep[Job], JobCheck[Never]):
+@dataclass(frozen=True, slots=True)
+class CrossedRails:
+    """Groups with the GPU positions that they use, by host, where these differ; of how many groups over nodes."""
+
+    groups: tuple[tuple[Placed, Mapping[str, Sequence[int]]], ...]
+    several: int
+    coverage: Coverage
+
+
+class PeersOnOtherRails(JobCheck[CrossedRails]):
     """PLC004: data-parallel peers sit on different rails
 
     What it finds
@@ -260,53 +269,58 @@ class PeersOnOtherRails(OneStep[Job], JobCheck[Never]):
     id = "PLC004"
     title = "data-parallel peers sit on different rails"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
-        known, total = placed(job, (Role.DP,))
+    def observe(self, judged: Job, peers: Sequence[Job]) -> CrossedRails | Outcome:
+        known, total = placed(judged, (Role.DP,))
         if not total:
-            return self.not_applicable(job, "no data-parallel communicator in the log")
-        several = [each for each in known if len(each.domains) > 1]
+            return self.not_applicable(judged, "no data-parallel communicator in the log")
         if not known:
-            return self.unknown(job, "which communicators are DP is a guess: name the layout (--dp, --order)")
+            return self.unknown(judged, "which communicators are DP is a guess: name the layout (--dp, --order)")
+        several = [each for each in known if len(each.domains) > 1]
         if not several:
-            return self.not_applicable(job, "no data-parallel group spans nodes")
-        gpus = max(Counter(rank.host for rank in job.ranks).values(), default=0)
-        nics = [len(process.hcas) for process in job.processes if process.hcas]
+            return self.not_applicable(judged, "no data-parallel group spans nodes")
+        gpus = max(Counter(rank.host for rank in judged.ranks).values(), default=0)
+        nics = max((len(process.hcas) for process in judged.processes), default=0)
         if not nics:
-            return self.unknown(job, f"which NICs the nodes have was not logged: {ask_for(job, 'NET')}")
-        if max(nics) < gpus or gpus < 2:
-            return self.not_applicable(job, "fewer NICs than GPUs per node: there are no rails")
-        wrong = [(each, rails) for each in several if (rails := self._rails(job, each)) is not None]
+            return self.unknown(judged, f"which NICs the nodes have was not logged: {ask_for(judged, 'NET')}")
+        if nics < gpus or gpus < 2:
+            return self.not_applicable(judged, "fewer NICs than GPUs per node: there are no rails")
+        crossed = tuple((each, rails) for each in several if (rails := _rails(judged, each)) is not None)
         coverage = Coverage(len(several), total, "DP groups over several nodes")
-        if not wrong:
-            return self.clean(job, coverage=coverage)
-        first, rails = wrong[0]
+        if not crossed:
+            return self.clean(judged, coverage=coverage)
+        return CrossedRails(crossed, len(several), coverage)
+
+    def tell(self, judged: Job, observed: CrossedRails) -> Iterator[Finding]:
+        groups = [each for each, _ in observed.groups]
+        first, rails = observed.groups[0]
         told = [f"{host}: GPU {', '.join(map(str, indices))}" for host, indices in list(rails.items())[:4]]
-        finding = self.finding(
+        yield self.finding(
             Severity.WARNING,
-            f"{len(wrong)} of {plural(len(several), 'DP group')} use different GPU positions, and so rails, per node",
+            f"{len(groups)} of {plural(observed.several, 'DP group')} use different GPU positions, and so rails,"
+            " per node",
             observed=f"ranks {spell_ranks(first.ranks)}: {'; '.join(told)}",
             expected="the same GPU positions on every node, so that peers share a leaf switch",
             fix=("give each node to the job whole, with the same local rank on the same GPU",),
-            nodes=list(dict.fromkeys(host for each, _ in wrong for host in each.hosts)),
-            ranks=sorted({rank for each, _ in wrong for rank in each.ranks}),
+            nodes=list(dict.fromkeys(host for each in groups for host in each.hosts)),
+            ranks=sorted({rank for each in groups for rank in each.ranks}),
             cost=Cost(text="gradient traffic crosses rails: over the spine, or over NVLink to another GPU's NIC"),
-            evidence=[each.communicator.origin for each, _ in wrong],
-            coverage=coverage,
-            confidence=min(Confidence.MEDIUM, *(each.communicator.role_sure for each, _ in wrong)),
+            evidence=[each.communicator.origin for each in groups],
+            coverage=observed.coverage,
+            confidence=min(Confidence.MEDIUM, *(each.communicator.role_sure for each in groups)),
         )
-        return self.found(job, [finding], coverage)
 
-    def _rails(self, job: Job, group: Placed) -> dict[str, list[int]] | None:
-        """GPU positions by host where they differ, None where they agree or cannot be compared."""
-        by_rank = job.by_rank
-        rails: dict[str, list[int]] = defaultdict(list)
-        for rank in group.ranks:
-            here = by_rank.get(rank)
-            if here is None or here.nvml_dev < 0:
-                return None
-            rails[here.host].append(here.nvml_dev)
-        rails = {host: sorted(indices) for host, indices in rails.items()}
-        alike = len({len(indices) for indices in rails.values()}) == 1
-        differ = len({tuple(indices) for indices in rails.values()}) > 1
-        hidden = any(len(set(indices)) < len(indices) for indices in rails.values())
-        return rails if alike and differ and not hidden else None
+
+def _rails(job: Job, group: Placed) -> dict[str, list[int]] | None:
+    """GPU positions by host where they differ, None where they agree or cannot be compared."""
+    by_rank = job.by_rank
+    rails: dict[str, list[int]] = defaultdict(list)
+    for rank in group.ranks:
+        here = by_rank.get(rank)
+        if here is None or here.nvml_dev < 0:
+            return None
+        rails[here.host].append(here.nvml_dev)
+    rails = {host: sorted(indices) for host, indices in rails.items()}
+    alike = len({len(indices) for indices in rails.values()}) == 1
+    differ = len({tuple(indices) for indices in rails.values()}) > 1
+    hidden = any(len(set(indices)) < len(indices) for indices in rails.values())
+    return rails if alike and differ and not hidden else None

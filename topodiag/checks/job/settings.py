@@ -142,12 +142,7 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
         odd = [number for _, numbers in ordered[1:] for number in numbers]
         ranks = sorted({rank_of[number] for number in odd if number in rank_of})
         hosts = list(dict.fromkeys(job.processes[number].host for number in odd))
-        if name in NAMES_DEVICES:
-            severity, text = Severity.INFO, "none where nodes call their devices differently"
-        elif name in MUST_AGREE:
-            severity, text = Severity.ERROR, "ranks disagree on messages: the first collective fails or hangs"
-        else:
-            severity, text = Severity.WARNING, "features and timing differ between ranks, and the slowest sets the pace"
+        severity, text = _harm(name)
         told = "not set" not in groups or name in READ_BY_ALL | READ_BEFORE_INIT
         if not told:
             severity = min(severity, Severity.INFO if len(groups) == 2 else Severity.WARNING)
@@ -169,6 +164,15 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
             confidence=Confidence.HIGH if "not set" not in groups else Confidence.MEDIUM if told else Confidence.LOW,
             settings=((name, None),),
         )  # fmt: skip
+
+
+def _harm(name: str) -> tuple[Severity, str]:
+    """What a setting that differs does to a job."""
+    if name in NAMES_DEVICES:
+        return Severity.INFO, "none where nodes call their devices differently"
+    if name in MUST_AGREE:
+        return Severity.ERROR, "ranks disagree on messages: the first collective fails or hangs"
+    return Severity.WARNING, "features and timing differ between ranks, and the slowest sets the pace"
 
 
 def _place(job: Job, numbers: Sequence[int], rank_of: Mapping[int, int]) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
@@ -18,7 +19,7 @@ from topodiag.checks.job.evidence import (
 from topodiag.checks.job.text import NET, ask_for
 from topodiag.checks.shared.words import hosts_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
-from topodiag.model.job import Job
+from topodiag.model.job import Event, Job
 from topodiag.model.nccl_view import NcclSystem
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import fold_runs, plural
@@ -38,7 +39,15 @@ SHORT_OF = 0.97
 UNKNOWN_NUMA = ("ffffffffffffffff", "ffffffff", "-1")
 
 
-class TopologyFileRefused(OneStep[Job], JobCheck[Never]):
+@dataclass(frozen=True, slots=True)
+class RefusedFile:
+    """NCCL's warnings that it does not take a file, and the file's name as far as a line has it."""
+
+    warnings: tuple[Event, ...]
+    name: str
+
+
+class TopologyFileRefused(JobCheck[RefusedFile]):
     """TOP001: NCCL refuses the topology file that it was given
 
     What it finds
@@ -71,76 +80,78 @@ class TopologyFileRefused(OneStep[Job], JobCheck[Never]):
     id = "TOP001"
     title = "NCCL refuses the topology file that it was given"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
-        refused = [
-            event
-            for event in job.events
-            if not event.secondary
-            and (event.kind == "topology" or "graph/xml" in event.place)
-            and any(words in event.text.lower() for words in REFUSED)
-            and "not open" not in event.text
-        ]
+    def observe(self, judged: Job, peers: Sequence[Job]) -> RefusedFile | Outcome:
+        refused = tuple(filter(_refuses, judged.events))
         if not refused:
-            return self.clean(job)
-        files = [text.rpartition("file ")[2] for _, text, _ in said_by(job, "topo file") if "Loading topology" in text]
-        for process in job.processes:
-            given = process.settings.get("NCCL_TOPO_FILE")
-            files += [given.value] if given is not None else []
-        named = files[0] if files else "the topology file"
-        first = refused[0]
-        hosts = list(dict.fromkeys(event.host for event in refused if event.host))
-        ranks = sorted({event.rank for event in refused if event.rank >= 0})
-        return self.found(
-            job,
-            [
-                self.finding(
-                    Severity.ERROR,
-                    f"NCCL refuses {named}: {first.text.strip()}",
-                    observed=first.text.strip(),
-                    expected='a file that starts with <system version="1">, as NCCL_TOPO_DUMP_FILE writes it',
-                    fix=(
-                        "write it again: NCCL_TOPO_DUMP_FILE=/tmp/topo.xml on a healthy node of this type",
-                        "or unset NCCL_TOPO_FILE, so that NCCL looks at the machine itself",
-                    ),
-                    nodes=hosts,
-                    ranks=ranks,
-                    cost=Cost(share=1.0, text="no communicator is made: the job does not start"),
-                    evidence=[event.origin for event in refused],
-                    coverage=Coverage(
-                        len({(event.host, event.pid) for event in refused}), len(job.processes), "processes"
-                    ),
-                )
-            ],
+            return self.clean(judged)
+        files = [
+            text.rpartition("file ")[2] for _, text, _ in said_by(judged, "topo file") if "Loading topology" in text
+        ]
+        given = [process.settings.get("NCCL_TOPO_FILE") for process in judged.processes]
+        files += [setting.value for setting in given if setting is not None]
+        return RefusedFile(refused, files[0] if files else "the topology file")
+
+    def tell(self, judged: Job, observed: RefusedFile) -> Iterator[Finding]:
+        refused = observed.warnings
+        words = refused[0].text.strip()
+        processes = {(event.host, event.pid) for event in refused}
+        yield self.finding(
+            Severity.ERROR,
+            f"NCCL refuses {observed.name}: {words}",
+            observed=words,
+            expected='a file that starts with <system version="1">, as NCCL_TOPO_DUMP_FILE writes it',
+            fix=(
+                "write it again: NCCL_TOPO_DUMP_FILE=/tmp/topo.xml on a healthy node of this type",
+                "or unset NCCL_TOPO_FILE, so that NCCL looks at the machine itself",
+            ),
+            nodes=list(dict.fromkeys(event.host for event in refused if event.host)),
+            ranks=sorted({event.rank for event in refused if event.rank >= 0}),
+            cost=Cost(share=1.0, text="no communicator is made: the job does not start"),
+            evidence=[event.origin for event in refused],
+            coverage=Coverage(len(processes), len(judged.processes), "processes"),
         )
 
 
-class GuessedTopology(OneStep[Job], JobCheck[Never]):
+def _refuses(event: Event) -> bool:
+    """Whether a line is NCCL's own refusal of a topology file that is there."""
+    of_topology = event.kind == "topology" or "graph/xml" in event.place
+    text = event.text.lower()
+    return not event.secondary and of_topology and any(words in text for words in REFUSED) and "not open" not in text
+
+
+@dataclass(frozen=True, slots=True)
+class GuessedTrees:
+    """NCCL's notes that it guesses (process, text, line), and the hosts whose print has nothing above its devices."""
+
+    notes: tuple[tuple[int, str, Origin | None], ...]
+    flat: tuple[tuple[str, NcclSystem], ...]
+    printed: int
+
+
+class GuessedTopology(JobCheck[GuessedTrees]):
     """TOP003 by a job's log: NCCL's own notes that it guesses, and a print without PCI switches or NUMA nodes."""
 
     id = "TOP003"
     title = "NCCL's view of the PCI tree is guesswork, by its log"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
-        numbers = {(process.host, process.pid): number for number, process in enumerate(job.processes)}
-        said = [*said_by(job, "topo note")]
-        said += [(numbers.get((event.host, event.pid), -1), event.text, event.origin) for event in job.events]
-        notes = [
-            (number, text, where)
-            for number, text, where in said
-            if text.lower().startswith(("topology detection", "could not find real path"))
-            and any(words in text.lower() for words in DOUBTS)
-            and NO_DEVICE not in text
-        ]
-        seen = list(prints(job))
-        flat = [(each.host, each.system) for each in seen if _is_flat(each.system)]
+    def observe(self, judged: Job, peers: Sequence[Job]) -> GuessedTrees | Outcome:
+        notes = _notes(judged)
+        seen = list(prints(judged))
+        flat = tuple((each.host, each.system) for each in seen if _is_flat(each.system))
         if not seen and not notes:
-            return self.unknown(job, f"no line says how NCCL saw the machine; {ask_for(job, *NET)}")
-        if notes and not flat and not any(each.system.of_kind("PCI") for each in seen):
-            return self.found(job, [self._unread(job, notes)])
+            return self.unknown(judged, f"no line says how NCCL saw the machine; {ask_for(judged, *NET)}")
+        with_tree = any(each.system.of_kind("PCI") for each in seen)
+        if not flat and (with_tree or not notes):
+            return self.clean(judged, "", Coverage(len(seen), len(judged.hosts), "nodes"))
+        return GuessedTrees(notes, flat, len(seen))
+
+    def tell(self, judged: Job, observed: GuessedTrees) -> Iterator[Finding]:
+        notes, flat = observed.notes, observed.flat
         if not flat:
-            return self.clean(job, "", Coverage(len(seen), len(job.hosts), "nodes"))
+            yield self._unread(judged, notes)
+            return
         hosts = [host for host, _ in flat]
-        finding = self.finding(
+        yield self.finding(
             Severity.WARNING,
             f"NCCL guesses the PCI tree of {hosts_word(hosts)}: no PCI switch and no NUMA node is known",
             observed="GPUs and NICs directly below a CPU of NUMA node -1"
@@ -154,10 +165,9 @@ class GuessedTopology(OneStep[Job], JobCheck[Never]):
             nodes=hosts,
             cost=Cost(text="NCCL cannot tell near NICs from far ones: wrong NIC, no GPUDirect RDMA, fewer channels"),
             evidence=[system.origin for _, system in flat] + [where for _, _, where in notes],
-            coverage=Coverage(len(hosts), len(seen), "printed nodes"),
+            coverage=Coverage(len(hosts), observed.printed, "printed nodes"),
             confidence=Confidence.MEDIUM,
         )
-        return self.found(job, [finding])
 
     def _unread(self, job: Job, notes: Sequence[tuple[int, str, Origin | None]]) -> Finding:
         """By the notes, where no print shows a PCI tree that came of it."""
@@ -177,6 +187,20 @@ class GuessedTopology(OneStep[Job], JobCheck[Never]):
             evidence=[where for _, _, where in notes],
             confidence=Confidence.MEDIUM,
         )
+
+
+def _notes(job: Job) -> tuple[tuple[int, str, Origin | None], ...]:
+    """NCCL's notes that it could not read a part of the tree: process (-1: unknown), text, line."""
+    numbers = {(process.host, process.pid): number for number, process in enumerate(job.processes)}
+    said = [*said_by(job, "topo note")]
+    said += [(numbers.get((event.host, event.pid), -1), event.text, event.origin) for event in job.events]
+    return tuple(
+        (number, text, where)
+        for number, text, where in said
+        if text.lower().startswith(("topology detection", "could not find real path"))
+        and any(words in text.lower() for words in DOUBTS)
+        and NO_DEVICE not in text
+    )
 
 
 def _is_flat(system: NcclSystem) -> bool:

@@ -87,43 +87,43 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
     title = "NCCL, CUDA driver or plugin version differs between ranks"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+        told = {key: _by_version(job, key) for key in COMPONENTS}
         found = []
-        said = 0
-        for key, (word, severity) in COMPONENTS.items():
-            by_value: dict[str, list[int]] = defaultdict(list)
-            for number, process in enumerate(job.processes):
-                value = process.versions.get(key, "").strip()
-                if value:
-                    by_value[value].append(number)
-            said = max(said, sum(map(len, by_value.values())))
-            if len(by_value) > 1 and (worst := _severity(key, list(by_value), severity)) is not None:
-                found.append(self._report(job, word, by_value, worst))
+        for key, (word, usual) in COMPONENTS.items():
+            severity = _severity(key, list(told[key]), usual) if len(told[key]) > 1 else None
+            if severity is not None:
+                found.append(self._report(job, word, told[key], severity))
         if not found or found[0].severity is not Severity.ERROR:  # NCCL is the first component
             found += self._by_wording(job)
-        # A driver that is too old for the library is of this kind too, and no difference between ranks.
-        told = [event for event in job.events if event.kind == "version" and "ismatched" in event.text]
-        if told and not any(finding.severity is Severity.ERROR for finding in found):
-            ranks = sorted({event.rank for event in told if event.rank >= 0})
-            found.append(
-                self.finding(
-                    Severity.ERROR,
-                    f"NCCL itself found different versions: {quoted(told[0].text, 120)}",
-                    observed=quoted(told[0].text) or "NCCL says so",
-                    expected="one NCCL version on all ranks",
-                    fix=("start the same image and the same libnccl on all ranks",),
-                    nodes=list(dict.fromkeys(event.host for event in told if event.host)),
-                    ranks=ranks,
-                    cost=Cost(text="the job cannot start"),
-                    evidence=[event.origin for event in told],
-                )
-            )
+        if not any(finding.severity is Severity.ERROR for finding in found):
+            found += self._by_nccl(job)
         found += [] if found else self._by_name(job)
+        said = max(sum(map(len, by_value.values())) for by_value in told.values())
         coverage = Coverage(said, len(job.processes), "processes with a version")
         if found:
             return self.found(job, found, coverage)
         if said < 2 and len(job.processes) > 1:
             return self.unknown(job, f"fewer than two processes told a version: {ask_for(job)} on all ranks")
         return self.clean(job, coverage=coverage) if said else self.unknown(job, f"no version: {ask_for(job)}")
+
+    def _by_nccl(self, job: Job) -> list[Finding]:
+        """NCCL's own warning. A driver that is too old for the library is of this kind too, and no difference."""
+        told = [event for event in job.events if event.kind == "version" and "ismatched" in event.text]
+        if not told:
+            return []
+        return [
+            self.finding(
+                Severity.ERROR,
+                f"NCCL itself found different versions: {quoted(told[0].text, 120)}",
+                observed=quoted(told[0].text) or "NCCL says so",
+                expected="one NCCL version on all ranks",
+                fix=("start the same image and the same libnccl on all ranks",),
+                nodes=list(dict.fromkeys(event.host for event in told if event.host)),
+                ranks=sorted({event.rank for event in told if event.rank >= 0}),
+                cost=Cost(text="the job cannot start"),
+                evidence=[event.origin for event in told],
+            )
+        ]
 
     def _by_name(self, job: Job) -> list[Finding]:
         """A file that is named after another release of NCCL than its log: another library was loaded than meant."""
@@ -198,6 +198,16 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
             evidence=[job.processes[numbers[0]].origin for _, numbers in groups],
             coverage=Coverage(sum(map(len, by_value.values())), len(job.processes), "processes"),
         )  # fmt: skip
+
+
+def _by_version(job: Job, key: str) -> dict[str, list[int]]:
+    """The processes that name a version of a component, by that version."""
+    by_value: dict[str, list[int]] = defaultdict(list)
+    for number, process in enumerate(job.processes):
+        value = process.versions.get(key, "").strip()
+        if value:
+            by_value[value].append(number)
+    return by_value
 
 
 def releases(process: Process) -> tuple[Release, Release] | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Never
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from topodiag.checks.interface import NodeCheck, OneStep
+from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import compute_nics, distance, gpu_spec
 from topodiag.model.devices import Gpu, Nic, PciDevice, PciKind
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -24,7 +24,16 @@ TRANSLATED = frozenset({"DMA", "DMA-FQ"})
 """The kernel's IOMMU domain types that translate (Documentation/ABI/testing/sysfs-kernel-iommu_groups)."""
 
 
-class AcsBetweenPeers(OneStep[Node], NodeCheck[Never]):
+@dataclass(frozen=True, slots=True)
+class Detours:
+    """Switch ports that redirect traffic between peers, and devices whose DMA the IOMMU translates."""
+
+    redirecting: tuple[PciDevice, ...]
+    translated: tuple[PciDevice, ...]
+    coverage: Coverage
+
+
+class AcsBetweenPeers(NodeCheck[Detours]):
     """PCI004: ACS redirect between peers, or the IOMMU translating, blocks or slows P2P and GPUDirect RDMA
 
     What it finds
@@ -65,8 +74,32 @@ class AcsBetweenPeers(OneStep[Node], NodeCheck[Never]):
     id = "PCI004"
     title = "ACS redirect between peers, or the IOMMU translating, which blocks or slows P2P and GPUDirect RDMA"
 
-    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
-        devices = _devices(node)
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Detours | Outcome:
+        devices = _devices(judged)
+        answer = self._without_question(judged, devices)
+        if answer is not None:
+            return answer
+        ports = _ports_between(judged, devices)
+        talking = {port.bus_id for port in _ports_between(judged, devices, talking=True)}
+        read = [port for port in ports if port.acs.known or port.acs.why == "no ACS capability"]
+        coverage = Coverage(len(read), len(ports), "switch ports")
+        redirecting = [port for port in read if port.acs.get(0) & REDIRECTS and port.bus_id in talking]
+        translated = _translated(judged, devices)
+        if redirecting or translated:
+            return Detours(tuple(redirecting), tuple(translated), coverage)
+        unseen = _unseen(judged, devices, [port for port in ports if port not in read])
+        if unseen:
+            return self.unknown(judged, unseen)
+        return self.clean(judged, "" if ports else "no two devices share a PCIe switch", coverage)
+
+    def tell(self, judged: Node, observed: Detours) -> Iterator[Finding]:
+        if observed.redirecting:
+            yield self._acs(judged, observed.redirecting, observed.coverage)
+        if observed.translated:
+            yield self._iommu(judged, observed.translated)
+
+    def _without_question(self, node: Node, devices: Sequence[PciDevice]) -> Outcome | None:
+        """Why there is nothing to judge, or no way to."""
         if len(node.gpus) + len(compute_nics(node)) < 2 or not node.gpus:
             return self.not_applicable(node, "fewer than two devices that could talk to each other")
         if node.is_vm:
@@ -75,34 +108,7 @@ class AcsBetweenPeers(OneStep[Node], NodeCheck[Never]):
             return self.unknown(node, "whether this is a virtual machine is not in the evidence")
         if len(devices) < 2 or not any(device.parent or device.root for device in devices):
             return self.unknown(node, "the PCI tree is not in the evidence")
-        ports = _ports_between(node, devices)
-        talking = {port.bus_id for port in _ports_between(node, devices, talking=True)}
-        read = [port for port in ports if port.acs.known or port.acs.why == "no ACS capability"]
-        coverage = Coverage(len(read), len(ports), "switch ports")
-        redirecting = [port for port in read if port.acs.get(0) & REDIRECTS and port.bus_id in talking]
-        found = []
-        if redirecting:
-            found.append(self._acs(node, redirecting, coverage))
-        translated = [device for device in devices if device.iommu_type.value in TRANSLATED]
-        if translated and _is_x86(node) and any(_talk(node, a, b) for a in devices for b in devices):
-            found.append(self._iommu(node, translated))
-        if found:
-            return self.found(node, found, coverage)
-        if len(read) < len(ports):
-            hidden = next(port for port in ports if port not in read)
-            return self.unknown(node, f"ACS of {hidden.bus_id}: {hidden.acs.why}")
-        if not any(device.iommu_type.known for device in devices) and node.os.iommu_enabled.value is not False:
-            return self.unknown(node, "the IOMMU's state is not in the evidence")
-        outside = len(node.gpus) + len(compute_nics(node)) - len(devices)
-        if (
-            Topic.RDMA_DEVICES not in node.told
-            and node.told
-            and any(fn.kind is PciKind.NIC for fn in node.pci.values())
-        ):
-            return self.unknown(node, "which NICs carry the job's traffic is not in the evidence")
-        if outside:
-            return self.unknown(node, f"{outside} GPUs or NICs are not in the PCI tree of the evidence")
-        return self.clean(node, "" if ports else "no two devices share a PCIe switch", coverage)
+        return None
 
     def _acs(self, node: Node, ports: Sequence[PciDevice], coverage: Coverage) -> Finding:
         gpus, nics = _below(node, {port.bus_id for port in ports})
@@ -152,6 +158,25 @@ class AcsBetweenPeers(OneStep[Node], NodeCheck[Never]):
             evidence=[*(device.iommu_type for device in devices), node.os.cmdline],
             confidence=Confidence.MEDIUM,
         )
+
+
+def _translated(node: Node, devices: Sequence[PciDevice]) -> list[PciDevice]:
+    """Devices whose DMA the IOMMU translates, where any two of them talk and translation costs something."""
+    if not _is_x86(node) or not any(_talk(node, a, b) for a in devices for b in devices):
+        return []
+    return [device for device in devices if device.iommu_type.value in TRANSLATED]
+
+
+def _unseen(node: Node, devices: Sequence[PciDevice], hidden: Sequence[PciDevice]) -> str:
+    """What keeps a node without detours from being called clean, or ""."""
+    if hidden:
+        return f"ACS of {hidden[0].bus_id}: {hidden[0].acs.why}"
+    if not any(device.iommu_type.known for device in devices) and node.os.iommu_enabled.value is not False:
+        return "the IOMMU's state is not in the evidence"
+    if Topic.RDMA_DEVICES not in node.told and node.told and any(fn.kind is PciKind.NIC for fn in node.pci.values()):
+        return "which NICs carry the job's traffic is not in the evidence"
+    outside = len(node.gpus) + len(compute_nics(node)) - len(devices)
+    return f"{outside} GPUs or NICs are not in the PCI tree of the evidence" if outside else ""
 
 
 def _devices(node: Node) -> list[PciDevice]:

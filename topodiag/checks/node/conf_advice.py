@@ -60,27 +60,13 @@ def advise(
     shown = printed or {}
     wanted, gone = _by_findings(findings)
     name = subject or ", ".join(node.host for node in nodes[:4])
-    entries: list[ConfEntry] = []
     elsewhere: list[str] = []
-    placed: set[str] = set()
-    for line in _lines(nodes):
-        entry = _line(line, wanted, gone, placed)
-        if entry is not None:
-            entries.append(entry)
-            placed.add(entry.name)
+    kept = _kept_lines(nodes, wanted, gone)
+    placed = {entry.name for entry in kept}
     new = _new_entries(nodes, gone, elsewhere)
     replaced = {entry.name for entry in new}
-    entries = [entry for entry in entries if entry.name not in replaced or entry.value is None]
-    for setting, why in gone.items():
-        if setting in {entry.name for entry in entries if entry.value is None}:
-            continue
-        scopes = _scopes(nodes, setting)
-        if not scopes and setting in shown:
-            entries.append(ConfEntry(setting, None, (why,), f"{setting}={shown[setting]}"))
-            elsewhere.append(f"unset {setting} in the environment too, if it is given there: it wins over any file")
-        else:
-            where = f" ({scopes})" if scopes else ""
-            elsewhere.append(f"unset {setting} where it is given{where}: no conf file takes it back. {why}")
+    entries = [entry for entry in kept if entry.name not in replaced or entry.value is None]
+    entries += _taken_out(nodes, shown, gone, {each.name for each in entries if each.value is None}, elsewhere)
     entries += [ConfEntry(setting, value, (why,)) for setting, (value, why) in wanted.items() if setting not in placed]
     made = (*entries, *new)
     for entry in made:
@@ -89,6 +75,36 @@ def advise(
                 f"{entry.name} is set in the environment already, which wins over any file: change it there"
             )
     return ConfAdvice(name, made, tuple(dict.fromkeys(elsewhere)))
+
+
+def _kept_lines(nodes: Sequence[Node], wanted: dict[str, tuple[str, str]], gone: dict[str, str]) -> list[ConfEntry]:
+    """What becomes of the lines that are there."""
+    entries: list[ConfEntry] = []
+    placed: set[str] = set()
+    for line in _lines(nodes):
+        entry = _line(line, wanted, gone, placed)
+        if entry is not None:
+            entries.append(entry)
+            placed.add(entry.name)
+    return entries
+
+
+def _taken_out(
+    nodes: Sequence[Node], shown: Mapping[str, str], gone: dict[str, str], done: set[str], elsewhere: list[str]
+) -> list[ConfEntry]:
+    """Entries for settings that only a log shows; what no file can take back is said in `elsewhere`."""
+    entries = []
+    for setting, why in gone.items():
+        if setting in done:
+            continue
+        scopes = _scopes(nodes, setting)
+        if not scopes and setting in shown:
+            entries.append(ConfEntry(setting, None, (why,), f"{setting}={shown[setting]}"))
+            elsewhere.append(f"unset {setting} in the environment too, if it is given there: it wins over any file")
+        else:
+            where = f" ({scopes})" if scopes else ""
+            elsewhere.append(f"unset {setting} where it is given{where}: no conf file takes it back. {why}")
+    return entries
 
 
 def _by_findings(findings: Sequence[Finding]) -> tuple[dict[str, tuple[str, str]], dict[str, str]]:
@@ -194,9 +210,8 @@ def _hcas(node: Node, faulty: bool) -> ConfEntry | None:
         return None
     if any(nic.role is NicRole.UNKNOWN for nic in others):
         return None
-    ports = [f"{nic.rdma_name}:{port}" for nic in compute for port in _ports(nic)]
-    value = "=" + ",".join(ports)
-    if len(ports) > MOST_HCAS or len(value) > MAX_VALUE_BYTES or any(not _is_plain(port) for port in ports):
+    value = _hca_list(compute)
+    if value is None:
         return None
     if not others:
         return ConfEntry(HCA, value, ())
@@ -206,6 +221,15 @@ def _hcas(node: Node, faulty: bool) -> ConfEntry | None:
     return ConfEntry(
         HCA, value, (why, "the = before the list has names taken whole: mlx5_1 without it is mlx5_10 to mlx5_19, too")
     )
+
+
+def _hca_list(nics: Sequence[Nic]) -> str | None:
+    """The ports of NICs as NCCL_IB_HCA names them whole, or None where its list has no room for them."""
+    ports = [f"{nic.rdma_name}:{port}" for nic in nics for port in _ports(nic)]
+    value = "=" + ",".join(ports)
+    if len(ports) > MOST_HCAS or len(value) > MAX_VALUE_BYTES or any(not _is_plain(port) for port in ports):
+        return None
+    return value
 
 
 def _ports(nic: Nic) -> list[int]:
@@ -224,16 +248,21 @@ def _bootstrap(node: Node, faulty: bool) -> ConfEntry | None:
     if any(each.name.startswith("ib") for each in up):
         return None
     default = [each for each in up if each.default_route.value]
-    rails = {name for nic in internal_ib_nics(node) for name in (*nic.netdevs, *(p.netdev.value for p in nic.ports))}
-    astray = [each.name for each in up if each not in default and (each.name in rails or NOT_FOR_JOBS.match(each.name))]
-    astray = [name for name in astray if not name.startswith(("docker", "lo"))]
     if len(default) != 1 or not _is_plain(default[0].name) or not _may_lead(default[0]):
         return None
+    astray = _astray(node, [each for each in up if each not in default])
     if not astray:
         return ConfEntry(IFNAME, f"={default[0].name}", ())
     few = ", ".join(astray[:4]) + (f" and {len(astray) - 4} more" if len(astray) > 4 else "")
     why = f"{default[0].name} has the default route; without this NCCL takes the first interface, perhaps one of {few}"
     return ConfEntry(IFNAME, f"={default[0].name}", (why,))
+
+
+def _astray(node: Node, netdevs: Sequence[NetDev]) -> list[str]:
+    """Interfaces that are not for the bootstrap and that NCCL does not pass over by itself."""
+    rails = {name for nic in internal_ib_nics(node) for name in (*nic.netdevs, *(p.netdev.value for p in nic.ports))}
+    names = [each.name for each in netdevs if each.name in rails or NOT_FOR_JOBS.match(each.name)]
+    return [name for name in names if not name.startswith(("docker", "lo"))]
 
 
 def _may_lead(netdev: NetDev) -> bool:

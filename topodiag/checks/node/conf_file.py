@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Never
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from topodiag.checks.interface import NodeCheck, OneStep
+from topodiag.checks.interface import NodeCheck
 from topodiag.model.finding import Cost, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.system import ConfLine
@@ -14,6 +14,8 @@ from topodiag.model.topics import Topic
 
 MAX_VALUE_BYTES = 1023
 """NCCL copies at most this much of a value (setEnvFile, src/misc/param.cc, v2.30)."""
+
+TOO_LONG = f"the value is longer than {MAX_VALUE_BYTES} bytes and is cut"
 
 _COMMENTED = re.compile(r"\s#")
 _LISTS = frozenset({"NCCL_IB_HCA", "NCCL_SOCKET_IFNAME", "NCCL_OOB_NET_IFNAME", "NCCL_ALGO", "NCCL_PROTO"})
@@ -24,7 +26,16 @@ _PATH_NAMES = frozenset(
 )
 
 
-class ConfLineNotRead(OneStep[Node], NodeCheck[Never]):
+@dataclass(frozen=True, slots=True)
+class MisreadLine:
+    """A line, what NCCL gets wrong about it, and how to write it ("" where it is to go)."""
+
+    line: ConfLine
+    what: str
+    meant: str
+
+
+class ConfLineNotRead(NodeCheck[tuple[MisreadLine, ...]]):
     """ENV002: an nccl.conf line that NCCL does not read as meant
 
     What it finds
@@ -58,30 +69,28 @@ class ConfLineNotRead(OneStep[Node], NodeCheck[Never]):
     id = "ENV002"
     title = "an nccl.conf line that NCCL does not read as meant"
 
-    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
-        if not node.conf_lines:
-            if Topic.SETTINGS in node.told:
-                return self.not_applicable(node, "no nccl.conf on this node")
-            return self.unknown(node, "nccl.conf files are not in the evidence")
-        found = []
+    def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[MisreadLine, ...] | Outcome:
+        if not judged.conf_lines:
+            if Topic.SETTINGS in judged.told:
+                return self.not_applicable(judged, "no nccl.conf on this node")
+            return self.unknown(judged, "nccl.conf files are not in the evidence")
         first: dict[tuple[str, str], str] = {}
-        for line in node.conf_lines:
-            wrong = misread(line.text) or _repeated(line, first)
-            if wrong is not None:
-                found.append(self._report(node, line, *wrong))
-        return self.found(node, found) if found else self.clean(node)
+        wrong = [(line, misread(line.text) or _repeated(line, first)) for line in judged.conf_lines]
+        return tuple(MisreadLine(line, *each) for line, each in wrong if each is not None) or self.clean(judged)
 
-    def _report(self, node: Node, line: ConfLine, what: str, meant: str) -> Finding:
-        return self.finding(
-            node,
-            Severity.WARNING,
-            f"{line.path} line {line.number}: {what}",
-            observed=line.text.strip()[:120] or "(blanks)",
-            expected=meant or "NAME=value",
-            fix=(f"Write it as: {meant}" if meant else "Remove the line, or write it as NAME=value",),
-            cost=Cost(text="the setting that was meant is not in force, and NCCL does not say so"),
-            evidence=[line.origin],
-        )
+    def tell(self, judged: Node, observed: tuple[MisreadLine, ...]) -> Iterator[Finding]:
+        for each in observed:
+            line, meant = each.line, each.meant
+            yield self.finding(
+                judged,
+                Severity.WARNING,
+                f"{line.path} line {line.number}: {each.what}",
+                observed=line.text.strip()[:120] or "(blanks)",
+                expected=meant or "NAME=value",
+                fix=(f"Write it as: {meant}" if meant else "Remove the line, or write it as NAME=value",),
+                cost=Cost(text="the setting that was meant is not in force, and NCCL does not say so"),
+                evidence=[line.origin],
+            )
 
 
 def misread(text: str) -> tuple[str, str] | None:
@@ -93,30 +102,35 @@ def misread(text: str) -> tuple[str, str] | None:
         return "an indented comment is read as a setting", "" if "=" not in bare else bare
     if "=" not in text:
         return "no = in it, so NCCL skips the line", ""
-    words = bare.removeprefix("export ").strip()
-    name, _, value = words.partition("=")
-    clean = _clean(name, value)
-    if bare.startswith("export "):
-        return "`export` becomes part of the name", clean
+    name, _, value = bare.removeprefix("export ").strip().partition("=")
+    wrong = _misread_name(text, name) or _misread_value(text, name, value)
+    if wrong is None:
+        return None
+    return wrong, "" if wrong == TOO_LONG else _clean(name, value)
+
+
+def _misread_name(text: str, name: str) -> str | None:
+    if text.strip().startswith("export "):
+        return "`export` becomes part of the name"
     if name != name.rstrip() or text[0].isspace():
-        return "a blank becomes part of the name", clean
+        return "a blank becomes part of the name"
     if len(name.split()) > 1:
-        return "the words before the name become part of it", clean
-    if value != value.lstrip():
-        return "a blank becomes part of the value", clean
-    if _COMMENTED.search(value):
-        return "a comment behind the value becomes part of it", clean
-    if value[:1] in ("'", '"') or value[-1:] in ("'", '"'):
-        return "quotes become part of the value", clean
-    if text != text.rstrip():
-        return "a blank at the end becomes part of the value", clean
-    if name in _LISTS and any(char.isspace() for char in value):
-        return "a blank in the list becomes part of a name in it", clean
-    if len(value.encode("utf-8", errors="replace")) > MAX_VALUE_BYTES:
-        return f"the value is longer than {MAX_VALUE_BYTES} bytes and is cut", ""
-    if value.startswith("~") and name in _PATH_NAMES:
-        return "`~` is not expanded", clean
+        return "the words before the name become part of it"
     return None
+
+
+def _misread_value(text: str, name: str, value: str) -> str | None:
+    quotes = ("'", '"')
+    rules = (
+        (value != value.lstrip(), "a blank becomes part of the value"),
+        (_COMMENTED.search(value) is not None, "a comment behind the value becomes part of it"),
+        (value[:1] in quotes or value[-1:] in quotes, "quotes become part of the value"),
+        (text != text.rstrip(), "a blank at the end becomes part of the value"),
+        (name in _LISTS and any(map(str.isspace, value)), "a blank in the list becomes part of a name in it"),
+        (len(value.encode("utf-8", errors="replace")) > MAX_VALUE_BYTES, TOO_LONG),
+        (value.startswith("~") and name in _PATH_NAMES, "`~` is not expanded"),
+    )
+    return next((what for holds, what in rules if holds), None)
 
 
 def _repeated(line: ConfLine, first: dict[tuple[str, str], str]) -> tuple[str, str] | None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import Never
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from topodiag.checks.interface import NodeCheck, OneStep
+from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.fabric_state import Fault, cluster, faults_of, registers
 from topodiag.checks.node.nvlink_evidence import count_links
 from topodiag.checks.shared.devices import gpu_spec, just_booted, nvlink_count, word
@@ -26,7 +26,28 @@ NOT_READY_ERRORS = ("notready", "not_ready", "systemnotready", "not yet initiali
 """How CUDA error 802 and its NVML relatives are spelt: the driver waits for the fabric."""
 
 
-class FabricNotReady(OneStep[Node], NodeCheck[Never]):
+@dataclass(frozen=True, slots=True)
+class ManagerState:
+    """What the state of the Fabric Manager's service means."""
+
+    severity: Severity
+    text: str
+    confidence: Confidence
+
+
+@dataclass(frozen=True, slots=True)
+class FabricFaults:
+    """What keeps a fabric from being ready: services, what GPUs say of it, an error of the driver."""
+
+    manager: ManagerState | None
+    waiting: tuple[Gpu, ...]
+    imex_failed: bool
+    faults: tuple[tuple[Fault, tuple[Gpu, ...]], ...]
+    driver_error: str
+    coverage: Coverage
+
+
+class FabricNotReady(NodeCheck[FabricFaults]):
     """NVL005: the NVSwitch fabric is not ready
 
     What it finds
@@ -72,31 +93,36 @@ class FabricNotReady(OneStep[Node], NodeCheck[Never]):
     id = "NVL005"
     title = "the NVSwitch fabric is not ready"
 
-    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
-        gpus = [gpu for gpu in node.gpus if not gpu.mig.value and not gpu.lost.value]
-        if (why := _not_a_fabric(node, gpus)) is not None:
-            return self.not_applicable(node, why)
-        told = [gpu for gpu in gpus if registers(gpu)]
+    def observe(self, judged: Node, peers: Sequence[Node]) -> FabricFaults | Outcome:
+        gpus = [gpu for gpu in judged.gpus if not gpu.mig.value and not gpu.lost.value]
+        not_a_fabric = _not_a_fabric(judged, gpus)
+        if not_a_fabric is not None:
+            return self.not_applicable(judged, not_a_fabric)
+        told = list(filter(registers, gpus))
         coverage = Coverage(len(told), len(gpus), "GPUs with fabric information")
-        faults: dict[Fault, list[Gpu]] = defaultdict(list)
-        for gpu in told:
-            for fault in faults_of(node, gpu, gpus):
-                faults[fault].append(gpu)
-        found = self._services(
-            node, told, [gpu for fault, who in faults.items() if fault.waiting for gpu in who], coverage
-        )
-        service_says_it = any(finding.severity is Severity.ERROR for finding in found)
-        for fault, members in faults.items():
-            if not (fault.waiting and service_says_it):
-                found.append(self._report(node, fault, members, coverage))
-        if (
-            (error := node.os.nvml_error.value)
-            and any(word in error.lower() for word in NOT_READY_ERRORS)
-            and not found
-        ):
-            found.append(self._driver_waits(node, error, coverage))
-        if found:
-            return self.found(node, found, coverage)
+        faults = _faults(judged, told, gpus)
+        waiting = [gpu for fault, who in faults.items() if fault.waiting for gpu in who]
+        manager = _manager_state(judged, told, waiting)
+        service_says_it = manager is not None and manager.severity is Severity.ERROR
+        apart = tuple((fault, tuple(who)) for fault, who in faults.items() if not (fault.waiting and service_says_it))
+        imex = _imex_failed(judged, told)
+        error = "" if manager is not None or imex or apart else _not_ready_error(judged)
+        if manager is None and not imex and not apart and not error:
+            return self._without_fault(judged, gpus, told, coverage)
+        return FabricFaults(manager, tuple(waiting), imex, apart, error, coverage)
+
+    def tell(self, judged: Node, observed: FabricFaults) -> Iterator[Finding]:
+        coverage = observed.coverage
+        if observed.manager is not None:
+            yield self._manager(judged, observed.manager, observed.waiting, coverage)
+        if observed.imex_failed:
+            yield self._imex(judged, coverage)
+        for fault, members in observed.faults:
+            yield self._report(judged, fault, members, coverage)
+        if observed.driver_error:
+            yield self._driver_waits(judged, observed.driver_error, coverage)
+
+    def _without_fault(self, node: Node, gpus: Sequence[Gpu], told: Sequence[Gpu], coverage: Coverage) -> Outcome:
         service = node.os.services.get(FABRIC_MANAGER, Fact())
         answered = any(gpu.fabric.state.known for gpu in gpus) or _links_up(node)
         if len(told) == len(gpus) or (not told and answered and service.value == "active"):
@@ -106,7 +132,7 @@ class FabricNotReady(OneStep[Node], NodeCheck[Never]):
         why = "the driver says nothing of the fabric or the links of any GPU" if not told else f"{coverage}"
         return Outcome(self.id, Status.UNKNOWN, node.host, why=why, coverage=coverage)
 
-    def _report(self, node: Node, fault: Fault, members: list[Gpu], coverage: Coverage) -> Finding:
+    def _report(self, node: Node, fault: Fault, members: Sequence[Gpu], coverage: Coverage) -> Finding:
         labels = [gpu.label for gpu in members]
         everyone = len(members) == len(node.gpus) > 1
         return self.finding(
@@ -137,45 +163,61 @@ class FabricNotReady(OneStep[Node], NodeCheck[Never]):
             coverage=coverage,
         )
 
-    def _services(self, node: Node, told: list[Gpu], waiting: list[Gpu], coverage: Coverage) -> list[Finding]:
-        made = []
+    def _manager(self, node: Node, manager: ManagerState, waiting: Sequence[Gpu], coverage: Coverage) -> Finding:
         service = node.os.services.get(FABRIC_MANAGER, Fact())
-        verdict = _judge_manager(node, service.value, told, waiting) if _runs_manager_here(node) else None
-        if verdict is not None:
-            severity, text, confidence = verdict
-            made.append(
-                self.finding(
-                    node,
-                    severity,
-                    text,
-                    observed=f"{FABRIC_MANAGER} is {service.value}"
-                    + (f"; {fold_runs([g.label for g in waiting])} wait" if waiting else ""),
-                    expected=f"{FABRIC_MANAGER} active: it sets up the NVSwitches of this board",
-                    fix=_fix_service(node, service.value or ""),
-                    gpus=[gpu.label for gpu in waiting],
-                    cost=_cost_without_manager(node, waiting, severity),
-                    evidence=[service.origin, *(gpu.fabric.state.origin for gpu in waiting)],
-                    coverage=coverage,
-                    confidence=confidence,
-                )
-            )
-        imex = node.os.services.get(IMEX, Fact())
-        if imex.value == "failed" and any(cluster(gpu) for gpu in told):
-            made.append(
-                self.finding(
-                    node,
-                    Severity.WARNING,
-                    "nvidia-imex has failed: memory cannot be shared over NVLink with other nodes",
-                    observed="nvidia-imex is failed",
-                    expected="nvidia-imex active on every node of a multi-node NVLink job",
-                    fix=("read /var/log/nvidia-imex.log", "`systemctl restart nvidia-imex`, then `nvidia-imex-ctl -N`"),
-                    cost=Cost(text="NCCL goes over the network between the nodes of this NVLink domain"),
-                    evidence=(imex.origin,),
-                    coverage=coverage,
-                    confidence=Confidence.MEDIUM,
-                )
-            )  # fmt: skip
-        return made
+        wait = f"; {fold_runs([gpu.label for gpu in waiting])} wait" if waiting else ""
+        return self.finding(
+            node,
+            manager.severity,
+            manager.text,
+            observed=f"{FABRIC_MANAGER} is {service.value}{wait}",
+            expected=f"{FABRIC_MANAGER} active: it sets up the NVSwitches of this board",
+            fix=_fix_service(node, service.value or ""),
+            gpus=[gpu.label for gpu in waiting],
+            cost=_cost_without_manager(node, waiting, manager.severity),
+            evidence=[service.origin, *(gpu.fabric.state.origin for gpu in waiting)],
+            coverage=coverage,
+            confidence=manager.confidence,
+        )
+
+    def _imex(self, node: Node, coverage: Coverage) -> Finding:
+        return self.finding(
+            node,
+            Severity.WARNING,
+            "nvidia-imex has failed: memory cannot be shared over NVLink with other nodes",
+            observed="nvidia-imex is failed",
+            expected="nvidia-imex active on every node of a multi-node NVLink job",
+            fix=("read /var/log/nvidia-imex.log", "`systemctl restart nvidia-imex`, then `nvidia-imex-ctl -N`"),
+            cost=Cost(text="NCCL goes over the network between the nodes of this NVLink domain"),
+            evidence=(node.os.services.get(IMEX, Fact()).origin,),
+            coverage=coverage,
+            confidence=Confidence.MEDIUM,
+        )
+
+
+def _faults(node: Node, told: Sequence[Gpu], gpus: list[Gpu]) -> dict[Fault, list[Gpu]]:
+    faults: dict[Fault, list[Gpu]] = defaultdict(list)
+    for gpu in told:
+        for fault in faults_of(node, gpu, gpus):
+            faults[fault].append(gpu)
+    return faults
+
+
+def _manager_state(node: Node, told: list[Gpu], waiting: list[Gpu]) -> ManagerState | None:
+    """What the Fabric Manager's state means, where it runs on this system and something is wrong with it."""
+    if not _runs_manager_here(node):
+        return None
+    return _judge_manager(node, node.os.services.get(FABRIC_MANAGER, Fact()).value, told, waiting)
+
+
+def _imex_failed(node: Node, told: Sequence[Gpu]) -> bool:
+    return node.os.services.get(IMEX, Fact()).value == "failed" and any(cluster(gpu) for gpu in told)
+
+
+def _not_ready_error(node: Node) -> str:
+    """The driver's error where it says that it waits for the fabric, or ""."""
+    error = node.os.nvml_error.value or ""
+    return error if any(spelling in error.lower() for spelling in NOT_READY_ERRORS) else ""
 
 
 def _not_a_fabric(node: Node, gpus: list[Gpu]) -> str | None:
@@ -227,36 +269,38 @@ def _runs_manager_here(node: Node) -> bool:
     return not node.is_vm or bool(node.nvswitches)
 
 
-def _judge_manager(
-    node: Node, word_of_systemd: str | None, told: list[Gpu], waiting: list[Gpu]
-) -> tuple[Severity, str, Confidence] | None:
-    """What the service's state means, given what the GPUs say of the fabric."""
-    if word_of_systemd in (None, "active", "reloading"):
+def _judge_manager(node: Node, state: str | None, told: list[Gpu], waiting: list[Gpu]) -> ManagerState | None:
+    """What the service's state, systemd's word, means, given what the GPUs say of the fabric."""
+    if state in (None, "active", "reloading"):
         return None
-    young = just_booted(node)
-    if young and word_of_systemd in ("activating", "inactive"):
-        return Severity.INFO, f"the Fabric Manager is {word_of_systemd}, minutes after boot: transient", Confidence.HIGH
-    if node.os.uptime_s.value is None and word_of_systemd == "activating":
-        return Severity.INFO, "the Fabric Manager is starting (uptime unknown: may be transient)", Confidence.MEDIUM
-    joined = bool(told) and not waiting
+    if just_booted(node) and state in ("activating", "inactive"):
+        text = f"the Fabric Manager is {state}, minutes after boot: transient"
+        return ManagerState(Severity.INFO, text, Confidence.HIGH)
+    if node.os.uptime_s.value is None and state == "activating":
+        text = "the Fabric Manager is starting (uptime unknown: may be transient)"
+        return ManagerState(Severity.INFO, text, Confidence.MEDIUM)
     active = [count.active for count in count_links(node)]
-    if word_of_systemd == "inactive" and not node.nvswitches and not waiting and 0 not in active:
-        unseen = not told and not any(active) and None in map(gpu_spec, node.gpus)
-        if node.is_vm is None or unseen:
-            return None  # as in a guest, whose host runs it, or on a board that has no switches of its own
-    if word_of_systemd == "not-found":
-        dead = bool(waiting) or 0 in active
-        return (
-            (Severity.ERROR, "the Fabric Manager is not installed, and the fabric is down", Confidence.HIGH)
-            if dead
-            else None
-        )
-    name = "has failed" if word_of_systemd == "failed" else f"is {word_of_systemd}"
-    if joined:
-        return Severity.WARNING, f"the Fabric Manager {name}; the fabric it set up is still there", Confidence.HIGH
-    if word_of_systemd != "failed" and not waiting and _links_up(node):
-        return Severity.WARNING, f"the Fabric Manager {name}, although all links are up", Confidence.MEDIUM
-    return Severity.ERROR, f"the Fabric Manager {name}", Confidence.HIGH
+    if state == "inactive" and not waiting and 0 not in active and _not_needed_here(node, told, active):
+        return None
+    if state == "not-found":
+        text = "the Fabric Manager is not installed, and the fabric is down"
+        return ManagerState(Severity.ERROR, text, Confidence.HIGH) if waiting or 0 in active else None
+    name = "has failed" if state == "failed" else f"is {state}"
+    if told and not waiting:
+        text = f"the Fabric Manager {name}; the fabric it set up is still there"
+        return ManagerState(Severity.WARNING, text, Confidence.HIGH)
+    if state != "failed" and not waiting and _links_up(node):
+        text = f"the Fabric Manager {name}, although all links are up"
+        return ManagerState(Severity.WARNING, text, Confidence.MEDIUM)
+    return ManagerState(Severity.ERROR, f"the Fabric Manager {name}", Confidence.HIGH)
+
+
+def _not_needed_here(node: Node, told: list[Gpu], active: list[int | None]) -> bool:
+    """Whether an inactive manager may be right: in a guest, whose host runs it, or on a board without switches."""
+    if node.nvswitches:
+        return False
+    unseen = not told and not any(active) and None in map(gpu_spec, node.gpus)
+    return node.is_vm is None or unseen
 
 
 def _fix_service(node: Node, state: str) -> list[str]:
@@ -305,7 +349,7 @@ def _cost(gpu: Gpu, fault: Fault) -> Cost:
     return Cost(text=f"part of {nvlink}; the fabric does not say how much")
 
 
-def _cost_without_manager(node: Node, waiting: list[Gpu], severity: Severity) -> Cost:
+def _cost_without_manager(node: Node, waiting: Sequence[Gpu], severity: Severity) -> Cost:
     width = _bandwidth(node.gpus[0]) if node.gpus else None
     if severity is Severity.ERROR and width is not None and waiting:
         return Cost(width[0], 1.0, f"{width[1]} unusable; CUDA fails with error 802")

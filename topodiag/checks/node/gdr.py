@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Never
 
-from topodiag.checks.interface import NodeCheck, OneStep
+from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.virtual_pci import is_flat
 from topodiag.checks.shared.devices import (
     compute_nics,
@@ -24,7 +23,7 @@ from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome,
 from topodiag.model.gpudirect import dmabuf, peermem
 from topodiag.model.links import PathType
 from topodiag.model.node import Node
-from topodiag.model.provenance import Fact
+from topodiag.model.provenance import Fact, Origin
 from topodiag.words.fold import fold_runs, plural
 
 GDR_LEVEL = PathType.PXB
@@ -35,7 +34,20 @@ OLD_LEVELS = {0: PathType.LOC, 1: PathType.PIX, 2: PathType.PXB, 3: PathType.PHB
 """NCCL_NET_GDR_LEVEL as a number (NCCL environment variables, legacy values)."""
 
 
-class GdrModuleMissing(OneStep[Node], NodeCheck[Never]):
+@dataclass(frozen=True, slots=True)
+class NoGdr:
+    """Neither way of GPUDirect RDMA is there; `useless` where no GPU is near enough to a NIC to use it."""
+
+    gpus: tuple[Gpu, ...]
+    nics: tuple[Nic, ...]
+    lacking: str
+    shown: tuple[Origin | None, ...]
+    useless: bool
+    confidence: Confidence
+    distances: Coverage
+
+
+class GdrModuleMissing(NodeCheck[NoGdr]):
     """GDR001: GPUDirect RDMA is not possible: neither peer memory module nor DMA-BUF
 
     What it finds
@@ -74,50 +86,54 @@ class GdrModuleMissing(OneStep[Node], NodeCheck[Never]):
     id = "GDR001"
     title = "GPUDirect RDMA is not possible: neither peer memory module nor DMA-BUF"
 
-    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
-        gpus, nics, why = _parties(node)
+    def observe(self, judged: Node, peers: Sequence[Node]) -> NoGdr | Outcome:
+        gpus, nics, why = _parties(judged)
         if why:
-            return self.not_applicable(node, why)
+            return self.not_applicable(judged, why)
         nics = tuple(nic for nic in nics if not is_efa(nic))
         if not nics:
-            return self.not_applicable(node, "EFA registers GPU memory in its own way")
-        module, shown = peermem(node)
+            return self.not_applicable(judged, "EFA registers GPU memory in its own way")
+        module, shown = peermem(judged)
         if module:
-            return self.clean(node, "a peer memory module is loaded")
-        possible, lacking = dmabuf(node)
+            return self.clean(judged, "a peer memory module is loaded")
+        possible, lacking = dmabuf(judged)
         if possible:
-            return self.clean(node, "DMA-BUF is possible without a module")
+            return self.clean(judged, "DMA-BUF is possible without a module")
         if module is None:
-            return self.unknown(node, "the kernel's modules were not seen")
+            return self.unknown(judged, "the kernel's modules were not seen")
         if possible is None:
-            return self.unknown(node, f"no peer memory module, and for DMA-BUF not known: {lacking}")
-        nearest = [_nearest(node, gpu, nics) for gpu in gpus]
-        near = [at for at in nearest if at.kind is not None and _direct(at)]
-        guessed = is_flat(node) or all(at.kind is None for at in nearest)
-        useless = not near and not guessed and all(at.kind is not None for at in nearest)
+            return self.unknown(judged, f"no peer memory module, and for DMA-BUF not known: {lacking}")
+        kinds = [_nearest(judged, gpu, nics) for gpu in gpus]
+        known = [at for at in kinds if at.kind is not None]
+        guessed = is_flat(judged) or not known
+        useless = len(known) == len(gpus) and not guessed and not any(_direct(at) for at in known)
         sure = Confidence.MEDIUM if guessed or any(gpu_spec(gpu) is None for gpu in gpus) else Confidence.HIGH
-        finding = self.finding(
-            node,
+        distances = Coverage(len(known), len(gpus), "GPUs with a known distance")
+        return NoGdr(gpus, nics, lacking, tuple(shown), useless, sure, distances)
+
+    def tell(self, judged: Node, observed: NoGdr) -> Iterator[Finding]:
+        useless, nics, os = observed.useless, observed.nics, judged.os
+        yield self.finding(
+            judged,
             Severity.INFO if useless else Severity.ERROR,
             f"GPUDirect RDMA is off: no peer memory module and no DMA-BUF for {plural(len(nics), 'RDMA NIC')}"
             + (" (all too far from the GPUs to use it)" if useless else ""),
-            observed=f"no nvidia-peermem; no DMA-BUF: {lacking}",
+            observed=f"no nvidia-peermem; no DMA-BUF: {observed.lacking}",
             expected="nvidia-peermem loaded, or DMA-BUF (kernel 5.12, open kernel modules, driver 515)",
             fix=(
                 "`modprobe nvidia-peermem`; if it says `Invalid argument`, reinstall the driver after the RDMA stack",
                 "for the next boot: `echo nvidia-peermem > /etc/modules-load.d/nvidia-peermem.conf`",
                 "then NCCL_DEBUG=INFO shows `/GDRDMA` behind `via NET/IB/...`",
             ),
-            gpus=[gpu.label for gpu in gpus],
+            gpus=[gpu.label for gpu in observed.gpus],
             nics=[nic.name for nic in nics],
             cost=Cost(text="none by NCCL's default: no GPU is within PXB of a NIC")
             if useless
-            else _host_cost(node, nics),
-            evidence=[*shown, node.os.driver_open.origin, node.os.kernel.origin, node.os.driver_version.origin],
-            coverage=Coverage(sum(at.kind is not None for at in nearest), len(gpus), "GPUs with a known distance"),
-            confidence=sure,
+            else _host_cost(judged, nics),
+            evidence=[*observed.shown, os.driver_open.origin, os.kernel.origin, os.driver_version.origin],
+            coverage=observed.distances,
+            confidence=observed.confidence,
         )
-        return self.found(node, [finding])
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +146,16 @@ class Nearest:
     said: Fact[str] = Fact()
 
 
-class GdrTooFar(OneStep[Node], NodeCheck[Never]):
+@dataclass(frozen=True, slots=True)
+class FarGpus:
+    """GPUs whose nearest NIC is too far, by how far it is; `built_so` where no GPU of the machine has one near."""
+
+    groups: tuple[tuple[PathType, tuple[Nearest, ...]], ...]
+    built_so: bool
+    coverage: Coverage
+
+
+class GdrTooFar(NodeCheck[FarGpus]):
     """GDR002: GPUDirect RDMA is off for distance: a GPU has no NIC behind its own PCIe switch
 
     What it finds
@@ -169,41 +194,40 @@ class GdrTooFar(OneStep[Node], NodeCheck[Never]):
     id = "GDR002"
     title = "GPUDirect RDMA is off for distance: a GPU has no NIC behind its own PCIe switch"
 
-    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
-        gpus, nics, why = _parties(node)
+    def observe(self, judged: Node, peers: Sequence[Node]) -> FarGpus | Outcome:
+        gpus, nics, why = _parties(judged)
         if why:
-            return self.not_applicable(node, why)
-        if any(on_c2c(gpu) for gpu in node.gpus):
-            return self.not_applicable(node, "GPUs and NICs meet over C2C, where NCCL allows GPUDirect RDMA")
+            return self.not_applicable(judged, why)
+        if any(on_c2c(gpu) for gpu in judged.gpus):
+            return self.not_applicable(judged, "GPUs and NICs meet over C2C, where NCCL allows GPUDirect RDMA")
         if all(is_efa(nic) for nic in nics):
-            return self.unknown(node, "the NCCL plug-in for EFA brings its own topology")
-        if is_flat(node):
-            return self.unknown(node, "the PCI tree is virtual: distances in it mean nothing (TOP003)")
-        nearest = [_nearest(node, gpu, nics) for gpu in gpus]
+            return self.unknown(judged, "the NCCL plug-in for EFA brings its own topology")
+        if is_flat(judged):
+            return self.unknown(judged, "the PCI tree is virtual: distances in it mean nothing (TOP003)")
+        nearest = [_nearest(judged, gpu, nics) for gpu in gpus]
         known = [at for at in nearest if at.kind is not None]
         coverage = Coverage(len(known), len(gpus), "GPUs with a known distance")
         if not known:
-            return self.unknown(node, "no distance between GPUs and NICs was seen")
-        level = _level(node)
-        far = [at for at in known if not _direct(at) and not (level is not None and (at.kind or 0) <= level)]
-        near = [at for at in known if at not in far]
-        reached = nvlink_reach(node, [at.gpu for at in near])
-        far = [at for at in far if at.gpu.index not in reached]
-        named = [at for at in far if gpu_spec(at.gpu) is not None or near]
-        if far and not named:
-            return self.unknown(node, "the products are unknown: whether they can do GPUDirect RDMA cannot be told")
+            return self.unknown(judged, "no distance between GPUs and NICs was seen")
+        level = _level(judged)
+        near, far = _apart(judged, known, level)
         if not far:
             if len(known) < len(gpus):
-                return Outcome(self.id, Status.UNKNOWN, node.host, why=str(coverage), coverage=coverage)
-            return self.clean(node, _why_near(nearest, level), coverage)
-        groups: dict[PathType, list[Nearest]] = defaultdict(list)
-        for at in named:
-            groups[at.kind or PathType.DIS].append(at)
-        built_so = not near and not any(_beside_a_nic(node, gpu) for gpu in gpus)
-        found = [self._report(node, kind, group, coverage, built_so) for kind, group in groups.items()]
-        return self.found(node, found, coverage)
+                return Outcome(self.id, Status.UNKNOWN, judged.host, why=str(coverage), coverage=coverage)
+            return self.clean(judged, _why_near(nearest, level), coverage)
+        named = [at for at in far if near or gpu_spec(at.gpu) is not None]
+        if not named:
+            return self.unknown(judged, "the products are unknown: whether they can do GPUDirect RDMA cannot be told")
+        built_so = not near and not any(_beside_a_nic(judged, gpu) for gpu in gpus)
+        return FarGpus(_by_distance(named), built_so, coverage)
 
-    def _report(self, node: Node, kind: PathType, group: list[Nearest], coverage: Coverage, built_so: bool) -> Finding:
+    def tell(self, judged: Node, observed: FarGpus) -> Iterator[Finding]:
+        for kind, group in observed.groups:
+            yield self._report(judged, kind, group, observed.coverage, observed.built_so)
+
+    def _report(
+        self, node: Node, kind: PathType, group: Sequence[Nearest], coverage: Coverage, built_so: bool
+    ) -> Finding:
         labels = [at.gpu.label for at in group]
         nics = list(dict.fromkeys(at.nic.name for at in group if at.nic is not None))
         words = sorted({at.said.value or kind.name for at in group})
@@ -230,6 +254,22 @@ class GdrTooFar(OneStep[Node], NodeCheck[Never]):
             coverage=coverage,
             confidence=Confidence.HIGH if all(gpu_spec(at.gpu) for at in group) else Confidence.MEDIUM,
         )
+
+
+def _by_distance(far: Sequence[Nearest]) -> tuple[tuple[PathType, tuple[Nearest, ...]], ...]:
+    groups: dict[PathType, list[Nearest]] = defaultdict(list)
+    for at in far:
+        groups[at.kind or PathType.DIS].append(at)
+    return tuple((kind, tuple(group)) for kind, group in groups.items())
+
+
+def _apart(node: Node, known: Sequence[Nearest], level: PathType | None) -> tuple[list[Nearest], list[Nearest]]:
+    """GPUs with a NIC near enough by NCCL's rule or by the level that is set, and those without one that NVLink does
+    not bring to a near one either."""
+    far = [at for at in known if not _direct(at) and not (level is not None and (at.kind or 0) <= level)]
+    near = [at for at in known if at not in far]
+    reached = nvlink_reach(node, [at.gpu for at in near])
+    return near, [at for at in far if at.gpu.index not in reached]
 
 
 def _beside_a_nic(node: Node, gpu: Gpu) -> bool:

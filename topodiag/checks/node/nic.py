@@ -338,14 +338,24 @@ def _wanted(port: Port, seen: Sequence[Port], peers: Sequence[Node]) -> tuple[fl
         return best, f"as {plural(faster, 'sibling')} of the same product", rates.count(now) == 1
     if usual is not None and faster:
         return None
-    elsewhere = [other.rate for peer in peers for other in ports_of(peer) if other.rate and other.family == port.family]
-    common = majority(elsewhere)
-    if common is not None and now < common:
-        return common, f"as {plural(elsewhere.count(common), 'port')} of the same product on other nodes", False
-    lanes = port.port.lanes.value
-    if port.layer == "InfiniBand" and lanes == 1 and not any((other.port.lanes.value or 0) > 1 for other in family):
-        return now * FULL_LANES, f"{FULL_LANES} lanes instead of one at the same speed per lane", False
-    return None
+    return _wanted_elsewhere(port, peers) or _wanted_lanes(port, family)
+
+
+def _wanted_elsewhere(port: Port, peers: Sequence[Node]) -> tuple[float, str, bool] | None:
+    """The rate of most ports of the product on other nodes, where it is higher."""
+    rates = [other.rate for peer in peers for other in ports_of(peer) if other.rate and other.family == port.family]
+    common = majority(rates)
+    if common is None or (port.rate or 0.0) >= common:
+        return None
+    return common, f"as {plural(rates.count(common), 'port')} of the same product on other nodes", False
+
+
+def _wanted_lanes(port: Port, family: Sequence[Port]) -> tuple[float, str, bool] | None:
+    """The rate with all lanes, of an InfiniBand port that runs on one while no sibling shows more."""
+    several = any((other.port.lanes.value or 0) > 1 for other in family)
+    if port.layer != "InfiniBand" or port.port.lanes.value != 1 or several:
+        return None
+    return (port.rate or 0.0) * FULL_LANES, f"{FULL_LANES} lanes instead of one at the same speed per lane", False
 
 
 def _ability(node: Node, port: Port, rate: float) -> str:

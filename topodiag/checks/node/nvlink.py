@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import Never
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
 
-from topodiag.checks.interface import NodeCheck, OneStep
+from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node import nvlink_evidence as evidence
 from topodiag.checks.node.nvlink_evidence import Expectation, LinkCount
 from topodiag.checks.node.nvlink_pairs import PairWithoutNvlink
@@ -29,7 +30,30 @@ rate before coding and another after it (25 and 25.781 GB/s on V100 and A100, ab
 are far larger (NVLink 4 to 3 is half the lane rate)."""
 
 
-class FewerNvlinks(OneStep[Node], NodeCheck[Never]):
+@dataclass(frozen=True, slots=True)
+class ShortGroup:
+    """GPUs with the same number of links up, fewer than expected; `all_alike` where they are all GPUs of the node."""
+
+    counts: tuple[LinkCount, ...]
+    wanted: Expectation
+    all_alike: bool
+    severity: Severity
+    confidence: Confidence
+
+    @property
+    def active(self) -> int:
+        return self.counts[0].active or 0
+
+
+@dataclass(frozen=True, slots=True)
+class ShortGpus:
+    """All GPUs with fewer links up than expected."""
+
+    groups: tuple[ShortGroup, ...]
+    coverage: Coverage
+
+
+class FewerNvlinks(NodeCheck[ShortGpus]):
     """NVL001: a GPU has fewer active NVLinks than its product or its siblings
 
     What it finds
@@ -75,70 +99,84 @@ class FewerNvlinks(OneStep[Node], NodeCheck[Never]):
     id = "NVL001"
     title = "a GPU has fewer active NVLinks than its product or its siblings"
 
-    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
-        counts = evidence.count_links(node)
+    def observe(self, judged: Node, peers: Sequence[Node]) -> ShortGpus | Outcome:
+        counts = evidence.count_links(judged)
         asked = [count for count in counts if not count.skipped]
         if not asked:
             why = counts[0].why if counts else "no GPU in the evidence"
-            return self.not_applicable(node, why)
-        if len(node.gpus) == 1 and asked[0].active == 0:
-            return self.not_applicable(node, "one GPU and no link up: it has no peer to be joined to")
+            return self.not_applicable(judged, why)
+        if len(judged.gpus) == 1 and asked[0].active == 0:
+            return self.not_applicable(judged, "one GPU and no link up: it has no peer to be joined to")
         seen = [count for count in asked if count.active is not None]
-        if seen and not any(count.active for count in seen) and evidence.maybe_mig(node):
-            return self.unknown(node, "no link is up, which MIG would explain, and whether it is on was not seen")
-        groups: dict[tuple[int, Expectation], list[LinkCount]] = defaultdict(list)
-        unseen: dict[str, list[str]] = defaultdict(list)
-        for count in asked:
-            label = count.gpu.label
-            wanted = evidence.expect(node, count, counts)
-            if count.active is None:
-                unseen[count.why].append(label)
-            elif wanted is not None and count.active < wanted.links:
-                if evidence.training(node, count.gpu):
-                    unseen["its links may still be training, minutes after boot"].append(label)
-                else:
-                    groups[count.active, wanted].append(count)
-            elif wanted is None and count.spec is None and majority(c.active for c in asked) is None:
-                unseen["its product is unknown and it has no siblings to compare with"].append(label)
+        if seen and not any(count.active for count in seen) and evidence.maybe_mig(judged):
+            return self.unknown(judged, "no link is up, which MIG would explain, and whether it is on was not seen")
+        groups, unseen = _sorted_by_loss(judged, asked, counts)
         missed = sum(len(labels) for labels in unseen.values())
         coverage = Coverage(len(asked) - missed, len(asked), "GPUs")
         if groups:
-            found = [self._report(node, group, wanted, coverage) for (_, wanted), group in groups.items()]
-            return self.found(node, found, coverage)
+            return ShortGpus(tuple(_group(judged, group, wanted) for (_, wanted), group in groups.items()), coverage)
         if unseen:
             why = "; ".join(f"{fold_runs(labels)}: {reason}" for reason, labels in unseen.items())
-            return Outcome(self.id, Status.UNKNOWN, node.host, why=why, coverage=coverage)
-        return self.clean(node, _why_clean(asked), coverage)
+            return Outcome(self.id, Status.UNKNOWN, judged.host, why=why, coverage=coverage)
+        return self.clean(judged, _why_clean(asked), coverage)
 
-    def _report(self, node: Node, group: list[LinkCount], wanted: Expectation, coverage: Coverage) -> Finding:
-        active, want = group[0].active or 0, wanted.links
-        labels = [count.gpu.label for count in group]
-        all_alike = len(group) == len(node.gpus) > 1
-        sure = min([wanted.confidence, *(count.confidence for count in group)])
-        severity = Severity.ERROR
-        if active and (all_alike or (sure < Confidence.HIGH and (group[0].spec is None or group[0].spec.bridged))):
-            severity, sure = Severity.WARNING, min(sure, Confidence.MEDIUM)
+    def tell(self, judged: Node, observed: ShortGpus) -> Iterator[Finding]:
+        for group in observed.groups:
+            yield self._report(judged, group, observed.coverage)
+
+    def _report(self, node: Node, group: ShortGroup, coverage: Coverage) -> Finding:
+        active, want, counts = group.active, group.wanted.links, group.counts
+        labels = [count.gpu.label for count in counts]
         have = "no active NVLink" if active == 0 else f"{active} of {want} NVLinks active"
-        verb = "has" if len(group) == 1 else "have"
-        down = [f"{count.gpu.label} link {index}" for count in group for index in count.down if _wired(count, want)]
-        hint = ", all alike: an NVSwitch may be out of use" if all_alike and active else ""
-        facts: list[Fact[str]] = []
-        for rank in range(max(len(count.evidence) for count in group)):
-            facts += [count.evidence[rank] for count in group if rank < len(count.evidence)]
+        verb = "has" if len(counts) == 1 else "have"
+        down = [f"{count.gpu.label} link {index}" for count in counts for index in count.down if _wired(count, want)]
+        hint = ", all alike: an NVSwitch may be out of use" if group.all_alike and active else ""
+        # One line of each GPU before the second of any: the first lines show the most.
+        ranked = zip_longest(*(count.evidence for count in counts))
         return self.finding(
             node,
-            severity,
+            group.severity,
             f"{fold_runs(labels)} {verb} {have}{hint}",
-            observed=f"{plural(active, 'link')} up" + (f"; down: {_spell_links(group, want)}" if down else ""),
-            expected=_expected(group[0], wanted),
-            fix=_fix(active, all_alike),
+            observed=f"{plural(active, 'link')} up" + (f"; down: {_spell_links(counts, want)}" if down else ""),
+            expected=_expected(counts[0], group.wanted),
+            fix=_fix(active, group.all_alike),
             gpus=labels,
             links=down,
-            cost=_cost(group[0], active, want),
-            evidence=_origins(facts),
+            cost=_cost(counts[0], active, want),
+            evidence=[fact for facts in ranked for fact in facts if fact is not None],
             coverage=coverage,
-            confidence=sure,
+            confidence=group.confidence,
         )
+
+
+def _sorted_by_loss(
+    node: Node, asked: list[LinkCount], counts: list[LinkCount]
+) -> tuple[dict[tuple[int, Expectation], list[LinkCount]], dict[str, list[str]]]:
+    """GPUs with fewer links than expected, by count and expectation; and those that cannot be judged, by reason."""
+    groups: dict[tuple[int, Expectation], list[LinkCount]] = defaultdict(list)
+    unseen: dict[str, list[str]] = defaultdict(list)
+    for count in asked:
+        label = count.gpu.label
+        wanted = evidence.expect(node, count, counts)
+        if count.active is None:
+            unseen[count.why].append(label)
+        elif wanted is not None and count.active < wanted.links:
+            if evidence.training(node, count.gpu):
+                unseen["its links may still be training, minutes after boot"].append(label)
+            else:
+                groups[count.active, wanted].append(count)
+        elif wanted is None and count.spec is None and majority(c.active for c in asked) is None:
+            unseen["its product is unknown and it has no siblings to compare with"].append(label)
+    return groups, unseen
+
+
+def _group(node: Node, counts: list[LinkCount], wanted: Expectation) -> ShortGroup:
+    all_alike = len(counts) == len(node.gpus) > 1
+    sure = min([wanted.confidence, *(count.confidence for count in counts)])
+    guessed = sure < Confidence.HIGH and (counts[0].spec is None or counts[0].spec.bridged)
+    if counts[0].active and (all_alike or guessed):
+        return ShortGroup(tuple(counts), wanted, all_alike, Severity.WARNING, min(sure, Confidence.MEDIUM))
+    return ShortGroup(tuple(counts), wanted, all_alike, Severity.ERROR, sure)
 
 
 def _wired(count: LinkCount, want: int) -> bool:
@@ -146,7 +184,7 @@ def _wired(count: LinkCount, want: int) -> bool:
     return len(count.down) == want - (count.active or 0)
 
 
-def _spell_links(group: list[LinkCount], want: int) -> str:
+def _spell_links(group: Sequence[LinkCount], want: int) -> str:
     parts = []
     for count in group:
         if _wired(count, want) and count.down:
@@ -207,7 +245,25 @@ def _origins(facts: Sequence[Fact[str]] | Sequence[Fact[float]]) -> list[Origin 
     return [fact.origin for fact in facts]
 
 
-class SlowNvlinks(OneStep[Node], NodeCheck[Never]):
+@dataclass(frozen=True, slots=True)
+class SlowGroup:
+    """Links at one rate below what is wanted of them, GB/s, and where that comes from."""
+
+    rate_gbs: float
+    want_gbs: float
+    source: str
+    links: tuple[tuple[Gpu, NvLink], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SlowLinks:
+    """All links below their rate."""
+
+    groups: tuple[SlowGroup, ...]
+    coverage: Coverage
+
+
+class SlowNvlinks(NodeCheck[SlowLinks]):
     """NVL002: an NVLink runs below its product's rate or below its siblings
 
     What it finds
@@ -245,30 +301,32 @@ class SlowNvlinks(OneStep[Node], NodeCheck[Never]):
     id = "NVL002"
     title = "an NVLink runs below its product's rate or below its siblings"
 
-    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
-        asked = [gpu for gpu in node.gpus if not evidence.no_question(gpu)]
+    def observe(self, judged: Node, peers: Sequence[Node]) -> SlowLinks | Outcome:
+        asked = [gpu for gpu in judged.gpus if not evidence.no_question(gpu)]
         if not asked:
-            return self.not_applicable(node, "no GPU here has NVLinks to judge")
-        if not any(gpu.nvlinks for gpu in asked) and not any(_may_have_links(gpu) for gpu in asked):
-            return self.not_applicable(node, "no NVLinks in the evidence, and none that must be there")
+            return self.not_applicable(judged, "no GPU here has NVLinks to judge")
+        if not any(gpu.nvlinks or _may_have_links(gpu) for gpu in asked):
+            return self.not_applicable(judged, "no NVLinks in the evidence, and none that must be there")
         up = [(gpu, link) for gpu in asked for link in gpu.nvlinks if evidence.is_up(link)]
         rated = [(gpu, link) for gpu, link in up if link.line_gbs.value]
         if not rated:
-            return self.unknown(node, "no link rate was read" if up or asked else "no link is up")
+            return self.unknown(judged, "no link rate was read" if up or asked else "no link is up")
         coverage = Coverage(len(rated), max(len(up), len(rated)), "active links")
-        slow = [(gpu, link, want) for gpu, link in rated if (want := _rate_wanted(gpu, link, rated)) is not None]
-        if not slow:
-            return self.clean(node, coverage=coverage)
         groups: dict[tuple[float, float, str], list[tuple[Gpu, NvLink]]] = defaultdict(list)
-        for gpu, link, (rate, source) in slow:
-            groups[link.line_gbs.get(0.0), rate, source].append((gpu, link))
-        found = [self._report(node, key, members, coverage) for key, members in groups.items()]
-        return self.found(node, found, coverage)
+        for gpu, link in rated:
+            wanted = _rate_wanted(gpu, link, rated)
+            if wanted is not None:
+                groups[link.line_gbs.get(0.0), *wanted].append((gpu, link))
+        if not groups:
+            return self.clean(judged, coverage=coverage)
+        return SlowLinks(tuple(SlowGroup(*key, tuple(links)) for key, links in groups.items()), coverage)
 
-    def _report(
-        self, node: Node, rates: tuple[float, float, str], members: list[tuple[Gpu, NvLink]], coverage: Coverage
-    ) -> Finding:
-        rate, want, source = rates
+    def tell(self, judged: Node, observed: SlowLinks) -> Iterator[Finding]:
+        for group in observed.groups:
+            yield self._report(judged, group, observed.coverage)
+
+    def _report(self, node: Node, group: SlowGroup, coverage: Coverage) -> Finding:
+        rate, want, source, members = group.rate_gbs, group.want_gbs, group.source, group.links
         labels = list(dict.fromkeys(gpu.label for gpu, _ in members))
         share = 1 - rate / want
         product = gpu_spec(members[0][0])

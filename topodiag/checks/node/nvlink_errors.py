@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Never
 
-from topodiag.checks.interface import NodeCheck, OneStep
+from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.nvlink_evidence import no_question
 from topodiag.checks.shared.devices import gpu_spec
 from topodiag.model.devices import Gpu, NvLink
@@ -83,7 +82,31 @@ class Reading:
         return f"{self.gpu.label} link {self.link.index}"
 
 
-class NvlinkErrors(OneStep[Node], NodeCheck[Never]):
+@dataclass(frozen=True, slots=True)
+class BitErrors:
+    """A link's effective bit error rate above the limit."""
+
+    rate: float
+    gpu: Gpu
+    link: NvLink
+    counter: Counter
+
+    @property
+    def place(self) -> str:
+        return f"{self.gpu.label} link {self.link.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class LinkErrors:
+    """Readings above their limits by counter, growing or large since boot, and bit error rates, worst first."""
+
+    growing: Mapping[str, Sequence[Reading]]
+    large: Mapping[str, Sequence[Reading]]
+    bit_errors: tuple[BitErrors, ...]
+    coverage: Coverage
+
+
+class NvlinkErrors(NodeCheck[LinkErrors]):
     """NVL003: NVLink error counters grow, or are far above normal
 
     What it finds
@@ -121,45 +144,37 @@ class NvlinkErrors(OneStep[Node], NodeCheck[Never]):
     id = "NVL003"
     title = "NVLink error counters grow, or are far above normal"
 
-    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
-        asked = [gpu for gpu in node.gpus if not no_question(gpu)]
-        specs = [gpu_spec(gpu) for gpu in asked]
-        if not asked or not any(
-            gpu.nvlinks or spec is None or not spec.bridged for gpu, spec in zip(asked, specs, strict=True)
-        ):
-            return self.not_applicable(node, "no NVLinks that could count errors")
+    def observe(self, judged: Node, peers: Sequence[Node]) -> LinkErrors | Outcome:
+        asked = [gpu for gpu in judged.gpus if not no_question(gpu)]
+        if not any(_may_count(gpu) for gpu in asked):
+            return self.not_applicable(judged, "no NVLinks that could count errors")
         counted = [(gpu, link, c) for gpu in asked for link in gpu.nvlinks for c in _judged(link)]
         readable = [(gpu, link, c) for gpu, link, c in counted if _readable(c)]
         if not readable:
-            why = (
-                "the counters went back between the samples (reset)" if counted else "no NVLink error counter was read"
-            )
-            return self.unknown(node, why)
+            reset = "the counters went back between the samples (reset)"
+            return self.unknown(judged, reset if counted else "no NVLink error counter was read")
         links = {(gpu.index, link.index) for gpu, link, _ in readable}
         coverage = Coverage(len(links), max(sum(len(gpu.nvlinks) for gpu in asked), len(links)), "links with counters")
-        growing: dict[str, list[Reading]] = defaultdict(list)
-        large: dict[str, list[Reading]] = defaultdict(list)
-        for gpu, link, counter in readable:
-            limit = LIMITS[counter.name]
-            if counter.delta is not None:
-                if counter.delta >= limit.growth:
-                    rate = counter.delta / counter.interval_s if counter.interval_s > 0 else None
-                    growing[counter.name].append(Reading(gpu, link, counter, counter.delta, rate))
-            elif (total := counter.latest.get(0)) >= limit.total:
-                large[counter.name].append(Reading(gpu, link, counter, total, None))
-        found = [self._grown(node, growing, coverage)] if growing else []
-        found += [self._large(node, name, readings, coverage) for name, readings in large.items()]
-        found += self._bit_errors(node, asked, coverage)
-        if found:
-            return self.found(node, found, coverage)
+        growing, large = _above_limits(readable)
+        bit_errors = _bit_errors(asked)
+        if growing or large or bit_errors:
+            return LinkErrors(growing, large, bit_errors, coverage)
         if len(readable) < len(counted):
             why = f"{len(counted) - len(readable)} of {len(counted)} counters went back between the samples (reset)"
-            return Outcome(self.id, Status.UNKNOWN, node.host, why=why, coverage=coverage)
+            return Outcome(self.id, Status.UNKNOWN, judged.host, why=why, coverage=coverage)
         sampled = any(counter.delta is not None for _, _, counter in readable)
         why = "" if sampled else "one sample: only totals could be judged, `--sample` would show growth"
-        return self.clean(node, why, coverage)
+        return self.clean(judged, why, coverage)
 
-    def _grown(self, node: Node, growing: dict[str, list[Reading]], coverage: Coverage) -> Finding:
+    def tell(self, judged: Node, observed: LinkErrors) -> Iterator[Finding]:
+        if observed.growing:
+            yield self._grown(judged, observed.growing, observed.coverage)
+        for name, readings in observed.large.items():
+            yield self._large(judged, name, readings, observed.coverage)
+        if observed.bit_errors:
+            yield self._over_bit_error_limit(judged, observed.bit_errors, observed.coverage)
+
+    def _grown(self, node: Node, growing: Mapping[str, Sequence[Reading]], coverage: Coverage) -> Finding:
         """One finding for all that grows: replays, recoveries and CRC errors of a link have one cause."""
         readings = sorted((each for group in growing.values() for each in group), key=lambda each: -each.amount)
         places = list(dict.fromkeys(reading.place for reading in readings))
@@ -189,7 +204,7 @@ class NvlinkErrors(OneStep[Node], NodeCheck[Never]):
             coverage=coverage,
         )
 
-    def _large(self, node: Node, name: str, readings: list[Reading], coverage: Coverage) -> Finding:
+    def _large(self, node: Node, name: str, readings: Sequence[Reading], coverage: Coverage) -> Finding:
         limit = LIMITS[name]
         worst = max(readings, key=lambda reading: reading.amount)
         serious = name == "link_recovery_failed"
@@ -210,35 +225,56 @@ class NvlinkErrors(OneStep[Node], NodeCheck[Never]):
             confidence=Confidence.MEDIUM if serious else Confidence.LOW,
         )
 
-    def _bit_errors(self, node: Node, asked: list[Gpu], coverage: Coverage) -> list[Finding]:
-        """NVLink 5's effective bit error rate, which NVML packs into one integer."""
-        over = []
-        for gpu in asked:
-            for link in gpu.nvlinks:
-                counter = link.counters.get("effective_ber")
-                rate = unpack_ber(counter.latest.value) if counter is not None else None
-                if counter is not None and rate is not None and rate > EFFECTIVE_BER_LIMIT:
-                    over.append((rate, gpu, link, counter))
-        if not over:
-            return []
-        over.sort(key=lambda item: -item[0])
-        rate, gpu, link, _ = over[0]
-        return [
-            self.finding(
-                node,
-                Severity.ERROR,
-                f"{fold_runs(list(dict.fromkeys(g.label for _, g, _, _ in over)))}: NVLink bit error rate above the"
-                " limit",
-                observed=f"effective BER {rate:.0e} on {gpu.label} link {link.index}",
-                expected=f"at most {EFFECTIVE_BER_LIMIT:.0e} (NVIDIA DCGM's health watch)",
-                fix=_FIX,
-                gpus=list(dict.fromkeys(g.label for _, g, _, _ in over)),
-                links=[f"{g.label} link {at.index}" for _, g, at, _ in over],
-                cost=Cost(text="errors pass the link's own correction; packets are sent again"),
-                evidence=[counter.latest.origin for _, _, _, counter in over],
-                coverage=coverage,
-            )
-        ]
+    def _over_bit_error_limit(self, node: Node, over: Sequence[BitErrors], coverage: Coverage) -> Finding:
+        gpus = list(dict.fromkeys(each.gpu.label for each in over))
+        return self.finding(
+            node,
+            Severity.ERROR,
+            f"{fold_runs(gpus)}: NVLink bit error rate above the limit",
+            observed=f"effective BER {over[0].rate:.0e} on {over[0].place}",
+            expected=f"at most {EFFECTIVE_BER_LIMIT:.0e} (NVIDIA DCGM's health watch)",
+            fix=_FIX,
+            gpus=gpus,
+            links=[each.place for each in over],
+            cost=Cost(text="errors pass the link's own correction; packets are sent again"),
+            evidence=[each.counter.latest.origin for each in over],
+            coverage=coverage,
+        )
+
+
+def _may_count(gpu: Gpu) -> bool:
+    """Whether a GPU has links, or a product that need not wait for a bridge to have some."""
+    spec = gpu_spec(gpu)
+    return bool(gpu.nvlinks) or spec is None or not spec.bridged
+
+
+def _above_limits(
+    readable: Sequence[tuple[Gpu, NvLink, Counter]],
+) -> tuple[dict[str, list[Reading]], dict[str, list[Reading]]]:
+    """By counter, what grew between two samples, and what is large where there is only one."""
+    growing: dict[str, list[Reading]] = defaultdict(list)
+    large: dict[str, list[Reading]] = defaultdict(list)
+    for gpu, link, counter in readable:
+        limit = LIMITS[counter.name]
+        if counter.delta is not None:
+            if counter.delta >= limit.growth:
+                rate = counter.delta / counter.interval_s if counter.interval_s > 0 else None
+                growing[counter.name].append(Reading(gpu, link, counter, counter.delta, rate))
+        elif (total := counter.latest.get(0)) >= limit.total:
+            large[counter.name].append(Reading(gpu, link, counter, total, None))
+    return growing, large
+
+
+def _bit_errors(asked: Sequence[Gpu]) -> tuple[BitErrors, ...]:
+    """NVLink 5's effective bit error rate, which NVML packs into one integer, where it is above the limit."""
+    over = []
+    for gpu in asked:
+        for link in gpu.nvlinks:
+            counter = link.counters.get("effective_ber")
+            rate = unpack_ber(counter.latest.value) if counter is not None else None
+            if counter is not None and rate is not None and rate > EFFECTIVE_BER_LIMIT:
+                over.append(BitErrors(rate, gpu, link, counter))
+    return tuple(sorted(over, key=lambda each: -each.rate))
 
 
 _FIX = (
@@ -270,7 +306,7 @@ def _readable(counter: Counter) -> bool:
     return counter.delta is not None or not (counter.first.known and counter.later.known)
 
 
-def _who(readings: list[Reading]) -> str:
+def _who(readings: Sequence[Reading]) -> str:
     return fold_runs(list(dict.fromkeys(reading.gpu.label for reading in readings)))
 
 

@@ -161,19 +161,21 @@ def expect(node: Node, count: LinkCount, counts: list[LinkCount]) -> Expectation
             return Expectation(common, f"{common} on its siblings in this part of the board", Confidence.MEDIUM)
         return Expectation(spec.nvlinks, f"{spec.nvlinks} on {spec.name} ({spec.source})", count.confidence)
     if spec is not None and not spec.bridged and common in (None, spec.nvlinks):
-        if common is None and not lone:
-            return None
-        if lone and (node.is_vm or count.active == 0):
-            return None
-        sure = Confidence.MEDIUM if lone else count.confidence
-        return Expectation(spec.nvlinks, f"{spec.nvlinks} on {spec.name} ({spec.source})", sure)
-    if common and len(siblings) > 2:
-        if spec is not None and spec.bridged and count.active == 0:
-            return None
-        return Expectation(
-            common, f"{common} on {siblings.count(common)} of {len(siblings)} siblings", Confidence.MEDIUM
-        )
-    return None
+        return _expect_of_mesh(node, count, spec, lone, common is not None)
+    if not common or len(siblings) < 3 or (spec is not None and spec.bridged and count.active == 0):
+        return None
+    return Expectation(common, f"{common} on {siblings.count(common)} of {len(siblings)} siblings", Confidence.MEDIUM)
+
+
+def _expect_of_mesh(node: Node, count: LinkCount, spec: GpuSpec, lone: bool, agreed: bool) -> Expectation | None:
+    """What a GPU should have whose board joins GPUs directly: its product's links, unless its siblings do not agree, or
+    it stands alone in a guest or without any link."""
+    unsure = not agreed and not lone
+    alone = lone and (node.is_vm or count.active == 0)
+    if unsure or alone:
+        return None
+    sure = Confidence.MEDIUM if lone else count.confidence
+    return Expectation(spec.nvlinks, f"{spec.nvlinks} on {spec.name} ({spec.source})", sure)
 
 
 def gbs_per_link(count: LinkCount) -> float | None:

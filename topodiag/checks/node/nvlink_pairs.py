@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Never
+from itertools import combinations
 
-from topodiag.checks.interface import NodeCheck, OneStep
+from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node import nvlink_evidence as evidence
 from topodiag.checks.node.nvlink_evidence import MESH_GPUS, LinkCount
 from topodiag.checks.shared.devices import SMI_TO_PATH, gpu_spec, nvlink_count, pcie_gbs, word
@@ -38,7 +38,17 @@ class PairSeen:
         return "/".join(fact.value for fact in self.words if fact.value)
 
 
-class PairWithoutNvlink(OneStep[Node], NodeCheck[Never]):
+@dataclass(frozen=True, slots=True)
+class LostPairs:
+    """Pairs that NVLink should join and does not, among these GPUs; `inferred` says how where no datasheet does."""
+
+    gpus: tuple[Gpu, ...]
+    pairs: tuple[PairSeen, ...]
+    inferred: str | None
+    coverage: Coverage
+
+
+class PairWithoutNvlink(NodeCheck[LostPairs]):
     """NVL004: two GPUs that NVLink should join talk over PCIe
 
     What it finds
@@ -79,44 +89,42 @@ class PairWithoutNvlink(OneStep[Node], NodeCheck[Never]):
     id = "NVL004"
     title = "two GPUs that NVLink should join talk over PCIe"
 
-    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
-        asked = [gpu for gpu in node.gpus if not evidence.no_question(gpu)]
-        if len(asked) < 2:
-            return self.not_applicable(node, "fewer than two GPUs that NVLink could join")
+    def observe(self, judged: Node, peers: Sequence[Node]) -> LostPairs | Outcome:
+        asked = [gpu for gpu in judged.gpus if not evidence.no_question(gpu)]
         specs = [gpu_spec(gpu) for gpu in asked]
+        if len(asked) < 2:
+            return self.not_applicable(judged, "fewer than two GPUs that NVLink could join")
         if all(spec is not None and spec.bridged for spec in specs):
-            return self.not_applicable(node, "bridges join only the pairs that they were fitted to")
-        pairs = [_see(node, a, b) for at, a in enumerate(asked) for b in asked[at + 1 :]]
+            return self.not_applicable(judged, "bridges join only the pairs that they were fitted to")
+        pairs = [_see(judged, a, b) for a, b in combinations(asked, 2)]
         seen = [pair for pair in pairs if pair.joined is not None]
         coverage = Coverage(len(seen), len(pairs), "pairs of GPUs")
         if not seen:
-            return self.unknown(node, "neither `topo -m` nor a P2P status over NVLink was seen")
-        if not any(pair.joined for pair in seen) and evidence.maybe_mig(node):
-            return self.unknown(node, "no pair has NVLink, which MIG would explain, and whether it is on was not seen")
+            return self.unknown(judged, "neither `topo -m` nor a P2P status over NVLink was seen")
+        if not any(pair.joined for pair in seen) and evidence.maybe_mig(judged):
+            return self.unknown(
+                judged, "no pair has NVLink, which MIG would explain, and whether it is on was not seen"
+            )
         lost, inferred = _lost(asked, specs, seen)
-        counts = {count.gpu.index: count for count in evidence.count_links(node)}
-        reasons = [_explained(pair, counts) for pair in lost]
-        told = [why for why in reasons if why]
-        untold = [pair for pair, why in zip(lost, reasons, strict=True) if not why]
+        untold, told = _parted(judged, lost)
         if untold:
-            return self.found(node, [self._report(node, asked, untold, inferred, coverage)], coverage)
+            return LostPairs(tuple(asked), tuple(untold), inferred, coverage)
         if told:
-            return self.clean(node, f"{len(told)} pairs without NVLink, explained by {told[0]}", coverage)
+            return self.clean(judged, f"{len(told)} pairs without NVLink, explained by {told[0]}", coverage)
         if len(seen) < len(pairs):
             why = f"{len(pairs) - len(seen)} of {len(pairs)} pairs were not seen"
-            return Outcome(self.id, Status.UNKNOWN, node.host, why=why, coverage=coverage)
-        return self.clean(node, "" if inferred is None else inferred, coverage)
+            return Outcome(self.id, Status.UNKNOWN, judged.host, why=why, coverage=coverage)
+        return self.clean(judged, inferred or "", coverage)
 
-    def _report(
-        self, node: Node, asked: list[Gpu], lost: list[PairSeen], inferred: str | None, coverage: Coverage
-    ) -> Finding:
+    def tell(self, judged: Node, observed: LostPairs) -> Iterator[Finding]:
+        node, asked, lost, inferred = judged, observed.gpus, observed.pairs, observed.inferred
         culprits = _culprits(asked, lost)
         sure = Confidence.MEDIUM if inferred is not None or node.is_vm else Confidence.HIGH
         mesh = inferred is not None and gpu_spec(lost[0].a) is not None
         severity = Severity.WARNING if mesh or node.is_vm else Severity.ERROR
         says = ", ".join(sorted({pair.says for pair in lost})[:6])
         spec = gpu_spec(lost[0].a)
-        return self.finding(
+        yield self.finding(
             node,
             severity,
             _message(asked, lost, culprits),
@@ -127,9 +135,16 @@ class PairWithoutNvlink(OneStep[Node], NodeCheck[Never]):
             links=[f"{pair.a.label} to {pair.b.label}" for pair in lost[:64]],
             cost=_cost(spec),
             evidence=[fact.origin for pair in lost for fact in pair.words],
-            coverage=coverage,
+            coverage=observed.coverage,
             confidence=sure,
         )
+
+
+def _parted(node: Node, lost: Sequence[PairSeen]) -> tuple[list[PairSeen], list[str]]:
+    """The pairs whose loss no other check explains, and what explains the others."""
+    counts = {count.gpu.index: count for count in evidence.count_links(node)}
+    reasons = [(pair, _explained(pair, counts)) for pair in lost]
+    return [pair for pair, why in reasons if not why], [why for _, why in reasons if why]
 
 
 def _see(node: Node, a: Gpu, b: Gpu) -> PairSeen:
@@ -194,7 +209,7 @@ def _lost_of_unknown(
     return apart, f"NVLink between all pairs: the other {len(rest)} GPUs are joined to each other"
 
 
-def _culprits(asked: list[Gpu], lost: list[PairSeen]) -> list[Gpu]:
+def _culprits(asked: Sequence[Gpu], lost: Sequence[PairSeen]) -> list[Gpu]:
     """The fewest GPUs that all the lost pairs have in common, when they lost every peer; else none."""
     left = list(lost)
     found: list[Gpu] = []
@@ -229,7 +244,7 @@ def _explained(pair: PairSeen, counts: dict[int, LinkCount]) -> str:
     return ""
 
 
-def _message(asked: list[Gpu], lost: list[PairSeen], culprits: list[Gpu]) -> str:
+def _message(asked: Sequence[Gpu], lost: Sequence[PairSeen], culprits: Sequence[Gpu]) -> str:
     if culprits:
         verb = "reaches its" if len(culprits) == 1 else "reach their"
         return f"{fold_runs([gpu.label for gpu in culprits])} {verb} {len(asked) - 1} peers without NVLink"
@@ -240,7 +255,7 @@ def _message(asked: list[Gpu], lost: list[PairSeen], culprits: list[Gpu]) -> str
     return f"{len(lost)} pairs of GPUs talk without NVLink"
 
 
-def _spell_pairs(lost: list[PairSeen]) -> str:
+def _spell_pairs(lost: Sequence[PairSeen]) -> str:
     texts = [f"{pair.a.label}-{pair.b.label}" for pair in lost]
     return ", ".join(texts[:4]) + (f" and {len(texts) - 4} more" if len(texts) > 4 else "")
 
@@ -264,7 +279,7 @@ def _cost(spec: GpuSpec | None) -> Cost:
     return Cost(max(fast - pcie, 0.0), max(1 - pcie / fast, 0.0), f"{text}; NCCL's rings take the narrowest pair")
 
 
-def _fix(node: Node, lost: list[PairSeen]) -> list[str]:
+def _fix(node: Node, lost: Sequence[PairSeen]) -> list[str]:
     steps = []
     if any((fact.value or "").strip().upper() == "DR" for pair in lost for fact in pair.words):
         steps.append("DR: a registry key switches it off; look at `RegistryDwords` in /proc/driver/nvidia/params")

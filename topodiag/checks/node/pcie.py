@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Never
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from topodiag.checks.interface import NodeCheck, OneStep
+from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.pcie_links import Hop, hops, nothing_to_judge
 from topodiag.checks.shared.devices import percent
 from topodiag.model.devices import Gpu, PciKind
@@ -19,7 +20,16 @@ RESTING_GEN = 1
 """The generation at which drivers rest the link of an idle GPU."""
 
 
-class NarrowPcieLink(OneStep[Node], NodeCheck[Never]):
+@dataclass(frozen=True, slots=True)
+class DegradedLinks:
+    """Links below what both ends can do, and all links that they are compared with."""
+
+    degraded: tuple[Hop, ...]
+    links: tuple[Hop, ...]
+    coverage: Coverage
+
+
+class NarrowPcieLink(NodeCheck[DegradedLinks]):
     """PCI001: a GPU or NIC trained at fewer PCIe lanes than it and its slot can do
 
     What it finds
@@ -59,23 +69,27 @@ class NarrowPcieLink(OneStep[Node], NodeCheck[Never]):
     id = "PCI001"
     title = "a GPU or NIC trained at fewer PCIe lanes than it and its slot can do"
 
-    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
-        links = hops(node)
+    def observe(self, judged: Node, peers: Sequence[Node]) -> DegradedLinks | Outcome:
+        links = hops(judged)
         if not links:
-            return nothing_to_judge(self, node)
+            return nothing_to_judge(self, judged)
         seen = [hop for hop in links if hop.lower.width.known]
         coverage = Coverage(len(seen), len(links), "PCIe links")
         if not seen:
-            return self.unknown(node, links[0].lower.width.why or "no link width in the evidence")
+            return self.unknown(judged, links[0].lower.width.why or "no link width in the evidence")
         short = [hop for hop in seen if _is_narrow(hop, seen)]
-        found = [_narrow(self, node, hop, links, coverage) for hop in short if not _slot_unseen(hop, seen)]
-        if found:
-            return self.found(node, found, coverage)
+        certain = tuple(hop for hop in short if not _slot_unseen(hop, seen))
+        if certain:
+            return DegradedLinks(certain, tuple(links), coverage)
         if short:
             hop = short[0]
             why = f"{hop.name} is at x{hop.lower.width.value} of x{hop.able_width}, and neither its slot's width nor a"
-            return self.unknown(node, f"{why} sibling is in the evidence to tell whether it is built so")
-        return self.clean(node, _uniform(seen), coverage)
+            return self.unknown(judged, f"{why} sibling is in the evidence to tell whether it is built so")
+        return self.clean(judged, _uniform(seen), coverage)
+
+    def tell(self, judged: Node, observed: DegradedLinks) -> Iterator[Finding]:
+        for hop in observed.degraded:
+            yield _narrow(self, judged, hop, observed.links, observed.coverage)
 
 
 def _is_narrow(hop: Hop, seen: Sequence[Hop]) -> bool:
@@ -143,7 +157,7 @@ def _loss(hop: Hop, now: float | None, full: float | None) -> Cost:
     return Cost(round(lost, 3), round(share, 4), f"{what}: {percent(share)} of what {hop.name} can use is lost")
 
 
-class SlowPcieLink(OneStep[Node], NodeCheck[Never]):
+class SlowPcieLink(NodeCheck[DegradedLinks]):
     """PCI002: PCIe speed below capability while the device is busy
 
     What it finds
@@ -181,25 +195,27 @@ class SlowPcieLink(OneStep[Node], NodeCheck[Never]):
     id = "PCI002"
     title = "PCIe speed below capability while the device is busy"
 
-    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
-        links = [hop for hop in hops(node) if not hop.is_shared]
+    def observe(self, judged: Node, peers: Sequence[Node]) -> DegradedLinks | Outcome:
+        links = [hop for hop in hops(judged) if not hop.is_shared]
         if not links:
-            return nothing_to_judge(self, node)
-        low = [hop for hop in links if _below(hop)]
+            return nothing_to_judge(self, judged)
         seen = [hop for hop in links if hop.lower.gen.known and hop.able_gen is not None]
         coverage = Coverage(len(seen), len(links), "PCIe links")
         if not seen:
-            return self.unknown(node, links[0].lower.gen.why or "no link speed in the evidence")
-        busy = [hop for hop in low if _is_busy(hop) and not _alike(hop, seen)]
+            return self.unknown(judged, links[0].lower.gen.why or "no link speed in the evidence")
+        low = [hop for hop in links if _below(hop)]
+        load = [(hop, _is_busy(hop)) for hop in low if not _alike(hop, seen)]
+        busy = tuple(hop for hop, is_busy in load if is_busy)
         if busy:
-            return self.found(node, [self._report(node, hop, coverage) for hop in busy], coverage)
-        unsure = [hop for hop in low if _is_busy(hop) is None and not _alike(hop, seen)]
-        if unsure:
-            return self.unknown(
-                node, f"{unsure[0].name} is at Gen{unsure[0].lower.gen.value}, idle or busy is not known"
-            )
-        resting = ", ".join(hop.name for hop in low[:8])
-        return self.clean(node, f"idle, so a low speed is power saving: {resting}" if resting else "", coverage)
+            return DegradedLinks(busy, tuple(links), coverage)
+        unsure = next((hop for hop, is_busy in load if is_busy is None), None)
+        if unsure is not None:
+            return self.unknown(judged, f"{unsure.name} is at Gen{unsure.lower.gen.value}, idle or busy is not known")
+        return self.clean(judged, _resting(low), coverage)
+
+    def tell(self, judged: Node, observed: DegradedLinks) -> Iterator[Finding]:
+        for hop in observed.degraded:
+            yield self._report(judged, hop, observed.coverage)
 
     def _report(self, node: Node, hop: Hop, coverage: Coverage) -> Finding:
         gen, able, width = hop.lower.gen.value or 0, hop.able_gen or 0, hop.lower.width.value
@@ -226,6 +242,11 @@ class SlowPcieLink(OneStep[Node], NodeCheck[Never]):
             coverage=coverage,
             confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
         )
+
+
+def _resting(low: Sequence[Hop]) -> str:
+    names = ", ".join(hop.name for hop in low[:8])
+    return f"idle, so a low speed is power saving: {names}" if names else ""
 
 
 def _below(hop: Hop) -> bool:

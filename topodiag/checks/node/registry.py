@@ -20,7 +20,7 @@ CHECKS = {
     "GDR001": "gdr:GdrModuleMissing",
     "GDR002": "gdr:GdrTooFar",
     "NUM001": "numa:GpuNicOnDifferentSockets",
-    "NUM002": "numa:ProcessAwayFromGpu",
+    "NUM002": "process_cores:ProcessAwayFromGpu",
     "TOP003": "virtual_pci:VirtualPciTree",
     "ENV001": "settings:CostlySetting",
     "ENV002": "conf_file:ConfLineNotRead",

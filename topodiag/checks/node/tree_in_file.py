@@ -5,13 +5,14 @@ Whether the machine is a guest does not matter here: NCCL is given this file, or
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.topo_file import first_host
 from topodiag.hardware.catalog import pcie_nccl_gbs
-from topodiag.model.finding import Confidence, Cost, Coverage, Outcome, Severity
-from topodiag.model.nccl_tree import Element
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
@@ -29,48 +30,63 @@ ASSUMED = (3, 16)
 """NCCL's default where link_speed is unknown and link_width is 0 (src/graph/topo.cc)."""
 
 
-def judge_guesses(check: NodeCheck[Any], node: Node) -> Outcome:
-    """A finding where NCCL would guess most links, or all distances; else why the file says enough."""
-    assert node.nccl_file is not None  # noqa: S101 - asked for files only
-    devices = _devices(node.nccl_file.tree)
+@dataclass(frozen=True, slots=True)
+class GuessedTree:
+    """A file that leaves NCCL to guess: its signs in words, the place of one device that shows it, and of how many."""
+
+    file: NcclFile
+    signs: tuple[str, ...]
+    flat: bool
+    dark: bool
+    first: Element
+    devices: int
+
+
+def observe_guesses(check: NodeCheck[Any], node: Node, file: NcclFile) -> GuessedTree | Outcome:
+    """Whether NCCL would guess most links, or all distances; else why the file says enough."""
+    devices = _devices(file.tree)
     if not devices:
         return check.not_applicable(node, "the file names no place of a GPU or NIC")
     dark = [pci for pci, _ in devices if _is_dark(pci)]
     flat = not any(below for _, below in devices)
-    homeless = all(cpu.get("numaid") in (None, "-1") for cpu in first_host(node.nccl_file.tree))
-    signs = []
-    if flat:
-        signs.append(f"no PCIe switch above {plural(len(devices), 'device')}")
-    if dark:
-        signs.append(f"link speed or width unknown on {len(dark)} of {len(devices)}")
-    if homeless:
-        signs.append("NUMA node -1")
+    homeless = all(cpu.get("numaid") in (None, "-1") for cpu in first_host(file.tree))
     if not (len(dark) > MOST * len(devices) or (flat and homeless)):
         return check.clean(
             node, "the PCI tree has its switches" if not flat else "link speeds and NUMA nodes are there"
         )
-    first = (dark or [devices[0][0]])[0]
-    finding = check.finding(
+    signs = (
+        (flat, f"no PCIe switch above {plural(len(devices), 'device')}"),
+        (bool(dark), f"link speed or width unknown on {len(dark)} of {len(devices)}"),
+        (homeless, "NUMA node -1"),
+    )
+    first = dark[0] if dark else devices[0][0]
+    return GuessedTree(file, tuple(text for shown, text in signs if shown), flat, bool(dark), first, len(devices))
+
+
+def tell_guesses(check: NodeCheck[Any], node: Node, observed: GuessedTree) -> Finding:
+    name, first = observed.file.name, observed.first
+    return check.finding(
         node,
         Severity.WARNING if node.nics else Severity.INFO,
-        "the PCI tree in the file is " + ("flattened" if flat else "without link speeds") + ": NCCL will guess",
-        observed="; ".join(signs),
+        "the PCI tree in the file is "
+        + ("flattened" if observed.flat else "without link speeds")
+        + ": NCCL will guess",
+        observed="; ".join(observed.signs),
         expected="switches, link_speed and link_width as on the machine, and the NUMA node of each processor",
         fix=(
-            f"`topodiag emit nccl-topo {node.nccl_file.name} -o topo.xml` with --instance NAME, --host-capture FILE or"
+            f"`topodiag emit nccl-topo {name} -o topo.xml` with --instance NAME, --host-capture FILE or"
             " --affinity FILE completes it",
             "or take the provider's file for exactly this instance type",
         ),
         gpus=[gpu.label for gpu in node.gpus],
         nics=[nic.name for nic in node.nics],
         cost=Cost(text=f"NCCL reckons {pcie_nccl_gbs(*ASSUMED):g} GB/s (Gen3 x16) for each link that is not told")
-        if dark
+        if observed.dark
         else Cost(text="NCCL takes every NIC for equally far"),
-        evidence=[Origin(node.nccl_file.name, first.line or None, f'<pci busid="{first.get("busid")}">')],
-        coverage=Coverage(len(devices), len(devices), "GPUs and NICs in the file"),
+        evidence=[Origin(name, first.line or None, f'<pci busid="{first.get("busid")}">')],
+        coverage=Coverage(observed.devices, observed.devices, "GPUs and NICs in the file"),
         confidence=Confidence.MEDIUM,
     )
-    return check.found(node, [finding])
 
 
 def _devices(tree: Element) -> list[tuple[Element, bool]]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Never
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from topodiag.checks.interface import NodeCheck, OneStep
-from topodiag.checks.node.tree_in_file import judge_guesses
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.node.tree_in_file import GuessedTree, observe_guesses, tell_guesses
 from topodiag.checks.shared.devices import compute_nics, distance, gpu_spec, is_efa, numa_of, pcie_gbs
 from topodiag.checks.shared.topo_file import alone
 from topodiag.hardware.catalog import pcie_nccl_gbs
 from topodiag.model.devices import Gpu, Nic, PciDevice
-from topodiag.model.finding import Confidence, Cost, Coverage, Outcome, Severity, Status
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.links import PathType
+from topodiag.model.nccl_tree import NcclFile
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.model.topics import Topic
@@ -34,7 +35,16 @@ FLAT_PAIRS = 4
 """GPU-NIC pairs from which `all of them far` counts as a sign without knowing that this is a guest."""
 
 
-class VirtualPciTree(OneStep[Node], NodeCheck[Never]):
+@dataclass(frozen=True, slots=True)
+class FlatTree:
+    """A made-up tree above GPUs and these NICs: its signs in words, each with a fact that shows it."""
+
+    nics: tuple[Nic, ...]
+    signs: Mapping[str, Fact[object]]
+    coverage: Coverage
+
+
+class VirtualPciTree(NodeCheck[FlatTree | GuessedTree]):
     """TOP003: the PCI tree is virtual, and NCCL's model of the node is guesswork
 
     What it finds
@@ -82,29 +92,38 @@ class VirtualPciTree(OneStep[Node], NodeCheck[Never]):
     id = "TOP003"
     title = "the PCI tree is virtual, and NCCL's model of the node is guesswork"
 
-    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
-        if not node.gpus:
-            return self.not_applicable(node, "no GPU in the evidence")
-        if alone(node):
-            made = judge_guesses(self, node)
-            if made.status is Status.CLEAN and is_flat(node):
-                return self.unknown(
-                    node, "every NIC is far from every GPU, as in a flattened tree, but speeds are told"
-                )
-            return made
-        if node.is_vm is False:
-            return self.not_applicable(node, "bare metal")
-        nics = compute_nics(node)
-        if len(node.gpus) == 1 and not nics:
-            return self.not_applicable(node, "one GPU and no RDMA NIC: nothing for NCCL to join")
-        signs = _signs(node, nics)
-        if not _is_flat(node, signs):
-            return self._not_flat(node, nics, signs)
-        if (remedy := _remedy(node, nics)) is not None:
-            return self.clean(node, remedy)
-        if Topic.SETTINGS not in node.told:
-            return self.unknown(node, "the PCI tree is flattened; whether NCCL_TOPO_FILE mends it was not seen")
-        return self._found(node, nics, signs)
+    def observe(self, judged: Node, peers: Sequence[Node]) -> FlatTree | GuessedTree | Outcome:
+        if not judged.gpus:
+            return self.not_applicable(judged, "no GPU in the evidence")
+        if judged.nccl_file is not None and alone(judged):
+            return self._of_file(judged, judged.nccl_file)
+        if judged.is_vm is False:
+            return self.not_applicable(judged, "bare metal")
+        nics = compute_nics(judged)
+        if len(judged.gpus) == 1 and not nics:
+            return self.not_applicable(judged, "one GPU and no RDMA NIC: nothing for NCCL to join")
+        signs = _signs(judged, nics)
+        if not _is_flat(judged, signs):
+            return self._not_flat(judged, nics, signs)
+        if (remedy := _remedy(judged, nics)) is not None:
+            return self.clean(judged, remedy)
+        if Topic.SETTINGS not in judged.told:
+            return self.unknown(judged, "the PCI tree is flattened; whether NCCL_TOPO_FILE mends it was not seen")
+        devices = _devices(judged, nics)
+        known = sum(judged.pci_of(device) is not None for device in devices)
+        return FlatTree(nics, signs, Coverage(known, len(devices), "GPUs and NICs in the PCI tree"))
+
+    def tell(self, judged: Node, observed: FlatTree | GuessedTree) -> Iterator[Finding]:
+        if isinstance(observed, GuessedTree):
+            yield tell_guesses(self, judged, observed)
+        else:
+            yield self._flattened(judged, observed)
+
+    def _of_file(self, node: Node, file: NcclFile) -> GuessedTree | Outcome:
+        guessed = observe_guesses(self, node, file)
+        if isinstance(guessed, Outcome) and guessed.status is Status.CLEAN and is_flat(node):
+            return self.unknown(node, "every NIC is far from every GPU, as in a flattened tree, but speeds are told")
+        return guessed
 
     def _not_flat(self, node: Node, nics: tuple[Nic, ...], signs: dict[str, Fact[object]]) -> Outcome:
         in_tree = any(node.pci_of(device) is not None for device in _devices(node, nics))
@@ -117,12 +136,9 @@ class VirtualPciTree(OneStep[Node], NodeCheck[Never]):
             return self.unknown(node, "neither the PCI tree nor `topo -m` of this guest was seen")
         return self.clean(node, "the guest sees speeds and NUMA nodes, and distances are not all alike far")
 
-    def _found(self, node: Node, nics: tuple[Nic, ...], signs: dict[str, Fact[object]]) -> Outcome:
-        sure = Confidence.HIGH if node.is_vm else Confidence.MEDIUM
-        devices = _devices(node, nics)
-        known = sum(node.pci_of(device) is not None for device in devices)
-        coverage = Coverage(known, len(devices), "GPUs and NICs in the PCI tree")
-        finding = self.finding(
+    def _flattened(self, node: Node, observed: FlatTree) -> Finding:
+        nics, signs = observed.nics, observed.signs
+        return self.finding(
             node,
             Severity.WARNING if nics else Severity.INFO,
             "the PCI tree is flattened"
@@ -141,10 +157,9 @@ class VirtualPciTree(OneStep[Node], NodeCheck[Never]):
             nics=[nic.name for nic in nics],
             cost=_cost(node),
             evidence=[*(fact.origin for fact in signs.values()), node.os.virtualization.origin],
-            coverage=coverage,
-            confidence=sure,
+            coverage=observed.coverage,
+            confidence=Confidence.HIGH if node.is_vm else Confidence.MEDIUM,
         )
-        return self.found(node, [finding], coverage)
 
 
 def is_flat(node: Node) -> bool:
@@ -179,12 +194,16 @@ def _signs(node: Node, nics: tuple[Nic, ...]) -> dict[str, Fact[object]]:
     homeless = [fact for device in devices if (fact := numa_of(node, device)).get(0) < 0]
     if homeless:
         signs[f"{NO_NUMA} on {len(homeless)} of {len(devices)}"] = Fact(homeless[0].value, homeless[0].origin)
-    words = [distance(node, gpu.label, nic.name) for gpu in node.gpus for nic in nics]
-    known = [(kind, said) for kind, said in words if kind is not None]
-    if known and len(known) == len(words) and all(kind > NEAR and kind is not PathType.P2C for kind, _ in known):
-        said = known[0][1]
-        signs[f"all {len(known)} GPU-NIC pairs are {ALL_FAR}ther than {NEAR.name}"] = Fact(said.value, said.origin)
-    return signs
+    return signs | _distance_signs(node, nics)
+
+
+def _distance_signs(node: Node, nics: tuple[Nic, ...]) -> dict[str, Fact[object]]:
+    """That every GPU is far from every NIC, where all distances are known."""
+    pairs = [distance(node, gpu.label, nic.name) for gpu in node.gpus for nic in nics]
+    far = [fact for kind, fact in pairs if kind is not None and kind > NEAR and kind is not PathType.P2C]
+    if not far or len(far) < len(pairs):
+        return {}
+    return {f"all {len(far)} GPU-NIC pairs are {ALL_FAR}ther than {NEAR.name}": Fact(far[0].value, far[0].origin)}
 
 
 def _is_flat(node: Node, signs: dict[str, Fact[object]]) -> bool:

@@ -1,0 +1,147 @@
+"""A network plugin that did not load."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.evidence import multi_node, piece, said_by, settings_of, world_ranks
+from topodiag.checks.job.text import NET, ask_for
+from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Job, Process
+from topodiag.model.provenance import Origin
+
+LOAD_FAILED = re.compile(
+    r"undefined symbol|version `?GLIBC|wrong ELF class|invalid ELF header|symbol lookup error"
+    r"|aws-ofi-nccl initialization failed|Only EFA provider is supported"
+    r"|(lib[\w.+\-]{1,60}\.so[\w.]{0,20}): cannot open shared object file"
+)
+"""What dlopen, or the plugin itself, says of a library that is there and cannot be used."""
+
+BUILT_IN = ("", "none", "ib", "socket", "0")
+"""Values of NCCL_NET_PLUGIN and NCCL_NET that ask for no library."""
+
+
+@dataclass(frozen=True, slots=True)
+class PluginFailure:
+    """What happened to a plugin, the lines that say it, by process, and the processes that go on without it."""
+
+    what: str
+    lines: tuple[tuple[int, str, Origin | None], ...]
+    without: tuple[int, ...]
+
+
+class PluginNotLoaded(JobCheck[PluginFailure]):
+    """NET005: the network plugin did not load, and NCCL went on without it
+
+    What it finds
+        A network plugin that a setting asks for, or that lies there and cannot be loaded, while NCCL uses its own
+        IB or sockets.
+
+    Why it matters
+        On fabrics that need their plugin (EFA, and some clouds' RDMA) NCCL then falls back to sockets: 1 to 3 GB/s
+        instead of 50 to 400 GB/s for a node.
+
+    Evidence it reads
+        `NET/Plugin: Could not find: ..`, `Plugin load returned ..`, NCCL_NET_PLUGIN, NCCL_NET, `Using network`.
+
+    When it stays silent
+        `Could not find: libnccl-net.so` with no plugin asked for: the usual line of every site that uses NCCL's own IB.
+        Another version of the plugin's interface was found. One node.
+
+    How to confirm
+        ldd PATH/libnccl-net.so | grep 'not found'
+        export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET        then run the job: NCCL prints why the plugin failed
+
+    How to fix
+        Put the plugin and its libraries (libfabric, ..) on LD_LIBRARY_PATH inside the container, in a build for this
+        CUDA and libc; or unset NCCL_NET_PLUGIN where the site uses NCCL's own IB.
+
+    References
+        NCCL src/plugin/net.cc, src/plugin/plugin_open.cc v2.30; aws-ofi-nccl issue 67.
+    """
+
+    id = "NET005"
+    title = "the network plugin did not load, and NCCL went on without it"
+
+    def observe(self, judged: Job, peers: Sequence[Job]) -> PluginFailure | Outcome:
+        if not multi_node(judged) and not piece(judged):
+            return self.not_applicable(judged, "no traffic between nodes")
+        missing = list(said_by(judged, "net plugin missing"))
+        missing += [(-1, event.text, event.origin) for event in judged.events if event.kind == "plugin"]
+        named = sum(bool(process.network) for process in judged.processes)
+        if not named and not missing:
+            return self.unknown(judged, f"no line speaks of plugins; {ask_for(judged, *NET)}")
+        failure = _failure(judged, missing)
+        if failure is not None:
+            return failure
+        return self.clean(judged, "", Coverage(named, len(judged.processes), "processes"))
+
+    def tell(self, judged: Job, observed: PluginFailure) -> Iterator[Finding]:
+        yield self._report(judged, observed.what, observed.lines, observed.without)
+
+    def _report(
+        self, job: Job, what: str, lines: Sequence[tuple[int, str, Origin | None]], numbers: Sequence[int]
+    ) -> Finding:
+        networks = sorted({job.processes[number].network or "its own networks" for number in numbers})
+        sockets = any(network.lower() == "socket" for network in networks)
+        return self.finding(
+            Severity.ERROR if sockets else Severity.WARNING,
+            f"{what}; it goes on with {'/'.join(networks)}",
+            observed=lines[0][1].strip(),
+            expected="the plugin loaded, or none asked for",
+            fix=(
+                "`fi_info -p efa` in the job's container: are the devices passed in, is it the plugin's libfabric?"
+                if _started(lines[0][1])
+                else "`ldd` on the plugin inside the job's container: which library is missing or does not fit",
+                "where NCCL's own IB is meant: unset NCCL_NET_PLUGIN",
+            ),
+            nodes=list(dict.fromkeys(job.processes[number].host for number in numbers)),
+            ranks=world_ranks(job, numbers),
+            cost=Cost(
+                text="sockets between nodes: 1 to 3 GB/s for each interface" if sockets else "the plugin's fabric"
+            ),
+            evidence=[where for _, _, where in lines],
+            coverage=Coverage(len(numbers), len(job.processes), "processes"),
+        )
+
+
+def _failure(job: Job, missing: Sequence[tuple[int, str, Origin | None]]) -> PluginFailure | None:
+    """A plugin that was asked for and not found, else one that is there and of no use; None where all is as meant."""
+    wanted = {
+        number: given
+        for entries in settings_of(job, "NCCL_NET_PLUGIN").values()
+        for number, given in entries
+        if given.value.strip().lower() not in BUILT_IN
+    }
+    without = {number for number, process in enumerate(job.processes) if _goes_without(process)}
+    asked = tuple(entry for entry in missing if entry[0] in wanted and "ymbol" not in entry[1])
+    lost = {number for number, _, _ in asked} & without
+    if lost:
+        first = wanted[min(lost)]
+        what = f"{first.name}={first.value} asks for a plugin that NCCL did not find"
+        return PluginFailure(what, asked, tuple(sorted(lost)))
+    broken = tuple(entry for entry in missing if _broken(entry[1]))
+    if not broken or not without:
+        return None
+    what = "does not start" if _started(broken[0][1]) else "cannot be loaded"
+    return PluginFailure(f"the network plugin is there and {what}", broken, tuple(sorted(without)))
+
+
+def _goes_without(process: Process) -> bool:
+    """Whether a process has no plugin: NCCL looks for devices of its own only where no plugin took over."""
+    return process.network.lower() in ("ib", "socket") or (not process.network and bool(process.said("no hca")))
+
+
+def _started(text: str) -> bool:
+    """Whether the plugin was loaded, and gave up by itself."""
+    return text.startswith("NET/OFI ")
+
+
+def _broken(text: str) -> bool:
+    match = LOAD_FAILED.search(text)
+    if match is None:
+        return False
+    return match[1] is None or "nccl-net" not in match[1]

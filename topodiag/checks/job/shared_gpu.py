@@ -1,0 +1,171 @@
+"""Ranks that share a GPU, and nodes with GPUs that nobody uses."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.text import ask_for
+from topodiag.checks.shared.devices import majority
+from topodiag.checks.shared.words import hosts_word, quoted, rank_word, spell_ranks
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Event, Job
+from topodiag.model.nccl_features import Feature
+from topodiag.model.nccl_versions import text_has
+from topodiag.words.fold import plural
+
+
+@dataclass(frozen=True, slots=True)
+class GpuUse:
+    """Which ranks share GPUs, by host and bus id; NCCL's own warnings of it; nodes with fewer ranks than usual."""
+
+    warnings: tuple[Event, ...]
+    shared: tuple[tuple[tuple[str, str], tuple[int, ...]], ...]
+    came_up: bool
+    short: Mapping[str, int]
+    usual: int
+
+
+class SharedGpu(JobCheck[GpuUse]):
+    """JOB004: two ranks on one GPU; a GPU nobody used
+
+    What it finds
+        NCCL's own `Duplicate GPU detected`, ranks of one communicator with the same host and bus id, and nodes
+        that run fewer ranks than the others.
+
+    Why it matters
+        Before 2.30 NCCL refuses a communicator with two ranks on one GPU; where it is allowed, they share one GPU's
+        compute and links. The GPU that was meant for the second rank stands idle.
+
+    Evidence it reads
+        Init lines (host, bus id, CUDA and NVML index) and NCCL's warning.
+
+    When it stays silent
+        Equal bus ids on hosts of equal names that NCCL counts as several nodes. Nodes with ranks on all their GPUs.
+        GPUs that no rank's node shows, as NCCL prints only those in use.
+
+    How to confirm
+        topodiag logs LOGS --ranks                     each rank with its host and GPU
+        nvidia-smi --query-compute-apps=pid,gpu_bus_id --format=csv     on the node: the processes on each GPU
+
+    How to fix
+        Set the device from the local rank before init (`torch.cuda.set_device(LOCAL_RANK)`), or give each task its
+        own CUDA_VISIBLE_DEVICES.
+
+    References
+        NCCL src/init.cc (Duplicate GPU detected) v2.5 to v2.29; NCCL_MULTI_RANK_GPU_ENABLE in v2.30.
+    """
+
+    id = "JOB004"
+    title = "two ranks on one GPU; a GPU nobody used"
+
+    def observe(self, judged: Job, peers: Sequence[Job]) -> GpuUse | Outcome:
+        warnings = tuple(event for event in judged.events if event.kind == "duplicate gpu")
+        shared = _same_gpu(judged)
+        short, usual = ({}, 0) if warnings or shared else _short_nodes(judged)
+        if warnings or shared or short:
+            world = judged.world
+            allowed = any(text_has(version, Feature.RANKS_SHARE_A_GPU) for version in judged.nccl_versions)
+            came_up = allowed or world is None or bool(world.completed.any())
+            return GpuUse(warnings, shared, came_up, short, usual)
+        with_gpu = sum(bool(rank.bus_id) for rank in judged.ranks)
+        coverage = Coverage(with_gpu, max(judged.world_size, len(judged.ranks)), "ranks with a GPU")
+        if not with_gpu:
+            return self.unknown(judged, f"no bus id: {ask_for(judged)}")
+        return self.clean(judged, coverage=coverage)
+
+    def tell(self, judged: Job, observed: GpuUse) -> Iterator[Finding]:
+        if observed.warnings:
+            yield self._refused(observed)
+        elif observed.shared:
+            yield self._shared(judged, observed)
+        else:
+            yield self._idle(judged, observed.short, observed.usual)
+
+    def _refused(self, observed: GpuUse) -> Finding:
+        """By NCCL's own warning."""
+        told, shared = observed.warnings, observed.shared
+        ranks = {rank for _, group in shared for rank in group} | {event.rank for event in told if event.rank >= 0}
+        bus_ids = sorted({bus_id for (_, bus_id), _ in shared})
+        if not shared:  # NCCL names ranks of the communicator, the first one of a job is the world
+            ranks |= {rank for event in told for rank in _named(event)}
+            bus_ids = sorted({event.details["bus_id"] for event in told if "bus_id" in event.details})
+        hosts = list(dict.fromkeys(event.host for event in told if event.host))
+        gpus = "one GPU" if len(bus_ids) < 2 else plural(len(bus_ids), "GPU")
+        words = f"{rank_word(sorted(ranks))} share {gpus}" if len(ranks) > 1 else "two ranks share one GPU"
+        return self.finding(
+            Severity.ERROR,
+            words + (f" on {hosts_word(hosts)}" if hosts else "") + (f" ({', '.join(bus_ids[:3])})" if bus_ids else ""),
+            observed=quoted(told[0].text) or "NCCL says so",
+            expected="one rank per GPU",
+            fix=("set the CUDA device from the local rank before init, or CUDA_VISIBLE_DEVICES per task",),
+            nodes=hosts,
+            ranks=sorted(ranks),
+            gpus=bus_ids,
+            cost=Cost(text="NCCL refuses the communicator: the job cannot start"),
+            evidence=[event.origin for event in told],
+        )
+
+    def _shared(self, job: Job, observed: GpuUse) -> Finding:
+        """By the init lines: equal hosts and bus ids."""
+        shared, came_up = observed.shared, observed.came_up
+        ranks = sorted({rank for _, group in shared for rank in group})
+        return self.finding(
+            Severity.INFO if came_up else Severity.WARNING,
+            f"{rank_word(ranks)} share {plural(len(shared), 'GPU')}, and NCCL "
+            + ("allows it" if came_up else "before 2.30 refuses that"),
+            observed="; ".join(f"{host} {bus}: ranks {spell_ranks(group)}" for (host, bus), group in shared[:3]),
+            expected="one rank per GPU, unless they are MIG instances or NCCL_MULTI_RANK_GPU_ENABLE is meant",
+            fix=(
+                "check that the ranks are meant to share the GPU"
+                if came_up
+                else "one rank for each GPU: does the launcher run twice, or with twice the processes?",
+            ),
+            nodes=list(dict.fromkeys(host for (host, _), _ in shared)),
+            ranks=ranks,
+            gpus=[bus for (_, bus), _ in shared],
+            cost=Cost(text="the ranks share one GPU's compute and links"),
+            evidence=[job.by_rank[rank].origin for rank in ranks[:4]],
+            confidence=Confidence.MEDIUM,
+        )
+
+    def _idle(self, job: Job, short: Mapping[str, int], usual: int) -> Finding:
+        return self.finding(
+            Severity.INFO,
+            f"{hosts_word(list(short))} {'runs' if len(short) == 1 else 'run'} fewer ranks than the other nodes",
+            observed=", ".join(f"{host}: {ranks}" for host, ranks in list(short.items())[:6]),
+            expected=f"{plural(usual, 'rank')}, as on most nodes",
+            fix=("check whether a GPU of the node is missing or was left out on purpose",),
+            nodes=list(short),
+            cost=Cost(text=f"{sum(usual - ranks for ranks in short.values())} GPUs may be idle"),
+            evidence=[rank.origin for rank in job.ranks if rank.host in short][:2],
+            confidence=Confidence.LOW,
+        )
+
+
+def _same_gpu(job: Job) -> tuple[tuple[tuple[str, str], tuple[int, ...]], ...]:
+    """Ranks with the same host and bus id; none where several machines or containers have one name."""
+    world = job.world
+    if world is not None and world.nodes > len(world.hosts):
+        return ()
+    groups: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for rank in job.ranks:
+        if rank.host and rank.bus_id:
+            groups[rank.host, rank.bus_id].append(rank.rank)
+    return tuple((key, tuple(ranks)) for key, ranks in groups.items() if len(ranks) > 1)
+
+
+def _short_nodes(job: Job) -> tuple[dict[str, int], int]:
+    """Nodes with fewer ranks than most others have, and how many those have."""
+    count = Counter(rank.host for rank in job.ranks)
+    usual = majority(count.values())
+    if len(job.ranks) < job.world_size or usual is None or len(count) < 3:
+        return {}, 0
+    return {host: ranks for host, ranks in count.items() if ranks < usual}, usual
+
+
+def _named(event: Event) -> list[int]:
+    """Ranks that NCCL's own warning names."""
+    return [int(word) for word in event.details.get("ranks", "").split(",") if word.isdecimal() and len(word) < 10]
