@@ -123,8 +123,8 @@ def compare_one(tally: Tally, version: str, about: str, made: Prediction, wanted
 def compare_jobs(tally: Tally, names: set[str]) -> None:
     """Every communicator of the jobs, rebuilt from the hardware's file as the tests do it."""
     # The tests' own reading of a job: what goes in from its logs, and how a line is spelt.
-    sys.path[:0] = [str(ROOT / "tests" / "cost")]
-    import test_nccl_corpus_jobs as jobs  # noqa: PLC0415
+    sys.path[:0] = [str(ROOT)]
+    from tests.nccl import test_corpus_jobs as jobs  # noqa: PLC0415
 
     for name in jobs.NAMES:
         if names and name not in names:

@@ -15,10 +15,9 @@ import time
 from pathlib import Path
 from statistics import median
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "placement"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from exact_search import MOST_RANKS, TooLargeError, better, random_case
-
+from tests.placement.exact_search import MOST_RANKS, TooLargeError, better, random_case
 from topodiag.placement.solve import solve
 
 WITHIN = 1.01
