@@ -77,6 +77,13 @@ class _Planner:
         hosts = {part.place for part in fault.parts if part.kind == "host"}
         for node, rails in nets.items():
             self._node(node, rails, whole=node in hosts)
+        self._switches(fault)
+        for node in dict.fromkeys(part.place for part in fault.parts if part.kind in {"gpu", "board"}):
+            self._gpus(node, fault)
+        if "path" in kinds:
+            self._again(fault)
+
+    def _switches(self, fault: Fault) -> None:
         for kind, rack in dict.fromkeys((part.kind, part.place) for part in fault.parts):
             found = sorted({part.rail for part in fault.parts if part.kind == kind and part.place == rack})
             asked = list(range(self.fabric.rails)) if found == [-1] else found
@@ -86,10 +93,6 @@ class _Planner:
                 self._uplink(rack, asked)
             elif kind == "between":
                 self._between(asked)
-        for node in dict.fromkeys(part.place for part in fault.parts if part.kind in {"gpu", "board"}):
-            self._gpus(node, fault)
-        if "path" in kinds:
-            self._again(fault)
 
     def _node(self, node: str, rails: Iterable[int], *, whole: bool) -> None:
         for turn in range(1 if whole else PARTNERS):

@@ -75,18 +75,13 @@ def judge(plans: Sequence[SweepPlan], results: Iterable[SweepResult]) -> SweepJu
     bad = {Standing.LOW, Standing.FAILED}
     slow = [each for each in judged if each.standing in bad]
     faults = _doubted(_explain(slow, parts, passed))
-    accused = {part.place for fault in faults for part in fault.parts}
-    if any(part.kind == "between" for fault in faults for part in fault.parts):
-        accused.update(fabric.racks.values())
+    accused = _accused(faults, fabric)
     # A slow run is a fault's or was slow by chance; but of a bisection only where nothing in it is accused.
     placed = [
         each
         for each in judged
         if each.standing is Standing.NORMAL
-        or (
-            not (parts[each.round, each.run.id] and each.standing in bad)
-            and accused.isdisjoint((*each.run.nodes, *(fabric.racks.get(node, "") for node in each.run.nodes)))
-        )
+        or (not (parts[each.round, each.run.id] and each.standing in bad) and accused.isdisjoint(_places(each, fabric)))
     ]
     return SweepJudgement(
         runs=tuple(judged),
@@ -96,6 +91,20 @@ def judge(plans: Sequence[SweepPlan], results: Iterable[SweepResult]) -> SweepJu
         missing=sum(each.result is None for each in seen),
         notes=tuple(_notes(judged, fabric)),
     )
+
+
+def _accused(faults: Iterable[Fault], fabric: Fabric) -> set[str]:
+    """Places of the parts that may be bad; what lies between racks accuses them all."""
+    parts = [part for fault in faults for part in fault.parts]
+    made = {part.place for part in parts}
+    if any(part.kind == "between" for part in parts):
+        made.update(fabric.racks.values())
+    return made
+
+
+def _places(each: JudgedRun, fabric: Fabric) -> tuple[str, ...]:
+    """The nodes of a run and their racks."""
+    return (*each.run.nodes, *(fabric.racks.get(node, "") for node in each.run.nodes))
 
 
 def shape(run: SweepRun, fabric: Fabric) -> tuple[object, ...]:

@@ -164,13 +164,7 @@ def _run(found: object, fabric: Fabric, known: frozenset[str]) -> SweepRun:
         raise _WrongError(f"{name[:60]}: {program[:40]!r} is no benchmark (*_perf or ib_write_bw)")
     if kind not in {*KINDS, "gpus"}:
         raise _WrongError(f"{name[:60]}: kind {kind[:20]!r}")
-    nodes = expand(_plain(_of(found, "nodes", str)))
-    if "[" not in found["nodes"]:
-        nodes = tuple(map(check_name, found["nodes"].split(",")))  # a pair keeps its order: the first one listens
-    if not nodes or not known.issuperset(nodes):
-        raise _WrongError(f"{name[:60]}: nodes that are not of the fabric")
-    if program == "ib_write_bw" and len(nodes) != 2:
-        raise _WrongError(f"{name[:60]}: ib_write_bw is of two nodes")
+    nodes = _nodes_of(found, name, program, known)
     gpus = _of(found, "gpus", list)
     if not gpus or not all(type(gpu) is int and 0 <= gpu < fabric.gpus for gpu in gpus):
         raise _WrongError(f"{name[:60]}: gpus are not of the fabric")
@@ -187,6 +181,18 @@ def _run(found: object, fabric: Fabric, known: frozenset[str]) -> SweepRun:
         name, kind, wave, nodes, tuple(gpus), words[0], program, rail, words[1], words[2], low, high,
         why if isinstance(why, str) else "",
     )  # fmt: skip
+
+
+def _nodes_of(found: Mapping[str, Any], name: str, program: str, known: frozenset[str]) -> tuple[str, ...]:
+    """The nodes of a run, all of the fabric."""
+    nodes = expand(_plain(_of(found, "nodes", str)))
+    if "[" not in found["nodes"]:
+        nodes = tuple(map(check_name, found["nodes"].split(",")))  # a pair keeps its order: the first one listens
+    if not nodes or not known.issuperset(nodes):
+        raise _WrongError(f"{name[:60]}: nodes that are not of the fabric")
+    if program == "ib_write_bw" and len(nodes) != 2:
+        raise _WrongError(f"{name[:60]}: ib_write_bw is of two nodes")
+    return nodes
 
 
 def _plain(text: str) -> str:

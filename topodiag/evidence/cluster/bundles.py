@@ -203,27 +203,10 @@ def _tiers(node: Node) -> tuple[tuple[str, str], ...]:
 
 
 def _facts(name: str, nodes: Sequence[NodeSeen], notes: list[str]) -> ClusterFacts:
-    usual = _most([node.nics for node in nodes])
-    other = [node.host for node in nodes if node.nics != usual]
-    if other and usual[0]:
-        notes.append(f"{len(other)} of {len(nodes)} nodes have other NICs up than {usual[0]} of {usual[1]:g} Gb/s, as"
-                     f" most have, and are priced like them: {some_of(other)}")  # fmt: skip
-    system = _most([node.system for node in nodes])
-    mixed = [node.host for node in nodes if node.system != system]
-    if mixed:
-        notes.append(f"{len(mixed)} of {len(nodes)} nodes are another system than {short(system) or 'most'}, and are"
-                     f" priced like it: {some_of(mixed)}")  # fmt: skip
+    usual, system = _most([node.nics for node in nodes]), _most([node.system for node in nodes])
     out = {number: node for number, node in enumerate(nodes) if node.out}
-    if out:
-        shown = ", ".join(f"{node.host}:{','.join(map(str, node.out))}" for node in list(out.values())[:4])
-        notes.append(f"GPUs that do not answer are left out: {shown}{', ...' if len(out) > 4 else ''}")
     kinds, labels = _levels(nodes)
-    if not kinds:
-        notes.append("bundles show no switches: all nodes count as equally near (--topology FILE, or scan with srun)")
-    else:
-        lacking = sum(not node.tiers for node in nodes)
-        if lacking:
-            notes.append(f"{lacking} bundles name no switch: each of these nodes counts as alone below its spine")
+    notes += (*_unlike(nodes, usual, system), *_lacking(nodes, kinds))
     domain = [node.domain or None for node in nodes]
     return ClusterFacts(
         name=name,
@@ -240,6 +223,30 @@ def _facts(name: str, nodes: Sequence[NodeSeen], notes: list[str]) -> ClusterFac
         nics=usual if usual[0] else None,
         sample=next(node.path for node in nodes if node.system == system),
     )
+
+
+def _unlike(nodes: Sequence[NodeSeen], usual: tuple[int, float], system: str) -> Iterator[str]:
+    """Which nodes are priced like the most although they have other NICs or are another system."""
+    other = [node.host for node in nodes if node.nics != usual]
+    if other and usual[0]:
+        yield (f"{len(other)} of {len(nodes)} nodes have other NICs up than {usual[0]} of {usual[1]:g} Gb/s, as"
+               f" most have, and are priced like them: {some_of(other)}")  # fmt: skip
+    mixed = [node.host for node in nodes if node.system != system]
+    if mixed:
+        yield (f"{len(mixed)} of {len(nodes)} nodes are another system than {short(system) or 'most'}, and are"
+               f" priced like it: {some_of(mixed)}")  # fmt: skip
+
+
+def _lacking(nodes: Sequence[NodeSeen], kinds: Sequence[str]) -> Iterator[str]:
+    """GPUs and switches that do not show."""
+    out = [f"{node.host}:{','.join(map(str, node.out))}" for node in nodes if node.out]
+    if out:
+        yield f"GPUs that do not answer are left out: {', '.join(out[:4])}{', ...' if len(out) > 4 else ''}"
+    lacking = sum(not node.tiers for node in nodes)
+    if not kinds:
+        yield "bundles show no switches: all nodes count as equally near (--topology FILE, or scan with srun)"
+    elif lacking:
+        yield f"{lacking} bundles name no switch: each of these nodes counts as alone below its spine"
 
 
 def _levels(nodes: Sequence[NodeSeen]) -> tuple[list[str], list[list[str | None]]]:

@@ -30,11 +30,45 @@ def read(blob: Blob) -> ClusterFacts:
     node_at = next((columns[name] for name in NODE if name in columns), None)
     if node_at is None:
         raise InputError(blob.name, "has no column of nodes", hint="a header like node,gpus,rack,leaf")
+    nodes, cells, lines = _nodes(blob, rows[1:], len(header), node_at)
+
+    def column(name: str) -> list[str | None]:
+        place = columns[name]
+        return [row[place].strip()[:_MAX_CELL] or None for row in cells]
+
+    labels = _innermost_first([(name, column(name)) for name in dict.fromkeys(header) if name in LEVELS])
+    domain = next((name for name in DOMAIN if name in columns), None)
+    return ClusterFacts(
+        name=blob.name,
+        format="CSV",
+        nodes=tuple(nodes),
+        partitions=nested([name for name, _ in labels], [row for _, row in labels]),
+        domain=None if domain is None else partition_of("nvlink", column(domain)),
+        gpus=np.asarray(_counts(blob, column("gpus"), lines), np.int64) if "gpus" in columns else np.zeros(0, np.int64),
+        free=_free(blob, column("free"), lines) if "free" in columns else {},
+        system=_one(column("system")) if "system" in columns else "",
+        gpu=_one(column("gpu")) if "gpu" in columns else "",
+        notes=tuple(_notes(header, labels)[:20]),
+    )
+
+
+def _notes(header: list[str], labels: list[tuple[str, list[str | None]]]) -> list[str]:
+    """Which columns are not read, and which levels some nodes lack."""
+    notes = [f"column {name!r} is not read" for name in header if name and name not in COLUMNS]
+    return notes + [
+        f"{row.count(None)} nodes without a {name}: each counts as alone there" for name, row in labels if None in row
+    ]
+
+
+def _nodes(
+    blob: Blob, rows: list[tuple[int, list[str]]], width: int, node_at: int
+) -> tuple[list[str], list[list[str]], list[int]]:
+    """By node: its name, its row filled up to `width` cells, its line. Raises InputError with the line."""
     nodes: list[str] = []
     cells: list[list[str]] = []
     lines: list[int] = []
-    for line, row in rows[1:]:
-        padded = row + [""] * (len(header) - len(row))
+    for line, row in rows:
+        padded = row + [""] * (width - len(row))
         try:
             found = expand(padded[node_at])
         except NodeSetError as error:
@@ -47,31 +81,7 @@ def read(blob: Blob) -> ClusterFacts:
     if not nodes:
         raise InputError(blob.name, "names no nodes")
     no_twins(blob.name, nodes, lines)
-
-    def column(name: str) -> list[str | None]:
-        place = columns[name]
-        return [row[place].strip()[:_MAX_CELL] or None for row in cells]
-
-    known = [name for name in header if name in LEVELS]
-    labels = [(name, column(name)) for name in dict.fromkeys(known)]
-    labels = _innermost_first(labels)
-    domain = next((name for name in DOMAIN if name in columns), None)
-    notes = [f"column {name!r} is not read" for name in header if name and name not in COLUMNS]
-    notes += [
-        f"{row.count(None)} nodes without a {name}: each counts as alone there" for name, row in labels if None in row
-    ]
-    return ClusterFacts(
-        name=blob.name,
-        format="CSV",
-        nodes=tuple(nodes),
-        partitions=nested([name for name, _ in labels], [row for _, row in labels]),
-        domain=None if domain is None else partition_of("nvlink", column(domain)),
-        gpus=np.asarray(_counts(blob, column("gpus"), lines), np.int64) if "gpus" in columns else np.zeros(0, np.int64),
-        free=_free(blob, column("free"), lines) if "free" in columns else {},
-        system=_one(column("system")) if "system" in columns else "",
-        gpu=_one(column("gpu")) if "gpu" in columns else "",
-        notes=tuple(notes[:20]),
-    )
+    return nodes, cells, lines
 
 
 def _innermost_first(labels: list[tuple[str, list[str | None]]]) -> list[tuple[str, list[str | None]]]:

@@ -93,14 +93,7 @@ def joined(network: ClusterFacts, machines: ClusterFacts) -> ClusterFacts:
         raise InputError(network.name, f"names no node of {machines.name} ({some_of(apart)})", hint=hint)
     order = sorted(range(len(place)), key=lambda number: (place[number] < 0, place[number]))
     chosen = np.asarray([place[number] for number in order], np.int64)
-    notes = list(machines.notes if not network.partitions else (n for n in machines.notes if "no switches" not in n))
-    if apart:
-        notes.append(
-            f"not in {network.name}, each taken to be alone there: {some_of(apart)} ({len(apart)} of the nodes)"
-        )
-    without = len(network.nodes) - len(place) + len(apart)
-    if without > 0:
-        notes.append(f"{without} nodes of {network.name} have no bundle and are left out")
+    notes = _joined_notes(network, machines, apart)
     domain = machines.domain and _cut(machines.domain, np.asarray(order, np.int64))
     if domain is None and network.domain is not None:
         domain = _taken(network.domain, chosen)
@@ -116,6 +109,19 @@ def joined(network: ClusterFacts, machines: ClusterFacts) -> ClusterFacts:
         rails=network.rails or machines.rails,
         notes=(*network.notes, *notes),
     )
+
+
+def _joined_notes(network: ClusterFacts, machines: ClusterFacts, apart: Sequence[str]) -> list[str]:
+    """What the reader should know of both; `apart` are the hosts that the network's file does not name."""
+    notes = list(machines.notes if not network.partitions else (n for n in machines.notes if "no switches" not in n))
+    if apart:
+        notes.append(
+            f"not in {network.name}, each taken to be alone there: {some_of(apart)} ({len(apart)} of the nodes)"
+        )
+    without = len(network.nodes) - len(machines.nodes) + len(apart)
+    if without > 0:
+        notes.append(f"{without} nodes of {network.name} have no bundle and are left out")
+    return notes
 
 
 def _taken(partition: Partition, chosen: Ints) -> Partition:

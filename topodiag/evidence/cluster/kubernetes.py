@@ -81,28 +81,17 @@ _WANTED = frozenset(
 def read(blob: Blob) -> ClusterFacts:
     """The nodes with GPUs. Raises InputError for what is no list of nodes."""
     nodes = _nodes(blob)
-    if not nodes:
-        raise InputError(blob.name, "has no node", hint="kubectl get nodes -o json")
     with_gpus = [node for node in nodes if node.gpus > 0]
-    notes: list[str] = []
-    if with_gpus and len(with_gpus) < len(nodes):
-        notes.append(f"{len(nodes) - len(with_gpus)} nodes without {_GPU} are left out")
     kept = with_gpus or nodes
-    if len(kept) > MAX_NODES:
-        raise InputError(blob.name, f"has more than {MAX_NODES} nodes")
-    no_twins(blob.name, [node.name for node in kept])
+    _check_nodes(blob, kept)
+    notes: list[str] = []
+    if len(kept) < len(nodes):
+        notes.append(f"{len(nodes) - len(kept)} nodes without {_GPU} are left out")
     labels = [node.labels for node in kept]
     table = max(TABLES, key=lambda each: _covered(each, labels))
-    rows = [(kind, [row.get(label) for row in labels]) for label, kind in table.labels]
-    rows = [(kind, row) for kind, row in rows if any(row)]
-    if len({kind for kind, _ in rows}) < len(rows):  # a deeper tree than usual
-        rows = [(kind, row) for kind, (_, row) in zip(_KINDS, rows, strict=False)]
-    notes += [f"{row.count(None)} nodes without the {table.name} label of the {kind}: each counts as alone there"
-              for kind, row in rows if None in row]  # fmt: skip
-    if not rows:
-        notes.append("no topology label is known: all nodes count as equally near")
-    key = max((label for label, _ in DOMAINS), key=lambda each: sum(each in row for row in labels))
-    domain = [row.get(key) for row in labels]
+    rows = _levels(table.labels, labels)
+    notes += _level_notes(table.name, rows)
+    domain = _domains(labels)
     out = {number: () for number, node in enumerate(kept) if not node.usable}
     if out:
         notes.append(f"{len(out)} nodes are not ready or not schedulable: their GPUs do not count")
@@ -118,6 +107,44 @@ def read(blob: Blob) -> ClusterFacts:
         gpu=_most(row.get(_PRODUCT) for row in labels),
         notes=tuple(notes),
     )
+
+
+def _check_nodes(blob: Blob, nodes: Sequence[_Node]) -> None:
+    """Raises InputError for no nodes, too many, or two of one name."""
+    if not nodes:
+        raise InputError(blob.name, "has no node", hint="kubectl get nodes -o json")
+    if len(nodes) > MAX_NODES:
+        raise InputError(blob.name, f"has more than {MAX_NODES} nodes")
+    no_twins(blob.name, [node.name for node in nodes])
+
+
+_Rows = list[tuple[str, list[str | None]]]
+"""By level, innermost first: its kind, and the label of each node."""
+
+
+def _levels(kinds: Sequence[tuple[str, str]], labels: Sequence[Mapping[str, str]]) -> _Rows:
+    """The levels that some node has a label of, with kinds that differ: a tree deeper than usual repeats one."""
+    every: _Rows = [(kind, [row.get(label) for row in labels]) for label, kind in kinds]
+    rows = [(kind, row) for kind, row in every if any(row)]
+    if len({kind for kind, _ in rows}) == len(rows):
+        return rows
+    return [(kind, row) for kind, (_, row) in zip(_KINDS, rows, strict=False)]
+
+
+def _level_notes(table: str, rows: _Rows) -> list[str]:
+    if not rows:
+        return ["no topology label is known: all nodes count as equally near"]
+    return [
+        f"{row.count(None)} nodes without the {table} label of the {kind}: each counts as alone there"
+        for kind, row in rows
+        if None in row
+    ]
+
+
+def _domains(labels: Sequence[Mapping[str, str]]) -> list[str | None]:
+    """The NVLink domain of each node, by the label that most nodes have."""
+    key = max((label for label, _ in DOMAINS), key=lambda each: sum(each in row for row in labels))
+    return [row.get(key) for row in labels]
 
 
 class _Node(NamedTuple):

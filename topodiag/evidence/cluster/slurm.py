@@ -137,16 +137,7 @@ def _add(blob: Blob, tree: _Tree, name: str, nodes: str, children: str, line: in
 
 
 def _of_tree(blob: Blob, tree: _Tree, notes: tuple[str, ...] = ()) -> ClusterFacts:
-    parent: dict[str, str] = {}
-    for name, children in tree.children.items():
-        for child in children:
-            if child not in tree.line:
-                why = f"switch {short(name)!r} has a child {short(child)!r} that nobody describes"
-                raise InputError(blob.name, why, line=tree.line[name])
-            if child in parent and parent[child] != name:
-                why = f"switch {short(child)!r} is below {short(parent[child])!r} and {short(name)!r}"
-                raise InputError(blob.name, f"{why}: no tree", line=tree.line[name])
-            parent[child] = name
+    parent = _parents(blob, tree)
     above = {name: _above(blob, tree, parent, name) for name in tree.line}
     leaf_of: dict[str, str] = {}
     twice: dict[str, tuple[str, str]] = {}
@@ -172,6 +163,21 @@ def _of_tree(blob: Blob, tree: _Tree, notes: tuple[str, ...] = ()) -> ClusterFac
         said = f"node {short(node)} is below {short(one)} and {short(other)}{more}"
         notes = (*notes, f"{said}: the lowest switch counts, else the first")
     return ClusterFacts(blob.name, "Slurm tree", tuple(leaf_of), nested(kinds, labels), notes=notes)
+
+
+def _parents(blob: Blob, tree: _Tree) -> dict[str, str]:
+    """The switch above each. Raises InputError where that is no tree."""
+    parent: dict[str, str] = {}
+    for name, children in tree.children.items():
+        for child in children:
+            if child not in tree.line:
+                why = f"switch {short(name)!r} has a child {short(child)!r} that nobody describes"
+                raise InputError(blob.name, why, line=tree.line[name])
+            if child in parent and parent[child] != name:
+                why = f"switch {short(child)!r} is below {short(parent[child])!r} and {short(name)!r}"
+                raise InputError(blob.name, f"{why}: no tree", line=tree.line[name])
+            parent[child] = name
+    return parent
 
 
 def _above(blob: Blob, tree: _Tree, parent: Mapping[str, str], name: str) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -81,16 +81,7 @@ def _family(blob: Blob, name: str, value: object, *, keep: bool, told: Mapping[s
     rows = [_ranks(blob, name, each) for each in value]
     if sum(map(len, rows)) > MAX_MEMBERS:
         raise InputError(blob.name, f"{name} has more than {MAX_MEMBERS} members")
-    seen: set[int] = set()
-    for row in rows:
-        if len(row) < 2:
-            raise InputError(blob.name, f"{name}: a group of {len(row)} talks to nobody")
-        twice = (
-            next((rank for rank in row if rank in seen or row.count(rank) > 1), None) if _overlap(seen, row) else None
-        )
-        if twice is not None:
-            raise InputError(blob.name, f"{name}: groups overlap: rank {twice} is in two places")
-        seen.update(row)
+    _check_apart(blob, name, rows)
     collective = told.get("collective", "all_reduce")
     if collective not in COLLECTIVES:
         raise InputError(blob.name, f"{name}: {word(collective)!r} is no collective", hint=", ".join(COLLECTIVES))
@@ -101,6 +92,18 @@ def _family(blob: Blob, name: str, value: object, *, keep: bool, told: Mapping[s
     for length in sorted({len(row) for row in rows}):
         groups = np.asarray([row for row in rows if len(row) == length], np.int64)
         yield Demand(name, groups, collective, size, calls, exposed, keep_together=keep, why=f"as {blob.name} says")
+
+
+def _check_apart(blob: Blob, name: str, rows: Sequence[list[int]]) -> None:
+    """Raises InputError for a group of one and for a rank that stands twice."""
+    seen: set[int] = set()
+    for row in rows:
+        if len(row) < 2:
+            raise InputError(blob.name, f"{name}: a group of {len(row)} talks to nobody")
+        if _overlap(seen, row):
+            twice = next(rank for rank in row if rank in seen or row.count(rank) > 1)
+            raise InputError(blob.name, f"{name}: groups overlap: rank {twice} is in two places")
+        seen.update(row)
 
 
 def _overlap(seen: set[int], row: list[int]) -> bool:

@@ -54,17 +54,25 @@ def collective_of(rows: Sequence[BenchRow], checked: tuple[bool, bool], nranks: 
     if whole == 1 and rooted:
         return ("reduce" if reducing else "broadcast") if even else ""
     if whole == 1 and reducing:
-        unlike = ratio is not None and nranks is not None and abs(ratio - 2 * (nranks - 1) / nranks) > NEAR
-        if ratio is not None and even and (unlike or checked == (True, False)):
-            return "sendrecv"  # the only one without a root and with a factor of 1; it goes through the operations too
-        if ratio is not None and even and nranks is None and checked == (False, False):
-            return ""  # an all-reduce of two ranks, or send/receive of any number
-        return "all_reduce" if ratio is None or ratio == 0 or (ratio > 1 - NEAR and not unlike) else ""
+        return _reduction_of(ratio, checked, nranks)
     if whole is not None and whole > 1 and not rooted and (ratio is None or abs(ratio - 1 + 1 / whole) < NEAR):
         if reducing:
             return "reduce_scatter"
         return {(True, False): "alltoall", (True, True): "all_gather"}.get(checked, "")
     return ""
+
+
+def _reduction_of(ratio: float | None, checked: tuple[bool, bool], nranks: int | None) -> str:
+    """What reduces without a root and keeps its size."""
+    if ratio is None:
+        return "all_reduce"
+    even = abs(ratio - 1) < NEAR
+    unlike = nranks is not None and abs(ratio - 2 * (nranks - 1) / nranks) > NEAR
+    if even and (unlike or checked == (True, False)):
+        return "sendrecv"  # the only one without a root and with a factor of 1; it goes through the operations too
+    if even and nranks is None and checked == (False, False):
+        return ""  # an all-reduce of two ranks, or send/receive of any number
+    return "all_reduce" if ratio == 0 or (ratio > 1 - NEAR and not unlike) else ""
 
 
 def ranks_of(rows: Sequence[BenchRow], collective: str, *, exact: bool = False) -> tuple[int | None, str]:

@@ -232,18 +232,24 @@ def _trimmed(branch: Branch, ranks: Mapping[Branch, int], minor: int) -> tuple[B
         keep = keep or has_gpu or copy.nics or copy.tag == "net"
     if not keep and (tag in ("pci", "cpu") or (tag == "nic" and not has(minor, Feature.EMPTY_NICS_KEPT))):
         return None, False
-    attributes = branch.attributes
-    if mine and tag == "pci":
-        attributes = {**attributes}
-        for name in ("link_speed", "link_width"):
-            attributes.setdefault(name, "")
-        if any(child in ranks for child in branch.children):
-            attributes.setdefault("class", "0x03")
-            _fill_sm(attributes, children)
-    elif mine and tag == "cpu":
-        attributes = _filled_cpu(attributes, children)
+    attributes = _filled(branch, children, ranks) if mine else branch.attributes
     nics = any(child.nics or child.tag == "net" for child in children)
     return Branch(tag, attributes, children, branch.line, nics), mine
+
+
+def _filled(branch: Branch, children: Sequence[Branch], ranks: Mapping[Branch, int]) -> dict[str, str]:
+    """The attributes of an element above a rank's GPU, with what detection would fill in."""
+    if branch.tag == "cpu":
+        return _filled_cpu(branch.attributes, children)
+    if branch.tag != "pci":
+        return branch.attributes
+    attributes = {**branch.attributes}
+    for name in ("link_speed", "link_width"):
+        attributes.setdefault(name, "")
+    if any(child in ranks for child in branch.children):
+        attributes.setdefault("class", "0x03")
+        _fill_sm(attributes, children)
+    return attributes
 
 
 def _filled_gpu(gpu: Branch, rank: int) -> Branch:

@@ -136,6 +136,7 @@ def _set_paths(
         frontier = list(following)
 
 
+# Complexity 24: one step of the search, bound to local names and not called, for it is taken for every link and base.
 def _set_device_paths(
     system: System,
     base: Vertex,

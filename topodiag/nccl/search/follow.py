@@ -104,17 +104,9 @@ class Roads:
             "nvs_gpu": [[self._plan(v, g) for g in gpus] for v in system.nvs[:1]],
             "gpu_nvs": [[self._plan(g, v) for v in system.nvs[:1]] for g in gpus],
         }
-        free = [min(round(link.bw * 1000), _MOST) for _, link in self._fields.values()]
-        self.bits = max(_LEAST_BITS, max(free, default=0).bit_length() + 1)
         self.small = max(_SMALL_BITS, max(len(gpus), len(nets)).bit_length() + 1)
         self.zone = len(gpus) + 3 * self.small
-        self.mask = (1 << self.bits - 1) - 1
-        guard = 1 << self.bits - 1
-        self.start = self.guard = 0
-        for index, value in enumerate(free):
-            self.start |= (guard | max(0, value)) << self._shift(index)
-            self.guard |= guard << self._shift(index)
-        self.low = (1 << self._shift(sum(2 for pair in self.pci if pair))) - 1
+        self._lay_out()
         ways = {name: [[self._compiled(plan) for plan in row] for row in rows] for name, rows in plans.items()}
         self.gpu_gpu = ways["gpu_gpu"]
         self.net_gpu = ways["net_gpu"]
@@ -122,6 +114,18 @@ class Roads:
         self.nvs_gpu = ways["nvs_gpu"][0] if system.nvs else []
         self.gpu_nvs = [row[0] for row in ways["gpu_nvs"]] if system.nvs else []
         self.room = [floor(min(net.bw, _MOST)) for net in nets]
+
+    def _lay_out(self) -> None:
+        """Gives each link that a path uses its field, and fills in what is free there."""
+        free = [min(round(link.bw * 1000), _MOST) for _, link in self._fields.values()]
+        self.bits = max(_LEAST_BITS, max(free, default=0).bit_length() + 1)
+        self.mask = (1 << self.bits - 1) - 1
+        guard = 1 << self.bits - 1
+        self.start = self.guard = 0
+        for index, value in enumerate(free):
+            self.start |= (guard | max(0, value)) << self._shift(index)
+            self.guard |= guard << self._shift(index)
+        self.low = (1 << self._shift(sum(2 for pair in self.pci if pair))) - 1
 
     def _body(self, gpu: Vertex) -> Vertex:
         """What holds a GPU's links: itself, or its DEV where there is one."""

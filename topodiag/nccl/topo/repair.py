@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from topodiag.model.nccl_tree import Element
@@ -266,21 +266,32 @@ def _places(tree: Element) -> tuple[Element, list[Repair]]:
     speeds = Counter(_speed(nic) for branch in alike for nic in branch.nics)
     for speed in speeds:
         counts = [sum(_speed(nic) == speed for nic in branch.nics) for branch in alike]
-        usual = _clear_majority(counts)
-        if not usual:
-            continue
-        poor = [branch for branch, count in zip(alike, counts, strict=True) if count == usual - 1]
         stray = [nic for branch in branches if not branch.gpus for nic in branch.nics if _speed(nic) == speed]
-        if len(poor) != 1 or len(stray) != 1:
-            continue  # which NIC belongs where cannot be told
-        model = next(branch for branch, count in zip(alike, counts, strict=True) if count == usual)
-        moved = _moved(tree, stray[0], poor[0], model, speed)
-        if moved is not None:
-            near = next(pci for pci in poor[0].root.walk() if pci.tag == "pci" and pci.having("gpu"))
-            words = f"{_label(stray[0])}: put beside {_label(near)}, where the other GPUs have theirs"
-            what = f"{_label(stray[0])} sits in another slot than its siblings, or the firmware shows it there"
-            return moved, [Repair(words, what)]
+        placed = _placed(tree, list(zip(alike, counts, strict=True)), stray, speed)
+        if placed is not None:
+            return placed[0], [placed[1]]
     return tree, []
+
+
+def _placed(
+    tree: Element, counted: Sequence[tuple[_Branch, int]], stray: Sequence[Element], speed: str
+) -> tuple[Element, Repair] | None:
+    """The one stray NIC of a speed put where the one branch lacks it; `counted` are branches with how many they have.
+    None where it cannot be told which NIC belongs where."""
+    usual = _clear_majority(count for _, count in counted)
+    if not usual:
+        return None
+    poor = [branch for branch, count in counted if count == usual - 1]
+    if len(poor) != 1 or len(stray) != 1:
+        return None
+    model = next(branch for branch, count in counted if count == usual)
+    moved = _moved(tree, stray[0], poor[0], model, speed)
+    if moved is None:
+        return None
+    near = next(pci for pci in poor[0].root.walk() if pci.tag == "pci" and pci.having("gpu"))
+    words = f"{_label(stray[0])}: put beside {_label(near)}, where the other GPUs have theirs"
+    what = f"{_label(stray[0])} sits in another slot than its siblings, or the firmware shows it there"
+    return moved, Repair(words, what)
 
 
 def _moved(tree: Element, nic: Element, to: _Branch, model: _Branch, speed: str) -> Element | None:

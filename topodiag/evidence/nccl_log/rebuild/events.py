@@ -74,9 +74,29 @@ def classify(level: str, text: str) -> tuple[str, bool, tuple[tuple[str, str], .
 
     An application's line follows always: it repeats NCCL's own, which may be lost.
     """
-    details: dict[str, str] = {}
     if level == "UNWIND":
         return "unwind", True, ()
+    named = _named_trouble(level, text)
+    if named is not None:
+        return named
+    if level == "APP" and not LAST_ERROR.match(text):
+        return ("watchdog" if "atchdog" in text else "other"), True, _given(_group(text))
+    found = _CLOSED.search(text)
+    if found is not None:
+        return "peer closed", True, _given({"peer": found[1]})
+    if "Multiple Ranks are using the same GPU" in text:
+        return "duplicate gpu", False, ()
+    found = _VERSIONS.search(text)
+    if found is not None:
+        details = {"ranks": f"{found[1]},{found[3]}", "versions": f"{found[2]},{found[4]}"}
+        return "version", level == "APP", _given(details)
+    kind = next((kind for kind, pattern in _KINDS if pattern.search(text)), "other")
+    return kind, level == "APP" or bool(_CASCADE.search(text)), _given(_connection(text))
+
+
+def _named_trouble(level: str, text: str) -> tuple[str, bool, tuple[tuple[str, str], ...]] | None:
+    """Lines that tell the whole trouble by themselves, whoever repeats them; None for others."""
+    details: dict[str, str] = {}
     found = _COMPLETION.search(text)
     if found is not None:
         return _completion(found, text, again=level == "APP")
@@ -100,21 +120,7 @@ def classify(level: str, text: str) -> tuple[str, bool, tuple[tuple[str, str], .
     if found is not None:
         details = {"ranks": f"{found[1]},{found[2]}", "bus_id": _unpacked(found[3])}
         return "duplicate gpu", level == "APP", _given(details)
-    if level == "APP" and not LAST_ERROR.match(text):
-        return ("watchdog" if "atchdog" in text else "other"), True, _given(_group(text))
-    found = _CLOSED.search(text)
-    if found is not None:
-        return "peer closed", True, _given({"peer": found[1]})
-    if "Multiple Ranks are using the same GPU" in text:
-        return "duplicate gpu", False, ()
-    found = _VERSIONS.search(text)
-    if found is not None:
-        details = {"ranks": f"{found[1]},{found[3]}", "versions": f"{found[2]},{found[4]}"}
-        return "version", level == "APP", _given(details)
-    for kind, pattern in _KINDS:
-        if pattern.search(text):
-            return kind, level == "APP" or bool(_CASCADE.search(text)), _given(_connection(text))
-    return "other", level == "APP" or bool(_CASCADE.search(text)), _given(_connection(text))
+    return None
 
 
 def _completion(found: re.Match[str], text: str, *, again: bool) -> tuple[str, bool, tuple[tuple[str, str], ...]]:

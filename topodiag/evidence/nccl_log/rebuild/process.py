@@ -48,10 +48,6 @@ def process_of(host: str, pid: int, texts: Sequence[Text]) -> Process:
     versions: dict[str, str] = {}
     settings: dict[str, Given] = {}
     network = bootstrap = ""
-    listed: tuple[Hca, ...] = ()
-    listed_at: Origin | None = None
-    details: dict[str, tuple[int | None, str]] = {}
-    gdr: dict[str, bool] = {}
     for kind, text, origin, _ in texts:
         if kind in _VERSIONED:
             component, version = _version(kind, text)
@@ -69,7 +65,22 @@ def process_of(host: str, pid: int, texts: Sequence[Text]) -> Process:
             found = _CONFIG.search(text)
             if found is not None and found[1] != "Comm name":
                 settings.setdefault(found[1], Given(found[1], found[2].strip(), "application", origin))
-        elif kind == "hcas" and listed_at is None:
+    if not network and {kind for kind, *_ in texts} >= {"no hca", "sockets"}:
+        network = "Socket"  # NCCL lists interfaces for data only when it found no RDMA device
+    messages = tuple(Message(*each) for each in texts if each[0] not in OF_DEVICES)
+    return Process(
+        host, pid, versions, network, _devices(texts), bootstrap, settings, messages, texts[0][2] if texts else None
+    )
+
+
+def _devices(texts: Sequence[Text]) -> tuple[Hca, ...]:
+    """The RDMA devices of the first list, with what other lines say of each."""
+    listed: tuple[Hca, ...] = ()
+    listed_at: Origin | None = None
+    details: dict[str, tuple[int | None, str]] = {}
+    gdr: dict[str, bool] = {}
+    for kind, text, origin, _ in texts:
+        if kind == "hcas" and listed_at is None:
             listed, listed_at = _hcas(text), origin
         elif kind == "hca":
             named = _hca(text)
@@ -79,15 +90,11 @@ def process_of(host: str, pid: int, texts: Sequence[Text]) -> Process:
             found = _GDR_HCA.search(text)
             if found is not None:
                 gdr[found[3]] = found[1] == "Enabled"
-    if not network and any(kind == "no hca" for kind, *_ in texts) and any(kind == "sockets" for kind, *_ in texts):
-        network = "Socket"  # NCCL lists interfaces for data only when it found no RDMA device
-    hcas = tuple(
+    return tuple(
         Hca(each.index, each.name, each.port, each.link_layer, *details.get(each.name, (None, "")), gdr.get(each.name),
             listed_at)
         for each in listed
     )  # fmt: skip
-    messages = tuple(Message(*each) for each in texts if each[0] not in OF_DEVICES)
-    return Process(host, pid, versions, network, hcas, bootstrap, settings, messages, texts[0][2] if texts else None)
 
 
 @lru_cache(maxsize=65536)

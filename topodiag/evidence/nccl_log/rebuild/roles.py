@@ -224,8 +224,7 @@ def _guess(
         numbers = tuple(number for number, _ in members)
         used = {word for number in numbers for word in _operations(communicators[number])}
         bases = {run.base for _, run in members}
-        # Blocks of one size and stride that start within their own stride are disjoint when their bases differ.
-        aligned = world_size % (stride * size) == 0 and all(base % (stride * size) < stride for base in bases)
+        aligned = _aligned(bases, stride, size, world_size)
         family = _Family(
             stride, size, numbers, aligned and len(bases) * size == world_size,
             bool(used) and used <= _POINT_TO_POINT, bool(used - _POINT_TO_POINT),
@@ -239,6 +238,11 @@ def _guess(
     for family, guess in _chain(families, world_size, _gpus_per_host(rank_hosts)):
         found.update(dict.fromkeys(family.numbers, guess))
     return _with_siblings(communicators, found)
+
+
+def _aligned(bases: Iterable[int], stride: int, size: int, world_size: int) -> bool:
+    """Whether blocks of one size and stride are disjoint: they start within their own stride, and bases differ."""
+    return world_size % (stride * size) == 0 and all(base % (stride * size) < stride for base in bases)
 
 
 def _operations(each: Communicator) -> set[str]:
@@ -281,8 +285,11 @@ def _outside(families: Sequence[_Family], start: int, world_size: int) -> list[t
         note = "inferred: a part of the data-parallel group, for context, experts or shards"
         return made + [(each, _Found(Role.OTHER, Confidence.LOW, note)) for each in level[:-1]]
     across = next((each for each in families if each.stride == first.end and each.end == world_size), None)
-    if across is None:
-        return []
+    return [] if across is None else _two_dimensions(first, across)
+
+
+def _two_dimensions(first: _Family, across: _Family) -> list[tuple[_Family, _Found]]:
+    """Data and pipeline groups, one of them outside the other."""
     if first.sends and across.collects:  # order tp-pp-dp
         pipeline, data = first, across
     elif first.sends or across.collects:
