@@ -82,6 +82,15 @@ def test_bytes_are_the_content_of_one_file() -> None:
     assert [each.run.collective for each in run.benchmarks] == ["all_reduce"]
 
 
+def test_a_layout_is_taken_by_its_content() -> None:
+    hosts = b"node001 slots=8\nnode002 slots=8\n"
+    made = topodiag.audit(hosts, system="dgx-h100", tp=8)
+    assert made.table("map")["host"].unique().tolist() == ["node001", "node002"]
+    solved = topodiag.solve(hosts, system="dgx-h100", tp=8)
+    again = topodiag.audit(solved.to_json().encode(), system="dgx-h100", tp=8)
+    assert again.table("map").equals(made.table("map"))
+
+
 def test_bytes_leave_standard_input_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     stdin = io.TextIOWrapper(io.BytesIO(b"untouched"))
     monkeypatch.setattr(sys, "stdin", stdin)

@@ -148,7 +148,7 @@ class PlaceOptions:
         named: dict[str, tuple[str, ...]] = {
             "topology": (cluster.topology,), "bundles": tuple(cluster.bundles), "free": (cluster.free,),
             **{name: (getattr(places, name),) for name in READERS}, "logs": tuple(places.logs),
-            "groups": (self.groups,), "paths": self.paths,
+            "groups": (self.groups,), "path": self.paths,
         }  # fmt: skip
         return tuple(Input(path, kind) for kind, paths in named.items() for path in paths if path)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import BinaryIO
 
 from topodiag.app.cluster import ClusterOptions, PlaceError
 from topodiag.app.layout import LayoutOptions
+from topodiag.app.opening import stream_for
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.one_file import open_blob
@@ -25,16 +27,19 @@ def sort_paths(
 ) -> tuple[ClusterOptions, LayoutOptions, str, tuple[str, ...]]:
     """The options with what the paths are, and a line for each file that is left aside. Raises InputError where no path
     is of use, and PlaceError where two say the same."""
-    if STDIN in paths:
+    stream = stream_for(paths)
+    if stream is not None and not stream.seekable():
         raise PlaceError("standard input goes in by an option that says what it is", hint="--hostfile -, --topology -")
-    intake = gather(paths)
+    intake = gather(paths, stdin=stream)
+    if stream is not None:
+        stream.seek(0)  # what it is has been told by its head: the reader of its kind begins at the start
     found: dict[str, str] = {}
     bundles: list[str] = []
     logs: list[str] = []
     left: list[str] = []
     logged = {piece.root for piece in intake.pieces if piece.is_any(_LOGS)}
     for piece in intake.pieces:
-        option = _option(piece)
+        option = _option(piece, stream if piece.path == STDIN else None)
         if piece.member:
             left.append(f"{piece.name}: in an archive; unpack {piece.path}, and give the folder")
         elif option:
@@ -67,7 +72,7 @@ def sort_paths(
     )
 
 
-def _option(piece: Piece) -> str:
+def _option(piece: Piece, stream: BinaryIO | None) -> str:
     """The option that reads it, "" for bundles, logs and what `place` does not read."""
     if piece.kind in _LAYOUTS:
         return _LAYOUTS[piece.kind]
@@ -77,15 +82,18 @@ def _option(piece: Piece) -> str:
         return "topology"
     if piece.kind in _NODE:
         return "system"
-    return "map" if piece.kind is Kind.RESULT and _holds_map(piece) else ""
+    return "map" if piece.kind is Kind.RESULT and _holds_map(piece, stream) else ""
 
 
-def _holds_map(piece: Piece) -> bool:
+def _holds_map(piece: Piece, stream: BinaryIO | None) -> bool:
     """Whether a result of topodiag is one of `place`, which has a map of ranks."""
     try:
-        read_map(open_blob(piece.path))
+        read_map(open_blob(piece.path, stream))
     except InputError:
         return False
+    finally:
+        if stream is not None:
+            stream.seek(0)
     return True
 
 
