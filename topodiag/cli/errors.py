@@ -45,6 +45,8 @@ def run(command: click.Command, argv: list[str] | None = None) -> int:
         # `>&-`: nobody reads, as with a closed pipe; and no file opened later may become standard output by chance.
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for the rest of the process
     if "_TOPODIAG_COMPLETE" in os.environ:
+        import topodiag.cli.completion  # noqa: F401, PLC0415 - bash, as it needs it
+
         command.main(args, prog_name="topodiag")
     reached = Outcome()
     nagios = _wants_nagios(args)

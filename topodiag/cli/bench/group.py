@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from topodiag.cli import LazyGroup
+from topodiag.cli.params import EVIDENCE
 
 READ = "show"
 
@@ -25,6 +27,12 @@ class _Bench(LazyGroup):
         if args and self._is_input(args[0], ctx):
             args = [READ, *args]
         return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Commands, and the paths that may stand in the place of one."""
+        return super().shell_complete(ctx, incomplete) or EVIDENCE.shell_complete(
+            ctx, ctx.command.get_params(ctx)[0], incomplete
+        )
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The options of the command that a path calls stand here too: `bench PATH...` is how most people call it."""
