@@ -7,11 +7,13 @@ from __future__ import annotations
 import gzip
 import io
 import shutil
+import tarfile
 from pathlib import Path
 
 import pytest
 
 from topodiag.app.bench import BenchOptions, bench
+from topodiag.app.opening import standard_input
 from topodiag.evidence.intake.fixtures import fixture_path
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Confidence
@@ -167,6 +169,17 @@ def test_a_bundle_in_the_folder_of_the_tables_is_the_machine(tmp_path: Path) -> 
     assert result.not_observed == ()
 
 
+def test_an_archive_of_all_of_it_is_read(tmp_path: Path) -> None:
+    (tmp_path / "out.log").write_text(table(270))
+    with tarfile.open(tmp_path / "all.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "out.log", "results/out.log")
+        archive.add(fixture_path("dgx-h100-healthy"), "node")
+    (made,) = bench([str(tmp_path / "all.tar.gz")]).benchmarks
+    assert made.run.source.endswith("all.tar.gz/results/out.log")
+    assert made.expected is not None
+    assert made.expected.machine == "dgx-017"
+
+
 def test_faults_of_any_node_are_causes_of_a_slow_run(tmp_path: Path) -> None:
     place = tmp_path / "out.log"
     place.write_text(table(180))
@@ -228,10 +241,10 @@ class TestWithALogInTheSameFile:
         assert single.expected is not None
         assert single.expected.busbw_gbs < whole.expected.busbw_gbs / 3
 
-    def test_standard_input_carries_the_log_as_well(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_standard_input_carries_the_log_as_well(self) -> None:
         text = self.text("b_h100_2node", 180).encode()
-        monkeypatch.setattr("topodiag.app.bench.stdin", lambda: io.BytesIO(text))
-        (made,) = bench(["-"]).benchmarks
+        with standard_input(io.BytesIO(text)):
+            (made,) = bench(["-"]).benchmarks
         assert made.expected is not None
         assert made.expected.machine == "node00, as NCCL printed it"
 

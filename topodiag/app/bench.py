@@ -34,6 +34,7 @@ from topodiag.cost.tiers import UnknownSystemError, find_system
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.kinds import Kind, command_for
 from topodiag.evidence.intake.pieces import STDIN, Aside, Intake, Piece, left_aside
+from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.nccl_log.input.streams import Reading, text_of
 from topodiag.evidence.nccl_tests import Read, read_file
 from topodiag.evidence.nccl_tests.read import WITHOUT_MPI
@@ -240,19 +241,22 @@ def _read(paths: Sequence[str]) -> _Given:
     rest: list[tuple[Piece, NotObserved]] = []
     logs: list[str] = []
     for piece in intake.pieces:
-        if not piece.is_any(_TABLES) or piece.member:
+        if not piece.is_any(_TABLES):
             continue
         try:
             text, notes = _text(piece, intake)
         except OSError as error:
             given.gaps.append(NotObserved(piece.name, f"cannot be read: {error.strerror or error}"))
             continue
+        except InputError as error:
+            given.gaps.append(NotObserved(piece.name, error.message.removeprefix(f"{error.path}: ")))
+            continue
         read = read_file(text, piece.name)
         if read.runs:
-            jobs, outcomes = _log(piece.path, text) if read.records >= MIN_RECORDS else ((), ())
+            jobs, outcomes = _log(piece, text) if read.records >= MIN_RECORDS else ((), ())
             digest = hashlib.sha256(text).hexdigest()
             given.files.append(_File(piece.name, read, digest, notes, jobs, outcomes))
-        elif read.records >= MIN_RECORDS and piece.path != STDIN:
+        elif read.records >= MIN_RECORDS and piece.path != STDIN and not piece.member:
             logs.append(piece.path)
             rest.append((piece, NotObserved(piece.name, _no_run(piece, text, read))))
         else:
@@ -277,8 +281,8 @@ def _with_machine(
     """The nodes and logs that lie beside the runs; what is neither is left aside with the command that reads it."""
     tried = {piece.name for piece, _ in rest}
     read = {file.path for file in given.files}
-    pieces = [piece for piece in intake.pieces if is_machine(piece) and piece.name not in read]
-    nodes, aside = nodes_of(pieces)
+    pieces = [each for each in intake.pieces if is_machine(each) and each.name not in read and each.path != STDIN]
+    nodes, aside = nodes_of(intake, pieces)
     machine = of_nodes(nodes, [piece.path for piece in pieces]) if nodes else Machine()
     if logs:
         try:
@@ -288,10 +292,7 @@ def _with_machine(
     used = {piece.name for piece in pieces} | (set(logs) if machine.jobs else set())
     given.gaps.extend(gap for piece, gap in rest if piece.name not in used)
     others = [piece for piece in intake.pieces if piece.name not in used | read | tried]
-    archives = dict.fromkeys(piece.path for piece in others if piece.member)
-    packed = [Aside(path, "an archive, from which no table is read: unpack it") for path in archives]
-    left = [left_aside(piece) for piece in others if not piece.member]
-    given.gaps.extend(_aside(each) for each in (*aside, *packed, *left, *intake.aside))
+    given.gaps.extend(_aside(each) for each in (*aside, *map(left_aside, others), *intake.aside))
     return replace(given, machine=machine)
 
 
@@ -300,7 +301,9 @@ def _aside(each: Aside) -> NotObserved:
 
 
 def _text(piece: Piece, intake: Intake) -> tuple[bytes, tuple[str, ...]]:
-    """The text of a piece, unpacked, and what there is to say about that. Raises OSError."""
+    """The text of a piece, unpacked, and what there is to say about that. Raises OSError and InputError."""
+    if piece.member:
+        return read_piece(intake, piece, MAX_BYTES).data, ()
     if piece.path == STDIN:
         assert intake.stdin is not None  # noqa: S101 - a piece of standard input has its stream
         return _content(intake.stdin, piece.coding)
@@ -330,13 +333,14 @@ def _no_run(piece: Piece, text: bytes, read: Read) -> str:
     return "holds no table of nccl-tests" if text.strip() else "is empty"
 
 
-def _log(path: str, data: bytes) -> tuple[tuple[Job, ...], tuple[Outcome, ...]]:
+def _log(piece: Piece, data: bytes) -> tuple[tuple[Job, ...], tuple[Outcome, ...]]:
     """The job that NCCL's log in the same file tells of, with what its checks say."""
     from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild  # noqa: PLC0415 - numpy and pyarrow from here on
     from topodiag.fleet.ingest import ingest  # noqa: PLC0415
 
     try:
-        found = ingest([STDIN], stdin=io.BytesIO(data)) if path == STDIN else ingest([path])
+        held = piece.path == STDIN or bool(piece.member)
+        found = ingest([STDIN], stdin=io.BytesIO(data)) if held else ingest([piece.path])
     except InputError:
         return (), ()
     jobs = rebuild(found.facts, found.files)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from topodiag.app.opening import stdin
+from topodiag.app.opening import stream_for
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
-from topodiag.evidence.intake.bundle import Evidence, open_evidence
-from topodiag.evidence.intake.fixtures import resolve
+from topodiag.evidence.intake.captures import captures, evidence_of
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
-from topodiag.evidence.intake.one_file import open_blob
-from topodiag.evidence.intake.pieces import Aside, Piece
+from topodiag.evidence.intake.pieces import STDIN, Aside, Intake, Piece
 from topodiag.evidence.intake.reader import read_node
 from topodiag.hardware.catalog import gpu_by_name
 from topodiag.model.errors import InputError
@@ -69,25 +66,16 @@ def named_machine(paths: Sequence[str]) -> Machine:
 
 
 def _named(path: str) -> Machine:
-    bundles = () if path == "-" else gather([path]).of(Kind.BUNDLE)
-    if len(bundles) > 1:
-        nodes, aside = nodes_of(bundles)
-        if not nodes:
-            raise InputError(path, f"is not enough of a machine: {aside[0].why}", hint=HINT)
+    intake = gather([path], stdin=stream_for([path]))
+    nodes, aside = nodes_of(intake, [piece for piece in intake.pieces if piece.is_any(NODE_KINDS)])
+    if nodes:
         return of_nodes(nodes, [path])
-    try:
-        node = read_node(open_evidence(resolve(path), stdin() if path == "-" else None)).node
-    except InputError as error:
-        if path == "-":
-            raise
-        try:
-            return of_logs([path])
-        except InputError:
-            raise error from None
-    why = lacking(node)
-    if why:
-        raise InputError(path, f"is not enough of a machine: {why}", hint=HINT)
-    return of_nodes([node], [path])
+    if intake.of(Kind.NCCL_LOG) and path != STDIN:
+        return of_logs([path])
+    for each in (*aside, *intake.beside(*NODE_KINDS)):
+        reads = f"; {each.command} reads it" if each.command else ""
+        raise InputError(each.path, f"{each.why}{reads}", hint=HINT)
+    raise InputError(path, "holds no machine", hint=HINT)
 
 
 def of_nodes(nodes: Sequence[Node], paths: Sequence[str]) -> Machine:
@@ -103,41 +91,25 @@ def of_logs(paths: Sequence[str]) -> Machine:
     return Machine((), jobs, run(Subject.JOB, jobs), tuple(paths))
 
 
-def nodes_of(pieces: Iterable[Piece]) -> tuple[list[Node], list[Aside]]:
-    """The nodes of pieces of evidence from which NCCL's topology can be told, and what is not enough for that."""
+def nodes_of(intake: Intake, pieces: Iterable[Piece]) -> tuple[list[Node], list[Aside]]:
+    """The nodes of these pieces of what was gathered from which NCCL's topology can be told, and what is not enough for
+    that."""
+    part = replace(intake, pieces=tuple(pieces), aside=(), notes=())
+    found = captures(part)
     nodes: list[Node] = []
-    aside: list[Aside] = []
-    for evidence in _evidence(pieces, aside):
+    aside = [*found.aside, *(Aside("part of the input", note) for note in found.notes)]
+    for capture in found.captures:
         try:
-            node = read_node(evidence).node
+            node = read_node(evidence_of(capture, part)).node
         except InputError as error:
-            aside.append(Aside(error.path, error.message.removeprefix(f"{error.path}: ")))
+            aside.append(Aside(error.path, error.message.removeprefix(f"{error.path}: "), hint=error.hint))
             continue
         why = lacking(node)
         if why:
-            aside.append(Aside(evidence.path, f"is not enough of a machine: {why}"))
+            aside.append(Aside(capture.name, f"is not enough of a machine: {why}"))
         else:
             nodes.append(node)
     return nodes, aside
-
-
-def _evidence(pieces: Iterable[Piece], aside: list[Aside]) -> Iterator[Evidence]:
-    """One for each bundle and each file of a topology; captured texts that lie in one folder together are one."""
-    loose: dict[tuple[str, str], list[Piece]] = {}
-    for piece in pieces:
-        if piece.kind is Kind.NODE_TEXT:
-            loose.setdefault((os.path.dirname(piece.path), piece.host), []).append(piece)
-        elif piece.member:
-            aside.append(Aside(piece.name, "in an archive", hint=f"unpack {piece.path}, and give the folder"))
-        else:
-            try:
-                yield open_evidence(piece.path)
-            except InputError as error:
-                aside.append(Aside(piece.name, error.message.removeprefix(f"{error.path}: "), hint=error.hint))
-    for (folder, _), several in loose.items():
-        yield Evidence(
-            several[0].path if len(several) == 1 else folder or ".", [open_blob(piece.path) for piece in several]
-        )
 
 
 def is_machine(piece: Piece) -> bool:
