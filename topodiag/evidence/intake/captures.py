@@ -65,7 +65,7 @@ class Captures:
 
 def captures(intake: Intake) -> Captures:
     """The nodes in what was gathered. Never raises: what belongs to no node is left aside with the reason."""
-    made, copies = _bundles(intake.of(Kind.BUNDLE))
+    made, copies = _bundles(intake)
     texts = [piece for piece in intake.pieces if piece.is_any(NODE_KINDS) and piece.kind is not Kind.BUNDLE]
     unknown = [piece for piece in intake.pieces if piece.kinds == (Kind.TEXT,)]
     loose, aside, notes = _loose(texts, unknown)
@@ -103,17 +103,27 @@ def evidence_of(capture: Capture, intake: Intake) -> Evidence:
 # --- bundles ----------------------------------------------------------------------------------------------------
 
 
-def _bundles(pieces: Sequence[Piece]) -> tuple[list[Capture], list[Aside]]:
+def _bundles(intake: Intake) -> tuple[list[Capture], list[Aside]]:
     """Every bundle is a capture; the same one as a folder and as an archive counts once."""
     made: list[Capture] = []
     copies: list[Aside] = []
-    first: dict[str, str] = {}
-    for piece in pieces:
-        if piece.digest and first.setdefault(piece.digest, piece.name) != piece.name:
-            copies.append(Aside(piece.name, f"the same capture as {first[piece.digest]}, read once"))
+    first: dict[str, Capture] = {}
+    for piece in intake.of(Kind.BUNDLE):
+        capture = Capture(piece.name, (piece,), piece.host)
+        alike = first.setdefault(piece.digest, capture) if piece.digest else capture
+        if alike is not capture and _files(capture, intake) == _files(alike, intake):
+            copies.append(Aside(piece.name, f"the same capture as {alike.name}, read once"))
         else:
-            made.append(Capture(piece.name, (piece,), piece.host))
+            made.append(capture)
     return made, copies
+
+
+def _files(capture: Capture, intake: Intake) -> object:
+    """All that a bundle holds, to be compared with another's; what cannot be read is like nothing else."""
+    try:
+        return [(blob.name, blob.data) for blob in evidence_of(capture, intake).blobs]
+    except InputError:
+        return capture
 
 
 def _told_apart(made: Sequence[Capture]) -> tuple[list[Capture], list[str]]:
@@ -226,7 +236,7 @@ def _parted(unit: _Unit) -> tuple[list[Capture], list[Aside]]:
     groups = _groups(unit.texts)
     if len(groups) == 1:
         pieces = tuple(sorted((*unit.texts, *unit.unknown), key=lambda piece: piece.name))
-        only = unit.texts[0].name if len(pieces) == 1 else unit.folder or "."
+        only = unit.texts[0].name if len(pieces) == 1 and pieces[0].named else unit.folder or "."
         return [Capture(only, pieces, _host_of(unit.texts))], []
     named = {number: words for number, group in enumerate(groups) if (words := _name_of(group, groups))}
     anchors: list[int] = []

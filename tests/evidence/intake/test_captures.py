@@ -1,0 +1,115 @@
+"""Which texts are of one node: two nodes are never merged into one phantom."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from topodiag.evidence.intake.captures import Captures, captures
+from topodiag.evidence.intake.fixtures import fixture_path
+from topodiag.evidence.intake.gather import gather
+
+WELL, SICK = "dgx-h100-healthy", "dgx-h100-gpu3-12of18-nvlink"
+TOPO, LINKS, IBSTAT = "nvidia-smi-topo-m.txt", "nvidia-smi-nvlink-s.txt", "ibstat.txt"
+
+
+def text(name: str, command: str) -> bytes:
+    return (fixture_path(name) / "commands" / command).read_bytes()
+
+
+def put(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+def of(*paths: Path) -> Captures:
+    return captures(gather([str(path) for path in paths]))
+
+
+def names(found: Captures) -> list[str]:
+    return sorted(each.label or each.host or os.path.basename(each.name) for each in found.captures)
+
+
+def test_a_folder_of_loose_texts_is_one_node(tmp_path: Path) -> None:
+    for command in (TOPO, LINKS, IBSTAT):
+        put(tmp_path / command, text(WELL, command))
+    put(tmp_path / "notes.txt", b"taken on Monday\n")
+    found = of(tmp_path)
+    assert [len(each.pieces) for each in found.captures] == [4]
+    assert found.aside == ()
+
+
+def test_texts_parted_by_subject_are_one_node(tmp_path: Path) -> None:
+    put(tmp_path / "nvidia" / TOPO, text(WELL, TOPO))
+    put(tmp_path / "infiniband" / IBSTAT, text(WELL, IBSTAT))
+    assert len(of(tmp_path).captures) == 1
+
+
+def test_a_folder_per_host_is_a_node_per_host(tmp_path: Path) -> None:
+    put(tmp_path / "gpu-001" / TOPO, text(WELL, TOPO))
+    put(tmp_path / "gpu-002" / TOPO, text(SICK, TOPO))
+    put(tmp_path / "gpu-003" / IBSTAT, text(SICK, IBSTAT))
+    assert names(of(tmp_path)) == ["gpu-001", "gpu-002", "gpu-003"]
+
+
+@pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
+def test_texts_of_two_hosts_in_one_folder_are_two_nodes(tmp_path: Path, order: tuple[str, str]) -> None:
+    for word, name in zip(order, (WELL, SICK), strict=True):
+        for command in (TOPO, LINKS):
+            put(tmp_path / f"node-{word}.{command}", text(name, command))
+    found = of(tmp_path)
+    assert names(found) == ["node-a", "node-b"]
+    assert [len(each.pieces) for each in found.captures] == [2, 2]
+    assert "texts of 2 nodes lie together" in found.notes[0]
+
+
+def test_hosts_that_texts_name_part_them(tmp_path: Path) -> None:
+    for host, name in (("gpu-001", WELL), ("gpu-002", SICK)):
+        prompt = f"root@{host}:~# nvidia-smi topo -m\n".encode()
+        put(tmp_path / f"{host}.txt", prompt + text(name, TOPO))
+        put(tmp_path / f"{host}-ib.txt", text(name, IBSTAT))
+    put(tmp_path / "lost.txt", text(WELL, LINKS))
+    found = of(tmp_path)
+    assert names(found) == ["gpu-001", "gpu-002"]
+    assert [len(each.pieces) for each in found.captures] == [2, 2]
+    assert [os.path.basename(each.path) for each in found.aside] == ["lost.txt"]
+    assert "names no host" in found.aside[0].why
+
+
+def test_one_device_with_two_serials_is_two_nodes(tmp_path: Path) -> None:
+    put(tmp_path / "x.txt", text(WELL, IBSTAT))
+    put(tmp_path / "y.txt", text(SICK, IBSTAT))
+    other = text(WELL, IBSTAT) != text(SICK, IBSTAT)
+    assert len(of(tmp_path).captures) == (2 if other else 1)
+
+
+def test_the_same_bundle_as_a_folder_and_as_an_archive_counts_once(tmp_path: Path) -> None:
+    shutil.copytree(fixture_path(WELL), tmp_path / "node")
+    with tarfile.open(tmp_path / "node.tar.gz", "w:gz") as packed:
+        packed.add(tmp_path / "node" / "manifest.json", "manifest.json")
+        for name in ("commands", "json", "trees"):
+            packed.add(tmp_path / "node" / name, name)
+    found = of(tmp_path)
+    assert names(found) == ["dgx-017"]
+    assert "the same capture as" in found.aside[0].why
+
+
+def test_two_captures_of_one_host_are_judged_one_by_one(tmp_path: Path) -> None:
+    for name, fixture in (("monday", WELL), ("tuesday", SICK)):
+        shutil.copytree(fixture_path(fixture), tmp_path / name)
+        manifest = tmp_path / name / "manifest.json"
+        manifest.write_text(manifest.read_text().replace('"dgx-018"', '"dgx-017"'))
+    found = of(tmp_path)
+    assert names(found) == ["dgx-017#1", "dgx-017#2"]
+    assert "2 captures of dgx-017, judged one by one" in found.notes[0]
+
+
+def test_an_archive_of_folders_is_a_node_for_each(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "all.tar.gz", "w:gz") as packed:
+        for name in (WELL, SICK):
+            packed.add(fixture_path(name), name)
+    assert names(of(tmp_path / "all.tar.gz")) == ["dgx-017", "dgx-018"]

@@ -1,0 +1,188 @@
+"""Any mix of paths becomes sorted pieces of evidence; the rest is left aside with the reason."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import os
+import socket
+import tarfile
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topodiag.evidence.intake.gather import gather
+from topodiag.evidence.intake.kinds import Kind
+from topodiag.evidence.intake.pieces import Intake, folded
+from topodiag.evidence.intake.reading import read_piece
+from topodiag.model.errors import InputError
+
+RECORD = b"node1:11:12 [0] NCCL INFO Using network IB\n"
+MATRIX = b"\tGPU0\tGPU1\nGPU0\t X \tNV18\nGPU1\tNV18\t X \n"
+TABLE = b"# nThread 1 nGpus 8 minBytes 8\n"
+MANIFEST = b'{"schema": "1.0", "tool": "topodiag-probe 0.1.0", "host": "gpu-001", "items": []}'
+
+
+def kinds(intake: Intake, below: Path) -> dict[str, Kind]:
+    return {os.path.relpath(piece.name, below): piece.kind for piece in intake.pieces}
+
+
+def tar(path: Path, members: dict[str, bytes], mode: str = "w:gz") -> str:
+    with tarfile.open(path, mode) as packed:  # type: ignore[call-overload]
+        for name, data in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            packed.addfile(member, io.BytesIO(data))
+    return str(path)
+
+
+def test_a_mix_is_sorted_by_content(tmp_path: Path) -> None:
+    (tmp_path / "one").write_bytes(RECORD)
+    (tmp_path / "two.gz").write_bytes(gzip.compress(MATRIX))
+    (tmp_path / "three.xz").write_bytes(lzma.compress(RECORD))
+    (tmp_path / "run.txt").write_bytes(TABLE)
+    (tmp_path / "node").mkdir()
+    (tmp_path / "node" / "manifest.json").write_bytes(MANIFEST)
+    (tmp_path / "node" / "dmesg.txt").write_bytes(RECORD)
+    tar(tmp_path / "other.tar.gz", {"manifest.json": MANIFEST})
+    intake = gather([str(tmp_path)])
+    assert kinds(intake, tmp_path) == {
+        "node": Kind.BUNDLE, "one": Kind.NCCL_LOG, "other.tar.gz": Kind.BUNDLE, "run.txt": Kind.NCCL_TESTS,
+        "three.xz": Kind.NCCL_LOG, "two.gz": Kind.NODE_TEXT,
+    }  # fmt: skip
+    assert intake.aside == ()
+    assert {piece.host for piece in intake.of(Kind.BUNDLE)} == {"gpu-001"}
+    assert [read_piece(intake, piece).data for piece in intake.of(Kind.NCCL_LOG)] == [RECORD, RECORD]
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz", "w:bz2"])
+def test_an_archive_is_its_members(tmp_path: Path, mode: str) -> None:
+    members = {"a/nccl.log": RECORD, "b/topo.txt": MATRIX, "n/manifest.json": MANIFEST, "n/x.txt": b"x", "e": b""}
+    path = tar(tmp_path / "mix", members, mode)
+    intake = gather([path])
+    assert kinds(intake, tmp_path / "mix") == {
+        "a/nccl.log": Kind.NCCL_LOG, "b/topo.txt": Kind.NODE_TEXT, "n": Kind.BUNDLE,
+    }  # fmt: skip
+    assert read_piece(intake, intake.of(Kind.NODE_TEXT)[0]).data == MATRIX
+    assert [each.why for each in intake.aside] == ["it is empty"]
+
+
+def test_a_zip_is_its_members(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "mix.zip", "w") as packed:
+        packed.writestr("gpu-001/manifest.json", MANIFEST)
+        packed.writestr("job.log", RECORD)
+    assert kinds(gather([str(tmp_path / "mix.zip")]), tmp_path / "mix.zip") == {
+        "gpu-001": Kind.BUNDLE, "job.log": Kind.NCCL_LOG,
+    }  # fmt: skip
+
+
+def test_what_lies_outside_an_archive_is_refused(tmp_path: Path) -> None:
+    intake = gather([tar(tmp_path / "evil.tar", {"ok.log": RECORD, "../outside": RECORD}, "w")])
+    assert intake.pieces == ()
+    assert "lies outside" in intake.aside[0].why
+
+
+def test_pipes_sockets_and_devices_are_never_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "s"))
+        assert [each.why for each in gather([str(tmp_path)]).aside] == ["a pipe", "a socket"]
+    assert gather(["/dev/zero"]).aside[0].why == "is a device, not a file"
+
+
+def test_a_folder_that_holds_itself_ends(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_bytes(RECORD)
+    (tmp_path / "again").symlink_to(tmp_path)
+    (tmp_path / "lost").symlink_to(tmp_path / "nowhere")
+    intake = gather([str(tmp_path)])
+    assert len(intake.pieces) == 1
+    assert [each.why for each in intake.aside] == ["a link to nowhere"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_what_may_not_be_read_is_noted_and_the_rest_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_bytes(RECORD)
+    (tmp_path / "secret").write_bytes(RECORD)
+    (tmp_path / "secret").chmod(0)
+    intake = gather([str(tmp_path)])
+    assert (len(intake.pieces), len(intake.aside)) == (1, 1)
+
+
+def test_standard_input_is_a_piece_whose_first_bytes_are_still_there() -> None:
+    intake = gather(["-"], stdin=io.BytesIO(RECORD * 9000))
+    assert intake.pieces[0].kind is Kind.NCCL_LOG
+    assert read_piece(intake, intake.pieces[0]).data == RECORD * 9000
+
+
+def test_a_shipped_machine_and_a_pattern_are_paths(tmp_path: Path) -> None:
+    (tmp_path / "rank0.log").write_bytes(RECORD)
+    intake = gather(["fixture:dgx-h100-healthy", str(tmp_path / "*.log")])
+    assert [piece.kind for piece in intake.pieces if piece.host] == [Kind.NCCL_LOG, Kind.BUNDLE] or len(
+        intake.pieces
+    ) == 2
+    with pytest.raises(InputError, match="matches no file"):
+        gather([str(tmp_path / "*.txt")])
+    with pytest.raises(InputError, match="no such fixture"):
+        gather(["fixture:nope"])
+
+
+def test_many_files_left_aside_are_one_line(tmp_path: Path) -> None:
+    for number in range(20):
+        (tmp_path / f"{number}.log").write_bytes(RECORD)
+    (line,) = folded(gather([str(tmp_path)]).beside(Kind.BUNDLE))
+    assert line.startswith("20 files: not read, it is an NCCL log: ")
+    assert line.endswith(f"; topodiag logs {tmp_path} reads them")
+
+
+def test_a_log_of_any_length_is_told_by_its_ends(tmp_path: Path) -> None:
+    path = tmp_path / "long.log"
+    with path.open("wb") as stream:
+        stream.write(b"epoch 1\n" * 100_000)
+        stream.truncate(10 << 30)  # a hole of 10 GiB
+        stream.seek(10 << 30)
+        stream.write(RECORD)
+    began = time.process_time()
+    assert gather([str(path)]).pieces[0].kind is Kind.NCCL_LOG
+    assert time.process_time() - began < 1
+
+
+_CONTENT = st.one_of(
+    st.binary(max_size=60),
+    st.sampled_from(
+        [RECORD, MATRIX, TABLE, MANIFEST, b"", b" \n", gzip.compress(RECORD), b"\x1f\x8b\x08", b"PK\x03\x04x"]
+    ),
+)
+_NAME = st.sampled_from(["a", "b.log", "c.tar.gz", ".hidden", "manifest.json", "plan-1.json", "results.jsonl", "x y"])
+_TREES = st.dictionaries(st.lists(_NAME, min_size=1, max_size=3).map("+/".join), _CONTENT, max_size=6)
+
+
+@given(_TREES, st.randoms())
+@settings(max_examples=60, deadline=None)
+def test_every_file_of_any_tree_is_a_piece_or_left_aside(
+    tmp_path_factory: pytest.TempPathFactory, tree: dict[str, bytes], at: object
+) -> None:
+    top = tmp_path_factory.mktemp("tree")
+    for name, data in tree.items():
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).write_bytes(data)
+    intake = gather([str(top)])
+    pieces = [piece.name for piece in intake.pieces]
+    told = [*pieces, *(each.path for each in intake.aside), *(note.partition(": ")[0] for note in intake.notes)]
+    swept = [piece.name for piece in intake.of(Kind.SWEEP)]
+    bundles = [piece.name for piece in intake.of(Kind.BUNDLE)]
+    for name in tree:
+        path = str(top / name)
+        owners = [each for each in (*told, *swept, *bundles) if path == each or path.startswith(f"{each}/")]
+        assert owners, path
+    assert pieces == sorted(pieces)
+    each_by_itself = [str(entry) for entry in top.iterdir()]
+    if each_by_itself and str(top) not in bundles + swept:
+        at.shuffle(each_by_itself)  # type: ignore[attr-defined]
+        assert [piece.name for piece in gather(each_by_itself).pieces] == [
+            piece.name for piece in gather(sorted(each_by_itself)).pieces
+        ]
