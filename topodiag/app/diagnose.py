@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from topodiag.app.opening import stream_for
 from topodiag.app.scan import PART, judged, node_case
+from topodiag.checks.registry import Subject, ids_of
 from topodiag.checks.run import fold
 from topodiag.evidence.intake.captures import captures
 from topodiag.evidence.intake.gather import gather
@@ -33,7 +34,7 @@ def diagnose(paths: Sequence[str]) -> Result:
     if not intake.of(*JUDGED):
         raise refusal(intake, JUDGED, "evidence that can be judged")
     results = [*_nodes(intake), *_jobs(intake), *_runs(intake)]
-    outcomes = tuple(dict.fromkeys(outcome for each in results for outcome in each.outcomes))
+    outcomes = tuple(outcome for each in results for outcome in each.outcomes)
     taken = {item.path for each in results for item in each.inputs}
     aside = [each for each in intake.beside(*JUDGED) if each.path not in taken]
     gaps = [NotObserved(PART, note) for note in folded(aside)]
@@ -44,7 +45,7 @@ def diagnose(paths: Sequence[str]) -> Result:
         findings=fold(outcomes),
         not_observed=tuple(dict.fromkeys((*(gap for each in results for gap in each.not_observed), *gaps))),
         unread=tuple(dict.fromkeys(line for each in results for line in each.unread)),
-        jobs=tuple(dict.fromkeys(job for each in results for job in each.jobs)),
+        jobs=tuple(job for each in results for job in each.jobs),
         benchmarks=tuple(run for each in results for run in each.benchmarks),
     )
 
@@ -76,8 +77,10 @@ def _runs(intake: Intake) -> list[Result]:
     from topodiag.app.bench import bench  # noqa: PLC0415 - numpy, which only runs need
 
     made = bench(tables)
-    logged = {item.path for item in made.inputs if any(p.path == item.path for p in intake.of(Kind.NCCL_LOG))}
-    return [replace(made, jobs=()) if logged else made]
+    if intake.of(*LOGGED):
+        own = tuple(outcome for outcome in made.outcomes if outcome.check in ids_of(Subject.BENCH))
+        return [replace(made, jobs=(), outcomes=own)]
+    return [made]
 
 
 __all__ = ["diagnose"]

@@ -115,15 +115,14 @@ CHECKED = (
 def check_topology(path: str, *, version: str = "", against: str | None = None) -> Result:
     """Would NCCL load this file, is it whole, and is it the machine of `against` (a bundle, a log, another file)?
 
-    `version` "" asks for all versions. Raises InputError, also where the path holds no topology file.
+    Of a bundle without such a file the topology that NCCL would detect on the node is judged. `version` "" asks for all
+    versions. Raises InputError, also where the path shows no topology.
     """
     read = one_node(path)
-    if read.node.nccl_file is None:
-        hint = "write one: NCCL_TOPO_DUMP_FILE=topo.xml, or topodiag emit nccl-topo BUNDLE -o topo.xml"
-        raise InputError(path, "holds no topology file of NCCL", hint=hint)
+    file, gaps = _file_of(read.node, path)
     asked = (minor_of(version),) if version else ()
     other = machine_of(against) if against is not None else None
-    node = replace(read.node, nccl_file=replace(read.node.nccl_file, asked=asked, against=other))
+    node = replace(read.node, nccl_file=replace(file, asked=asked, against=other))
     outcomes = run(Subject.NODE, [node], CHECKED)
     said = assumption(version)
     assumed = (NotObserved(f"NCCL {version}", said),) if said else ()
@@ -132,9 +131,25 @@ def check_topology(path: str, *, version: str = "", against: str | None = None) 
         nodes=(node,),
         outcomes=outcomes,
         findings=fold(outcomes),
-        not_observed=(*node.not_observed, *assumed),
+        not_observed=(*gaps, *node.not_observed, *assumed),
         unread=tuple(read.unread),
     )
+
+
+def _file_of(node: Node, path: str) -> tuple[NcclFile, tuple[NotObserved, ...]]:
+    """The topology file of a node, or what NCCL would detect on it in its place. Raises InputError for neither."""
+    if node.nccl_file is not None:
+        return node.nccl_file, ()
+    try:
+        found = tree_of(node, {setting.name: setting.value for setting in node.settings})
+    except LackingError as lacking:
+        hint = "write one: NCCL_TOPO_DUMP_FILE=topo.xml, or topodiag emit nccl-topo BUNDLE -o topo.xml"
+        raise InputError(
+            path, f"holds no topology file of NCCL, and cannot stand for one: {lacking}", hint=hint
+        ) from None
+    why = "no topology file is given: what NCCL would detect on this node is judged"
+    assumed = [NotObserved("the detected topology", each) for each in found.assumed]
+    return NcclFile(path, found.tree), (NotObserved("a topology file", why), *assumed)
 
 
 def machine_of(path: str) -> Node:
