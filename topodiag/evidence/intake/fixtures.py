@@ -1,26 +1,55 @@
-"""Captured machines that ship with the program: `fixture:NAME` stands for the path of one."""
+"""Evidence that ships with the program: `fixture:NAME` stands for the path of one, so that every command can be tried.
+
+A checkout has all of `fixtures/`: machines as folders, jobs with their logs, tables of nccl-tests. A wheel has the few
+that `hatch_build.py` packs, one file each.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-from topodiag.evidence.intake.bundle import MANIFEST
 from topodiag.model.errors import InputError
 
 PREFIX = "fixture:"
+NODE, JOB, TABLE = "node", "job", "table"
+_FOLDERS = {NODE: ("nodes", ""), JOB: ("jobs", "logs"), TABLE: ("tables", "out.txt")}
+"""Folder below fixtures/ of each kind, and what of a fixture is the evidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fixture:
+    """One of them: `kind` is node, job or table; `about` is one sentence on what it shows."""
+
+    name: str
+    kind: str
+    path: Path
+    about: str
+
+
+@cache
+def shipped() -> tuple[Fixture, ...]:
+    """All of them, by kind and name."""
+    package = Path(__file__).resolve().parents[2]
+    packed = package / "fixtures" / "about.json"
+    return tuple(_packed(packed) if packed.is_file() else _unpacked(package.parent / "fixtures"))
 
 
 def fixtures() -> tuple[str, ...]:
-    """Names of the captured machines that ship with the program, for `fixture:NAME`."""
-    return tuple(sorted(place.name for place in _root().glob("*") if (place / MANIFEST).is_file()))
+    """Names of the machines among them."""
+    return tuple(each.name for each in shipped() if each.kind == NODE)
 
 
 def fixture_path(name: str) -> Path:
-    """Where a shipped fixture lies. Raises InputError with the names there are."""
-    if name not in fixtures():
-        near = ", ".join(fixtures()) or "none is installed"
-        raise InputError(PREFIX + name, "no such fixture", hint=f"there are: {near}")
-    return _root() / name
+    """Where the evidence of one lies. Raises InputError with the names there are."""
+    for each in shipped():
+        if each.name == name:
+            return each.path
+    near = ", ".join(each.name for each in shipped()) or "none is installed"
+    raise InputError(PREFIX + name, "no such fixture", hint=f"there are: {near}")
 
 
 def resolve(path: str) -> str:
@@ -28,8 +57,15 @@ def resolve(path: str) -> str:
     return str(fixture_path(path.removeprefix(PREFIX))) if path.startswith(PREFIX) else path
 
 
-def _root() -> Path:
-    """Inside an installed wheel, or beside the package in a checkout."""
-    package = Path(__file__).resolve().parents[2]
-    shipped = package / "fixtures" / "nodes"
-    return shipped if shipped.is_dir() else package.parent / "fixtures" / "nodes"
+def _packed(index: Path) -> Iterator[Fixture]:
+    for name, each in json.loads(index.read_text(encoding="utf-8")).items():
+        yield Fixture(name, each["kind"], index.parent / each["file"], each["about"])
+
+
+def _unpacked(root: Path) -> Iterator[Fixture]:
+    for kind, (folder, evidence) in _FOLDERS.items():
+        for place in sorted((root / folder).glob("*")):
+            about = place / "about.txt"
+            if about.is_file():
+                sentence = about.read_text(encoding="utf-8").strip().split("\n", 1)[0]
+                yield Fixture(place.name, kind, place / evidence if evidence else place, sentence)

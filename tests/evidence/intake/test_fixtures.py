@@ -1,0 +1,91 @@
+"""`fixture:NAME`: in a checkout all machines, jobs and tables; in a wheel a few of each, packed, that say the same."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests import program
+from topodiag.evidence.intake.fixtures import JOB, NODE, TABLE, fixture_path, fixtures, shipped
+from topodiag.model.errors import InputError
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="module")
+def builder() -> ModuleType:
+    spec = spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    assert spec is not None
+    assert spec.loader is not None
+    made = module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def wheel(builder: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder as a wheel holds it."""
+    place = tmp_path_factory.mktemp("wheel")
+    builder.pack(ROOT / "fixtures", place)
+    return place
+
+
+def test_a_checkout_has_machines_jobs_and_tables_and_no_name_twice() -> None:
+    names = Counter(each.name for each in shipped())
+    assert set(names.values()) == {1}
+    assert {each.kind for each in shipped()} == {NODE, JOB, TABLE}
+    assert set(fixtures()) == {each.name for each in shipped() if each.kind == NODE}
+    assert all(each.path.exists() and each.about for each in shipped())
+
+
+def test_an_unknown_name_is_told_with_those_there_are() -> None:
+    with pytest.raises(InputError, match="no such fixture") as told:
+        fixture_path("nowhere")
+    assert "gdr-off" in (told.value.hint or "")
+
+
+def test_packing_twice_gives_the_same_bytes(builder: ModuleType, wheel: Path, tmp_path: Path) -> None:
+    names = builder.pack(ROOT / "fixtures", tmp_path)
+    assert {name: (tmp_path / name).read_bytes() for name in names} == {
+        name: (wheel / name).read_bytes() for name in names
+    }
+
+
+def test_a_wheel_ships_four_machines_a_job_and_a_table(wheel: Path) -> None:
+    index = json.loads((wheel / "about.json").read_text())
+    assert Counter(each["kind"] for each in index.values()) == {NODE: 4, JOB: 1, TABLE: 1}
+    assert sum(path.stat().st_size for path in wheel.iterdir()) < 200_000
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("scan", "dgx-h100-gpu3-12of18-nvlink"),
+        ("scan", "hgx-a100"),
+        ("scan", "l40s-pcie-acs-on"),
+        ("logs", "gdr-off"),
+        ("bench", "all-reduce-gdr-off"),
+    ],
+)
+def test_what_is_packed_gives_the_findings_of_the_folder(command: str, name: str, wheel: Path) -> None:
+    def findings(path: str) -> list[tuple[str, str]]:
+        done = program.run(command, path, "--format", "json", "--fail-on", "never")
+        assert done.returncode == 0, done.stderr
+        return [(each["id"], each["message"]) for each in json.loads(done.stdout)["findings"]]
+
+    packed = json.loads((wheel / "about.json").read_text())[name]["file"]
+    assert findings(str(wheel / packed)) == findings(f"fixture:{name}")
+
+
+@pytest.mark.parametrize("each", [each for each in shipped() if each.kind == TABLE], ids=lambda each: each.name)
+def test_a_table_is_judged_as_it_was_made(each: object) -> None:
+    name = each.name  # type: ignore[attr-defined]
+    done = program.run("bench", f"fixture:{name}", "--machine", "fixture:dgx-h100-healthy", "--format", "json")
+    (run,) = json.loads(done.stdout)["facts"]["benchmarks"]
+    wanted = json.loads((ROOT / "fixtures" / "tables" / name / "expected.json").read_text())["verdict"]
+    assert run["verdict"] == wanted
