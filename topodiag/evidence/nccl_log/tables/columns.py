@@ -74,6 +74,8 @@ class Columns:
             self._file = cast("IO[bytes]", file)
             os.ftruncate(self._file.fileno(), self._size)
         except OSError as error:
+            if self._file is not None:
+                self._file.close()
             raise disk_full("connections", error) from None
         self._write(early, 0)
 
