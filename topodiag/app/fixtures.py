@@ -1,7 +1,7 @@
-"""The captured machines that ship with the program, for commands and completion."""
+"""The evidence that ships with the program, for commands and completion."""
 
 from __future__ import annotations
 
-from topodiag.evidence.intake.fixtures import fixture_path, fixtures
+from topodiag.evidence.intake.fixtures import Fixture, fixture_path, fixtures, shipped
 
-__all__ = ["fixture_path", "fixtures"]
+__all__ = ["Fixture", "fixture_path", "fixtures", "shipped"]

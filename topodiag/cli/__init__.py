@@ -22,7 +22,7 @@ _COMMANDS = {
     "env": ("env:env", "Print the debug settings for the next run."),
     "explain": ("explain:explain", "Say what a check finds, why it matters and how to fix it."),
     "checks": ("checks:checks", "List all checks."),
-    "fixtures": ("fixtures:fixtures", "List the captured machines that ship with topodiag."),
+    "fixtures": ("fixtures:fixtures", "List the machines, jobs and tables that ship with topodiag."),
     "probe": ("probe:probe", "Write the collector as one file, for nodes without topodiag."),
     "completion": ("completion:completion", "Print the completion script of a shell."),
 }

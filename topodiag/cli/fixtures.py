@@ -1,4 +1,4 @@
-"""`topodiag fixtures`: the captured machines that ship with the program, to try it on."""
+"""`topodiag fixtures`: the evidence that ships with the program, to try its commands on."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ import sys
 
 import click
 
+HEADS = {
+    "node": ("machines", "topodiag scan fixture:NAME; also topo, emit, and bench --machine"),
+    "job": ("jobs", "topodiag logs fixture:NAME; also place audit"),
+    "table": ("tables of nccl-tests", "topodiag bench fixture:NAME"),
+}
+"""What each kind is called, and the commands that read it."""
+
 
 @click.command()
 def fixtures() -> None:
-    """List the captured machines that ship with topodiag; scan one with fixture:NAME."""
-    from topodiag.app.fixtures import fixtures as shipped  # noqa: PLC0415 - heavy from here on
+    """List the machines, jobs and tables that ship with topodiag. Each stands for a path as fixture:NAME."""
+    from topodiag.app.fixtures import shipped  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.terminal import style_for  # noqa: PLC0415
     from topodiag.report.page import print_page  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
 
-    names = shipped()
+    made = shipped()
     page = Page(style_for(sys.stdout))
-    wide = min(max((len(name) for name in names), default=0) + 2, page.width // 2)
-    for name in names:
-        page.add(page.text((f"{name:<{wide}}", "strong")), _first_line(name))
-    if not names:
+    wide = min(max((len(each.name) for each in made), default=0) + 2, page.width // 2)
+    for kind, (head, command) in HEADS.items():
+        same = [each for each in made if each.kind == kind]
+        if same:
+            page.add("", page.text((head, "strong"), f": {command}"))
+        for each in same:
+            page.add(page.text(f"  {each.name:<{wide}}"), each.about)
+    if not made:
         page.add("", "no fixtures are installed")
     print_page(page, sys.stdout)
-
-
-def _first_line(name: str) -> str:
-    """What is said about the fixture, in its first line."""
-    from topodiag.app.fixtures import fixture_path  # noqa: PLC0415
-
-    try:
-        with (fixture_path(name) / "about.txt").open(encoding="utf-8", errors="replace") as file:
-            return next((line.strip() for line in file if line.strip()), "")
-    except OSError:
-        return ""

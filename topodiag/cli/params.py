@@ -57,9 +57,9 @@ class Evidence(click.Path):
         from click.shell_completion import CompletionItem  # noqa: PLC0415 - only when the shell asks
 
         if incomplete.startswith(FIXTURE):
-            from topodiag.app.fixtures import fixtures  # noqa: PLC0415 - only when the shell asks
+            from topodiag.app.fixtures import shipped  # noqa: PLC0415 - only when the shell asks
 
-            return [CompletionItem(name) for each in fixtures() if (name := FIXTURE + each).startswith(incomplete)]
+            return [CompletionItem(name) for each in shipped() if (name := FIXTURE + each.name).startswith(incomplete)]
         if incomplete and FIXTURE.startswith(incomplete) and not glob.glob(glob.escape(incomplete) + "*"):
             return [CompletionItem(FIXTURE)]
         return super().shell_complete(ctx, param, incomplete)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from tests import program
+from tools.pack_fixtures import pack
 from topodiag.evidence.intake.fixtures import JOB, NODE, TABLE, fixture_path, fixtures, shipped
 from topodiag.model.errors import InputError
 
@@ -18,20 +17,10 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(scope="module")
-def builder() -> ModuleType:
-    spec = spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
-    assert spec is not None
-    assert spec.loader is not None
-    made = module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
-
-
-@pytest.fixture(scope="module")
-def wheel(builder: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder as a wheel holds it."""
     place = tmp_path_factory.mktemp("wheel")
-    builder.pack(ROOT / "fixtures", place)
+    pack(ROOT / "fixtures", place)
     return place
 
 
@@ -49,8 +38,8 @@ def test_an_unknown_name_is_told_with_those_there_are() -> None:
     assert "gdr-off" in (told.value.hint or "")
 
 
-def test_packing_twice_gives_the_same_bytes(builder: ModuleType, wheel: Path, tmp_path: Path) -> None:
-    names = builder.pack(ROOT / "fixtures", tmp_path)
+def test_packing_twice_gives_the_same_bytes(wheel: Path, tmp_path: Path) -> None:
+    names = pack(ROOT / "fixtures", tmp_path)
     assert {name: (tmp_path / name).read_bytes() for name in names} == {
         name: (wheel / name).read_bytes() for name in names
     }

@@ -1,0 +1,66 @@
+"""Packs the fixtures that a wheel ships, one file each: four machines, a job and its table, to try every command on.
+
+`hatch_build.py` runs it when a wheel is built, where nothing is installed: standard library only.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tarfile
+from pathlib import Path
+
+SHIPPED = {
+    "dgx-h100-healthy": "node",
+    "dgx-h100-gpu3-12of18-nvlink": "node",
+    "hgx-a100": "node",
+    "l40s-pcie-acs-on": "node",
+    "gdr-off": "job",
+    "all-reduce-gdr-off": "table",
+}
+FOLDERS = {"node": "nodes", "job": "jobs", "table": "tables"}
+OURS = {"about.txt", "expected.json"}
+"""Files that say what a fixture is for; they are no evidence."""
+
+
+def pack(fixtures: Path, to: Path) -> list[str]:
+    """Write the archives, the table and `about.json` into a folder; the names of the files. The same input gives the
+    same bytes."""
+    index, names = {}, []
+    for name, kind in SHIPPED.items():
+        place = fixtures / FOLDERS[kind] / name
+        file, data = PACKED[kind](name, place)
+        (to / file).write_bytes(data)
+        about = (place / "about.txt").read_text(encoding="utf-8").strip().split("\n", 1)[0]
+        index[name] = {"kind": kind, "file": file, "about": about}
+        names.append(file)
+    (to / "about.json").write_text(json.dumps(index, indent=1) + "\n", encoding="utf-8")
+    return [*names, "about.json"]
+
+
+def machine(name: str, place: Path) -> tuple[str, bytes]:
+    """A captured machine as a bundle: .tar.gz without times and owners."""
+    made = io.BytesIO()
+    with gzip.GzipFile(fileobj=made, mode="wb", mtime=0) as packed, tarfile.open(fileobj=packed, mode="w") as tar:
+        for path in sorted(each for each in place.rglob("*") if each.is_file()):
+            member = tarfile.TarInfo(path.relative_to(place).as_posix())
+            if member.name not in OURS:
+                member.size = path.stat().st_size
+                with path.open("rb") as stream:
+                    tar.addfile(member, stream)
+    return f"{name}.tar.gz", made.getvalue()
+
+
+def job(name: str, place: Path) -> tuple[str, bytes]:
+    """The logs of all processes in one file, as a launcher writes them."""
+    text = b"".join(path.read_bytes() for path in sorted((place / "logs").iterdir()))
+    return f"{name}.log.gz", gzip.compress(text, mtime=0)
+
+
+def table(name: str, place: Path) -> tuple[str, bytes]:
+    """The output of nccl-tests as it is."""
+    return f"{name}.txt", (place / "out.txt").read_bytes()
+
+
+PACKED = {"node": machine, "job": job, "table": table}
