@@ -30,7 +30,7 @@ class LatencyFloorHigh(OneStep[Benchmark], BenchCheck[Never]):
 
     Why it matters
         Tensor-parallel inference and pipeline stages send small messages; a floor of 400 us instead of 20 limits them
-        whatever the bandwidth. It is also how sockets instead of RDMA, a debug build or busy CPUs show first.
+        at any bandwidth. A high floor is also the first sign of sockets instead of RDMA, a debug build or busy CPUs.
 
     Evidence it reads
         The smallest sizes of the table; the number of ranks and nodes; NCCL's latency model for the machine.

@@ -40,9 +40,9 @@ class BandwidthLow(OneStep[Benchmark], BenchCheck[Never]):
 
     When it stays silent
         Fewer than three sizes, or a greatest size that is bound by latency: unknown. No machine known, a collective
-        without a model, GPUs outside the catalogue: unknown. A bandwidth above the physical limit is no low one:
-        unknown, with the ranks or the placement to check. Where only the GPU names are known and what was measured
-        would be normal for another machine with such GPUs: unknown, with that machine's name.
+        without a model, GPUs outside the catalogue: unknown. A bandwidth above the physical limit: unknown. Check the
+        number of ranks and the placement. Where only the GPU names are known and what was measured would be normal
+        for another machine with these GPUs: unknown, with the name of that machine.
 
     How to confirm
         Do first what the finding says to confirm the likeliest cause. Then measure one pair of nodes at a time:

@@ -75,9 +75,9 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
         8 H100 then run at 24 to 40 GB/s instead of 360.
 
     Evidence it reads
-        `Pattern 4, crossNic 0, nChannels 12, bw 30.0/30.0` beside `=== System : maxBw .. totalBw .. ===` of the
-        world communicator (NCCL_DEBUG_SUBSYS=GRAPH); in a piece of a log without communicators, of each node printed.
-        Of a topology file, what NCCL's own search makes of two such nodes.
+        `Pattern 4, crossNic 0, nChannels 12, bw 30.0/30.0` beside `=== System : maxBw .. totalBw .. ===` of the world
+        communicator (NCCL_DEBUG_SUBSYS=GRAPH); in a piece of a log without communicators, of each node printed. For a
+        topology file, the result of NCCL's search on two of these nodes.
 
     When it stays silent
         Limits set on purpose (NCCL_MAX_NCHANNELS, NCCL_P2P_DISABLE, NCCL_IB_HCA, ..): ENV001 says so. Machines without

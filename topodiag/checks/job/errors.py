@@ -71,8 +71,9 @@ class FirstError(OneStep[Job], JobCheck[Never]):
         unwind; which kinds of error cause which others, where times are missing.
 
     When it stays silent
-        Nothing but warnings, and no sign that the job failed; warnings after which NCCL goes on, as of a libibverbs
-        that is not there. Order by times of two hosts less than a second apart is said to rest on their clocks.
+        Only warnings, and no sign that the job failed. Warnings after which NCCL continues, for example a missing
+        libibverbs. For times of two hosts less than a second apart, the finding says that their order depends on the
+        clocks.
 
     How to confirm
         topodiag logs LOGS --errors                    the errors in order of time

@@ -80,10 +80,10 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
     When it stays silent
         Init lines are not in the log (NCCL_DEBUG below INFO, INIT not among the subsystems): unknown. A rank whose
         COMPLETE line is lost but that ran operations or printed its timings, or whose host's other ranks completed
-        without an error anywhere (info: init ends with a barrier on each host). All ranks seen are complete and
-        some left no line: then init was complete and the logs are not, told at level info. So is an init that is
-        open in a log of half of the ranks or fewer and without an error: the log may have been cut. A process without
-        a rank whose log is of warnings alone, unless its error is one that only init has.
+        without an error anywhere (info: init ends with a barrier on each host). All ranks seen are complete and some
+        left no line: info, because init completed and only the logs are incomplete. An init that is open in a log of
+        half of the ranks or fewer, without an error: info, because the log may have been cut. A process without a
+        rank whose log is of warnings alone, unless its error is one that only init has.
 
     How to confirm
         topodiag logs LOGS --comms                     the communicators and the ranks that are missing

@@ -59,12 +59,12 @@ class SocketsInsteadOfRdma(JobCheck[SocketUse]):
 
     What it finds
         Traffic between nodes over NET/Socket: on all nodes although RDMA devices are listed somewhere, by a setting,
-        or on some nodes only. Without a trace of RDMA hardware it is told as information, with what it costs.
+        or on some nodes only. Without a trace of RDMA hardware: info, with the cost.
 
     Why it matters
-        TCP through the kernel brings 1 to 3 GB/s for each interface, copied through host memory by a CPU thread, where
-        a 400 Gb/s NIC brings 48 GB/s; NCCL falls back to it without an error. The ring of a job with one such node is
-        as slow as that node.
+        TCP through the kernel carries 1 to 3 GB/s per interface, because a CPU thread copies through host memory. A
+        400 Gb/s NIC carries 48 GB/s. NCCL falls back to TCP without an error. One node on sockets slows the ring of
+        the whole job.
 
     Evidence it reads
         `Using network`, `NET/IB : Using` or `No device found`, `via NET/Socket/`, NCCL_IB_DISABLE and NCCL_NET, the

@@ -86,8 +86,8 @@ class RdmaErrors(JobCheck[RdmaFaults]):
         connected: which HCA, towards which peer and GID, folded by kind.
 
     Why it matters
-        NCCL does not recover from it by default: the communicator fails, and the other ranks wait until a watchdog
-        ends the job.
+        By default NCCL does not recover: the communicator fails, and the other ranks wait until a watchdog ends the
+        job.
 
     Evidence it reads
         `Got completion from peer .. with status=12 .. hca mlx5_3`, `mlx5_0:1 Got async event : port error`,

@@ -51,12 +51,12 @@ class FewerNicsUsed(OneStep[Job], JobCheck[Never]):
     """NET003: NCCL uses fewer NICs than the node has
 
     What it finds
-        A node whose traffic to other nodes leaves by fewer NICs than it lists, though its ranks would keep more busy;
-        or a node of many NVSwitch GPUs on which NCCL sees one NIC only.
+        A node whose traffic to other nodes uses fewer NICs than NCCL lists, although its ranks could use more. Or a
+        node with many NVSwitch GPUs where NCCL sees only one NIC.
 
     Why it matters
-        Each NIC that is left out takes its bandwidth with it: 7 of 8 NICs of 400 Gb/s are 50 GB/s less for a node, and
-        the other nodes wait for it.
+        The bandwidth of each unused NIC is lost: with 7 of 8 NICs of 400 Gb/s a node has 50 GB/s less, and the other
+        nodes wait for it.
 
     Evidence it reads
         `via NET/IB/3` of the connections for collectives, `NET/IB : Using [0]mlx5_0:1/IB ..`, the system print.

@@ -51,8 +51,8 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
         ibstat -s; ethtool INTERFACE | grep Speed           on the node that differs
 
     How to fix
-        Bring the node to the state of the others, or take it out of the job: cable, transceiver, switch port speed, the
-        container's devices, the settings of one node.
+        Give the node the state of the others, or take it out of the job. Look at cable, transceiver, switch port
+        speed, the container's devices, the settings of one node.
 
     References
         NCCL src/init.cc (initTransportsRank) v2.30: graphs are cut down to the least of all ranks.

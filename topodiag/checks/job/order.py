@@ -39,16 +39,17 @@ class RankOrder(JobCheck[Dealt]):
         although nodes have several GPUs.
 
     Why it matters
-        Frameworks build tensor, context and expert groups from consecutive ranks: dealt out, every such group spans
-        nodes. Ordering ranks by the network gave 8 to 9 % of step time in a measurement (pytorch issue 191190).
+        Frameworks build tensor, context and expert groups from consecutive ranks. With consecutive ranks on different
+        nodes, each group spans nodes. Ordering ranks by the network gave 8 to 9 % of step time in a measurement
+        (pytorch issue 191190).
 
     Evidence it reads
-        The host of each world rank, from the Init lines; the other communicators, for whether it does harm.
+        The host of each world rank, from the Init lines. The other communicators show whether the order does harm.
 
     When it stays silent
-        One GPU per node. Not all ranks are known. NVLink joins the nodes. Whether the order of whole nodes
-        suits the switches (node10 sorted before node2) is not in a log. Info where no group of consecutive ranks is
-        split by it, and where PLC001 tells it already.
+        One GPU per node. Not all ranks are known. NVLink joins the nodes. Whether the order of whole nodes suits the
+        switches (node10 sorted before node2) is not in a log. Info where the order splits no group of consecutive
+        ranks, and where PLC001 already reports it.
 
     How to confirm
         topodiag logs LOGS --ranks                     each rank with its host and GPU

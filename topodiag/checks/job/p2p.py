@@ -128,8 +128,8 @@ class ShmInsteadOfP2p(JobCheck[WithoutP2p]):
         `via SHM/direct/direct`, `P2P is disabled between connected GPUs`, the path table of the system print.
 
     When it stays silent
-        P2P is off by a setting (P2P002). GPUs under different host bridges or sockets: NCCL's own rule takes shared
-        memory there on most processors, which is told as information. No connection lines: unknown.
+        P2P is off by a setting (P2P002). GPUs under different host bridges or sockets: NCCL's rule chooses shared
+        memory there on most processors, so info. No connection lines: unknown.
 
     How to confirm
         nvidia-smi topo -p2p r                              `OK`, `CNS` chipset, `GNS` GPU not supported, `TNS` topology

@@ -158,9 +158,8 @@ class TensorGroupSplit(SplitGroups):
     """PLC001: a tensor-parallel or context-parallel group spans NVLink domains
 
     What it finds
-        Communicators of tensor or context parallelism whose members run on several nodes although one node has
-        enough GPUs for them. Racks joined by NVLink (MNNVL) count as one domain. Groups larger than a domain are
-        told at level info.
+        Communicators of tensor or context parallelism whose members run on several nodes although one node has enough
+        GPUs for them. Racks joined by NVLink (MNNVL) count as one domain. Groups larger than a domain: info.
 
     Why it matters
         Tensor parallelism reduces activations twice per layer and direction, and nothing hides it. Over NVLink that

@@ -37,8 +37,8 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
     """NET005: the network plugin did not load, and NCCL went on without it
 
     What it finds
-        A network plugin that a setting asks for, or that lies there and cannot be loaded, while NCCL uses its own
-        IB or sockets.
+        A network plugin that a setting asks for, or that is installed and cannot be loaded, while NCCL uses its
+        internal IB or sockets.
 
     Why it matters
         On fabrics that need their plugin (EFA, and some clouds' RDMA) NCCL then falls back to sockets: 1 to 3 GB/s

@@ -36,8 +36,8 @@ class FarNic(OneStep[Job], JobCheck[Never]):
         list the same NICs: they cross rails.
 
     Why it matters
-        Across the host bridge NCCL goes without GPUDirect RDMA, and between sockets at 22 GB/s or less on many
-        processors; the near NIC would give 48 GB/s. On a rail-optimised network the switches of two rails meet at the
+        Across the host bridge NCCL uses no GPUDirect RDMA. Between sockets it reaches 22 GB/s or less on many
+        processors. The near NIC would give 48 GB/s. On a rail-optimised network the switches of two rails meet at the
         spine only, where other jobs' traffic is.
 
     Evidence it reads
@@ -45,8 +45,8 @@ class FarNic(OneStep[Job], JobCheck[Never]):
 
     When it stays silent
         PXN hands the data to the GPU beside the NIC. The GPU has no near NIC (GDR002). Rails: the nodes list other
-        devices, or NCCL_CROSS_NIC=1 allows it; whether the network has rails no log says, so that it is told at level
-        info unless NCCL_CROSS_NIC=0 asks for them. No paths printed: unknown.
+        devices, or NCCL_CROSS_NIC=1 allows it; no log shows whether the network has rails, so the finding is info
+        unless NCCL_CROSS_NIC=0 asks for rails. No paths printed: unknown.
 
     How to confirm
         nvidia-smi topo -m

@@ -76,11 +76,11 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
         `NCCL_X set by environment to V` lines and their like, per process.
 
     When it stays silent
-        Settings that are meant to differ: host id, debug output, files, addresses. Names of interfaces and NICs
-        are told at level info. Most variables are printed when and where they are first needed: that some ranks did
-        not print one counts where all ranks completed init and printed other settings, and whole nodes have it or lack
-        it. Beyond the variables that every rank reads in init, the nodes must be alike in version, network, devices and
-        connections, and the job healthy; it is then told at level info. Settings were not logged: unknown.
+        Settings that are meant to differ: host id, debug output, files, addresses. Names of interfaces and NICs:
+        info. Most variables are printed when and where they are first needed: that some ranks did not print one
+        counts where all ranks completed init and printed other settings, and whole nodes have it or lack it. Beyond
+        the variables that every rank reads in init, the nodes must be alike in version, network, devices and
+        connections, and the job healthy: then info. Settings were not logged: unknown.
 
     How to confirm
         srun env | grep ^NCCL_ | sort | uniq -c        a count below the number of ranks is a difference

@@ -65,11 +65,11 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
     Evidence it reads
         `NCCL version`, `cudaDriverVersion` and the plug-ins' lines, per process. Lines whose wording changed between
         releases (`Bootstrap : Using` to 2.23, `Bootstrap: Using` from 2.24 on): most processes print no version. A
-        release in the name of a file that is not that of its log is told at level info.
+        file whose name holds another release than its log: info.
 
     When it stays silent
-        Only one process printed its version, as NCCL does by default on rank 0 before 2.29: unknown where there
-        are several nodes. The same NCCL built for another CUDA is told at level info.
+        Only one process printed its version, as NCCL does by default on rank 0 before 2.29: unknown where there are
+        several nodes. The same NCCL built for another CUDA: info.
 
     How to confirm
         Run this on each node and inside each container:

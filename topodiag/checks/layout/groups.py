@@ -148,9 +148,8 @@ class Fragmented(OneStep[Audit], PlacementCheck[Never]):
     """PLC005: the allocation is fragmented: a group cannot be packed although the job's GPU count would allow it
 
     What it finds
-        Groups that belong inside one NVLink domain and fit into one by their size, while the GPUs that the job was
-        given lie in such small parts that fewer whole groups find room than there are: four free GPUs as two and two,
-        for one tensor-parallel group of four.
+        Groups that belong inside one NVLink domain and would fit into one. But the job's GPUs are in parts too small
+        to hold all groups whole: four free GPUs as two and two, for one tensor-parallel group of four.
 
     Why it matters
         No order of ranks mends it. A tensor-parallel group over two nodes has its all-reduce, twice per layer and
@@ -162,8 +161,8 @@ class Fragmented(OneStep[Audit], PlacementCheck[Never]):
         remedy which other GPUs are free.
 
     When it stays silent
-        The groups are larger than any domain (PLC001 tells that at level info). Groups that are split although there
-        is room: PLC001 and PLC002. The GPUs in all are too few.
+        The groups are larger than any domain (PLC001 reports that as info). Groups that are split although there is
+        room: PLC001 and PLC002. The job has too few GPUs for its groups.
 
     How to confirm
         topodiag place look                            the groups on the nodes

@@ -41,20 +41,21 @@ class AcsBetweenPeers(NodeCheck[Detours]):
         translated IOMMU domains, on bare metal.
 
     Why it matters
-        Devices under one switch talk at the switch's full speed (48 GB/s on Gen5 x16). With redirection every packet
-        climbs to the CPU's root complex and back: bandwidth falls to a fraction, all pairs share the uplink, and on
-        some machines peer-to-peer hangs or corrupts data. GPUDirect RDMA suffers the same between GPU and NIC.
+        Devices under one switch exchange data at the full speed of the switch (48 GB/s on Gen5 x16). With redirection
+        each packet goes up to the CPU's root complex and back: bandwidth falls to a fraction, all pairs share the
+        uplink, and on some machines peer-to-peer hangs or corrupts data. GPUDirect RDMA suffers the same between GPU
+        and NIC.
 
     Evidence it reads
         `ACSCtl` of `lspci -vv`, or the ACS capability in each bridge's config space (both need root); the domain
         types under /sys/kernel/iommu_groups (no root needed).
 
     When it stays silent
-        In a virtual machine ACS is the host's business, and passthrough needs it: not applicable. Ports that no two
-        GPUs or NICs share a switch through (root ports) do not count, nor those between GPUs that NVLink joins, between
-        NICs alone, or of GeForce cards, which have no peer-to-peer. IOMMU in passthrough (`identity`) is right. Arm
-        servers translate by design (SMMU), and superchips talk past PCIe; on other Arm machines redirection is a
-        warning. ACS that could not be read without root: unknown.
+        A virtual machine: not applicable, because the host controls ACS and passthrough needs it. Ports that no two
+        GPUs or NICs share a switch through (root ports) do not count, nor those between GPUs that NVLink joins,
+        between NICs alone, or of GeForce cards, which have no peer-to-peer. IOMMU in passthrough (`identity`) is
+        right. Arm servers translate by design (SMMU), and superchips talk past PCIe; on other Arm machines
+        redirection is a warning. ACS that could not be read without root: unknown.
 
     How to confirm
         sudo lspci -vvv | grep -E '^[0-9a-f]|ACSCtl' | grep -B1 'ReqRedir+'

@@ -44,8 +44,8 @@ class ConfLineNotRead(NodeCheck[tuple[MisreadLine, ...]]):
         a name that the same file has set already: the first one counts.
 
     Why it matters
-        The setting that was meant is not in force, and nothing says so: `NCCL_IB_HCA = mlx5` sets a variable called
-        `NCCL_IB_HCA ` that nobody reads, and the job picks its NICs as if the line were not there.
+        The intended setting is not in force, and NCCL prints nothing: `NCCL_IB_HCA = mlx5` sets a variable named
+        `NCCL_IB_HCA `, which NCCL does not read. The job chooses its NICs as if the line were missing.
 
     Evidence it reads
         /etc/nccl.conf, ~/.nccl.conf and the file that NCCL_CONF_FILE names, line by line. In a job's log: values

@@ -56,22 +56,22 @@ class FabricNotReady(NodeCheck[FabricFaults]):
         bandwidth; a GPU of a rack machine (GB200, GB300) that is not in the NVLink domain of its siblings.
 
     Why it matters
-        Without the fabric CUDA fails with error 802 (`system not yet initialized`) or the GPUs talk over PCIe: 48 GB/s
-        instead of 370.8 GB/s on H100. A Fabric Manager that died later leaves the links up, but NVLink SHARP (NVLS)
-        groups can no longer be made, which costs an 8-GPU H100 all-reduce about a quarter of its bus bandwidth
-        (480 to 370 GB/s). A GPU outside its NVLink domain reaches other nodes over the network only.
+        Without the fabric CUDA fails with error 802 (`system not yet initialized`) or the GPUs talk over PCIe: 48
+        GB/s instead of 370.8 GB/s on H100. A Fabric Manager that died later leaves the links up, but NCCL can no
+        longer build NVLink SHARP (NVLS) groups. This costs an 8-GPU H100 all-reduce about a quarter of its bus
+        bandwidth (480 to 370 GB/s). A GPU outside its NVLink domain reaches other nodes over the network only.
 
     Evidence it reads
-        GPU fabric information of NVML or `nvidia-smi -q` (Hopper and later), systemd's word on nvidia-fabricmanager
-        and nvidia-imex, NVSwitches on the PCI bus, link states, uptime. In a job's log: state and health mask that
-        NCCL prints of each GPU (`MNNVL busId ..`, 2.20 and later), and its warning of IMEX.
+        GPU fabric information of NVML or `nvidia-smi -q` (Hopper and later), the state of nvidia-fabricmanager and
+        nvidia-imex in systemd, NVSwitches on the PCI bus, link states, uptime. In a job's log: state and health mask
+        that NCCL prints of each GPU (`MNNVL busId ..`, 2.20 and later), and its warning of IMEX.
 
     When it stays silent
         One GPU, or a product without NVSwitches. The service is judged only where this system runs it: not in
         containers, not on rack trays (it runs on the switch trays), not in a guest that sees no NVSwitch, not where
         the unit is unknown to systemd and the fabric is up (it may run in a driver container). `not supported` is the
-        normal fabric state of A100: its service and links are judged instead. Within 10 minutes of boot what is not
-        ready is reported as transient, at level info.
+        normal fabric state of A100: its service and links are judged instead. Within 10 minutes of boot: info,
+        because the state may be transient.
 
     How to confirm
         nvidia-smi -q | grep -A 8 -i fabric         State Completed, Status Success, health
@@ -81,9 +81,9 @@ class FabricNotReady(NodeCheck[FabricFaults]):
 
     How to fix
         Install the Fabric Manager of exactly the driver's version, `systemctl enable --now nvidia-fabricmanager`,
-        with no process on the GPUs. If it starts and fails, its log names the switch or link. A GPU that stays out
-        of the fabric: reset all GPUs of the board together, else reboot. On rack machines have the rack's fabric
-        manager (NMX) and the GPU's partition looked at, then restart nvidia-imex.
+        with no process on the GPUs. If it starts and fails, its log names the switch or link. A GPU that stays out of
+        the fabric: reset all GPUs of the board together, else reboot. On rack machines check the rack's fabric
+        manager (NMX) and the GPU's partition, then restart nvidia-imex.
 
     References
         nvml.h (nvmlGpuFabricInfo), NVIDIA Fabric Manager user guide, NCCL src/mnnvl.cc (a GPU joins when its state is

@@ -174,9 +174,9 @@ class GdrTooFar(NodeCheck[FarGpus]):
     When it stays silent
         No RDMA NIC for the job's traffic; GeForce. Grace machines, where `topo -m` says SYS by design and NCCL goes
         over C2C. A GPU that NVLink joins to one with a near NIC: NCCL's rings leave the node there, or pass its
-        traffic on (PXN). NCCL_NET_GDR_LEVEL already allows the distance. A flattened guest (TOP003), whose
-        distances are invented: unknown, like distances that were not seen. Where no GPU shares a PCIe switch with any
-        NIC the machine is built so: told at level info.
+        traffic on (PXN). NCCL_NET_GDR_LEVEL already allows the distance. A flattened guest (TOP003), whose distances
+        do not exist in hardware: unknown. Distances were not read: unknown. No GPU shares a PCIe switch with any NIC:
+        the machine is built this way, so info.
 
     How to confirm
         nvidia-smi topo -m                                      PIX or PXB in the GPU's row is near enough

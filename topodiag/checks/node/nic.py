@@ -82,10 +82,10 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
 
     When it stays silent
         Storage and management NICs, and NICs whose role is not known. The second port of a dual-port card that is
-        down on every such card, while the card's other port is up: it is not cabled by design (unknown where no bus id
-        says which ports share a card). Within ten minutes of
-        boot a port that may still be training is only told (info). All ports of a plain Ethernet machine down: a
-        warning, as it may be meant to work alone. No source says the states: unknown.
+        down on all cards of the kind, while the other port of the card is up: it is not cabled by design (unknown
+        where no bus id shows which ports share a card). A port within ten minutes of boot, which may still be
+        training: info. All ports of an Ethernet machine are down: a warning, because the machine may work alone on
+        purpose. No source shows the states: unknown.
 
     How to confirm
         ibstat                      State must be Active, Physical state LinkUp
@@ -248,10 +248,10 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
         the product.
 
     When it stays silent
-        Ports that are down: their rate is a default that means nothing. All ports of the product alike, even below
-        the product's ability: the fabric is built so (ConnectX-7 on a 200 Gb/s fabric). A single port at half of its
-        product's ability: many products are sold at several rates. Elastic Fabric Adapters have no rated speed here
-        and are compared with each other alone. No rate was read: unknown.
+        Ports that are down: their rate is a meaningless default. All ports of the product are alike, even below the
+        product's ability: the fabric is built this way (ConnectX-7 on a 200 Gb/s fabric). A single port at half of
+        its product's ability: many products are sold at several rates. Elastic Fabric Adapters have no rated speed
+        here; they are compared only with each other. No rate was read: unknown.
 
     How to confirm
         ibstat | grep -E "^CA|Rate"

@@ -61,9 +61,9 @@ class MissingComputeNic(OneStep[Node], NodeCheck[Never]):
 
     When it stays silent
         The machine is not a known one, all GPUs are alike in their NICs, and no other node is in evidence. Machines
-        with fewer NICs than GPUs by design (two GPUs per NIC). A NIC that is there and down counts as present:
-        NIC001 says it. In containers NICs may be left out on purpose, and in virtual machines with a flattened PCI
-        tree distances are an invention: unknown. Which RDMA devices there are was not seen: unknown.
+        with fewer NICs than GPUs by design (two GPUs per NIC). A NIC that is down counts as present: NIC001 reports
+        it. In containers NICs may be left out on purpose, and in virtual machines with a flattened PCI tree distances
+        do not exist: unknown. The list of RDMA devices was not read: unknown.
 
     How to confirm
         ls /sys/class/infiniband

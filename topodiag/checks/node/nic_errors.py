@@ -80,9 +80,9 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
         interface, `ethtool -S`; the uptime. Growth needs `--sample`.
 
     When it stays silent
-        Totals since boot or driver load, of which nobody knows when they were counted, unless links went down more
-        than five times a day. Symbol errors of at most ten, or of 120 an hour; on links with forward error correction
-        (HDR and later) more than that is only a warning of low confidence. Congestion notifications alone (np_cnp,
+        Totals since boot or driver load, because the time of the errors is unknown, unless links went down more than
+        five times a day. Symbol errors of at most ten, or of 120 an hour; on links with forward error correction (HDR
+        and later) more than that is only a warning of low confidence. Congestion notifications alone (np_cnp,
         rp_cnp): that is ECN at work. Flush errors, which every closed connection counts. Loss counters of RoCE on
         InfiniBand links. Counters that went back were reset: no verdict from them. No counters at all: unknown.
 

@@ -63,9 +63,9 @@ class NicsDiffer(OneStep[Node], NodeCheck[Never]):
         the same NICs on most other nodes in evidence.
 
     Why it matters
-        A single port with a 1024-byte MTU among 4096-byte ones needs four times the packets and becomes the slow rail;
-        mismatched Ethernet MTUs lose large packets. A port of the wrong link layer is not on its fabric at all. Mixed
-        firmware costs no bandwidth by itself, but makes nodes behave differently for no visible reason.
+        One port with an MTU of 1024 bytes among ports with 4096 needs four times the packets and becomes the slow
+        rail. Mismatched Ethernet MTUs lose large packets. A port of the wrong link layer is not on its fabric at all.
+        Mixed firmware alone costs no bandwidth, but nodes then behave differently without a visible reason.
 
     Evidence it reads
         `active_mtu` of `ibv_devinfo`, the interface's MTU, `link_layer` and `fw_ver` of sysfs, `ibstat`, `ethtool -i`.
@@ -73,7 +73,7 @@ class NicsDiffer(OneStep[Node], NodeCheck[Never]):
     When it stays silent
         Different products, and different boards of one product (board id), rightly have different firmware. MTUs are
         compared between active ports of one link layer. A NIC of another link layer beside a GPU that has one of the
-        usual kind as well serves storage. A small MTU on all ports alike is the site's choice: said, not found.
+        usual kind as well serves storage. A small MTU on all ports alike is the site's choice: a remark, no finding.
         Interface MTUs that give the same RDMA MTU (4200 and 9000) are alike. A single NIC has no sibling: not
         applicable, unless other nodes are in evidence. Storage and management NICs.
 

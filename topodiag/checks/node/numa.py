@@ -39,10 +39,10 @@ class GpuNicOnDifferentSockets(NodeCheck[Strays]):
         which the firmware names no NUMA node (-1).
 
     Why it matters
-        The traffic crosses the link between the sockets, which NCCL reckons at 10 GB/s (Skylake), 22 (Sapphire
-        Rapids), 40 (Emerald Rapids) or 16 GB/s (AMD), shared by all that cross it, against 25 or 50 GB/s of one NIC;
-        GPUDirect RDMA is off at that distance. A pod with its NIC on the other socket had 25 instead of 56 GB/s
-        (Azure AKS pull request 5697). With NUMA node -1 NCCL puts all such devices under one processor.
+        The traffic crosses the link between the sockets, which NCCL rates at 10 GB/s (Skylake), 22 (Sapphire Rapids),
+        40 (Emerald Rapids) or 16 GB/s (AMD). All traffic between the sockets shares this rate, against 25 or 50 GB/s
+        of one NIC; GPUDirect RDMA is off at that distance. A pod with its NIC on the other socket had 25 instead of
+        56 GB/s (Azure AKS pull request 5697). NCCL puts all devices with NUMA node -1 under one processor.
 
     Evidence it reads
         NUMA nodes of GPUs, NICs and processors (sysfs, NVML, `topo -m`), which NUMA nodes share a socket, paths.

@@ -66,9 +66,10 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
         left the node falls back to PCIe or shared memory: 48 GB/s or less instead of 370.8 GB/s.
 
     Evidence it reads
-        Link states from NVML or `nvidia-smi nvlink -s`; the sentence `all links are inactive`; failing those the
-        counts NVn in `nvidia-smi topo -m` (medium confidence: through NVSwitches a pair shows the lesser of its two
-        ends, on boards that join GPUs directly a row adds up). The number of links is the datasheet's.
+        Link states from NVML or `nvidia-smi nvlink -s`, or the sentence `all links are inactive`. Without these, the
+        counts NVn in `nvidia-smi topo -m`, with medium confidence: through NVSwitches a pair shows the lesser of its
+        two ends, on boards that join GPUs directly a row adds up. The expected number of links comes from the
+        datasheet.
 
     When it stays silent
         The product has no NVLink. The links come by bridges (H100 NVL uses 12 of 18, a card without a bridge none):
@@ -88,8 +89,8 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
     How to fix
         Stop the jobs on the node, reset all GPUs of the board together (`nvidia-smi --gpu-reset`, the Fabric Manager
         restarted after it) and look again. If the same links stay down, power-cycle the node (warm resets do not
-        retrain everything). If they stay down after that, take the node out of service and have the GPU or its
-        baseboard exchanged; attach `nvidia-bug-report.sh`.
+        retrain everything). If they stay down after that, take the node out of service and request a new GPU or
+        baseboard. Attach the output of `nvidia-bug-report.sh`.
 
     References
         NCCL src/graph/topo.h and src/graph/xml.cc (which links NCCL counts), v2.30; NVIDIA Fabric Manager user guide,
@@ -267,8 +268,8 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
     """NVL002: an NVLink runs below its product's rate or below its siblings
 
     What it finds
-        Active links whose line rate is below what the product trains to, or below that of the other links of the
-        same kind of GPU.
+        Active links whose line rate is below the product's rate, or below the rate of the other links of the same
+        kind of GPU.
 
     Why it matters
         A channel is as fast as its slowest link. On an H100 one link at 19 instead of 26.562 GB/s costs 28 % of that
@@ -295,7 +296,7 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
 
     References
         probes and datasheets: V100 25.781, A100 25, H100 and H200 26.562, B200 and GB200 53.125 GB/s per link and
-        direction; NCCL src/graph/topo.h v2.30 for what NCCL reckons of a link.
+        direction; NCCL src/graph/topo.h v2.30 for NCCL's rate of a link.
     """
 
     id = "NVL002"

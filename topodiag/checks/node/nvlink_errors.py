@@ -111,20 +111,20 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
 
     What it finds
         Links whose replay, recovery, CRC or (on NVLink 5) packet, integrity and recovery counters grow between two
-        samples. With one sample only, totals that are far above what training at boot leaves behind: a hint.
+        samples. With one sample only: totals far above the errors of training at boot, as a hint.
 
     Why it matters
-        Every replay sends a packet again, and during a recovery the link stands still for milliseconds while all
-        rings wait for it: a 1 GiB all-reduce over 8 H100 takes about 5 ms at 370 GB/s, so one recovery can double it.
-        Growing counters are the usual sign before a link goes down for good (NVL001).
+        A replay sends a packet again. During a recovery the link stops for milliseconds, and all rings wait for it: a
+        1 GiB all-reduce over 8 H100 takes about 5 ms at 370 GB/s, so one recovery can double it. Growing counters are
+        the usual sign before a link goes down for good (NVL001).
 
     Evidence it reads
-        `nvidia-smi nvlink -e` or NVML's counters per link, taken twice with `--sample`. Growth is what counts; totals
-        run since boot or driver load and say nothing about today.
+        `nvidia-smi nvlink -e` or NVML's counters per link, taken twice with `--sample`. Only growth counts: totals
+        run since boot or driver load and show nothing about today.
 
     When it stays silent
-        No counter was read: unknown. With two samples, whatever the totals are, as long as nothing grows. With one
-        sample, small totals. A counter that went back (reset, reboot) is no reading. MIG, products without NVLink.
+        No counter was read: unknown. With two samples: no counter grows, at any total. With one sample: small totals.
+        A counter that went back (reset, reboot) is no reading. MIG; products without NVLink.
 
     How to confirm
         topodiag scan --sample 60                 two samples, a minute apart, while a job runs
@@ -133,8 +133,8 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
 
     How to fix
         A link that counts under load is marginal. Drain the node and reset its GPUs together; if it counts again,
-        have the GPU or its baseboard (on bridges: the bridge) exchanged. On rack machines the cable cartridge or
-        the switch may be the other end: compare both ends' counters.
+        exchange the GPU or its baseboard (with bridges: the bridge). On rack machines the cable cartridge or the
+        switch may be the other end: compare both ends' counters.
 
     References
         NVIDIA DCGM modules/health/DcgmHealthWatch.cpp (MonitorNVLink, MonitorNVLink5Fields) and dcgm_fields limits;

@@ -39,7 +39,7 @@ class NarrowPcieLink(NodeCheck[DegradedLinks]):
     Why it matters
         Lanes carry bandwidth in proportion: a Gen5 x16 link is 48 GB/s to NCCL, at x4 it is 12 GB/s. A GPU at x4
         cannot feed a 400 Gb/s NIC (50 GB/s), and every ring that passes it slows to its pace. NCCL up to 2.29 reads
-        the link's ability and not its state, so it plans as if nothing were wrong.
+        the link's ability and not its state, so it plans with the full bandwidth.
 
     Evidence it reads
         `current_link_width` and `max_link_width` of the device and of the port above it in /sys/bus/pci/devices;
@@ -47,10 +47,10 @@ class NarrowPcieLink(NodeCheck[DegradedLinks]):
 
     When it stays silent
         The slot is narrower than the card (the port's own maximum says so). All devices of the same product have the
-        same width: the machine is built so. A device without a sibling whose slot's width was not seen (a guest, or
-        `nvidia-smi -q` alone): unknown, since cloud instances wire cards with 8 lanes on purpose. Width is judged
-        even when the device is idle, because power saving lowers speed and never width. Widths of 0 or 255 (virtual
-        machines) are no reading: unknown. Storage and management NICs are not judged.
+        same width: the machine is built this way. A device without a sibling, where the width of the slot was not
+        read (a guest, or `nvidia-smi -q` alone): unknown, because cloud instances wire cards with 8 lanes on purpose.
+        Width is judged even when the device is idle, because power saving lowers speed and never width. Widths of 0
+        or 255 (virtual machines) are no reading: unknown. Storage and management NICs are not judged.
 
     How to confirm
         nvidia-smi --query-gpu=index,pci.bus_id,pcie.link.width.current,pcie.link.width.max --format=csv
@@ -58,9 +58,10 @@ class NarrowPcieLink(NodeCheck[DegradedLinks]):
         dmesg | grep 'available PCIe bandwidth, limited by'
 
     How to fix
-        Reseat the card or its riser, cable or retimer and look for bent contacts; swap it with a healthy slot to
-        tell card from slot. Check the BIOS for a bifurcation setting of that slot. A power cycle retrains the
-        link, a reboot may not. A width that comes back after reseating and is lost again is a failing part.
+        Reseat the card or its riser, cable or retimer and look for bent contacts; swap it with a healthy slot to see
+        whether the card or the slot is at fault. Check the BIOS for a bifurcation setting of that slot. A power cycle
+        retrains the link, a reboot may not. A width that comes back after reseating and is lost again is a failing
+        part.
 
     References
         PCI Express Base Specification (link training); NCCL src/graph/xml.cc (link_width).
@@ -173,10 +174,9 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
         and performance state.
 
     When it stays silent
-        The GPU is idle: drivers rest the link at Gen1 on purpose, so a low speed then means nothing. At full clocks
-        (P0) without load it is a warning only. The slot or the host is of an older generation. All devices of the
-        product run alike, and not at rest. The GPUs of superchips, which hang on their processor's own links.
-        Utilization was not observed: unknown.
+        The GPU is idle: drivers lower the link to Gen1 on purpose. At full clocks (P0) without load: a warning only.
+        The slot or the host is of an older generation. All devices of the product run alike, and not at rest. The
+        GPUs of superchips, which hang on their processor's own links. Utilization was not observed: unknown.
 
     How to confirm
         Run a load on the GPU, and look while it runs:

@@ -51,8 +51,8 @@ class PcieErrors(OneStep[Node], NodeCheck[Never]):
     """PCI003: AER errors or replay counters
 
     What it finds
-        PCIe errors of GPUs, compute NICs and the bridges above them: uncorrectable ones at all, corrected ones
-        (and replays) at a higher rate than the link's specified bit error rate explains.
+        PCIe errors of GPUs, compute NICs and the bridges above them: any uncorrectable error, and corrected errors
+        (and replays) at a higher rate than the specified bit error rate of the link explains.
 
     Why it matters
         Each corrected error is a packet sent twice; a link with many of them loses bandwidth, adds stalls of

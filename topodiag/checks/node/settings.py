@@ -205,8 +205,8 @@ class UnknownSetting(OneStep[Node], NodeCheck[Never]):
 
     When it stays silent
         Variables of plug-ins and tools (NCCL_OFI_, NCCL_FASTRAK_, NCCL_UCX_, NCCL_INSPECTOR_ ...) and those that
-        images set to say which NCCL they hold (NCCL_VERSION). Deprecated names that still work are only told (info).
-        Nothing could be read of the settings: unknown.
+        images set to say which NCCL they hold (NCCL_VERSION). Deprecated names that still work: info. No settings
+        were read: unknown.
 
     How to confirm
         export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=ENV      then run: NCCL prints each variable that it found

@@ -49,19 +49,19 @@ class VirtualPciTree(NodeCheck[FlatTree | GuessedTree]):
 
     What it finds
         A guest whose PCI tree lost the switches between GPUs and NICs, with link speeds `Unknown`, widths of 0 or
-        NUMA nodes of -1, and without a topology file that would tell NCCL the truth.
+        NUMA nodes of -1, and without a topology file that would give NCCL the true values.
 
     Why it matters
         NCCL takes a link that it cannot read for Gen3 x16, 12 GB/s instead of 48 GB/s for Gen5 x16, puts every device
         with NUMA node -1 under one processor, and sees all NICs as equally far (PHB): it then opens few channels,
-        pairs GPUs with the wrong NICs and leaves GPUDirect RDMA off. On 8 x 400 Gb/s nodes tens of GB/s are what
-        is left of about 390 GB/s.
+        pairs GPUs with the wrong NICs and leaves GPUDirect RDMA off. On nodes with 8 x 400 Gb/s, tens of GB/s remain
+        of about 390 GB/s.
 
     Evidence it reads
-        Whether this is a guest (DMI, CPU flags), /sys/bus/pci (tree, speeds, widths, NUMA nodes), `nvidia-smi
-        topo -m`, the GPU's datasheet, NCCL_TOPO_FILE in the settings, the service nvidia-topologyd. In a log: the
-        system print, and the notes of NCCL's topology detection. Of a topology file by itself: whether it tells links
-        and NUMA nodes, for NCCL gets no more.
+        Whether this is a guest (DMI, CPU flags), /sys/bus/pci (tree, speeds, widths, NUMA nodes), `nvidia-smi topo
+        -m`, the GPU's datasheet, NCCL_TOPO_FILE in the settings, the service nvidia-topologyd. In a log: the system
+        print, and the notes of NCCL's topology detection. Of a topology file alone: whether it holds links and NUMA
+        nodes, because NCCL gets nothing else.
 
     When it stays silent
         Bare metal. One GPU without RDMA NICs, which has nothing to be joined to. A guest whose tree has its switches.
