@@ -239,7 +239,7 @@ def nic_uses(job: Job, *, send_recv: bool) -> Iterator[NicUse]:
 
 
 @dataclass(frozen=True, slots=True)
-class Printed:
+class SystemPrint:
     """NCCL's print of one host. Its ranks are those of `communicator`, None where the log does not say which."""
 
     host: str
@@ -253,18 +253,18 @@ class Printed:
         return int(ranks[gpu.rank]) if 0 <= gpu.rank < len(ranks) else -1
 
 
-def prints(job: Job) -> Iterator[Printed]:
+def prints(job: Job) -> Iterator[SystemPrint]:
     """One print per host: that of the first communicator that made it, the world's if it did, else of a process."""
     done: set[str] = set()
     for communicator in job.communicators:
         for host, system in communicator.systems.items():
             if host not in done:
                 done.add(host)
-                yield Printed(host, system, communicator.graphs.get(host, ()), communicator)
+                yield SystemPrint(host, system, communicator.graphs.get(host, ()), communicator)
     for process in job.processes:
         if process.system is not None and process.host not in done:
             done.add(process.host)
-            yield Printed(process.host, process.system, process.graphs, None)
+            yield SystemPrint(process.host, process.system, process.graphs, None)
 
 
 def views(job: Job) -> dict[tuple[int, str], NcclSystem]:

@@ -55,26 +55,26 @@ HOST_MEMORY_SHARE = 0.5
 
 
 @dataclass(slots=True)
-class Off:
+class WithoutGdr:
     """Connections of a host without GPUDirect RDMA: the number of the first, and how many."""
 
     first: int
     entries: int = 0
 
 
-def _without(job: Job) -> tuple[dict[str, Off], dict[str, int]]:
+def _without(job: Job) -> tuple[dict[str, WithoutGdr], dict[str, int]]:
     """By host: connections over NET/IB whose receiving side goes without GPUDirect RDMA, and all that were seen.
 
     Only the receiving side is judged where both are printed: NCCL reads for a send from GPU memory by its own rule
     (NCCL_NET_GDR_READ), and on PCIe machines it does not.
     """
-    off: dict[str, Off] = {}
+    off: dict[str, WithoutGdr] = {}
     seen: dict[str, int] = defaultdict(int)
     for use in net_uses(job.connections):
         if use.direction != 1 and _over_ib(use.via):
             seen[use.host] += use.entries
             if not uses_gdr(use.via):
-                off.setdefault(use.host, Off(use.first)).entries += use.entries
+                off.setdefault(use.host, WithoutGdr(use.first)).entries += use.entries
     return {host: off[host] for host in job.hosts if host in off}, dict(seen)
 
 
@@ -213,7 +213,7 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
             )
         ]
 
-    def _uneven(self, job: Job, off: dict[str, Off], seen: dict[str, int]) -> Finding | None:
+    def _uneven(self, job: Job, off: dict[str, WithoutGdr], seen: dict[str, int]) -> Finding | None:
         """Nodes none of whose receives use it, beside nodes all of whose receives do; None where NCCL said too far."""
         if any(TOO_FAR.search(text) for _, text, _ in said_by(job, "gdr pair")):
             return None
@@ -322,7 +322,7 @@ class GdrTooFarInLog(OneStep[Job], JobCheck[Never]):
         return self.unknown(job, f"connections without /GDRDMA, and no line says why; {ask_for(job, *NET)}")
 
     def _report(  # noqa: PLR0917 - what one host shows
-        self, job: Job, host: str, off: Off, first: list[int], ranks: set[int],
+        self, job: Job, host: str, off: WithoutGdr, first: list[int], ranks: set[int],
         said: list[tuple[str, str, Origin | None]], seen: int,
     ) -> Finding:  # fmt: skip
         conns = job.connections

@@ -20,7 +20,7 @@ WORLD = "0"
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RankProgress:
     """How far one rank came in a process group: sequence numbers of its last work enqueued and completed."""
 
     enqueued: int
@@ -47,27 +47,27 @@ def by_watchdog(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
             yield from _silent(check, job, ranks, low)
 
 
-def _standings(job: Job) -> Mapping[str, Mapping[int, Standing]]:
+def _standings(job: Job) -> Mapping[str, Mapping[int, RankProgress]]:
     """By process group and rank. No rank completes what it did not enqueue: where a group's first work hangs, torch 2.4
     prints memory that nothing was written to, `last enqueued NCCL work: 1, last completed NCCL work: 94904856301872`
     (ProcessGroupNCCL.cpp, lastCompletedSeq), and nothing was completed."""
-    made: dict[str, dict[int, Standing]] = defaultdict(dict)
+    made: dict[str, dict[int, RankProgress]] = defaultdict(dict)
     for event in job.events:
         work, completed = event.details.get("work", ""), event.details.get("completed", "")
         if event.kind == "watchdog" and event.rank >= 0 and work and completed and (group := _group(event)):
             enqueued, done = int(work), int(completed)
-            made[group].setdefault(event.rank, Standing(enqueued, done if done <= enqueued else 0, event))
+            made[group].setdefault(event.rank, RankProgress(enqueued, done if done <= enqueued else 0, event))
     return made or _gave_up(job)
 
 
-def _gave_up(job: Job) -> Mapping[str, Mapping[int, Standing]]:
+def _gave_up(job: Job) -> Mapping[str, Mapping[int, RankProgress]]:
     """By the line `Watchdog caught collective operation timeout` alone, where all that printed one wait in the same
     work: it names no process group, so that others would not compare."""
     told = [e for e in job.events if e.kind == "watchdog" and e.rank >= 0 and e.details.get("seq", "").isdecimal()]
     works = {(event.details["seq"], event.details.get("op", "")) for event in told}
     if len(works) != 1 or works.pop()[1] in POINT_TO_POINT:
         return {}
-    return {WORLD: {e.rank: Standing(int(e.details["seq"]), int(e.details["seq"]) - 1, e) for e in reversed(told)}}
+    return {WORLD: {e.rank: RankProgress(int(e.details["seq"]), int(e.details["seq"]) - 1, e) for e in reversed(told)}}
 
 
 def _group(event: Event) -> str:
@@ -76,7 +76,7 @@ def _group(event: Event) -> str:
     return WORLD if number == WORLD else event.details.get("guid", "")
 
 
-def _behind(check: JobCheck[Any], job: Job, ranks: Mapping[int, Standing], low: int) -> Finding:
+def _behind(check: JobCheck[Any], job: Job, ranks: Mapping[int, RankProgress], low: int) -> Finding:
     worst = sorted(rank for rank, standing in ranks.items() if standing.completed == low)
     inside = [rank for rank in worst if ranks[rank].enqueued > low]
     high = max(standing.completed for standing in ranks.values())
@@ -109,7 +109,7 @@ def _behind(check: JobCheck[Any], job: Job, ranks: Mapping[int, Standing], low: 
     )
 
 
-def _silent(check: JobCheck[Any], job: Job, ranks: Mapping[int, Standing], low: int) -> Iterable[Finding]:
+def _silent(check: JobCheck[Any], job: Job, ranks: Mapping[int, RankProgress], low: int) -> Iterable[Finding]:
     size = max(job.world_size, max(ranks) + 1)
     spoke = {event.rank for event in job.events if event.kind == "watchdog"}
     silent = [rank for rank in range(min(size, 1 << 16)) if rank not in ranks and rank not in spoke]

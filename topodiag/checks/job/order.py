@@ -20,7 +20,7 @@ MIN_TIMES = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Dealt:
+class RankOrderReturns:
     """World ranks whose order comes back to nodes: the node of each rank, how often it changes, what is hurt."""
 
     host_of: Mapping[int, str]
@@ -31,7 +31,7 @@ class Dealt:
     coverage: Coverage
 
 
-class RankOrder(JobCheck[Dealt]):
+class RankOrder(JobCheck[RankOrderReturns]):
     """PLC006: rank order ignores the topology
 
     What it finds
@@ -64,7 +64,7 @@ class RankOrder(JobCheck[Dealt]):
     id = "PLC006"
     title = "rank order ignores the topology"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> Dealt | Outcome:
+    def observe(self, judged: Job, peers: Sequence[Job]) -> RankOrderReturns | Outcome:
         host_of, size = hosts_of(judged), judged.world_size
         if size < 2 or len(host_of) < size:
             return self.unknown(judged, f"{len(host_of)} of {max(size, 0)} ranks are known")
@@ -81,9 +81,9 @@ class RankOrder(JobCheck[Dealt]):
             return self.clean(judged, coverage=coverage)
         hurt = tuple(each for each in judged.communicators if _split(each, order, max(room.values())))
         told = any(each.role in judged_by("PLC001") and each.role_sure > Confidence.LOW for each in hurt)
-        return Dealt(host_of, tuple(order), runs, hurt, told, coverage)
+        return RankOrderReturns(host_of, tuple(order), runs, hurt, told, coverage)
 
-    def tell(self, judged: Job, observed: Dealt) -> Iterator[Finding]:
+    def tell(self, judged: Job, observed: RankOrderReturns) -> Iterator[Finding]:
         host_of, order, hurt = observed.host_of, observed.order, observed.hurt
         room = Counter(order)
         start = [host_of[rank] for rank in range(min(4, len(order)))]

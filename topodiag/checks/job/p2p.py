@@ -54,7 +54,7 @@ def switched_off(job: Job) -> list[tuple[int, Given]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Talk:
+class GpuConnection:
     """Connections of two ranks of one host: the number of the first, how many, the communicator (-1 unknown), its
     ranks, world ranks (-1), index of the host, and the transport without its details."""
 
@@ -70,19 +70,19 @@ class Talk:
 
 
 @dataclass(slots=True)
-class Alike:
+class ConnectionGroup:
     """Connections of one host that are judged alike: the number of the first, how many, world ranks that send."""
 
     first: int
     entries: int = 0
     worlds: dict[int, None] = field(default_factory=dict)
 
-    def add(self, talk: Talk) -> None:
+    def add(self, talk: GpuConnection) -> None:
         self.entries += talk.entries
         self.worlds.setdefault(talk.world)
 
 
-def around_p2p(batch: Connections, wanted: Callable[[str], bool]) -> Iterator[Talk]:
+def around_p2p(batch: Connections, wanted: Callable[[str], bool]) -> Iterator[GpuConnection]:
     """Inside the nodes, by what they go over."""
     at = np.flatnonzero(inside_nodes(batch) & batch.over(wanted))
     columns = [column[at] for column in (batch.comm, batch.host, batch.rank, batch.peer, batch.via)]
@@ -92,7 +92,7 @@ def around_p2p(batch: Connections, wanted: Callable[[str], bool]) -> Iterator[Ta
     for count, row in zip(counts.tolist(), zip(*lists, strict=True), strict=True):
         entry, comm, host, rank, peer, via, world, world_peer = row
         kind = transport_kind(batch.vias[via])
-        yield Talk(batch.first + entry, count, comm, host, rank, peer, world, world_peer, kind)
+        yield GpuConnection(batch.first + entry, count, comm, host, rank, peer, world, world_peer, kind)
 
 
 def _is_shm(via: str) -> bool:
@@ -108,7 +108,7 @@ class WithoutP2p:
     """Connections inside nodes that are not peer-to-peer, by host, kind and distance (`near`, `far`, `refused`), and
     the pairs that the driver refuses. Without any connection the refusals speak alone."""
 
-    connections: Mapping[tuple[str, str, str], Alike]
+    connections: Mapping[tuple[str, str, str], ConnectionGroup]
     refused: Refusals
     coverage: Coverage | None
 
@@ -173,7 +173,7 @@ class ShmInsteadOfP2p(JobCheck[WithoutP2p]):
         if observed.coverage is None:
             yield self._by_driver(observed.refused)
             return
-        groups: dict[tuple[str, str], dict[str, Alike]] = defaultdict(dict)
+        groups: dict[tuple[str, str], dict[str, ConnectionGroup]] = defaultdict(dict)
         for (host, kind, word), alike in observed.connections.items():
             groups[kind, word][host] = alike
         for (kind, word), hosts in groups.items():
@@ -208,7 +208,7 @@ class ShmInsteadOfP2p(JobCheck[WithoutP2p]):
         self,
         job: Job,
         kind: str,
-        hosts: Mapping[str, Alike],
+        hosts: Mapping[str, ConnectionGroup],
         refusals: Sequence[Origin | None] | None,
         coverage: Coverage,
     ) -> Finding:
@@ -235,7 +235,7 @@ class ShmInsteadOfP2p(JobCheck[WithoutP2p]):
             confidence=Confidence.HIGH if refusals is None and kind == "SHM" else Confidence.MEDIUM,
         )
 
-    def _by_rule(self, job: Job, kind: str, hosts: Mapping[str, Alike], coverage: Coverage) -> Finding:
+    def _by_rule(self, job: Job, kind: str, hosts: Mapping[str, ConnectionGroup], coverage: Coverage) -> Finding:
         """Pairs that NCCL itself keeps from it for their distance."""
         conns = job.connections
         first, labels = _shown(job, hosts)
@@ -255,35 +255,35 @@ class ShmInsteadOfP2p(JobCheck[WithoutP2p]):
         )
 
 
-def _shown(job: Job, hosts: Mapping[str, Alike]) -> tuple[Alike, list[str]]:
+def _shown(job: Job, hosts: Mapping[str, ConnectionGroup]) -> tuple[ConnectionGroup, list[str]]:
     """The connections of the first host, and the labels of their GPUs."""
     first = next(iter(hosts.values()))
     return first, list(dict.fromkeys(label for world in first.worlds if (label := gpu_word(job, world))))
 
 
-def _worlds(hosts: Mapping[str, Alike]) -> list[int]:
+def _worlds(hosts: Mapping[str, ConnectionGroup]) -> list[int]:
     return sorted({world for each in hosts.values() for world in each.worlds} - {-1})
 
 
-def _entries(hosts: Mapping[str, Alike]) -> str:
+def _entries(hosts: Mapping[str, ConnectionGroup]) -> str:
     return plural(sum(each.entries for each in hosts.values()), "connection")
 
 
-def _by_distance(job: Job, refused: Refusals) -> dict[tuple[str, str, str], Alike]:
+def _by_distance(job: Job, refused: Refusals) -> dict[tuple[str, str, str], ConnectionGroup]:
     """Connections inside nodes over SHM, or the network where a nearer way is there, by host, kind and distance."""
     view = views(job)
     several = len(job.hosts) > 1
-    pairs: dict[tuple[str, str, str], Alike] = {}
+    pairs: dict[tuple[str, str, str], ConnectionGroup] = {}
     for batch in job.connections.batches():
         for talk in around_p2p(batch, lambda via: _is_shm(via) or (several and via.startswith("NET/"))):
             host = job.connections.hosts[talk.host]
             word = _distance_word(job, talk, view.get((talk.comm, host)), (host, refused))
             if talk.kind == "SHM" or word == "near":
-                pairs.setdefault((host, talk.kind, word), Alike(talk.first)).add(talk)
+                pairs.setdefault((host, talk.kind, word), ConnectionGroup(talk.first)).add(talk)
     return pairs
 
 
-def _distance_word(job: Job, talk: Talk, system: NcclSystem | None, refusals: tuple[str, Refusals]) -> str:
+def _distance_word(job: Job, talk: GpuConnection, system: NcclSystem | None, refusals: tuple[str, Refusals]) -> str:
     """`refused` by the driver, `near`, `far`, or `?` where no path table says."""
     host, refused = refusals
     shm = talk.kind == "SHM"

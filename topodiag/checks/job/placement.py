@@ -21,7 +21,7 @@ RING = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedGroup:
     """A communicator with the domains its known members run in."""
 
     communicator: Communicator
@@ -30,7 +30,7 @@ class Placed:
     domains: tuple[str, ...]
 
 
-def placed(job: Job, roles: Sequence[Role]) -> tuple[list[Placed], int]:
+def placed(job: Job, roles: Sequence[Role]) -> tuple[list[PlacedGroup], int]:
     """The communicators of these roles that are inferred with some confidence, and how many there are in all."""
     host_of, domain_of = hosts_of(job), domains(job)
     split = {(each.parent, each.role) for each in job.communicators if each.parent >= 0}
@@ -43,7 +43,7 @@ def placed(job: Job, roles: Sequence[Role]) -> tuple[list[Placed], int]:
         hosts = tuple(dict.fromkeys(host_of[rank] for rank in ranks if rank in host_of)) or each.hosts
         if each.role_sure is not Confidence.LOW and hosts:
             spans = tuple(dict.fromkeys(domain_of.get(host, host) for host in hosts))
-            made.append(Placed(each, tuple(ranks), hosts, spans))
+            made.append(PlacedGroup(each, tuple(ranks), hosts, spans))
     return made, len(of_role)
 
 
@@ -76,7 +76,7 @@ def _network_gbs(communicator: Communicator) -> float | None:
     return min((rate for rate in rates if rate > 0), default=None)
 
 
-def split_cost(job: Job, one: Placed) -> Cost:
+def split_cost(job: Job, one: PlacedGroup) -> Cost:
     """NVLink inside a node against the ring between nodes, by NCCL's own figures."""
     inside, between = _nvlink_gbs(job, one.hosts), _network_gbs(one.communicator)
     if inside is None or between is None:
@@ -105,7 +105,7 @@ class SplitGroups(OneStep[Job], JobCheck[Never]):
                 job, f"which communicators are {words} is a guess: name the layout ({flags()}, --order)"
             )
         room = max(sizes(job).values(), default=0)
-        families: dict[tuple[Role, int], list[Placed]] = defaultdict(list)
+        families: dict[tuple[Role, int], list[PlacedGroup]] = defaultdict(list)
         for each in known:
             families[each.communicator.role, each.communicator.nranks].append(each)
         found = []
@@ -116,7 +116,7 @@ class SplitGroups(OneStep[Job], JobCheck[Never]):
         coverage = Coverage(len(known), total, f"{words} groups")
         return self.found(job, found, coverage) if found else self.clean(job, coverage=coverage)
 
-    def _report(self, job: Job, family: Sequence[Placed], split: Sequence[Placed], room: int) -> Finding:
+    def _report(self, job: Job, family: Sequence[PlacedGroup], split: Sequence[PlacedGroup], room: int) -> Finding:
         first = split[0].communicator
         role, nranks = first.role.value, first.nranks
         fits = nranks <= room
@@ -230,7 +230,7 @@ class ExpertGroupSplit(SplitGroups):
 class CrossedRails:
     """Groups with the GPU positions that they use, by host, where these differ; of how many groups over nodes."""
 
-    groups: tuple[tuple[Placed, Mapping[str, Sequence[int]]], ...]
+    groups: tuple[tuple[PlacedGroup, Mapping[str, Sequence[int]]], ...]
     several: int
     coverage: Coverage
 
@@ -309,7 +309,7 @@ class PeersOnOtherRails(JobCheck[CrossedRails]):
         )
 
 
-def _rails(job: Job, group: Placed) -> dict[str, list[int]] | None:
+def _rails(job: Job, group: PlacedGroup) -> dict[str, list[int]] | None:
     """GPU positions by host where they differ, None where they agree or cannot be compared."""
     by_rank = job.by_rank
     rails: dict[str, list[int]] = defaultdict(list)

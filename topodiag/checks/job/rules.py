@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from topodiag.checks.job.evidence import Printed, multi_node, prints, ranks_per_node
+from topodiag.checks.job.evidence import SystemPrint, multi_node, prints, ranks_per_node
 from topodiag.checks.shared.setting_rules import (
     CHECKED_CALLS,
     CUMEM_OFF,
@@ -39,7 +39,7 @@ HOPPER_NVLINK_GBS = 300.0
 
 
 @dataclass(frozen=True)
-class Shown:
+class LogMachines:
     """What a job's log shows of its machines, as far as the rules ask."""
 
     job: Job
@@ -60,7 +60,7 @@ class Shown:
         return max((link.gbs for link in links if link.kind == "NVL" and "CPU" not in link.b), default=0.0)
 
     @cached_property
-    def prints(self) -> tuple[Printed, ...]:
+    def prints(self) -> tuple[SystemPrint, ...]:
         return tuple(prints(self.job))
 
     @cached_property
@@ -116,7 +116,7 @@ E, W, I = Severity.ERROR, Severity.WARNING, Severity.INFO  # noqa: E741
 LIKELY, LOW = Confidence.MEDIUM, Confidence.LOW
 _NO_P2P = "GPUs of one node do not talk peer-to-peer, over NVLink neither, where a node has several"
 
-JOB_RULES: tuple[Rule[Shown], ...] = (
+JOB_RULES: tuple[Rule[LogMachines], ...] = (
     Rule("NCCL_P2P_DISABLE", lambda v, s: on(v) and s.ranks_per_host > 1 and s.nvlink_gbs > 0,
          "GPUs of one node talk through host memory or the network instead of NVLink", E, "unset NCCL_P2P_DISABLE"),
     Rule("NCCL_P2P_DISABLE", lambda v, s: on(v) and s.ranks_per_host > 1 and s.nvlink_gbs == 0,

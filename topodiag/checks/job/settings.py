@@ -9,7 +9,7 @@ from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.evidence import local_ranks
-from topodiag.checks.job.rules import JOB_RULES, OF_RCCL, Shown
+from topodiag.checks.job.rules import JOB_RULES, OF_RCCL, LogMachines
 from topodiag.checks.job.text import ask_for, failed
 from topodiag.checks.shared import nccl_variables
 from topodiag.checks.shared.setting_rules import Rule
@@ -217,7 +217,7 @@ def _spoke(process: Process, name: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class InForce:
+class SettingInForce:
     """One variable with one value, and the processes that have it."""
 
     name: str
@@ -235,7 +235,7 @@ class InForce:
         return f"{len(self.processes)} of {count} {'process' if count == 1 else 'processes'}"
 
 
-def in_force(job: Job, *how: str) -> list[InForce]:
+def in_force(job: Job, *how: str) -> list[SettingInForce]:
     """Every distinct NAME=value that processes printed, of these kinds of giving."""
     groups: dict[tuple[str, str], list[int]] = defaultdict(list)
     first: dict[tuple[str, str], Given] = {}
@@ -244,14 +244,14 @@ def in_force(job: Job, *how: str) -> list[InForce]:
             if given.how in how:
                 groups[given.name, given.value].append(number)
                 first.setdefault((given.name, given.value), given)
-    return [InForce(name, value, tuple(numbers), first[name, value])
+    return [SettingInForce(name, value, tuple(numbers), first[name, value])
             for (name, value), numbers in sorted(groups.items())]  # fmt: skip
 
 
 class SettingsInLog(OneStep[Job], JobCheck[Never]):
     """What the checks of single settings share: unknown without settings, one finding per value."""
 
-    def report(self, job: Job, each: InForce, severity: Severity, words: tuple[str, str, str, str],
+    def report(self, job: Job, each: SettingInForce, severity: Severity, words: tuple[str, str, str, str],
                sure: Confidence = Confidence.HIGH, *, meant: str | None = None) -> Finding:  # fmt: skip
         """`meant`: the value that the setting should have, None where it should not be there."""
         message, expected, fix, cost = words
@@ -286,7 +286,7 @@ class CostlySettingInLog(SettingsInLog):
     title = "a setting that costs bandwidth or disables a feature"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
-        shown = Shown(job)
+        shown = LogMachines(job)
         found = [
             self._costs(job, each, rule)
             for each in in_force(job, "environment")
@@ -317,7 +317,7 @@ class CostlySettingInLog(SettingsInLog):
                 )
         return made
 
-    def _costs(self, job: Job, each: InForce, rule: Rule[Shown]) -> Finding:
+    def _costs(self, job: Job, each: SettingInForce, rule: Rule[LogMachines]) -> Finding:
         words = (f"{each.name}={each.value[:60]}: {rule.what}", f"{each.name} not set", rule.fix, rule.what)
         return self.report(job, each, rule.severity, words, rule.confidence)
 

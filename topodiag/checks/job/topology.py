@@ -9,7 +9,7 @@ from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.evidence import (
-    Printed,
+    SystemPrint,
     gpu_word,
     nvlink_gbs,
     prints,
@@ -258,7 +258,7 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
         coverage = Coverage(len(seen), len(job.hosts), "nodes printed")
         return self.found(job, found, coverage) if found else self.clean(job, "", coverage)
 
-    def _look(self, job: Job, printed: Printed) -> Finding | None:
+    def _look(self, job: Job, printed: SystemPrint) -> Finding | None:
         host, system = printed.host, printed.system
         totals = nvlink_gbs(system)
         best = max(totals.values(), default=0.0)
@@ -329,7 +329,7 @@ class DeviceTwice(OneStep[Job], JobCheck[Never]):
         coverage = Coverage(len(seen), len(job.hosts), "nodes printed")
         return self.found(job, found, coverage) if found else self.clean(job, "", coverage)
 
-    def _look(self, job: Job, printed: Printed) -> Finding | None:
+    def _look(self, job: Job, printed: SystemPrint) -> Finding | None:
         host, system = printed.host, printed.system
         twice = _gpus_twice(job, printed)
         ports: dict[tuple[str, str, int | None], list[str]] = defaultdict(list)
@@ -357,7 +357,7 @@ class DeviceTwice(OneStep[Job], JobCheck[Never]):
         )
 
 
-def _gpus_twice(job: Job, printed: Printed) -> list[str]:
+def _gpus_twice(job: Job, printed: SystemPrint) -> list[str]:
     """GPUs that stand under one bus id in two systems whose ranks ran on one host."""
     by_rank = job.by_rank
     places: dict[tuple[str, str], list[str]] = defaultdict(list)

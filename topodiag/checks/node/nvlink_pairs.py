@@ -25,7 +25,7 @@ REFUSED = frozenset({"NS", "CNS", "GNS", "TNS", "DR"})
 
 
 @dataclass(frozen=True, slots=True)
-class PairSeen:
+class GpuPair:
     """What the evidence says of one pair. `joined` is None when it says nothing."""
 
     a: Gpu
@@ -43,7 +43,7 @@ class LostPairs:
     """Pairs that NVLink should join and does not, among these GPUs; `inferred` says how where no datasheet does."""
 
     gpus: tuple[Gpu, ...]
-    pairs: tuple[PairSeen, ...]
+    pairs: tuple[GpuPair, ...]
     inferred: str | None
     coverage: Coverage
 
@@ -140,29 +140,29 @@ class PairWithoutNvlink(NodeCheck[LostPairs]):
         )
 
 
-def _parted(node: Node, lost: Sequence[PairSeen]) -> tuple[list[PairSeen], list[str]]:
+def _parted(node: Node, lost: Sequence[GpuPair]) -> tuple[list[GpuPair], list[str]]:
     """The pairs whose loss no other check explains, and what explains the others."""
     counts = {count.gpu.index: count for count in evidence.count_links(node)}
     reasons = [(pair, _explained(pair, counts)) for pair in lost]
     return [pair for pair, why in reasons if not why], [why for _, why in reasons if why]
 
 
-def _see(node: Node, a: Gpu, b: Gpu) -> PairSeen:
+def _see(node: Node, a: Gpu, b: Gpu) -> GpuPair:
     said = word(node, a.label, b.label)
     table = node.p2p.get("nvlink", {})
     status = table.get((a.label, b.label)) or table.get((b.label, a.label)) or Fact()
     words = tuple(fact for fact in (said, status) if fact.value)
     refused = (status.value or "").strip().upper() in REFUSED
     if nvlink_count(said.value):
-        return PairSeen(a, b, not refused, words)
+        return GpuPair(a, b, not refused, words)
     if (said.value or "").strip().upper() in SMI_TO_PATH:
-        return PairSeen(a, b, False, words)
+        return GpuPair(a, b, False, words)
     if refused:
-        return PairSeen(a, b, False, words)
-    return PairSeen(a, b, True if (status.value or "").strip().upper() == "OK" else None, words)
+        return GpuPair(a, b, False, words)
+    return GpuPair(a, b, True if (status.value or "").strip().upper() == "OK" else None, words)
 
 
-def _lost(asked: list[Gpu], specs: list[GpuSpec | None], seen: list[PairSeen]) -> tuple[list[PairSeen], str | None]:
+def _lost(asked: list[Gpu], specs: list[GpuSpec | None], seen: list[GpuPair]) -> tuple[list[GpuPair], str | None]:
     """The pairs that should be joined and are not, and how that was inferred where no datasheet says it."""
     apart = [pair for pair in seen if not pair.joined]
     if not apart:
@@ -178,7 +178,7 @@ def _lost(asked: list[Gpu], specs: list[GpuSpec | None], seen: list[PairSeen]) -
     return _lost_of_unknown(asked, seen, apart)
 
 
-def _lost_of_mesh(asked: list[Gpu], seen: list[PairSeen]) -> list[PairSeen]:
+def _lost_of_mesh(asked: list[Gpu], seen: list[GpuPair]) -> list[GpuPair]:
     """Pairs of a hybrid mesh between GPUs that have fewer peers than the pattern, while most GPUs have them all."""
     if len(asked) != MESH_GPUS or len(seen) != MESH_GPUS * (MESH_GPUS - 1) // 2:
         return []
@@ -197,9 +197,7 @@ def _lost_of_mesh(asked: list[Gpu], seen: list[PairSeen]) -> list[PairSeen]:
     ]
 
 
-def _lost_of_unknown(
-    asked: list[Gpu], seen: list[PairSeen], apart: list[PairSeen]
-) -> tuple[list[PairSeen], str | None]:
+def _lost_of_unknown(asked: list[Gpu], seen: list[GpuPair], apart: list[GpuPair]) -> tuple[list[GpuPair], str | None]:
     """GPUs of an unknown product that are not joined to a majority that is joined all to all."""
     odd = {gpu.index for gpu in _culprits(asked, apart)}
     rest = [gpu.index for gpu in asked if gpu.index not in odd]
@@ -209,7 +207,7 @@ def _lost_of_unknown(
     return apart, f"NVLink between all pairs: the other {len(rest)} GPUs are joined to each other"
 
 
-def _culprits(asked: Sequence[Gpu], lost: Sequence[PairSeen]) -> list[Gpu]:
+def _culprits(asked: Sequence[Gpu], lost: Sequence[GpuPair]) -> list[Gpu]:
     """The fewest GPUs that all the lost pairs have in common, when they lost every peer; else none."""
     left = list(lost)
     found: list[Gpu] = []
@@ -223,7 +221,7 @@ def _culprits(asked: Sequence[Gpu], lost: Sequence[PairSeen]) -> list[Gpu]:
     return found if len(found) < len(asked) - 1 else []
 
 
-def _explained(pair: PairSeen, counts: dict[int, LinkCount]) -> str:
+def _explained(pair: GpuPair, counts: dict[int, LinkCount]) -> str:
     """The check that already names the cause of a pair's loss, or nothing."""
     for gpu in (pair.a, pair.b):
         if gpu.fabric.state.value in ("not_started", "in_progress"):
@@ -244,7 +242,7 @@ def _explained(pair: PairSeen, counts: dict[int, LinkCount]) -> str:
     return ""
 
 
-def _message(asked: Sequence[Gpu], lost: Sequence[PairSeen], culprits: Sequence[Gpu]) -> str:
+def _message(asked: Sequence[Gpu], lost: Sequence[GpuPair], culprits: Sequence[Gpu]) -> str:
     if culprits:
         verb = "reaches its" if len(culprits) == 1 else "reach their"
         return f"{fold_runs([gpu.label for gpu in culprits])} {verb} {len(asked) - 1} peers without NVLink"
@@ -255,7 +253,7 @@ def _message(asked: Sequence[Gpu], lost: Sequence[PairSeen], culprits: Sequence[
     return f"{len(lost)} pairs of GPUs talk without NVLink"
 
 
-def _spell_pairs(lost: Sequence[PairSeen]) -> str:
+def _spell_pairs(lost: Sequence[GpuPair]) -> str:
     texts = [f"{pair.a.label}-{pair.b.label}" for pair in lost]
     return ", ".join(texts[:4]) + (f" and {len(texts) - 4} more" if len(texts) > 4 else "")
 
@@ -279,7 +277,7 @@ def _cost(spec: GpuSpec | None) -> Cost:
     return Cost(max(fast - pcie, 0.0), max(1 - pcie / fast, 0.0), f"{text}; NCCL's rings take the narrowest pair")
 
 
-def _fix(node: Node, lost: Sequence[PairSeen]) -> list[str]:
+def _fix(node: Node, lost: Sequence[GpuPair]) -> list[str]:
     steps = []
     if any((fact.value or "").strip().upper() == "DR" for pair in lost for fact in pair.words):
         steps.append("DR: a registry key switches it off; look at `RegistryDwords` in /proc/driver/nvidia/params")

@@ -24,7 +24,7 @@ of them there the scheduler can keep the proxy threads near."""
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class BoundProcess:
     """Where a process may run and where its GPU is, as sets of cpus."""
 
     process: Process
@@ -41,7 +41,7 @@ class Bound:
 class AwayProcesses:
     """Processes bound away from their GPU: those wholly outside its socket, then those mostly outside."""
 
-    groups: tuple[tuple[Bound, ...], ...]
+    groups: tuple[tuple[BoundProcess, ...], ...]
     coverage: Coverage
 
 
@@ -109,7 +109,7 @@ class ProcessAwayFromGpu(NodeCheck[AwayProcesses]):
         for group in observed.groups:
             yield self._report(judged, group, observed.coverage)
 
-    def _report(self, node: Node, group: Sequence[Bound], coverage: Coverage) -> Finding:
+    def _report(self, node: Node, group: Sequence[BoundProcess], coverage: Coverage) -> Finding:
         labels = sorted({at.gpu.label for at in group}, key=lambda label: (len(label), label))
         outside = all(at.share == 0 for at in group)
         worst = min(group, key=lambda at: at.share)
@@ -139,7 +139,7 @@ class ProcessAwayFromGpu(NodeCheck[AwayProcesses]):
         )
 
 
-def _grouped(away: Sequence[Bound]) -> tuple[tuple[Bound, ...], ...]:
+def _grouped(away: Sequence[BoundProcess]) -> tuple[tuple[BoundProcess, ...], ...]:
     outside = tuple(at for at in away if at.share == 0)
     mostly = tuple(at for at in away if at.share != 0)
     return tuple(group for group in (outside, mostly) if group)
@@ -160,7 +160,7 @@ def _own(node: Node, gpu: Gpu, fallback: frozenset[int]) -> frozenset[int]:
     return parse_cpulist(_home(node, gpu).value or "") or fallback
 
 
-def _bound(node: Node, process: Process, gpu: Gpu) -> Bound | None:
+def _bound(node: Node, process: Process, gpu: Gpu) -> BoundProcess | None:
     """The process's cores and those of the GPU's whole socket, or None when either is not known."""
     allowed = parse_cpulist(process.cpus_allowed.value or "")
     local = parse_cpulist(_home(node, gpu).value or "")
@@ -172,7 +172,7 @@ def _bound(node: Node, process: Process, gpu: Gpu) -> Bound | None:
     for number, members in cpus.items():
         if homes.get(number) in mine:
             local |= members
-    return Bound(process, gpu, allowed, local)
+    return BoundProcess(process, gpu, allowed, local)
 
 
 def _bind_cost(node: Node) -> Cost:

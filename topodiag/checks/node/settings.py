@@ -26,7 +26,7 @@ SYSTEM_CONF = "etc/nccl.conf"
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class NodeSetting:
     """One variable with one value, wherever it is given that value."""
 
     name: str
@@ -41,7 +41,7 @@ class Given:
         return f"{self.scopes[0]} and {plural(len(self.scopes) - 1, 'other place')}"
 
 
-def given(node: Node) -> tuple[Given, ...]:
+def given(node: Node) -> tuple[NodeSetting, ...]:
     """Every distinct NAME=value in force: of the environment, the processes on the GPUs, and the conf files."""
     scopes: dict[tuple[str, str], list[str]] = defaultdict(list)
     origins: dict[tuple[str, str], list[Origin]] = defaultdict(list)
@@ -50,7 +50,7 @@ def given(node: Node) -> tuple[Given, ...]:
         if origin is not None:
             origins[name, value].append(origin)
     return tuple(
-        Given(name, value, tuple(dict.fromkeys(places)), tuple(origins[name, value]))
+        NodeSetting(name, value, tuple(dict.fromkeys(places)), tuple(origins[name, value]))
         for (name, value), places in scopes.items()
     )
 
@@ -131,7 +131,7 @@ class CostlySetting(OneStep[Node], NodeCheck[Never]):
                 found.append(self._few_nics(node, each, left))
         return self.found(node, found) if found else self.clean(node)
 
-    def _report(self, node: Node, each: Given, rule: Rule[Node]) -> Finding:
+    def _report(self, node: Node, each: NodeSetting, rule: Rule[Node]) -> Finding:
         return self.finding(
             node,
             rule.severity,
@@ -144,7 +144,7 @@ class CostlySetting(OneStep[Node], NodeCheck[Never]):
             settings=((each.name, None),),
         )
 
-    def _few_nics(self, node: Node, each: Given, left: tuple[str, ...]) -> Finding:
+    def _few_nics(self, node: Node, each: NodeSetting, left: tuple[str, ...]) -> Finding:
         all_nics = _filtered(node)
         lost = [nic.name for nic in all_nics if nic.name not in left]
         rate = sum(p.rate_gbps.get(0.0) for nic in all_nics if nic.name in lost for p in nic.ports) / 8
@@ -168,7 +168,7 @@ def _filtered(node: Node) -> tuple[Nic, ...]:
     return tuple(nic for nic in internal_ib_nics(node) if nic.rdma_name and is_up(nic) is not False)
 
 
-def _nics_left(node: Node, each: Given) -> tuple[str, ...] | None:
+def _nics_left(node: Node, each: NodeSetting) -> tuple[str, ...] | None:
     """The compute NICs that an NCCL_IB_HCA filter leaves, or None when it takes none of them away.
 
     `^` excludes, `=` wants whole names, otherwise a prefix counts; `:port` may follow (src/transport/net_ib, v2.30).
@@ -228,7 +228,7 @@ class UnknownSetting(OneStep[Node], NodeCheck[Never]):
         found = [finding for each in given(node) if (finding := self._judge_one(node, each)) is not None]
         return self.found(node, found) if found else self.clean(node)
 
-    def _judge_one(self, node: Node, each: Given) -> Finding | None:
+    def _judge_one(self, node: Node, each: NodeSetting) -> Finding | None:
         name = each.name
         if not name.startswith("NCCL_") or nccl_variables.is_foreign(name):
             return None
@@ -253,7 +253,7 @@ class UnknownSetting(OneStep[Node], NodeCheck[Never]):
         return self._report(node, each, Severity.INFO, (message, "a variable of NCCL", fix))
 
     def _report(
-        self, node: Node, each: Given, severity: Severity, words: tuple[str, str, str], instead: str = ""
+        self, node: Node, each: NodeSetting, severity: Severity, words: tuple[str, str, str], instead: str = ""
     ) -> Finding:
         """`instead`: the name that is meant and takes the same value, "" without one."""
         message, expected, fix = words

@@ -11,7 +11,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Renamed:
+class RenamedVariable:
     """What became of an old variable: the one to use now (empty when there is none), and the story."""
 
     now: str
@@ -29,9 +29,9 @@ def known() -> frozenset[str]:
     return frozenset(_data()["known"].split())
 
 
-def renamed(name: str) -> Renamed | None:
+def renamed(name: str) -> RenamedVariable | None:
     entry = _data()["old"].get(name)
-    return Renamed(entry["now"], entry["what"]) if entry else None
+    return RenamedVariable(entry["now"], entry["what"]) if entry else None
 
 
 def is_foreign(name: str) -> bool:
