@@ -76,7 +76,7 @@ class LazyGroup(click.Group):
 @click.version_option(__version__, message="topodiag %(version)s")
 @click.option("--debug", is_flag=True, help="Show a traceback when something goes wrong inside.")
 def cli(debug: bool) -> None:
-    """Why is communication on this GPU node slower than its wires allow, where, and what to change?"""
+    """Why is communication on these GPU nodes slower than the wires allow, where, and what should change?"""
     # The runner reads --debug from the arguments: it must know it when reading the arguments is what failed.
 
 

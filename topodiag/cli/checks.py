@@ -12,7 +12,7 @@ from topodiag.cli.options import format_option
 @click.command()
 @format_option()
 def checks(format_: str) -> None:
-    """List all checks with their titles; `topodiag explain ID` says more of one."""
+    """List all checks with their titles. `topodiag explain ID` explains one."""
     from topodiag.checks import registry  # noqa: PLC0415 - heavy from here on
 
     found = [

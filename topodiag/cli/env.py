@@ -17,7 +17,7 @@ FORMATS = ("sh", "slurm", "mpirun", "k8s", "json")
 @click.option("--full", "level", flag_value="full", help="For hangs: every operation too, and a topology dump.")
 @folder_option("for the logs; it must exist on every node")
 def env(format_: str, level: str | None, folder: str) -> None:
-    """Print the debug settings that make the next run's logs answer every check.
+    """Print the debug settings for the next run, so that its logs answer every check.
 
     For a shell: eval "$(topodiag env)", then start the job and give its logs to `topodiag logs`.
     """

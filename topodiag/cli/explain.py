@@ -33,7 +33,7 @@ def _ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[st
 @width_option
 @click.pass_context
 def explain(ctx: click.Context, check_id: str, color: str, ascii_only: bool, width: int | None) -> None:
-    """Say what check ID finds, why it matters, how to confirm it and how to fix it."""
+    """Explain a check: what it finds, why it matters, how to confirm it and how to fix it."""
     from topodiag.checks import registry  # noqa: PLC0415 - heavy from here on
     from topodiag.checks.page import page_of  # noqa: PLC0415
     from topodiag.cli.terminal import style_for  # noqa: PLC0415

@@ -70,7 +70,7 @@ def view_options(command: Callable[..., None]) -> Callable[..., None]:
 )
 @click.option("--workers", type=Count(1, 4096), metavar="N", help="Processes that read (default: all cores).")
 @click.option("--dask", metavar="WHERE", help="Read on a dask cluster: its address, local or slurm.")
-@click.option("--save", metavar="FILE", type=PLACE, help="Keep the facts (Parquet); `topodiag logs FILE` goes on.")
+@click.option("--save", metavar="FILE", type=PLACE, help="Keep the facts as Parquet; `topodiag logs FILE` reads them.")
 @format_option(FORMATS)
 @click.option(
     "--csv", "csv_", type=click.Choice(TABLES), metavar="TABLE", help=f"Write a table as CSV: {', '.join(TABLES)}."

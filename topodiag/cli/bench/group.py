@@ -59,7 +59,7 @@ class _Bench(LazyGroup):
 
 @click.group(cls=_Bench, subcommand_metavar="PATH... | COMMAND [ARGS]...")
 def bench() -> None:
-    """Is this bandwidth normal? Measured collectives against what the machine that was found should reach.
+    """Is this bandwidth normal? Compare measured collectives with what this machine should reach.
 
     PATH is output of nccl-tests (text or JSON, of any version), a folder of it, or - for standard input.
 

@@ -32,9 +32,9 @@ def read(  # noqa: PLR0917 - one parameter per option
     fail_on: str,
     printing: Printing,
 ) -> None:
-    """What a sweep found: the pair matrix, the nodes, NICs and rails at fault, and what cannot be told apart yet.
+    """Show what a sweep found: the pair matrix, the nodes, NICs and rails at fault, and the causes that need more runs.
 
-    Exit 1 where a fault is confirmed; with --fail-on warning also for suspects and for placements 30 % apart.
+    Exit code 1: a fault is confirmed. With --fail-on warning also: a suspect, or placements that are 30 % apart.
     """
     from topodiag.cli.output import check_output, write_page  # noqa: PLC0415 - heavy from here on
     from topodiag.model.finding import Input  # noqa: PLC0415

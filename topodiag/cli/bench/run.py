@@ -39,12 +39,12 @@ DEFAULT_PARALLEL = 64
     metavar="N",
     help="Runs at a time; those of a wave share no node.",
 )
-@click.option("--retry", is_flag=True, help="Do runs again that failed or took too long.")
-@click.option("--keep-going", is_flag=True, help="Go on even if nothing but failures came so far.")
+@click.option("--retry", is_flag=True, help="Repeat runs that failed or took too long.")
+@click.option("--keep-going", is_flag=True, help="Go on even if all runs so far failed.")
 @click.option(
     "--ib-write-bw", "write_bw", is_flag=True, help="In the next round, tell NICs from PCIe with ib_write_bw."
 )
-@click.option("--dry-run", is_flag=True, help="Print the commands that would be run, and run none.")
+@click.option("--dry-run", is_flag=True, help="Print the commands and run none.")
 @quiet_option
 @click.pass_obj
 def run(  # noqa: PLR0917 - one parameter per option
@@ -59,7 +59,7 @@ def run(  # noqa: PLR0917 - one parameter per option
     dry_run: bool,
     quiet: bool,
 ) -> None:
-    """Run a plan, or the next round of a sweep's folder. Interrupted, it goes on where it was.
+    """Run a plan, or the next round of a sweep's folder. After an interruption the same command goes on.
 
     Every result is on the disk before the next run starts. A plan starts programs: run only your own.
     """

@@ -21,4 +21,4 @@ class _Emit(LazyGroup):
 
 @click.group(cls=_Emit)
 def emit() -> None:
-    """Write what applies a fix. Every file is read back and judged before it is written."""
+    """Write files that apply a fix. Each file is read back and checked before it is written."""

@@ -18,9 +18,9 @@ from topodiag.cli.params import EVIDENCE
 def nccl_conf(sources: tuple[str, ...], logs: tuple[str, ...], output: str | None) -> None:
     """Write the nccl.conf that follows from findings: of bundles or fixture:NAME, of a job's logs, or of this node.
 
-    The compute NICs where NCCL would use others too, the interface to meet over, lines corrected that NCCL does not
-    read as meant, and harmful settings taken out, each with its reason. What is in the environment no file takes back:
-    it is told. Where nothing follows nothing is written.
+    The file names the compute NICs where NCCL would use others too, and the interface of the default route. It corrects
+    lines that NCCL does not read as meant, and takes out harmful settings, each with its reason. A file cannot undo a
+    variable of the environment: a note names it. Without findings that lead to a line, no file is written.
     """
     from topodiag.app.emit_conf import make_conf_file  # noqa: PLC0415
     from topodiag.cli.output import check_output, opened  # noqa: PLC0415 - heavy from here on

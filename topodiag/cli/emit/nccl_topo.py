@@ -39,7 +39,7 @@ from topodiag.cli.params import EVIDENCE
     "--affinity",
     metavar="FILE",
     type=EVIDENCE,
-    help="For a guest: group its devices by a CSV matrix of what was measured, GPU by NIC (GB/s, or us).",
+    help="For a guest: group its devices by a CSV matrix of measurements, GPU by NIC (GB/s, or us).",
 )
 @click.option(
     "--host", metavar="HASH", help="Of a dump of several hosts, the one with this host_hash (default: first)."
@@ -47,7 +47,7 @@ from topodiag.cli.params import EVIDENCE
 @nodes_option(when="in the job that the file is compared for (default: 1, and 2 where there are NICs)")
 @nccl_option()
 @env_option()
-@click.option("--force", is_flag=True, help="Write it even where it would make things worse.")
+@click.option("--force", is_flag=True, help="Write the file even if it makes communication slower.")
 @click.pass_obj
 def nccl_topo(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
@@ -68,7 +68,7 @@ def nccl_topo(  # noqa: PLR0917 - one parameter per option
     """Write the NCCL_TOPO_FILE of a node: from its dump, its bundle, or fixture:NAME.
 
     The file is made for one NCCL version, read back by that version's rules, and what NCCL makes of it is shown beside
-    the present on standard error. A file that would make things worse is not written, and the exit code is 1.
+    today's on standard error. A file that would make communication slower is not written; the exit code is then 1.
 
     A virtual machine does not see the PCIe switches of its host. --host-capture, --instance or --affinity puts them in,
     with bus ids that the guest does not have.

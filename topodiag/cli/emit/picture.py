@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.argument("source", type=EVIDENCE)
 @output_option
 def svg(source: str, output: str | None) -> None:
-    """A picture of the node: sockets, switches, GPUs, NICs, the NVLink fabric; what the checks found is red.
+    """Draw a picture of the node: sockets, switches, GPUs, NICs, the NVLink fabric. Faults are red.
 
     SOURCE is what `topodiag scan` takes: a bundle, a topology file, lstopo XML, pasted output, fixture:NAME.
     """
@@ -31,7 +31,7 @@ def svg(source: str, output: str | None) -> None:
 @click.argument("source", type=EVIDENCE)
 @output_option
 def dot(source: str, output: str | None) -> None:
-    """The same picture for Graphviz: dot -Tsvg node.dot -o node.svg."""
+    """Draw a picture of the node for Graphviz: dot -Tsvg node.dot -o node.svg."""
     from topodiag.emit.dot import to_dot  # noqa: PLC0415 - heavy from here on
 
     _write(output, source, to_dot)

@@ -82,7 +82,7 @@ def collective(  # noqa: PLR0917 - one parameter per option
 ) -> None:
     """A collective under two placements: its time, bandwidths and bound under each, and what the better one gains.
 
-    With --measured it says which placement a time speaks for.
+    With --measured the report says which placement explains the measured time.
     """
     from topodiag.app.model import ask_collective  # noqa: PLC0415
     from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415 - heavy from here on

@@ -46,9 +46,16 @@ def _order(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str,
 _SIZE = Count(1, 1 << 20)
 MODEL_OPTIONS = (
     click.option(
-        "--params", type=Number(), default="70e9", show_default=True, metavar="N", help="Parameters: 70e9 or 70B."
+        "--params",
+        type=Number(),
+        default="70e9",
+        show_default=True,
+        metavar="N",
+        help="Number of parameters: 70e9 or 70B.",
     ),
-    click.option("--layers", type=Count(1, 10_000), default=80, show_default=True, metavar="N", help="Layers."),
+    click.option(
+        "--layers", type=Count(1, 10_000), default=80, show_default=True, metavar="N", help="Number of layers."
+    ),
     click.option("--hidden", type=_SIZE, default=8192, show_default=True, metavar="N", help="Hidden size."),
     click.option(
         "--seq", type=Count(1, 1 << 24), default=4096, show_default=True, metavar="N", help="Sequence length."
@@ -64,7 +71,7 @@ MODEL_OPTIONS = (
         type=click.Choice(("bf16", "fp16", "fp8")),
         default="bf16",
         show_default=True,
-        help="Of the arithmetic; activations and gradients travel at 16 bit.",
+        help="Precision of the arithmetic; activations and gradients travel at 16 bit.",
     ),
     click.option(
         "--experts", type=Count(0, 1 << 16), default=0, metavar="N", help="Experts per layer (0: a dense model)."

@@ -35,9 +35,9 @@ def audit(
 ) -> None:
     """What a layout costs, dimension by dimension, and what the same GPUs could give.
 
-    For every dimension: the level its groups talk over, the time a step waits for it, what it would be with the same
-    ranks packed on the same GPUs, and which groups lie wrong. Without a layout (--hostfile, --log, --rule, ...) ranks
-    are numbered node by node. -v lists groups.
+    For every dimension the report shows the level that its groups use, the time that a step waits for it, that time
+    with the same ranks packed on the same GPUs, and the groups that are badly placed. Without a layout (--hostfile,
+    --log, --rule, ...) ranks are numbered node by node. -v lists groups.
 
     PATH is any of the files that the options take, told by content: hostfile, rankfile, map, NCCL logs, description of
     the cluster, bundles. With a hostfile and logs, ranks that ran on another host than declared are named.

@@ -21,7 +21,7 @@ class _Place(LazyGroup):
 
 @click.group(cls=_Place)
 def place() -> None:
-    """Ranks on the right wires: a layout audited, priced, solved and written for the launcher.
+    """Put ranks on the right wires: audit a layout, price it, find a better one, and write it for the launcher.
 
     \b
     First steps

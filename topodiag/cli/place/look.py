@@ -36,7 +36,7 @@ def look(
     svg: str | None,
     printing: Printing,
 ) -> None:
-    """The layout drawn: nodes and their GPUs below their switch or rack, coloured by the groups of one dimension.
+    """Draw the layout: nodes and their GPUs below their switch or rack, coloured by the groups of one dimension.
 
     Groups that lie on more NVLink domains than they need are in brackets, in the SVG outlined. With --solved the better
     map stands beside it.

@@ -32,8 +32,7 @@ def check(  # noqa: PLR0917 - one parameter per option
 ) -> None:
     """Would NCCL load this topology file, is it whole, and is it this machine?
 
-    What it refuses is said with the line and in NCCL's own words. Without --nccl all known versions are
-    asked.
+    A refusal is shown with its line and in NCCL's own words. Without --nccl the file is checked for all known versions.
     """
     from topodiag.app.topo import check_topology  # noqa: PLC0415
     from topodiag.cli.output import check_output, opened, verdict  # noqa: PLC0415 - heavy from here on

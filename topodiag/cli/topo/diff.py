@@ -30,7 +30,7 @@ def diff(  # noqa: PLR0917 - one parameter per option
 ) -> None:
     """Compare two machines, or a machine with its healthy sibling, and what NCCL finds on either.
 
-    Ignored is what differs by nature: host hash, GUIDs, ranks, PCI domains. Exits 1 when they differ.
+    Host hashes, GUIDs, ranks and PCI domains differ by nature and are ignored. Exit code 1: the machines differ.
     """
     from topodiag.app.topo import compare_topologies  # noqa: PLC0415
     from topodiag.cli.output import check_output, write_page  # noqa: PLC0415 - heavy from here on

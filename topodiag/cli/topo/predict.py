@@ -38,7 +38,7 @@ def predict(  # noqa: PLR0917 - one parameter per option
 ) -> None:
     """What NCCL would choose on a topology: paths, channels, algorithms, and the bandwidth to expect.
 
-    Exits 1 when this version of NCCL refuses the topology. With -v all collectives and the whole tuning table.
+    Exit code 1: this version of NCCL refuses the topology. -v shows all collectives and the whole tuning table.
     """
     from topodiag.app.topo import open_topology, predict_topology  # noqa: PLC0415
     from topodiag.cli.output import check_output, write_page  # noqa: PLC0415 - heavy from here on

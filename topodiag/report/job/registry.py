@@ -55,10 +55,10 @@ VIEWS: Mapping[str, View] = {
     ),
     "rings": View("rings", "The ring of each channel, with the transport of each hop.", "rings:draw_rings"),
     "transports": View(
-        "transports between nodes", "What each pair of nodes talks over.", "transports:draw_transports"
+        "transports between nodes", "Transport between each pair of nodes.", "transports:draw_transports"
     ),
-    "errors": View("errors, in order", "What went wrong, in the order of time.", "errors:draw_errors"),
-    "unread": View("", "Shapes of records that were not understood.", "unread:draw_unread"),
+    "errors": View("errors, in order", "Errors in the order of time.", "errors:draw_errors"),
+    "unread": View("", "Log lines that were not understood, by shape.", "unread:draw_unread"),
 }  # fmt: skip
 
 TABLES: Mapping[str, Table] = {
