@@ -66,11 +66,11 @@ KINDS: dict[Kind, Facts] = {
     Kind.SAVED_FACTS: Facts("saved facts of NCCL logs", "topodiag logs {path}"),
     Kind.FLIGHT: Facts("a flight recorder dump", "topodiag logs {path}"),
     Kind.NCCL_TESTS: Facts("an nccl-tests table", "topodiag bench {path}"),
-    Kind.CLUSTER: Facts("a description of a cluster", "topodiag place look --topology {path}"),
-    Kind.KUBERNETES: Facts("a Kubernetes node list", "topodiag place look --topology {path}"),
-    Kind.HOSTFILE: Facts("a hostfile", "topodiag place audit --hostfile {path}"),
-    Kind.RANKFILE: Facts("a rankfile", "topodiag place audit --rankfile {path}"),
-    Kind.RANK_MAP: Facts("a rank map", "topodiag place audit --map {path}"),
+    Kind.CLUSTER: Facts("a description of a cluster", "topodiag place look {path}"),
+    Kind.KUBERNETES: Facts("a Kubernetes node list", "topodiag place look {path}"),
+    Kind.HOSTFILE: Facts("a hostfile", "topodiag place audit {path}"),
+    Kind.RANKFILE: Facts("a rankfile", "topodiag place audit {path}"),
+    Kind.RANK_MAP: Facts("a rank map", "topodiag place audit {path}"),
     Kind.GROUPS: Facts("a file of rank groups", "topodiag place solve --groups {path}"),
     Kind.SWEEP_PLAN: Facts("a sweep plan", "topodiag bench run {path}"),
     Kind.SWEEP: Facts("the folder of a sweep", "topodiag bench read {path}"),
@@ -91,6 +91,11 @@ KINDS: dict[Kind, Facts] = {
 
 NODE_KINDS = frozenset({Kind.BUNDLE, Kind.NODE_TEXT, Kind.TOPOLOGY, Kind.HWLOC})
 """Kinds from which a node is read."""
+
+NODE_EVIDENCE = (
+    "evidence of a node is: bundles, output of nvidia-smi, ibstat, lspci and the like, NCCL topology files, hwloc XML"
+)
+"""What is said to who gives something else."""
 
 _TOOLS = (
     ("nvidia-smi", "nvidia-smi output"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import BinaryIO
 
-from topodiag.evidence.intake.kinds import Kind, command_for, source_words
+from topodiag.evidence.intake.kinds import NODE_EVIDENCE, Kind, command_for, source_words
 from topodiag.model.errors import InputError
 
 STDIN = "-"
@@ -153,6 +153,5 @@ def refusal(intake: Intake, kinds: Iterable[Kind], what: str, aside: Sequence[As
     why = only.why.removeprefix("not read, ")
     hint = f"{only.command} reads it" if only.command else only.hint
     if why == f"it is {Kind.TEXT.facts.words}":
-        kinds_read = "bundles, output of nvidia-smi, ibstat, lspci and the like, NCCL topology files, hwloc XML"
-        return InputError(only.path, "is of no kind that topodiag knows", hint=f"evidence of a node is: {kinds_read}")
+        return InputError(only.path, "is of no kind that topodiag knows", hint=NODE_EVIDENCE)
     return InputError(only.path, f"is no {what}: {why}" if why.startswith("it is ") else why, hint=hint)

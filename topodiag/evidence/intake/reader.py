@@ -11,6 +11,7 @@ from topodiag.evidence import registry
 from topodiag.evidence.assemble import assemble
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.intake.bundle import Evidence
+from topodiag.evidence.intake.kinds import NODE_EVIDENCE
 from topodiag.evidence.intake.launcher import without_prefix
 from topodiag.evidence.interface import Blob, Item, Source
 from topodiag.model.errors import InputError
@@ -65,9 +66,8 @@ def _file_name(path: str) -> str:
 
 
 def _refuse(evidence: Evidence) -> None:
-    known = ", ".join(registry.kinds()[:12])
     what = "holds nothing that topodiag knows" if len(evidence.blobs) != 1 else "is of no kind that topodiag knows"
-    raise InputError(evidence.path, what, hint=f"it reads bundles and text of {known}, ...")
+    raise InputError(evidence.path, what, hint=NODE_EVIDENCE)
 
 
 def _read(blob: Blob, draft: NodeDraft, unread: list[UnreadLine]) -> list[Input]:
