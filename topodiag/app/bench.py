@@ -164,18 +164,20 @@ def _expected(run: BenchRun, machine: Machine, chosen: BenchOptions, gaps: list[
     told = [(each.expectation.busbw_gbs, each, nodes) for each, nodes in made if each.expectation is not None]
     if len(sorts) == 1 or not told:
         return made[0][0]
-    least, weakest, nodes = min(told, key=lambda each: each[0])
-    kinds = f"the nodes are of {len(sorts)} kinds: {'; '.join(_hosts(each) for _, _, each in told)}"
-    most = max(gbs for gbs, _, _ in told)
-    if most - least < ALIKE * most:
-        why = f"{kinds}; the same is expected of all"
-    else:
-        others = "; ".join(f"{gbs:.0f} GB/s of {_hosts(others)}" for gbs, _, others in told if others is not nodes)
-        why = f"{kinds}; the least is expected of {_hosts(nodes)}, {least:.0f} GB/s, and so of all ({others})"
-    if len(sorts) > MOST_SORTS:
-        why += f"; {len(sorts) - MOST_SORTS} further kinds were not reckoned"
+    why = _kinds(told) + (f"; {len(sorts) - MOST_SORTS} further kinds were not reckoned" if sorts[MOST_SORTS:] else "")
     gaps.append(NotObserved("one machine for all nodes", f"{why} (topodiag topo diff compares two)"))
-    return weakest
+    return min(told, key=lambda each: each[0])[1]
+
+
+def _kinds(told: Sequence[tuple[float, Expected, list[Node]]]) -> str:
+    """The kinds of nodes, and of which the least is expected (GB/s)."""
+    least, _, nodes = min(told, key=lambda each: each[0])
+    most = max(gbs for gbs, _, _ in told)
+    kinds = f"the nodes are of {len(told)} kinds: {'; '.join(_hosts(each) for _, _, each in told)}"
+    if most - least < ALIKE * most:
+        return f"{kinds}; the same is expected of all"
+    others = "; ".join(f"{gbs:.0f} GB/s of {_hosts(others)}" for gbs, _, others in told if others is not nodes)
+    return f"{kinds}; the least is expected of {_hosts(nodes)}, {least:.0f} GB/s, and so of all ({others})"
 
 
 def _hosts(nodes: Sequence[Node]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import BinaryIO
 
@@ -53,11 +54,7 @@ def sort_paths(
     if not (found or bundles or logs):
         _refuse(intake)
     left += [str(each) for each in intake.aside]
-    for option, path in found.items():
-        given = {"topology": cluster.topology, "system": cluster.system, "groups": groups}
-        already = given[option] if option in given else getattr(places, option)
-        if already:
-            raise PlaceError(f"{path} and --{option} {already} say the same: give one")
+    _refuse_twice(found, cluster, places, groups)
     layout = {name: found[name] for name in _LAYOUTS.values() if name in found}
     return (
         replace(
@@ -70,6 +67,15 @@ def sort_paths(
         found.get("groups", groups),
         (*intake.notes, *left),
     )
+
+
+def _refuse_twice(found: Mapping[str, str], cluster: ClusterOptions, places: LayoutOptions, groups: str) -> None:
+    """A path and an option that say the same are one too many."""
+    given = {"topology": cluster.topology, "system": cluster.system, "groups": groups}
+    for option, path in found.items():
+        already = given[option] if option in given else getattr(places, option)
+        if already:
+            raise PlaceError(f"{path} and --{option} {already} say the same: give one")
 
 
 def _option(piece: Piece, stream: BinaryIO | None) -> str:
