@@ -9,12 +9,13 @@ from click.shell_completion import ShellComplete
 
 from tests import program
 from tests.cli.command_tree import ALL
-from topodiag.app.fixtures import fixtures
+from topodiag.app.fixtures import shipped
 from topodiag.app.model import known_systems
 from topodiag.checks import registry
 from topodiag.cli import cli
 from topodiag.cli.params import Evidence
 
+NAMES = [each.name for each in shipped()]
 COMMANDS = [words for words, command in ALL.items() if not isinstance(command, click.Group)]
 
 
@@ -36,7 +37,7 @@ def test_every_option_and_every_value_of_a_choice_is_offered(words):
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_every_option_that_takes_evidence_offers_fixtures(words):
-    wanted = {f"fixture:{name}" for name in fixtures()}
+    wanted = {f"fixture:{name}" for name in NAMES}
     for option in ALL[words].params:
         if isinstance(option, click.Option) and isinstance(option.type, Evidence):
             assert set(completions(*words, option.opts[0], incomplete="fixture:")) == wanted
@@ -67,7 +68,7 @@ def test_bash_completes_behind_a_colon_although_it_splits_there():
         "COMP_CWORD": "5",
     }
     shown = program.run(env=env).stdout.split()
-    assert shown == [f"plain,{name}" for name in fixtures() if name.startswith("dgx-h100-h")] != []
+    assert shown == [f"plain,{name}" for name in NAMES if name.startswith("dgx-h100-h")] != []
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
