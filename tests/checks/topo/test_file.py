@@ -16,7 +16,7 @@ from topodiag.checks.topo.file import FileOfARack, FileRefused
 from topodiag.model.devices import Nic, NicRole
 from topodiag.model.finding import Severity, Status
 from topodiag.model.nccl_tree import Element, Refusal
-from topodiag.model.nccl_versions import spell_versions
+from topodiag.model.nccl_versions import NEWEST, OLDEST, spell_range, spell_versions
 from topodiag.model.node import Node
 from topodiag.words.fold import few
 
@@ -53,14 +53,14 @@ def test_an_empty_setting_names_no_file() -> None:
 
 def test_a_sound_file_is_clean_for_all_versions() -> None:
     outcome = FileRefused().judge(made.alone(BOARD), ())
-    assert (status(outcome), outcome.why) == (Status.CLEAN, "NCCL 2.18 to 2.30 load it")
+    assert (status(outcome), outcome.why) == (Status.CLEAN, f"NCCL {spell_range()} load it")
 
 
 def test_what_the_reader_refuses_is_told_with_line_words_and_versions() -> None:
-    refusal = Refusal("tab", "XML Parse error : expecting '<', got '\\t'", 2, 1, "\t<cpu", 18, 30)
+    refusal = Refusal("tab", "XML Parse error : expecting '<', got '\\t'", 2, 1, "\t<cpu", OLDEST, NEWEST)
     (finding,) = FileRefused().judge(made.alone(BOARD, refusals=(refusal,)), ()).findings
     assert finding.severity is Severity.ERROR
-    assert finding.message == "NCCL 2.18 to 2.30 refuse topo.xml: XML Parse error : expecting '<', got '\\t'"
+    assert finding.message == f"NCCL {spell_range()} refuse topo.xml: XML Parse error : expecting '<', got '\\t'"
     assert finding.observed.startswith("line 2: ")
     assert finding.evidence[0].line == 2
 
@@ -80,9 +80,9 @@ def test_only_the_version_asked_for_counts() -> None:
 
 
 def test_versions_that_complain_in_other_words_are_told_apart() -> None:
-    refusals = (Refusal("end", "one", 3, 1, "", 18, 20), Refusal("end", "other", 4, 1, "", 21, 30))
+    refusals = (Refusal("end", "one", 3, 1, "", 18, 20), Refusal("end", "other", 4, 1, "", 21, NEWEST))
     (finding,) = FileRefused().judge(made.alone(BOARD, refusals=refusals), ()).findings
-    assert finding.observed == "line 3: one (2.18 to 2.20); line 4: other (2.21 to 2.30)"
+    assert finding.observed == f"line 3: one (2.18 to 2.20); line 4: other ({spell_range(21)})"
 
 
 def test_a_link_without_its_reverse_is_refused_by_the_graph() -> None:
