@@ -34,10 +34,14 @@ def diagnose(paths: Sequence[str]) -> Result:
     if not intake.of(*JUDGED):
         raise refusal(intake, JUDGED, "evidence that can be judged")
     results = [*_nodes(intake), *_jobs(intake), *_runs(intake)]
-    outcomes = tuple(outcome for each in results for outcome in each.outcomes)
     taken = {item.path for each in results for item in each.inputs}
     aside = [each for each in intake.beside(*JUDGED) if each.path not in taken]
-    gaps = [NotObserved(PART, note) for note in folded(aside)]
+    return _joined(results, [NotObserved(PART, note) for note in folded(aside)])
+
+
+def _joined(results: Sequence[Result], gaps: Sequence[NotObserved]) -> Result:
+    """The parts of the diagnosis as one result, with what no part read."""
+    outcomes = tuple(outcome for each in results for outcome in each.outcomes)
     return Result(
         inputs=tuple(item for each in results for item in each.inputs),
         nodes=tuple(node for each in results for node in each.nodes),

@@ -52,12 +52,7 @@ def modern(
     args: Sequence[str], former: Sequence[Former], params: Iterable[click.Parameter]
 ) -> tuple[list[str], list[str]]:
     """The arguments with new spellings, and a note for each former one. What is the value of an option stays."""
-    takes = {
-        spelling
-        for param in params
-        if isinstance(param, click.Option) and not (param.is_flag or param.count)
-        for spelling in (*param.opts, *param.secondary_opts)
-    }
+    takes = _with_value(params)
     made: list[str] = []
     notes: dict[str, None] = {}
     rest = list(reversed(args))
@@ -66,10 +61,9 @@ def modern(
         if word == "--":
             return [*made, word, *reversed(rest)], list(notes)
         name, joined, value = word.partition("=")
-        own = [each for each in former if each.spelling == name]
         if not joined:
             value = rest[-1] if rest else ""
-        entry = next((each for each in own if each.fits is None or each.fits(value)), None)
+        entry = _entry(former, name, value)
         if entry is None:
             made.append(word)
             if word in takes and rest:
@@ -80,6 +74,22 @@ def modern(
             made.append(value if joined else rest.pop())
         notes[entry.note(value)] = None
     return made, list(notes)
+
+
+def _with_value(params: Iterable[click.Parameter]) -> set[str]:
+    """Spellings of the options that take a value."""
+    return {
+        spelling
+        for param in params
+        if isinstance(param, click.Option) and not (param.is_flag or param.count)
+        for spelling in (*param.opts, *param.secondary_opts)
+    }
+
+
+def _entry(former: Sequence[Former], name: str, value: str) -> Former | None:
+    """The former spelling that this option with this value is."""
+    own = (each for each in former if each.spelling == name)
+    return next((each for each in own if each.fits is None or each.fits(value)), None)
 
 
 def is_path(value: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from topodiag.evidence.intake.archives import read_members
@@ -239,20 +239,12 @@ def _parted(unit: _Unit) -> tuple[list[Capture], list[Aside]]:
         only = unit.texts[0].name if len(pieces) == 1 and pieces[0].named else unit.folder or "."
         return [Capture(only, pieces, _host_of(unit.texts))], []
     named = {number: words for number, group in enumerate(groups) if (words := _name_of(group, groups))}
-    anchors: list[int] = []
-    made: dict[int, list[Piece]] = {}
-    for number, group in enumerate(groups):
-        if group.apart:  # files of one word in their names are of one node: gpu-001.topo.txt, gpu-001.nvlink.txt
-            at = next((each for each in anchors if named.get(each) and named.get(each) == named.get(number)), number)
-            made.setdefault(at, []).extend(group.pieces)
-            anchors += [number] if at == number else []
+    made = _anchored(groups, named)
+    anchors = tuple(made)
     left: list[Piece] = []
-    for group in groups:
-        if group.apart:
-            continue
-        for piece in group.pieces:
-            owners = [each for each in anchors if _mentions(piece, named.get(each, ""))]
-            (made[owners[0]] if len(owners) == 1 else left).append(piece)
+    for piece in (piece for group in groups if not group.apart for piece in group.pieces):
+        owners = [each for each in anchors if _mentions(piece, named.get(each, ""))]
+        (made[owners[0]] if len(owners) == 1 else left).append(piece)
     several = ", ".join(named.get(number, "?") for number in anchors[:4]) + (", ..." if len(anchors) > 4 else "")
     aside = [Aside(piece.name, f"names no host, and lies among texts of several: {several}") for piece in left]
     aside += [Aside(piece.name, piece.words) for piece in unit.unknown]
@@ -262,6 +254,17 @@ def _parted(unit: _Unit) -> tuple[list[Capture], list[Aside]]:
         first = own[0].name
         found.append(Capture(first, tuple(own), host, "" if host else named.get(number, "")))
     return found, aside
+
+
+def _anchored(groups: Sequence[_Group], named: Mapping[int, str]) -> dict[int, list[Piece]]:
+    """The texts of each node by the number of its first group. Groups of one word in their files' names are of one
+    node: gpu-001.topo.txt, gpu-001.nvlink.txt."""
+    made: dict[int, list[Piece]] = {}
+    for number, group in enumerate(groups):
+        if group.apart:
+            at = next((each for each in made if named.get(each) and named.get(each) == named.get(number)), number)
+            made.setdefault(at, []).extend(group.pieces)
+    return made
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from topodiag.evidence.cluster.looks import cluster_format
@@ -118,12 +119,7 @@ def text_kinds(
     sources = recognise(text)
     if not sources and (bare := without_prefix(blob)) is not None:
         sources = recognise(bare.text)
-    if "hwloc-xml" in sources:
-        kinds.append(Kind.HWLOC)
-    if "nccl-xml" in sources and Kind.TOPOLOGY not in kinds:
-        kinds.append(Kind.TOPOLOGY)
-    if set(sources) - {"hwloc-xml", "nccl-xml"}:
-        kinds.append(Kind.NODE_TEXT)
+    kinds += _kinds_of_sources(sources)
     if logged:
         kinds.append(Kind.NCCL_LOG)
     if not kinds:
@@ -131,6 +127,16 @@ def text_kinds(
     if not kinds:
         kinds.append(Kind.JSON if text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[") else Kind.TEXT)
     return tuple(dict.fromkeys(kinds)), sources
+
+
+def _kinds_of_sources(sources: Collection[str]) -> Iterator[Kind]:
+    """What a text is whose readers are these sources of a node's evidence."""
+    if "hwloc-xml" in sources:
+        yield Kind.HWLOC
+    if "nccl-xml" in sources:
+        yield Kind.TOPOLOGY
+    if set(sources) - {"hwloc-xml", "nccl-xml"}:
+        yield Kind.NODE_TEXT
 
 
 def words_of(looked: Looks) -> str:
