@@ -20,6 +20,8 @@ from topodiag.model.finding import Finding, Severity, Status
 from topodiag.model.layout import Layout
 from topodiag.placement.audit import Audit, audit
 from topodiag.placement.groups import talk_of_groups, talk_of_layout
+from topodiag.placement.rings import ring_crossings
+from topodiag.placement.solve import solve
 
 WARNED = (Severity.WARNING, Severity.ERROR)
 
@@ -201,6 +203,39 @@ def test_rings_through_nodes_by_name_go_back_and_forth_between_racks() -> None:
     assert finding.severity is Severity.WARNING
     (note,) = found(judged(cluster(8, 4, 1.0), Layout(tp=8, dp=8), alternating), "PLC006")
     assert note.severity is Severity.INFO, "a spine as wide as the leaves carries it"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "leaf", "over", "layout"),
+    [
+        (64, 16, 2.0, Layout(tp=8, pp=2, dp=32)),
+        (16, 4, 2.0, Layout(pp=8, dp=8)),
+        (24, 8, 2.0, Layout(tp=8, dp=24)),
+        (16, 4, 2.0, Layout(tp=4, pp=4, dp=4)),
+        (12, 4, 4.0, Layout(tp=2, ep=4, pp=2, dp=12)),
+        (10, 4, 2.0, Layout(tp=8, dp=5)),
+    ],
+)
+def test_the_map_of_the_solver_is_never_told_to_take_the_map_of_the_solver(
+    nodes: int, leaf: int, over: float, layout: Layout
+) -> None:
+    """Stages of a pipeline that use every second node make the order of all ranks go round the leaves twice. No ring
+    goes through all ranks, so that harms nothing."""
+    made = cluster(nodes, leaf, over)
+    ranks = layout.tp * layout.cp * layout.pp * layout.dp
+    talk = talk_of_layout(made, layout, ranks)
+    solved = solve(made, talk.demands, ranks).assignment
+    assert not found(audit(made, talk, solved), "PLC006")
+
+
+def test_rings_of_several_groups_are_judged_one_by_one() -> None:
+    """Two groups of four nodes, node by node in turn: each alone crosses once into each leaf and back."""
+    made = cluster(8, 4, 2.0)
+    groups = np.asarray([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]])
+    nodes = np.asarray([0, 2, 4, 6, 1, 5, 3, 7, 0, 0, 1, 2])
+    crossings, leaves = ring_crossings(made, groups, Assignment(nodes * 8 + np.asarray([0] * 8 + [1, 2, 1, 1])))
+    assert crossings.tolist() == [2, 4, 0]
+    assert leaves.tolist() == [2, 2, 0]
 
 
 def test_ring_attention_that_changes_the_node_at_each_step() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Never
 
 import numpy as np
@@ -13,9 +14,10 @@ from topodiag.checks.shared.words import spell_ranks
 from topodiag.model.cluster import Assignment, Bools, Cluster, Ints
 from topodiag.model.dimensions import Pattern, of_label
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
-from topodiag.placement.audit import MATTERS, Audit, DimensionAudit
+from topodiag.placement.audit import MATTERS, Audit, DimensionAudit, names_of
 from topodiag.placement.declared import Elsewhere
-from topodiag.placement.price import off_rail_us, pairs_of
+from topodiag.placement.price import off_rail_us, pairs_of, price_placement
+from topodiag.placement.rings import ring_crossings
 from topodiag.words.fold import plural
 
 _WORTH = 0.01
@@ -23,6 +25,8 @@ _WORTH = 0.01
 _NOTHING = 0.0005
 """Share of a step below which the report says that there is nothing to regain: latency of a hop, in a whole step."""
 
+_BY_RING = ("all_reduce", "all_gather", "reduce_scatter")
+"""Collectives whose rings go through the nodes by rank; an all-to-all sends to every peer whatever the order."""
 _TOLD = 4
 """Moves of ranks that are named one by one."""
 _MANY = {"leaf": "leaves"}
@@ -194,9 +198,41 @@ def off_rail(cluster: Cluster, groups: Ints, assignment: Assignment) -> Bools:
     return wrong
 
 
+@dataclass(frozen=True, slots=True)
+class _Detour:
+    """The group of a dimension whose ring goes back and forth most: its ranks, how often the ring crosses between
+    leaves, and how often it would in the map to compare with."""
+
+    dimension: str
+    ranks: Ints
+    crossings: int
+    enough: int
+
+
+def _back_and_forth(audit: Audit, each: DimensionAudit) -> _Detour | None:
+    """None where the rings of the map to compare with make as many detours in all."""
+    now, leaves = ring_crossings(audit.cluster, each.groups, audit.assignment)
+    best, best_leaves = ring_crossings(audit.cluster, each.groups, audit.best)
+    if int((now - leaves).sum()) <= int((best - best_leaves).sum()):
+        return None
+    enough = np.maximum(leaves, best)
+    worst = int((now - enough).argmax())
+    if now[worst] <= enough[worst]:
+        return None
+    return _Detour(each.dimension, each.groups[worst], int(now[worst]), int(enough[worst]))
+
+
+def _dearer(audit: Audit) -> bool:
+    """Whether the map to compare with makes a step longer than the layout: it is no remedy then."""
+    demands = [cost.demand for each in audit.dimensions for cost in each.now]
+    best_us = price_placement(audit.cluster, demands, audit.best).step_us
+    return best_us > audit.waited_us + _NOTHING * audit.step_us
+
+
 class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
-    """PLC006 on a layout: see job_order.RankOrder. Also nodes in an order that goes back and forth between leaves, and
-    ranks of a job that ran elsewhere than the launcher's file declares (the file and the job's log are given)."""
+    """PLC006 on a layout: see job_order.RankOrder. Also groups whose rings go back and forth between leaves, where
+    another map of the same ranks has fewer detours and costs no more, and ranks of a job that ran elsewhere than the
+    launcher's file declares (the file and the job's log are given)."""
 
     id = "PLC006"
     title = "rank order ignores the topology"
@@ -232,33 +268,30 @@ class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
         )
 
     def _leaves(self, audit: Audit) -> Finding | None:
-        """NCCL numbers nodes by their first rank and rings go through them in that order: each change of the leaf is a
-        way over the spine. (NCCL src/init.cc, initTransportsRank; src/graph/connect.cc, connectRings; v2.28.)"""
+        """The groups whose rings go back and forth between leaves, where the map to compare with has fewer such
+        detours at no higher price: a pipeline that uses every second node for a stage is one, and harms no ring."""
         levels = [level for level in audit.cluster.levels if level.kind != "nvlink"]
         if len(levels) < 2:
             return None
-        node = audit.cluster.node_of(audit.assignment.slot)
-        _, first = np.unique(node, return_index=True)
-        order = node[np.sort(first)]
-        leaf = levels[0].group[order]
-        changes = int((leaf != np.roll(leaf, 1)).sum())
-        leaves = np.unique(leaf).size
-        if leaves < 2 or changes <= leaves:
+        rings = [each for each in audit.dimensions if each.demand.collective in _BY_RING and (each.domains > 1).any()]
+        hurt = next((made for made in (_back_and_forth(audit, each) for each in rings) if made is not None), None)
+        if hurt is None or _dearer(audit):
             return None
         narrower, kind = levels[1].gbs < levels[0].gbs, levels[0].kind
-        names = [audit.cluster.names[each] for each in order[:6].tolist()]
+        names = names_of(audit.cluster, audit.assignment, hurt.ranks)
         return self.finding(
             Severity.WARNING if narrower else Severity.INFO,
-            f"rings through the nodes in rank order cross between {_MANY.get(kind, kind + 's')} {changes} times,"
-            f" {leaves} would be enough",
-            observed=f"nodes by first rank: {', '.join(names)}{', ...' if order.size > 6 else ''}",
+            f"rings through the nodes in rank order cross between {_MANY.get(kind, kind + 's')} {hurt.crossings} times,"
+            f" {hurt.enough} would be enough",
+            observed=f"nodes by first rank: {', '.join(names[:6])}{', ...' if len(names) > 6 else ''}",
             expected=f"all nodes of a {kind} one after the other",
             fix=(
                 "order the hosts by their place in the fabric, not by name: `topodiag place solve`, `srun --switches`",
             ),
-            nodes=names,
+            nodes=names[:6],
             cost=Cost(
-                text=f"the ways up carry {changes / leaves:.3g} times the traffic of a communicator of all ranks"
+                text=f"the ways up carry {hurt.crossings / hurt.enough:.3g} times the traffic of {hurt.dimension} that"
+                " they need to"
             ),
             confidence=Confidence.MEDIUM,
         )
