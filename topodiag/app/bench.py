@@ -21,10 +21,9 @@ from topodiag.app.machine import (
     Machine,
     contradicts,
     is_machine,
+    machine_of,
     named_machine,
-    nodes_of,
-    of_logs,
-    of_nodes,
+    only,
     sorts_of,
 )
 from topodiag.app.opening import stream_for
@@ -34,7 +33,7 @@ from topodiag.cost.tiers import UnknownSystemError, find_system
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.kinds import Kind, command_for
 from topodiag.evidence.intake.pieces import STDIN, Aside, Intake, Piece, left_aside
-from topodiag.evidence.intake.reading import read_piece
+from topodiag.evidence.intake.spool import spooled
 from topodiag.evidence.nccl_log.input.streams import Reading, text_of
 from topodiag.evidence.nccl_tests import Read, read_file
 from topodiag.evidence.nccl_tests.read import WITHOUT_MPI
@@ -98,13 +97,18 @@ class _Given:
 
 
 def bench(paths: Sequence[str], *, options: BenchOptions | None = None) -> Result:
-    """Judge output of nccl-tests: files, folders, patterns, `-`; packed with gzip or zstd or not. Bundles, topology
-    files and NCCL logs among them are the machine. Raises InputError, also where none of them holds a run."""
+    """Judge output of nccl-tests: files, folders, archives, patterns, `-`; packed with gzip or zstd or not. Bundles,
+    topology files and NCCL logs among them are the machine. Raises InputError, also where none of them holds a run."""
+    return judged(gather(paths, stdin=stream_for(paths)), options)
+
+
+def judged(intake: Intake, options: BenchOptions | None = None) -> Result:
+    """The same of what was gathered."""
     chosen = options or BenchOptions()
     if chosen.system is not None:
         chosen = replace(chosen, system=_system(chosen.system))
     named = named_machine(chosen.machine)
-    given = _read(paths)
+    given = _read(intake)
     gaps = given.gaps
     made = [_judged(run, file, named, given.machine, chosen, gaps) for file in given.files for run in file.read.runs]
     logged = (outcome for file in given.files for outcome in file.outcomes if _is_sick(outcome))
@@ -142,7 +146,8 @@ def _machine_of(run: BenchRun, file: _File, named: Machine, beside: Machine, cho
     logs beside it that name its hosts. With --system or --nics nodes are no machine, but what checks say of them
     counts."""
     if named.paths:
-        return named
+        near = named.for_run(run)
+        return replace(near, jobs=() if near.nodes else near.jobs or named.jobs)
     near = beside.for_run(run)
     jobs = file.jobs or near.jobs
     nodes = () if chosen.system is not None or chosen.nics is not None else near.nodes
@@ -235,13 +240,17 @@ _TABLES = (Kind.NCCL_TESTS, Kind.NCCL_LOG, Kind.NODE_TEXT, Kind.TEXT, Kind.JSON)
 """Kinds of text in which a table may stand further down than the bytes by which a file is recognised."""
 
 
-def _read(paths: Sequence[str]) -> _Given:
-    """The runs of the paths and the machine beside them. Raises InputError where no path holds a run."""
-    intake = gather(paths, stdin=stream_for(paths))
+def _read(packed: Intake) -> _Given:
+    """The runs in what was gathered and the machine beside them. Raises InputError where nothing holds a run."""
+    with spooled(packed, lambda piece: piece.is_any(_TABLES)) as intake:
+        return _read_plain(intake)
+
+
+def _read_plain(intake: Intake) -> _Given:
     given = _Given()
     given.gaps.extend(NotObserved("part of the input", note) for note in intake.notes)
     rest: list[tuple[Piece, NotObserved]] = []
-    logs: list[str] = []
+    logs: list[Piece] = []
     for piece in intake.pieces:
         if not piece.is_any(_TABLES):
             continue
@@ -250,48 +259,38 @@ def _read(paths: Sequence[str]) -> _Given:
         except OSError as error:
             given.gaps.append(NotObserved(piece.name, f"cannot be read: {error.strerror or error}"))
             continue
-        except InputError as error:
-            given.gaps.append(NotObserved(piece.name, error.message.removeprefix(f"{error.path}: ")))
-            continue
         read = read_file(text, piece.name)
         if read.runs:
-            jobs, outcomes = _log(piece, text) if read.records >= MIN_RECORDS else ((), ())
+            jobs, outcomes = _log(intake, piece, text) if read.records >= MIN_RECORDS else ((), ())
             digest = hashlib.sha256(text).hexdigest()
             given.files.append(_File(piece.name, read, digest, notes, jobs, outcomes))
-        elif read.records >= MIN_RECORDS and piece.path != STDIN and not piece.member:
-            logs.append(piece.path)
-            rest.append((piece, NotObserved(piece.name, _no_run(piece, text, read))))
         else:
+            if read.records >= MIN_RECORDS and piece.path != STDIN:
+                logs.append(piece)
             rest.append((piece, NotObserved(piece.name, _no_run(piece, text, read))))
     if not given.files:
-        _refuse(paths, intake, given.gaps, [gap for _, gap in sorted(rest, key=lambda each: not each[0].command)])
+        _refuse(intake, given.gaps, [gap for _, gap in sorted(rest, key=lambda each: not each[0].command)])
     return _with_machine(given, intake, rest, logs)
 
 
-def _refuse(paths: Sequence[str], intake: Intake, gaps: Sequence[NotObserved], rest: Sequence[NotObserved]) -> NoReturn:
+def _refuse(intake: Intake, gaps: Sequence[NotObserved], rest: Sequence[NotObserved]) -> NoReturn:
     """Nothing holds a run: the first file that was given says why."""
     left = [NotObserved(each.path, each.why) for each in intake.aside]
     others = [each for piece in intake.pieces if not piece.is_any(_TABLES) for each in [_aside(left_aside(piece))]]
     for first in (*rest, *left, *others, *gaps):
         raise InputError(first.what, first.why, hint=HINT)
-    raise InputError(paths[0], "holds no file to read", hint=HINT)
+    raise InputError(intake.paths[0], "holds no file to read", hint=HINT)
 
 
 def _with_machine(
-    given: _Given, intake: Intake, rest: Sequence[tuple[Piece, NotObserved]], logs: Sequence[str]
+    given: _Given, intake: Intake, rest: Sequence[tuple[Piece, NotObserved]], logs: Sequence[Piece]
 ) -> _Given:
     """The nodes and logs that lie beside the runs; what is neither is left aside with the command that reads it."""
     tried = {piece.name for piece, _ in rest}
     read = {file.path for file in given.files}
     pieces = [each for each in intake.pieces if is_machine(each) and each.name not in read and each.path != STDIN]
-    nodes, aside = nodes_of(intake, pieces)
-    machine = of_nodes(nodes, [piece.path for piece in pieces]) if nodes else Machine()
-    if logs:
-        try:
-            machine += of_logs(logs)
-        except InputError as error:
-            given.gaps.append(NotObserved(logs[0], error.message.removeprefix(f"{error.path}: ")))
-    used = {piece.name for piece in pieces} | (set(logs) if machine.jobs else set())
+    machine, aside = machine_of(intake, pieces, logs)
+    used = {piece.name for piece in pieces} | ({piece.name for piece in logs} if machine.jobs else set())
     given.gaps.extend(gap for piece, gap in rest if piece.name not in used)
     others = [piece for piece in intake.pieces if piece.name not in used | read | tried]
     given.gaps.extend(_aside(each) for each in (*aside, *map(left_aside, others), *intake.aside))
@@ -303,13 +302,11 @@ def _aside(each: Aside) -> NotObserved:
 
 
 def _text(piece: Piece, intake: Intake) -> tuple[bytes, tuple[str, ...]]:
-    """The text of a piece, unpacked, and what there is to say about that. Raises OSError and InputError."""
-    if piece.member:
-        return read_piece(intake, piece, MAX_BYTES).data, ()
+    """The text of a piece, unpacked, and what there is to say about that. Raises OSError."""
     if piece.path == STDIN:
         assert intake.stdin is not None  # noqa: S101 - a piece of standard input has its stream
         return _content(intake.stdin, piece.coding)
-    with open(piece.path, "rb") as stream:
+    with open(piece.file, "rb") as stream:
         return _content(stream, piece.coding)
 
 
@@ -335,14 +332,14 @@ def _no_run(piece: Piece, text: bytes, read: Read) -> str:
     return "holds no table of nccl-tests" if text.strip() else "is empty"
 
 
-def _log(piece: Piece, data: bytes) -> tuple[tuple[Job, ...], tuple[Outcome, ...]]:
+def _log(intake: Intake, piece: Piece, data: bytes) -> tuple[tuple[Job, ...], tuple[Outcome, ...]]:
     """The job that NCCL's log in the same file tells of, with what its checks say."""
     from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild  # noqa: PLC0415 - numpy and pyarrow from here on
     from topodiag.fleet.ingest import ingest  # noqa: PLC0415
 
     try:
-        held = piece.path == STDIN or bool(piece.member)
-        found = ingest([STDIN], stdin=io.BytesIO(data)) if held else ingest([piece.path])
+        is_read = piece.path == STDIN  # and can be read only once
+        found = ingest([STDIN], stdin=io.BytesIO(data)) if is_read else ingest(only(intake, [piece]))
     except InputError:
         return (), ()
     jobs = rebuild(found.facts, found.files)
@@ -374,4 +371,4 @@ def _gaps(given: _Given, named: Machine, made: Sequence[Benchmark]) -> Iterator[
         )
 
 
-__all__ = ["BenchOptions", "bench"]
+__all__ = ["BenchOptions", "bench", "judged"]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from topodiag.app.machine import only
 from topodiag.app.opening import stream_for
 from topodiag.app.scan import PART, judged, node_case
 from topodiag.checks.registry import Subject, ids_of
@@ -18,7 +19,7 @@ from topodiag.checks.run import fold
 from topodiag.evidence.intake.captures import captures
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
-from topodiag.evidence.intake.pieces import Intake, folded, refusal
+from topodiag.evidence.intake.pieces import STDIN, Intake, folded, refusal
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
 
@@ -75,12 +76,12 @@ def _jobs(intake: Intake) -> list[Result]:
 
 def _runs(intake: Intake) -> list[Result]:
     """Runs of nccl-tests. The job that is rebuilt from a log in the same file is told of by the logs."""
-    tables = [piece.path for piece in intake.of(Kind.NCCL_TESTS) if not piece.member and piece.path != "-"]
+    tables = [piece for piece in intake.of(Kind.NCCL_TESTS) if piece.path != STDIN]
     if not tables:
         return []
-    from topodiag.app.bench import bench  # noqa: PLC0415 - numpy, which only runs need
+    from topodiag.app import bench  # noqa: PLC0415 - numpy, which only runs need
 
-    made = bench(tables)
+    made = bench.judged(only(intake, tables))
     if intake.of(*LOGGED):
         own = tuple(outcome for outcome in made.outcomes if outcome.check in ids_of(Subject.BENCH))
         return [replace(made, jobs=(), outcomes=own)]

@@ -13,7 +13,8 @@ from topodiag.checks.run import fold, run
 from topodiag.evidence.flight.flight_recorder import read_flight
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.pieces import Intake
-from topodiag.evidence.nccl_log.input.sources import CHUNK_BYTES
+from topodiag.evidence.intake.spool import spooled
+from topodiag.evidence.nccl_log.input.sources import CHUNK_BYTES, is_read
 from topodiag.evidence.nccl_log.rebuild.apart import noted
 from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
 from topodiag.evidence.nccl_log.rebuild.roles import descriptions
@@ -62,18 +63,20 @@ def logs(paths: Sequence[str], *, options: LogOptions | None = None, on_progress
 def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Read | None = None) -> Case:
     """The jobs in what was gathered. Raises InputError where there is no log and no dump to read."""
     chosen = options or LogOptions()
-    found = ingest(
-        intake,
-        workers=chosen.workers,
-        dask=chosen.dask,
-        chunk=chosen.chunk or CHUNK_BYTES,
-        on_progress=on_progress,
-    )
+    with spooled(intake, is_read) as plain:
+        found = ingest(
+            plain,
+            workers=chosen.workers,
+            dask=chosen.dask,
+            chunk=chosen.chunk or CHUNK_BYTES,
+            on_progress=on_progress,
+        )
+        dumps = {each.path: each.name for each in found.flight}
+        records, problems = read_flight(tuple(dict.fromkeys((*dumps, *chosen.flight))), dumps)
     if chosen.save is not None:
         with replacing(chosen.save) as stream:
             save(stream, found.facts, found.files)
     gaps = [NotObserved(PART, note) for note in found.notes]
-    records, problems = read_flight(tuple(dict.fromkeys((*found.flight, *chosen.flight))))
     gaps += [NotObserved("part of the flight recorder", problem) for problem in problems]
     # The facts are let go with this frame: their memory is better used by the checks.
     jobs = noted(_with_flight(rebuild(found.facts, found.files, chosen.layout, descriptions(records)), records))

@@ -67,15 +67,28 @@ def named_machine(paths: Sequence[str]) -> Machine:
 
 def _named(path: str) -> Machine:
     intake = gather([path], stdin=stream_for([path]))
-    nodes, aside = nodes_of(intake, [piece for piece in intake.pieces if piece.is_any(NODE_KINDS)])
-    if nodes:
-        return of_nodes(nodes, [path])
-    if intake.of(Kind.NCCL_LOG) and path != STDIN:
-        return of_logs([path])
+    logs = [piece for piece in intake.of(Kind.NCCL_LOG) if piece.path != STDIN]
+    machine, aside = machine_of(intake, intake.of(*NODE_KINDS), logs)
+    if machine.nodes or machine.jobs:
+        return replace(machine, paths=(path,))
     for each in (*aside, *intake.beside(*NODE_KINDS)):
         reads = f"; {each.command} reads it" if each.command else ""
         raise InputError(each.path, f"{each.why}{reads}", hint=HINT)
     raise InputError(path, "holds no machine", hint=HINT)
+
+
+def machine_of(intake: Intake, pieces: Sequence[Piece], logs: Sequence[Piece]) -> tuple[Machine, list[Aside]]:
+    """The nodes of these pieces and the jobs of these logs, whether they were named or lie beside runs, and what is not
+    enough of a machine."""
+    nodes, aside = nodes_of(intake, pieces)
+    machine = of_nodes(nodes, [piece.name for piece in pieces]) if nodes else Machine()
+    if logs:
+        try:
+            machine += of_logs(intake, logs)
+        except InputError as error:
+            why = error.message.removeprefix(f"{error.path}: ")
+            aside.append(Aside(error.path, why, hint=error.hint))
+    return machine, aside
 
 
 def of_nodes(nodes: Sequence[Node], paths: Sequence[str]) -> Machine:
@@ -83,12 +96,17 @@ def of_nodes(nodes: Sequence[Node], paths: Sequence[str]) -> Machine:
     return Machine(tuple(nodes), (), run(Subject.NODE, nodes), tuple(paths))
 
 
-def of_logs(paths: Sequence[str]) -> Machine:
-    """The jobs of NCCL's logs with what the checks of jobs say. Raises InputError."""
-    from topodiag.app.logs import logs  # noqa: PLC0415 - numpy and pyarrow, which only a log needs
+def of_logs(intake: Intake, pieces: Sequence[Piece]) -> Machine:
+    """The jobs of these logs of what was gathered with what the checks of jobs say. Raises InputError."""
+    from topodiag.app.logs import job_case  # noqa: PLC0415 - numpy and pyarrow, which only a log needs
 
-    jobs = logs(paths).jobs
-    return Machine((), jobs, run(Subject.JOB, jobs), tuple(paths))
+    jobs = job_case(only(intake, pieces)).jobs
+    return Machine((), jobs, run(Subject.JOB, jobs), tuple(piece.name for piece in pieces))
+
+
+def only(intake: Intake, pieces: Sequence[Piece]) -> Intake:
+    """These files of what was gathered, and nothing else."""
+    return replace(intake, paths=tuple(piece.path for piece in pieces), pieces=tuple(pieces), aside=(), notes=())
 
 
 def nodes_of(intake: Intake, pieces: Iterable[Piece]) -> tuple[list[Node], list[Aside]]:
@@ -157,4 +175,5 @@ def _settings(node: Node) -> dict[str, str]:
 
 
 def _short(host: str) -> str:
-    return host.partition(".")[0]
+    """Without its domain, and without the number that tells captures of one host apart."""
+    return host.partition("#")[0].partition(".")[0]

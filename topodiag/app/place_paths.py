@@ -41,13 +41,16 @@ def sort_paths(
     logged = {piece.root for piece in intake.pieces if piece.is_any(_LOGS)}
     for piece in intake.pieces:
         option = _option(piece, stream if piece.path == STDIN else None)
-        if piece.member:
+        is_log = piece.is_any(_LOGS) or (piece.kind is Kind.TEXT and piece.root in logged)
+        if piece.member and is_log:
+            logs.append(piece.path)  # the reader of logs unpacks it
+        elif piece.member:
             left.append(f"{piece.name}: in an archive; unpack {piece.path}, and give the folder")
         elif option:
             _take(found, option, piece.path)
         elif piece.kind is Kind.BUNDLE:
             bundles.append(piece.path)
-        elif piece.is_any(_LOGS) or (piece.kind is Kind.TEXT and piece.root in logged):
+        elif is_log:
             logs.append(piece.path)
         else:
             left.append(str(left_aside(piece)))
@@ -63,7 +66,7 @@ def sort_paths(
             system=found.get("system", cluster.system),
             bundles=(*cluster.bundles, *bundles),
         ),
-        replace(places, logs=(*places.logs, *logs), **layout),
+        replace(places, logs=(*places.logs, *dict.fromkeys(logs)), **layout),
         found.get("groups", groups),
         (*intake.notes, *left),
     )

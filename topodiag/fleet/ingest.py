@@ -60,14 +60,14 @@ Progress = Callable[[int, int], None]
 @dataclass(frozen=True, slots=True)
 class Ingested:
     """Facts of all logs in normal form. `files` is indexed by the tables' `file`; `flight` are dumps of torch's flight
-    recorder that lay among the logs; `notes` say what was not read, and why."""
+    recorder that lay among the logs, with their names; `notes` say what was not read, and why."""
 
     facts: Facts
     files: tuple[SourceFile, ...] = ()
     inputs: tuple[Input, ...] = ()
     unread: tuple[UnreadLine, ...] = ()
     notes: tuple[str, ...] = ()
-    flight: tuple[str, ...] = ()
+    flight: tuple[Source, ...] = ()
 
 
 @dataclass(slots=True)
@@ -100,7 +100,8 @@ def ingest(
     is no log to be had.
 
     `workers`: processes, by default all CPUs that may be used. `dask`: `local`, `slurm` or a scheduler's address, and
-    the files are read there. `chunk`: raw bytes per task.
+    the files are read there. `chunk`: raw bytes per task. Members of archives are read where the intake has them
+    spooled (intake.spool).
     """
     intake = inputs if isinstance(inputs, Intake) else gather(inputs, stdin=stdin, quick=True)
     source = _open_stdin(intake) if STDIN in intake.paths else None
@@ -108,15 +109,15 @@ def ingest(
     chunk = min(max(chunk, 1), MOST_CHUNK)
     read = _read(plan, source, workers=workers, dask=dask, chunk=chunk, on_progress=on_progress)
     names = [STDIN_NAME] if source else []
-    names += [each.path for each in plan.sources]
+    names += [each.name for each in plan.sources]
     if read is None and not plan.saved:
         read = empty(), ()
     facts, seen = ([read[0]], read[1]) if read is not None else ([], ())
     del read  # what it holds is let go where it is joined with saved facts
     measures = {each.file: each for each in seen}
     files = [_file(path, measures.get(number)) for number, path in enumerate(names)]
-    for path in plan.saved:
-        saved, listed = load(path)
+    for each in plan.saved:
+        saved, listed = load(each.path, each.name)
         facts.append(_renumbered(saved, len(files)))
         measures.update(_measured(facts[-1], len(files), len(listed)))
         files += listed
@@ -160,8 +161,10 @@ def _read(
         part = run_dask(tasks, dask, workers, chunk, on_bytes)
         for measure in part.measures if part is not None else ():
             if any(note.startswith(GONE) for note in measure.notes):
+                lost = plan.sources[measure.file]
                 hint = "the folder must be mounted on all nodes of the cluster at the same path"
-                raise InputError(plan.sources[measure.file].path, "a worker cannot open it", hint=hint)
+                hint = f"unpack {lost.given}, give the folder; {hint}" if lost.given else hint
+                raise InputError(lost.name, "a worker cannot open it", hint=hint)
         if part is not None:
             tree.add(part)
         return _normal(tree, cpus())
@@ -274,21 +277,23 @@ def _judge(plan: Plan, source: _Stdin | None, measures: dict[int, Measure]) -> I
         measure = measures.get(number)
         lost = "; ".join(_said(measure)) if measure is not None and not measure.size else ""
         if lost:
-            wrong.append(InputError(each.path, lost))
+            wrong.append(InputError(each.name, lost))
         elif each.named:
-            wrong.append(complaint(each.path))
+            wrong.append(each.complaint())
     if source is not None and not _worth(measures.get(0)):
         wrong.append(complaint(STDIN_NAME, source.head))
     if not any(_worth(measure) for measure in measures.values()) and not plan.flight:
-        first = wrong[0] if wrong else complaint(barren[0].path) if barren else None
+        first = wrong[0] if wrong else barren[0].complaint() if barren else None
         more = max(len(barren), len(wrong)) - 1
         if first is not None and not more:
             raise first
         if first is not None:
             raise complaint_of_several(first, more)
-        raise InputError(", ".join(plan.saved[:3]), "holds no NCCL record", hint="save it again from the logs")
+        raise InputError(
+            ", ".join(each.name for each in plan.saved[:3]), "holds no NCCL record", hint="save it again from the logs"
+        )
     yield from (str(error) for error in wrong)
-    others = [each.path for each in barren if not each.named]
+    others = [each.name for each in barren if not each.named]
     if others:
         what = f"{len(others)} {'file' if len(others) == 1 else 'files'} without any NCCL record"
         yield f"{what}: {', '.join(others[:3])}{', ...' if len(others) > 3 else ''}"
@@ -318,7 +323,7 @@ def _copy_note(each: SourceFile, files: Sequence[SourceFile], original: int | No
 def _inputs(
     files: Sequence[SourceFile], measures: dict[int, Measure], plan: Plan, source: _Stdin | None
 ) -> Iterator[Input]:
-    named = {each.path for each in plan.sources if each.named}
+    named = {each.name for each in plan.sources if each.named}
     for number, each in enumerate(files):
         seen = measures.get(number) or Measure(number)
         if _worth(seen) or each.path in named or (number == 0 and source is not None):

@@ -11,7 +11,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from topodiag.evidence.flight import plain_pickle
 from topodiag.evidence.json_values import integer
@@ -32,13 +32,17 @@ _RANK = re.compile(r"rank[_-]?(\d{1,9})(?!\d)", re.IGNORECASE)
 _TRAILING = re.compile(r"(?<!\d)(\d{1,9})(?:\.[A-Za-z]\w{0,9})?$")
 
 
-def read_flight(paths: Sequence[str]) -> tuple[tuple[FlightRecord, ...], tuple[str, ...]]:
-    """The records by rank, and what could not be read, one line each. One bad file costs that file."""
+def read_flight(
+    paths: Sequence[str], names: Mapping[str, str] | None = None
+) -> tuple[tuple[FlightRecord, ...], tuple[str, ...]]:
+    """The records by rank, and what could not be read, one line each. One bad file costs that file. `names` are those
+    by which a reader knows files whose path is another: copies from an archive."""
     records: dict[int, FlightRecord] = {}
     problems = []
-    for path in paths:
+    for place in paths:
+        path = (names or {}).get(place, place)
         try:
-            record = _record(path, _load(path))
+            record = _record(path, _load(place))
         except plain_pickle.NotPlainError as refusal:
             problems.append(f"{path}: not read as a flight-recorder dump: {refusal}")
             continue

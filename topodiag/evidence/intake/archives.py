@@ -6,16 +6,17 @@ import bz2
 import gzip
 import lzma
 import tarfile
+import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import IO, Any
 
 from topodiag.evidence.intake.looks import HEAD_BYTES
-from topodiag.model.errors import InputError
+from topodiag.model.errors import InputError, TopodiagError
 
 MAX_TOTAL_BYTES = 256 * 2**20
 """Unpacked size of an archive that is looked through: a 72-GPU capture is under 16 MiB, so this is generous."""
@@ -67,6 +68,45 @@ def read_members(path: str, folder: str, most: int) -> dict[str, bytes]:
     except DAMAGE as error:
         raise InputError(path, f"is a damaged archive: {error}", hint="was the copy cut short?") from None
     return found
+
+
+def copy_members(path: str, places: Mapping[str, str]) -> None:
+    """Write files of an archive to `places`, paths by the members' names, in one pass. Of two members of one name the
+    later one counts, as in `members`. Raises InputError for the archive, TopodiagError where the disk is full."""
+    left = set(places)
+    try:
+        for name, _, stream in _files(path, []):
+            if name in places and stream is not None:
+                _copy(path, stream, places[name])
+                left.discard(name)
+    except DAMAGE as error:
+        raise InputError(path, f"is a damaged archive: {error}", hint="was the copy cut short?") from None
+    if left:
+        raise InputError(f"{path}/{min(left)}", "is no longer in the archive")
+
+
+def _copy(path: str, stream: IO[bytes], place: str) -> None:
+    """Errors of the disk are told apart from those of the archive, which may be an OSError, too."""
+    try:
+        file = open(place, "wb", buffering=0)  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise disk_full(path, error) from None
+    with file:
+        while block := stream.read(1 << 20):
+            try:
+                rest = memoryview(block)
+                while rest:
+                    rest = rest[file.write(rest) :]
+            except OSError as error:
+                raise disk_full(path, error) from None
+
+
+def disk_full(path: str, error: OSError) -> TopodiagError:
+    """What an archive holds does not fit into TMPDIR."""
+    return TopodiagError(
+        f"{tempfile.gettempdir()}: what {path} holds does not fit: {error.strerror or error}",
+        hint="set TMPDIR to a folder with room for the unpacked archive",
+    )
 
 
 def read_member(path: str, member: str, most: int) -> bytes:

@@ -20,12 +20,13 @@ class Piece:
     """One piece of evidence: a file, a bundle, a member of an archive, or standard input.
 
     `path` is what to open: a file, the folder of a bundle, an archive, or `-`. `member` is the file, or the folder of a
-    bundle, inside an archive. `kinds` are all that the text looks like, the most telling first: the output of a job may
-    hold nvidia-smi, NCCL's log and a table of nccl-tests. `sources` are the readers of evidence/registry.py for it.
-    `coding` are the layers to take off. `named`: the user gave this very path, rather than a folder with it. `root` is
-    the argument it came from. `size` is in raw bytes, -1 of standard input. `what` are words that are more exact than
-    those of its kind. `ids` are serials that only one machine has, each with the device that it is of, "" where that is
-    not said; `digest` is the same for copies of one bundle.
+    bundle, inside an archive; `spooled` is the plain file that it was copied to (intake.spool). `kinds` are all that
+    the text looks like, the most telling first: the output of a job may hold nvidia-smi, NCCL's log and a table of
+    nccl-tests. `sources` are the readers of evidence/registry.py for it. `coding` are the layers to take off. `named`:
+    the user gave this very path, rather than a folder with it. `root` is the argument it came from. `size` is in raw
+    bytes, -1 of standard input. `what` are words that are more exact than those of its kind. `ids` are serials that
+    only one machine has, each with the device that it is of, "" where that is not said; `digest` is the same for copies
+    of one bundle.
     """
 
     path: str
@@ -40,6 +41,12 @@ class Piece:
     what: str = ""
     ids: frozenset[tuple[str, str]] = frozenset()
     digest: str = ""
+    spooled: str = ""
+
+    @property
+    def file(self) -> str:
+        """The path to open for its bytes; of a member of an archive that is not spooled, the archive."""
+        return self.spooled or self.path
 
     @property
     def kind(self) -> Kind:

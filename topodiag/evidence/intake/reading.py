@@ -22,10 +22,10 @@ def read_piece(intake: Intake, piece: Piece, most: int = MAX_BYTES) -> Blob:
     try:
         if piece.path == STDIN:
             stream = intake.stdin or io.BytesIO()
-        elif piece.member:
+        elif piece.member and not piece.spooled:
             stream = io.BytesIO(read_member(piece.path, piece.member, most + 1))
         else:
-            stream = open(piece.path, "rb")  # noqa: SIM115 - closed below, and standard input must stay open
+            stream = open(piece.file, "rb")  # noqa: SIM115 - closed below, and standard input must stay open
     except OSError as error:
         raise InputError(piece.name, f"cannot be read: {error.strerror or error}") from None
     reading = Reading()

@@ -25,12 +25,34 @@ MAX_SPANS = 64
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file to read. `named`: the user gave this very path, rather than a folder with it. Sizes are raw bytes."""
+    """One file to read. `named`: the user gave this very path, rather than a folder with it. Sizes are raw bytes.
+    `shown` is its name in messages, and `given` the path that a user can type, where `path` is a copy from an archive.
+    """
 
     path: str
     size: int
     coding: tuple[str, ...] = ()
     named: bool = True
+    shown: str = ""
+    given: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.shown or self.path
+
+    def complaint(self) -> InputError:
+        """Why it is not the right file."""
+        return complaint(self.name, _head_of(self.path), given=self.given)
+
+
+def _source(piece: Piece) -> Source:
+    made = Source(piece.file, piece.size, piece.coding, _is_named(piece))
+    return replace(made, shown=piece.name, given=piece.path) if piece.spooled else made
+
+
+def _is_named(piece: Piece) -> bool:
+    """A member of an archive is like a file in a folder: the user named the archive."""
+    return piece.named and not piece.member
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +60,8 @@ class Plan:
     """Sources in order of their path. `saved` are facts in Parquet, `flight` dumps of torch's flight recorder."""
 
     sources: tuple[Source, ...] = ()
-    saved: tuple[str, ...] = ()
-    flight: tuple[str, ...] = ()
+    saved: tuple[Source, ...] = ()
+    flight: tuple[Source, ...] = ()
     stdin: bool = False
     notes: tuple[str, ...] = ()
 
@@ -54,23 +76,25 @@ def make_plan(inputs: Sequence[str]) -> Plan:
 
 
 def plan_of(intake: Intake) -> Plan:
-    """What logs are read from: every text, since a record may stand anywhere in it, saved facts, and dumps. Raises
-    InputError where nothing is left to read."""
-    sources, saved, flight = [], [], []
+    """What logs are read from: every text, since a record may stand anywhere in it, saved facts, and dumps. Members of
+    archives must be spooled. Raises InputError where nothing is left to read."""
+    sources: list[Source] = []
+    saved: list[Source] = []
+    flight: list[Source] = []
     left: list[Aside] = []
     for piece in intake.pieces:
-        if piece.kind is Kind.FLIGHT and not piece.coding:
-            flight.append(piece.path)
-        elif piece.kind is Kind.PARQUET and (piece.named or piece.path.endswith(".parquet")):
-            saved.append(piece.path)
-        elif piece.path == STDIN:
+        if piece.path == STDIN:
             continue
-        elif piece.is_any(_NO_TEXT) and Kind.NCCL_LOG not in piece.kinds:
+        if not is_read(piece):
             left.append(_left(piece))
-        elif piece.member:
+        elif piece.member and not piece.spooled:
             left.append(Aside(piece.name, "in an archive", hint=f"unpack {piece.path}, and give the folder"))
+        elif _is_dump(piece):
+            flight.append(_source(piece))
+        elif _is_saved(piece):
+            saved.append(_source(piece))
         else:
-            sources.append(Source(piece.path, piece.size, piece.coding, piece.named))
+            sources.append(_source(piece))
     left += [_refused(each) if each.refused else each for each in intake.aside]
     stdin = STDIN in intake.paths
     refused = [InputError(each.path, each.why, hint=each.hint) for each in left if each.refused]
@@ -94,8 +118,23 @@ _NO_TEXT = frozenset(
 """Kinds in which no record of NCCL stands, however long the file is."""
 
 
+def is_read(piece: Piece) -> bool:
+    """Whether facts of logs may come from it: text that may hold a record, saved facts, or a dump."""
+    if _is_dump(piece) or _is_saved(piece):
+        return True
+    return not piece.is_any(_NO_TEXT) or Kind.NCCL_LOG in piece.kinds
+
+
+def _is_dump(piece: Piece) -> bool:
+    return piece.kind is Kind.FLIGHT and not piece.coding
+
+
+def _is_saved(piece: Piece) -> bool:
+    return piece.kind is Kind.PARQUET and (_is_named(piece) or piece.name.endswith(".parquet"))
+
+
 def _left(piece: Piece) -> Aside:
-    if piece.named:
+    if _is_named(piece):
         return Aside(piece.name, f"is no NCCL log: it is {piece.words}", hint=piece.command, refused=True)
     return Aside(piece.name, piece.words, piece.command)
 
@@ -138,17 +177,20 @@ def make_tasks(plan: Plan, chunk: int = CHUNK_BYTES) -> Iterator[tuple[Span, ...
         yield tuple(packed)
 
 
-def complaint(path: str, head: bytes | None = None) -> InputError:
-    """Why a file without any NCCL record is not the right one, in one line."""
-    if head is None:
-        try:
-            with open(path, "rb") as stream:
-                head = stream.read(HEAD_BYTES)
-        except OSError:
-            head = b""
+def _head_of(path: str) -> bytes:
+    try:
+        with open(path, "rb") as stream:
+            return stream.read(HEAD_BYTES)
+    except OSError:
+        return b""
+
+
+def complaint(path: str, head: bytes, *, given: str = "") -> InputError:
+    """Why a file without any NCCL record, which begins with `head`, is not the right one, in one line. `given` is the
+    path to type where it is not `path`."""
     seen = looks(head, name=path)
     what = "" if seen.kind in (Kind.TEXT, Kind.NCCL_LOG) else words_of(seen)
-    command = command_for(seen.kind, path)
+    command = command_for(seen.kind, given or path)
     if what and command:
         return InputError(path, f"is no NCCL log: it looks like {what}", hint=f"{command} reads it")
     if seen.kind is Kind.BLANK:

@@ -80,20 +80,22 @@ def _own_words(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array(made, column.type)
 
 
-def load(path: str) -> tuple[Facts, tuple[SourceFile, ...]]:
-    """Facts as `save` wrote them. Raises InputError for anything else, TopodiagError where the disk is full."""
+def load(path: str, shown: str = "") -> tuple[Facts, tuple[SourceFile, ...]]:
+    """Facts as `save` wrote them; `shown` is the file's name in errors where it is not its path. Raises InputError
+    for anything else, TopodiagError where the disk is full."""
     import json  # noqa: PLC0415
 
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    with _reading(path), pq.ParquetFile(path) as file:
+    name = shown or path
+    with _reading(name), pq.ParquetFile(path) as file:
         note = json.loads((file.schema_arrow.metadata or {}).get(b"topodiag", b"null"))
         if not isinstance(note, dict) or note.get("version") != FACTS_VERSION:
-            raise InputError(path, "holds no facts of a log, or those of another version of topodiag", hint=_HINT)
+            raise InputError(name, "holds no facts of a log, or those of another version of topodiag", hint=_HINT)
         files = tuple(SourceFile(str(p), int(s), str(h), str(n)) for p, s, h, n in note["files"])
-        saved = _Saved(path, file, len(files))
+        saved = _Saved(name, file, len(files))
         store = Store() if saved.size > MOST_BYTES else None
-        tables = {name: saved.table(name, store if name in ROW_TABLES else None) for name in SCHEMAS}
+        tables = {each: saved.table(each, store if each in ROW_TABLES else None) for each in SCHEMAS}
     if store is None:
         return Facts(tables), files
     give_back()

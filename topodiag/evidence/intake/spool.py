@@ -1,0 +1,59 @@
+"""Members of archives as plain files, for readers that open files: several processes read the pieces of an NCCL log.
+
+The files lie in a folder of the process's own below TMPDIR, under numbers: no name from an archive reaches the disk.
+The folder goes when the reader is done, on an error, and on Ctrl-C. archives.py bounds what an archive may unpack to.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from topodiag.evidence.intake.archives import copy_members, disk_full
+from topodiag.evidence.intake.kinds import Kind
+from topodiag.evidence.intake.pieces import Intake, Piece
+
+
+@contextmanager
+def spooled(intake: Intake, wanted: Callable[[Piece], bool]) -> Iterator[Intake]:
+    """The intake with its wanted members of archives as plain files (`Piece.file`), which keep the names by which a
+    reader knows them. Bundles stay packed. Raises InputError for an archive that can no longer be read, TopodiagError
+    where the disk is full."""
+    archives: dict[str, dict[str, str]] = defaultdict(dict)
+    for piece in intake.pieces:
+        if _is_packed(piece) and wanted(piece):
+            archives[piece.path][piece.member] = ""
+    if not archives:
+        yield intake
+        return
+    try:
+        folder = tempfile.mkdtemp(prefix="topodiag-")
+    except OSError as error:
+        raise disk_full(next(iter(archives)), error) from None
+    try:
+        for path, places in archives.items():
+            _unpack(path, places, folder)
+        yield replace(intake, pieces=tuple(_placed(piece, archives.get(piece.path, {})) for piece in intake.pieces))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_packed(piece: Piece) -> bool:
+    return bool(piece.member) and not piece.spooled and piece.kind is not Kind.BUNDLE
+
+
+def _placed(piece: Piece, places: dict[str, str]) -> Piece:
+    return replace(piece, spooled=places[piece.member]) if _is_packed(piece) and piece.member in places else piece
+
+
+def _unpack(path: str, places: dict[str, str], folder: str) -> None:
+    """Copy the members to files, whose paths become the values of `places`."""
+    first = len(os.listdir(folder))
+    for number, member in enumerate(places, first):
+        places[member] = os.path.join(folder, str(number))
+    copy_members(path, places)
