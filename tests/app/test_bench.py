@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.small_log import log
 from topodiag.app.bench import BenchOptions, bench
 from topodiag.app.opening import standard_input
 from topodiag.evidence.intake.fixtures import fixture_path
@@ -178,6 +179,28 @@ def test_an_archive_of_all_of_it_is_read(tmp_path: Path) -> None:
     assert made.run.source.endswith("all.tar.gz/results/out.log")
     assert made.expected is not None
     assert made.expected.machine == "dgx-017"
+
+
+def test_named_nodes_and_nodes_beside_the_runs_are_told_apart_alike(tmp_path: Path) -> None:
+    place = tmp_path / "out.log"
+    place.write_text(table(80, gpu="", ranks=8))
+    for name in ("dgx-h100-healthy", "hgx-a100"):
+        shutil.copytree(fixture_path(name), tmp_path / "nodes" / name)
+    named = bench([str(place)], options=BenchOptions(machine=(str(tmp_path / "nodes"),)))
+    beside = bench([str(place), str(tmp_path / "nodes")])
+    assert "2 kinds" in next(each.why for each in named.not_observed if each.what == "one machine for all nodes")
+    assert named.benchmarks == beside.benchmarks
+
+
+def test_a_log_in_an_archive_is_read_beside_the_table_and_as_the_machine(tmp_path: Path) -> None:
+    (tmp_path / "out.log").write_text(log(size=8) + table(270))
+    with tarfile.open(tmp_path / "all.tgz", "w:gz") as archive:
+        archive.add(tmp_path / "out.log", "results/out.log")
+    plain, packed = bench([str(tmp_path / "out.log")]), bench([str(tmp_path / "all.tgz")])
+    assert [job.hosts for job in packed.jobs] == [job.hosts for job in plain.jobs] == [("node-a",)]
+    assert "all.tgz/results/out.log" in repr(packed.jobs)
+    named = bench([str(tmp_path / "out.log")], options=BenchOptions(machine=(str(tmp_path / "all.tgz"),)))
+    assert named.benchmarks[0].verdict == packed.benchmarks[0].verdict
 
 
 def test_faults_of_any_node_are_causes_of_a_slow_run(tmp_path: Path) -> None:

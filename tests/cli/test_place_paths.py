@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,17 @@ def test_a_map_that_solve_wrote_goes_in_as_a_path(capsys: pytest.CaptureFixture[
     _, again, err = place(capsys, "audit", saved, "--tp", "8", "--format", "json")
     assert not err
     assert json.loads(again)["map"] == json.loads(made)["map"]
+
+
+def test_logs_in_an_archive_are_the_layout(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    log = str(JOBS / "split-tensor-groups" / "logs")
+    (network,) = written(tmp_path, network=TOPOLOGY)
+    with tarfile.open(tmp_path / "job.tar.gz", "w:gz") as archive:
+        archive.add(log, "logs")
+    plain = place(capsys, "audit", log, network, "--format", "json")
+    packed = place(capsys, "audit", str(tmp_path / "job.tar.gz"), network, "--format", "json")
+    assert packed[0] == plain[0]
+    assert json.loads(packed[1])["map"] == json.loads(plain[1])["map"]
 
 
 def test_bundles_are_the_nodes(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,131 @@
+"""Logs in archives tell what the same logs in a folder tell, under the names that a reader knows."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import pickle
+import tarfile
+import tempfile
+import zipfile
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from tests.evidence.flight.test_flight_recorder import dump
+from tests.fleet.ingested import rank_log
+from topodiag.app.logs import LogOptions, logs
+from topodiag.model.errors import InputError
+from topodiag.model.result import Result
+
+MEMBERS = {
+    "logs/nccl.a.0.log": rank_log(0),
+    "logs/nccl.a.1.log.gz": gzip.compress(rank_log(1)),
+    "dumps/nccl_trace_rank_3": pickle.dumps(dump(), 2),
+    "notes.txt": b"the run of monday\n",
+}
+
+
+def tarred(members: dict[str, bytes], *more: tarfile.TarInfo) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for name, data in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+        for member in more:
+            archive.addfile(member)
+    return packed.getvalue()
+
+
+def zipped(members: dict[str, bytes]) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return packed.getvalue()
+
+
+def read(path: Path, **options: object) -> Result:
+    return logs([str(path)], options=LogOptions(workers=1, **options))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, data in MEMBERS.items():
+        place = tmp_path / "job" / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(data)
+    return tmp_path / "job"
+
+
+def told(result: Result, below: Path) -> str:
+    """All of the result, with the names of files as they are below the folder or the archive."""
+    return repr(result).replace(f"{below}/", "")
+
+
+@pytest.mark.parametrize("name", ["job.tgz", "job.tar.zst", "job.zip"])
+def test_an_archive_tells_what_the_folder_tells(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    pack = {"job.tgz": gzip.compress, "job.tar.zst": zstandard.compress}.get(name)
+    path = tmp_path / name
+    path.write_bytes(pack(tarred(MEMBERS)) if pack else zipped(MEMBERS))
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    found = read(path)
+    assert [item.path for item in found.inputs] == [f"{path}/logs/nccl.a.0.log", f"{path}/logs/nccl.a.1.log.gz"]
+    assert found.jobs[0].flight[0].rank == 3
+    assert told(found, path) == told(read(folder), folder)
+    assert str(scratch) not in repr(found)
+    assert os.listdir(scratch) == []
+
+
+def test_a_folder_with_archives_and_logs_is_one_job(tmp_path: Path) -> None:
+    (tmp_path / "node-a.tar.gz").write_bytes(gzip.compress(tarred({"0.log": rank_log(0)})))
+    (tmp_path / "node-b.zip").write_bytes(zipped({"1.log": rank_log(1)}))
+    (tmp_path / "2.log").write_bytes(rank_log(2))
+    (tmp_path / "copy.log").write_bytes(rank_log(1))
+    found = read(tmp_path)
+    assert [os.path.relpath(item.path, tmp_path) for item in found.inputs] == [
+        "2.log", "copy.log", "node-a.tar.gz/0.log", "node-b.zip/1.log",
+    ]  # fmt: skip
+    assert len(found.jobs) == 1
+    assert len(found.jobs[0].processes) == 3
+
+
+def test_saved_facts_in_an_archive_are_read(tmp_path: Path) -> None:
+    (tmp_path / "0.log").write_bytes(rank_log(0))
+    plain = read(tmp_path / "0.log", save=str(tmp_path / "job.parquet"))
+    (tmp_path / "job.zip").write_bytes(zipped({"job.parquet": (tmp_path / "job.parquet").read_bytes()}))
+    assert repr(read(tmp_path / "job.zip").jobs) == repr(plain.jobs)
+
+
+def test_damaged_facts_are_named_as_the_member_that_they_are(tmp_path: Path) -> None:
+    (tmp_path / "job.zip").write_bytes(zipped({"job.parquet": b"PAR1" + bytes(200)}))
+    with pytest.raises(InputError, match=r"/job.zip/job.parquet: is no Parquet file"):
+        read(tmp_path / "job.zip")
+
+
+def test_an_archive_without_logs_names_what_is_in_it_and_a_command_that_can_be_typed(tmp_path: Path) -> None:
+    path = tmp_path / "job.zip"
+    path.write_bytes(zipped({"hosts": b"gpu01 slots=8\ngpu02 slots=8\n"}))
+    with pytest.raises(InputError, match=r"job.zip/hosts: is no NCCL log: it looks like a hostfile") as caught:
+        read(path)
+    assert caught.value.hint == f"topodiag place audit {path} reads it"
+
+
+def test_hostile_archives_stay_refused(tmp_path: Path) -> None:
+    path = tmp_path / "job.tar"
+    path.write_bytes(tarred({"../0.log": rank_log(0)}))
+    with pytest.raises(InputError, match="lies outside the archive"):
+        read(path)
+    link = tarfile.TarInfo("1.log")
+    link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+    path.write_bytes(tarred({"0.log": rank_log(0)}, link))
+    found = read(path)
+    assert [item.path for item in found.inputs] == [f"{path}/0.log"]
+    assert any("1.log: a link, not read" in gap.why for gap in found.not_observed)
