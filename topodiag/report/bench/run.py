@@ -190,14 +190,18 @@ def _draw_hypotheses(page: Page, benchmark: Benchmark) -> None:
     if not benchmark.hypotheses:
         return
     page.blank()
-    page.add("  ", ("what would explain it", "strong"), ("  each with the bandwidth that it predicts", "dim"))
+    page.add(
+        "  ",
+        ("what would explain it", "strong"),
+        ("  each with its likelihood and predicted bandwidth", "dim"),
+    )
     shown = benchmark.hypotheses if page.style.verbose else benchmark.hypotheses[:HYPOTHESES_SHOWN]
     for number, each in enumerate(shown, start=1):
         check = page.text((f"  {each.check}", "close")) if each.check else page.text("")
         page.add(
             page.text(f"  {number}. "),
-            page.text((each.cause, "strong"), f"  {spell_gbs(each.predicted_gbs)} GB/s",
-                      (f"  {100 * each.likelihood:.0f} %", "dim"), check),
+            page.text((f"{100 * each.likelihood:.0f}%  ", "dim"), f"{spell_gbs(each.predicted_gbs)} GB/s  ",
+                      (each.cause, "strong"), check),
         )  # fmt: skip
         for word in each.evidence:
             page.add(page.text("     ", ("evidence  ", "dim")), word)

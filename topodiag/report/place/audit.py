@@ -135,7 +135,7 @@ def _worst(page: Page, audit: Audit) -> None:
     title = "worst single misplacement" if worst is None else "it could be worse"
     page.add(
         page.text((title, "strong"), "  "),
-        f"ranks {first} and {second} exchanged ({could.nodes[1]}, {could.nodes[0]}): {could.dimension} group"
+        f"ranks {first} ({could.nodes[0]}) and {second} ({could.nodes[1]}) exchanged: {could.dimension} group"
         f" {could.group} pays",
     )
     before, after = could.dimension_us
