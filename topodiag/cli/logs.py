@@ -96,7 +96,8 @@ def logs(  # noqa: PLR0917 - one parameter per option
 ) -> None:
     """Rebuild a job from its NCCL logs and say what is wrong with its communication.
 
-    PATH is a log, a folder, a pattern, - for standard input, or facts that --save kept; .gz and .zst are unpacked.
+    PATH is a log, a folder, a pattern, - for standard input, or facts that --save kept; .gz, .zst, tar and zip are
+    unpacked.
     `topodiag env` prints the settings that make a job write such logs.
     """
     _refuse(bool(views), format_ if was_given("format_") else None, csv_, parquet, printing.output, paths)
