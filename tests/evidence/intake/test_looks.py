@@ -90,7 +90,7 @@ def test_kinds_are_told_by_content(head: bytes, kind: Kind) -> None:
         ),
         (b"CA 'mlx5_0'\n\tCA type: MT4129\n", "output of an InfiniBand tool", "topodiag scan x"),
         (b"17:00.0 Infiniband controller [0207]: Mellanox\n", "lspci output", "topodiag scan x"),
-        (b"gpu001 slots=8\n", "a hostfile", "topodiag place audit x"),
+        (b"gpu001 slots=8\n", "a hostfile", "topodiag place audit x --tp 8"),
     ],
 )
 def test_a_text_is_named_with_the_command_that_reads_it(text: bytes, words: str, command: str) -> None:
