@@ -115,7 +115,7 @@ def test_an_archive_without_logs_names_what_is_in_it_and_a_command_that_can_be_t
     path.write_bytes(zipped({"hosts": b"gpu01 slots=8\ngpu02 slots=8\n"}))
     with pytest.raises(InputError, match=r"job.zip/hosts: is no NCCL log: it looks like a hostfile") as caught:
         read(path)
-    assert caught.value.hint == f"topodiag place audit {path} reads it"
+    assert caught.value.hint == f"topodiag place audit {path} --tp 8 reads it"
 
 
 def test_hostile_archives_stay_refused(tmp_path: Path) -> None:

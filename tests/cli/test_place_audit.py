@@ -33,7 +33,7 @@ def test_a_layout_that_does_not_run_yet_is_judged(capsys: pytest.CaptureFixture[
     code, out, err = told(capsys, *CLUSTER, *SIZES)
     assert (code, err) == (0, "")
     assert "nothing to regain" in out
-    assert "worst single misplacement  ranks 0 and" in out
+    assert "worst single misplacement  ranks 0 (node001) and" in out
     assert "assumed: how much each dimension says is the rule of thumb" in out
 
 
