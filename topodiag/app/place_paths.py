@@ -41,7 +41,7 @@ def sort_paths(
     logged = {piece.root for piece in intake.pieces if piece.is_any(_LOGS)}
     for piece in intake.pieces:
         option = _option(piece, stream if piece.path == STDIN else None)
-        is_log = piece.is_any(_LOGS) or (piece.kind is Kind.TEXT and piece.root in logged)
+        is_log = _is_log(piece, logged)
         if piece.member and is_log:
             logs.append(piece.path)  # the reader of logs unpacks it
         elif piece.member:
@@ -70,6 +70,11 @@ def sort_paths(
         found.get("groups", groups),
         (*intake.notes, *left),
     )
+
+
+def _is_log(piece: Piece, logged: set[str]) -> bool:
+    """Whether the reader of logs takes it. `logged` are arguments with logs: their other texts may hold records."""
+    return piece.is_any(_LOGS) or (piece.kind is Kind.TEXT and piece.root in logged)
 
 
 def _refuse_twice(found: Mapping[str, str], cluster: ClusterOptions, places: LayoutOptions, groups: str) -> None:
