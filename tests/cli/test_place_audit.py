@@ -98,7 +98,9 @@ def test_a_map_in_json_goes_in_again(capsys: pytest.CaptureFixture[str], tmp_pat
     first = document(capsys, *CLUSTER, *SIZES, "--rule", "cyclic")
     path = tmp_path / "map.json"
     path.write_text(json.dumps(first))
-    assert document(capsys, *CLUSTER, *SIZES, "--map", str(path)) == first
+    again = document(capsys, *CLUSTER, *SIZES, "--map", str(path))
+    assert [each["path"] for each in again["inputs"]] == [str(path)]
+    assert again | {"inputs": []} == first
 
 
 def test_the_model_trained_changes_the_price_and_is_no_rule_of_thumb(capsys: pytest.CaptureFixture[str]) -> None:
