@@ -115,8 +115,11 @@ def test_a_docstring_is_filled_and_its_commands_stand_on_lines_of_their_own():
     ]
 
 
-def test_fixtures_lists_names(topodiag):
-    assert topodiag("fixtures").stdout == "one\ntwo\n"
+def test_fixtures_lists_what_ships_by_kind_with_its_command(topodiag):
+    out = topodiag("fixtures").stdout
+    heads = [line.partition(":")[0] for line in out.splitlines() if line[:1].strip()]
+    assert heads == ["machines", "jobs", "tables of nccl-tests"]
+    assert all(f"\n  {name} " in out for name in ("dgx-h100-healthy", "gdr-off", "all-reduce-gdr-off"))
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

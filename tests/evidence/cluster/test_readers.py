@@ -317,7 +317,7 @@ def test_a_fabric_without_hosts_says_so() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ('<system version="1">\n  <cpu numaid="0"/>\n</system>\n', "--system FILE"),
+        ('<system version="1">\n  <cpu numaid="0"/>\n</system>\n', "--machine FILE"),
         ("node0:12:34 [0] NCCL INFO Bootstrap: Using eth0\n", "--log"),
         ('{"levels": {}, "map": [\n{"rank": 0}]}', "--map"),
         ("ClusterName=c\nNodeName=n[1-4] Gres=gpu:8\n", "topology.conf does"),
