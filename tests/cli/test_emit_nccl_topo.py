@@ -243,7 +243,7 @@ BAD = {
     "no marks": ([GUEST, "--host-capture", HOST], "no UUID or GUID says which device of the host is GPU0"),
     "no such matrix": ([GUEST, "--affinity", "nowhere"], "nowhere: cannot be read: No such file"),
     "a folder as matrix": ([GUEST, "--affinity", "."], ".: cannot be read: Is a directory"),
-    "a version to come": ([HOST, "--nccl", "2.99"], "Invalid value for '--nccl'"),
+    "a version before all known": ([HOST, "--nccl", "2.3"], "Invalid value for '--nccl'"),
     "no node": ([HOST, "--nodes", "0"], "Invalid value for '--nodes'"),
     "no GPU": (["fixture:no-gpu"], "fixture:no-gpu: is not enough for NCCL's topology"),
     "a folder as output": ([HOST, "-o", "."], ".: is a folder, not a file to write to"),

@@ -125,7 +125,7 @@ def audit(source: Source | None = None, *, training: Mapping[str, Any] | None = 
 
     `options` are those of `topodiag place audit` by name: system="dgx-h100", nodes=32, leaf=8, tp=8, pp=4,
     rule="cyclic", hostfile="hosts", topology="topology.conf". `source` are
-    files that the command takes as paths, or the NCCL log of a job as bytes. `training` is what is trained, by the
+    what the command takes as paths, or the bytes of one such file. `training` is what is trained, by the
     names of the options: {"params": 70e9, "layers": 80}. Raises TypeError for an option that the command has not.
     """
     from topodiag.app.place import audit_placement  # noqa: PLC0415 - heavy from here on
@@ -164,7 +164,6 @@ def _placement(paths: Sequence[str], options: Mapping[str, Any]) -> PlaceOptions
     from dataclasses import fields  # noqa: PLC0415 - heavy from here on
 
     from topodiag.app.place import ClusterOptions, LayoutOptions, PlaceOptions  # noqa: PLC0415
-    from topodiag.evidence.intake.pieces import STDIN  # noqa: PLC0415
     from topodiag.model.dimensions import NAMES  # noqa: PLC0415
 
     left = dict(options)
@@ -175,10 +174,7 @@ def _placement(paths: Sequence[str], options: Mapping[str, Any]) -> PlaceOptions
     rest = {name: left.pop(name) for name in ("groups", "ranks") if name in left}
     if left:
         raise TypeError(f"unknown option {next(iter(left))!r}: topodiag place audit --help lists them")
-    named = tuple(path for path in paths if path != STDIN)
-    if len(named) < len(paths):  # bytes are the log of a job
-        places["logs"] = (*places.get("logs", ()), STDIN)
-    return PlaceOptions(ClusterOptions(**cluster), LayoutOptions(**places), layout, **rest, paths=named)
+    return PlaceOptions(ClusterOptions(**cluster), LayoutOptions(**places), layout, **rest, paths=tuple(paths))
 
 
 TRAINING = {
