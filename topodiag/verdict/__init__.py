@@ -1,1 +1,1 @@
-"""The room where findings of one case meet: identity, timeline, rules, price, verdict. Today it holds its interface."""
+"""The room where the findings of one case meet: what explains what, and what it costs. It holds its interface only."""
