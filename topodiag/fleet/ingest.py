@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
@@ -37,7 +37,7 @@ from topodiag.evidence.nccl_log.tables.resolve import merge_facts, resolve
 from topodiag.evidence.nccl_log.tables.saved import MOST_BYTES, load
 from topodiag.evidence.nccl_log.tables.stored import Store, on_disk
 from topodiag.fleet.dask_engine import run_dask
-from topodiag.fleet.pool import run_pool
+from topodiag.fleet.pool import Task, run_pool
 from topodiag.fleet.work import GONE, Digest, Measure, Part, Tree, extract_piece, packed, parts_of, told_by_applications
 from topodiag.fleet.workers import cpus
 from topodiag.model.errors import InputError
@@ -137,6 +137,7 @@ def ingest(
     )
 
 
+# Cluster, pool and this process share the stream and the tree that they fill: three functions would hand both round.
 def _read(
     plan: Plan,
     source: _Stdin | None,
@@ -159,13 +160,8 @@ def _read(
         if source is not None:
             raise InputError("-", "standard input cannot be read by a cluster", hint="save it to a file first")
         part = run_dask(tasks, dask, workers, chunk, on_bytes)
-        for measure in part.measures if part is not None else ():
-            if any(note.startswith(GONE) for note in measure.notes):
-                lost = plan.sources[measure.file]
-                hint = "the folder must be mounted on all nodes of the cluster at the same path"
-                hint = f"unpack {lost.given}, give the folder; {hint}" if lost.given else hint
-                raise InputError(lost.name, "a worker cannot open it", hint=hint)
         if part is not None:
+            _refuse_unopened(part, plan)
             tree.add(part)
         return _normal(tree, cpus())
     count = workers or cpus()
@@ -178,23 +174,40 @@ def _read(
     if count > 1 and (much or sum(len(piece.data) for piece in early) >= LITTLE_BYTES):
         tree = run_pool(tasks, count, chunk, on_bytes, _both(early, streamed) if source is not None else None)
     else:
-        read = 0
-
-        def took(raw: int) -> None:
-            nonlocal read
-            read += raw
-            on_bytes(read)
-
-        for task in tasks:
-            for each in parts_of(task, chunk, took):
-                tree.add(each)
-        for piece in _both(early, streamed):
-            tree.add(packed(extract_piece(0, piece)))
-            took(len(piece.data))
+        _read_here(tree, tasks, _both(early, streamed), chunk, on_bytes)
     if source is not None:
         reading = source.reading
         tree.add(Part(empty(), (Measure(0, sha256=source.digest.hex, notes=tuple(reading.notes)),)))
     return _normal(tree, min(count, cpus()))
+
+
+def _read_here(
+    tree: Tree, tasks: Iterable[Task], streamed: Iterator[Piece], chunk: int, on_bytes: Callable[[int], None]
+) -> None:
+    """Reading by this process alone: the files, then what comes on standard input."""
+    read = 0
+
+    def took(raw: int) -> None:
+        nonlocal read
+        read += raw
+        on_bytes(read)
+
+    for task in tasks:
+        for each in parts_of(task, chunk, took):
+            tree.add(each)
+    for piece in streamed:
+        tree.add(packed(extract_piece(0, piece)))
+        took(len(piece.data))
+
+
+def _refuse_unopened(part: Part, plan: Plan) -> None:
+    """Raises InputError for a file that a worker elsewhere cannot open."""
+    for measure in part.measures:
+        if any(note.startswith(GONE) for note in measure.notes):
+            lost = plan.sources[measure.file]
+            hint = "the folder must be mounted on all nodes of the cluster at the same path"
+            hint = f"unpack {lost.given}, give the folder; {hint}" if lost.given else hint
+            raise InputError(lost.name, "a worker cannot open it", hint=hint)
 
 
 def _normal(tree: Tree, threads: int) -> _Whole | None:
@@ -283,20 +296,22 @@ def _judge(plan: Plan, source: _Stdin | None, measures: dict[int, Measure]) -> I
     if source is not None and not _worth(measures.get(0)):
         wrong.append(complaint(STDIN_NAME, source.head))
     if not any(_worth(measure) for measure in measures.values()) and not plan.flight:
-        first = wrong[0] if wrong else barren[0].complaint() if barren else None
-        more = max(len(barren), len(wrong)) - 1
-        if first is not None and not more:
-            raise first
-        if first is not None:
-            raise complaint_of_several(first, more)
-        raise InputError(
-            ", ".join(each.name for each in plan.saved[:3]), "holds no NCCL record", hint="save it again from the logs"
-        )
+        raise _refusal(plan, barren, wrong)
     yield from (str(error) for error in wrong)
     others = [each.name for each in barren if not each.named]
     if others:
         what = f"{len(others)} {'file' if len(others) == 1 else 'files'} without any NCCL record"
         yield f"{what}: {', '.join(others[:3])}{', ...' if len(others) > 3 else ''}"
+
+
+def _refusal(plan: Plan, barren: Sequence[Source], wrong: Sequence[InputError]) -> InputError:
+    """Why none of the files is of use: by the first of them."""
+    first = wrong[0] if wrong else barren[0].complaint() if barren else None
+    if first is None:
+        names = ", ".join(each.name for each in plan.saved[:3])
+        return InputError(names, "holds no NCCL record", hint="save it again from the logs")
+    more = max(len(barren), len(wrong)) - 1
+    return complaint_of_several(first, more) if more else first
 
 
 def _worth(measure: Measure | None) -> bool:

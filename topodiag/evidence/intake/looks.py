@@ -102,6 +102,7 @@ def looks(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False
     return Looks(kinds, tuple(coding), sources, head=head if coding else b"")
 
 
+# One question a line, in the order in which they are asked: parted, the order would not show.
 def text_kinds(
     head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False
 ) -> tuple[tuple[Kind, ...], tuple[str, ...]]:

@@ -75,6 +75,7 @@ def make_plan(inputs: Sequence[str]) -> Plan:
     return plan_of(gather(inputs, quick=True))
 
 
+# One branch for each fate of a piece: they exclude each other, and the order decides.
 def plan_of(intake: Intake) -> Plan:
     """What logs are read from: every text, since a record may stand anywhere in it, saved facts, and dumps. Members of
     archives must be spooled. Raises InputError where nothing is left to read."""
