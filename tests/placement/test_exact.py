@@ -50,7 +50,7 @@ def test_the_search_finds_what_the_solver_was_not_asked_for() -> None:
 
 
 def test_a_search_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("exact_search.MOST_VISITS", 3)
+    monkeypatch.setattr("tests.placement.exact_search.MOST_VISITS", 3)
     machines, demands, world = random_case(3)
     with pytest.raises(TooLargeError):
         better(machines, demands, world, 1e12)

@@ -333,8 +333,8 @@ def test_a_whole_sweep_names_the_slow_node_in_rounds_that_follow_of_themselves(c
     assert "next: topodiag bench run" in first.stderr
     assert topodiag("run", folder).returncode == 0
     second = topodiag("read", folder, "--svg", cluster / "heat.svg", "--format", "json")
+    assert second.returncode == 1, second.stderr
     found = json.loads(second.stdout)
-    assert second.returncode == 1
     assert [fault["parts"] for fault in found["faults"]] == [[{"kind": "host", "place": "a3"}]]
     assert found["faults"][0]["check"] == "BEN005"
     assert (cluster / "heat.svg").read_text().startswith("<svg")

@@ -30,7 +30,7 @@ class Fabric:
         return min(rail * self.gpus // self.rails, self.gpus - 1)
 
     def nic(self, rail: int) -> str:
-        return self.nics[rail] if rail < len(self.nics) else ""
+        return self.nics[rail] if 0 <= rail < len(self.nics) else ""
 
     def by_rack(self) -> dict[str, tuple[str, ...]]:
         """Nodes by rack, both in the order of `nodes`; nodes without a rack are left out."""
