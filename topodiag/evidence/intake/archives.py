@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import IO, Any
 
+from topodiag.evidence.intake.bundle import MAX_TOTAL_BYTES, TOO_LARGE, Limited
 from topodiag.evidence.intake.looks import HEAD_BYTES
 from topodiag.model.errors import InputError, TopodiagError
 
-MAX_TOTAL_BYTES = 256 * 2**20
-"""Unpacked size of an archive that is looked through: a 72-GPU capture is under 16 MiB, so this is generous."""
 MAX_MEMBERS = 20_000
 DAMAGE = (
     tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError, OSError, ValueError, OverflowError,
@@ -63,7 +62,7 @@ def read_members(path: str, folder: str, most: int) -> dict[str, bytes]:
         for name, size, stream in _files(path, []):
             if name.startswith(start) and stream is not None:
                 if size > most:
-                    raise InputError(path, f"member {name[:120]!r} is larger than {most >> 20} MiB", hint=_TOO_LARGE)
+                    raise InputError(path, f"member {name[:120]!r} is larger than {most >> 20} MiB", hint=TOO_LARGE)
                 found[name[len(start) :]] = stream.read(most + 1)
     except DAMAGE as error:
         raise InputError(path, f"is a damaged archive: {error}", hint="was the copy cut short?") from None
@@ -120,32 +119,6 @@ def read_member(path: str, member: str, most: int) -> bytes:
     raise InputError(f"{path}/{member}", "is no longer in the archive")
 
 
-_TOO_LARGE = "refused: a capture of topodiag is far smaller"
-
-
-class Bounded:
-    """A stream that stops an archive from unpacking to more than it may."""
-
-    def __init__(self, path: str, raw: Any) -> None:
-        self._path = path
-        self._raw = raw
-        self._left = MAX_TOTAL_BYTES
-
-    def read(self, size: int = -1) -> bytes:
-        wanted = self._left + 1 if size < 0 else size
-        blocks = []
-        while wanted > 0:
-            block = self._raw.read(min(wanted, 1 << 20))
-            if not block:
-                break
-            self._left -= len(block)
-            wanted -= len(block)
-            if self._left < 0:
-                raise InputError(self._path, f"unpacks to more than {MAX_TOTAL_BYTES >> 20} MiB", hint=_UNPACK)
-            blocks.append(block)
-        return b"".join(blocks)
-
-
 _UNPACK = "unpack it, and give the folder"
 
 
@@ -157,7 +130,7 @@ def _files(path: str, notes: list[str]) -> Iterator[tuple[str, int, IO[bytes] | 
 
 
 def _in_tar(path: str, raw: IO[bytes], head: bytes, notes: list[str]) -> Iterator[tuple[str, int, IO[bytes] | None]]:
-    with _unpacker(raw, head) as plain, tarfile.open(fileobj=Bounded(path, plain), mode="r|") as archive:  # type: ignore[call-overload]
+    with _unpacker(raw, head) as plain, tarfile.open(fileobj=Limited(path, plain, _UNPACK), mode="r|") as archive:
         for count, member in enumerate(archive):
             _few(path, count)
             name = _inside(path, member.name)

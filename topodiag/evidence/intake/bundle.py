@@ -28,7 +28,7 @@ MAX_TOTAL_BYTES = 256 * 2**20
 MAX_FILE_BYTES = 64 * 2**20
 MAX_FILES = 20_000
 MANIFEST = "manifest.json"
-_TOO_LARGE = "refused: a capture of topodiag is far smaller"
+TOO_LARGE = "refused: a capture of topodiag is far smaller"
 
 
 @dataclass(slots=True)
@@ -108,12 +108,12 @@ def _from_bytes(path: str, data: bytes) -> Evidence:
     return Evidence(path, blobs=[Blob(path, _bounded(path, data))])
 
 
-class _Limited(io.RawIOBase):
-    """A reader that stops an archive from unpacking to more than it may."""
+class Limited(io.RawIOBase):
+    """A reader that stops an archive from unpacking to more than it may; `hint` is the remedy."""
 
-    def __init__(self, path: str, raw: BinaryIO | gzip.GzipFile) -> None:
+    def __init__(self, path: str, raw: Any, hint: str = TOO_LARGE) -> None:
         super().__init__()
-        self._path = path
+        self._path, self._hint = path, hint
         self._raw = raw
         self._left = MAX_TOTAL_BYTES
 
@@ -130,14 +130,14 @@ class _Limited(io.RawIOBase):
             self._left -= len(piece)
             wanted -= len(piece)
             if self._left < 0:
-                raise InputError(self._path, f"unpacks to more than {MAX_TOTAL_BYTES >> 20} MiB", hint=_TOO_LARGE)
+                raise InputError(self._path, f"unpacks to more than {MAX_TOTAL_BYTES >> 20} MiB", hint=self._hint)
             pieces.append(piece)
         return b"".join(pieces)
 
 
 def _from_archive(path: str, raw: BinaryIO | gzip.GzipFile) -> Evidence:
     files: dict[str, bytes] = {}
-    limited = _Limited(path, raw)
+    limited = Limited(path, raw)
     try:
         first = limited.read(512)
         if first[257:262] != b"ustar":
@@ -157,7 +157,7 @@ def _from_archive(path: str, raw: BinaryIO | gzip.GzipFile) -> Evidence:
 class _Rewound(io.RawIOBase):
     """A stream with its first bytes put back."""
 
-    def __init__(self, first: bytes, rest: _Limited) -> None:
+    def __init__(self, first: bytes, rest: Limited) -> None:
         super().__init__()
         self._first = first
         self._rest = rest
@@ -191,7 +191,7 @@ def _refuse(path: str, member: tarfile.TarInfo, count: int) -> None:
     if not (member.isfile() or member.isdir()):
         raise InputError(path, f"member {name!r} is a device or pipe", hint="refused: bundles hold plain files only")
     if member.size > MAX_FILE_BYTES:
-        raise InputError(path, f"member {name!r} is larger than {MAX_FILE_BYTES >> 20} MiB", hint=_TOO_LARGE)
+        raise InputError(path, f"member {name!r} is larger than {MAX_FILE_BYTES >> 20} MiB", hint=TOO_LARGE)
     if count >= MAX_FILES:
         raise InputError(path, f"holds more than {MAX_FILES} members", hint="refused: is it a bundle?")
 
