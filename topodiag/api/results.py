@@ -19,7 +19,7 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
 from topodiag.report.formats.write_json import PAGE_INDENT, RESULT_INDENT, write_json
-from topodiag.report.words import counted
+from topodiag.report.words import counted, unexplained_words
 from topodiag.words.fold import fold_hosts
 from topodiag.words.text import clean
 
@@ -138,6 +138,8 @@ class Diagnosis(Answer):
             made.append(fold_hosts([node.host for node in self.nodes]))
         made += [f"job {job.name}" for job in self.jobs]
         made += [f"{run.run.collective or 'run'} {run.verdict}" for run in self.benchmarks]
+        if open_ := self.result.troubles():
+            made.append(unexplained_words(open_))
         return ", ".join(made) or "no node, job or run in the evidence"
 
     def to_json(self) -> str:

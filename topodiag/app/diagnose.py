@@ -52,6 +52,7 @@ def _joined(results: Sequence[Result], gaps: Sequence[NotObserved]) -> Result:
         unread=tuple(dict.fromkeys(line for each in results for line in each.unread)),
         jobs=tuple(job for each in results for job in each.jobs),
         benchmarks=tuple(run for each in results for run in each.benchmarks),
+        unexplained=tuple(dict.fromkeys(line for each in results for line in each.unexplained)),
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from topodiag.app.opening import stream_for
 from topodiag.app.scan import PART
+from topodiag.checks.job.troubles import troubles
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.evidence.flight.flight_recorder import read_flight
@@ -93,6 +94,7 @@ def judged(case: Case) -> Result:
         not_observed=tuple(dict.fromkeys((*case.not_observed, *_not_logged(case.jobs, outcomes)))),
         unread=case.unread,
         jobs=case.jobs,
+        unexplained=troubles(case.jobs, outcomes),
     )
 
 

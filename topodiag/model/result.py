@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from topodiag.model.finding import Finding, Input, Outcome, Severity, Status
 from topodiag.model.node import Node
-from topodiag.model.provenance import NotObserved
+from topodiag.model.provenance import NotObserved, Origin
 
 if TYPE_CHECKING:
     from topodiag.model.bench import Benchmark
@@ -25,8 +25,28 @@ class UnreadLine:
 
 
 @dataclass(frozen=True, slots=True)
+class Trouble:
+    """A line of the evidence that says by itself that something is wrong: `NCCL WARN`, a return code, an Xid, a link
+    that is down.
+
+    `what` names the kind of line, `subject` the job or the node's host. `count` is how many lines say so. `harmless`
+    says why the line tells of no fault, "" where nothing of the kind is known.
+    """
+
+    what: str
+    text: str
+    subject: str = ""
+    origin: Origin | None = None
+    count: int = 1
+    harmless: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
-    """Everything a report needs. Findings are folded and sorted, worst first, in a stable order."""
+    """Everything a report needs. Findings are folded and sorted, worst first, in a stable order.
+
+    `unexplained` are lines of trouble that no finding explains, those that are known to be harmless among them.
+    """
 
     inputs: tuple[Input, ...] = ()
     nodes: tuple[Node, ...] = ()
@@ -36,10 +56,17 @@ class Result:
     unread: tuple[UnreadLine, ...] = ()
     jobs: tuple[Job, ...] = ()
     benchmarks: tuple[Benchmark, ...] = ()
+    unexplained: tuple[Trouble, ...] = ()
 
     @property
     def worst(self) -> Severity | None:
         return max((finding.severity for finding in self.findings), default=None)
+
+    def troubles(self, subject: str | None = None) -> tuple[Trouble, ...]:
+        """Lines of trouble of one job or host, or of all, that no finding explains and that are not known as harmless:
+        beside them nobody may say that there are no faults."""
+        wanted = ("", subject) if subject is not None else None
+        return tuple(t for t in self.unexplained if not t.harmless and (wanted is None or t.subject in wanted))
 
     def with_status(self, status: Status) -> tuple[Outcome, ...]:
         return tuple(outcome for outcome in self.outcomes if outcome.status is status)

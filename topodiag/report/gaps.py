@@ -7,23 +7,55 @@ from collections.abc import Iterable, Sequence
 
 from topodiag.model.finding import Outcome, Status
 from topodiag.model.provenance import Disagreement, NotObserved
-from topodiag.model.result import Result
+from topodiag.model.result import Result, Trouble
 from topodiag.report.node.marks import more
 from topodiag.report.text import Page
+from topodiag.report.words import unexplained_words
 from topodiag.words.fold import plural
 
+QUOTED = 200
+"""Characters of a line of trouble that are shown."""
 SHOWN = 8
 """Lines of each kind before the rest is only counted (`-v` shows all)."""
 
 
 def draw_gaps(page: Page, result: Result) -> None:
-    """All four, each only when there is something to say."""
+    """All of them, each only when there is something to say."""
+    _draw_unexplained(page, result.unexplained)
     _draw_unknown(page, result.with_status(Status.UNKNOWN))
     _draw_not_observed(page, gaps_of(result))
     _draw_disagreements(page, [d for node in result.nodes for d in node.disagreements])
     _draw_unread(page, result)
     if page.style.verbose:
         _draw_silent(page, result)
+
+
+def _draw_unexplained(page: Page, lines: Sequence[Trouble]) -> None:
+    """Lines of trouble that no finding explains; those that are known to be harmless with the reason."""
+    open_ = [line for line in lines if not line.harmless]
+    if open_:
+        page.blank()
+        page.add(page.text(("? ", "doubtful")), (unexplained_words(open_), "strong"))
+        _draw_troubles(page, open_)
+    known = [line for line in lines if line.harmless]
+    if known:
+        page.blank()
+        count = plural(sum(line.count for line in known), "line")
+        page.add(page.text(("● ", "info")), (f"{count} of trouble known to be harmless", "strong"))
+        _draw_troubles(page, known)
+
+
+def _draw_troubles(page: Page, lines: Sequence[Trouble]) -> None:
+    shown = lines if page.style.verbose else lines[:SHOWN]
+    for line in shown:
+        place = (f"{line.origin}  ", "close") if line.origin is not None else ""
+        times = f" ×{line.count}" if line.count > 1 else ""
+        text = " ".join(line.text.split())
+        page.add(
+            "    ", place, text[:QUOTED], (times, "strong"), (f"  {line.harmless}" if line.harmless else "", "dim")
+        )
+    if len(lines) > len(shown):
+        page.add("    ", (more(len(lines) - len(shown), "line"), "dim"))
 
 
 def gaps_of(result: Result) -> list[NotObserved]:

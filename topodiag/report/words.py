@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from topodiag.model.devices import NVIDIA, PciKind
 from topodiag.model.finding import Finding, Severity, Status
 from topodiag.model.node import Node
-from topodiag.model.result import Result
+from topodiag.model.result import Result, Trouble
 from topodiag.model.topics import Topic
 from topodiag.words.fold import plural
 
@@ -26,6 +26,13 @@ def counted(findings: Iterable[Finding]) -> list[tuple[Severity, str]]:
     """`[(ERROR, "2 errors"), (INFO, "1 note")]`, only what there is."""
     names = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
     return [(severity, plural(n, names[severity])) for severity, n in severity_counts(findings).items() if n]
+
+
+def unexplained_words(lines: Sequence[Trouble]) -> str:
+    """`2 lines of trouble that no check explains: NCCL WARN`."""
+    count = sum(line.count for line in lines)
+    kinds = ", ".join(dict.fromkeys(line.what for line in lines))
+    return f"{plural(count, 'line')} of trouble that no check explains ({kinds})"
 
 
 def findings_of(result: Result, node: Node) -> tuple[Finding, ...]:

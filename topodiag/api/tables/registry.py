@@ -27,6 +27,7 @@ DIAGNOSIS: Mapping[str, Table] = {
     "benchmark_sizes": bench.BENCHMARK_SIZES,
     "inputs": result.INPUTS,
     "not_observed": result.NOT_OBSERVED,
+    "unexplained": result.UNEXPLAINED,
     "unread": result.UNREAD,
 }
 PREDICTION: Mapping[str, Table] = {

@@ -88,6 +88,23 @@ NOT_OBSERVED = Table(
     """),
     lambda result: ((gap.what, gap.why, gap.needs_root) for gap in gaps_of(result)),
 )
+UNEXPLAINED = Table(
+    "Lines that say that something is wrong, and that no finding explains.",
+    columns("""
+        what text: The kind of line, as NCCL WARN or Xid.
+        text text: The line.
+        subject text: The job, or the node's host.
+        source text: File.
+        line whole: Line.
+        count whole: How many lines say so.
+        harmless text: Why it tells of no fault; empty where nothing of the kind is known.
+    """),
+    lambda result: (
+        (each.what, each.text, each.subject, each.origin.source if each.origin else None,
+         each.origin.line if each.origin else None, each.count, each.harmless)
+        for each in result.unexplained
+    ),
+)  # fmt: skip
 UNREAD = Table(
     "Lines that no reader understood.",
     columns("""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TextIO
 
 from topodiag.model.finding import Outcome
-from topodiag.model.result import Result
+from topodiag.model.result import Result, Trouble
 from topodiag.report.bench.json import benchmark_facts
 from topodiag.report.formats.parts import coverage_of, findings_of, gaps_of, inputs_of, tool
 from topodiag.report.formats.types import result as shape
@@ -48,6 +48,7 @@ def document(result: Result) -> shape.ResultDocument:
         findings=findings_of(result.findings),
         outcomes=[_outcome(outcome) for outcome in result.outcomes],
         not_observed=gaps_of(gaps_of_result(result)),
+        unexplained=[_unexplained(each) for each in result.unexplained[:MAX_UNREAD]],
         unread_count=unread_count(result),
         unread=[
             shape.Unread(source=line.source, line=line.line, text=line.text, why=line.why)
@@ -62,6 +63,18 @@ def _jobs(result: Result) -> list[Job]:
     from topodiag.report.job.json import job_facts  # noqa: PLC0415 - numpy, which a scan never needs
 
     return [job_facts(job) for job in result.jobs]
+
+
+def _unexplained(line: Trouble) -> shape.Unexplained:
+    return shape.Unexplained(
+        what=line.what,
+        text=line.text,
+        subject=line.subject,
+        source=line.origin.source if line.origin else None,
+        line=line.origin.line if line.origin else None,
+        count=line.count,
+        harmless=line.harmless,
+    )
 
 
 def _outcome(outcome: Outcome) -> shape.Outcome:

@@ -12,7 +12,7 @@ from typing import TextIO
 from topodiag.model.finding import Severity
 from topodiag.model.result import Result
 from topodiag.report.interface import Report, Style
-from topodiag.report.words import Sight, counted, gpu_sight, judged, severity_counts
+from topodiag.report.words import Sight, counted, gpu_sight, judged, severity_counts, unexplained_words
 from topodiag.words.fold import fold_hosts
 from topodiag.words.text import clean
 
@@ -32,14 +32,16 @@ class State(IntEnum):
 
 
 def state_of(result: Result) -> State:
-    """Errors are critical, warnings warn; without either it is OK only when GPUs were seen and something was judged."""
+    """Errors are critical, warnings warn; without either it is OK only when GPUs were seen, something was judged,
+    and no line of trouble stays unexplained."""
     counts = severity_counts(result.findings)
     if counts[Severity.ERROR]:
         return State.CRITICAL
     if counts[Severity.WARNING]:
         return State.WARNING
     seen = all(gpu_sight(node).sight is Sight.SEEN for node in result.nodes)
-    return State.OK if result.nodes and seen and judged(result).judged else State.UNKNOWN
+    fine = result.nodes and seen and judged(result).judged and not result.troubles()
+    return State.OK if fine else State.UNKNOWN
 
 
 def line(state: State, text: str, perfdata: str = "") -> str:
@@ -70,6 +72,8 @@ def _text(result: Result) -> str:
     if unseen:
         verdict = "no NVIDIA GPU" if unseen[0].sight is Sight.NONE else "GPUs could not be read"
         return f"{hosts}: {verdict}: {unseen[0].why}"
+    if result.troubles():
+        return f"{hosts}: {unexplained_words(result.troubles())}: {result.troubles()[0].text}"
     if not tally.judged:
         return f"{hosts}: nothing could be judged ({checks})"
     return f"{hosts}: no faults found in what was seen ({checks})"

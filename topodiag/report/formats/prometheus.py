@@ -49,6 +49,11 @@ class _Families(Collector):
     def collect(self) -> Iterator[Metric]:
         yield self._findings()
         yield self._statuses()
+        open_ = GaugeMetricFamily(
+            "topodiag_unexplained", "Lines that say that something is wrong, and that no finding explains."
+        )
+        open_.add_metric([], sum(line.count for line in self._result.troubles()))
+        yield open_
         stamp = GaugeMetricFamily("topodiag_run_timestamp_seconds", "When this report was written, Unix time.")
         stamp.add_metric([], self._now)
         yield stamp

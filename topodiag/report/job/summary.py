@@ -39,7 +39,8 @@ _LABEL = 11
 
 def draw_job_head(page: Page, result: Result, job: Job) -> None:
     """The verdict and where the job ran."""
-    draw_verdict(page, job.name or "job", findings_of_job(result, job), judged(result, job.name), what="logged")
+    found, tally = findings_of_job(result, job), judged(result, job.name)
+    draw_verdict(page, job.name or "job", found, tally, what="logged", troubles=result.troubles(job.name))
     page.add_items("  ", _places(job))
     if not page.style.quiet:
         page.add_items("  ", [(word, "dim") for word in _software(job)])

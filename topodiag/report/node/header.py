@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from topodiag.model.devices import NicRole
 from topodiag.model.finding import Finding
 from topodiag.model.node import Node
-from topodiag.model.result import Result
+from topodiag.model.result import Result, Trouble
 from topodiag.report.answer import note_answer
 from topodiag.report.node.marks import SIGNS
 from topodiag.report.text import Page, Part
-from topodiag.report.words import Judged, Sight, counted, findings_of, gpu_sight, judged
+from topodiag.report.words import Judged, Sight, counted, findings_of, gpu_sight, judged, unexplained_words
 from topodiag.words.fold import plural
 from topodiag.words.units import number
 
@@ -27,7 +27,8 @@ def draw_header(page: Page, result: Result, node: Node) -> None:
         sight.sight, "not judged: the GPUs could not be read"
     )
     tally = judged(result, node.host)
-    draw_verdict(page, node.host or "this node", findings_of(result, node), tally, what="seen", why_none=unseen)
+    name, found, open_ = node.host or "this node", findings_of(result, node), result.troubles(node.host)
+    draw_verdict(page, name, found, tally, what="seen", why_none=unseen, troubles=open_)
     page.add_items("  ", _machine(node))
     if sight.sight is not Sight.SEEN:
         label = "no NVIDIA GPU: " if sight.sight is Sight.NONE else "GPUs unknown: "
@@ -48,10 +49,17 @@ def machine_words(node: Node) -> list[str]:
 
 
 def draw_verdict(
-    page: Page, name: str, findings: Iterable[Finding], tally: Judged, *, what: str, why_none: str = ""
+    page: Page,
+    name: str,
+    findings: Iterable[Finding],
+    tally: Judged,
+    *,
+    what: str,
+    why_none: str = "",
+    troubles: Sequence[Trouble] = (),
 ) -> None:
     """One line: how many findings of which severity, or that none was found in what was seen or logged (`what`).
-    `why_none` says why no findings mean nothing."""
+    `why_none` says why no findings mean nothing; `troubles` are lines that no finding explains."""
     checks = f"  ({tally.judged} of {plural(tally.total, 'check')} judged"
     checks += f", {tally.unknown} unknown)" if tally.unknown else ")"
     given = list(findings)
@@ -59,7 +67,11 @@ def draw_verdict(
     if found:
         worst = found[0][0]
         sign, hue = SIGNS[worst], str(worst)
-        words = page.join(((text, str(severity)) for severity, text in found), ", ")
+        parts: list[Part] = [(text, str(severity)) for severity, text in found]
+        words = page.join([*parts, *([(unexplained_words(troubles), "doubtful")] if troubles else [])], ", ")
+    elif troubles:
+        sign, hue = "?", "doubtful"
+        words = page.text((unexplained_words(troubles), hue))
     else:
         sign, hue = "?", "unknown"
         if why_none:

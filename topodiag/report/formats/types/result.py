@@ -40,6 +40,18 @@ class Unread(Struct, frozen=True, kw_only=True):
     why: str
 
 
+class Unexplained(Struct, frozen=True, kw_only=True):
+    """A line that says by itself that something is wrong, and that no finding explains."""
+
+    what: Annotated[str, Meta(description="The kind of line: NCCL WARN, return code, Xid, ...")]
+    text: str
+    subject: Annotated[str, Meta(description="The job, or the node's host.")]
+    source: str | None
+    line: int | None
+    count: Count
+    harmless: Annotated[str, Meta(description="Why it tells of no fault; empty where nothing of the kind is known.")]
+
+
 class ResultDocument(Struct, frozen=True, kw_only=True):
     """The result of a diagnosis."""
 
@@ -50,5 +62,6 @@ class ResultDocument(Struct, frozen=True, kw_only=True):
     findings: Annotated[list[Finding], Meta(description="Worst first, in a stable order.")]
     outcomes: list[Outcome]
     not_observed: list[NotObserved]
+    unexplained: Annotated[list[Unexplained], Meta(description="Lines of trouble that no finding explains.")]
     unread_count: Count
     unread: list[Unread]
