@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from topodiag.hardware.catalog import gpu_by_name
 from topodiag.model.bench import BenchRun
 from topodiag.model.devices import Gpu
+from topodiag.model.job_wires import wires_of
 from topodiag.model.nccl_tree import NcclFile
 from topodiag.model.nccl_versions import DEFAULT, UnknownVersionError, nearest_minor
 from topodiag.model.node import Node
@@ -17,9 +18,6 @@ from topodiag.nccl.topo.printed import bus_of, tree_of_print
 if TYPE_CHECKING:
     from topodiag.model.job import Job
     from topodiag.model.nccl_view import NcclSystem
-
-_NETWORKS = (("socket", "sockets"), ("cxi", "slingshot"), ("libfabric", "cloud"), ("ofi", "cloud"), ("ib", "rdma"))
-"""Words in the names of NCCL's networks, and what they are to the expectation."""
 
 
 def node_of_print(jobs: Sequence[Job], run: BenchRun) -> Node | None:
@@ -63,14 +61,5 @@ def _largest_print(jobs: Sequence[Job]) -> tuple[str, NcclSystem] | None:
 
 def network_of(jobs: Sequence[Job]) -> tuple[tuple[int, float] | None, str | None]:
     """The NICs (count, Gb/s each) of the process that lists most of them, and the kind of network in use."""
-    processes = [process for job in jobs for process in job.processes]
-    if not processes:
-        return None, None
-    most = max(processes, key=lambda process: len(process.hcas))
-    speeds = {hca.speed_mbps for hca in most.hcas}
-    speed = speeds.pop() if len(speeds) == 1 else None
-    network = next((process.network for process in processes if process.network), "").lower()
-    if any(hca.name.startswith("cxi") for hca in most.hcas):
-        network = "cxi"
-    kind = next((kind for word, kind in _NETWORKS if word in network), None)
-    return ((len(most.hcas), speed / 1000) if speed else None), kind
+    wires = wires_of(jobs)
+    return wires.nics, wires.kind

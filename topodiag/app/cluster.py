@@ -58,11 +58,14 @@ class ClusterOptions:
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What ranks show of their nodes: `hosts` in the order of their first ranks, the `system` that they are taken for
-    where nobody says it, and `domain[host]`, the NVLink domains of a job's log (() where it shows none)."""
+    where nobody says it, `domain[host]`, the NVLink domains of a job's log (() where it shows none), and `nics`, what
+    carried a node's traffic (count, Gb/s each) as a log shows it, which `nics_said` puts into words."""
 
     hosts: tuple[str, ...] = ()
     system: str = DEFAULT_SYSTEM
     domain: tuple[str, ...] = ()
+    nics: tuple[int, float] | None = None
+    nics_said: str = ""
 
 
 def open_cluster(options: ClusterOptions, seen: Seen = Seen()) -> Cluster:
@@ -83,7 +86,11 @@ def open_cluster(options: ClusterOptions, seen: Seen = Seen()) -> Cluster:
             raise PlaceError(f"--nodelist: {error}") from None
         except InputError as error:
             raise PlaceError(f"--nodelist: {error.message}", hint=error.hint) from None
+    if options.nics is None and seen.nics is not None:
+        options, facts = replace(options, nics=seen.nics), replace(facts, rails=0)
     machine, said = _machine(options, facts, seen.system)
+    if options.nics == seen.nics and seen.nics_said:
+        said = (*said, seen.nics_said)
     if facts.format == BUILT_IN and machine.domain == machine.gpus_per_node:
         facts = replace(facts, domain=None)  # what a log shows joins the nodes of any system: joined_by_nvlink
     rails = facts.rails or rails_of(options.system or facts.system or DEFAULT_SYSTEM, options.nics)

@@ -24,6 +24,7 @@ from topodiag.evidence.intake.one_file import open_blob
 from topodiag.model.cluster import Assignment, Cluster, Demand
 from topodiag.model.finding import Finding, Input, Outcome
 from topodiag.model.job_domains import domains
+from topodiag.model.job_wires import interface_gbps, wires_of
 from topodiag.model.place_map import PlaceMap, map_of
 from topodiag.model.rank_hosts import RankHosts
 from topodiag.placement.audit import Audit, audit
@@ -34,6 +35,7 @@ from topodiag.placement.price import price_placement
 from topodiag.placement.seats import assign, by_rule, check_room
 from topodiag.placement.solve import Solved, solve
 from topodiag.placement.view import Look, view_of
+from topodiag.words.fold import plural
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job
@@ -117,13 +119,31 @@ def open_layout(cluster: Cluster, layout: LayoutOptions, world: int = 0) -> tupl
 
 
 def _seen(ranks: RankHosts | None, job: Job | None) -> Seen:
+    """What the ranks and the log of their job show of the nodes: names, NVLink domains, the wires in use."""
     if ranks is None:
         return Seen()
+    seen = Seen(ranks.hosts)
+    if job is None:
+        return seen
+    seen = replace(seen, **_wires(job))
     small = int(np.bincount(ranks.host).max(initial=0)) <= RACK_GPUS
-    if job is None or not small or not any(each.mnnvl for each in job.communicators):
-        return Seen(ranks.hosts)
+    if not small or not any(each.mnnvl for each in job.communicators):
+        return seen
     of = domains(job)
-    return Seen(ranks.hosts, RACK_SYSTEM, tuple(of.get(host, host) for host in ranks.hosts))
+    return replace(seen, system=RACK_SYSTEM, domain=tuple(of.get(host, host) for host in ranks.hosts))
+
+
+def _wires(job: Job) -> dict[str, Any]:
+    """The NICs that carried the job, as fields of Seen; none where the log does not say, or says no rate."""
+    wires = wires_of([job])
+    if wires.kind == "sockets":
+        gbps = interface_gbps(job)
+        said = f"the log shows TCP sockets between nodes: {gbps:g} Gb/s of a node, as NCCL reckons its interfaces"
+        return {"nics": (1, gbps), "nics_said": said}
+    if wires.nics is None:
+        return {}
+    count, gbps = wires.nics
+    return {"nics": wires.nics, "nics_said": f"the log shows {plural(count, 'NIC')} of {gbps:g} Gb/s for a node in use"}
 
 
 # --- what a command asks for ----------------------------------------------------------------------------------

@@ -205,6 +205,25 @@ def test_rings_through_nodes_by_name_go_back_and_forth_between_racks() -> None:
     assert note.severity is Severity.INFO, "a spine as wide as the leaves carries it"
 
 
+def test_two_nodes_of_sixty_four_out_of_order_are_named_with_their_ranks_and_the_exchange() -> None:
+    order = block(64)
+    order[[3, 40]] = order[[40, 3]]
+    ranks = order[block(512) // 8] * 8 + block(512) % 8
+    (finding,) = found(judged(cluster(64, 8, 2.0), Layout(tp=8, dp=64), ranks), "PLC006")
+    assert finding.where.nodes == ("node041", "node004")
+    assert finding.where.ranks == (*range(24, 32), *range(320, 328))
+    assert finding.fix[0] == "exchange the ranks of node041 and node004: that mends it"
+
+
+def test_two_ranks_on_each_others_nodes_are_named() -> None:
+    ranks = block(512)
+    ranks[[7, 200]] = ranks[[200, 7]]
+    (finding,) = found(judged(cluster(64), Layout(tp=8, dp=64), ranks), "PLC006")
+    assert finding.where.ranks == (7, 200)
+    assert finding.where.nodes == ("node001", "node026")
+    assert finding.fix[0] == "exchange 1 pair of ranks: 7 with 200"
+
+
 @pytest.mark.parametrize(
     ("nodes", "leaf", "over", "layout"),
     [

@@ -22,6 +22,7 @@ from topodiag.checks.job.text import NET, ask_for
 from topodiag.checks.shared.words import hosts_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Given, Job
+from topodiag.model.job_wires import socket_gbs
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
 
@@ -176,7 +177,7 @@ def _cost(job: Job) -> Cost:
     """What NCCL reckons of the sockets, beside the RDMA devices of the best node where some are listed."""
     devices = hcas_by_host(job).values()
     rate = max((sum(hca.speed_mbps or 0 for hca in hcas.values()) / 8000 for hcas in devices), default=0.0)
-    speed = _socket_gbs(job)
+    speed = socket_gbs(job)
     if 0 < speed < rate:
         text = f"NCCL reckons {speed:g} GB/s for a node's interface, and {rate:g} GB/s for its RDMA devices"
         return Cost(rate - speed, 1 - speed / rate, text)
@@ -206,14 +207,6 @@ def _ipoib(job: Job, hosts: Sequence[str]) -> list[str]:
             for text in (process.bootstrap, *(message.text for message in process.said("sockets"))):
                 made.update(dict.fromkeys(IPOIB.findall(text)))
     return list(made)
-
-
-def _socket_gbs(job: Job) -> float:
-    """GB/s that NCCL reckons for one node's interfaces, 0 if it did not print them."""
-    best = 0.0
-    for system in (system for communicator in job.communicators[:1] for system in communicator.systems.values()):
-        best = max(best, sum(net.speed_gbs or 0.0 for net in system.of_kind("NET") if not net.guid.strip("0x")))
-    return best
 
 
 def _socket_places(job: Job) -> list[Origin | None]:

@@ -1,35 +1,22 @@
-"""The order of ranks in a layout: pipelines in physical order, peers on one rail, nodes and rings in turn."""
+"""The order of ranks in a layout: pipelines in physical order, peers on one rail, rings of attention in turn."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Never
 
 import numpy as np
 
 from topodiag.checks.interface import OneStep, PlacementCheck
-from topodiag.checks.layout.groups import lost, named, used, where
+from topodiag.checks.layout.groups import lost, named, where
+from topodiag.checks.layout.rank_order import NOTHING, WORTH
 from topodiag.checks.shared.words import spell_ranks
 from topodiag.model.cluster import Assignment, Bools, Cluster, Ints
 from topodiag.model.dimensions import Pattern, of_label
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
-from topodiag.placement.audit import MATTERS, Audit, DimensionAudit, names_of
-from topodiag.placement.declared import Elsewhere
-from topodiag.placement.price import off_rail_us, pairs_of, price_placement
-from topodiag.placement.rings import ring_crossings
+from topodiag.placement.audit import MATTERS, Audit, DimensionAudit
+from topodiag.placement.price import off_rail_us, pairs_of
 from topodiag.words.fold import plural
-
-_WORTH = 0.01
-"""Share of a step below which a detour is told at level info."""
-_NOTHING = 0.0005
-"""Share of a step below which the report says that there is nothing to regain: latency of a hop, in a whole step."""
-
-_BY_RING = ("all_reduce", "all_gather", "reduce_scatter")
-"""Collectives whose rings go through the nodes by rank; an all-to-all sends to every peer whatever the order."""
-_TOLD = 4
-"""Moves of ranks that are named one by one."""
-_MANY = {"leaf": "leaves"}
 
 
 class StagesApart(OneStep[Audit], PlacementCheck[Never]):
@@ -75,7 +62,7 @@ class StagesApart(OneStep[Audit], PlacementCheck[Never]):
             return self.not_applicable(audit, "no pipeline in the layout")
         gained = audit.waited_us - sum(each.best_us for each in audit.dimensions)
         apart = [each for each in mine if _further(audit, each) is not None and not audit.instead_of(each)]
-        found = [self._report(audit, each) for each in apart if gained > _NOTHING * audit.step_us]
+        found = [self._report(audit, each) for each in apart if gained > NOTHING * audit.step_us]
         return self.found(audit, found) if found else self.clean(audit)
 
     def _report(self, audit: Audit, each: DimensionAudit) -> Finding:
@@ -87,7 +74,7 @@ class StagesApart(OneStep[Audit], PlacementCheck[Never]):
         nodes, ranks = where(audit, each, groups)
         cost = lost(audit, each)
         return self.finding(
-            Severity.WARNING if (cost.share or 0.0) >= _WORTH else Severity.INFO,
+            Severity.WARNING if (cost.share or 0.0) >= WORTH else Severity.INFO,
             f"{now} of {plural(each.groups.shape[0] * (each.demand.size - 1), 'pair')} of neighbouring stages meet at"
             f" the {name}, {best} would be enough",
             observed=named(audit, each, groups),
@@ -156,7 +143,7 @@ class PeersOnOtherRailsInLayout(OneStep[Audit], PlacementCheck[Never]):
         told = [f"{host}: GPU {gpu}" for host, gpu in list(zip(hosts, gpus, strict=True))[:4]]
         cost = _off_rail_cost(audit, each)
         return self.finding(
-            Severity.WARNING if (cost.share or 0.0) >= _WORTH else Severity.INFO,
+            Severity.WARNING if (cost.share or 0.0) >= WORTH else Severity.INFO,
             f"{wrong.size} of {plural(len(each.groups), f'{each.dimension} group')} use different GPU positions, and"
             " so rails, per node",
             observed=f"ranks {spell_ranks(each.groups[wrong[0]].tolist())}: {'; '.join(told)}",
@@ -196,153 +183,6 @@ def off_rail(cluster: Cluster, groups: Ints, assignment: Assignment) -> Bools:
         even = (hosts == hosts[:, :, :1]).all(axis=(1, 2))
         wrong[rows] = even & (rails != rails[:, :1]).any(axis=(1, 2))
     return wrong
-
-
-@dataclass(frozen=True, slots=True)
-class _Detour:
-    """The group of a dimension whose ring goes back and forth most: its ranks, how often the ring crosses between
-    leaves, and how often it would in the map to compare with."""
-
-    dimension: str
-    ranks: Ints
-    crossings: int
-    enough: int
-
-
-def _back_and_forth(audit: Audit, each: DimensionAudit) -> _Detour | None:
-    """None where the rings of the map to compare with make as many detours in all."""
-    now, leaves = ring_crossings(audit.cluster, each.groups, audit.assignment)
-    best, best_leaves = ring_crossings(audit.cluster, each.groups, audit.best)
-    if int((now - leaves).sum()) <= int((best - best_leaves).sum()):
-        return None
-    enough = np.maximum(leaves, best)
-    worst = int((now - enough).argmax())
-    if now[worst] <= enough[worst]:
-        return None
-    return _Detour(each.dimension, each.groups[worst], int(now[worst]), int(enough[worst]))
-
-
-def _dearer(audit: Audit) -> bool:
-    """Whether the map to compare with makes a step longer than the layout: it is no remedy then."""
-    demands = [cost.demand for each in audit.dimensions for cost in each.now]
-    best_us = price_placement(audit.cluster, demands, audit.best).step_us
-    return best_us > audit.waited_us + _NOTHING * audit.step_us
-
-
-class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
-    """PLC006 on a layout: see job_order.RankOrder. Also groups whose rings go back and forth between leaves, where
-    another map of the same ranks has fewer detours and costs no more, and ranks of a job that ran elsewhere than the
-    launcher's file declares (the file and the job's log are given)."""
-
-    id = "PLC006"
-    title = "rank order ignores the topology"
-
-    def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
-        elsewhere = self._elsewhere(audit)
-        if audit.nodes < 2 and elsewhere is None:
-            return self.not_applicable(audit, "one node")
-        found = [each for each in (self._dealt(audit), self._leaves(audit), elsewhere) if each is not None]
-        return self.found(audit, found) if found else self.clean(audit)
-
-    def _dealt(self, audit: Audit) -> Finding | None:
-        """Consecutive ranks on changing nodes, where groups are split by it."""
-        node = audit.cluster.node_of(audit.assignment.slot)
-        runs = 1 + int((np.diff(node) != 0).sum())
-        hurt = [each for each in audit.dimensions if each.split.size]
-        if runs <= audit.nodes or not hurt:
-            return None
-        start = [audit.cluster.names[each] for each in node[:4].tolist()]
-        groups = sum(each.split.size for each in hurt)
-        room = int(used(audit).max())
-        dealt = runs >= node.size - node.size // max(room, 1)
-        way = "are dealt to" if dealt else f"change the node {runs - 1} times over"
-        return self.finding(
-            Severity.WARNING,
-            f"consecutive ranks {way} {plural(audit.nodes, 'node')} of {room} GPUs:"
-            f" {plural(groups, 'group')} {'is' if groups == 1 else 'are'} split by it",
-            observed=f"ranks 0-{len(start) - 1} on {', '.join(start)}",
-            expected=f"{room} consecutive ranks on each node",
-            fix=("start the ranks in blocks: `srun --distribution=block`, `mpirun --map-by ppr:8:node`",),
-            nodes=list(dict.fromkeys(start)),
-            cost=lost(audit, *hurt),
-        )
-
-    def _leaves(self, audit: Audit) -> Finding | None:
-        """The groups whose rings go back and forth between leaves, where the map to compare with has fewer such
-        detours at no higher price: a pipeline that uses every second node for a stage is one, and harms no ring."""
-        levels = [level for level in audit.cluster.levels if level.kind != "nvlink"]
-        if len(levels) < 2:
-            return None
-        rings = [each for each in audit.dimensions if each.demand.collective in _BY_RING and (each.domains > 1).any()]
-        hurt = next((made for made in (_back_and_forth(audit, each) for each in rings) if made is not None), None)
-        if hurt is None or _dearer(audit):
-            return None
-        narrower, kind = levels[1].gbs < levels[0].gbs, levels[0].kind
-        names = names_of(audit.cluster, audit.assignment, hurt.ranks)
-        return self.finding(
-            Severity.WARNING if narrower else Severity.INFO,
-            f"rings through the nodes in rank order cross between {_MANY.get(kind, kind + 's')} {hurt.crossings} times,"
-            f" {hurt.enough} would be enough",
-            observed=f"nodes by first rank: {', '.join(names[:6])}{', ...' if len(names) > 6 else ''}",
-            expected=f"all nodes of a {kind} one after the other",
-            fix=(
-                "order the hosts by their place in the fabric, not by name: `topodiag place solve`, `srun --switches`",
-            ),
-            nodes=names[:6],
-            cost=Cost(
-                text=f"the ways up carry {hurt.crossings / hurt.enough:.3g} times the traffic of {hurt.dimension} that"
-                " they need to"
-            ),
-            confidence=Confidence.MEDIUM,
-        )
-
-    def _elsewhere(self, audit: Audit) -> Finding | None:
-        """Ranks that ran elsewhere than declared: a launcher that sorted hosts, another hostfile, another order."""
-        declared = audit.declared
-        if declared is None or not declared.differs:
-            return None
-        lost_us = audit.waited_us - declared.step_us if declared.step_us is not None else None
-        share = lost_us / audit.step_us if lost_us is not None and audit.step_us > 0 else None
-        foreign = bool(declared.hosts or declared.undeclared)
-        told = _told(declared.elsewhere)
-        of = "a step" if audit.talk.base_us is not None else "the communication of a step"
-        if lost_us is None or share is None:
-            cost = Cost(text="not priced: the layout declared has no place on the nodes of the job")
-        elif share > _NOTHING:
-            step_ms = audit.step_us / 1000
-            cost = Cost(None, share, f"{lost_us / 1000:,.1f} of the {step_ms:,.1f} ms of {of} would not be waited for")
-        else:
-            cost = Cost(text=f"the layout declared would make {of} no shorter")
-        return self.finding(
-            Severity.WARNING if foreign or (share or 0.0) >= _WORTH else Severity.INFO,
-            declared.said,
-            observed=told or f"{declared.undeclared} ranks more than declared",
-            expected=f"each rank on the host that {declared.name} names",
-            fix=(
-                "see how the launcher orders hosts: `srun --distribution=arbitrary` with SLURM_HOSTFILE, or a rankfile",
-                "or declare the layout that ran, if it is the one that is meant",
-            ),
-            nodes=list(dict.fromkeys(each.ran for each in declared.elsewhere)),
-            ranks=[each.rank for each in declared.elsewhere],
-            cost=cost,
-        )
-
-
-def _told(elsewhere: Sequence[Elsewhere]) -> str:
-    """`ranks 8-15 on gpu-a02, declared on gpu-a01; ...`: ranks that moved alike stand together."""
-    alike: dict[tuple[str, str], list[Elsewhere]] = {}
-    for each in elsewhere:
-        alike.setdefault((each.declared, each.ran), []).append(each)
-    words = []
-    for (declared, ran), moved in alike.items():
-        if declared == ran:
-            pairs = [f"rank {each.rank} on GPU {each.ran_gpu}, not {each.declared_gpu}" for each in moved[:_TOLD]]
-            words.append(f"{ran}: {', '.join(pairs)}{', ...' if len(moved) > _TOLD else ''}")
-        else:
-            ranks = spell_ranks([each.rank for each in moved])
-            words.append(f"{'rank' if len(moved) == 1 else 'ranks'} {ranks} on {ran}, declared on {declared}")
-    more = len(words) - _TOLD
-    return "; ".join(words[:_TOLD]) + (f"; and {more} more such moves" if more > 0 else "")
 
 
 class RingReturnsInLayout(OneStep[Audit], PlacementCheck[Never]):

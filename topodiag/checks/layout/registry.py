@@ -11,7 +11,7 @@ COMPANIONS = {
     "PLC001": "groups:TensorGroupSplitInLayout",
     "PLC002": "groups:ExpertGroupSplitInLayout",
     "PLC004": "order:PeersOnOtherRailsInLayout",
-    "PLC006": "order:RankOrderInLayout",
+    "PLC006": "rank_order:RankOrderInLayout",
     "PLC007": "order:RingReturnsInLayout",
 }
 """Checks whose page stands with jobs: a layout shows the same fault before the job runs."""

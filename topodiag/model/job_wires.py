@@ -1,0 +1,55 @@
+"""The wires between nodes that a job's log shows in use: the kind of network, how many NICs a node gave, their rate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from topodiag.model.job import Hca, Job, Process
+
+_NETWORKS = (("socket", "sockets"), ("cxi", "slingshot"), ("libfabric", "cloud"), ("ofi", "cloud"), ("ib", "rdma"))
+"""Words in the names of NCCL's networks, and what they are to an expectation."""
+UNKNOWN_INTERFACE_GBPS = 10.0
+"""What NCCL takes an interface for whose speed the kernel does not tell (NCCL 2.28, src/transport/net_socket.cc,
+ncclNetSocketGetSpeed: 10000 Mb/s)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wires:
+    """`kind`: rdma, cloud, slingshot, sockets, None where the log does not say. `nics` are (count of a node, Gb/s of
+    each), None where a rate is missing or the rates differ."""
+
+    kind: str | None
+    nics: tuple[int, float] | None
+
+
+def wires_of(jobs: Iterable[Job]) -> Wires:
+    """Of the process that lists most NICs: the best that any node showed."""
+    processes = [process for job in jobs for process in job.processes]
+    if not processes:
+        return Wires(None, None)
+    most = max(processes, key=lambda process: len(process.hcas))
+    kind = _kind(processes, most.hcas)
+    speeds = {hca.speed_mbps for hca in most.hcas}
+    speed = speeds.pop() if len(speeds) == 1 else None
+    return Wires(kind, (len(most.hcas), speed / 1000) if speed else None)
+
+
+def _kind(processes: Iterable[Process], hcas: Iterable[Hca]) -> str | None:
+    if any(hca.name.startswith("cxi") for hca in hcas):
+        return "slingshot"
+    network = next((process.network for process in processes if process.network), "").lower()
+    return next((kind for word, kind in _NETWORKS if word in network), None)
+
+
+def interface_gbps(job: Job) -> float:
+    """Gb/s of a node's interfaces as NCCL reckons them; what it takes one for where the log does not print it."""
+    return socket_gbs(job) * 8 or UNKNOWN_INTERFACE_GBPS
+
+
+def socket_gbs(job: Job) -> float:
+    """GB/s that NCCL reckons for one node's interfaces, 0 if it did not print them."""
+    best = 0.0
+    for system in (system for communicator in job.communicators[:1] for system in communicator.systems.values()):
+        best = max(best, sum(net.speed_gbs or 0.0 for net in system.of_kind("NET") if not net.guid.strip("0x")))
+    return best
