@@ -136,14 +136,20 @@ def audit(source: Source | None = None, *, training: Mapping[str, Any] | None = 
 
 
 def solve(
-    source: Source | None = None, *, seed: int = 0, training: Mapping[str, Any] | None = None, **options: Any
+    source: Source | None = None,
+    *,
+    seed: int = 0,
+    launcher: str = "",
+    training: Mapping[str, Any] | None = None,
+    **options: Any,
 ) -> SolvedLayout:
-    """A map from ranks to nodes and GPUs that makes a training step wait least. See `audit` for the options."""
+    """A map from ranks to nodes and GPUs that makes a training step wait least. `launcher` is a format of `topodiag
+    place emit`: the map is one that it can take. See `audit` for the options."""
     from topodiag.app.place import solve_placement  # noqa: PLC0415 - heavy from here on
 
     with paths_of(source) as paths:
         asked = _placement(paths, options)
-        return SolvedLayout(solve_placement(asked, _trained(training), seed=seed), asked.inputs)
+        return SolvedLayout(solve_placement(asked, _trained(training), seed=seed, launcher=launcher), asked.inputs)
 
 
 def _layout(sizes: Mapping[str, int], order: str) -> Layout | None:

@@ -8,7 +8,7 @@ search on the cost model exchanges ranks, and those of a node take its GPUs by r
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from topodiag.model.cluster import Assignment, Cluster, Demand, Ints
 from topodiag.model.errors import TopodiagError
 from topodiag.model.place_map import PlaceMap
 from topodiag.placement.bound import step_bound_us
+from topodiag.placement.exchange import nodes_by_first_rank
 from topodiag.placement.groups import Talk
 from topodiag.placement.local_search import improve
 from topodiag.placement.order import heaviest_first
@@ -114,6 +115,31 @@ def in_order(cluster: Cluster, assignment: Assignment) -> Assignment:
     return Assignment(slot)
 
 
+def node_after_node(cluster: Cluster, demands: Sequence[Demand], solution: Solution) -> Solution:
+    """The solution for launchers that fill one node after the other: the same GPUs, with consecutive ranks on each
+    node, and the nodes in the order of the solution or of the cluster, whichever lets a step wait less. The solution
+    itself where its ranks are consecutive already."""
+    node = cluster.node_of(solution.assignment.slot)
+    if _in_runs(node):
+        return solution
+    first = nodes_by_first_rank(cluster, solution.assignment)
+    laid = [_filled(solution.assignment, node, order) for order in (first, np.sort(first))]
+    best = min(laid, key=lambda each: _step_us(cluster, demands, each))
+    cost = price_placement(cluster, demands, best)
+    return replace(solution, assignment=best, cost=cost, splits=_splits(cluster, demands, best))
+
+
+def _in_runs(node: Ints) -> bool:
+    return int((node[1:] != node[:-1]).sum()) + 1 == np.unique(node).size
+
+
+def _filled(assignment: Assignment, node: Ints, order: Ints) -> Assignment:
+    """Ranks in their order on the slots of the assignment, node by node in `order`, GPUs in theirs."""
+    turn = np.empty(int(node.max()) + 1, np.int64)
+    turn[order] = np.arange(order.size)
+    return Assignment(assignment.slot[np.lexsort((assignment.slot, turn[node]))])
+
+
 def _splits(cluster: Cluster, demands: Sequence[Demand], made: Assignment) -> tuple[Split, ...]:
     found: list[Split] = []
     room = np.bincount(cluster.nvlink_domain, weights=cluster.usable.sum(axis=1)).astype(np.int64)
@@ -164,6 +190,8 @@ class Solved:
     before: Assignment
     before_cost: PlacementCost
     before_name: str
+    launcher: str = ""
+    """The format of `place emit` that the map is for, "" for any."""
 
     @property
     def gain(self) -> float:

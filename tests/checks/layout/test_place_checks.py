@@ -220,7 +220,7 @@ def test_two_ranks_on_each_others_nodes_are_named() -> None:
     ranks[[7, 200]] = ranks[[200, 7]]
     (finding,) = found(judged(cluster(64), Layout(tp=8, dp=64), ranks), "PLC006")
     assert finding.where.ranks == (7, 200)
-    assert finding.where.nodes == ("node001", "node026")
+    assert set(finding.where.nodes) == {"node001", "node026"}
     assert finding.fix[0] == "exchange 1 pair of ranks: 7 with 200"
 
 

@@ -17,10 +17,20 @@ if TYPE_CHECKING:
     from topodiag.report.text import Page
 
 
+_LAUNCHERS = ("slurm-hostfile", "slurm-flags", "rankfile", "hostfile", "mpich", "torchrun", "kubernetes")
+
+
 @click.command(cls=Command, former=FORMER)
 @place_options
 @work_options
 @seed_option
+@click.option(
+    "--for",
+    "launcher",
+    type=click.Choice(_LAUNCHERS),
+    default=None,
+    help="A map that this launcher can take: hostfile, mpich and torchrun fill node after node.",
+)
 @format_option()
 @page_options
 def solve(
@@ -28,6 +38,7 @@ def solve(
     asked: PlaceOptions,
     trained: Trained,
     seed: int,
+    launcher: str | None,
     format_: str,
     printing: Printing,
 ) -> None:
@@ -43,12 +54,13 @@ def solve(
       topodiag place solve topology.conf bundles/ --exclude gpu07 --tp 8
       topodiag place solve nccl-logs/ --format json --output map.json
       topodiag place emit slurm-hostfile map.json -o hosts
+      topodiag place solve bundles/ --tp 4 --pp 4 --for torchrun --format json --output map.json
     """
     from topodiag.app.place import solve_placement  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415
     from topodiag.report.place.solve import draw_solution, solution_json  # noqa: PLC0415
 
-    solved = solve_placement(asked, work_said(asked, trained), seed=seed)
+    solved = solve_placement(asked, work_said(asked, trained), seed=seed, launcher=launcher or "")
 
     def draw(page: Page) -> None:
         draw_solution(page, solved)

@@ -54,7 +54,10 @@ def draw_solution(page: Page, solved: Solved) -> None:
     _nodes(page, solved)
     page.blank()
     page.add(page.text(("write it", "strong"), "  "), "the same with --format json --output MAP.json, then")
-    page.add("  ", "topodiag place emit slurm-hostfile MAP.json, or another launcher's (place emit --help)")
+    if solved.launcher:
+        page.add("  ", f"topodiag place emit {solved.launcher} MAP.json")
+    else:
+        page.add("  ", "topodiag place emit slurm-hostfile MAP.json, or another launcher's (place emit --help)")
     draw_assumed(page, (*solved.talk.assumed, *solved.cluster.notes))
 
 

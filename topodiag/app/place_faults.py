@@ -1,0 +1,58 @@
+"""Nodes with known faults, which a new map uses last: by their bundles, and by the log of the job that ran on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from topodiag.checks.registry import Subject
+from topodiag.checks.run import run
+from topodiag.evidence.intake.fixtures import resolve
+from topodiag.model.cluster import Assignment, Cluster
+from topodiag.model.finding import Severity
+from topodiag.words.fold import few, plural
+
+if TYPE_CHECKING:
+    from topodiag.model.job import Job
+
+_HARDWARE = ("GPU", "NVL", "PCI", "NIC", "TOP", "GDR", "HST")
+"""Families whose findings in a log tell of a node, not of the job."""
+
+
+def faults_of(bundles: Sequence[str], job: Job | None) -> dict[str, tuple[str, ...]]:
+    """By host the ids of its errors. Raises TopodiagError where a bundle's path holds none, or a worker dies."""
+    made: dict[str, tuple[str, ...]] = {}
+    if bundles:
+        from topodiag.fleet.bundles import judge_many  # noqa: PLC0415 - the checks of nodes, for bundles only
+
+        made |= judge_many([resolve(path) for path in bundles])
+    if job is not None:
+        for outcome in run(Subject.JOB, [job]):
+            for found in outcome.findings:
+                if found.severity is Severity.ERROR and found.id.startswith(_HARDWARE):
+                    made |= {host: (*made.get(host, ()), found.id) for host in found.where.nodes}
+    return {host: tuple(dict.fromkeys(ids)) for host, ids in made.items()}
+
+
+def prefer_healthy(cluster: Cluster, world: int, faults: Mapping[str, tuple[str, ...]]) -> Cluster:
+    """The cluster without its faulty nodes where `world` ranks fit on the others; else with a note that names the
+    faulty nodes that take part."""
+    faulty = [number for number, name in enumerate(cluster.names) if name in faults and cluster.usable[number].any()]
+    if not faulty:
+        return cluster
+    named = few([f"{cluster.names[number]} ({', '.join(faults[cluster.names[number]])})" for number in faulty])
+    usable = cluster.usable.copy()
+    usable[faulty] = False
+    have = f"{plural(len(faulty), 'node has a fault', 'nodes have faults')}: {named}"
+    if int(usable.sum()) >= world:
+        return replace(cluster, usable=usable, notes=(*cluster.notes, f"{have}; no rank is put there"))
+    short = f"{world} ranks do not fit on the others, so ranks are put there (--exclude leaves them out)"
+    return replace(cluster, notes=(*cluster.notes, f"{have}; {short}"))
+
+
+def is_usable(cluster: Cluster, assignment: Assignment) -> bool:
+    """Whether every rank of a layout sits on a GPU that may be used."""
+    return bool(np.asarray(cluster.usable).ravel()[assignment.slot].all())
