@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 from pathlib import Path
@@ -18,6 +19,7 @@ from topodiag.evidence.nccl_xml import read_file
 from topodiag.model.nccl_tree import Element
 
 GUEST = "fixture:vm-flat-pci"
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "nodes"
 HOST = "fixture:dgx-h100-healthy"
 COMPUTE = (0, 3, 4, 5, 6, 9, 10, 11)
 PAIRS = ",".join([*(f"GPU{at}=GPU{at}" for at in range(8)), *(f"mlx5_ib{a}=mlx5_{b}" for a, b in enumerate(COMPUTE))])
@@ -164,6 +166,28 @@ def test_a_guest_gets_the_switches_of_its_instance_type(topodiag) -> None:
     assert "put in 8 switches with bus ids that the guest does not have" in run.stderr
     assert run.stdout.count('busid="ffff:ff:') == 8
     assert "times as fast)" in run.stderr
+
+
+def test_the_instance_type_of_a_guest_is_the_one_that_its_parts_show(topodiag) -> None:
+    named = topodiag("emit", "nccl-topo", GUEST, "--instance", "ND96isr_H100_v5")
+    inferred = topodiag("emit", "nccl-topo", GUEST)
+    assert inferred.stdout == named.stdout
+    assert "those of ND96isr_H100_v5 (--instance for another)" in " ".join(inferred.stderr.split())
+
+
+def test_a_guest_of_an_unknown_provider_gets_no_check_mark_for_a_file_that_changes_nothing(topodiag, tmp_path) -> None:
+    guest = tmp_path / "guest"
+    shutil.copytree(FIXTURES / "vm-flat-pci", guest)
+    for path in guest.rglob("*"):
+        if path.is_file() and "Microsoft" in (text := path.read_text(errors="surrogateescape")):
+            path.write_text(text.replace("Microsoft Corporation", "ACME"), errors="surrogateescape")
+    told = " ".join(topodiag("emit", "nccl-topo", str(guest)).stderr.split())
+    assert told.startswith("▲ the topology file NCCL 2.28 loads it, and decides as it does without it")
+    assert "name the instance type (--instance NAME)" in told
+
+
+def test_a_file_that_changes_nothing_on_a_machine_of_its_own_says_so(topodiag) -> None:
+    assert topodiag("emit", "nccl-topo", HOST).stderr.startswith("= the topology file")
 
 
 def test_a_bare_file_holds_the_places_and_leaves_the_devices_to_nccl(topodiag) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from topodiag.app.scan import one_node
 from topodiag.app.topo import Topology, predict_topology
+from topodiag.checks.node.virtual_pci import is_flat
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.emit.nccl_xml import UnwritableError, to_text
@@ -24,12 +25,13 @@ from topodiag.model.nccl_versions import DEFAULT_VERSION, assumption, minor_of
 from topodiag.nccl.topo.clean import UnfitError, bare, fitted, one_host
 from topodiag.nccl.topo.clean import undescribed as without_devices
 from topodiag.nccl.topo.detect import masks_of
+from topodiag.nccl.topo.infer_instance import infer_instance
 from topodiag.nccl.topo.repair import Repair, repair
 from topodiag.nccl.topo.virtual import Guest, Plan, VirtualError, complete, guest_of
 from topodiag.nccl.topo.virtual_affinity import plan_by_affinity
 from topodiag.nccl.topo.virtual_host import find_pairs, plan_by_host, read_pairs
 from topodiag.nccl.topo.virtual_instance import plan_by_instance
-from topodiag.nccl.topo.worse import COMPARED, Comparison, worse
+from topodiag.nccl.topo.worse import COMPARED, Comparison, differs, worse
 
 CHECKED = ("TOP004", "TOP005", "TOP006")
 """Checks of the file that was made. TOP001 is the reading back itself."""
@@ -62,6 +64,13 @@ class TopoFile:
     """In what the file would make things worse than they are; () is the only state in which it is written unforced."""
     left: tuple[Finding, ...] = ()
     """What the checks of topology files still find in it."""
+    flat: bool = False
+    """Of a guest whose PCI tree is its hypervisor's invention, and nothing completed it."""
+
+    @property
+    def changes(self) -> bool:
+        """Whether NCCL decides anything otherwise with the file than without it."""
+        return any(differs(each) for each in self.comparisons)
 
 
 def make_topo_file(
@@ -113,7 +122,8 @@ def make_topo_file(
     comparisons = tuple(_compared(present, emitted, count, version, env) for count in counts)
     worsened = tuple(sentence for each in comparisons for sentence in worse(each))
     left = tuple(finding for outcome in run(Subject.NODE, [emitted.node], CHECKED) for finding in outcome.findings)
-    return TopoFile(text, version, tuple(dict.fromkeys(done)), repairs, comparisons, worsened, left)
+    flat = not complete and is_flat(topology.node)
+    return TopoFile(text, version, tuple(dict.fromkeys(done)), repairs, comparisons, worsened, left, flat)
 
 
 def _compared(
@@ -182,6 +192,22 @@ def by_instance(topology: Topology, name: str) -> Complete:
         hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
         raise InputError(f"--instance {name}", "is no instance type whose PCI layout is published", hint=hint)
     return _completing(topology, lambda guest: plan_by_instance(guest, spec))
+
+
+def by_evidence(topology: Topology) -> list[Complete]:
+    """For a guest whose PCI tree is its hypervisor's invention: the layout of the instance type that its parts name. []
+    for any other machine, and where no type, or more than one, fits."""
+    spec = infer_instance(topology.node) if is_flat(topology.node) else None
+    if spec is None:
+        return []
+    told = f"the provider, the GPUs and the NICs are those of {spec.name} (--instance for another)"
+    complete_it = by_instance(topology, spec.name)
+
+    def step(tree: Element) -> Completed:
+        made = complete_it(tree)
+        return replace(made, done=(told, *made.done))
+
+    return [step]
 
 
 def by_affinity(topology: Topology, path: str) -> Complete:

@@ -71,9 +71,10 @@ def nccl_topo(  # noqa: PLR0917 - one parameter per option
     today's on standard error. A file that would make communication slower is not written; the exit code is then 1.
 
     A virtual machine does not see the PCIe switches of its host. --host-capture, --instance or --affinity puts them in,
-    with bus ids that the guest does not have.
+    with bus ids that the guest does not have. Without these options, the instance type is the one that the provider,
+    the GPUs and the NICs of the guest show, where exactly one fits.
     """
-    from topodiag.app.emit_topo import by_affinity, by_host, by_instance, make_topo_file  # noqa: PLC0415
+    from topodiag.app.emit_topo import by_affinity, by_evidence, by_host, by_instance, make_topo_file  # noqa: PLC0415
     from topodiag.app.topo import open_topology  # noqa: PLC0415
     from topodiag.cli.output import check_output, opened  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.terminal import style_for  # noqa: PLC0415
@@ -98,6 +99,8 @@ def nccl_topo(  # noqa: PLR0917 - one parameter per option
         steps.append(by_instance(topology, instance))
     if affinity is not None:
         steps.append(by_affinity(topology, affinity))
+    if not chosen and not bare:
+        steps += by_evidence(topology)
     made = make_topo_file(
         topology, version=version, nodes=nodes, host=host, repaired=repair, undescribed=bare, complete=steps, env=env
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from topodiag.nccl.prediction import Choice, Prediction
+from topodiag.nccl.prediction import Choice, PredictedGraph, Prediction
 
 _WORSE = {64 << 10: 0.1, 1 << 30: 0.01}
 """Bytes at which the file is compared with the present, and from which share on more time is worse. The large one is
@@ -26,6 +26,22 @@ class Comparison:
     nodes: int
     before: Prediction
     after: Prediction
+
+
+def differs(compared: Comparison) -> bool:
+    """Whether NCCL decides anything otherwise with the file: what it finds, or what it takes for a size."""
+    before, after = compared.before, compared.after
+    return (
+        before.accepted != after.accepted
+        or before.ranks != after.ranks
+        or before.choices != after.choices
+        or [_summary(graph) for graph in before.graphs] != [_summary(graph) for graph in after.graphs]
+    )
+
+
+def _summary(graph: PredictedGraph) -> tuple[object, ...]:
+    types = (graph.type_intra, graph.type_inter)
+    return (graph.pattern, graph.cross_nic, graph.channels, graph.bw_intra, graph.bw_inter, types)
 
 
 def worse(compared: Comparison) -> Iterator[str]:

@@ -18,6 +18,12 @@ NOTICEABLE = 0.01
 """A change of time below this share is no change: the model's own figures are not better."""
 
 
+_FLAT = (
+    "name the instance type (--instance NAME), or give a capture of the host (--host-capture) or a matrix of"
+    " measurements (--affinity)"
+)
+
+
 class Compared(Protocol):
     """The pipeline's Comparison."""
 
@@ -44,6 +50,10 @@ class Emitted(Protocol):
     def worse(self) -> Sequence[str]: ...
     @property
     def left(self) -> Sequence[Finding]: ...
+    @property
+    def flat(self) -> bool: ...
+    @property
+    def changes(self) -> bool: ...
 
 
 def draw_topo_file(page: Page, made: Emitted, output: str | None, *, refused: bool) -> None:
@@ -54,7 +64,11 @@ def draw_topo_file(page: Page, made: Emitted, output: str | None, *, refused: bo
             page.text(("✖", "error"), " ", (name, "strong"), "  "), ("not written: it would make things worse", "error")
         )
     else:
-        page.add(page.text(("✔", "ok"), " ", (name, "strong"), "  "), f"NCCL {made.version} loads it")
+        sign: Part = ("✔", "ok") if made.changes else ("▲", "doubtful") if made.flat else ("=", "dim")
+        same = "" if made.changes else ", and decides as it does without it"
+        page.add(page.text(sign, " ", (name, "strong"), "  "), f"NCCL {made.version} loads it{same}")
+        if made.flat:
+            page.add("  ", ("the PCI tree is the guest's: ", "doubtful"), _FLAT)
         if output:
             page.add("  ", f"NCCL_TOPO_FILE={output}")
     for sentence in made.done:
