@@ -43,12 +43,14 @@ from topodiag.expect.hypotheses import hypotheses
 from topodiag.expect.verdict import verdict_of
 from topodiag.hardware.amd import amd_system_by_name
 from topodiag.model.bench import Benchmark, BenchRun
+from topodiag.model.case import Case
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Confidence, Input, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
 from topodiag.nccl.topo.changes import nets_of
+from topodiag.verdict.order import arranged
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job
@@ -117,7 +119,7 @@ def judged(intake: Intake, options: BenchOptions | None = None) -> Result:
         inputs=tuple(_input(file) for file in given.files),
         nodes=(),
         outcomes=outcomes,
-        findings=fold(outcomes),
+        findings=arranged(fold(outcomes), Case(jobs=tuple(job for file in given.files for job in file.jobs))),
         not_observed=tuple(dict.fromkeys((*gaps, *_gaps(given, named, made)))),
         unread=tuple(line for file in given.files for line in file.read.unread),
         jobs=tuple(job for file in given.files for job in file.jobs),

@@ -20,8 +20,10 @@ from topodiag.evidence.intake.captures import captures
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
 from topodiag.evidence.intake.pieces import STDIN, Intake, folded, refusal
+from topodiag.model.case import Case
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
+from topodiag.verdict.order import arranged
 
 LOGGED = frozenset({Kind.NCCL_LOG, Kind.FLIGHT, Kind.PARQUET, Kind.SAVED_FACTS})
 """Kinds from which jobs are rebuilt."""
@@ -43,14 +45,16 @@ def diagnose(paths: Sequence[str]) -> Result:
 def _joined(results: Sequence[Result], gaps: Sequence[NotObserved]) -> Result:
     """The parts of the diagnosis as one result, with what no part read."""
     outcomes = tuple(outcome for each in results for outcome in each.outcomes)
+    nodes = tuple(node for each in results for node in each.nodes)
+    jobs = tuple(job for each in results for job in each.jobs)
     return Result(
         inputs=tuple(item for each in results for item in each.inputs),
-        nodes=tuple(node for each in results for node in each.nodes),
+        nodes=nodes,
         outcomes=outcomes,
-        findings=fold(outcomes),
+        findings=arranged(fold(outcomes), Case(nodes=nodes, jobs=jobs)),
         not_observed=tuple(dict.fromkeys((*(gap for each in results for gap in each.not_observed), *gaps))),
         unread=tuple(dict.fromkeys(line for each in results for line in each.unread)),
-        jobs=tuple(job for each in results for job in each.jobs),
+        jobs=jobs,
         benchmarks=tuple(run for each in results for run in each.benchmarks),
         unexplained=tuple(dict.fromkeys(line for each in results for line in each.unexplained)),
     )

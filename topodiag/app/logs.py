@@ -29,6 +29,7 @@ from topodiag.model.job import Job
 from topodiag.model.nccl_versions import assumption, is_newer
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
+from topodiag.verdict.order import arranged
 from topodiag.writing import check_writable, replacing
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def judged(case: Case) -> Result:
     return Result(
         inputs=case.inputs,
         outcomes=outcomes,
-        findings=fold(outcomes),
+        findings=arranged(fold(outcomes), case),
         not_observed=tuple(dict.fromkeys((*case.not_observed, *_not_logged(case.jobs, outcomes)))),
         unread=case.unread,
         jobs=case.jobs,

@@ -22,6 +22,7 @@ from topodiag.app.place_paths import sort_paths
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.evidence.intake.one_file import open_blob
+from topodiag.model.case import Case
 from topodiag.model.cluster import Assignment, Cluster, Demand
 from topodiag.model.finding import Finding, Input, Outcome
 from topodiag.model.job_domains import domains
@@ -36,6 +37,7 @@ from topodiag.placement.price import price_placement
 from topodiag.placement.seats import assign, by_rule, check_room
 from topodiag.placement.solve import Solution, Solved, node_after_node, solve
 from topodiag.placement.view import Look, view_of
+from topodiag.verdict.order import arranged
 from topodiag.words.fold import plural
 
 if TYPE_CHECKING:
@@ -296,7 +298,7 @@ def audit_placement(options: PlaceOptions, trained: Mapping[str, Any] | None = N
     judged = audit(cluster, talk, ready.opened.assignment or by_rule(cluster, "block", ready.world))
     judged = replace(judged, declared=_declared(ready, talk))
     outcomes = run(Subject.LAYOUT, [judged])
-    return Audited(judged, fold(outcomes), outcomes)
+    return Audited(judged, arranged(fold(outcomes), Case()), outcomes)
 
 
 BLOCKS = ("hostfile", "mpich", "torchrun")

@@ -19,6 +19,7 @@ from topodiag.model.case import Case
 from topodiag.model.errors import InputError
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
+from topodiag.verdict.order import arranged
 from topodiag.writing import check_new_folder, check_writable, replacing
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def judged(case: Case) -> Result:
         inputs=case.inputs,
         nodes=case.nodes,
         outcomes=outcomes,
-        findings=fold(outcomes),
+        findings=arranged(fold(outcomes), case),
         not_observed=case.not_observed,
         unread=case.unread,
     )

@@ -17,6 +17,7 @@ from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.checks.shared.topo_file import alone
 from topodiag.evidence.intake.reader import ReadNode
+from topodiag.model.case import Case
 from topodiag.model.devices import Gpu, Nic
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
@@ -32,6 +33,7 @@ from topodiag.nccl.topo.compare import Difference, compare
 from topodiag.nccl.topo.detect import Detected, LackingError, tree_of
 from topodiag.nccl.topo.merge import loaded
 from topodiag.nccl.topo.names import device_names
+from topodiag.verdict.order import arranged
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job
@@ -130,7 +132,7 @@ def check_topology(path: str, *, version: str = "", against: str | None = None) 
         inputs=tuple(read.inputs),
         nodes=(node,),
         outcomes=outcomes,
-        findings=fold(outcomes),
+        findings=arranged(fold(outcomes), Case(nodes=(node,))),
         not_observed=(*gaps, *node.not_observed, *assumed),
         unread=tuple(read.unread),
     )

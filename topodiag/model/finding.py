@@ -69,6 +69,15 @@ class Coverage:
 
 
 @dataclass(frozen=True, slots=True)
+class Follows:
+    """The finding that another one follows from: its check, its message, and how it leads there, in a sentence."""
+
+    check: str
+    message: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One fault: one line for a reader (`message`), then what was seen beside what was to be expected."""
 
@@ -85,6 +94,8 @@ class Finding:
     confidence: Confidence = Confidence.HIGH
     settings: tuple[tuple[str, str | None], ...] = ()
     """What the fix means for NCCL's settings: a name with the value to give it, None to take it out."""
+    follows: Follows | None = None
+    """The finding that explains this one, None where none does. The rules of the verdict fill it."""
 
 
 class Status(Enum):

@@ -57,6 +57,8 @@ def _draw_group(page: Page, group: list[Finding], several_nodes: bool) -> None:
 
 
 def _draw_body(page: Page, finding: Finding, several_nodes: bool) -> None:
+    if finding.follows is not None:
+        _entry(page, "follows", f"from {finding.follows.check} above: {finding.follows.why}")
     _entry(page, "where", where_words(finding.where, several_nodes))
     _entry(page, "seen", finding.observed)
     _entry(page, "expected", finding.expected)

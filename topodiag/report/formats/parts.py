@@ -65,6 +65,9 @@ def finding_of(finding: model.Finding) -> shape.Finding:
         evidence=[origin_of(origin) for origin in finding.evidence],
         coverage=coverage_of(finding.coverage),
         fix=list(finding.fix),
+        follows_from=None
+        if finding.follows is None
+        else shape.Follows(check=finding.follows.check, message=finding.follows.message, why=finding.follows.why),
         docs=f"topodiag explain {finding.id}",
     )
 

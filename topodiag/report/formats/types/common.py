@@ -76,6 +76,14 @@ class Coverage(Struct, frozen=True, kw_only=True):
     what: str
 
 
+class Follows(Struct, frozen=True, kw_only=True):
+    """The finding that another one follows from: its check and its message, and how it leads there."""
+
+    check: Annotated[str, Meta(pattern="^[A-Z0-9]{3}[0-9]{3}$")]
+    message: str
+    why: str
+
+
 class Finding(Struct, frozen=True, kw_only=True):
     """One fault. `topodiag explain ID` says more of its check."""
 
@@ -90,6 +98,9 @@ class Finding(Struct, frozen=True, kw_only=True):
     evidence: list[Origin]
     coverage: Coverage | None
     fix: list[str]
+    follows_from: Annotated[
+        Follows | None, Meta(description="The finding above this one that explains it; null for a cause.")
+    ]
     docs: Annotated[str, Meta(description="The command that prints the page of this check.")]
 
 

@@ -1,0 +1,156 @@
+"""Causes stand above what follows from them, and each consequence says why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.checks import jobs
+from topodiag.checks.registry import ids
+from topodiag.model.case import Case
+from topodiag.model.finding import Confidence, Cost, Finding, Severity, Where
+from topodiag.verdict.order import arranged
+from topodiag.verdict.registry import RULES
+
+E, W, I = Severity.ERROR, Severity.WARNING, Severity.INFO  # noqa: E741
+
+
+def found(check: str, severity: Severity = E, nodes: tuple[str, ...] = ("n0",), **parts: Any) -> Finding:
+    where = Where(nodes=nodes, jobs=parts.pop("jobs", ()))
+    return Finding(check, severity, parts.pop("message", f"{check} is so"), "", "", (), where, **parts)
+
+
+def order(*findings: Finding, case: Case | None = None) -> list[str]:
+    return [each.id for each in arranged(findings, case or Case())]
+
+
+def causes(*findings: Finding, case: Case | None = None) -> dict[str, str]:
+    made = arranged(findings, case or Case())
+    return {each.id: each.follows.check if each.follows else "" for each in made}
+
+
+def failing(kind: str, text: str = "", **changes: Any) -> Case:
+    """A job on n0 and n1 whose first error is of this kind."""
+    return Case(jobs=(jobs.job(2, events=[jobs.event(kind, text or kind, **changes)]),))
+
+
+def test_what_follows_from_another_finding_is_printed_below_it() -> None:
+    low, links, search = found("BEN001", cost=Cost(gbs_lost=200.0)), found("NVL001", W), found("NET006")
+    assert order(low, links, search) == ["NVL001", "BEN001", "NET006"]
+
+
+def test_each_consequence_names_its_cause_with_the_reason() -> None:
+    [_, low] = arranged([found("BEN001"), found("NVL001", message="GPU3 has 12 of 18 links")], Case())
+    assert low.follows is not None
+    assert (low.follows.check, low.follows.message) == ("NVL001", "GPU3 has 12 of 18 links")
+    assert low.follows.why == "all ranks take the channels that the most degraded GPU allows"
+
+
+@pytest.mark.parametrize(
+    "cause",
+    ["JOB002", "JOB004", "JOB005", "JOB006", "JOB009", "NET002", "NET008", "NIC001", "GPU001", "NVL005", "TOP001"],
+)
+def test_missing_ranks_are_below_the_fault_that_kept_them_away(cause: str) -> None:
+    assert causes(found("JOB001"), found(cause))["JOB001"] == cause
+
+
+def test_missing_ranks_are_below_every_other_fault_of_the_same_severity() -> None:
+    assert order(found("JOB001"), found("PCI003", confidence=Confidence.LOW)) == ["PCI003", "JOB001"]
+
+
+def test_of_a_job_that_failed_what_only_makes_it_slow_comes_later() -> None:
+    slow, first = found("ENV001", cost=Cost(gbs_lost=100.0)), found("JOB005")
+    assert order(slow, first, case=failing("memory")) == ["JOB005", "ENV001"]
+
+
+def test_a_fault_of_another_node_explains_nothing_without_a_job() -> None:
+    assert causes(found("NVL001", nodes=("n0",)), found("TOP004", nodes=("n1",)))["TOP004"] == ""
+    assert causes(found("NVL001", nodes=("n0",)), found("NET006", nodes=("n1",)))["NET006"] == ""
+
+
+def test_a_fault_of_a_node_explains_what_the_whole_job_shows() -> None:
+    case = Case(jobs=(jobs.job(2),))
+    assert causes(found("NVL001", nodes=("n0",)), found("NET006", nodes=("n1",)), case=case)["NET006"] == "NVL001"
+    assert causes(found("NVL001", nodes=("n7",)), found("NET006", nodes=("n1",)), case=case)["NET006"] == ""
+
+
+def test_a_fault_of_one_job_explains_nothing_of_another() -> None:
+    assert causes(found("JOB009", jobs=("job 1",)), found("JOB005", jobs=("job 2",)))["JOB005"] == ""
+
+
+def test_hosts_are_the_same_by_their_short_names() -> None:
+    assert causes(found("GPU001", nodes=("n0.site.example",)), found("NVL001", nodes=("n0",)))["NVL001"] == "GPU001"
+    assert causes(found("GPU001", nodes=("10.1.2.3",)), found("NVL001", nodes=("10.1.2.4",)))["NVL001"] == ""
+
+
+def test_the_first_error_is_below_the_finding_that_says_what_it_is() -> None:
+    assert causes(found("JOB005"), found("NET008"), case=failing("ib completion"))["JOB005"] == "NET008"
+    assert causes(found("JOB005"), found("JOB004"), case=failing("duplicate gpu"))["JOB005"] == "JOB004"
+    assert causes(found("JOB005"), found("JOB006"), case=failing("watchdog"))["JOB005"] == "JOB006"
+
+
+def test_a_finding_does_not_explain_an_error_that_it_cannot_cause() -> None:
+    assert causes(found("JOB005"), found("JOB004"), case=failing("ib completion"))["JOB005"] == ""
+    assert causes(found("JOB005"), found("NIC001"), case=failing("memory"))["JOB005"] == ""
+
+
+def test_a_setting_explains_only_what_it_can_cause() -> None:
+    setting = found("ENV001", settings=(("NCCL_IB_DISABLE", None),))
+    assert causes(setting, found("NET001"), found("NVL001")) == {"ENV001": "", "NET001": "ENV001", "NVL001": ""}
+    unknown = found("ENV001", settings=(("NCCL_NVB_DISABLE", None),))
+    assert causes(unknown, found("NET001"))["NET001"] == ""
+
+
+def test_a_note_explains_no_fault_and_a_doubtful_warning_no_error() -> None:
+    assert causes(found("NUM001", I), found("BEN001"))["BEN001"] == ""
+    assert causes(found("NUM001", W, confidence=Confidence.LOW), found("BEN001"))["BEN001"] == ""
+    assert causes(found("NUM001", W), found("BEN001"))["BEN001"] == "NUM001"
+
+
+def test_hardware_explains_before_placement() -> None:
+    assert causes(found("PLC001"), found("NIC002"), found("BEN001"))["BEN001"] == "NIC002"
+
+
+def test_wrong_results_hide_nothing() -> None:
+    assert not any("BEN004" in rule.causes for rule in RULES)
+
+
+def test_rules_speak_of_checks_and_say_why() -> None:
+    planned = {"GPU001", "GPU002", "GPU003", "GPU004", "GPU005", "HST001", "HST002", "HST003", "NET009", "NET010",
+               "JOB007", "JOB008", "JOB009", "JOB010", "FLT004"}  # fmt: skip
+    for rule in RULES:
+        assert {*rule.causes, *rule.leads_to} <= {*ids(), *planned}, rule
+        assert rule.__doc__
+        assert rule.because[0].islower() or rule.because.startswith(("NCCL", "NICs"))
+        assert not rule.because.endswith(".")
+    assert len(set(RULES)) == len(RULES)
+
+
+some_findings = st.lists(
+    st.builds(
+        found,
+        st.sampled_from(sorted({check for rule in RULES for check in (*rule.causes, *rule.leads_to)})),
+        st.sampled_from([E, W, I]),
+        st.lists(st.sampled_from(["n0", "n1", "n2"]), max_size=2, unique=True).map(tuple),
+        confidence=st.sampled_from(list(Confidence)),
+        message=st.sampled_from("abc"),
+    ),
+    max_size=12,
+)
+
+
+@given(some_findings)
+def test_no_finding_is_lost_and_every_cause_stands_above(findings: list[Finding]) -> None:
+    made = arranged(findings, Case())
+    assert sorted((each.id, each.message) for each in made) == sorted((each.id, each.message) for each in findings)
+    for at, each in enumerate(made):
+        if each.follows is not None:
+            assert (each.follows.check, each.follows.message) in {(above.id, above.message) for above in made[:at]}
+
+
+@given(some_findings)
+def test_the_order_is_stable(findings: list[Finding]) -> None:
+    assert [e.id for e in arranged(findings, Case())] == [e.id for e in arranged(findings[::-1], Case())]

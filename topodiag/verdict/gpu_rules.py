@@ -1,0 +1,138 @@
+"""GPUs, NVLink and PCIe: what follows where one of them is lost or degraded."""
+
+from __future__ import annotations
+
+from topodiag.model.finding import Finding
+from topodiag.verdict.interface import Reach, Rule
+from topodiag.verdict.job_errors import JOB_FAILS, error_is
+from topodiag.verdict.scene import Scene
+
+_OF_GPU_ERROR = frozenset({"cuda", "memory", "other", "watchdog", "timeout", "ib completion", "connect"})
+"""Kinds of first errors that a job shows whose GPU failed: of the GPU's own rank, or of those that waited for it."""
+
+
+class LostGpuOnItsNode(Rule):
+    """A lost GPU takes its NVLinks along, and often what shares its PCIe switch: its node shows fewer links, fewer
+    NICs, fewer ranks. `nvidia-smi -L` on the node settles it."""
+
+    causes = ("GPU001",)
+    leads_to = ("NVL001", "NVL003", "NVL004", "NIC005", "NIC001", "PCI001", "PCI003", "NUM001", "TOP002", "TOP004",
+                "JOB004", "JOB010", "GPU005", "GPU003", "HST002")  # fmt: skip
+    because = "a GPU that is off the bus takes its links along, and what shares its PCIe switch"
+    reach = Reach.NODE
+
+
+class GpuAsksForReset(Rule):
+    """A GPU that had an uncorrectable error or a failed link asks for a reset or a reboot: the request is what the
+    driver says of the same error."""
+
+    causes = ("GPU002", "GPU003", "NVL003")
+    leads_to = ("GPU005",)
+    because = "the driver asks for the reset because of this error"
+    reach = Reach.NODE
+
+
+class GpuErrorEndsLinks(Rule):
+    """Xid 74 and 144 to 150 report an NVLink that failed: its counters rise and it is inactive afterwards."""
+
+    causes = ("GPU003",)
+    leads_to = ("NVL001", "NVL003", "NVL004", "TOP004", "NVL005")
+    because = "the driver reports a failed link of this GPU"
+    reach = Reach.NODE
+
+    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        text = f"{cause.message} {cause.observed}".lower()
+        return "nvlink" in text or "sxid" in text or "nvswitch" in text
+
+
+class GpuFaultEndsJob(Rule):
+    """A GPU that fails ends its rank or makes it wait for ever; all other ranks then report closed connections and
+    timeouts. The time of the Xid and of the first NCCL line on the same host settle it."""
+
+    causes = ("GPU001", "GPU002", "GPU003")
+    leads_to = ("JOB005", "JOB006", "JOB009", "NET008", *JOB_FAILS)
+    because = "the rank of a GPU that failed ends or never answers, and the others report what follows"
+
+    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        return other.id != "JOB005" or error_is(other, scene, *_OF_GPU_ERROR)
+
+
+class FabricNotReady(Rule):
+    """Without a fabric that is ready no NVLink of the node carries data: links inactive on all GPUs, CUDA error 802,
+    NVLink SHARP that cannot be bound, P2P that falls back. `nvidia-smi -q | grep -A4 Fabric` settles it."""
+
+    causes = ("NVL005",)
+    leads_to = ("NVL001", "NVL002", "NVL004", "P2P001", "TOP004", "NET006")
+    because = "without a fabric that is ready no NVLink of the node carries data"
+    reach = Reach.NODE
+
+
+class FabricFailsJob(Rule):
+    """CUDA refuses to start (error 802) or NVLink SHARP cannot be bound while the NVSwitch fabric is not ready."""
+
+    causes = ("NVL005",)
+    leads_to = ("JOB005", "JOB006", *JOB_FAILS)
+    because = "without a fabric that is ready CUDA and NVLink SHARP refuse to start"
+
+    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        return other.id != "JOB005" or error_is(other, scene, "cuda", "other", "watchdog", "timeout")
+
+
+class FewerLinksOnItsNode(Rule):
+    """A GPU with fewer or slower NVLinks than its siblings shows in NCCL's topology as missing or slow edges."""
+
+    causes = ("NVL001", "NVL002", "NVL003")
+    leads_to = ("TOP004", "NVL004", "NVL003", "TOP002", "P2P001")
+    because = "NCCL sees the links that this GPU lacks"
+    reach = Reach.NODE
+
+
+class FewerLinksForAll(Rule):
+    """NCCL's search takes one channel count for all ranks, the least that any of them found: a GPU with fewer links
+    lowers the whole job. `topodiag topo predict` of the degraded node shows the same count."""
+
+    causes = ("NVL001", "NVL002", "NVL004", "TOP004")
+    leads_to = ("NET006", "NET007", "BEN001", "BEN003", "BEN005")
+    because = "all ranks take the channels that the most degraded GPU allows"
+
+
+class SlowPcieOnItsPath(Rule):
+    """A PCIe link below its capability limits all that passes it: the NIC or GPU behind it, and the paths that NCCL
+    chooses by bandwidth."""
+
+    causes = ("PCI001", "PCI002", "PCI003")
+    leads_to = ("NET004", "GDR002", "NIC002", "NET003", "PCI002")
+    because = "the traffic of this GPU or NIC passes the degraded PCIe link"
+    reach = Reach.NODE
+
+
+class SlowPcieForAll(Rule):
+    """Every collective waits for the rank behind the degraded PCIe link."""
+
+    causes = ("PCI001", "PCI002")
+    leads_to = ("NET006", "BEN001", "BEN002", "BEN003", "BEN005")
+    because = "every collective waits for the rank behind the degraded PCIe link"
+
+
+class AcsOrIommu(Rule):
+    """ACS redirect and an IOMMU that translates send traffic between PCIe devices through the root complex: P2P is
+    refused or slow, GPUDirect RDMA is slow although on, completions fail with status 4, 10 or 11, data is wrong. Only
+    on bare metal: in a guest the host's bridges decide. Switch ACS off and measure again."""
+
+    causes = ("PCI004",)
+    leads_to = ("P2P001", "GDR001", "NET008", "JOB005", "JOB006", "BEN001", "BEN004")
+    because = "traffic between PCIe devices goes through the root complex, where it is slow or refused"
+
+    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        if other.id == "NET008":
+            told = f"{other.message} {other.observed}"
+            return any(f"status {number}" in told for number in (4, 10, 11))
+        return other.id != "JOB005" or error_is(other, scene, "cuda", "watchdog", "timeout")
+
+
+class ClocksHeldDown(Rule):
+    """A GPU at low clocks launches and copies more slowly; its rank arrives late in every collective."""
+
+    causes = ("GPU004",)
+    leads_to = ("JOB008", "BEN001", "BEN002")
+    because = "the rank of a GPU at low clocks is late in every collective"

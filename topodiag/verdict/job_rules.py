@@ -1,0 +1,101 @@
+"""Processes and libraries: who died, who is behind, whose version differs, and what the others report of it."""
+
+from __future__ import annotations
+
+from topodiag.model.finding import Finding
+from topodiag.verdict.interface import Rule
+from topodiag.verdict.job_errors import JOB_FAILS, error_is
+from topodiag.verdict.scene import Scene
+
+
+class ProcessDied(Rule):
+    """A process that ended by itself (exception, signal, memory, time limit) closes its connections: the others report
+    closed peers, exhausted retries and timeouts. Its own first line is earlier than all of theirs."""
+
+    causes = ("JOB009",)
+    leads_to = ("JOB005", "JOB006", "JOB008", "NET008", *JOB_FAILS)
+    because = "the other ranks lost a process that ended by itself"
+
+    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        return other.id != "JOB005" or error_is(
+            other, scene, "watchdog", "timeout", "peer closed", "other", "ib completion", "connect", "cuda", "memory"
+        )
+
+
+class LibraryFault(Rule):
+    """A known fault of this version of the library, whose signature is in the evidence. The same program with another
+    version is the control."""
+
+    causes = ("JOB007",)
+    leads_to = ("JOB005", "JOB006", "NET008", "BEN003", "BEN004", *JOB_FAILS)
+    because = "this version of the library has a known fault with this signature"
+
+
+class VersionsMixed(Rule):
+    """Ranks with different versions disagree on the handshake or on messages: init fails or hangs."""
+
+    causes = ("JOB002",)
+    leads_to = ("JOB005", "JOB006", "JOB003", "NET007", *JOB_FAILS)
+    because = "ranks with different versions do not understand each other"
+
+    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        return other.id != "JOB005" or error_is(other, scene, "version", "mismatch", "bootstrap", "watchdog", "timeout")
+
+
+class GpuShared(Rule):
+    """NCCL before 2.30 refuses two ranks on one GPU; where they share it, memory runs out first."""
+
+    causes = ("JOB004",)
+    leads_to = ("JOB005", "JOB006", "JOB010", *JOB_FAILS)
+    because = "two ranks share one GPU, and NCCL refuses that"
+
+    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        return other.id != "JOB005" or error_is(other, scene, "duplicate gpu", "memory", "cuda")
+
+
+class RanksUneven(Rule):
+    """NVLink SHARP groups and some layouts need equally many ranks on each node; with 7 and 8 the group cannot be
+    formed. NCCL_NVLS_ENABLE=0 is the control."""
+
+    causes = ("JOB010",)
+    leads_to = ("JOB005", "JOB006", "NET006", *JOB_FAILS)
+    because = "nodes with different numbers of ranks cannot form the same groups"
+
+    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        return other.id != "JOB005" or error_is(other, scene, "cuda", "watchdog", "timeout")
+
+
+class RankBehind(Rule):
+    """A rank that did not enter a collective: all others wait in it until their watchdog ends them. They are innocent,
+    and the rank behind reports nothing."""
+
+    causes = ("JOB006",)
+    leads_to = ("JOB005", "JOB008", *JOB_FAILS)
+    because = "the others wait for the rank that is behind until their watchdog ends them"
+
+    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        return other.id != "JOB005" or error_is(other, scene, "watchdog", "timeout", "mismatch", "peer closed")
+
+
+class LateArriver(Rule):
+    """A rank that comes late makes the others wait: their collectives look slow, and theirs alone."""
+
+    causes = ("JOB008",)
+    leads_to = ("JOB005", "BEN001")
+    because = "the others wait for a rank that comes late"
+
+    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        return other.id != "JOB005" or error_is(other, scene, "watchdog", "timeout")
+
+
+class ErrorEndsInit(Rule):
+    """After the first error ranks do not come up, or stand where the error left them."""
+
+    causes = ("JOB005",)
+    leads_to = ("JOB006", *JOB_FAILS)
+    because = "ranks do not go on after this error"
+
+    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        # A watchdog reports that somebody is behind: it keeps nobody from a collective.
+        told = [event.kind for event in scene.errors(cause) if event is not None]
+        return other.id != "JOB006" or not told or not {"watchdog", "timeout"}.issuperset(told)

@@ -1,0 +1,150 @@
+"""The order of findings: causes first, what follows from them below, each with its reason. Decides no finding: it only
+relates those that the checks made.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from topodiag.model.case import Case
+from topodiag.model.finding import Confidence, Finding, Follows, Severity
+from topodiag.verdict.interface import Reach, Rule
+from topodiag.verdict.registry import RULES
+from topodiag.verdict.scene import Scene
+
+MOST_CAUSES = 64
+"""Findings of one check that are tried as the cause of another one: beyond those, all say the same."""
+
+_STAGES = (
+    ("GPU",), ("NVL",), ("PCI", "FLT"), ("NIC",), ("NET008", "NET009", "NET010"), ("HST",),
+    ("JOB002", "JOB003", "JOB004", "JOB010", "ENV", "GDR", "NET", "P2P", "NUM", "TOP"), ("JOB007",),
+    ("JOB009", "JOB006", "JOB008"), ("JOB005", "BEN", "PLC"), ("JOB001",),
+)  # fmt: skip
+"""What can produce what, where nothing else decides: what stands earlier can produce what stands later."""
+
+_ONLY_SLOW = ("ENV", "NET001", "NET003", "NET004", "NET006", "P2P", "GDR", "NUM", "BEN", "PLC", "TOP003", "HST003")
+"""Faults that make a job slow. Of a job that failed they are not what its user asks for first."""
+
+_MEMBERS_MISSING = "JOB001"
+"""Ranks that did not come up: hardly ever the cause."""
+
+Key = tuple[object, ...]
+
+
+def arranged(findings: Sequence[Finding], case: Case) -> tuple[Finding, ...]:
+    """The findings of a case, worst first; each consequence names its cause and stands below it. The order is stable:
+    equal evidence gives equal order."""
+    failed = any(each.id == "JOB005" and each.severity is Severity.ERROR for each in findings)
+    ordered = sorted(findings, key=lambda each: _key(each, failed))
+    parents = _parents(ordered, Scene(case))
+    below: dict[int, list[int]] = defaultdict(list)
+    for child, (parent, _) in parents.items():
+        below[parent].append(child)
+    keys = [_key(each, failed) for each in ordered]
+    roots = [at for at in range(len(ordered)) if at not in parents]
+    roots.sort(key=lambda at: min(keys[each] for each in _tree(at, below)))
+    made = []
+    for root in roots:
+        for at in _tree(root, below):
+            told = ordered[at]
+            if at in parents:
+                parent, why = parents[at]
+                told = replace(told, follows=Follows(ordered[parent].id, ordered[parent].message, why))
+            made.append(told)
+    return tuple(made)
+
+
+def _tree(root: int, below: dict[int, list[int]]) -> Iterator[int]:
+    """A finding and all that follows from it, each below its cause."""
+    pending = [root]
+    while pending:
+        at = pending.pop()
+        yield at
+        pending += reversed(below.get(at, ()))
+
+
+def _parents(ordered: Sequence[Finding], scene: Scene) -> dict[int, tuple[int, str]]:
+    """By finding, its cause and how that leads to it."""
+    by_id: dict[str, list[int]] = defaultdict(list)
+    by_node: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for at, finding in enumerate(ordered):
+        by_id[finding.id].append(at)
+        for node in scene.nodes(finding):
+            by_node[finding.id, node].append(at)
+    parents: dict[int, tuple[int, str]] = {}
+    for rule in (made() for made in RULES):
+        if not any(check in by_id for check in rule.causes):
+            continue
+        for at in sorted(at for check in rule.leads_to for at in by_id.get(check, ())):
+            if at in parents:
+                continue
+            found = _cause(rule, ordered[at], _candidates(rule, ordered[at], scene, by_id, by_node), ordered, scene)
+            if found is not None and not _leads_to(found[0], at, parents):
+                parents[at] = found
+    return parents
+
+
+def _candidates(
+    rule: Rule,
+    other: Finding,
+    scene: Scene,
+    by_id: dict[str, list[int]],
+    by_node: dict[tuple[str, str], list[int]],
+) -> Iterator[int]:
+    for check in rule.causes:
+        own = by_id.get(check, [])
+        if len(own) > MOST_CAUSES and rule.reach is Reach.NODE:
+            own = [at for node in sorted(scene.nodes(other)) for at in by_node.get((check, node), ())]
+        yield from own[:MOST_CAUSES]
+
+
+def _cause(
+    rule: Rule, other: Finding, candidates: Iterator[int], ordered: Sequence[Finding], scene: Scene
+) -> tuple[int, str] | None:
+    for at in candidates:
+        cause = ordered[at]
+        if cause is other or cause.id == other.id or not _may_explain(cause, other):
+            continue
+        why = rule.explains(cause, other, scene)
+        if why:
+            return at, why
+    return None
+
+
+def _may_explain(cause: Finding, other: Finding) -> bool:
+    """A note explains no fault, and a doubtful warning no error that is sure."""
+    if cause.severity >= other.severity:
+        return True
+    return cause.severity is Severity.WARNING and cause.confidence > Confidence.LOW
+
+
+def _leads_to(cause: int, at: int, parents: dict[int, tuple[int, str]]) -> bool:
+    """Whether the cause itself follows from this finding."""
+    while cause in parents:
+        cause = parents[cause][0]
+        if cause == at:
+            return True
+    return cause == at
+
+
+def _key(finding: Finding, failed: bool) -> Key:
+    lost = finding.cost.gbs_lost or 0.0
+    slow_only = failed and finding.severity is Severity.ERROR and finding.id.startswith(_ONLY_SLOW)
+    return (
+        -finding.severity,
+        finding.id == _MEMBERS_MISSING,
+        slow_only,
+        -finding.confidence,
+        -lost,
+        _stage(finding.id),
+        finding.id,
+        finding.where.nodes,
+        finding.message,
+    )
+
+
+def _stage(check: str) -> int:
+    exact = next((at for at, names in enumerate(_STAGES) if check in names), None)
+    return exact if exact is not None else next((at for at, names in enumerate(_STAGES) if check[:3] in names), 8)

@@ -1,0 +1,57 @@
+"""The rules, one line each, in the order in which they are tried for a finding that several could explain: what stands
+higher can produce what stands lower, hardly ever the reverse (hardware, port, fabric, limits, settings, library,
+application, placement)."""
+
+from __future__ import annotations
+
+from topodiag.verdict import gpu_rules, job_rules, network_rules, placement_rules, setting_rules
+from topodiag.verdict.interface import Rule
+
+RULES: tuple[type[Rule], ...] = (
+    gpu_rules.LostGpuOnItsNode,
+    gpu_rules.FabricNotReady,
+    gpu_rules.GpuErrorEndsLinks,
+    gpu_rules.GpuAsksForReset,
+    gpu_rules.GpuFaultEndsJob,
+    gpu_rules.FabricFailsJob,
+    gpu_rules.FewerLinksOnItsNode,
+    gpu_rules.FewerLinksForAll,
+    gpu_rules.SlowPcieOnItsPath,
+    gpu_rules.SlowPcieForAll,
+    network_rules.PortDown,
+    network_rules.PortFails,
+    network_rules.MissingNic,
+    network_rules.SlowPort,
+    network_rules.NicsUnlike,
+    network_rules.LossyClass,
+    network_rules.PortDrops,
+    setting_rules.LimitReached,
+    setting_rules.ContainerSeesLess,
+    setting_rules.FileRefused,
+    setting_rules.FileDecides,
+    gpu_rules.AcsOrIommu,
+    setting_rules.SettingDoesIt,
+    network_rules.PluginMissing,
+    network_rules.PluginFailsJob,
+    job_rules.VersionsMixed,
+    setting_rules.SettingsDiffer,
+    job_rules.GpuShared,
+    job_rules.RanksUneven,
+    network_rules.SocketsInUse,
+    network_rules.NetworksMeet,
+    network_rules.WrongInterface,
+    network_rules.SlowInterface,
+    network_rules.FarNic,
+    network_rules.NoGpuDirect,
+    network_rules.TransportAndChannels,
+    network_rules.LinksInUse,
+    job_rules.LibraryFault,
+    job_rules.ProcessDied,
+    network_rules.RdmaErrorEndsJob,
+    gpu_rules.ClocksHeldDown,
+    job_rules.LateArriver,
+    job_rules.RankBehind,
+    job_rules.ErrorEndsInit,
+    placement_rules.RankOrder,
+    placement_rules.PlacementCosts,
+)

@@ -1,0 +1,84 @@
+"""What rules of the verdict ask of a case: who shares a node or a job with whom, and what the first error was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from topodiag.model.case import Case
+from topodiag.model.finding import Finding
+
+if TYPE_CHECKING:
+    from topodiag.model.job import Event, Job
+
+
+class Scene:
+    """One case, as rules look at it. Hosts are compared by their short names: one source says `n1`, another `n1.site`.
+    A host without a name is unknown, and unknown is no contradiction."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self._nodes: dict[int, tuple[Finding, frozenset[str]]] = {}
+
+    def nodes(self, finding: Finding) -> frozenset[str]:
+        """The short names of the nodes that a finding names."""
+        known = self._nodes.get(id(finding))
+        if known is None or known[0] is not finding:
+            known = self._nodes[id(finding)] = (finding, _short(finding.where.nodes))
+        return known[1]
+
+    @cached_property
+    def hosts_of_jobs(self) -> dict[str, frozenset[str]]:
+        """Short host names by job."""
+        return {job.name: _short(job.hosts) for job in self.case.jobs}
+
+    def jobs(self, finding: Finding) -> tuple[str, ...]:
+        """The jobs that a finding may be of: those it names, else all."""
+        named = tuple(name for name in finding.where.jobs if name in self.hosts_of_jobs)
+        return named or tuple(self.hosts_of_jobs)
+
+    def same_node(self, one: Finding, other: Finding) -> bool:
+        """Whether both are of one node; where one of them names none, of one job."""
+        a, b = self.nodes(one), self.nodes(other)
+        return not a.isdisjoint(b) if a and b else self.same_job(one, other)
+
+    def same_job(self, one: Finding, other: Finding) -> bool:
+        """Whether one job runs on nodes of both, as far as nodes and jobs are named."""
+        if one.where.jobs and other.where.jobs and set(one.where.jobs).isdisjoint(other.where.jobs):
+            return False
+        a, b = self.nodes(one), self.nodes(other)
+        if not a.isdisjoint(b):
+            return True
+        jobs = [self.hosts_of_jobs[name] for name in self.jobs(other)]
+        if not jobs:  # nodes alone: two of them have nothing to do with each other
+            return not (a and b)
+        return any(_may_be_in(a, hosts) and _may_be_in(b, hosts) for hosts in jobs)
+
+    @cached_property
+    def first_errors(self) -> dict[str, Event | None]:
+        """What JOB005 takes for the first error, by job."""
+        from topodiag.checks.job.errors import first_error  # noqa: PLC0415 - a scan of nodes needs no check of jobs
+
+        return {job.name: first_error(job) for job in self.case.jobs}
+
+    def errors(self, finding: Finding) -> list[Event | None]:
+        """The first errors of the jobs of a finding; None for a job that shows only what follows from others."""
+        return [self.first_errors[name] for name in self.jobs(finding)]
+
+    def jobs_of(self, finding: Finding) -> list[Job]:
+        names = set(self.jobs(finding))
+        return [job for job in self.case.jobs if job.name in names]
+
+
+def _short(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(short_name(name) for name in names if name)
+
+
+def short_name(host: str) -> str:
+    """`n1` of `n1.site.example`; an address stays whole."""
+    return host if host.replace(".", "").isdigit() else host.split(".", 1)[0].lower()
+
+
+def _may_be_in(nodes: frozenset[str], hosts: frozenset[str]) -> bool:
+    return not nodes or not hosts or not nodes.isdisjoint(hosts)
