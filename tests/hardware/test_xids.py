@@ -1,0 +1,83 @@
+"""The catalogue of Xid and SXid errors: every number has a meaning, a side and an action, and lines are decoded."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topodiag.hardware import xids
+
+FAMILIES = {
+    "lost", "memory", "nvlink", "firmware", "pcie", "link", "power", "program", "recovery", "note",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("entry", xids.xids(), ids=lambda entry: str(entry.code))
+def test_an_entry_of_the_catalogue_is_complete(entry: xids.Xid) -> None:
+    assert entry.family in FAMILIES
+    assert entry.severity in {"error", "warning", "info", "by-text"}
+    assert entry.side in {"hardware", "driver", "program", "either"}
+    assert entry.actions
+    assert entry.means[0].islower() or entry.means.split()[0].isupper()
+
+
+@pytest.mark.parametrize(
+    ("code", "family"),
+    [(79, "lost"), (48, "memory"), (63, "memory"), (94, "memory"), (140, "memory"), (171, "memory"), (74, "nvlink"),
+     (149, "nvlink"), (119, "firmware"), (62, "firmware"), (109, "firmware"), (158, "firmware"), (31, "program"),
+     (154, "recovery")],
+)  # fmt: skip
+def test_the_numbers_that_the_checks_name_are_in_their_families(code: int, family: str) -> None:
+    found = xids.xid(code)
+    assert found is not None
+    assert found.family == family
+
+
+@pytest.mark.parametrize("code", [13, 31, 43, 45])
+def test_what_a_program_causes_is_no_more_than_info(code: int) -> None:
+    found = xids.xid(code)
+    assert found is not None
+    assert found.severity == "info"
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "unit", "link", "severity"),
+    [
+        (145, "RLW_REMAP Fatal XC0 i0 Link 07 (0x00000004 0x00000040 0x00000000)", "RLW_REMAP", 7, "error"),
+        (145, "RLW_REMAP Nonfatal XC0 i0 Link 07 (0x00000004 0x00000100 0x00000000)", "RLW_REMAP", 7, "info"),
+        (145, "RLW_REMAP Nonfatal XC0 i0 Link 02 (0x00000004 0x00000001 0x00000000)", "RLW_REMAP", 2, "warning"),
+        (146, "TLW_RX/TLW_RX_PIPE1 Nonfatal XC0 i0 Link 11 (0x0000000b 0x00000004 0x0)", "TLW_RX", 11, "error"),
+        (149, "NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x004505c6 0x00000000 0x00000000)", "NETIR_LINK_EVT", 8, "error"),
+        (149, "NETIR_BER_EVENT Nonfatal XC0 i0 Link 08 (0x00000013 0x00000001)", "NETIR_BER_EVENT", 8, "warning"),
+        (150, "MSE_WATCHDOG Fatal XC0 i0 Link -1 (0x00000000 0x00000000)", "MSE_WATCHDOG", None, "error"),
+        (144, "SAW_MVB Fatal XC0 i0 Link 00", "SAW_MVB", 0, "error"),
+    ],
+)
+def test_nvlink_errors_of_blackwell_are_decoded_by_unit_and_status_word(
+    code: int, text: str, unit: str, link: int | None, severity: str
+) -> None:
+    found = xids.nvlink_of(code, text)
+    assert found is not None
+    assert (found.unit, found.link, found.severity) == (unit, link, severity)
+
+
+def test_the_word_of_an_sxid_line_wins_over_the_catalogue() -> None:
+    assert xids.sxid_severity(20034, "20034, Non-fatal, Link 30 LTSSM Fault Up") == "warning"
+    assert xids.sxid_severity(20034, "20034, Link 30 LTSSM Fault Up") == "error"
+    assert xids.sxid_severity(11012, "11012, Non-fatal, Link 3") == "info"
+    assert xids.sxid_severity(99999, "99999, Fatal") == "error"
+
+
+def test_the_recovery_action_of_xid_154_is_read() -> None:
+    line = "154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"
+    assert xids.recovery_of(line) == ("none", "gpu reset required")
+
+
+@given(st.text(), st.integers())
+def test_any_text_is_decoded_without_an_exception(text: str, code: int) -> None:
+    xids.nvlink_of(code, text)
+    xids.recovery_of(text)
+    xids.process_of(text)
+    xids.sxid_severity(code, text)
+    xids.link_of(text)
