@@ -6,7 +6,10 @@ from typing import Any
 
 from topodiag.evidence import registry
 from topodiag.evidence.draft import Entity, NodeDraft
+from topodiag.evidence.intake.bundle import Evidence
+from topodiag.evidence.intake.reader import read_node
 from topodiag.evidence.interface import Blob, Parsed
+from topodiag.model.node import Node
 
 
 def read(kind: str, text: str | bytes, name: str = "evidence.txt") -> tuple[NodeDraft, Parsed[Any]]:
@@ -46,3 +49,10 @@ def place(entity: Entity, name: str) -> tuple[int | None, str]:
 def drop_lines(text: str, numbers: set[int]) -> str:
     lines = text.split("\n")
     return "\n".join(line for number, line in enumerate(lines) if number not in numbers)
+
+
+def node_of(*texts: str) -> Node:
+    """The node that pasted texts make, each read by every source that recognises it, as the program does."""
+    evidence = Evidence("pasted")
+    evidence.blobs.extend(Blob(f"pasted-{number}.txt", text.encode()) for number, text in enumerate(texts))
+    return read_node(evidence).node

@@ -63,6 +63,8 @@ class PciDevice:
     iommu_type: Fact[str] = Fact()
     """The kernel's domain type: `DMA`, `DMA-FQ` (translated) or `identity` (passthrough)."""
     is_vf: Fact[bool] = Fact()
+    lost: Fact[str] = Fact()
+    """What shows that the function no longer answers: every read of its config space returns ones."""
     counters: Counters = field(default_factory=dict)
 
     @property
@@ -141,6 +143,8 @@ class Gpu:
     pstate: Fact[int] = Fact()
     throttle: Fact[tuple[str, ...]] = Fact()
     """Active clock event reasons by name, e.g. `gpu_idle`, `hw_thermal_slowdown`."""
+    sm_clock_mhz: Fact[int] = Fact()
+    max_sm_clock_mhz: Fact[int] = Fact()
     recovery_action: Fact[str] = Fact()
     lost: Fact[str] = Fact()
     """The driver's words when the GPU does not answer (`GPU is lost`, `GPU requires reset`)."""

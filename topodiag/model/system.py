@@ -45,7 +45,15 @@ class Os:
     memlock_bytes: Fact[int] = Fact()
     """Soft limit on locked memory; -1 is unlimited."""
     shm_bytes: Fact[int] = Fact()
+    shm_free_bytes: Fact[int] = Fact()
+    open_files: Fact[int] = Fact()
+    """Hard limit on open files, to which NCCL raises the soft one; -1 is unlimited."""
     numa_balancing: Fact[bool] = Fact()
+    governor: Fact[str] = Fact()
+    """The frequency governor of the first processor: `performance`, `powersave`, `schedutil`, ..."""
+    frequency_driver: Fact[str] = Fact()
+    huge_pages: Fact[str] = Fact()
+    """Transparent huge pages: `always`, `madvise` or `never`."""
     services: dict[str, Fact[str]] = field(default_factory=dict)
     """systemd's word per unit: `nvidia-fabricmanager` -> `active`, `inactive`, `failed`, `not-found`."""
     devices: Fact[frozenset[str]] = Fact()
@@ -56,7 +64,8 @@ class Os:
 
 @dataclass(frozen=True, slots=True)
 class KernelEvent:
-    """One kernel message of interest. `kind`: xid, sxid, aer, mlx5, link, nvrm, pcie-bandwidth."""
+    """One kernel message of interest. `kind`: xid, sxid, gpu-lost (fallen off the bus, without an Xid), gpu-init (the
+    driver could not start a GPU), aer, mlx5, link, nvrm, pcie-bandwidth."""
 
     kind: str
     text: str

@@ -32,7 +32,11 @@ XID = "NVRM: Xid (PCI:0000:1b:00): 79, pid=4711, name=python3, GPU has fallen of
          "0000:9c:00.0", None),
         ("mlx5_core 0000:9c:00.0 ens41f0np0: Link down", "link", "0000:9c:00.0", None),
         ("ixgbe 0000:0b:00.0 eno3: NIC Link is Up 10 Gbps, Flow Control: None", "link", "0000:0b:00.0", None),
-        ("NVRM: RmInitAdapter failed! (0x24:0x65:1498)", "nvrm", None, None),
+        ("NVRM: GPU 0000:1b:00.0: RmInitAdapter failed! (0x24:0x65:1498)", "gpu-init", "0000:1b:00.0", None),
+        ("NVRM: GPU 0000:1b:00.0: GPU has fallen off the bus.", "gpu-lost", "0000:1b:00.0", None),
+        ("NVRM: Xid (PCI:xxxx:xx:xx): 79, GPU has fallen off the bus.", "xid", None, 79),
+        ("NVRM: Xid (PCI:0000:1b:00 GPU-I:05): 94, pid=71, name=python3, Contained", "xid", "0000:1b:00.0", 94),
+        ("NVRM: GPU at 0000:01:00.0 has fallen off the bus.", "gpu-lost", "0000:01:00.0", None),
         ("nvidia-peermem nv_get_p2p_free_callback:127 ERROR detected invalid context", "nvrm", None, None),
     ],
 )  # fmt: skip
@@ -112,11 +116,11 @@ def test_of_a_flood_the_newest_are_kept_and_the_rest_is_counted() -> None:
         (f"kernel: {XID}\n", True),
         ("[Sat Nov 21 02:14:09 2026] NVRM: Xid (PCI:0000:1b:00): 79, x\n", True),
         ("[2026-11-21 02:14:09] gpu-1:1:2 [0] NCCL INFO NET/IB : No device found.\n", False),
-        (f"gpu-1:1:2 [0] NCCL INFO Bootstrap\n{XID}\n", False),
+        (f"gpu-1:1:2 [0] NCCL INFO Bootstrap\n{XID}\n", True),
         ("step 1 [1.5] loss\n", False),
     ],
 )
-def test_it_recognises_kernel_logs_and_no_job_logs(text: str, known: bool) -> None:
+def test_it_recognises_kernel_logs_also_beside_nccl_records_and_no_job_logs(text: str, known: bool) -> None:
     assert recognises("kernel-log", text) is known
 
 

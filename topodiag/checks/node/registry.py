@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 CHECKS = {
+    "GPU001": "gpu_lost:GpuLost",
+    "GPU002": "gpu_memory:GpuMemory",
+    "GPU003": "xid:XidInLog",
+    "GPU004": "gpu_clocks:ClocksHeldDown",
+    "GPU005": "gpu_recovery:GpuRecovery",
     "NVL001": "nvlink:FewerNvlinks",
     "NVL002": "nvlink:SlowNvlinks",
     "NVL003": "nvlink_errors:NvlinkErrors",

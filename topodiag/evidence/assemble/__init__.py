@@ -21,7 +21,7 @@ from topodiag.evidence.assemble.roles import with_roles
 from topodiag.evidence.draft import Entity, NodeDraft, PairOffer
 from topodiag.model.node import Node, Pair
 from topodiag.model.provenance import Disagreement, Fact
-from topodiag.model.system import Cpu, Os
+from topodiag.model.system import Cpu, KernelEvent, Os
 
 MAX_PATH_DEVICES = 256
 """Paths are built for at most this many GPUs and NICs: a rack-scale node has 72 and 76."""
@@ -55,7 +55,7 @@ def assemble(draft: NodeDraft, host: str, time: str = "") -> Node:
         smi_matrix=_table(draft.pairs, "smi", labels),
         pcie_matrix=_table(draft.pairs, "pcie", labels),
         p2p=_p2p(draft.pairs, labels),
-        events=tuple(draft.events),
+        events=_distinct(draft.events),
         processes=tuple(sorted(draft.processes, key=lambda process: process.pid)),
         settings=tuple(draft.settings),
         conf_lines=tuple(draft.conf_lines),
@@ -71,6 +71,15 @@ def assemble(draft: NodeDraft, host: str, time: str = "") -> Node:
     node = replace(node, nics=with_roles(node))
     said = pick(draft.single("node").offers.get("system", ()), str)
     return replace(node, system=system_name(node, said))
+
+
+def _distinct(events: Iterable[KernelEvent]) -> tuple[KernelEvent, ...]:
+    """Messages of the kernel, each once: dmesg and the journal hold the same lines with the same times."""
+    once: dict[tuple[object, ...], KernelEvent] = {}
+    for number, event in enumerate(events):
+        when = round(event.time_s, 3) if event.time_s is not None else (event.origin.source, number)
+        once.setdefault((event.kind, event.text, when), event)
+    return tuple(once.values())
 
 
 def _named(entity: Entity) -> dict[str, Fact[str]]:

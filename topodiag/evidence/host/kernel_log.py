@@ -36,8 +36,13 @@ _SENDER = re.compile(r"(?:[A-Za-z0-9_.-]{1,255} )?kernel: ?(?:\[ {0,10}[0-9]{1,1
 
 _BUS = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?"
 _ANY_BUS = re.compile(rf"(?<![0-9a-fA-F:]){_BUS}(?![0-9a-fA-F])")
-_XID = re.compile(rf"NVRM: Xid \((?:PCI:)?({_BUS})\): ([0-9]{{1,5}})")
-_SXID = re.compile(rf"SXid \((?:PCI:)?({_BUS})\): ([0-9]{{1,6}})")
+# People mask what stands in the brackets; drivers before 2010 leave out `PCI:`.
+_XID = re.compile(
+    r"\bXid ?\((?:PCI:)?([^()\s]{1,40})(?: [^()]{1,40})?\)(?:, ?[^:]{1,60})?: ?([0-9]{1,5})\b", re.IGNORECASE
+)
+_SXID = re.compile(r"\bSXid ?\((?:PCI:)?([^()\s]{1,40})\): ?([0-9]{1,6})\b", re.IGNORECASE)
+_LOST = re.compile(r"\b(?:has )?fallen off the bus\b", re.IGNORECASE)
+_NO_START = re.compile(r"(?:RmInitAdapter|rm_init_adapter) failed", re.IGNORECASE)
 _BANDWIDTH = "available PCIe bandwidth, limited by"
 _AER = re.compile(r"\bAER: |PCIe Bus Error: ")
 _AER_SOURCE = re.compile(rf"received: (?:from )?({_BUS})|received from ({_BUS})")
@@ -51,9 +56,13 @@ _MLX5_TROUBLE = re.compile(
     r"|power|abort|dump|cannot",
     re.IGNORECASE,
 )
-_INTERESTING = re.compile(r"Xid \(|PCIe |AER: |NVRM: |nvidia-|link|carrier|mlx5", re.IGNORECASE)
+_INTERESTING = re.compile(r"Xid ?\(|PCIe |AER: |NVRM: |nvidia-|link|carrier|mlx5|off the bus", re.IGNORECASE)
 """Cheap to search for, and in every line that any of the patterns above accepts."""
-_WRITES = re.compile(r"NVRM: Xid \(|SXid \(PCI:|available PCIe bandwidth, limited by|PCIe Bus Error: severity=")
+_WRITES = re.compile(
+    r"\bS?Xid ?\([^()\s]{1,40}\)[^:]{0,60}: ?[0-9]|NVRM: (?:GPU|The NVIDIA GPU|A GPU|API mismatch|loading|[a-z_]|R[mM])"
+    r"|available PCIe bandwidth, limited by|PCIe Bus Error: severity=|has fallen off the bus"
+    rf"|\bmlx5_core {_BUS}[ :]|\bpcieport {_BUS}: |Detected insufficient power on the PCIe slot"
+)
 _STAMPED = re.compile(r"(?:<[0-9]{1,3}>)?\[ {0,10}[0-9]{1,10}\.[0-9]{6}\] \S")
 
 
@@ -72,8 +81,8 @@ class KernelLog(Source[KernelEvent]):
         lines = [line for line in head.split("\n") if line.strip()][:400]
         stamped = sum(_STAMPED.match(line[:64]) is not None for line in lines)
         ours = sum(_WRITES.search(line[:MAX_LINE]) is not None for line in lines)
-        foreign = sum(" NCCL " in line for line in lines)
-        return foreign == 0 and (ours > 0 or (stamped >= 1 and stamped * 2 >= len(lines)))
+        foreign = any(" NCCL " in line for line in lines)
+        return ours > 0 or (not foreign and stamped >= 1 and stamped * 2 >= len(lines))
 
     def parse(self, blob: Blob) -> Parsed[KernelEvent]:
         parsed: Parsed[KernelEvent] = Parsed()
@@ -140,10 +149,14 @@ def _iso(text: str, zone: str | None) -> float | None:
 
 def _classify(message: str) -> tuple[str, str | None, int | None] | None:
     """Kind, bus id as written, and code; None for a line that is no news."""
-    if match := _XID.search(message):
-        return "xid", match[1], int(match[2])
     if match := _SXID.search(message):
         return "sxid", match[1], int(match[2])
+    if match := _XID.search(message):
+        return "xid", match[1], int(match[2])
+    if _LOST.search(message):
+        return "gpu-lost", _first_bus(message), None
+    if "NVRM: " in message and _NO_START.search(message):
+        return "gpu-init", _first_bus(message), None
     if _BANDWIDTH in message:
         return "pcie-bandwidth", _first_bus(message), None
     if _AER.search(message) and "error" in message.lower():

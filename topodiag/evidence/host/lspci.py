@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.host.pcie import MAX_WIDTH, NEEDS_ROOT, NO_ACS, gen_of_speed
+from topodiag.evidence.host.pcie import ALL_ONES, MAX_WIDTH, NEEDS_ROOT, NO_ACS, gen_of_speed
 from topodiag.evidence.interface import Blob, Parsed, Source, to_int
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.topics import Topic
@@ -20,6 +20,7 @@ _CLASS = re.compile(r"([A-Z0-9][A-Za-z0-9 /,&()-]{2,60}?)(?: \[([0-9a-f]{4})\])?
 _NUMERIC = re.compile(r"(?:Class )?([0-9a-f]{4}): ([0-9a-f]{4}):([0-9a-f]{4})\b(.*)")
 _IDS = re.compile(r"\[([0-9a-f]{4}):([0-9a-f]{4})\]")
 _TAIL = re.compile(r" (?:\((?:rev|prog-if) [^)]{1,60}\)?)")
+_ALL_ONES = re.compile(r"\(rev ff\)")
 _PROG_IF = re.compile(r"\(prog-if ([0-9a-f]{2})")
 _LINK = re.compile(r"Speed ([^,]{1,40}), Width x([0-9]{1,3})")
 _ACS_BITS = {
@@ -128,6 +129,8 @@ class Lspci(Source[Detail]):
 
 def _read_header(function: _Function, line: int, text: str, rest: str) -> None:
     """`3D controller [0302]: NVIDIA Corporation GH100 [10de:2330] (rev a1)`, numbers only with `-nn` or `-n`."""
+    if _ALL_ONES.search(rest):
+        function.take("lost", ALL_ONES, line, text)
     interface = _PROG_IF.search(rest)
     low = int(interface[1], 16) if interface else 0
     if numeric := _NUMERIC.match(rest):
@@ -159,6 +162,9 @@ def _read_header(function: _Function, line: int, text: str, rest: str) -> None:
 
 def _read_line(function: _Function, line: int, text: str, bridges: dict[str, str]) -> str | None:
     """Take the values of one line of a function; the answer is why a line of a known kind could not be read."""
+    if "!!! Unknown header type 7f" in text:
+        function.take("lost", ALL_ONES, line, text)
+        return None
     name, colon, rest = text.lstrip("> \t").partition(":")
     rest = rest.strip()
     if not colon:

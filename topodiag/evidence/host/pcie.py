@@ -15,6 +15,8 @@ GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
 
 MAX_WIDTH = 32
 """Lanes of the widest link that PCIe defines. The kernel prints 0 or 255 where it does not know."""
+ALL_ONES = "its config space reads all ones"
+"""How a function that left the bus looks: nothing answers, and the root port completes each read with ones."""
 ALL_ONES_WIDTH = 63
 """The six bits of a width read from a device that has left the bus, where every read returns ones."""
 
@@ -57,6 +59,7 @@ class Config:
     width: int | None = None
     max_gen: int | None = None
     max_width: int | None = None
+    lost: bool = False
 
 
 def read_config(data: bytes) -> Config:
@@ -66,8 +69,8 @@ def read_config(data: bytes) -> Config:
         why = f"only {len(data)} bytes of config space"
         return Config(acs_why=why, port_type_why=why)
     if data.count(0xFF) == len(data):
-        why = "the device does not answer: its config space reads all ones"
-        return Config(acs_why=why, port_type_why=why)
+        why = f"the device does not answer: {ALL_ONES}"
+        return Config(acs_why=why, port_type_why=why, lost=True)
     if len(data) == _USER_BYTES:
         return Config(acs_why=LIMITED_CONFIG, port_type_why=LIMITED_CONFIG)
     express, whole = _find_express(data)

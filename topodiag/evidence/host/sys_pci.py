@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.host.pcie import ALL_ONES_WIDTH, MAX_WIDTH, NEEDS_ROOT, gen_of_speed, read_config
+from topodiag.evidence.host.pcie import ALL_ONES, ALL_ONES_WIDTH, MAX_WIDTH, NEEDS_ROOT, gen_of_speed, read_config
 from topodiag.evidence.interface import Blob, Parsed, Source, to_int
 from topodiag.evidence.readings import Notes, Reading, read_readings, value_line
 from topodiag.evidence.tree import Tree, TreeFile
@@ -139,6 +139,7 @@ def _read_width(bus_id: str, field: str, file: TreeFile, notes: Notes) -> None:
         notes.miss(bus_id, field, f"the kernel reports width {width}, which stands for not known", file)
     elif width == ALL_ONES_WIDTH:
         notes.miss(bus_id, field, "the device does not answer: width 63 is a register read as all ones", file)
+        notes.take(bus_id, "lost", "its link width reads all ones", file)
     else:
         notes.reject(bus_id, field, "not a PCIe link width", file)
 
@@ -209,6 +210,8 @@ def _read_config(bus_id: str, files: dict[str, TreeFile], notes: Notes) -> None:
             notes.miss(bus_id, "port_type", why, file)
         return
     config = read_config(file.data)
+    if config.lost:
+        notes.take(bus_id, "lost", ALL_ONES, file)
     for name, value, why in (
         ("acs", config.acs, config.acs_why),
         ("port_type", config.port_type, config.port_type_why),

@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source, reading, to_float, to_int
+from topodiag.evidence.nvidia.lost_gpus import fill_lost
 from topodiag.evidence.nvidia.nvidia_ids import distinct_uuids
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
 from topodiag.model.provenance import NotObserved
@@ -184,6 +185,7 @@ class NvidiaSmiNvlink(Source[NvlinkRecord]):
             parsed.records.append(made)
 
     def fill(self, blob: Blob, parsed: Parsed[NvlinkRecord], draft: NodeDraft) -> None:
+        fill_lost(blob, draft)
         headers = [record for record in parsed.records if isinstance(record, GpuHeader)]
         uuids = distinct_uuids((header.index, header.uuid) for header in headers)
         for header in headers:

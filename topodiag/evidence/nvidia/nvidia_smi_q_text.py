@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.nvidia.lost_gpus import fill_lost
 from topodiag.evidence.nvidia.smi_xml_facts import fill_report
 from topodiag.evidence.nvidia.smi_xml_records import XmlDriver, XmlField, XmlGpu, XmlRecord
 from topodiag.model.busid import normalise_bus_id
@@ -64,6 +65,13 @@ _PATHS = {
     "pci/gpu_link_info/link_width/max": f"{_LINK}/link_widths/max_link_width",
     "pci/gpu_link_info/link_width/current": f"{_LINK}/link_widths/current_link_width",
     "pci/replays_since_reset": "pci/replay_counter",
+    "clocks/sm": "clocks/sm_clock",
+    "max_clocks/sm": "max_clocks/sm_clock",
+    "retired_pages/pending_page_blacklist": "retired_pages/pending_retirement",
+    "retired_pages/pending_retirement": "retired_pages/pending_retirement",
+    "retired_pages/double_bit_ecc": "retired_pages/double_bit_retirement/retired_count",
+    "retired_pages/single_bit_ecc": "retired_pages/multiple_single_bit_retirement/retired_count",
+    "ecc_errors/aggregate/sram_threshold_exceeded": "ecc_errors/aggregate/sram_threshold_exceeded",
     "remapped_rows/correctable_error": "remapped_rows/remapped_row_corr",
     "remapped_rows/uncorrectable_error": "remapped_rows/remapped_row_unc",
     "remapped_rows/pending": "remapped_rows/remapped_row_pending",
@@ -129,7 +137,8 @@ class NvidiaSmiQText(Source[XmlRecord]):
         # A fragment that does not say how many GPUs there are may begin with any of them.
         heads = [record for record in parsed.records if isinstance(record, XmlDriver)]
         counted = any(each.path == "attached_gpus" for head in heads for each in head.fields)
-        fill_report(blob, parsed.records, draft, ordered=counted)
+        lost = fill_lost(blob, draft)
+        fill_report(blob, parsed.records, draft, ordered=counted and not lost)
 
 
 class _Reading:

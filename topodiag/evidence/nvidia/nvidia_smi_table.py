@@ -15,12 +15,15 @@ from dataclasses import dataclass, field
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.nvidia.lost_gpus import LOST, fill_lost
 from topodiag.evidence.nvidia.nvidia_ids import distinct_bus_ids, distinct_uuids
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.topics import Topic
 
 MAX_GPUS = 256
 MAX_LINE = 400
+LOST_READINGS = 2
+"""Readings of temperature, performance and power that are ERR! when the GPU does not answer; one is a dead sensor."""
 
 _BUS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]"
 _TITLE = re.compile(r"^[>\t ]{0,20}\| NVIDIA-SMI [0-9N]", re.MULTILINE)
@@ -33,10 +36,6 @@ _LOAD = re.compile(r" *(?:([0-9]{1,3})%|N/A|ERR!) +(\S[^|]{0,20}?) *\Z")
 _LISTED = re.compile(r"GPU ([0-9]{1,3}): (\S[^\n]{0,80}?) \(UUID: (GPU-[0-9a-fA-F-]{36})\)\Z")
 _IN_LIST = re.compile(r"^[ \t>|]{0,20}GPU [0-9]{1,3}: [^\n]{1,80} \(UUID: GPU-", re.MULTILINE)
 _HAS_LINKS = re.compile(r"^[ \t>|]{0,40}Link [0-9]{1,2}[:,]", re.MULTILINE)
-_LOST = re.compile(
-    rf"Unable to determine the device handle for GPU ?(?:([0-9]{{1,3}}): )?({_BUS}): "
-    r"(GPU is lost|GPU requires reset|Unknown Error)"
-)
 
 _COMPUTE_MODES = {
     "Default": "Default",
@@ -63,14 +62,12 @@ class TableGpu:
 
 @dataclass(frozen=True, slots=True)
 class TableLine:
-    """A fact that belongs to no row: the driver's versions, or a GPU that does not answer (`bus_id` is its own)."""
+    """A fact that belongs to no row: the driver's versions, or that a GPU does not answer."""
 
     name: str
     value: str
     line: int
     text: str
-    bus_id: str = ""
-    index: int | None = None
 
 
 Record = TableGpu | TableLine
@@ -85,7 +82,7 @@ class NvidiaSmiTable(Source[Record]):
     """Below the full query of the same tool, whose values are not rounded or cut to fit."""
 
     def recognises(self, head: str) -> bool:
-        if _TITLE.search(head) is not None or _LOST.search(head) is not None:
+        if _TITLE.search(head) is not None or LOST.search(head) is not None:
             return True
         return _IN_LIST.search(head) is not None and _HAS_LINKS.search(head) is None
 
@@ -99,9 +96,8 @@ class NvidiaSmiTable(Source[Record]):
             if _TITLE.match(line):
                 row = None
                 _versions(parsed, number, line)
-            elif match := _LOST.search(line):
-                index = int(match[1]) if match[1] else None
-                parsed.records.append(TableLine("lost", match[3], number, line, match[2], index))
+            elif match := LOST.search(line):
+                parsed.records.append(TableLine("lost", match[3], number, line))
             elif match := _LISTED.match(line):
                 gpu = _gpu(gpus, parsed, int(match[1]), number, line)
                 if gpu is not None:
@@ -122,14 +118,9 @@ class NvidiaSmiTable(Source[Record]):
                     entity.count(name, value, blob.origin(number, text))
                 else:
                     entity.offer(name, value, blob.origin(number, text))
+        fill_lost(blob, draft)
         for record in parsed.records:
-            if isinstance(record, TableLine) and record.name == "lost":
-                bus_id = normalise_bus_id(record.bus_id)
-                if bus_id is not None:
-                    draft.gpu(index=record.index, bus_id=bus_id).offer(
-                        "lost", record.value, blob.origin(record.line, record.text)
-                    )
-            elif isinstance(record, TableLine):
+            if isinstance(record, TableLine) and record.name != "lost":
                 draft.single("os").offer(record.name, record.value, blob.origin(record.line, record.text))
 
 
@@ -174,6 +165,8 @@ def _row(
         _put(row, "pstate", _small(performance[1]) if performance else None, number, line)
         _put(row, "utilization", _small(load[1] or ""), number, line)
         _put(row, "compute_mode", _COMPUTE_MODES.get(load[2]), number, line)
+        if cells[1].count("ERR!") >= LOST_READINGS:
+            _put(row, "lost", "GPU is lost (its readings are ERR!)", number, line)
     elif not cells[1].strip() and not cells[2].strip():
         _put(row, "mig", _MIG.get(cells[3].strip().rstrip("*")), number, line)
     return row

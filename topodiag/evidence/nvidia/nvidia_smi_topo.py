@@ -6,6 +6,7 @@ from collections import Counter
 
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source, reading
+from topodiag.evidence.nvidia.lost_gpus import fill_lost
 from topodiag.evidence.nvidia.p2p_tables import offer_p2p
 from topodiag.evidence.nvidia.smi_matrix import (
     Matrix,
@@ -55,6 +56,7 @@ def _is_topo(matrix: Matrix) -> bool:
 
 def fill_matrices(blob: Blob, parsed: Parsed[MatrixRecord], draft: NodeDraft) -> None:
     """Offer everything that the text's matrices say, whichever command printed them."""
+    fill_lost(blob, draft)
     names: dict[str, str] = {}
     for record in parsed.records:
         if isinstance(record, NicName):

@@ -15,6 +15,7 @@ from defusedxml.ElementTree import DefusedXMLParser
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.nvidia.lost_gpus import fill_lost, lost_gpus
 from topodiag.evidence.nvidia.smi_xml_facts import fill_report
 from topodiag.evidence.nvidia.smi_xml_records import XmlDriver, XmlField, XmlGpu, XmlRecord
 from topodiag.model.topics import Topic
@@ -48,7 +49,8 @@ class NvidiaSmiXml(Source[XmlRecord]):
         parsed.lines = text.count("\n") + 1
         start = text.find("<nvidia_smi_log")
         if start < 0:
-            parsed.leave(blob, 1, text[:200], "no report of nvidia-smi -q -x")
+            if not any(lost_gpus(blob)):
+                parsed.leave(blob, 1, text[:200], "no report of nvidia-smi -q -x")
             return parsed
         starts = [match.start() for _, match in zip(range(MAX_GPUS + 1), _GPU.finditer(text, start), strict=False)]
         if len(starts) > MAX_GPUS:
@@ -80,7 +82,8 @@ class NvidiaSmiXml(Source[XmlRecord]):
         return XmlGpu(index, bus_id[1] if bus_id else "", line, fields, end >= 0 and error is None)
 
     def fill(self, blob: Blob, parsed: Parsed[XmlRecord], draft: NodeDraft) -> None:
-        fill_report(blob, parsed.records, draft)
+        lost = fill_lost(blob, draft)
+        fill_report(blob, parsed.records, draft, ordered=not lost)
 
 
 class _Leaves:

@@ -28,6 +28,7 @@ from topodiag.words.fold import fold_numbers
 
 MAX_LINKS = 64
 MAX_SPEED_MBPS = 10_000_000
+MAX_MHZ = 20_000
 _CLOCK_UNKNOWN = 32
 """NVML_PSTATE_UNKNOWN."""
 _FIELD_STATE, _FIELD_SPEED = "165", "164"
@@ -137,6 +138,9 @@ class GpuAnswers:
         given = get("event_reasons")
         mask = integer(given)
         self._offer(self.entity, "throttle", "event_reasons", given, None if mask is None else event_reasons(mask))
+        for name, key in (("sm_clock_mhz", "sm"), ("max_sm_clock_mhz", "sm_max")):
+            given = member(get("clocks"), key)
+            self._offer(self.entity, name, f"clocks.{key}", given, integer(given, 1, MAX_MHZ))
         given = get("recovery_action")
         self._offer(self.entity, "recovery_action", "recovery_action", given, RECOVERY_ACTIONS.get(_key(given)))
 

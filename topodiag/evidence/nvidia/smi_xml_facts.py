@@ -14,6 +14,7 @@ from topodiag.model.busid import normalise_bus_id
 
 MAX_PCIE_GEN = 8
 MAX_LANES = 32
+MAX_MHZ = 20_000
 MAX_COUNT = 2**63 - 1
 
 _LOST = re.compile(r"GPU (?:is lost|requires reset)", re.IGNORECASE)
@@ -34,12 +35,18 @@ _VERSIONS = {
 
 _CORRECTED = ("sram_correctable", "dram_correctable")
 _UNCORRECTED = ("sram_uncorrectable", "sram_uncorrectable_parity", "sram_uncorrectable_secded", "dram_uncorrectable")
-_REMAPPED = {
-    "remapped_row_corr": "remapped_correctable",
-    "remapped_row_unc": "remapped_uncorrectable",
-    "remapped_row_pending": "remapped_pending",
-    "remapped_row_failure": "remapped_failure",
+_MEMORY_STATES = {
+    "remapped_rows/remapped_row_corr": "remapped_correctable",
+    "remapped_rows/remapped_row_unc": "remapped_uncorrectable",
+    "remapped_rows/remapped_row_pending": "remapped_pending",
+    "remapped_rows/remapped_row_failure": "remapped_failure",
+    "retired_pages/pending_retirement": "retired_pending",
+    "retired_pages/pending_blacklist": "retired_pending",
+    "retired_pages/double_bit_retirement/retired_count": "retired_double_bit",
+    "retired_pages/multiple_single_bit_retirement/retired_count": "retired_single_bit",
+    "ecc_errors/aggregate/sram_threshold_exceeded": "sram_threshold_exceeded",
 }
+"""Counts and states of the memory; Yes is 1 and No is 0."""
 
 
 def fill_report(blob: Blob, records: Sequence[XmlRecord], draft: NodeDraft, *, ordered: bool = True) -> None:
@@ -136,6 +143,8 @@ class _Gpu:
         self._number(self.entity, "utilization", "utilization/gpu_util", 0, 100)
         if (field := self.fields.get("performance_state")) is not None:
             self._offer(self.entity, "pstate", field, to_int(field.text.strip().removeprefix("P"), low=0, high=15))
+        self._number(self.entity, "sm_clock_mhz", "clocks/sm_clock", 1, MAX_MHZ)
+        self._number(self.entity, "max_sm_clock_mhz", "max_clocks/sm_clock", 1, MAX_MHZ)
         self._throttle()
         self._recovery()
         lost = next((match[0] for field in self.fields.values() if (match := _LOST.search(field.text))), None)
@@ -234,8 +243,8 @@ class _Gpu:
                 ("uncorrected", _UNCORRECTED, "double_bit/total"),
             ):
                 self._sum(f"ecc_{span}_{name}", [f"ecc_errors/{span}/{part}" for part in (*parts, total)])
-        for tag, name in _REMAPPED.items():
-            if (field := self.fields.get(f"remapped_rows/{tag}")) is not None:
+        for path, name in _MEMORY_STATES.items():
+            if (field := self.fields.get(path)) is not None:
                 value = {"yes": 1, "no": 0}.get(field.text.lower(), to_int(field.text, low=0, high=MAX_COUNT))
                 self.entity.count(name, value, self.blob.origin(field.line, field.quote))
 

@@ -1,0 +1,173 @@
+"""Clocks of GPUs that are held down by heat, power or a fault."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.node.gpu_events import no_gpu
+from topodiag.model.devices import Gpu
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.node import Node
+from topodiag.model.provenance import Fact
+from topodiag.words.fold import fold_runs
+
+HARDWARE = {
+    "hw_thermal_slowdown": "the GPU is too hot (hardware thermal slowdown)",
+    "hw_power_brake_slowdown": "the power supply asked for less (power brake)",
+    "hw_slowdown": "the hardware slows the GPU down",
+}
+"""Reasons that halve the clock or worse, the more telling first."""
+
+SOFTWARE = {"sw_thermal_slowdown": "the GPU is near its thermal limit (software thermal slowdown)"}
+
+STUCK_SHARE = 0.5
+"""Share of the highest SM clock below which a busy GPU is called slow: load and power caps keep it above 60 %."""
+BUSY_PERCENT = 50
+"""Utilisation from which a GPU counts as busy."""
+
+FIXES = {
+    "heat": (
+        "Look at fans, airflow, inlet temperature and coolant: `nvidia-smi -q -d TEMPERATURE`",
+        "Compare with the GPUs beside it: one hot GPU alone is its heat sink, all of them are the air",
+    ),
+    "power": (
+        "Look at the power supplies and at the power limit of chassis and rack (BMC)",
+        "`nvidia-smi -q -d POWER` shows limit and draw",
+    ),
+    "stuck": (
+        "Set the clocks free: `sudo nvidia-smi -rgc`; if that does not help, reset the GPU",
+        "If it stays so, swap it with a sibling: `dcgmi diag -r 3` tells whether the GPU is at fault",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """GPUs whose clocks one thing holds down."""
+
+    what: str
+    kind: str
+    severity: Severity
+    gpus: tuple[str, ...]
+    clocks: str
+    evidence: tuple[Fact[Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HeldClocks:
+    held: tuple[Held, ...]
+    coverage: Coverage
+
+
+class ClocksHeldDown(NodeCheck[HeldClocks]):
+    """GPU004: a GPU's clocks are held down
+
+    What it finds
+        GPUs that the hardware slows down (heat, power brake), that are near their thermal limit, or whose SM clock
+        stays low while they are busy although nothing says why.
+
+    Why it matters
+        A collective ends when the slowest GPU comes: one GPU at half of its clock paces the whole job. In traces the
+        slow GPU's own collectives look short, because all others wait for it.
+
+    Evidence it reads
+        Clock event reasons (before R535: throttle reasons), SM clock, highest SM clock and utilisation from NVML and
+        `nvidia-smi -q`.
+
+    When it stays silent
+        An idle GPU's clocks are low by design. A software power cap and set application clocks are the site's choice.
+        A bare "HW Slowdown" on an idle GPU comes with changes of the performance state. No reasons and no clocks in
+        the evidence: unknown.
+
+    How to confirm
+        nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE,POWER       while the job runs
+        nvidia-smi --query-gpu=index,clocks.sm,clocks.max.sm,clocks_event_reasons.active --format=csv
+
+    How to fix
+        Heat: fans, airflow, inlet temperature, heat sink. Power brake: supplies and the limit of chassis or rack. A
+        clock that stays low without a reason: `nvidia-smi -rgc`, then a reset.
+
+    References
+        NVML, nvmlClocksEventReasons; Azure HPC health checks, check_gpu_clock_throttling; scitix/sichek, rule for SM
+        clocks that stay low.
+    """
+
+    id = "GPU004"
+    title = "a GPU's clocks are held down"
+
+    def observe(self, judged: Node, peers: Sequence[Node]) -> HeldClocks | Outcome:
+        if why := no_gpu(judged):
+            return self.not_applicable(judged, why)
+        if not judged.gpus:
+            return self.unknown(judged, "nothing about the clocks of GPUs is in the evidence")
+        seen = [gpu for gpu in judged.gpus if gpu.throttle.known or (gpu.sm_clock_mhz.known and gpu.utilization.known)]
+        if not seen:
+            return self.unknown(judged, "neither clock event reasons nor clocks are in the evidence")
+        coverage = Coverage(len(seen), len(judged.gpus), "GPUs with clock event reasons")
+        found: dict[tuple[str, str, Severity], list[Gpu]] = defaultdict(list)
+        for gpu in seen:
+            reason = _reason(gpu)
+            if reason is not None:
+                found[reason].append(gpu)
+        if not found:
+            return self.clean(judged, "", coverage)
+        return HeldClocks(tuple(_held(key, gpus) for key, gpus in found.items()), coverage)
+
+    def tell(self, judged: Node, observed: HeldClocks) -> Iterator[Finding]:
+        for each in observed.held:
+            names = fold_runs(list(each.gpus))
+            yield self.finding(
+                judged,
+                each.severity,
+                f"{names}: clocks are held down, {each.what}",
+                observed=each.clocks,
+                expected="no hardware slowdown, and clocks near the highest while busy",
+                fix=FIXES[each.kind],
+                gpus=each.gpus,
+                cost=Cost(text="every rank of the job waits for the slowest GPU in each collective"),
+                evidence=each.evidence,
+                coverage=observed.coverage,
+                confidence=Confidence.MEDIUM if each.kind == "stuck" else Confidence.HIGH,
+            )
+
+
+def _is_idle(gpu: Gpu) -> bool:
+    return "gpu_idle" in gpu.throttle.get(()) or gpu.utilization.get(1) == 0
+
+
+def _reason(gpu: Gpu) -> tuple[str, str, Severity] | None:
+    """What holds the clocks down, its kind, and how bad it is; None where nothing does."""
+    reasons = gpu.throttle.get(())
+    idle = _is_idle(gpu)
+    for name, words in HARDWARE.items():
+        if name in reasons and not (idle and name == "hw_slowdown"):
+            kind = "power" if name == "hw_power_brake_slowdown" else "heat"
+            return words, kind, Severity.WARNING if idle or name == "hw_slowdown" else Severity.ERROR
+    if idle:
+        return None
+    for name, words in SOFTWARE.items():
+        if name in reasons:
+            return words, "heat", Severity.WARNING
+    clock, top = gpu.sm_clock_mhz.value, gpu.max_sm_clock_mhz.value
+    free = not {"applications_clocks_setting", "sw_power_cap", "sync_boost"} & set(reasons)
+    if clock and top and clock < STUCK_SHARE * top and gpu.utilization.get(0) >= BUSY_PERCENT and free:
+        return "the SM clock is low while the GPU is busy, and no reason is given", "stuck", Severity.WARNING
+    return None
+
+
+def _held(key: tuple[str, str, Severity], gpus: Sequence[Gpu]) -> Held:
+    what, kind, severity = key
+    clocks = [
+        f"{gpu.label} {gpu.sm_clock_mhz.value} of {gpu.max_sm_clock_mhz.value} MHz"
+        for gpu in gpus
+        if gpu.sm_clock_mhz.known and gpu.max_sm_clock_mhz.known
+    ]
+    names = ", ".join(dict.fromkeys(name for gpu in gpus for name in gpu.throttle.get(()) if name != "gpu_idle"))
+    said = "; ".join(part for part in (f"active: {names}" if names else "", ", ".join(clocks[:4])) if part)
+    facts: list[Fact[Any]] = [fact for gpu in gpus for fact in (gpu.throttle, gpu.sm_clock_mhz)]
+    evidence = tuple(fact for fact in facts if fact.known)
+    return Held(what, kind, severity, tuple(gpu.label for gpu in gpus), said or what, evidence)

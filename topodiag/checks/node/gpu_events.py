@@ -1,0 +1,122 @@
+"""What the kernel log says of GPUs, folded by GPU and Xid. The checks of the GPU family read it; it judges nothing."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from topodiag.hardware.xids import Xid, process_of, xid
+from topodiag.model.devices import NVIDIA, Gpu, PciKind
+from topodiag.model.node import Node
+from topodiag.model.system import KernelEvent
+from topodiag.model.topics import Topic
+from topodiag.words.fold import plural
+
+EPOCH_S = 1e9
+"""Seconds from which on a time of the kernel log is since 1970, not since boot: 31 years of uptime."""
+
+NO_LOG = "the kernel log is not in the evidence"
+MASKED = "a GPU whose bus id is masked"
+
+
+@dataclass(frozen=True, slots=True)
+class XidGroup:
+    """All lines of one Xid on one GPU, in the order of the log. `entry` is None for a number nobody documents."""
+
+    code: int
+    entry: Xid | None
+    label: str
+    bus_id: str | None
+    events: tuple[KernelEvent, ...]
+
+    @property
+    def programs(self) -> frozenset[tuple[str, str]]:
+        """Pid and name of each program that the lines name."""
+        return frozenset(found for event in self.events if (found := process_of(event.text)) is not None)
+
+
+def log_was_read(node: Node) -> bool:
+    return Topic.KERNEL_LOG in node.told or bool(node.events)
+
+
+def no_gpu(node: Node) -> str:
+    """Why there is no GPU to judge: the bus or the driver was seen and shows none. Empty where there may be one."""
+    if node.gpus or any(event.kind in ("xid", "sxid", "gpu-lost", "gpu-init") for event in node.events):
+        return ""
+    if any(function.kind is PciKind.GPU and function.vendor.get(NVIDIA) == NVIDIA for function in node.pci.values()):
+        return ""
+    return "no NVIDIA GPU in this node" if node.pci and Topic.PCI in node.told else ""
+
+
+def gpu_at(node: Node, bus_id: str | None) -> Gpu | None:
+    return next((gpu for gpu in node.gpus if bus_id is not None and gpu.bus_id == bus_id), None)
+
+
+def label_at(node: Node, bus_id: str | None) -> str:
+    """The GPU's label where the evidence numbers it, else its bus id."""
+    gpu = gpu_at(node, bus_id)
+    return gpu.label if gpu is not None else bus_id or MASKED
+
+
+def named(node: Node, label: str) -> str:
+    """A GPU as messages name it: `GPU4 (0000:9d:00.0)`, `the GPU at 0000:9d:00.0`."""
+    gpu = next((gpu for gpu in node.gpus if gpu.label == label), None)
+    if gpu is not None:
+        return f"{label} ({gpu.bus_id})" if gpu.bus_id else label
+    return label if label == MASKED else f"the GPU at {label}"
+
+
+def with_bus(node: Node, label: str, fix: Iterable[str]) -> tuple[str, ...]:
+    """Commands with the bus id of the GPU, where it is known."""
+    own = next((gpu for gpu in node.gpus if gpu.label == label), None)
+    bus_id = own.bus_id if own is not None else label if ":" in label else None
+    return tuple(line.replace("BUS_ID", bus_id) if bus_id else line for line in fix)
+
+
+def capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def where_gpus(labels: Iterable[str]) -> tuple[str, ...]:
+    """Labels as a finding's place holds them."""
+    return tuple(label for label in dict.fromkeys(labels) if label != MASKED)
+
+
+def xid_groups(node: Node, families: Collection[str] | None = None) -> tuple[XidGroup, ...]:
+    """The Xids of the node by GPU and number, in the order in which they first came; None takes every family."""
+    found: dict[tuple[str, int], list[KernelEvent]] = defaultdict(list)
+    for event in node.events:
+        if event.kind == "xid" and event.code is not None:
+            found[label_at(node, event.bus_id), event.code].append(event)
+    groups = (XidGroup(code, xid(code), label, own[0].bus_id, tuple(own)) for (label, code), own in found.items())
+    return tuple(
+        each for each in groups if families is None or (each.entry is not None and each.entry.family in families)
+    )
+
+
+def answers(gpu: Gpu) -> bool:
+    """Whether the driver read something of this GPU that only an answering one gives."""
+    live = (gpu.pstate, gpu.throttle, gpu.utilization, gpu.sm_clock_mhz, gpu.mig, gpu.compute_mode)
+    return not gpu.lost.known and (any(fact.known for fact in live) or any(each.state.known for each in gpu.nvlinks))
+
+
+def when(event: KernelEvent) -> str:
+    """The time of a line, in words; empty where it has none."""
+    if event.time_s is None:
+        return ""
+    if event.time_s >= EPOCH_S:
+        try:
+            return datetime.fromtimestamp(event.time_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        except (ValueError, OverflowError, OSError):
+            return ""
+    return f"{event.time_s:.1f} s after boot"
+
+
+def times(events: Collection[KernelEvent]) -> str:
+    """How often and when: ` at 14:02:11`, ` 5 times, first at ...`."""
+    first = next((text for event in events if (text := when(event))), "")
+    often = f" {plural(len(events), 'time')}" if len(events) > 1 else ""
+    at = (", first at " if often else " at ") + first if first else ""
+    return often + at

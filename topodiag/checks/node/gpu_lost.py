@@ -1,0 +1,282 @@
+"""GPUs that no longer answer, or that are not there although the machine has places for them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.node.gpu_events import (
+    answers,
+    capital,
+    gpu_at,
+    label_at,
+    log_was_read,
+    named,
+    no_gpu,
+    times,
+    where_gpus,
+    xid_groups,
+)
+from topodiag.checks.shared.devices import majority
+from topodiag.hardware.catalog import system_by_product
+from topodiag.model.devices import NVIDIA, PciDevice, PciKind
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.node import Node
+from topodiag.model.provenance import Origin
+from topodiag.model.topics import Topic
+from topodiag.words.fold import fold_runs, plural
+
+LOST_WORDS = "requires reset"
+"""In the driver's words of a GPU that answers and waits for its reset: GPU005 speaks of it."""
+
+MIN_SIBLINGS = 2
+"""Nodes of the same kind that must agree on a number of GPUs before one with fewer is called short."""
+
+BUS = "PCI bus"
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """One GPU that is lost: how that shows, and whether it answers again since."""
+
+    label: str
+    signs: tuple[str, ...]
+    evidence: tuple[Origin, ...]
+    again: bool
+    confidence: Confidence = Confidence.HIGH
+
+
+@dataclass(frozen=True, slots=True)
+class Short:
+    """Fewer GPUs than the machine should have; `absent` are the places on the bus without a working GPU."""
+
+    seen: int
+    expected: int
+    why: str
+    absent: tuple[str, ...] = ()
+    confidence: Confidence = Confidence.HIGH
+    evidence: tuple[Origin, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    lost: tuple[Loss, ...]
+    short: Short | None
+    coverage: Coverage | None
+
+
+class GpuLost(NodeCheck[Losses]):
+    """GPU001: a GPU is lost, or the node has fewer GPUs than it should have
+
+    What it finds
+        A GPU that has fallen off the bus (Xid 79), that the driver calls lost, that the driver could not start, or
+        whose config space reads all ones; and a node with fewer GPUs than its product or its siblings.
+
+    Why it matters
+        The rank on that GPU dies with a CUDA error, and every other rank of the job waits for it until a timeout: the
+        error that the job prints comes from the survivors and names the network. After a reboot without the GPU, the
+        GPUs above it move down by one index: GPU5 of today is GPU6 of yesterday. Match GPUs by bus id or UUID.
+
+    Evidence it reads
+        The kernel log (Xid 79 and 143, "has fallen off the bus", "RmInitAdapter failed"), NVML and nvidia-smi ("GPU is
+        lost", "Unable to determine the device handle", readings of ERR!), the PCI tree (`rev ff` of lspci, a link
+        width of 63, config space of ones), the number of GPUs of the product and of other nodes.
+
+    When it stays silent
+        The GPU count of containers, virtual machines and nodes with MIG is not judged: there GPUs are hidden on
+        purpose. GPUs that another driver holds (vfio-pci) are given away. A GPU that answers again since an Xid 79 is
+        a warning. Without a word on GPUs in the evidence: unknown.
+
+    How to confirm
+        nvidia-smi -L                                       the GPUs that answer
+        lspci -d 10de: | grep -iE '3D|VGA|rev ff'           the GPUs on the bus; rev ff does not answer
+        sudo dmesg | grep -E 'Xid|fallen off|RmInitAdapter'
+
+    How to fix
+        Drain the node and power-cycle it. Where the same GPU is lost again, swap it with a neighbour: the fault moves
+        with the GPU, or it stays with slot, riser or power. A fatal AER error of the port above at the same second
+        says that the link died, not the GPU's memory.
+
+    References
+        NVIDIA, Xid Errors, Xid 79 and Xid catalog; NVML, NVML_ERROR_GPU_IS_LOST; PCI Express Base Specification:
+        reads that nobody completes return ones.
+    """
+
+    id = "GPU001"
+    title = "a GPU is lost, or the node has fewer GPUs than it should have"
+
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Losses | Outcome:
+        if why := no_gpu(judged):
+            return self.not_applicable(judged, why)
+        lost = losses(judged)
+        short = _short(judged, peers, {each.label for each in lost})
+        total = len(judged.gpus)
+        seen = sum(answers(gpu) for gpu in judged.gpus)
+        coverage = Coverage(seen, total, "GPUs that answer") if total else None
+        if lost or short is not None:
+            return Losses(lost, short, coverage)
+        if Topic.GPUS in judged.told or judged.gpus:
+            return self.clean(judged, "" if judged.gpus else "no GPU is in this node", coverage)
+        if log_was_read(judged):
+            return self.clean(judged, "the kernel log shows no GPU lost")
+        return self.unknown(judged, "nothing about GPUs is in the evidence")
+
+    def tell(self, judged: Node, observed: Losses) -> Iterator[Finding]:
+        for loss in observed.lost:
+            name = named(judged, loss.label)
+            words = "was lost and answers again" if loss.again else "is lost"
+            yield self.finding(
+                judged,
+                Severity.WARNING if loss.again else Severity.ERROR,
+                f"{capital(name)} {words}: {loss.signs[0]}",
+                observed="; ".join(loss.signs),
+                expected="a GPU that answers",
+                fix=(
+                    "Drain the node and power-cycle it; a reset of the GPU does not reach it",
+                    "If this GPU is lost again, swap it with a neighbour: the fault moves with the GPU, or stays with"
+                    " slot, riser or power",
+                    "Match GPUs by bus id or UUID afterwards: without this GPU the indices above it move down by one",
+                )
+                if not loss.again
+                else (
+                    "Run `dcgmi diag -r 3` on this GPU before jobs come back",
+                    "If this GPU is lost again, swap it with a neighbour: the fault moves with the GPU, or stays with"
+                    " slot, riser or power",
+                ),
+                gpus=where_gpus([loss.label]),
+                cost=Cost(text="the rank on this GPU is dead, and every rank of its job waits for it")
+                if not loss.again
+                else Cost(text="the job of that time ended when the GPU was lost"),
+                evidence=loss.evidence,
+                coverage=observed.coverage,
+                confidence=loss.confidence,
+            )
+        if observed.short is not None:
+            yield self._tell_short(judged, observed.short, observed.coverage)
+
+    def _tell_short(self, node: Node, short: Short, coverage: Coverage | None) -> Finding:
+        missing = short.expected - short.seen
+        places = f": {fold_runs(list(short.absent))} {'is' if len(short.absent) == 1 else 'are'} on the bus only"
+        return self.finding(
+            node,
+            Severity.ERROR,
+            f"{plural(missing, 'GPU')} of {short.expected} {'is' if missing == 1 else 'are'} missing"
+            + (places if short.absent else ""),
+            observed=plural(short.seen, "GPU"),
+            expected=f"{plural(short.expected, 'GPU')}, {short.why}",
+            fix=(
+                "Look for the GPU on the bus: `lspci -d 10de:`; power-cycle the node where it is not there",
+                "Look for its last words: `journalctl -k -b -1 | grep -E 'Xid|RmInitAdapter|AER'`",
+                "Indices above the missing GPU have moved down by one: match GPUs by bus id or UUID",
+            ),
+            gpus=short.absent,
+            cost=Cost(text="jobs that need all GPUs of the node do not start, or run on the wrong ones"),
+            evidence=short.evidence,
+            coverage=coverage,
+            confidence=short.confidence,
+        )
+
+
+def losses(node: Node) -> tuple[Loss, ...]:
+    """The GPUs that are lost, or were and answer again, by every sign of it."""
+    signs: dict[str, list[tuple[str, Origin | None]]] = defaultdict(list)
+    logged: dict[str, list[tuple[str, Origin | None]]] = defaultdict(list)
+    only_bus: set[str] = set()
+    for gpu in node.gpus:
+        words = gpu.lost.value or ""
+        if words and LOST_WORDS not in words.lower():
+            signs[gpu.label].append((f"the driver says {words!r}", gpu.lost.origin))
+    for group in xid_groups(node, {"lost"}):
+        means = group.entry.name if group.entry is not None else ""
+        sign = f"Xid {group.code} ({means}){times(group.events)}"
+        logged[group.label].append((sign, group.events[0].origin))
+    for kind, words in (("gpu-lost", "has fallen off the bus"), ("gpu-init", "could not be started by the driver")):
+        events = [event for event in node.events if event.kind == kind and event.bus_id is not None]
+        for bus_id in dict.fromkeys(event.bus_id for event in events):
+            of_gpu = [event for event in events if event.bus_id == bus_id]
+            logged[label_at(node, bus_id)].append((f"it {words}{times(of_gpu)}", of_gpu[0].origin))
+    for event in node.events:
+        if event.kind == "gpu-lost" and event.bus_id is None and not logged:
+            logged[label_at(node, None)].append(("it has fallen off the bus", event.origin))
+    for bus_id, function in node.pci.items():
+        if function.lost.value is not None and _is_gpu(node, function):
+            label = label_at(node, bus_id)
+            if not signs[label] and not logged[label]:
+                only_bus.add(label)
+            signs[label].append((function.lost.value, function.lost.origin))
+    made = []
+    for label in dict.fromkeys((*(each for each in logged if logged[each]), *(each for each in signs if signs[each]))):
+        found = [*logged[label], *signs[label]]
+        own = next((gpu for gpu in node.gpus if gpu.label == label), None)
+        again = not signs[label] and own is not None and answers(own)
+        sure = Confidence.MEDIUM if label in only_bus else Confidence.HIGH
+        evidence = tuple(origin for _, origin in found if origin is not None)
+        made.append(Loss(label, tuple(dict.fromkeys(sign for sign, _ in found)), evidence, again, sure))
+    return tuple(made)
+
+
+def _is_gpu(node: Node, function: PciDevice) -> bool:
+    """A function that does not answer has lost its ids in lspci, and keeps its text: the kernel remembers them."""
+    if gpu_at(node, function.bus_id) is not None:
+        return True
+    nvidia = function.vendor.get(NVIDIA) == NVIDIA or "nvidia" in function.description.get("").lower()
+    return nvidia and function.kind is PciKind.GPU
+
+
+def _short(node: Node, peers: Sequence[Node], lost: set[str]) -> Short | None:
+    """Whether GPUs are missing that nothing else shows as lost."""
+    if Topic.GPUS not in node.told or node.is_vm or node.os.container.get("none") != "none":
+        return None
+    if any(gpu.mig.value for gpu in node.gpus) or len(node.gpus) < 2 or Topic.DRIVER not in node.told:
+        return None
+    here = len(node.gpus) + len(lost - {gpu.label for gpu in node.gpus})
+    idle = _unclaimed(node, lost)
+    if idle:
+        evidence = tuple(fact.origin for each in idle if (fact := each.class_code).origin is not None)
+        absent = tuple(each.bus_id for each in idle)
+        total = len(node.gpus) + len(idle)
+        return Short(len(node.gpus), total, f"as the {BUS} holds {total}", absent, evidence=evidence)
+    spec = system_by_product(node.system.value) if node.system.value else None
+    if spec is not None and spec.gpus > here and _says_product(node) and Topic.PCI in node.told:
+        return Short(len(node.gpus), spec.gpus, f"as a {spec.name} has", evidence=_origins(node))
+    alike = [len(peer.gpus) for peer in peers if peer.gpus and _kind(peer) == _kind(node)]
+    usual = majority(alike)
+    if usual is not None and len(alike) >= MIN_SIBLINGS and usual > here:
+        why = f"as {plural(alike.count(usual), 'other node')} of the same kind have"
+        return Short(len(node.gpus), usual, why, confidence=Confidence.MEDIUM, evidence=_origins(node))
+    return None
+
+
+def _origins(node: Node) -> tuple[Origin, ...]:
+    return tuple(origin for origin in (node.system.origin, node.gpus[0].name.origin) if origin is not None)
+
+
+def _says_product(node: Node) -> bool:
+    """Whether the machine itself says what it is: a product that was matched by its parts has the GPUs it has."""
+    return node.system.origin is not None and all(node.system.origin != gpu.name.origin for gpu in node.gpus)
+
+
+def _kind(node: Node) -> tuple[str, str]:
+    return node.system.get(""), node.gpus[0].name.get("") if node.gpus else ""
+
+
+def _unclaimed(node: Node, lost: set[str]) -> list[PciDevice]:
+    """GPUs on the bus that the driver does not list, though it holds them or nobody does."""
+    if not all(gpu.bus_id for gpu in node.gpus):
+        return []
+    mine = {gpu.bus_id for gpu in node.gpus}
+    names = {function.device.value for bus_id, function in node.pci.items() if bus_id in mine and function.device.known}
+    return [
+        function
+        for bus_id, function in sorted(node.pci.items())
+        if function.kind is PciKind.GPU
+        and function.vendor.value == NVIDIA
+        and bus_id not in mine
+        and bus_id not in lost
+        and not function.is_vf.get(False)
+        and function.driver.get("nvidia") == "nvidia"
+        and (not names or function.device.value in names)
+        and bus_id.endswith(".0")
+    ]

@@ -1,0 +1,249 @@
+"""Xids and SXids of the kernel log that no other check speaks of: NVLink, firmware, programs, and unknown ones."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.node.gpu_events import (
+    NO_LOG,
+    XidGroup,
+    capital,
+    log_was_read,
+    named,
+    no_gpu,
+    times,
+    where_gpus,
+    with_bus,
+    xid_groups,
+)
+from topodiag.hardware.xids import NvlinkError, link_of, nvlink_of, sxid, sxid_severity
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.node import Node
+from topodiag.model.provenance import Origin
+from topodiag.model.system import KernelEvent
+from topodiag.words.fold import fold_numbers, plural
+
+ELSEWHERE = frozenset({"lost", "memory", "recovery"})
+"""Families that GPU001, GPU002 and GPU005 judge."""
+
+RECURS = 3
+"""Programs that met the same fault on one GPU alone, from which on the GPU is suspected instead of the programs."""
+
+SEVERITIES = {"error": Severity.ERROR, "warning": Severity.WARNING, "info": Severity.INFO}
+
+SIDES = {
+    "hardware": "as a rule hardware",
+    "driver": "as a rule driver or firmware",
+    "program": "as a rule the program's own fault",
+    "either": "hardware or program",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One Xid on one GPU, or one SXid on one NVSwitch, in words."""
+
+    name: str
+    severity: Severity
+    message: str
+    observed: str
+    side: str
+    fix: tuple[str, ...]
+    evidence: tuple[Origin, ...]
+    gpus: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    cost: str = ""
+    confidence: Confidence = Confidence.HIGH
+
+
+@dataclass(frozen=True, slots=True)
+class Troubles:
+    found: tuple[Trouble, ...]
+
+
+class XidInLog(NodeCheck[Troubles]):
+    """GPU003: the kernel log holds an Xid or SXid error
+
+    What it finds
+        Every Xid and SXid that is neither a lost GPU (GPU001), nor a memory error (GPU002), nor a change of the
+        recovery action (GPU005): NVLink errors (74; 144 to 150 with unit, link and status word), firmware that stopped
+        (62, 109, 119, 120, 158), errors of programs (13, 31, 43, 45), NVSwitch errors, and numbers that the catalogue
+        does not hold.
+
+    Why it matters
+        After a fatal NVLink or firmware error the GPU's kernels never end: its rank hangs or dies, and every other rank
+        waits for it. The number says where to look first: at the hardware, the driver or the program.
+
+    Evidence it reads
+        The kernel log in any form: dmesg with or without -T, journald, syslog.
+
+    When it stays silent
+        Xids that a program's own error causes (13, 31, 43, 45) are info, unless three programs met the same one on one
+        GPU and on no other. Events that the catalogue or the status word calls harmless are info. No kernel log in the
+        evidence: unknown.
+
+    How to confirm
+        sudo dmesg -T | grep -E 'Xid|SXid'
+        nvidia-smi nvlink -e                  error counters of the links, at both ends
+        dcgmi diag -r 3                       on the drained node
+
+    How to fix
+        By the number: see the finding. The first Xid of a GPU is the cause; those that follow within seconds on the
+        same GPU are its echoes. With an NVLink error look at both ends: the far end may have failed first.
+
+    References
+        NVIDIA, Xid Errors, Analyzing Xid Errors with the Xid Catalog (and its decode of Xid 144 to 150); NVIDIA,
+        Fabric Manager for NVIDIA NVSwitch Systems User Guide, SXid errors.
+    """
+
+    id = "GPU003"
+    title = "the kernel log holds an Xid or SXid error"
+
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Troubles | Outcome:
+        if why := no_gpu(judged):
+            return self.not_applicable(judged, why)
+        if not log_was_read(judged):
+            return self.unknown(judged, NO_LOG)
+        every = xid_groups(judged)
+        groups = [group for group in every if group.entry is None or group.entry.family not in ELSEWHERE]
+        found = [trouble for group in groups for trouble in _of_group(judged, group, groups)]
+        worse = {group.label for group in every if group not in groups}
+        found = [_as_echo(each, worse) for each in found]
+        found += _of_switches(judged)
+        if found:
+            return Troubles(tuple(found))
+        return self.clean(judged, "the kernel log holds no other Xid" if every else "the kernel log holds no Xid")
+
+    def tell(self, judged: Node, observed: Troubles) -> Iterator[Finding]:
+        for each in observed.found:
+            yield self.finding(
+                judged,
+                each.severity,
+                each.message,
+                observed=each.observed,
+                expected=f"no such error; it is {each.side}" if each.side else "no such error",
+                fix=with_bus(judged, each.gpus[0] if each.gpus else "", each.fix),
+                gpus=each.gpus,
+                links=each.links,
+                cost=Cost(text=each.cost) if each.cost else None,
+                evidence=each.evidence,
+                confidence=each.confidence,
+            )
+
+
+def _as_echo(trouble: Trouble, worse: set[str]) -> Trouble:
+    """What a program met on a GPU whose memory or bus failed follows from that."""
+    if trouble.severity is not Severity.INFO or not worse.intersection(trouble.gpus):
+        return trouble
+    return replace(trouble, cost="it follows from the other Xids of this GPU")
+
+
+def _of_group(node: Node, group: XidGroup, groups: Sequence[XidGroup]) -> Iterator[Trouble]:
+    name, where = named(node, group.label), where_gpus([group.label])
+    origins = tuple(event.origin for event in group.events)
+    if group.entry is None:
+        yield Trouble(
+            name,
+            Severity.WARNING,
+            f"{capital(name)}: Xid {group.code}, which the catalogue does not hold{times(group.events)}",
+            group.events[-1].text,
+            "",
+            ("Look the number up in NVIDIA's Xid catalog: docs.nvidia.com/deploy/xid-errors",),
+            origins,
+            where,
+            confidence=Confidence.MEDIUM,
+        )
+        return
+    if 144 <= group.code <= 150:
+        yield from _of_nvlinks(node, group, name, where)
+        return
+    severity, side, words = SEVERITIES.get(group.entry.severity, Severity.WARNING), SIDES[group.entry.side], ""
+    if group.entry.side == "program" and (count := _programs_on_one_gpu(group, groups)) >= RECURS:
+        severity, side = Severity.WARNING, "the GPU's rather than the programs'"
+        words = f", in {count} programs and on no other GPU"
+    links = sorted({link for event in group.events if (link := link_of(event.text)) is not None})
+    at = f", link {fold_numbers(links)}" if links and group.entry.family == "nvlink" else ""
+    yield Trouble(
+        name,
+        severity,
+        f"{capital(name)}{at}: Xid {group.code} ({group.entry.name}){words}{times(group.events)}",
+        group.entry.means,
+        side,
+        group.entry.actions,
+        origins,
+        where,
+        tuple(f"{group.label} link {link}" for link in links) if at else (),
+        "work on this GPU stopped, and every rank of its job waits for it" if severity is Severity.ERROR else "",
+    )
+
+
+def _programs_on_one_gpu(group: XidGroup, groups: Sequence[XidGroup]) -> int:
+    """How many programs met this Xid on this GPU, where no other GPU did."""
+    alone = not any(other.code == group.code and other.label != group.label for other in groups)
+    return len({pid for pid, _ in group.programs}) if alone else 0
+
+
+def _of_nvlinks(node: Node, group: XidGroup, name: str, where: tuple[str, ...]) -> Iterator[Trouble]:
+    """Lines of one unit, severity and verdict become one; a line of another form keeps the number's own severity."""
+    assert group.entry is not None  # noqa: S101 - the numbers are in the catalogue
+    units: dict[tuple[str, str, str], list[tuple[NvlinkError | None, KernelEvent]]] = defaultdict(list)
+    for event in group.events:
+        found = nvlink_of(group.code, event.text)
+        key = (found.severity, found.unit, found.words) if found is not None else ("warning", "", "")
+        units[key].append((found, event))
+    for (severity, unit, words), own in units.items():
+        links = sorted({each.link for each, _ in own if each is not None and each.link is not None})
+        events = [event for _, event in own]
+        at = f", link {fold_numbers(links)}" if links else ""
+        said = f" {unit}, {words}" if unit else ""
+        yield Trouble(
+            name,
+            SEVERITIES[severity],
+            f"{capital(name)}{at}: Xid {group.code} ({group.entry.name}){said}{times(events)}",
+            f"{group.entry.means}; {unit or 'unit not named'}" + (f": {words}" if words else ""),
+            SIDES[group.entry.side],
+            group.entry.actions,
+            tuple(event.origin for event in events),
+            where,
+            tuple(f"{group.label} link {link}" for link in links if where),
+            "traffic over this link stopped, and every rank of its job waits for it" if severity == "error" else "",
+        )
+
+
+def _of_switches(node: Node) -> list[Trouble]:
+    found: dict[tuple[str, int], list[KernelEvent]] = defaultdict(list)
+    for event in node.events:
+        if event.kind == "sxid" and event.code is not None:
+            found[event.bus_id or "", event.code].append(event)
+    made = []
+    for (bus_id, code), events in found.items():
+        entry = sxid(code)
+        severity = max(SEVERITIES[sxid_severity(code, event.text)] for event in events)
+        name = f"NVSwitch {bus_id}" if bus_id else "an NVSwitch"
+        links = sorted({link for event in events if (link := link_of(event.text)) is not None})
+        at = f", link {fold_numbers(links)}" if links else ""
+        what = entry.name if entry is not None else "not in the catalogue"
+        made.append(
+            Trouble(
+                name,
+                severity,
+                f"{capital(name)}{at}: SXid {code} ({what}){times(events)}",
+                entry.means if entry is not None else events[-1].text,
+                SIDES["hardware"] if severity is Severity.ERROR else SIDES["either"],
+                (
+                    "Look for an Xid on the GPU at the other end of this link at the same time: whoever came first is"
+                    " the cause",
+                    "After a fatal SXid reset all GPUs and switches of the node, or reboot; if it recurs on the same"
+                    " link or switch, it is hardware",
+                ),
+                tuple(event.origin for event in events),
+                links=(bus_id,) if bus_id else (),
+                cost=f"NVLink traffic through {plural(len(links) or 1, 'link')} of the switch stopped"
+                if severity is Severity.ERROR
+                else "",
+            )
+        )
+    return made
