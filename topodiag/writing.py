@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import glob
 import os
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -17,6 +19,27 @@ def check_writable(path: str) -> None:
     if place.is_dir():
         raise InputError(path, "is a folder, not a file to write to", hint="name a file in it")
     _check_place(path, place)
+
+
+def check_apart(path: str, inputs: Iterable[str]) -> None:
+    """Refuse to write over what is read: the same file by any name or link, or a file in a folder that is given.
+    `inputs` are files, folders and patterns; what does not exist (`-`, `fixture:NAME`) is no file to lose. Raises
+    InputError."""
+    for given in inputs:
+        for each in (given,) if os.path.lexists(given) else glob.iglob(given, recursive=True):
+            if _is_part(path, each):
+                raise InputError(path, f"would be written over: it is read as {each}", hint="name another file")
+
+
+def _is_part(path: str, given: str) -> bool:
+    """Whether a file that is there is a given one, or lies in a given folder."""
+    place = Path(path)
+    try:
+        if not place.is_file():
+            return False
+        return place.samefile(given) or (os.path.isdir(given) and place.resolve().is_relative_to(Path(given).resolve()))
+    except (OSError, ValueError):
+        return False  # what cannot be looked at is judged where it is opened
 
 
 def check_new_folder(path: str) -> None:
@@ -57,9 +80,11 @@ def _beside(place: Path) -> Path:
 @contextmanager
 def replacing(path: str) -> Iterator[BinaryIO]:
     """The stream to write to. A regular file is written beside its place and then moved there, as the textfile
-    collector of node_exporter asks; a device or a pipe is written directly. Raises InputError."""
+    collector of node_exporter asks; a device or a pipe is written directly, a link is written through. Raises
+    InputError."""
     place = Path(path)
     try:
+        place = place.resolve() if place.is_symlink() else place
         if place.exists() and not place.is_file():
             with place.open("wb") as stream:
                 yield stream
@@ -76,3 +101,21 @@ def replacing(path: str) -> Iterator[BinaryIO]:
         raise
     except OSError as error:
         raise InputError(path, f"cannot be written: {error.strerror or error}", hint="nothing was kept") from None
+
+
+@contextmanager
+def new_folder(path: str) -> Iterator[str]:
+    """A folder to fill, which appears under its name when all is written, and not at all otherwise. Raises
+    InputError."""
+    place = Path(path)
+    fresh = _beside(place)
+    try:
+        fresh.mkdir()
+        yield str(fresh)
+        if place.is_dir():
+            place.rmdir()  # an empty one: check_new_folder has seen to it
+        fresh.rename(place)
+    except OSError as error:
+        raise InputError(path, f"cannot be written: {error.strerror or error}", hint="nothing was kept") from None
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)

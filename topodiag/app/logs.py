@@ -30,7 +30,7 @@ from topodiag.model.nccl_versions import assumption, is_newer
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
 from topodiag.verdict.order import arranged
-from topodiag.writing import check_writable, replacing
+from topodiag.writing import check_apart, check_writable, replacing
 
 if TYPE_CHECKING:
     from topodiag.model.job import FlightRecord
@@ -59,6 +59,7 @@ def logs(paths: Sequence[str], *, options: LogOptions | None = None, on_progress
     judge them. Raises InputError."""
     if options is not None and options.save is not None:
         check_writable(options.save)
+        check_apart(options.save, (*paths, *options.flight))
     return judged(job_case(gather(paths, stdin=stream_for(paths), quick=True), options, on_progress))
 
 

@@ -20,7 +20,7 @@ from topodiag.model.errors import InputError
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
 from topodiag.verdict.order import arranged
-from topodiag.writing import check_new_folder, check_writable, replacing
+from topodiag.writing import check_new_folder, check_writable, new_folder, replacing
 
 if TYPE_CHECKING:
     from topodiag_probes.bundle import Bundle
@@ -147,7 +147,5 @@ def _save(bundle: Bundle, path: str) -> None:
         with replacing(path) as file:
             write_tar(bundle, file)
         return
-    try:
-        write_folder(bundle, path)
-    except OSError as error:
-        raise InputError(path, f"cannot be written: {error.strerror or error}", hint="it is not whole") from None
+    with new_folder(path) as folder:
+        write_folder(bundle, folder)

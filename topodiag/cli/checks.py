@@ -6,10 +6,11 @@ import sys
 
 import click
 
+from topodiag.cli.former import Command
 from topodiag.cli.options import format_option
 
 
-@click.command()
+@click.command(cls=Command)
 @format_option()
 def checks(format_: str) -> None:
     """List all checks with their titles. `topodiag explain ID` explains one."""

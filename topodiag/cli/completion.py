@@ -5,6 +5,8 @@ from __future__ import annotations
 import click
 from click.shell_completion import BashComplete, CompletionItem, add_completion_class
 
+from topodiag.cli.former import Command
+
 
 class ColonBash(BashComplete):
     """Bash takes a colon for the end of a word: `fixture:dgx` arrives in three parts, and only the last is replaced."""
@@ -31,7 +33,7 @@ class ColonBash(BashComplete):
 add_completion_class(ColonBash)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:

@@ -6,12 +6,13 @@ import sys
 
 import click
 
+from topodiag.cli.former import Command
 from topodiag.cli.options import folder_option, format_option
 
 FORMATS = ("sh", "slurm", "mpirun", "k8s", "json")
 
 
-@click.command()
+@click.command(cls=Command)
 @format_option(FORMATS)
 @click.option("--quick", "level", flag_value="quick", help="Less to read: communicators, settings, network and rings.")
 @click.option("--full", "level", flag_value="full", help="For hangs: every operation too, and a topology dump.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.errors import no_such
+from topodiag.cli.former import Command
 from topodiag.cli.options import ascii_option, color_option, width_option
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def _ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[st
     return [check_id for check_id in registry.ids() if check_id.startswith(incomplete.upper())]
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("check_id", metavar="ID", shell_complete=_ids)
 @color_option
 @ascii_option

@@ -6,6 +6,8 @@ import sys
 
 import click
 
+from topodiag.cli.former import Command
+
 HEADS = {
     "node": ("machines", "topodiag scan fixture:NAME; also topo, emit, and bench --machine"),
     "job": ("jobs", "topodiag logs fixture:NAME; also place audit"),
@@ -14,7 +16,7 @@ HEADS = {
 """What each kind is called, and the commands that read it."""
 
 
-@click.command()
+@click.command(cls=Command)
 def fixtures() -> None:
     """List the machines, jobs and tables that ship with topodiag. Each stands for a path as fixture:NAME."""
     from topodiag.app.fixtures import shipped  # noqa: PLC0415 - heavy from here on

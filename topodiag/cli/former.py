@@ -13,6 +13,8 @@ from typing import Any
 
 import click
 
+from topodiag.cli.params import PLACE, Evidence
+
 
 @dataclass(frozen=True, slots=True)
 class Former:
@@ -34,7 +36,7 @@ class Former:
 
 
 class Command(click.Command):
-    """A command that accepts former spellings."""
+    """A command that accepts former spellings, and that never writes over what it reads."""
 
     def __init__(self, *args: Any, former: Sequence[Former] = (), **given: Any) -> None:
         super().__init__(*args, **given)
@@ -46,6 +48,42 @@ class Command(click.Command):
             for note in notes:
                 click.echo(note, err=True)
         return super().parse_args(ctx, known)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        outputs, inputs = _written(self, ctx), _read(self, ctx)
+        if outputs and inputs:
+            from topodiag.writing import check_apart  # noqa: PLC0415 - not for the help
+
+            for path in outputs:
+                check_apart(path, inputs)
+        return super().invoke(ctx)
+
+
+def _written(command: click.Command, ctx: click.Context) -> list[str]:
+    """The files that a command is told to write: its options of type PLACE."""
+    return [
+        each
+        for param in command.params
+        if isinstance(param, click.Option) and param.type is PLACE
+        for each in _values(ctx, param)
+        if each != "-"
+    ]
+
+
+def _read(command: click.Command, ctx: click.Context) -> list[str]:
+    """The paths that a command is told to read: evidence, and its arguments."""
+    return [
+        each
+        for param in command.params
+        if isinstance(param.type, Evidence) or isinstance(param, click.Argument)
+        for each in _values(ctx, param)
+    ]
+
+
+def _values(ctx: click.Context, param: click.Parameter) -> list[str]:
+    value = ctx.params.get(param.name or "")
+    values = value if isinstance(value, (tuple, list)) else (value,)
+    return [each for each in values if isinstance(each, str) and each]
 
 
 def modern(

@@ -8,10 +8,11 @@ import sys
 
 import click
 
+from topodiag.cli.former import Command
 from topodiag.cli.options import output_option
 
 
-@click.command()
+@click.command(cls=Command)
 @output_option
 def probe(output: str | None) -> None:
     """Write the collector as one file, which any node with Python 3.6 can run.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.errors import FOUND, Outcome
+from topodiag.cli.former import Command
 from topodiag.cli.options import Printing, format_option, report_options, svg_option
 from topodiag.cli.params import PLACE
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from topodiag.model.sweep import SweepJudgement
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("folder", metavar="DIR", type=PLACE)
 @click.option("--next", "next_plan", metavar="FILE", type=PLACE, help="Write the next round's plan, for the suspects.")
 @click.option("--ib-write-bw", "write_bw", is_flag=True, help="In that plan, tell NICs from PCIe with ib_write_bw.")

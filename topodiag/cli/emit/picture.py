@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from topodiag.cli.former import Command
 from topodiag.cli.options import output_option
 from topodiag.cli.params import EVIDENCE
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from topodiag.emit.picture import Picture
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("source", type=EVIDENCE)
 @output_option
 def svg(source: str, output: str | None) -> None:
@@ -27,7 +28,7 @@ def svg(source: str, output: str | None) -> None:
     _write(output, source, to_svg)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("source", type=EVIDENCE)
 @output_option
 def dot(source: str, output: str | None) -> None:

@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from topodiag.cli.former import Command
 from topodiag.cli.options import output_option
 from topodiag.cli.params import EVIDENCE
 
@@ -23,7 +24,7 @@ _FORMATS = (
 )
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("format_", metavar="FORMAT", type=click.Choice(_FORMATS))
 @click.argument("map_", metavar="MAP", type=EVIDENCE, default="-")
 @output_option

@@ -5,11 +5,12 @@ from __future__ import annotations
 import click
 
 from topodiag.cli.errors import Outcome
+from topodiag.cli.former import Command
 from topodiag.cli.options import Printing, format_option, nccl_option, report_options
 from topodiag.cli.params import EVIDENCE
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("file", type=EVIDENCE)
 @nccl_option(otherwise="all of them")
 @click.option(

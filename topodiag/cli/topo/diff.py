@@ -5,11 +5,12 @@ from __future__ import annotations
 import click
 
 from topodiag.cli.errors import FOUND, Outcome
+from topodiag.cli.former import Command
 from topodiag.cli.options import Printing, format_option, nccl_option, nodes_option, page_options
 from topodiag.cli.params import EVIDENCE
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("left", type=EVIDENCE)
 @click.argument("right", type=EVIDENCE)
 @click.option("--buses", is_flag=True, help="Compare bus ids too.")

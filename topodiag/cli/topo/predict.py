@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from topodiag.cli.errors import FOUND, Outcome
+from topodiag.cli.former import Command
 from topodiag.cli.options import (
     Printing,
     env_option,
@@ -17,7 +18,7 @@ from topodiag.cli.options import (
 from topodiag.cli.params import EVIDENCE
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("file", type=EVIDENCE)
 @nodes_option(1)
 @nccl_option()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
+from topodiag.cli.former import Command
 from topodiag.cli.options import Printing, page_options
 from topodiag.cli.params import EVIDENCE
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("file", type=EVIDENCE)
 @page_options
 def show(file: str, printing: Printing) -> None:
