@@ -1,9 +1,14 @@
-"""For the whole suite: property tests that no clock judges, what belongs together on one worker, texts parsed once."""
+"""For the whole suite: property tests that no clock judges, what belongs together on one worker, texts parsed once,
+modules compiled once."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -16,7 +21,29 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that is not interactive starts its background jobs so, and every child would inherit it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Two workers, and hundreds of programs that tests start, would compile the same modules again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 _parsed: dict[tuple[str, str, int, bytes], Any] = {}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Workers collect the same modules at the same time: each begins elsewhere, and finds the others' modules compiled.
+
+    Compiling is most of a collection, as pytest rewrites each assertion.
+    """
+    worker: dict[str, Any] | None = getattr(session.config, "workerinput", None)
+    root = session.config.rootpath
+    if worker is None or any(not (root / path).is_dir() for path in session.config.args):
+        return
+    paths = sorted(path for folder in session.config.args for path in (root / folder).rglob("test_*.py"))
+    first = len(paths) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
+    for path in paths[first:] + paths[:first]:
+        # what cannot be imported is skipped, or told by the collection
+        with contextlib.suppress(Exception, pytest.skip.Exception):
+            import_module(".".join(path.relative_to(root).with_suffix("").parts))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
