@@ -34,6 +34,8 @@ class Hca:
     pci_path: str = ""
     gdr: bool | None = None
     origin: Origin | None = None
+    gdr_origin: Origin | None = None
+    """The line that says that GPUDirect RDMA is off for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +189,8 @@ class Communicator:
     """By communicator rank."""
     messages: tuple[Message, ...] = ()
     origin: Origin | None = None
+    inferred: bool = False
+    """No line names it: its members are the ranks that print, `nranks` is the highest rank named and one."""
 
     @property
     def known(self) -> Ints:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tests.checks import jobs
-from topodiag.checks.job.gdr import GdrOffInLog, GdrTooFarInLog
+from topodiag.checks.job.gdr import GdrOffInLog
+from topodiag.checks.job.gdr_distance import GdrTooFarInLog
 from topodiag.model.finding import Severity, Status
 from topodiag.model.job import Process
 

@@ -42,7 +42,7 @@ def multi_node(job: Job) -> bool:
 def piece(job: Job) -> bool:
     """Whether the logs are a piece that does not say on how many nodes the job ran."""
     world = job.world
-    return world is None or (world.nodes < 0 and len(world.known) < world.nranks)
+    return world is None or world.inferred or (world.nodes < 0 and len(world.known) < world.nranks)
 
 
 def only_sockets(job: Job) -> bool:

@@ -25,6 +25,12 @@ FABRIC = re.compile(
 IMEX = re.compile(r"MNNVL .{0,60}(?:available but not (?:working|supported)|not supported) on this system")
 """ncclMnnvlCheck, src/init.cc v2.20 to v2.24, src/mnnvl.cc since v2.25: the communicator fails with it."""
 
+NOT_UP = re.compile(r"system not yet initialized|CUDA_ERROR_SYSTEM_NOT_READY|cudaErrorSystemNotReady")
+"""CUDA error 802 (driver_types.h): Fabric Manager is not running, or of another version than the driver."""
+
+NVLS = re.compile(r"Failed to bind NVLink SHARP|NVLS .{0,60}(?:bind|multicast).{0,60}fail", re.I)
+"""ncclNvlsGroupBind and its neighbours, src/transport/nvls.cc v2.27 and later."""
+
 COMPLETED = 3
 STATES = {1: "not started", 2: "in progress"}
 """nvml.h, NVML_GPU_FABRIC_STATE."""
@@ -48,7 +54,7 @@ class FabricInLog(OneStep[Job], JobCheck[Never]):
             for fault in _faults(int(match[2]), int(match[3], 16)):
                 faults.setdefault(fault, defaultdict(list))[host].append((match[1], where))
         found = [self._report(job, *fault, by_host) for fault, by_host in faults.items()]
-        found += self._imex(job)
+        found += self._imex(job) + self._not_up(job) + self._nvls(job)
         if found:
             return self.found(job, found)
         if not told:
@@ -75,6 +81,62 @@ class FabricInLog(OneStep[Job], JobCheck[Never]):
             evidence=[where for told in by_host.values() for _, where in told],
             confidence=Confidence.HIGH,
         )
+
+    def _not_up(self, job: Job) -> list[Finding]:
+        """CUDA refuses the GPUs of a node with NVSwitches before Fabric Manager has programmed these."""
+        events = [event for event in job.events if NOT_UP.search(event.text)]
+        if not events:
+            return []
+        hosts = list(dict.fromkeys(event.host for event in events if event.host))
+        return [
+            self.finding(
+                Severity.ERROR,
+                f"{hosts_word(hosts) or 'a node'}: CUDA does not start: the NVSwitch fabric of the node is not up",
+                observed=quoted(events[0].text),
+                expected="Fabric Manager running, of the driver's own version, and the fabric `Completed`",
+                fix=(
+                    "`systemctl status nvidia-fabricmanager` and its version against the driver's: start it, or install"
+                    " the version of the driver",
+                    "`nvidia-smi -q | grep -A4 Fabric`: State Completed, Status Success",
+                    "in a virtual machine the host's Fabric Manager has to give it the partition",
+                ),
+                nodes=hosts,
+                ranks=sorted({event.rank for event in events if event.rank >= 0}),
+                cost=Cost(share=1.0, text="no CUDA program runs on the node"),
+                evidence=[event.origin for event in events],
+            )
+        ]
+
+    def _nvls(self, job: Job) -> list[Finding]:
+        """NVLink SHARP that could not be set up: multicast needs the switches' routes."""
+        told = [(event.host, event.rank, event.text, event.origin) for event in job.events if NVLS.search(event.text)]
+        told += [
+            (job.processes[number].host if number >= 0 else "", -1, text, where)
+            for number, text, where in said_by(job, "nvls")
+            if NVLS.search(text)
+        ]
+        if not told:
+            return []
+        hosts = list(dict.fromkeys(host for host, *_ in told if host))
+        memory = any("out of memory" in text for _, _, text, _ in told)
+        return [
+            self.finding(
+                Severity.WARNING,
+                f"{hosts_word(hosts) or 'a node'}: NVLink SHARP cannot be set up: multicast memory is not bound",
+                observed=quoted(told[0][2]),
+                expected="multicast objects on all GPUs of the NVLink domain",
+                fix=(
+                    "`systemctl status nvidia-fabricmanager` and its log, `nvidia-smi -q | grep -A4 Fabric`",
+                    *(("the error is `out of memory`: is GPU memory left for NCCL's buffers?",) if memory else ()),
+                    "NCCL_NVLS_ENABLE=0 as a control: does all else work?",
+                ),
+                nodes=hosts,
+                ranks=sorted({rank for _, rank, _, _ in told if rank >= 0}),
+                cost=Cost(text="the communicator fails, or goes on without NVLink SHARP"),
+                evidence=[where for *_, where in told],
+                confidence=Confidence.MEDIUM,
+            )
+        ]
 
     def _imex(self, job: Job) -> list[Finding]:
         events = [event for event in job.events if event.level == "WARN" and IMEX.search(event.text)]

@@ -14,8 +14,6 @@ from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.evidence import (
     NEAR,
     between_nodes,
-    fold,
-    gpu_word,
     hcas_by_host,
     host_name,
     multi_node,
@@ -32,7 +30,7 @@ from topodiag.checks.job.evidence import (
     transport_kind,
     uses_gdr,
 )
-from topodiag.checks.job.text import NET, ask_for, unconnected
+from topodiag.checks.job.text import NET, ask_for
 from topodiag.checks.shared.words import hosts_word, quoted
 from topodiag.model.connections import distinct
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -62,7 +60,7 @@ class WithoutGdr:
     entries: int = 0
 
 
-def _without(job: Job) -> tuple[dict[str, WithoutGdr], dict[str, int]]:
+def without_gdr(job: Job) -> tuple[dict[str, WithoutGdr], dict[str, int]]:
     """By host: connections over NET/IB whose receiving side goes without GPUDirect RDMA, and all that were seen.
 
     Only the receiving side is judged where both are printed: NCCL reads for a send from GPU memory by its own rule
@@ -82,8 +80,8 @@ def _over_ib(via: str) -> bool:
     return transport_kind(via).startswith("NET/IB")
 
 
-def _entries_without(job: Job) -> tuple[dict[str, list[int]], dict[str, set[int]]]:
-    """By host: the first connections of those that `_without` counts, and the world ranks that have any."""
+def entries_without(job: Job) -> tuple[dict[str, list[int]], dict[str, set[int]]]:
+    """By host: the first connections of those that `without_gdr` counts, and the world ranks that have any."""
     conns = job.connections
     first: dict[str, list[int]] = defaultdict(list)
     ranks: dict[str, set[int]] = defaultdict(set)
@@ -148,7 +146,7 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
 
     def _by_connections(self, job: Job) -> Outcome:
         """Where no line says whether a device has it."""
-        off, seen = _without(job)
+        off, seen = without_gdr(job)
         coverage = Coverage(len(seen), len(job.hosts), "nodes")
         uneven = self._uneven(job, off, seen)
         if uneven is not None:
@@ -183,7 +181,10 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
             ranks=ranks_on(job, hosts),
             nics=[hca.name for hca in first],
             cost=self._cost(job, view.get(hosts[0]), useless),
-            evidence=[*(hca.origin for hcas in off.values() for hca in hcas[:2]), *_a_connection(job)],
+            evidence=[
+                *(hca.gdr_origin or hca.origin for hcas in off.values() for hca in hcas[:2]),
+                *_a_connection(job),
+            ],
             coverage=coverage,
             confidence=Confidence.HIGH if fast or some else Confidence.MEDIUM,
         )
@@ -281,81 +282,5 @@ def _below_one_switch(system: NcclSystem) -> bool:
 
 
 def _a_connection(job: Job) -> list[Origin]:
-    off, _ = _without(job)
+    off, _ = without_gdr(job)
     return [job.connections.origin(each.first) for each in list(off.values())[:2]]
-
-
-class GdrTooFarInLog(OneStep[Job], JobCheck[Never]):
-    """GDR002 by a job's log: connections without /GDRDMA where NCCL said that GPU and NIC are too far apart."""
-
-    id = "GDR002"
-    title = "GPUDirect RDMA is not used for distance, by a job's log"
-
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
-        if not multi_node(job):
-            return self.not_applicable(job, "no traffic between nodes")
-        if only_sockets(job):
-            return self.not_applicable(job, "sockets carry the traffic: NET001")
-        off, seen = _without(job)
-        if not seen:
-            return self.unknown(job, unconnected(job, "a connection over NET/IB"))
-        coverage = Coverage(sum(seen.values()), sum(seen.values()), "connections over NET/IB")
-        if not off:
-            return self.clean(job, "", coverage)
-        said = _said_too_far(job)
-        listed = hcas_by_host(job)
-        by_setting = settings_of(job, "NCCL_NET_GDR_LEVEL", "NCCL_IB_GDR_LEVEL")
-        able = {host for host, hcas in listed.items() if any(hca.gdr is not False for hca in hcas.values())}
-        hosts = [host for host in off if said.get(host) and host in able]
-        first, ranks = _entries_without(job) if hosts else ({}, {})
-        found = [
-            self._report(job, host, off[host], first[host], ranks[host] - {-1}, said[host], seen[host])
-            for host in hosts
-        ]  # fmt: skip
-        if found:
-            if by_setting:
-                given = next(iter(by_setting.values()))[0][1]
-                return self.clean(job, f"{given.name}={given.value} is set: ENV001 judges it", coverage)
-            return self.found(job, fold(found), coverage)
-        if all(_lists_it_off(listed.get(host, {})) for host in off):
-            return self.clean(job, "GPUDirect RDMA is off altogether: GDR001", coverage)
-        return self.unknown(job, f"connections without /GDRDMA, and no line says why; {ask_for(job, *NET)}")
-
-    def _report(  # noqa: PLR0917 - what one host shows
-        self, job: Job, host: str, off: WithoutGdr, first: list[int], ranks: set[int],
-        said: list[tuple[str, str, Origin | None]], seen: int,
-    ) -> Finding:  # fmt: skip
-        conns = job.connections
-        labels = [label for rank in sorted(ranks) if (label := gpu_word(job, rank))]
-        distance, limit, _ = said[0]
-        return self.finding(
-            Severity.WARNING,
-            f"{host}: {plural(off.entries, 'connection')} over RDMA without GPUDirect: GPU and NIC are too far apart",
-            observed=f"via {conns.label(off.first)}; distance {distance} where NCCL goes up to {limit}",
-            expected="/GDRDMA: a NIC behind the GPU's own PCIe switch",
-            fix=(
-                "give the job the NIC behind the GPU's own PCIe switch: `nvidia-smi topo -m`",
-                "else try NCCL_NET_GDR_LEVEL=PHB (SYS) and measure: through the root complex it may not pay",
-            ),
-            nodes=(host,),
-            ranks=sorted(ranks),
-            gpus=labels,
-            cost=Cost(text="each byte is copied to host memory first: one more pass over PCIe and the memory bus"),
-            evidence=[*(conns.origin(at) for at in first), *(where for _, _, where in said[:3])],
-            coverage=Coverage(off.entries, seen, "connections of the node"),
-        )
-
-
-def _said_too_far(job: Job) -> dict[str, list[tuple[str, str, Origin | None]]]:
-    """By host, the distances at which NCCL goes without, the farthest that it takes, and the line."""
-    said: dict[str, list[tuple[str, str, Origin | None]]] = defaultdict(list)
-    for number, text, where in said_by(job, "gdr pair"):
-        match = TOO_FAR.search(text)
-        if match:
-            for host in [job.processes[number].host] if number >= 0 else job.hosts:
-                said[host].append((match[1], match[2], where))
-    return said
-
-
-def _lists_it_off(hcas: Mapping[int, Hca]) -> bool:
-    return any(hca.gdr is False for hca in hcas.values())

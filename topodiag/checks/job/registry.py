@@ -32,7 +32,7 @@ COMPANIONS = {
     "NVL005": "fabric:FabricInLog",
     "NIC005": "nics:FewerNicsThanSiblings",
     "GDR001": "gdr:GdrOffInLog",
-    "GDR002": "gdr:GdrTooFarInLog",
+    "GDR002": "gdr_distance:GdrTooFarInLog",
     "NUM001": "numa:NicOnOtherSocket",
     "NUM002": "numa:AwayFromGpuInLog",
     "TOP001": "topology:TopologyFileRefused",

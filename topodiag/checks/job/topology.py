@@ -24,7 +24,8 @@ from topodiag.model.nccl_view import NcclSystem
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import fold_runs, plural
 
-REFUSED = ("topology has wrong version", "xml parse", "xml topology", "xml : ", "xml: ", "could not parse xml")
+REFUSED = ("topology has wrong version", "xml parse", "xml topology", "xml : ", "xml: ", "could not parse xml",
+           "too many xml", " of node ")  # fmt: skip
 """Words of NCCL's complaints about a topology file (src/graph/xml.cc, topo.cc)."""
 
 DOUBTS = ("could not read", "could not find real path", "unable to", "no cpu affinity")

@@ -13,7 +13,8 @@ def spell_ranks(ranks: Iterable[int]) -> str:
 
 
 def hosts_word(hosts: Sequence[str]) -> str:
-    """`n0, n1, n2 and 61 more nodes`."""
+    """`n0, n1, n2 and 61 more nodes`; `a node` where its name was taken off the log."""
+    hosts = [host or "a node" for host in hosts]
     return few(hosts, 3) + ("" if len(hosts) <= 3 else " node" if len(hosts) == 4 else " nodes")
 
 

@@ -20,6 +20,8 @@ from topodiag.evidence.layout.looks import layout_format
 from topodiag.evidence.nccl_log.input.json_lines import CODING as JSON_LINES
 from topodiag.evidence.nccl_log.input.json_lines import looks_wrapped
 from topodiag.evidence.nccl_log.input.streams import Reading, packer_of, text_of
+from topodiag.evidence.nccl_log.input.wrapped_lines import CODING as WRAPPED_LINES
+from topodiag.evidence.nccl_log.input.wrapped_lines import looks_broken
 from topodiag.evidence.registry import recognise
 
 HEAD_BYTES = 1 << 16
@@ -36,7 +38,12 @@ _BINARY = (
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
 _ZIP = b"PK\x03\x04"
 _BEFORE = rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--[^>]*-->\s*)*"
-_RECORD = re.compile(rb" NCCL (?:INFO|WARN|TRACE|ABORT|CALL) |^NCCL version \d[^\n]{0,40}\+cuda", re.M)
+_RECORD = re.compile(
+    rb"(?:^|[ \]>:|)])NCCL (?:INFO|WARN|TRACE|ABORT|CALL) |^NCCL version \d[^\n]{0,40}\+cuda"
+    rb"|[Ww]atchdog caught collective operation|ProcessGroupNCCL\.cpp:\d|Error 802: system not yet initialized",
+    re.M,
+)
+"""What NCCL prints, and torch of NCCL where only its words are left."""
 _TEXTS = (
     (re.compile(_BEFORE + rb"<system\b"), Kind.TOPOLOGY),
     (re.compile(_BEFORE + rb"<graphs\b"), Kind.GRAPH),
@@ -99,6 +106,9 @@ def looks(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False
         coding.append(JSON_LINES)
         head = b"".join(text_of(io.BytesIO(head), (JSON_LINES,), Reading()))[:HEAD_BYTES] or head
     kinds, sources = text_kinds(head, tail, name=name, quick=quick)
+    if Kind.NCCL_LOG in kinds and not tail and len(head) < HEAD_BYTES and looks_broken(head):
+        coding.append(WRAPPED_LINES)
+        head = b"".join(text_of(io.BytesIO(head), (WRAPPED_LINES,), Reading()))
     return Looks(kinds, tuple(coding), sources, head=head if coding else b"")
 
 

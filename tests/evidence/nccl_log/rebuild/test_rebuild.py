@@ -266,5 +266,45 @@ def test_a_print_without_a_communicator_belongs_to_its_process() -> None:
 def test_records_without_a_host_are_a_job_of_which_the_version_is_known() -> None:
     (job,) = jobs("NCCL INFO cudaDriverVersion 12040\nNCCL version 2.20.3+cuda12.4\n")
     assert job.nccl_versions == ("2.20.3+cuda12.4",)
-    assert job.processes == ()
+    assert [(process.host, process.pid) for process in job.processes] == [("", -1)]
     assert job.hosts == ()
+
+
+def test_an_excerpt_without_a_communicator_line_has_the_one_that_its_lines_are_of() -> None:
+    lines = [f"n0:{rank}:{rank} [{rank}] NCCL INFO Ring 00 : {(rank - 1) % 4} -> {rank} -> {(rank + 1) % 4}"
+             for rank in range(4)]  # fmt: skip
+    head = "n0:0:0 [0] NCCL INFO "
+    lines += [head + "Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM",
+              head + "2 coll channels, 0 nvls channels, 2 p2p channels, 2 p2p channels per peer"]  # fmt: skip
+    [job] = jobs(text(lines))
+    [communicator] = job.communicators
+    assert communicator.inferred
+    assert communicator.rings == {0: (0, 1, 2, 3)}
+    assert communicator.channels.coll == 2
+    assert communicator.transports == {"P2P/CUMEM": 1}
+    assert [(rank.rank, rank.host) for rank in job.ranks] == [(rank, "n0") for rank in range(4)]
+    assert job.world_size == -1
+
+
+def test_a_process_that_speaks_for_two_ranks_of_one_gpu_has_several_communicators_and_none_is_made_up() -> None:
+    lines = ["n0:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM",
+             "n0:1:1 [0] NCCL INFO Channel 00/0 : 3[0] -> 4[1] via P2P/CUMEM"]  # fmt: skip
+    [job] = jobs(text(lines))
+    assert job.communicators == ()
+
+
+def test_rings_and_trees_are_shown_where_all_heads_are_gone() -> None:
+    lines = ["NCCL INFO Channel 00/02 : 0 1 2", "NCCL INFO Trees [0] 1/-1/-1->0->-1",
+             "NCCL INFO 2 coll channels, 2 p2p channels, 2 p2p channels per peer"]  # fmt: skip
+    [job] = jobs(text(lines))
+    [communicator] = job.communicators
+    assert communicator.rings == {0: (0, 1, 2)}
+    assert communicator.channels.coll == 2
+    assert job.hosts == ()
+
+
+def test_hosts_that_were_taken_off_are_not_one_host() -> None:
+    lines = [":1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] [send] via NET/IB/0",
+             ":2:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] [receive] via NET/IB/0"]  # fmt: skip
+    [job] = jobs(text(lines))
+    assert set(job.connections.host.tolist()) == {-1}

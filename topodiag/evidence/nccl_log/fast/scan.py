@@ -39,7 +39,8 @@ _MOST_TEXT = 240
 _OLD_RECORD = 15
 """Bytes of the shortest record without the word NCCL, `h:1:1 [0] INFO `."""
 _SPEAKS = (b"CCL", b"ccl", b"] INFO ", b" WARN ", b"atchdog", b"last enqueued", b"Duplicate", b"ocket", b"ailed",
-           b"Cuda failure", b"shared memory", b"Got completion", b"HIP version", b"ROCm version",
+           b"Cuda failure", b"not yet initialized", b"shared memory", b"Got completion",
+           b"HIP version", b"ROCm version",
            b"tion |", b"cast |", b"duce |", b"ther |", b"tter |")  # fmt: skip
 """A line in which none of these stands holds no record, and says nothing to `prefix.application`. What a training
 prints at every step should not be among them: to read a line costs as much as to search a hundred for these."""

@@ -34,6 +34,23 @@ BARE = compiled(
 )
 """A record whose head was taken off, by an editor or a patched build: nobody knows which process printed it."""
 
+_ANY_LEVEL = compiled(rf"(?:^|(?<=[\s\]>:|)]))(?:\x20){{0,4}}{_LEVEL}")
+_WARNED_AT = r"(?:([\w./-]{1,200}\.(?:cc|cu|h|cpp):\d{1,7}) (?:\(\w{1,100}\) )?)?"
+_MASKED = compiled(
+    r"(?:^|(?<=[\s>|,)]))([^\s:]{0,120}):([^\s:]{1,60}):([^\s:]{1,60}):? ?(?:\[(-?\d{1,20}|[^\]\s]{1,20})\] ?)?"
+    rf"{_WARNED_AT}$"
+)
+"""A head whose host, process or thread was masked before the log was shown: `[Node-A]:[PID]:[Thread] [0] `, or
+`:123:456 [0] ` with nothing left of the host."""
+_LOOSE = compiled(rf"^(.*?)(?:\[(-?\d{{1,20}})\] ?)?{_WARNED_AT}$")
+_LABEL_ENDS = ">:|)]-"
+"""What a launcher's label ends with, in front of a record whose head was taken off: no word of prose does, and no
+piece of a torn head."""
+_CLOCK = compiled(r"\d{1,2}:\d\d:\d\d\b")
+"""A time in front of a record is no head."""
+_MASKED_REACH = 600
+_BRACKETS = "[]<>(){}\"'`"
+
 _PLACE = compiled(r"^(.{1,300}?:\d{1,7})(?: \([^)]{0,200}\))?$")
 _TIME = compiled(r"(\d{4})[-/](\d\d)[-/](\d\d)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?[^\s\]]{0,6}")
 _ANSI = compiled(r"\x1b\[[0-9;?]{0,20}[A-Za-z]|\x00")
@@ -81,10 +98,9 @@ def records(text: str) -> Iterator[Record]:
     """The records of one clean line, in their order."""
     found = _heads(text)
     if not found:
-        bare = BARE.search(text) if "NCCL " in text else None
-        if bare:
-            dev = -1 if bare[1] is None else number(bare[1])
-            yield Record("", -1, -1, dev, bare[3], _message(text[bare.end() :]), bare[2] or "")
+        record = _without_plain_head(text)
+        if record is not None:
+            yield record
         return
     for index, (who, head) in enumerate(found):
         before = text[found[index - 1][1].end() if index else 0 : who.start()]
@@ -98,6 +114,45 @@ def records(text: str) -> Iterator[Record]:
         place = _place(head[7] or head[8], level)
         process, thread = number(who[2]), number(who[3])
         yield Record(who[1], process, thread, dev, level, _message(message), place, label, ts)
+
+
+def _without_plain_head(text: str) -> Record | None:
+    """The record of a line whose head was masked or taken off; None for a line that holds none."""
+    if "NCCL " not in text:
+        return None
+    level = _ANY_LEVEL.search(text)
+    if level is None:
+        return None
+    front, message = text[: level.start()], _message(text[level.end() :])
+    parts = _MASKED.search(front[-_MASKED_REACH:])
+    if parts is not None and not _CLOCK.search(parts[0]):
+        process, thread = _masked_number(parts[2]), _masked_number(parts[3])
+        dev = -1 if parts[4] is None else number(parts[4])
+        label, ts = _front_of(front[-_MASKED_REACH:][: parts.start()])
+        host = parts[1].strip(_BRACKETS)[:255]
+        return Record(host, process, thread, dev, level[1], message, parts[5] or "", label, ts)
+    bare = BARE.search(text)
+    if bare:
+        dev = -1 if bare[1] is None else number(bare[1])
+        return Record("", -1, -1, dev, bare[3], _message(text[bare.end() :]), bare[2] or "")
+    loose = _LOOSE.match(front[-_MASKED_REACH:])
+    if loose is None or (loose[1].strip() and loose[1].rstrip()[-1] not in _LABEL_ENDS):
+        return None
+    if loose[3] and level[1] != "WARN":
+        return None  # an application's own talk: NCCL names a place in warnings only
+    dev = -1 if loose[2] is None else number(loose[2])
+    label, ts = _front_of(loose[1])
+    return Record("", -1, -1, dev, level[1], message, loose[3] or "", label, ts)
+
+
+def _front_of(text: str) -> tuple[str, float]:
+    return front(text) if text.strip() else ("", nan)
+
+
+def _masked_number(text: str) -> int:
+    """A process or thread whose number was masked: what digits are left of it (`PID1`), -1 without any."""
+    digits = "".join(letter for letter in text if letter.isascii() and letter.isdigit())
+    return number(digits) if digits else -1
 
 
 def _heads(text: str) -> list[tuple[re.Match[str], re.Match[str]]]:
@@ -167,8 +222,8 @@ def seconds(stamp: re.Match[str]) -> float:
 
 
 def number(digits: str) -> int:
-    """Bounded: an uninitialised device of NCCL before 2.23 can be any number."""
-    return int(digits) if len(digits) <= 18 else -1
+    """Bounded: an uninitialised device of NCCL before 2.23 can be any number. -1 for what is masked."""
+    return int(digits) if len(digits) <= 18 and digits.lstrip("-").isdecimal() else -1
 
 
 def application(text: str) -> tuple[str, dict[str, object]] | None:
@@ -219,7 +274,7 @@ _FAILURE = compiled(
     r"Watchdog caught collective operation timeout|last enqueued(?: NCCL)? work"
     r"|\bnccl(?:Remote|System|Internal|UnhandledCuda)Error\b|\bncclInvalid(?:Usage|Argument)\b|NCCL error\b"
     r"|NCCL failure\b|NCCL operation \w{1,40} failed"
-    r"|NCCL watchdog thread terminated|Process group watchdog thread terminated"
+    r"|NCCL watchdog thread terminated|Process group watchdog thread terminated|Error 802: system not yet initialized"
 )
 _FRAME = compiled(r"^\s{0,100}(?:\[\w{1,20}\]:\s?)?(?:frame #\d|Exception raised from|what\(\):)|^\s{1,100}what\(\):")
 _GLOG = compiled(r"\[[EWIFC]\d{0,8}(?: [\d:.]{8,20})?(?: \d{1,10})? ([\w./-]{1,200}\.\w{1,4}:\d{1,7})\] ?")

@@ -16,6 +16,8 @@ from typing import Any, BinaryIO
 
 from topodiag.evidence.nccl_log.input.json_lines import CODING as JSON_LINES
 from topodiag.evidence.nccl_log.input.json_lines import json_lines
+from topodiag.evidence.nccl_log.input.wrapped_lines import CODING as WRAPPED_LINES
+from topodiag.evidence.nccl_log.input.wrapped_lines import whole_lines
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -72,6 +74,8 @@ def text_of(stream: BinaryIO, coding: tuple[str, ...], reading: Reading) -> Iter
             blocks = _unpack_streams(blocks, layer, reading)
         elif layer == JSON_LINES:
             blocks = json_lines(blocks)
+        elif layer == WRAPPED_LINES:
+            blocks = whole_lines(blocks)
         else:
             blocks = _decode(blocks, layer)
     return blocks

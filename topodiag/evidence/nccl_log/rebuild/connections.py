@@ -55,7 +55,7 @@ def seats(  # noqa: PLR0917 - what a job knows of itself
     size = max(host_of_rank, default=-1) + 1
     table = np.full(size + 1, -1, np.int64)
     for rank, name in host_of_rank.items():
-        table[rank] = numbers[name]
+        table[rank] = numbers.get(name, -1)
     host: Ints = table[np.where((world >= 0) & (world < size), world, size)]
     of_process = np.array([numbers.get(name, -1) for name in host_of_process], np.int64)
     return Seats(base, world, host, index, of_process, hosts)

@@ -23,6 +23,9 @@ Key = tuple[int, str, int]
 _BEGINNINGS = ("bootstrap", "driver")
 _ENDS = ("destroy", "abort", "revoke")
 
+OF_ANYBODY = ("version", "rccl", "git version", "matrix")
+"""Kinds of text that are printed without a head."""
+
 _NEVER = (1 << 63) - 1
 
 MOST_RANKS = 1 << 21
@@ -68,7 +71,7 @@ def find_processes(frame: Frame) -> Processes:
         begun.setdefault(keys[thread], {}).setdefault(kinds[kind], []).append(offset)
     made = Processes()
     owner: dict[tuple[str, int], int] = {}
-    real = sorted({key for key in keys if key[1]}, key=lambda key: (key not in first_init, key[1], key[2], key[0]))
+    real = sorted(_real(frame, keys), key=lambda key: (key not in first_init, key[1], key[2], key[0]))
     for key in real:
         _, host, pid = key
         if (host, pid) in owner and not (key in begun and key in first_init):
@@ -86,6 +89,25 @@ def find_processes(frame: Frame) -> Processes:
     made.first = np.array([-1 if each is None else each[1][0] for each in found], np.int64)
     made.restarted = {i: each for i, each in enumerate(found) if each is not None and len(each[1]) > 1}
     return made
+
+
+def _real(frame: Frame, keys: Sequence[Key]) -> set[Key]:
+    """Those that a head names; and of a file whose heads were all taken off, whoever printed what NCCL alone prints."""
+    named = {key for key in keys if key[1]}
+    whole = {file for file, _, _ in named}
+    bare = [(thread, key) for thread, key in enumerate(keys) if not key[1] and key[0] not in whole]
+    if not bare:
+        return named
+    spoke: set[int] = set()
+    for table in ("init", "ring", "tree", "order", "channels", "print", "choice", "timing"):
+        spoke.update(frame[table].read("thread").tolist())
+    text = frame["text"]
+    spoke.update(text.read("thread")[~text.is_word("kind", *OF_ANYBODY)].tolist())
+    event = frame["event"]
+    spoke.update(event.read("thread")[event.is_word("level", "WARN", "UNWIND")].tolist())
+    for rows in frame.connections():
+        spoke.update(rows.read("thread").tolist())
+    return named | {key for thread, key in bare if thread in spoke}
 
 
 def _restarts(begun: dict[str, list[int]], first_init: int | None) -> list[int]:

@@ -20,6 +20,9 @@ OF_DEVICES = frozenset({"hca", "gdr hca"})
 """Kinds that tell more of the devices in a list, whose place stands for theirs. A large job has a line for each device
 of each rank: they are not kept as messages."""
 
+GDR_OFF = "GPU Direct RDMA Disabled"
+"""Of a device this is a verdict, and its line the evidence."""
+
 _VERSION = re.compile(r"(?:NCCL|RCCL) version\s*:?\s*(\S+)")
 _NUMBER = re.compile(r"(\d{1,12})")
 _HCA = re.compile(r"\[(\d{1,6})\]\s?([^\s:\[\]{}]+):(\d{1,6})?((?:/[A-Za-z0-9]+)+)?")
@@ -78,7 +81,7 @@ def _devices(texts: Sequence[Text]) -> tuple[Hca, ...]:
     listed: tuple[Hca, ...] = ()
     listed_at: Origin | None = None
     details: dict[str, tuple[int | None, str]] = {}
-    gdr: dict[str, bool] = {}
+    gdr: dict[str, Hca] = {}
     for kind, text, origin, _ in texts:
         if kind == "hcas" and listed_at is None:
             listed, listed_at = _hcas(text), origin
@@ -89,10 +92,14 @@ def _devices(texts: Sequence[Text]) -> tuple[Hca, ...]:
         elif kind == "gdr hca":
             found = _GDR_HCA.search(text)
             if found is not None:
-                gdr[found[3]] = found[1] == "Enabled"
+                on = found[1] == "Enabled"
+                gdr[found[3]] = Hca(int(found[2]), found[3], gdr=on, origin=origin, gdr_origin=None if on else origin)
+    if not listed:  # an excerpt without the list: what is said of each device stands for it
+        return tuple(gdr.values())
+    none = Hca(-1, "")
     return tuple(
-        Hca(each.index, each.name, each.port, each.link_layer, *details.get(each.name, (None, "")), gdr.get(each.name),
-            listed_at)
+        Hca(each.index, each.name, each.port, each.link_layer, *details.get(each.name, (None, "")),
+            gdr.get(each.name, none).gdr, listed_at, gdr.get(each.name, none).gdr_origin)
         for each in listed
     )  # fmt: skip
 

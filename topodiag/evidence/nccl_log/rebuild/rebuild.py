@@ -13,11 +13,13 @@ from topodiag.evidence.nccl_log.grammar.system_print import Print, read_print
 from topodiag.evidence.nccl_log.rebuild.comms import Hearing, Said
 from topodiag.evidence.nccl_log.rebuild.connections import Gathering, Seats, seats
 from topodiag.evidence.nccl_log.rebuild.events import bus_id_of, classify, rank_of
+from topodiag.evidence.nccl_log.rebuild.events_order import in_time, ranked
 from topodiag.evidence.nccl_log.rebuild.frame import BATCH_ROWS, Frame, Rows, groups, in_pieces, once, open_frame
 from topodiag.evidence.nccl_log.rebuild.groups import Comm, find_comms, find_jobs, world_is_known
+from topodiag.evidence.nccl_log.rebuild.inferred import InferredPlaces, inferred_comm, inferred_members
 from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, find_members, find_processes
 from topodiag.evidence.nccl_log.rebuild.places import Places
-from topodiag.evidence.nccl_log.rebuild.process import OF_DEVICES, Text, process_of, version_of
+from topodiag.evidence.nccl_log.rebuild.process import GDR_OFF, OF_DEVICES, Text, process_of, version_of
 from topodiag.evidence.nccl_log.rebuild.roles import RolesOfJobs
 from topodiag.evidence.nccl_log.rebuild.torn_hosts import whole_hosts
 from topodiag.evidence.nccl_log.tables.facts import Facts, SourceFile
@@ -60,19 +62,28 @@ class _Builder:
         self.frame, self.roles = frame, RolesOfJobs(layout, described)
         self.processes: Processes = find_processes(frame)
         self.members: list[Member] = find_members(frame, self.processes)
-        self.comms: list[Comm] = find_comms(self.members, self.processes)
+        self.inferred = not self.members
+        if self.inferred:
+            self.members = inferred_members(frame, self.processes)
+        self.comms: list[Comm] = self._comms()
         self.groups = find_jobs(self.comms, self.members)
         self.comm_of = np.full(len(self.members), -1, np.int64)
         for number, comm in enumerate(self.comms):
             self.comm_of[comm.members] = number
         self.rank_of = np.array([member.rank for member in self.members], np.int64)
         self.host_of = [self.processes.host[member.process] for member in self.members]
-        self.places = Places(frame, self.processes, self.members)
+        places = InferredPlaces if self.inferred and self.members else Places
+        self.places = places(frame, self.processes, self.members)
         self.job_of_process = self._jobs_of_processes()
         self._rest()
         self.texts = self._texts()
         self.lone_prints = self._lone_prints()
         self.said = self._hear()
+
+    def _comms(self) -> list[Comm]:
+        if self.inferred:
+            return [inferred_comm(self.members)] if self.members else []
+        return find_comms(self.members, self.processes)
 
     def _rest(self) -> None:
         if self.frame.connection_rows > BATCH_ROWS:
@@ -152,7 +163,7 @@ class _Builder:
         columns = (owner, rows.read("kind"), rows.read("text"), thread, rows.read("line"), placed)
         for (_, own, kind, text, said_by, line, at), times in zip(in_pieces(order, *columns), count, strict=True):
             origin = None
-            if at or own not in made:
+            if at or own not in made or GDR_OFF in texts[text]:
                 origin = Origin(self.frame.file_of(said_by), line, texts[text][:MAX_QUOTE])
             made.setdefault(own, []).append((kinds[kind], texts[text], origin, times))
         return made
@@ -195,25 +206,27 @@ class _Builder:
         ranks = self._ranks(group, place)
         communicators = self._communicators(group)
         rank_hosts = {rank.rank: rank.host for rank in ranks}
-        told = bool(communicators) and world_is_known(group, self.comms)
+        told = bool(communicators) and world_is_known(group, self.comms) and not self.inferred
         notes = []
-        if communicators and not told:
+        if communicators and not told and not self.inferred:
             notes.append("the communicator of all ranks is not in the logs: ranks are numbered by process")
-        hosts = tuple(sorted({process.host for process in processes} | set(rank_hosts.values())))
+        if communicators and self.inferred:
+            notes.append("no line names a communicator: ranks are those that print, and there may be more")
+        hosts = tuple(sorted(({process.host for process in processes} | set(rank_hosts.values())) - {""}))
         placed = {rank.process for rank in ranks}
         by_process: dict[tuple[str, int], list[int]] = {}
         for rank in ranks:
             by_process.setdefault((rank.host, rank.pid), []).append(rank.rank)
         job = Job(
             name="job",
-            world_size=communicators[0].nranks if told else len(ranks) if communicators else -1,
+            world_size=communicators[0].nranks if told else len(ranks) if communicators and not self.inferred else -1,
             ranks=ranks,
             processes=processes,
             communicators=communicators,
             connections=no_connections(),
             hosts=hosts,
             nccl_versions=self._versions(processes, number),
-            events=tuple(_placed(event, by_process) for event in events),
+            events=tuple(ranked(event, by_process) for event in events),
             subsystems=self._subsystems(),
             unplaced=tuple(i for i in range(len(processes)) if i not in placed),
             notes=tuple(notes),
@@ -299,6 +312,7 @@ class _Builder:
             operations=said.operations,
             messages=said.messages,
             origin=self._said_at(first),
+            inferred=self.inferred,
         )
 
     def _gather(self, seated: Mapping[int, Seats]) -> dict[int, Gathering]:
@@ -352,7 +366,7 @@ class _Builder:
                 owner = alone.get(int(files[row]), -1)
             event = self._event(rows, row, owner, int(member[row]))
             made.setdefault(self.job_of_process[owner] if owner >= 0 else 0, []).append((event, row))
-        return {number: _in_time([event for event, _ in own]) for number, own in made.items()}
+        return {number: in_time([event for event, _ in own]) for number, own in made.items()}
 
     def _event(self, rows: Rows, row: int, owner: int, member: int) -> Event:
         level, text, label = rows.word("level", row), rows.word("text", row), rows.word("label", row)
@@ -370,25 +384,3 @@ class _Builder:
             count=int(rows["count"][row]), level=level, secondary=secondary, details=dict(details),
             origin=self.frame.origin(rows, row, text[:MAX_QUOTE]),
         )  # fmt: skip
-
-
-def _in_time(events: list[Event]) -> list[Event]:
-    """Events of level INFO carry no time by default: each takes the place of the event before it in its file."""
-    timed = [event for event in events if event.level != "UNWIND"]
-    if not timed or any(event.ts is None for event in timed):
-        return events
-    keys: list[float] = []
-    before: dict[str, float] = {}
-    for event in events:
-        source = event.origin.source if event.origin is not None else ""
-        before[source] = event.ts if event.ts is not None else before.get(source, math.inf)
-        keys.append(before[source])
-    return [events[i] for i in sorted(range(len(events)), key=lambda i: keys[i])]
-
-
-def _placed(event: Event, by_process: Mapping[tuple[str, int], Sequence[int]]) -> Event:
-    """A process with one rank speaks for it."""
-    if event.rank >= 0:
-        return event
-    ranks = by_process.get((event.host, event.pid), ())
-    return replace(event, rank=ranks[0]) if len(ranks) == 1 else event

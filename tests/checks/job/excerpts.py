@@ -1,0 +1,35 @@
+"""Short logs judged as a whole, in process: what the checks of jobs make of a few lines."""
+
+from __future__ import annotations
+
+from topodiag.app.logs import judged
+from topodiag.evidence.nccl_log.plain.plain import extract_plain
+from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
+from topodiag.evidence.nccl_log.tables.facts import SourceFile, concat
+from topodiag.evidence.nccl_log.tables.resolve import resolve
+from topodiag.model.case import Case
+from topodiag.model.finding import Finding
+from topodiag.model.job import Job
+from topodiag.model.result import Result
+
+HEAD = "n0:310:351 [0] NCCL INFO "
+WARN = "n0:310:351 [0] file.cc:1 NCCL WARN "
+
+
+def jobs_of(*logs: str) -> tuple[Job, ...]:
+    parts = [extract_plain(text.encode(), i, 0) for i, text in enumerate(logs)]
+    return rebuild(resolve(concat(parts)), [SourceFile(f"{i}.log") for i in range(len(logs))])
+
+
+def result_of(*logs: str) -> Result:
+    return judged(Case(jobs=jobs_of(*logs)))
+
+
+def found(check: str, *lines: str) -> list[Finding]:
+    """What a check finds in these lines."""
+    return [finding for finding in result_of("".join(f"{line}\n" for line in lines)).findings if finding.id == check]
+
+
+def one(check: str, *lines: str) -> Finding:
+    (finding,) = found(check, *lines)
+    return finding

@@ -1,0 +1,99 @@
+"""Excerpts whose lines a terminal, a mail or a forum broke: the pieces of a record put together again.
+
+Only short texts are mended, those that somebody pasted; NCCL itself breaks no line. A piece is put behind a record only
+where the record is not understood without it and is understood with it, or where torch's watchdog has not come to the
+end of its sentence. Line numbers stay those of the file: a piece that moved leaves an empty line behind.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from topodiag.evidence.nccl_log.grammar.grammar import parse
+from topodiag.evidence.nccl_log.grammar.prefix import clean, records
+
+CODING = "wrapped-lines"
+
+MOST_PIECES = 4
+"""Lines that one record was broken into, at most, behind its first one."""
+
+_WATCHDOG = re.compile(r"atchdog caught collective\b(?!.{0,600}before timing out)")
+_WATCHDOG_WORDS = "Watchdog caught collective operation timeout: WorkNCCL("
+_HEAD_ALONE = re.compile(r"(?:^|\s)[A-Za-z0-9_.-]{1,255}:\d{1,10}:\d{1,10}(?: \[-?\d{1,20}\])?\s{0,20}$")
+_LIST, _LIST_END = "NET/IB : Using", "OOB"
+"""The list of RDMA devices ends with the interface for out-of-band messages, from 2.4 on."""
+_BODY = re.compile(r"\s*(?:\[-?\d{1,20}\] )?NCCL (?:INFO|WARN) ")
+
+
+def looks_broken(text: bytes) -> bool:
+    """Whether some record of a short text was broken. `text` is all of it."""
+    lines = text.split(b"\n")
+    return any(_joined(lines, at) is not None for at in range(len(lines) - 1))
+
+
+def whole_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """The text with its records whole. It is short: `looks_broken` is asked of short texts only."""
+    lines = b"".join(blocks).split(b"\n")
+    at = 0
+    while at < len(lines) - 1:
+        found = _joined(lines, at)
+        if found is not None:
+            text, pieces = found
+            lines[at : at + pieces + 1] = [text.encode("utf-8", "replace"), *[b""] * pieces]
+            at += pieces
+        at += 1
+    yield b"\n".join(lines)
+
+
+def _joined(lines: list[bytes], at: int) -> tuple[str, int] | None:
+    """The record that begins on this line with its further pieces, and how many; None where it is whole, or where no
+    pieces make it so."""
+    first = clean(lines[at])
+    if not first.strip():
+        return None
+    pieces = [text for raw in lines[at + 1 : at + 1 + MOST_PIECES] if (text := clean(raw)).strip()]
+    if not pieces:
+        return None
+    if _WATCHDOG.search(first):
+        return _watchdog(first, pieces)
+    if _HEAD_ALONE.search(first) and _BODY.match(pieces[0]):
+        return f"{first.rstrip()} {pieces[0].lstrip()}", 1
+    return _record(first, pieces)
+
+
+def _record(first: str, pieces: list[str]) -> tuple[str, int] | None:
+    if not _open(first):
+        return None
+    texts = [first]
+    for number, piece in enumerate(pieces, 1):
+        if any(True for _ in records(piece)):
+            return None
+        apart, close = [f"{text.rstrip()} {piece.strip()}" for text in texts], [text + piece.strip() for text in texts]
+        texts = apart + close if piece[:1].isspace() else close + apart
+        for text in texts:
+            if not _open(text):
+                return text, number
+    return None
+
+
+def _open(text: str) -> bool:
+    """Whether the last record of a line is of level INFO, and nothing understands it, or it is a list without its
+    end."""
+    found = list(records(text))
+    if not found or found[-1].level != "INFO":
+        return False
+    message = found[-1].message
+    return parse("INFO", message) is None or (message.startswith(_LIST) and _LIST_END not in message)
+
+
+def _watchdog(first: str, pieces: list[str]) -> tuple[str, int] | None:
+    text = first
+    for number, piece in enumerate(pieces, 1):
+        if any(True for _ in records(piece)):
+            return None
+        close = text.rstrip() + piece.strip()
+        text = close if _WATCHDOG_WORDS in close and _WATCHDOG_WORDS not in text else f"{text.rstrip()} {piece.strip()}"
+        if _WATCHDOG.search(text) is None:
+            return text, number
+    return None

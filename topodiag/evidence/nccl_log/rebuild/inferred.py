@@ -1,0 +1,156 @@
+"""The communicator of a log in which no line names one: who took part, by the lines of rings, trees and connections.
+
+An excerpt (a `grep`, eight lines of a forum) has rarely an Init line. What it prints is of one communicator as long as
+each process and GPU is one rank and each rank is one of them; where that does not hold there are several, and nothing
+says which line is of which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, Rows
+from topodiag.evidence.nccl_log.rebuild.groups import Comm
+from topodiag.evidence.nccl_log.rebuild.members import MOST_RANKS, Member, Processes
+from topodiag.evidence.nccl_log.rebuild.places import Places, Seating
+
+Lane = tuple[int, int]
+"""Process, and the device that the head names."""
+
+NO_GEN = -2
+"""Of no row: members of this kind are never found by their context."""
+
+MOST_ROWS = 1 << 20
+"""Connections of a log in which no communicator is looked for: an excerpt is small."""
+
+_OTHERS = {"ring": ("prev", "next"), "tree": ("up", "d0", "d1", "d2"), "conn": ("rank", "peer")}
+"""Columns that name ranks beside the one that prints."""
+
+
+@dataclass(slots=True)
+class _Seen:
+    """The ranks of each lane with its first line (offset, thread, line), and the highest rank that any line names."""
+
+    ranks: dict[Lane, dict[int, tuple[int, int, int]]]
+    highest: int = -1
+
+    def add(self, lane: Lane, rank: int, place: tuple[int, int, int]) -> None:
+        own = self.ranks.setdefault(lane, {})
+        own[rank] = min(place, own.get(rank, place))
+
+
+def inferred_members(frame: Frame, processes: Processes) -> list[Member]:
+    """The members of the one communicator that the lines are of; none where they do not fit one. `nranks` is the
+    highest rank named and one: there may be more."""
+    seen = _seen(frame, processes)
+    if seen is None or not _one_communicator(seen, processes):
+        return []
+    size = seen.highest + 1 if seen.highest < MOST_RANKS else -1
+    made = []
+    for (process, dev), ranks in sorted(seen.ranks.items()):
+        known = [rank for rank in ranks if rank >= 0] or [-1]
+        for rank in known:
+            offset, thread, line = ranks[rank]
+            made.append(Member(process, 0, NO_GEN, offset, thread, line, rank, size, cuda_dev=dev))
+    return made
+
+
+def inferred_comm(members: Sequence[Member]) -> Comm:
+    return Comm(members[0].nranks, list(range(len(members))))
+
+
+class InferredPlaces(Places):
+    """Members by the rank that a row names, else by the process and the device of its head."""
+
+    def __init__(self, frame: Frame, processes: Processes, members: Sequence[Member]) -> None:
+        super().__init__(frame, processes, members)
+        highest = max((member.rank for member in members), default=-1)
+        self.by_rank = np.full(highest + 2, -1, np.int64)
+        self.by_lane: dict[Lane, int] = {}
+        self.by_process: dict[int, int] = {}
+        for number, member in enumerate(members):
+            if member.rank >= 0:
+                self.by_rank[member.rank] = number
+            self.by_lane.setdefault((member.process, member.cuda_dev), number)
+            self.by_process.setdefault(member.process, number)
+
+    def _of_rows(self, table: str, rows: Rows, process: Ints) -> Ints:
+        thread = rows.read("thread")
+        devs = self.frame["threads"]["dev"][thread]
+        owners = zip(process.tolist(), devs.tolist(), strict=True)
+        made = np.array(
+            [self.by_lane.get(lane, self.by_process.get(lane[0], -1)) for lane in owners], np.int64
+        )  # fmt: skip
+        if table in _OTHERS and rows.size:
+            mine = _mine(table, rows)
+            known = (mine >= 0) & (mine < len(self.by_rank) - 1)
+            found = np.where(known, self.by_rank[np.where(known, mine, 0)], -1)
+            made = np.where(found >= 0, found, made)
+        return made
+
+    def of_text(self) -> Ints:
+        text = self.frame["text"]
+        return self._of_rows("text", text, self.processes.of(text.read("thread"), text.read("offset")))
+
+    def of_connections(self, rows: Rows, process: Ints, seating: Seating) -> Ints:
+        return self._of_rows("conn", rows, process)
+
+
+def _mine(table: str, rows: Rows) -> npt.NDArray[Any]:
+    """The rank that printed each row: the receiver prints what it receives."""
+    if table != "conn":
+        return rows.read("rank")
+    return np.where(rows.read("direction") == 2, rows.read("peer"), rows.read("rank"))
+
+
+def _seen(frame: Frame, processes: Processes) -> _Seen | None:
+    """None where the log is too large to be an excerpt."""
+    if frame.connection_rows > MOST_ROWS:
+        return None
+    made = _Seen({})
+    for table, rows in _tables(frame):
+        thread, offset = rows.read("thread"), rows.read("offset")
+        process = processes.of(thread, offset)
+        devs = frame["threads"]["dev"][thread]
+        mine = _mine(table, rows) if table in _OTHERS else np.where(table == "order", 0, np.full(rows.size, -1))
+        columns = (process, devs, mine, offset, thread, rows.read("line"))
+        for owner, dev, rank, at, by, line in zip(*(column.tolist() for column in columns), strict=True):
+            if owner >= 0:
+                made.add((owner, dev), rank, (at, by, line))
+        for name in _OTHERS.get(table, ()):
+            made.highest = max(made.highest, int(rows.read(name).max(initial=-1)))
+        made.highest = max(made.highest, int(mine.max(initial=-1)))
+    orders = frame["order"]
+    for row in range(orders.size):
+        if not orders["cut"][row]:
+            made.highest = max(made.highest, len(orders.word("ranks", row).split()) - 1)
+    return made
+
+
+def _tables(frame: Frame) -> Iterator[tuple[str, Rows]]:
+    for name in ("ring", "tree", "order", "channels", "choice"):
+        if frame[name].size:
+            yield name, frame[name]
+    for rows in frame.connections():
+        yield "conn", rows
+
+
+def _one_communicator(seen: _Seen, processes: Processes) -> bool:
+    """Whether each process and GPU is one rank, and each rank one of them. Where heads are gone, all are in one."""
+    owner: dict[int, Lane] = {}
+    for lane, ranks in seen.ranks.items():
+        known = [rank for rank in ranks if rank >= 0]
+        if len(known) > 1 and _is_named(lane, processes):
+            return False
+        if any(owner.setdefault(rank, lane) != lane for rank in known):
+            return False
+    return bool(seen.ranks)
+
+
+def _is_named(lane: Lane, processes: Processes) -> bool:
+    return bool(processes.host[lane[0]])
