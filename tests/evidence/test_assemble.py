@@ -5,6 +5,7 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.model.devices import NicRole
 from topodiag.model.links import LinkKind, PathType
 from topodiag.model.provenance import Origin
+from topodiag.model.topics import Topic
 
 
 def at(source: str, line: int = 1) -> Origin:
@@ -182,10 +183,17 @@ def test_the_nic_with_the_default_route_manages() -> None:
     assert roles["mlx5_0"] is NicRole.MANAGEMENT
 
 
-def test_without_a_gpu_no_nic_computes() -> None:
+def test_on_a_machine_that_was_seen_to_have_no_gpu_no_nic_computes() -> None:
     draft = offer(NodeDraft(), 80)
+    draft.told.add(Topic.GPUS)
     draft.nic(rdma="mlx5_0").child("port", 1).offer("link_layer", "InfiniBand", at("ib.tree"))
     assert assemble(draft, "h").nics[0].role is NicRole.UNKNOWN
+
+
+def test_where_nothing_speaks_of_gpus_the_rdma_nics_are_judged_as_compute_nics() -> None:
+    draft = offer(NodeDraft(), 80)
+    draft.nic(rdma="mlx5_0").child("port", 1).offer("link_layer", "InfiniBand", at("ib.tree"))
+    assert assemble(draft, "h").nics[0].role is NicRole.COMPUTE
 
 
 def test_where_none_is_near_the_largest_infiniband_group_computes() -> None:

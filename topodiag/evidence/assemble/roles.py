@@ -14,6 +14,7 @@ from topodiag.hardware import catalog
 from topodiag.model.devices import NVIDIA, Nic, NicRole, PciKind
 from topodiag.model.links import PathType
 from topodiag.model.node import Node
+from topodiag.model.topics import Topic
 
 Family = tuple[str, str]
 """Product and link layer: NICs of one family were bought for one purpose."""
@@ -42,7 +43,7 @@ def _judge(nic: Nic, node: Node, routed: set[str], near: set[str], chosen: set[F
         if not nic.ports:
             return NicRole.UNKNOWN, "no driver runs it"
         return NicRole.MANAGEMENT, "Ethernet without RDMA"
-    if not node.gpus:
+    if not node.gpus and Topic.GPUS in node.told:
         return NicRole.UNKNOWN, "no GPU to serve"
     family = _family(nic)
     if nic.name in near:
@@ -51,6 +52,8 @@ def _judge(nic: Nic, node: Node, routed: set[str], near: set[str], chosen: set[F
         return NicRole.STORAGE, "another product or link layer than the NICs that serve the GPUs"
     if near:
         return NicRole.STORAGE, "no GPU within PXB, while NICs of the same kind have one"
+    if not node.gpus:
+        return NicRole.COMPUTE, "the largest group of RDMA NICs of one kind; nothing in the evidence speaks of GPUs"
     return NicRole.COMPUTE, "the largest group of RDMA NICs of one kind"
 
 
