@@ -10,7 +10,7 @@ from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.error_advice import advice
-from topodiag.checks.job.text import ask_for, failed
+from topodiag.checks.job.text import LIVED_WITH, NO_ERRORS, ask_for, failed
 from topodiag.checks.shared.words import hosts_word, quoted
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
@@ -31,17 +31,6 @@ CAUSES = {
 
 WARNINGS = frozenset({"topology", "plugin", "other", "ib async", "port"})
 """Kinds that jobs live with: an error only where the job shows that it failed."""
-
-GOES_ON = re.compile(
-    r"Failed to open libibverbs|Failed to open \S*gdrapi|Failed to find CUDA library|No NVML device handle"
-    r"|ibv_query_port_speed|falling back to simple order|is being ignored because|Continue without profiler"
-    r"|SHARP (?:coll init|group create)|Cannot initialize CollNet|CollNet is not supported or|disabling CollNet"
-    r"|GID table change|client reregistration|async (?:error )?event ?: SM change|port active"
-    r'|Missing "(?:iommu=|amd_iommu=|HSA_)|NUMA auto balancing enabled'
-    r"|Cannot get incoming CPU|Maximum retry reached for (?:accept|connect) \d"
-)
-"""Warnings after which NCCL (src/misc/*wrap.cc, src/graph/*.cc, src/init.cc, src/transport/*.cc), RCCL,
-the SHARP plugin or FastSocket goes on: jobs that work print them too, so that none is what made another one fail."""
 
 CODES = {"1": "CUDA error", "2": "system error", "3": "internal error", "4": "invalid argument", "5": "invalid usage",
          "6": "remote error", "8": "timeout"}  # fmt: skip
@@ -212,14 +201,14 @@ def first_error(job: Job) -> Event | None:
 
 
 def _errors(job: Job) -> list[Event]:
-    return [event for event in job.events if event.level != "UNWIND" and event.kind != "unwind"]
+    return [event for event in job.events if event.level != "UNWIND" and event.kind not in NO_ERRORS]
 
 
 def _primary(job: Job, errors: Sequence[Event]) -> list[Event]:
     """The errors that stand for themselves; warnings only where the job shows that it failed."""
     broken = failed(job)
     primary = [e for e in errors if not e.secondary and (broken or e.kind not in WARNINGS)]
-    return _that_ended([event for event in primary if not GOES_ON.search(event.text)], job)
+    return _that_ended([event for event in primary if not LIVED_WITH.search(event.text)], job)
 
 
 def _repeated(secondary: Sequence[Event]) -> list[Event]:

@@ -9,6 +9,7 @@ from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.hang_watchdog import by_watchdog
+from topodiag.checks.job.hang_words import by_words
 from topodiag.checks.job.text import ask_for
 from topodiag.checks.shared.words import hosts_word, rank_word, spell_ranks
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -86,7 +87,7 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         hung = any(event.kind in HANG_KINDS for event in job.events)
-        found = [*self._from_flight(job, hung)]
+        found = [*self._from_flight(job, hung), *by_words(self, job)]
         reported = [] if found else [*by_watchdog(self, job)]
         counted = [each for each in job.communicators if len(each.operations) > 1]
         for communicator in counted:

@@ -34,6 +34,12 @@ def by_watchdog(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
     A rank that completed less than others is where the others wait. Where all are equal, ranks that reported nothing
     are told as a place to look at, which proves little: they may have been killed first.
     """
+    made = [*_by_progress(check, job)]
+    yield from made or _waits(check, job)
+
+
+def _by_progress(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
+    """By the last work that ranks enqueued and completed."""
     sent = {
         _group(event) for event in job.events if event.kind == "watchdog" and event.details.get("op") in POINT_TO_POINT
     }
@@ -116,11 +122,15 @@ def _silent(check: JobCheck[Any], job: Job, ranks: Mapping[int, RankProgress], l
     if not silent or len(silent) >= len(ranks):
         return
     by_rank = job.by_rank
+    operation = next((s.event.details["op"] for s in ranks.values() if s.event.details.get("op")), "")
+    if not operation:
+        operation = next((e.details["op"] for e in job.events if e.kind == "watchdog" and e.details.get("op")), "")
+    words = f"{operation} number {low + 1}" if operation else f"work {low + 1}"
     yield check.finding(
-        Severity.INFO,
-        f"{plural(len(ranks), 'rank')} wait in work {low + 1}; {rank_word(silent)} reported no timeout: look there"
-        " first",
-        observed=f"last completed work {low} on all ranks that reported",
+        Severity.ERROR,
+        f"{plural(len(ranks), 'rank')} waited in {words} until their watchdog; {rank_word(silent)} reported no timeout:"
+        " look there first",
+        observed=f"last completed work {low} on all ranks that reported{_wait_words(job)}",
         expected="a report of every rank, if all entered the operation",
         fix=("`py-spy dump` on the ranks without a report, and their own logs: an exception, a branch, a slow step",),
         nodes=list(dict.fromkeys(by_rank[rank].host for rank in silent if rank in by_rank)),
@@ -130,3 +140,45 @@ def _silent(check: JobCheck[Any], job: Job, ranks: Mapping[int, RankProgress], l
         coverage=Coverage(len(ranks), size, "ranks reported"),
         confidence=Confidence.LOW,
     )
+
+
+def _waits(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
+    """The wait itself, where no line tells who is behind: ranks, operation, group, size and how long."""
+    told = [event for event in job.events if event.kind == "watchdog" and not event.secondary]
+    told = [event for event in told if event.details.get("op")]
+    if not told or {event.details["op"] for event in told} <= set(POINT_TO_POINT):
+        return
+    first = min(told, key=lambda event: (int(event.details.get("seq", "0")), event.rank))
+    ranks = sorted({event.rank for event in told if event.rank >= 0})
+    alike = [event for event in told if event.details.get("seq") == first.details.get("seq")]
+    number = f" number {first.details['seq']}" if "seq" in first.details else ""
+    words = next((event.details["group_words"] for event in told if event.details.get("group_words")), "")
+    group = f" of process group {words}" if words else ""
+    size = f" of {job.world_size}" if job.world_size > len(ranks) else ""
+    who = f"{rank_word(ranks)}{size}" if ranks else "a rank"
+    yield check.finding(
+        Severity.ERROR,
+        f"{who} waited in {first.details['op']}{number}{group} until the watchdog: no line says who did not come",
+        observed=f"{plural(len(alike), 'timeout')} in the same operation{_wait_words(job)}",
+        expected="all members of the group enter the operation within its timeout",
+        fix=(
+            "look at the ranks that report no timeout, and at what ran before this operation on one rank only: loading"
+            " data, a checkpoint, an evaluation, a compilation; `py-spy dump` on each while it hangs",
+            "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1 next time: the dumps name the rank",
+        ),
+        nodes=list(dict.fromkeys(job.by_rank[rank].host for rank in ranks if rank in job.by_rank)),
+        ranks=ranks[:4096],
+        cost=Cost(text="the ranks wait until a watchdog ends the job"),
+        evidence=[event.origin for event in told],
+        confidence=Confidence.LOW,
+    )
+
+
+def _wait_words(job: Job) -> str:
+    """How long ranks waited, and since when, by what their watchdogs say."""
+    waits = [
+        int(event.details["ran_ms"]) / 1000
+        for event in job.events
+        if event.kind == "watchdog" and event.details.get("ran_ms", "").isdecimal()
+    ]
+    return f"; they waited {max(waits):.0f} s" if waits else ""

@@ -26,6 +26,7 @@ CHECKS = {
     "JOB004": "shared_gpu:SharedGpu",
     "JOB005": "errors:FirstError",
     "JOB006": "hang:RankBehind",
+    "JOB009": "died:ProcessDied",
 }
 
 COMPANIONS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from topodiag.model.job import Communicator, Job
@@ -11,6 +12,21 @@ from topodiag.model.nccl_versions import text_has
 
 NET = ("NET", "GRAPH")
 """Subsystems that tell of NICs, transports and NCCL's view of the node, for `ask_for`."""
+
+
+NO_ERRORS = frozenset({"unwind", "ended", "stalled"})
+"""Kinds of events that are no errors of communication: what unwinds, ends or waits after one, or without any."""
+
+LIVED_WITH = re.compile(
+    r"Failed to open libibverbs|Failed to open \S*gdrapi|Failed to find CUDA library|No NVML device handle"
+    r"|ibv_query_port_speed|falling back to simple order|is being ignored because|Continue without profiler"
+    r"|SHARP (?:coll init|group create)|Cannot initialize CollNet|CollNet is not supported or|disabling CollNet"
+    r"|GID table change|client reregistration|async (?:error )?event ?: SM change|port active"
+    r'|Missing "(?:iommu=|amd_iommu=|HSA_)|NUMA auto balancing enabled'
+    r"|Cannot get incoming CPU|Maximum retry reached for (?:accept|connect) \d"
+)
+"""Warnings after which NCCL (src/misc/*wrap.cc, src/graph/*.cc, src/init.cc, src/transport/*.cc), RCCL,
+the SHARP plugin or FastSocket goes on: jobs that work print them too, so that none is what made another one fail."""
 
 
 def hosts_of(job: Job) -> Mapping[int, str]:
@@ -43,4 +59,7 @@ def failed(job: Job) -> bool:
     transport that gave up, an application that prints NCCL's error."""
     signs = {"ib completion", "peer closed", "cuda", "memory", "bootstrap", "version", "duplicate gpu", "watchdog",
              "mismatch", "timeout", "connect", "unwind"}  # fmt: skip
-    return any(e.level == "APP" or (e.level in ("UNWIND", "WARN") and e.kind in signs) for e in job.events)
+    return any(
+        (e.level == "APP" and e.kind != "ended") or (e.level in ("UNWIND", "WARN") and e.kind in signs)
+        for e in job.events
+    )

@@ -17,6 +17,7 @@ from topodiag.evidence.intake.kinds import KINDS, Kind, source_words
 from topodiag.evidence.intake.launcher import without_prefix
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.layout.looks import layout_format
+from topodiag.evidence.nccl_log.grammar.ends import SIGNS
 from topodiag.evidence.nccl_log.input.json_lines import CODING as JSON_LINES
 from topodiag.evidence.nccl_log.input.json_lines import looks_wrapped
 from topodiag.evidence.nccl_log.input.streams import Reading, packer_of, text_of
@@ -131,7 +132,7 @@ def text_kinds(
     if not sources and (bare := without_prefix(blob)) is not None:
         sources = recognise(bare.text)
     kinds += _kinds_of_sources(sources)
-    if logged:
+    if logged or (not kinds and (SIGNS.search(head) or SIGNS.search(tail))):
         kinds.append(Kind.NCCL_LOG)
     if not kinds:
         kinds += [each for each in (cluster_format(text), layout_format(text)) if each is not None][:1]

@@ -22,6 +22,7 @@ from topodiag.evidence.nccl_log.fast.bytes import MASKS, PAD, Block, Flags, Posi
 from topodiag.evidence.nccl_log.fast.heads import Heads
 from topodiag.evidence.nccl_log.fast.messages import UNDECIDED
 from topodiag.evidence.nccl_log.fast.shard import Shard
+from topodiag.evidence.nccl_log.grammar import ends
 from topodiag.evidence.nccl_log.grammar.grammar import START
 from topodiag.evidence.nccl_log.grammar.prefix import without_colours
 from topodiag.evidence.nccl_log.plain import plain
@@ -41,7 +42,7 @@ _OLD_RECORD = 15
 _SPEAKS = (b"CCL", b"ccl", b"] INFO ", b" WARN ", b"atchdog", b"last enqueued", b"Duplicate", b"ocket", b"ailed",
            b"Cuda failure", b"not yet initialized", b"shared memory", b"Got completion",
            b"HIP version", b"ROCm version",
-           b"tion |", b"cast |", b"duce |", b"ther |", b"tter |")  # fmt: skip
+           b"tion |", b"cast |", b"duce |", b"ther |", b"tter |", *ends.WORDS)  # fmt: skip
 """A line in which none of these stands holds no record, and says nothing to `prefix.application`. What a training
 prints at every step should not be among them: to read a line costs as much as to search a hundred for these."""
 _TORN = (b"\x1b", b"\0")

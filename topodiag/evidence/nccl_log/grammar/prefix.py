@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import nan
 
+from topodiag.evidence.nccl_log.grammar import ends
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 
 _HOST = r"[A-Za-z0-9_.-]{1,255}"
@@ -242,7 +243,11 @@ def application(text: str) -> tuple[str, dict[str, object]] | None:
         return "event", {"level": "APP", "place": "", "label": front(text[: last.start(1)])[0],
                          "text": last[1].rstrip(), "ts": front(text[: last.start(1)])[1]}  # fmt: skip
     if not _FAILURE.search(text) or _FRAME.search(text):
-        return None
+        if not ends.speaks(text):
+            return None
+        label, ts = front(text[:300])
+        label = ends.label_of(text) or (label if label.isdigit() else "")
+        return "event", {"level": "APP", "place": "", "label": label, "text": text.strip()[: ends.LIMIT], "ts": ts}
     head = _GLOG.search(text)
     place, said, before = ("", text, "") if head is None else (head[1], text[head.end() :], text[: head.start()])
     label, ts = front((before or text)[:300])

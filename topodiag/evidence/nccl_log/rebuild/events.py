@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from topodiag.evidence.nccl_log.grammar.ends import end_of
 from topodiag.evidence.nccl_log.grammar.prefix import LAST_ERROR
 
 _STATUS = (
@@ -41,7 +42,9 @@ _QP = re.compile(
 _DUPLICATE = re.compile(
     r"Duplicate GPU detected : rank (\d{1,9}) and rank (\d{1,9}) both on CUDA device ([0-9a-fA-F]{1,16})"
 )
-_WATCHDOG = re.compile(r"[Ww]atchdog caught collective operation timeout: WorkNCCL\(SeqNum=(\d{1,18}), OpType=(\w+)")
+_WATCHDOG = re.compile(
+    r"[Ww]atchdog caught collective operation timeout: WorkNCCL\((?:SeqNum=(\d{1,18}), )?OpType=(\w+)"
+)
 _WATCHDOG_TIME = re.compile(r"Timeout\(ms\)=(\d{1,15})\) ran for (\d{1,15}) milliseconds")
 _LAST_WORK = re.compile(r"last enqueued (?:NCCL )?work: (-?\d{1,18}), last completed (?:NCCL )?work: (-?\d{1,18})")
 _PG = re.compile(r"PG (?:ID )?(\w{1,40})(?: PG GUID ([^\s(]{1,80}))?(?:\(([^)]{0,80})\))? Rank (\d{1,9})")
@@ -79,6 +82,9 @@ def classify(level: str, text: str) -> tuple[str, bool, tuple[tuple[str, str], .
     named = _named_trouble(level, text)
     if named is not None:
         return named
+    end = end_of(text) if level == "APP" else None
+    if end is not None:
+        return end[0], True, _given(end[1])
     if level == "APP" and not LAST_ERROR.match(text):
         return ("watchdog" if "atchdog" in text else "other"), True, _given(_group(text))
     found = _CLOSED.search(text)
@@ -108,7 +114,7 @@ def _named_trouble(level: str, text: str) -> tuple[str, bool, tuple[tuple[str, s
         return kind, False, _given(details)
     found = _WATCHDOG.search(text)
     if found is not None:
-        details = {"seq": found[1], "op": found[2]}
+        details = {"seq": found[1] or "", "op": found[2]}
         times = _WATCHDOG_TIME.search(text)
         if times is not None:
             details |= {"timeout_ms": times[1], "ran_ms": times[2]}

@@ -1,0 +1,88 @@
+"""JOB009: a process that ended by itself, and when the check stays silent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.checks import jobs
+from topodiag.checks.job.died import ProcessDied
+from topodiag.evidence.nccl_log.grammar.ends import end_of, label_of
+from topodiag.model.finding import Confidence, Finding, Severity, Status
+from topodiag.model.job import Event
+
+OOM = "slurmstepd: error: Detected 1 oom_kill event in StepId=1.0."
+TASK = "srun: error: n1: task 8: Out Of Memory"
+EXCEPTION = "[rank11]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.35 GiB."
+LIMIT = "slurmstepd: error: *** JOB 8 ON n1 CANCELLED AT 2024-04-20T09:09:37 DUE TO TIME LIMIT ***"
+KILLED = "failed (exitcode: -9) local_rank: 0 (pid: 178) of binary: /usr/bin/python"
+PLAIN = "ValueError: shapes do not match"
+
+
+def end(text: str, line: int = 1, source: str = "job.log") -> Event:
+    kind, details = end_of(text) or ("", {})
+    assert kind == "ended"
+    label = label_of(text)
+    return jobs.event(kind, text, "", level="APP", secondary=True, label=label, details=details, pid=-1,
+                      rank=int(label or -1), origin=jobs.origin(text, line, source))  # fmt: skip
+
+
+def error(kind: str, line: int, **changes: Any) -> Event:
+    return jobs.event(kind, kind, "n0", origin=jobs.origin(kind, line), **changes)
+
+
+def found(*events: Event) -> list[Finding]:
+    return list(ProcessDied().judge(jobs.job(2, events=list(events))).findings)
+
+
+def test_the_exception_of_the_rank_that_died_first_is_the_cause() -> None:
+    watchdogs = [error("watchdog", 5 + rank, rank=rank, level="APP", details={"op": "ALLREDUCE"}) for rank in range(8)]
+    [finding] = found(end(EXCEPTION), *watchdogs)
+    assert (finding.id, finding.severity, finding.confidence) == ("JOB009", Severity.ERROR, Confidence.HIGH)
+    assert finding.message == "rank 11 on n1 ended with an exception that nobody caught (OutOfMemoryError)"
+    assert finding.where.ranks == (11,)
+
+
+def test_a_rank_killed_for_memory_is_named_by_slurms_next_line() -> None:
+    [finding] = found(end(OOM, 1), end(TASK, 2))
+    assert finding.message == "rank 8 on n1 was killed for using more host memory than allowed"
+
+
+def test_a_time_limit_and_a_preemption_are_no_faults_and_end_the_job() -> None:
+    [finding] = found(end(LIMIT))
+    assert finding.message == "the job on n1 reached its time limit"
+    assert finding.fix[0].startswith("no fault by itself")
+
+
+def test_torchs_summary_names_rank_and_host() -> None:
+    lines = ["  host      : n1", "  rank      : 3 (local_rank: 3)", "  exitcode  : -9 (pid: 30112)"]
+    [finding] = found(*(end(text, 10 + at) for at, text in enumerate(lines)))
+    assert finding.message == "rank 3 on n1 was killed by signal 9 (exit code -9)"
+
+
+def test_what_says_why_comes_before_the_code_that_a_launcher_prints_first() -> None:
+    [finding] = found(end(KILLED, 1), end(EXCEPTION, 2))
+    assert "OutOfMemoryError" in finding.message
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [error("watchdog", 1), end(LIMIT, 9)],
+        [error("ib completion", 1), end(EXCEPTION, 9)],
+        [end(KILLED, 1), error("watchdog", 9)],
+        [end("  exitcode  : -15 (pid: 178)")],
+        [end("slurmstepd: error: *** STEP 8.0 ON n1 CANCELLED AT 2024-04-20T09:09:37 ***")],
+        [end(PLAIN)],
+    ],
+    ids=["a time limit after a hang", "an exception after an RDMA error", "a signal beside a hang",
+         "SIGTERM", "a step that was cancelled", "an exception that may have been caught"],
+)  # fmt: skip
+def test_an_end_that_follows_from_something_else_is_silent(events: list[Event]) -> None:
+    outcome = ProcessDied().judge(jobs.job(2, events=events))
+    assert outcome.status is Status.CLEAN
+
+
+def test_a_job_without_lines_of_a_launcher_is_unknown() -> None:
+    assert ProcessDied().judge(jobs.job(2)).status is Status.UNKNOWN

@@ -1,0 +1,107 @@
+"""Lines of launchers, schedulers and frameworks that say that a process ended, or that ranks wait."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topodiag.evidence.nccl_log.grammar.ends import SIGNS, WORDS, end_of, label_of
+from topodiag.evidence.nccl_log.grammar.prefix import application
+
+STEP = "slurmstepd: error: *** JOB 88 ON n7 CANCELLED AT 2026-07-21T09:14:02"
+PRINTS = (
+    "Detected mismatch between collectives on ranks. Rank 1 is running collective: CollectiveFingerPrint("
+    "SequenceNumber=7, OpType=ALLREDUCE, TensorShape=[12], TensorDtypes=Float), but Rank 3 is running collective:"
+    " CollectiveFingerPrint(SequenceNumber=7, OpType=ALLREDUCE, TensorShape=[16], TensorDtypes=Float)."
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "how"),
+    [
+        ("slurmstepd: error: Detected 1 oom_kill event in StepId=1.0.", "memory"),
+        ("srun: error: n1: task 3: Out Of Memory", "memory"),
+        ("[12.3] Memory cgroup out of memory: Killed process 4242 (python) total-vm:1kB", "memory"),
+        ("    Reason:       OOMKilled", "memory"),
+        (f"{STEP} DUE TO TIME LIMIT ***", "limit"),
+        (f"{STEP} DUE TO PREEMPTION ***", "preempted"),
+        (f"{STEP} DUE TO NODE FAILURE ***", "node failure"),
+        (f"{STEP} ***", "cancelled"),
+        ("Status: Failed, Reason: Evicted", "evicted"),
+        ("[n1:28:0:29] Caught signal 11 (Segmentation fault: address not mapped to object at address 0x48)", "crash"),
+        ("Fatal Python error: Segmentation fault", "crash"),
+        ("mpirun noticed that process rank 3 with PID 4 on node n1 exited on signal 9 (Killed).", "crash"),
+        ("failed (exitcode: -9) local_rank: 0 (pid: 178) of binary: /usr/bin/python", "killed"),
+        ("  exitcode  : 137 (pid: 178)", "killed"),
+        ("  exitcode  : -15 (pid: 178)", "terminated"),
+        ("  exitcode  : -6 (pid: 178)", "aborted"),
+        ("  exitcode  : 1 (pid: 178)", "exit"),
+        ("[rank11]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.35 GiB.", "exception"),
+        ("ValueError: shapes do not match", "exception"),
+    ],
+)
+def test_a_line_says_how_a_process_ended(text: str, how: str) -> None:
+    kind, named = end_of(text) or ("", {})
+    assert (kind, named.get("how")) == ("ended", how)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[rank0]: torch.distributed.DistBackendError: NCCL error in: ../x.cpp:1, unhandled cuda error",
+        "RuntimeError: Timed out initializing process group in store based barrier on rank: 0",
+        "torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered",
+        "RuntimeError: CUDA error: system not yet initialized",
+        "RuntimeError: unable to write to file </torch_1>: /dev/shm is full",
+        "ConnectionResetError: [Errno 104] Connection reset by peer",
+        "step 12 loss 0.3 grad 1.0",
+        "Error while reading the configuration",
+    ],
+)
+def test_what_meets_another_failure_is_no_end_of_its_own(text: str) -> None:
+    assert end_of(text) is None
+
+
+def test_the_rank_is_the_one_that_the_line_names() -> None:
+    assert label_of("[rank11]: ValueError: no") == "11"
+    assert label_of("srun: error: n1: task 3: Killed") == "3"
+    assert label_of("srun: error: n1: tasks 3-5: Killed") == ""
+    assert label_of("ValueError: no") == ""
+
+
+def test_torch_names_rank_and_host_of_the_first_failure_in_a_summary() -> None:
+    assert end_of("  rank      : 3 (local_rank: 3)") == ("ended", {"how": "context", "named_rank": "3"})
+    assert end_of("  host      : n1") == ("ended", {"how": "context", "host": "n1"})
+
+
+def test_ranks_that_are_missing_are_named() -> None:
+    assert end_of("Horovod_gradients_0 [missing ranks: 0, 3]") == (
+        "stalled",
+        {"ranks": "0,3", "op": "Horovod_gradients_0"},
+    )
+    kind, named = end_of("[Rank 0]: Ranks 2, 3 failed to pass monitoredBarrier in 30000 ms") or ("", {})
+    assert (kind, named["ranks"], named["waited_ms"]) == ("stalled", "2,3", "30000")
+
+
+def test_fingerprints_say_what_each_rank_called() -> None:
+    kind, named = end_of(PRINTS) or ("", {})
+    assert (kind, named["ranks"], named["one_seq"], named["other_seq"]) == ("mismatch", "1,3", "7", "7")
+    assert (named["one"], named["other"]) == ("ALLREDUCE [12] Float", "ALLREDUCE [16] Float")
+
+
+def test_such_a_line_is_a_row_of_events() -> None:
+    name, row = application("[rank11]: torch.OutOfMemoryError: CUDA out of memory.") or ("", {})
+    assert (name, row["level"], row["label"]) == ("event", "APP", "11")
+
+
+def test_what_tells_a_text_as_a_jobs_output_is_also_looked_for_by_the_fast_reader() -> None:
+    for text in (f"{STEP} DUE TO TIME LIMIT ***", "[rank1]: x.ValueError: no", "srun: error: n1: task 3: Killed"):
+        assert SIGNS.search(text.encode())
+        assert any(word in text.encode() for word in WORDS)
+
+
+@given(st.text(max_size=400))
+def test_any_text_is_read_without_an_exception(text: str) -> None:
+    end_of(text)
+    label_of(text)

@@ -1,0 +1,209 @@
+"""A process that ended by itself, told apart from those that ended because it did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.text import LIVED_WITH, ask_for
+from topodiag.checks.shared.words import hosts_word, quoted
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.job import Event, Job
+from topodiag.words.fold import plural
+
+ENDED = "ended"
+"""Kind of the events of launchers, schedulers and interpreters (evidence/nccl_log/grammar/ends.py)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """One way to end: words for it, what to do, how near to the cause, and whether it is so without other evidence."""
+
+    words: str
+    fix: str
+    stage: int
+    sure: Confidence = Confidence.HIGH
+
+
+ENDINGS: Mapping[str, Ending] = {
+    "node failure": Ending("was ended by a node that failed",
+                           "`sacct -j JOB --format=JobID,State,NodeList` and the node's kernel log name the fault", 0),
+    "preempted": Ending("was preempted by the scheduler",
+                        "no fault: requeue the job, or ask for a partition without preemption", 1),
+    "evicted": Ending("lost a pod or instance that the scheduler took away",
+                      "`kubectl describe pod` and `kubectl get events` say why: memory, disk, preemption, a node drain",
+                      1),
+    "memory": Ending("was killed for using more host memory than allowed",
+                     "raise the job's memory limit (--mem, resources.limits.memory), or lower what the data loaders"
+                     " hold; `sacct --format=MaxRSS` and `dmesg | grep -i oom` show how much it took", 2),
+    "crash": Ending("crashed", "a core dump and the backtrace name the library: `coredumpctl gdb PID`", 3),
+    "exception": Ending("ended with an exception that nobody caught",
+                        "mend what the exception says; the other ranks only report that this one is gone", 3),
+    "killed": Ending("was killed by signal 9",
+                     "mostly the kernel's OOM killer: `dmesg -T | grep -i 'killed process'` on the node, and `sacct"
+                     " --format=State,ExitCode`", 4, Confidence.MEDIUM),
+    "limit": Ending("reached its time limit",
+                    "no fault by itself: raise the limit (--time), or save checkpoints before it", 5),
+    "exit": Ending("ended with an error code", "its own log says why: nothing in this text does", 6, Confidence.LOW),
+}  # fmt: skip
+"""By `how` of an event. Not here: `terminated`, `aborted` and `cancelled`, which follow from something else."""
+
+COMES_FROM_OUTSIDE = frozenset({"node failure", "preempted", "evicted", "memory"})
+"""Endings that no error of the job brings about."""
+
+HANGS = frozenset({"watchdog", "timeout", "stalled"})
+ERRORS = frozenset({"ib completion", "cuda", "memory", "version", "duplicate gpu", "mismatch", "bootstrap", "connect"})
+"""Kinds of errors after which a process ends: then its end is their consequence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Died:
+    """The process that ended first: how, its rank and host where they are known, and the later ends."""
+
+    event: Event
+    how: str
+    rank: int
+    host: str
+    later: int
+
+    @property
+    def stands_for_job(self) -> bool:
+        """Whether a scheduler ended the whole job or step, not one of its processes."""
+        return self.how in ("preempted", "limit", "node failure", "evicted")
+
+
+class ProcessDied(JobCheck[Died]):
+    """JOB009: a process died of its own before any communication error
+
+    What it finds
+        The process that ended first, and why: an exception that nobody caught, too much host memory, a signal, a
+        preemption, an eviction, a time limit. Then all closed connections and timeouts of other ranks follow from it.
+
+    Why it matters
+        511 ranks report a timeout or a closed connection, and one line says why: the rank that died. Whoever looks
+        at the network loses hours.
+
+    Evidence it reads
+        Output of torchrun, Slurm, Kubernetes, Ray, mpirun, and Python tracebacks with the rank in front.
+
+    When it stays silent
+        The process ended because of an error of communication that stands before it, or by SIGTERM or SIGABRT, which
+        launchers and watchdogs send to those that are left. An exception that names another failure (NCCL, the
+        store, a peer, a GPU's hardware). An exception without a rank in front, in a job that shows no other sign of
+        failing: it may have been caught. A time limit after a hang. Nothing of a launcher in the text: unknown.
+
+    How to confirm
+        sacct -j JOB --format=JobID,State,ExitCode,MaxRSS,NodeList      state and exit code of each step
+        kubectl describe pod POD                       last state: OOMKilled, Evicted, exit code
+        dmesg -T | grep -i 'killed process'            on the node that is named
+
+    How to fix
+        What the first end names: memory, program, limit. The network of the other ranks needs no repair.
+
+    References
+        Slurm src/slurmd/slurmstepd/mgr.c; torch/distributed/elastic/multiprocessing/api.py; Python signal exit codes.
+    """
+
+    id = "JOB009"
+    title = "a process died of its own before any communication error"
+
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Died | Outcome:
+        told = [event for event in judged.events if event.kind == ENDED]
+        ends = [event for event in told if event.details.get("how") in ENDINGS]
+        if not told:
+            return self.unknown(judged, f"no line of a launcher: give its output, too; {ask_for(judged)}")
+        others = [event for event in judged.events if event.kind != ENDED]
+        own = [event for event in ends if not _follows(event, others, told)]
+        if not own:
+            return self.clean(judged, "what ended, ended because of something else")
+        first = min(own, key=lambda event: _order(event, own))
+        rank, host = _place(judged, first, told)
+        for other in own:  # of the lines about one end, the first says that it came and another one where
+            if rank < 0 and not host and other.details["how"] == first.details["how"]:
+                rank, host = _place(judged, other, told)
+        return Died(first, first.details["how"], rank, host, len(told) - 1)
+
+    def tell(self, judged: Job, observed: Died) -> Iterator[Finding]:
+        ending, event = ENDINGS[observed.how], observed.event
+        who = f"rank {observed.rank}" if observed.rank >= 0 else "the job" if observed.stands_for_job else "a process"
+        where = f" on {hosts_word([observed.host])}" if observed.host else ""
+        what = event.details.get("what", "")
+        code = event.details.get("code", "")
+        named = f" ({what})" if what else f" (exit code {code})" if code else ""
+        sure = ending.sure
+        if observed.how == "exception" and not event.details.get("uncaught"):
+            sure = Confidence.MEDIUM
+        yield self.finding(
+            Severity.ERROR,
+            f"{who}{where} {ending.words}{named}",
+            observed=quoted(event.text, 300),
+            expected="all processes run until the job is done",
+            fix=(ending.fix,),
+            nodes=[observed.host] if observed.host else [],
+            ranks=[observed.rank] if observed.rank >= 0 else [],
+            cost=Cost(
+                text="the job ends"
+                + (f"; {plural(observed.later, 'later end')} follow from it" if observed.later > 1 else "")
+            ),
+            evidence=[event.origin],
+            confidence=sure,
+        )
+
+
+def _follows(event: Event, others: Sequence[Event], told: Sequence[Event]) -> bool:
+    """Whether an end is the consequence of something else in the text."""
+    how = event.details["how"]
+    if how in COMES_FROM_OUTSIDE:
+        return False
+    before = [other for other in others if _before(other, event)]
+    broken = any(
+        other.kind in HANGS or (other.kind in ERRORS and not LIVED_WITH.search(other.text)) for other in before
+    )
+    if how in ("limit", "exception", "crash"):
+        if how == "exception" and not event.details.get("uncaught"):
+            signs = [other for other in told if other is not event and other.details.get("how") != "exception"]
+            return broken or not (signs or others)
+        return broken
+    # A code or a signal that nothing else explains: with an error of NCCL's or a hang beside it, that explains it.
+    return any(other.kind in HANGS | ERRORS or other.kind == "peer closed" for other in others)
+
+
+def _before(other: Event, event: Event) -> bool:
+    """Whether one event stands before another one: by the line of one file, by time between files of dated lines."""
+    a, b = other.origin, event.origin
+    if a is not None and b is not None and a.source == b.source and a.line is not None and b.line is not None:
+        return a.line < b.line
+    if other.ts is not None and event.ts is not None:
+        return other.ts < event.ts
+    return False
+
+
+def _order(event: Event, own: Sequence[Event]) -> tuple[object, ...]:
+    """By line where one file holds all, else by what brings about what."""
+    sources = {each.origin.source for each in own if each.origin is not None}
+    line = event.origin.line if event.origin is not None and event.origin.line is not None else 0
+    stage = ENDINGS[event.details["how"]].stage
+    # A code in a launcher's summary says less than the line above that says why.
+    vague = event.details["how"] in ("killed", "exit")
+    return (vague, line, stage) if len(sources) <= 1 else (vague, stage, line)
+
+
+def _place(job: Job, event: Event, told: Sequence[Event]) -> tuple[int, str]:
+    """Rank and host of an end: those that its line names, or the lines of torch's summary above it. The line of a
+    launcher is of the process that it names, not of the one that printed last."""
+    label = event.label
+    rank = int(label) if label.isdecimal() and len(label) < 10 else -1
+    host = event.details.get("host", "")
+    at = event.origin
+    if at is None or at.line is None:
+        return rank, host
+    for other in told:
+        near = other.origin
+        if other.details.get("how") != "context" or near is None or near.line is None or near.source != at.source:
+            continue
+        if 0 < at.line - near.line <= 3 or (event.details.get("local_rank") and near.line > at.line):
+            host = host or other.details.get("host", "")
+            rank = rank if rank >= 0 else int(other.details.get("named_rank", "-1"))
+    known = job.by_rank.get(rank)
+    return rank, host or (known.host if known is not None else "")

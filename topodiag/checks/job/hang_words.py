@@ -1,0 +1,105 @@
+"""Who is behind or called another operation, by the words of frameworks: one such line is the verdict by itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.shared.words import rank_word
+from topodiag.model.finding import Confidence, Cost, Finding, Severity
+from topodiag.model.job import Event, Job
+from topodiag.words.fold import plural
+
+TRUNCATED = re.compile(
+    r"[Mm]essage truncated ?: receiv(?:ing|ed) (\d{1,18}) bytes instead of (\d{1,18})"
+    r"|[Mm]ismatched? collective|collective mismatch"
+)
+"""NET/Socket and the bootstrap, src/transport/net_socket.cc and src/bootstrap.cc v2.4 and later."""
+MOST_RANKS = 4096
+
+
+def by_words(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+    """JOB006 by lines that say which ranks are missing or differ: Horovod's stall check, Gloo's monitored barrier,
+    torch's fingerprints of collectives (TORCH_DISTRIBUTED_DEBUG=DETAIL), and truncated messages."""
+    stalled = [event for event in job.events if event.kind == "stalled"]
+    if stalled:
+        yield _stalled(check, job, stalled)
+    mismatched = [event for event in job.events if event.kind == "mismatch" and "one" in event.details]
+    if mismatched:
+        yield _differ(check, job, mismatched)
+    cut = [event for event in job.events if event.level == "WARN" and TRUNCATED.search(event.text)]
+    if cut and not mismatched:
+        yield _truncated(check, cut)
+
+
+def _stalled(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding:
+    ranks = sorted({int(word) for event in events for word in event.details["ranks"].split(",") if word.isdecimal()})
+    operation = events[0].details.get("op", "")
+    waited = events[0].details.get("waited_ms", "")
+    return check.finding(
+        Severity.ERROR,
+        f"{rank_word(ranks[:MOST_RANKS])} did not enter {operation or 'an operation'} that the others wait in",
+        observed=f"{plural(len(events), 'report')} of ranks that are missing"
+        + (f", after {int(waited) / 1000:g} s" if waited else ""),
+        expected="all ranks enter each operation",
+        fix=(
+            f"find out what {rank_word(ranks[:MOST_RANKS])} was doing instead: a branch, an evaluation or a checkpoint"
+            " that only some ranks do, or an exception; `py-spy dump`",
+        ),
+        nodes=_hosts(job, ranks),
+        ranks=ranks[:MOST_RANKS],
+        cost=Cost(text="all other ranks wait"),
+        evidence=[event.origin for event in events],
+    )
+
+
+def _differ(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding:
+    first = events[0]
+    ranks = [int(word) for word in first.details["ranks"].split(",") if word.isdecimal()]
+    one, other = first.details["one"], first.details.get("other", "")
+    numbers = [first.details.get(f"{side}_seq", "") for side in ("one", "other")]
+    at = f" at number {numbers[0]}" if numbers[0] and numbers[0] == numbers[1] else ""
+    apart = f"; sequence numbers {numbers[0]} and {numbers[1]}" if all(numbers) and numbers[0] != numbers[1] else ""
+    told = f"{one} on rank {ranks[0]}; {other} on rank {ranks[1]}" if len(ranks) > 1 else one
+    return check.finding(
+        Severity.ERROR,
+        f"{rank_word(sorted(ranks))} call different operations{at}: {one or 'one'} and {other or 'another'}{apart}",
+        observed=told,
+        expected="the same collective, shape and type on all ranks of the group",
+        fix=(
+            "compare what these ranks computed before: shapes of uneven batches, a branch that only some take; pad, or"
+            " gather sizes first",
+        ),
+        nodes=_hosts(job, ranks),
+        ranks=sorted(ranks),
+        cost=Cost(text="a mismatched collective hangs, or gives wrong results without an error"),
+        evidence=[event.origin for event in events],
+    )
+
+
+def _truncated(check: JobCheck[Any], events: Sequence[Event]) -> Finding:
+    first = events[0]
+    match = TRUNCATED.search(first.text)
+    sizes = f": {match[1]} bytes came where {match[2]} were expected" if match is not None and match[1] else ""
+    hosts = list(dict.fromkeys(event.host for event in events if event.host))
+    return check.finding(
+        Severity.ERROR,
+        f"ranks do not agree on an operation{sizes}",
+        observed=first.text[:300],
+        expected="the same collective, count, type, algorithm and channels on both sides",
+        fix=(
+            "compare operations and settings of both sides: TORCH_DISTRIBUTED_DEBUG=DETAIL names the calls that differ,"
+            " JOB003 the settings, JOB002 the versions",
+        ),
+        nodes=hosts,
+        ranks=sorted({event.rank for event in events if event.rank >= 0}),
+        cost=Cost(text="the message does not fit, and the communicator ends"),
+        evidence=[event.origin for event in events],
+        confidence=Confidence.MEDIUM,
+    )
+
+
+def _hosts(job: Job, ranks: Sequence[int]) -> list[str]:
+    return list(dict.fromkeys(job.by_rank[rank].host for rank in ranks if rank in job.by_rank))

@@ -1,0 +1,181 @@
+"""Lines by which launchers, schedulers and frameworks say that a process ended, or that ranks wait for others.
+
+SOURCE: Slurm src/slurmd/slurmstepd and src/srun (`oom_kill event`, `CANCELLED AT .. DUE TO ..`, `task N: ..`); torch
+distributed/elastic/multiprocessing/{api,errors}.py, distributed/c10d/{Utils.hpp, ProcessGroupWrapper.cpp,
+ProcessGroupGloo.cpp}; Open MPI's mpirun, MPICH's Hydra; Ray's raylet and autoscaler; Horovod's stall_inspector.cc;
+CPython's traceback; UCX' and glibc's signal handlers.
+"""
+
+from __future__ import annotations
+
+import re
+
+from topodiag.evidence.nccl_log.grammar.numbers import compiled
+
+LIMIT = 2000
+"""Characters that are kept of such a line: torch prints two fingerprints on one."""
+
+_D = r"(\d{1,9})"
+_CANCELLED = compiled(
+    r"\*\*\* (?:STEP|JOB) [\d.+_\w]{1,40} ON (\S{1,80}) CANCELLED AT (\S{8,30})(?: DUE TO ([A-Z ]{4,40}?))? ?\*\*\*"
+)
+_TASK = compiled(
+    r"srun: error: (\S{1,80}): tasks? ([\d,\-\[\]]{1,200}): (Out Of Memory|Killed|Aborted|Segmentation fault|Bus error"
+    r"|Terminated|Exited with exit code (\d{1,9}))"
+)
+_MEMORY = compiled(
+    r"[Dd]etected \d{1,9} oom[-_]kill event|(?:cgroup )?[Oo]ut of memory: Kill(?:ed)? process (\d{1,9})"
+    r"|killed due to memory pressure \(OOM\)|\bOOMKilled\b|TERM_MEMLIMIT|[Ee]xceeded (?:job |step )?memory limit"
+)
+_LIMIT = compiled(r"TERM_RUNLIMIT|job killed: walltime \d{1,9} exceeded limit|\bDeadlineExceeded\b")
+_EVICTED = compiled(
+    r"will be terminated soon \(reason: ([\w\- ]{3,60})\)|\bStatus: +Failed, Reason: +Evicted"
+    r"|The node was low on resource|[Pp]od \S{1,80} (?:was |has been )?(?:evicted|preempted)|TERM_PREEMPT"
+    r"|spot (?:instance )?interruption"
+)
+_CRASH = compiled(
+    rf"Caught signal {_D} \(([^):]{{3,60}})|Signal: (Segmentation fault|Bus error|Floating point exception) \({_D}\)"
+    rf"|Fatal Python error: ([^\n]{{3,80}})|exited on signal {_D} \(([^)]{{3,40}})\)"
+    r"|\bSegmentation fault \(core dumped\)"
+)
+_ELASTIC = compiled(rf"failed \(exitcode: (-?\d{{1,5}})\) local_rank: {_D} \(pid: {_D}\)")
+_SUMMARY = compiled(rf"(?:^|[\s:\]])exitcode\s{{1,8}}: (-?\d{{1,5}}) \(pid: {_D}\)")
+_SUMMARY_RANK = compiled(rf"(?:^|[\s:\]])rank\s{{1,8}}: {_D} \(local_rank: {_D}\)")
+_SUMMARY_HOST = compiled(r"(?:^|[\s:\]])host\s{2,8}: (\S{1,120})\s*$")
+_EXIT = compiled(r"EXIT CODE: (-?\d{1,5})\b|[Cc]hild process unexpectedly failed with exitcode=(-?\d{1,5})")
+_EXCEPTION = compiled(
+    r"(?:^|[\s:\]])((?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt)): (\S.{0,1500})$"
+)
+_UNCAUGHT = compiled(r"\[rank(\d{1,9})\]: *$")
+"""Torch's hook for what nobody caught puts its rank before each line."""
+_OF_OTHERS = re.compile(
+    r"ChildFailedError|Dist(?:Backend|Store|Network)Error|\bnccl|NCCL|Ray(?:Actor|Task)Error|Actor(?:Died|Unavailable)"
+    r"Error|WorkerCrashed|store based barrier|TCPStore|Broken pipe|[Cc]onnection (?:reset|refused|closed|was)|EOFError"
+    r"|[Uu]ncorrectable|ECC|nvlink|NVLink|hardware error|not yet initialized|unspecified launch failure|unknown error"
+    r"|CUDA-capable|initialization error|named symbol|no kernel image|/dev/shm|shared memory|Bus error"
+    r"|DataLoader worker|gloo|Gloo|Horovod|monitoredBarrier|mismatch between collectives|Watchdog|heartbeat"
+    r"|[Tt]imed? ?out|Timeout"
+)
+"""Exceptions that a process meets because something else failed before: another process, the network, the GPU."""
+_STALLED = compiled(r"^(.{0,300}?) ?\[missing ranks: ?([\d, ]{1,2000})\]")
+_BARRIER = compiled(r"[Rr]anks? ([\d, ]{1,2000}) failed to (?:pass|reach) monitoredBarrier in (\d{1,12}) ms")
+_FINGERPRINTS = compiled(
+    r"mismatch between collectives on ranks\. Rank (\d{1,9}) is running collective: CollectiveFingerPrint\("
+    r"(.{1,900}?)\), but Rank (\d{1,9}) is running collective: CollectiveFingerPrint\((.{1,900}?)\)"
+)
+_PART = compiled(r"(SequenceNumber|OpType|TensorShape|TensorDtypes)=(\[[\d, ]{0,200}\]|\w{1,40}?)(?=OpType=|[,)]|$)")
+
+WORDS = (b"CANCELLED AT", b"srun: error", b"oom", b"OOM", b"ut of memory", b"emory limit", b"TERM_", b"walltime",
+         b"DeadlineExceeded", b"terminated soon", b"victed", b"low on resource", b"preempt", b"interruption",
+         b"Caught signal", b"Signal: ", b"Fatal Python", b"exited on signal", b"Segmentation fault", b"exitcode",
+         b"EXIT CODE", b"Error: ", b"Exception: ", b"Interrupt: ", b"missing ranks", b"onitoredBarrier",
+         b"between collectives", b"(local_rank: ", b"host  ")  # fmt: skip
+"""A line without any of these is none of theirs."""
+
+SIGNS = re.compile(
+    rb"\*\*\* (?:STEP|JOB) \S{1,40} ON \S{1,80} CANCELLED AT|srun: error: \S{1,80}: tasks? \S{1,200}: "
+    rb"|slurmstepd: error: Detected \d{1,9} oom[-_]kill event|killed due to memory pressure \(OOM\)"
+    rb"|failed \(exitcode: -?\d{1,5}\) local_rank: \d|\bexitcode\s{1,8}: -?\d{1,5} \(pid: \d"
+    rb"|\[missing ranks: ?\d|failed to (?:pass|reach) monitoredBarrier|mismatch between collectives on ranks"
+    rb"|^\[rank\d{1,9}\]: [\w.]{1,300}(?:Error|Exception): |\bEXIT CODE: \d|exited on signal \d"
+    rb"|Duplicate GPU detected : rank \d|Mismatched NCCL version detected|Caught signal \d{1,3} \("
+    rb"|DistBackendError: NCCL error|ncclInvalidUsage|ncclInternalError|ncclUnhandledCudaError|ncclSystemError"
+    rb"|ncclRemoteError|NCCL version \d\.\d{1,2}\.\d{1,2}\+cuda",
+    re.M,
+)
+"""What tells a text as the output of a job, where it holds no record of NCCL."""
+
+
+def speaks(text: str) -> bool:
+    """Whether a line tells the end of a process, or of ranks that others wait for."""
+    return end_of(text) is not None
+
+
+def label_of(text: str) -> str:
+    """The rank that such a line names for itself, as digits; "" without."""
+    task = _TASK.search(text)
+    if task is not None:
+        return task[2] if task[2].isdecimal() and len(task[2]) < 10 else ""
+    found = _EXCEPTION.search(text)
+    uncaught = _UNCAUGHT.search(text[: found.start(1)]) if found is not None else None
+    return uncaught[1] if uncaught is not None else ""
+
+
+def end_of(text: str) -> tuple[str, dict[str, str]] | None:
+    """Kind (`ended`, `stalled`, `mismatch`) and what the line names; None for all others.
+
+    `how` of an end: memory, limit, preempted, evicted, node failure, cancelled, crash, exception, killed, terminated,
+    aborted, exit, or context (a line of torch's summary that names rank or host).
+    """
+    if _NOTHING.search(text) is None:
+        return None
+    found = _FINGERPRINTS.search(text)
+    if found is not None:
+        return "mismatch", _fingerprints(found)
+    found = _BARRIER.search(text)
+    if found is not None:
+        return "stalled", {"ranks": found[1].replace(" ", ""), "waited_ms": found[2], "op": "monitoredBarrier"}
+    found = _STALLED.search(text)
+    if found is not None:
+        return "stalled", {"ranks": found[2].replace(" ", ""), "op": found[1].strip()[-120:]}
+    return _ended(text)
+
+
+def _ended(text: str) -> tuple[str, dict[str, str]] | None:
+    found = _CANCELLED.search(text)
+    if found is not None:
+        due = {"TIME LIMIT": "limit", "PREEMPTION": "preempted", "NODE FAILURE": "node failure"}
+        return "ended", {"how": due.get(found[3] or "", "cancelled"), "host": found[1], "at": found[2]}
+    found = _TASK.search(text)
+    if found is not None:
+        return "ended", {"how": _how_of_task(found[3], found[4]), "host": found[1], "code": found[4] or ""}
+    for how, pattern in (("memory", _MEMORY), ("limit", _LIMIT), ("evicted", _EVICTED), ("crash", _CRASH)):
+        found = pattern.search(text)
+        if found is not None:
+            what = next((part for part in found.groups() if part and not part.isdecimal()), "")
+            return "ended", {"how": how, "what": what}
+    for pattern in (_ELASTIC, _SUMMARY, _EXIT):
+        found = pattern.search(text)
+        if found is not None:
+            code = next(part for part in found.groups() if part)
+            local = found[2] if pattern is _ELASTIC else ""
+            return "ended", {"how": _how_of_code(int(code)), "code": code, "local_rank": local}
+    found = _SUMMARY_RANK.search(text)
+    if found is not None:
+        return "ended", {"how": "context", "named_rank": found[1]}
+    found = _SUMMARY_HOST.search(text)
+    if found is not None:
+        return "ended", {"how": "context", "host": found[1]}
+    found = _EXCEPTION.search(text)
+    if found is None or _OF_OTHERS.search(text):
+        return None
+    uncaught = _UNCAUGHT.search(text[: found.start(1)])
+    return "ended", {"how": "exception", "what": found[1].rsplit(".", 1)[-1], "uncaught": "1" if uncaught else ""}
+
+
+def _how_of_task(words: str, code: str | None) -> str:
+    if code is not None:
+        return _how_of_code(int(code))
+    return {"Out Of Memory": "memory", "Killed": "killed", "Aborted": "aborted", "Terminated": "terminated"}.get(
+        words, "crash"
+    )
+
+
+def _how_of_code(code: int) -> str:
+    """What an exit code tells: Python's is the negative signal, a shell's is 128 and the signal."""
+    signal = -code if code < 0 else code - 128 if code > 128 else 0
+    return {9: "killed", 15: "terminated", 6: "aborted", 11: "crash", 7: "crash", 8: "crash"}.get(signal, "exit")
+
+
+def _fingerprints(found: re.Match[str]) -> dict[str, str]:
+    made = {"ranks": f"{found[1]},{found[3]}"}
+    for side, text in (("one", found[2]), ("other", found[4])):
+        parts = dict(_PART.findall(text))
+        words = [parts.get("OpType", ""), parts.get("TensorShape", ""), parts.get("TensorDtypes", "")]
+        made[side] = " ".join(word for word in words if word)
+        if "SequenceNumber" in parts:
+            made[f"{side}_seq"] = parts["SequenceNumber"]
+    return made
+
+
+_NOTHING = re.compile("|".join(re.escape(word.decode()) for word in WORDS))
