@@ -15,6 +15,7 @@ _SOURCES = {
     "nccl-xml": "nccl_xml.source:NcclXml",
     "hwloc-xml": "hwloc.hwloc_xml:HwlocXml",
     "nvidia-smi-q": "nvidia.nvidia_smi_q_text:NvidiaSmiQText",
+    "nvidia-smi-query": "nvidia.nvidia_smi_query:NvidiaSmiQuery",
     "nvidia-smi": "nvidia.nvidia_smi_table:NvidiaSmiTable",
     "nvidia-smi-nvlink": "nvidia.nvidia_smi_nvlink:NvidiaSmiNvlink",
     "nvidia-smi-p2p": "nvidia.nvidia_smi_p2p:NvidiaSmiP2p",

@@ -37,3 +37,8 @@ def normalise_bus_id(text: str) -> str | None:
 def slot_of(bus_id: str) -> str:
     """The bus id without its function: functions of one slot are one card."""
     return bus_id.rpartition(".")[0]
+
+
+def unplaced(index: int) -> str:
+    """What stands for the bus id of a GPU whose PCIe link a source tells of without saying where the GPU is."""
+    return f"gpu{index}"

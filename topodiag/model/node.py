@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from topodiag.model.busid import unplaced
 from topodiag.model.devices import Gpu, NetDev, Nic, NumaNode, PciDevice, PciKind
 from topodiag.model.links import Link, Path
 from topodiag.model.nccl_tree import NcclFile
@@ -58,6 +59,8 @@ class Node:
         return next((gpu for gpu in self.gpus if gpu.index == index), None)
 
     def pci_of(self, device: Gpu | Nic | NetDev) -> PciDevice | None:
+        if device.bus_id is None and isinstance(device, Gpu):
+            return self.pci.get(unplaced(device.index))
         return self.pci.get(device.bus_id) if device.bus_id else None
 
     def ancestors(self, bus_id: str) -> tuple[PciDevice, ...]:

@@ -13,6 +13,7 @@ from topodiag.evidence.assemble.entities import (
     nics,
     numa_nodes,
     pci_devices,
+    place_links,
 )
 from topodiag.evidence.assemble.facts import facts, pick
 from topodiag.evidence.assemble.graph import build_links, build_paths
@@ -31,6 +32,7 @@ def assemble(draft: NodeDraft, host: str, time: str = "") -> Node:
     """The node that the draft describes. Never raises: what cannot be made out is left unknown."""
     apart: list[Disagreement] = []
     join_gpu_orders(draft)
+    place_links(draft)
     pci = pci_devices(draft, apart)
     interfaces = netdevs(draft, apart)
     made_gpus, gpu_labels = gpus(draft, apart)

@@ -10,7 +10,7 @@ from typing import Any
 from topodiag.evidence.assemble.facts import counters, facts, pick
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.hardware import catalog
-from topodiag.model.busid import normalise_bus_id
+from topodiag.model.busid import normalise_bus_id, unplaced
 from topodiag.model.devices import NVIDIA, Gpu, GpuFabric, NetDev, Nic, NicPort, NumaNode, NvLink, PciDevice, PciKind
 from topodiag.model.provenance import Disagreement, Fact
 
@@ -44,12 +44,23 @@ def join_gpu_orders(draft: NodeDraft) -> None:
             draft.gpu(index=number, bus_id=bus_id)
 
 
+def place_links(draft: NodeDraft) -> None:
+    """Give what was said of the PCIe link of a GPU by its number to the function of the bus id that is known now."""
+    placed = {unplaced(_index_key(e)): str(e.keys["bus_id"]) for e in draft.entities("gpu") if _is_placed(e)}
+    for function in list(draft.entities("pci")):
+        bus_id = placed.get(str(function.keys["bus_id"]))
+        if bus_id is not None:
+            draft.pci(bus_id).absorb(function)
+
+
+def _is_placed(entity: Entity) -> bool:
+    return {"index", "bus_id"} <= entity.keys.keys()
+
+
 def _join_between(draft: NodeDraft, by_index: list[Entity], loose: list[str]) -> None:
     """Match GPUs without a bus id with the functions that lie between the bus ids of their neighbours in number: a GPU
     that does not answer has its index, and its function is still on the bus. Only where there is no other choice."""
-    whole = sorted(
-        (_index_key(e), str(e.keys["bus_id"])) for e in draft.entities("gpu") if {"index", "bus_id"} <= e.keys.keys()
-    )
+    whole = sorted((_index_key(e), str(e.keys["bus_id"])) for e in draft.entities("gpu") if _is_placed(e))
     if [bus_id for _, bus_id in whole] != sorted(bus_id for _, bus_id in whole):
         return  # CUDA's order or another program's: the numbers say nothing of the bus
     for low, high in pairwise([(-1, ""), *whole, (1 << 30, "~")]):

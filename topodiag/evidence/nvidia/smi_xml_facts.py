@@ -10,7 +10,7 @@ from topodiag.evidence.interface import Blob, reading, to_int
 from topodiag.evidence.nvidia.nvidia_ids import distinct_bus_ids, distinct_uuids
 from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS
 from topodiag.evidence.nvidia.smi_xml_records import XmlDriver, XmlField, XmlGpu, XmlRecord
-from topodiag.model.busid import normalise_bus_id
+from topodiag.model.busid import normalise_bus_id, unplaced
 
 MAX_PCIE_GEN = 8
 MAX_LANES = 32
@@ -70,8 +70,8 @@ def fill_report(blob: Blob, records: Sequence[XmlRecord], draft: NodeDraft, *, o
         made.guest(draft)
         made.fabric()
         made.memory_errors()
-        if bus_id is not None:
-            made.pcie(draft.pci(bus_id))
+        if bus_id is not None or (numbered and made.has_link()):
+            made.pcie(draft.pci(bus_id or unplaced(gpu.order)))
 
 
 def _is_numbered(blob: Blob, drivers: Sequence[XmlDriver], gpus: Sequence[XmlGpu]) -> bool:
@@ -257,6 +257,9 @@ class _Gpu:
             largest = max(zip(known, range(len(known)), strict=True))[1]
             field = parts[largest]
             self.entity.count(name, sum(known), self.blob.origin(field.line, field.quote))
+
+    def has_link(self) -> bool:
+        return any(path.startswith("pci/pci_gpu_link_info/") for path in self.fields)
 
     def pcie(self, pci: Entity) -> None:
         gen, widths = "pci/pci_gpu_link_info/pcie_gen", "pci/pci_gpu_link_info/link_widths"

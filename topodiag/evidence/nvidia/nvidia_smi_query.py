@@ -1,0 +1,225 @@
+"""`nvidia-smi --query-gpu=... --format=csv`: a table whose columns the user chose.
+
+    index, pci.bus_id, pcie.link.gen.current, pcie.link.width.current, utilization.gpu [%]
+    2, 00000000:75:00.0, 3, 8, 100 %
+
+The columns are found by the header, or by the echoed command where `noheader` left the header out. Cells are offered by
+the same code as `nvidia-smi -q`. A table that repeats itself (`-l`) tells of each GPU its busiest moment. Field names:
+`nvidia-smi --help-query-gpu` and `--help-query-remapped-rows`, drivers R384 to R610.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import Blob, Parsed, Source, to_float, to_int
+from topodiag.evidence.nvidia.lost_gpus import fill_lost
+from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS
+from topodiag.evidence.nvidia.smi_xml_facts import fill_report
+from topodiag.evidence.nvidia.smi_xml_records import XmlDriver, XmlField, XmlGpu
+from topodiag.model.topics import Topic
+
+MAX_LINE = 4000
+MAX_COLUMNS = 200
+MAX_GPUS = 256
+MAX_ROWS = 100_000
+
+_LINK = "pci/pci_gpu_link_info"
+_REASONS = "clocks_event_reasons/clocks_event_reason_"
+_PATHS: Mapping[str, str] = {
+    "index": "index",
+    "name": "product_name",
+    "gpu_name": "product_name",
+    "uuid": "uuid",
+    "gpu_uuid": "uuid",
+    "pci.bus_id": "bus_id",
+    "gpu_bus_id": "bus_id",
+    "driver_version": "driver_version",
+    "compute_cap": "compute_cap",
+    "persistence_mode": "persistence_mode",
+    "compute_mode": "compute_mode",
+    "pstate": "performance_state",
+    "utilization.gpu": "utilization/gpu_util",
+    "clocks.sm": "clocks/sm_clock",
+    "clocks.current.sm": "clocks/sm_clock",
+    "clocks.max.sm": "max_clocks/sm_clock",
+    "mig.mode.current": "mig_mode/current_mig",
+    "pcie.link.gen.current": f"{_LINK}/pcie_gen/current_link_gen",
+    "pcie.link.gen.gpucurrent": f"{_LINK}/pcie_gen/current_link_gen",
+    "pcie.link.gen.max": f"{_LINK}/pcie_gen/max_link_gen",
+    "pcie.link.gen.gpumax": f"{_LINK}/pcie_gen/max_device_link_gen",
+    "pcie.link.width.current": f"{_LINK}/link_widths/current_link_width",
+    "pcie.link.width.max": f"{_LINK}/link_widths/max_link_width",
+    "remapped_rows.correctable": "remapped_rows/remapped_row_corr",
+    "remapped_rows.uncorrectable": "remapped_rows/remapped_row_unc",
+    "remapped_rows.pending": "remapped_rows/remapped_row_pending",
+    "remapped_rows.failure": "remapped_rows/remapped_row_failure",
+    "retired_pages.pending": "retired_pages/pending_retirement",
+    "retired_pages.double_bit.count": "retired_pages/double_bit_retirement/retired_count",
+    "retired_pages.single_bit_ecc.count": "retired_pages/multiple_single_bit_retirement/retired_count",
+    "gpu_recovery_action": "gpu_recovery_action",
+    "reset_status.reset_required": "gpu_reset_status/reset_required",
+    "reset_status.drain_and_reset_recommended": "gpu_reset_status/drain_and_reset_recommended",
+    "fabric.state": "fabric/state",
+    "fabric.status": "fabric/status",
+    "fabric.cliqueid": "fabric/cliqueid",
+    "fabric.clusteruuid": "fabric/clusteruuid",
+    "fabric.health.summary": "fabric/health/summary",
+    "fabric.health.bandwidth": "fabric/health/bandwidth",
+    **{
+        f"ecc.errors.{kind}.{span}.total": f"ecc_errors/{span}/{path}/total"
+        for kind, path in (("corrected", "single_bit"), ("uncorrected", "double_bit"))
+        for span in ("volatile", "aggregate")
+    },
+}
+"""Columns by name, as the elements of the full report that hold the same value."""
+
+_ALSO = re.compile(
+    r"timestamp|serial|gpu_serial|count|driver_version|vbios_version|(?:clocks|clocks_event_reasons|clocks_throttle_reasons"
+    r"|pci|pcie|power|temperature|utilization|memory|ecc|fan|enforced|fabric|mig|gom|inforom|display_mode|display_active"
+    r"|accounting|encoder|retired_pages|remapped_rows|c2c|protected_memory|platform|module|persistence_mode|compute_mode"
+    r"|addressing_mode|reset_status|gsp|hostname|dramencryption|edpp)[a-z0-9_.]{0,80}",
+    re.IGNORECASE,
+)
+"""Other fields of the same queries: they make a header, and nothing is read from them."""
+
+_MASK = re.compile(r"clocks_(?:event|throttle)_reasons\.active")
+_REASON = re.compile(r"clocks_(?:event|throttle)_reasons\.([a-z_]{1,60})")
+_COMMAND = re.compile(r"--query-(?:gpu|remapped-rows|retired-pages)[= ]([A-Za-z0-9_.,]{1,3000})")
+_PICKED = re.compile(r"(?<!\S)(?:-i|--id)[= ]")
+_UNIT = re.compile(r"\s*\[[^\]]{1,10}\]\Z")
+_MARK = re.compile(
+    r"--query-(?:gpu|remapped-rows)[= ]|^[ \t>|]{0,20}[a-z_][a-z0-9_.]{1,50}(?: \[[^\]\n]{1,10}\])?, ", re.M
+)
+_MIN_KNOWN = 2
+"""Columns of these that make a header: one word and a comma is any text."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRow:
+    """One GPU at one moment: cells by column, with the line they stand on."""
+
+    cells: tuple[tuple[str, str], ...]
+    line: int
+    text: str
+    ordered: bool
+
+    def cell(self, path: str) -> str:
+        return next((text for column, text in self.cells if _PATHS.get(column) == path), "")
+
+    @property
+    def load(self) -> int:
+        return to_int(self.cell("utilization/gpu_util"), low=0, high=100) or 0
+
+
+class NvidiaSmiQuery(Source[QueryRow]):
+    """GPUs by the columns of a query."""
+
+    kind = "nvidia-smi-query"
+    speaks_of = frozenset({Topic.GPUS})
+    trust = 70
+
+    def recognises(self, head: str) -> bool:
+        if _MARK.search(head) is None:
+            return False
+        return bool(self.parse(Blob("", head.encode())).records)
+
+    def parse(self, blob: Blob) -> Parsed[QueryRow]:
+        parsed: Parsed[QueryRow] = Parsed()
+        columns: tuple[str, ...] = ()
+        picked = False
+        for number, whole in blob.lines():
+            parsed.lines = number
+            line = whole[:MAX_LINE].strip().lstrip(">| \t")
+            asked = _COMMAND.search(line)
+            if asked is not None:
+                columns, picked = _columns(asked[1].split(",")), _PICKED.search(line) is not None
+                continue
+            cells = [cell.strip() for cell in line.split(",", MAX_COLUMNS)]
+            header = _columns(cells)
+            if header:
+                columns = header
+            elif columns and len(cells) == len(columns) and _is_row(columns, cells) and len(parsed.records) < MAX_ROWS:
+                pairs = tuple(zip(columns, cells, strict=True))
+                parsed.records.append(QueryRow(pairs, number, line, not picked))
+            elif line and columns:
+                columns = () if line.startswith(("$", "#")) or "$ " in line[:80] else columns
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[QueryRow], draft: NodeDraft) -> None:
+        fill_lost(blob, draft)
+        rows = _busiest(parsed.records)
+        named = all(row.cell("index") for row in rows)
+        ordered = named or (len(rows) > 1 and all(row.ordered for row in rows))
+        driver = next((row for row in rows if row.cell("driver_version")), None)
+        if driver is not None:
+            field = XmlField("driver_version", driver.cell("driver_version"), driver.line, driver.text)
+            fill_report(blob, [XmlDriver(driver.line, (field,), False)], draft)
+        reports: dict[int, list[XmlField]] = {}
+        heads: dict[int, tuple[str, int]] = {}
+        for place, row in enumerate(rows):
+            index = to_int(row.cell("index"), low=0, high=MAX_GPUS) if named else place
+            if index is None:
+                continue
+            reports.setdefault(index, []).extend(_fields(row))
+            bus_id, line = heads.get(index, ("", row.line))
+            heads[index] = (bus_id or row.cell("bus_id"), line)
+        gpus = [XmlGpu(index, *heads[index], tuple(fields), True) for index, fields in reports.items()]
+        fill_report(blob, gpus, draft, ordered=ordered)
+        for row in rows:
+            capability = to_float(row.cell("compute_cap"), low=1, high=100)
+            index = to_int(row.cell("index"), low=0, high=MAX_GPUS)
+            if capability is not None and index is not None:
+                draft.gpu(index=index).offer("sm", round(capability * 10), blob.origin(row.line, row.text))
+
+
+def _columns(cells: Sequence[str]) -> tuple[str, ...]:
+    """The column names of a header, in lower case and without units; none where the cells are no header."""
+    names = tuple(_UNIT.sub("", cell).strip().lower() for cell in cells)
+    known = sum(name in _PATHS or _REASON.fullmatch(name) is not None for name in names)
+    if known == 0 or len(names) < _MIN_KNOWN or "pid" in names:
+        return ()
+    return names if all(name in _PATHS or _ALSO.fullmatch(name) for name in names) else ()
+
+
+def _is_row(columns: Sequence[str], cells: Sequence[str]) -> bool:
+    """Whether cells can stand under the columns: an index is a number, a bus id has colons."""
+    for column, cell in zip(columns, cells, strict=True):
+        if column == "index" and not (cell.isascii() and cell.isdigit() and len(cell) < 4):
+            return False
+        if _PATHS.get(column) == "bus_id" and ":" not in cell and not cell.startswith("["):
+            return False
+    return True
+
+
+def _busiest(rows: Sequence[QueryRow]) -> list[QueryRow]:
+    """One row for each GPU and set of columns: the busiest, since clocks and links at rest are low by design."""
+    best: dict[object, QueryRow] = {}
+    for number, row in enumerate(rows):
+        name = row.cell("index") or row.cell("bus_id") or row.cell("uuid") or number
+        key = (name, tuple(column for column, _ in row.cells))
+        if key not in best or row.load > best[key].load:
+            best[key] = row
+    return list(best.values())[: MAX_GPUS * 4]
+
+
+def _fields(row: QueryRow) -> list[XmlField]:
+    made: list[XmlField] = []
+    for column, text in row.cells:
+        path, reason = _PATHS.get(column), _REASON.fullmatch(column)
+        if _MASK.fullmatch(column):
+            mask = to_int(text, low=0, high=2**63)
+            for bit, name in EVENT_REASONS.items() if mask is not None else ():
+                word = "Active" if (mask or 0) & bit else "Not Active"
+                made.append(XmlField(_REASONS + name, word, row.line, row.text))
+        elif reason is not None:
+            made.append(XmlField(_REASONS + reason[1], text, row.line, row.text))
+        elif path is not None:
+            made.append(XmlField(path, text, row.line, row.text))
+    return made
+
+
+__all__ = ["NvidiaSmiQuery", "QueryRow"]
