@@ -37,6 +37,7 @@ _SOURCES = {
     "ethtool": "network.ethtool:Ethtool",
     "systemctl": "host.systemctl:Systemctl",
     "kernel-log": "host.kernel_log:KernelLog",
+    "shell": "host.shell_facts:ShellFacts",
 }
 
 HEAD_CHARS = 65536

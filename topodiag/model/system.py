@@ -58,6 +58,8 @@ class Os:
     """systemd's word per unit: `nvidia-fabricmanager` -> `active`, `inactive`, `failed`, `not-found`."""
     devices: Fact[frozenset[str]] = Fact()
     """Names below /dev that matter: `nvidia0`, `infiniband/uverbs0`, `gdrdrv`, ..."""
+    absent_devices: Fact[frozenset[str]] = Fact()
+    """Names below /dev that somebody looked for and that are not there."""
     registry: dict[str, Fact[str]] = field(default_factory=dict)
     """/proc/driver/nvidia/params by name."""
 
@@ -65,7 +67,7 @@ class Os:
 @dataclass(frozen=True, slots=True)
 class KernelEvent:
     """One kernel message of interest. `kind`: xid, sxid, gpu-lost (fallen off the bus, without an Xid), gpu-init (the
-    driver could not start a GPU), aer, mlx5, link, nvrm, pcie-bandwidth."""
+    driver could not start a GPU), aer, mlx5, link, nvrm, pcie-bandwidth, iommu (how it is set up)."""
 
     kind: str
     text: str

@@ -53,7 +53,7 @@ class SysCpu(TreeProbe):
             if first:
                 tree.text("%s/cpu%s/topology/physical_package_id" % (CPUS, first.group(0)))
         tree.texts(CPUS, ("online", "possible"))
-        tree.text(CPUS + "/cpu0/cpufreq/scaling_governor")
+        tree.texts(CPUS + "/cpu0/cpufreq", ("scaling_governor", "scaling_driver"))
         try:
             text = ctx.root.read(CPUINFO, CPUINFO_LIMIT).decode("utf-8", "replace")
         except OSError:

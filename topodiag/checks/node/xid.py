@@ -134,6 +134,10 @@ class XidInLog(NodeCheck[Troubles]):
             )
 
 
+def _at(links: Sequence[int]) -> str:
+    return f", link{'s' if len(links) > 1 else ''} {fold_numbers(links)}" if links else ""
+
+
 def _as_echo(trouble: Trouble, worse: set[str]) -> Trouble:
     """What a program met on a GPU whose memory or bus failed follows from that."""
     if trouble.severity is not Severity.INFO or not worse.intersection(trouble.gpus):
@@ -165,7 +169,7 @@ def _of_group(node: Node, group: XidGroup, groups: Sequence[XidGroup]) -> Iterat
         severity, side = Severity.WARNING, "the GPU's rather than the programs'"
         words = f", in {count} programs and on no other GPU"
     links = sorted({link for event in group.events if (link := link_of(event.text)) is not None})
-    at = f", link {fold_numbers(links)}" if links and group.entry.family == "nvlink" else ""
+    at = _at(links) if group.entry.family == "nvlink" else ""
     yield Trouble(
         name,
         severity,
@@ -197,7 +201,7 @@ def _of_nvlinks(node: Node, group: XidGroup, name: str, where: tuple[str, ...]) 
     for (severity, unit, words), own in units.items():
         links = sorted({each.link for each, _ in own if each is not None and each.link is not None})
         events = [event for _, event in own]
-        at = f", link {fold_numbers(links)}" if links else ""
+        at = _at(links)
         said = f" {unit}, {words}" if unit else ""
         yield Trouble(
             name,
@@ -224,7 +228,7 @@ def _of_switches(node: Node) -> list[Trouble]:
         severity = max(SEVERITIES[sxid_severity(code, event.text)] for event in events)
         name = f"NVSwitch {bus_id}" if bus_id else "an NVSwitch"
         links = sorted({link for event in events if (link := link_of(event.text)) is not None})
-        at = f", link {fold_numbers(links)}" if links else ""
+        at = _at(links)
         what = entry.name if entry is not None else "not in the catalogue"
         made.append(
             Trouble(

@@ -49,6 +49,7 @@ _AER_SOURCE = re.compile(rf"received: (?:from )?({_BUS})|received from ({_BUS})"
 _NVIDIA = re.compile(r"\bnvidia-(?:peermem|nvswitch|nvlink|modeset|uvm)")
 _FAILING = re.compile(r"error|fail", re.IGNORECASE)
 _NVRM_ROUTINE = re.compile(r"NVRM: (?:loading |GPU at PCI|GPU Board Serial|GPU [0-9a-f:.]{1,20}: board)", re.IGNORECASE)
+_IOMMU = re.compile(r"iommu: Default domain type: [TP]|DMAR: IOMMU enabled|AMD-Vi: (?:Interrupt|Found|Virtual|Lazy)")
 _LINK = re.compile(r"\blink(?: is)?:? (?:up|down)\b|\b(?:lost|gained) carrier\b", re.IGNORECASE)
 _NOT_A_NETWORK = re.compile(r"\b(?:ata[0-9]|sata|usb|veth|docker[0-9]|br-|virbr|cali|lxc)", re.IGNORECASE)
 _MLX5_TROUBLE = re.compile(
@@ -56,11 +57,14 @@ _MLX5_TROUBLE = re.compile(
     r"|power|abort|dump|cannot",
     re.IGNORECASE,
 )
-_INTERESTING = re.compile(r"Xid ?\(|PCIe |AER: |NVRM: |nvidia-|link|carrier|mlx5|off the bus", re.IGNORECASE)
+_INTERESTING = re.compile(
+    r"Xid ?\(|PCIe |AER: |NVRM: |nvidia-|link|carrier|mlx5|off the bus|iommu|AMD-Vi", re.IGNORECASE
+)
 """Cheap to search for, and in every line that any of the patterns above accepts."""
 _WRITES = re.compile(
     r"\bS?Xid ?\([^()\s]{1,40}\)[^:]{0,60}: ?[0-9]|NVRM: (?:GPU|The NVIDIA GPU|A GPU|API mismatch|loading|[a-z_]|R[mM])"
     r"|available PCIe bandwidth, limited by|PCIe Bus Error: severity=|has fallen off the bus"
+    r"|iommu: Default domain type: |DMAR: IOMMU enabled"
     rf"|\bmlx5_core {_BUS}[ :]|\bpcieport {_BUS}: |Detected insufficient power on the PCIe slot"
 )
 _STAMPED = re.compile(r"(?:<[0-9]{1,3}>)?\[ {0,10}[0-9]{1,10}\.[0-9]{6}\] \S")
@@ -166,6 +170,8 @@ def _classify(message: str) -> tuple[str, str | None, int | None] | None:
         return None if _NVRM_ROUTINE.search(message) else ("nvrm", _first_bus(message), None)
     if _LINK.search(message) and not _NOT_A_NETWORK.search(message):
         return "link", _first_bus(message), None
+    if _IOMMU.search(message):
+        return "iommu", None, None
     if "mlx5" in message and _MLX5_TROUBLE.search(message):
         return "mlx5", _first_bus(message), None
     return None

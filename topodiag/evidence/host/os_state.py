@@ -24,6 +24,9 @@ _INFORMATION = re.compile(r"proc/driver/nvidia/gpus/([^/]{7,16})/information")
 _MODULE = re.compile(r"sys/module/([A-Za-z0-9_]{1,64})(?:/version)?")
 _MODULE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _LIMIT = re.compile(r"Max locked memory\s+(unlimited|[0-9]{1,20})\s")
+_FILES = re.compile(r"Max open files\s+(?:unlimited|[0-9]{1,20})\s+(unlimited|[0-9]{1,20})\s")
+_CHOSEN = re.compile(r"\[([a-z]{1,12})\]")
+_SHM_FREE = re.compile(r"(?:^|\s)avail=([0-9]{1,20})(?:\s|$)")
 _SHM_SIZE = re.compile(r"(?:^|\s)size=([0-9]{1,20})(?:\s|$)")
 _PARAMETER = re.compile(r"([A-Za-z][A-Za-z0-9_]{0,80}):\s*(.{0,4096})")
 
@@ -227,9 +230,14 @@ def _read_iommu(tree: Tree, notes: Notes) -> None:
 
 
 def _read_limits(tree: Tree, notes: Notes) -> None:
-    """The soft limit on locked memory (proc_pid_limits(5)) and the size of /dev/shm."""
+    """Limits on locked memory (soft) and open files (hard) (proc_pid_limits(5)), size of /dev/shm, huge pages."""
     file = _readable(tree, "proc/self/limits", "memlock_bytes", notes)
     for number, text in file.lines if file is not None else ():
+        if text.startswith("Max open files") and file is not None:
+            hard = _FILES.match(text + " ")
+            if hard is not None:
+                limit = -1 if hard[1] == "unlimited" else int(hard[1])
+                notes.take("os", "open_files", limit, file, (number, text))
         if text.startswith("Max locked memory") and file is not None:
             match = _LIMIT.match(text + " ")
             if match is None:
@@ -243,6 +251,13 @@ def _read_limits(tree: Tree, notes: Notes) -> None:
             notes.reject("os", "shm_bytes", "no size in it", file)
         else:
             notes.take("os", "shm_bytes", int(size[1]), file)
+        free = _SHM_FREE.search(value_line(file)[1])
+        if free is not None:
+            notes.take("os", "shm_free_bytes", int(free[1]), file)
+    if (file := tree.files.get("sys/kernel/mm/transparent_hugepage/enabled")) is not None:
+        chosen = _CHOSEN.search(value_line(file)[1])
+        if chosen is not None:
+            notes.take("os", "huge_pages", chosen[1], file)
 
 
 def _read_devices(tree: Tree, notes: Notes) -> None:

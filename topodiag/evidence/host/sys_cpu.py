@@ -52,6 +52,7 @@ class SysCpu(Source[Reading]):
         _read_count(tree, notes)
         _read_sockets(tree, notes)
         _read_nodes(tree, notes)
+        _read_governor(tree, notes)
         return parsed
 
     def fill(self, blob: Blob, parsed: Parsed[Reading], draft: NodeDraft) -> None:
@@ -79,6 +80,14 @@ class _Processor:
                 self.notes.reject("cpu", field, f"not a number for {key}", self.file, self.lines[key])
             else:
                 self.take(field, key, value)
+
+
+def _read_governor(tree: Tree, notes: Notes) -> None:
+    """The frequency governor and the driver below it, of the first processor."""
+    for name, field in (("scaling_governor", "governor"), ("scaling_driver", "frequency_driver")):
+        file = tree.files.get(f"sys/devices/system/cpu/cpu0/cpufreq/{name}")
+        if file is not None and (word := value_line(file)[1]).replace("_", "").replace("-", "").isalnum():
+            notes.take("os", field, word[:32], file)
 
 
 def _read_cpuinfo(file: TreeFile, notes: Notes) -> None:

@@ -105,6 +105,7 @@ _TOOLS = (
     ("ethtool", "ethtool output"),
     ("kernel-log", "a kernel log"),
     ("systemctl", "systemctl output"),
+    ("shell", "output of a shell"),
     ("sys-", "a capture of /sys"),
     ("settings", "settings of the environment or of nccl.conf"),
     ("nccl-xml", KINDS[Kind.TOPOLOGY].words),

@@ -1,0 +1,172 @@
+"""Settings of the host that cost time or bandwidth: NUMA balancing, CPU governor, IOMMU translation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.node.gpu_events import no_gpu
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.node import Node
+from topodiag.model.provenance import Fact, Origin
+
+MANAGED = frozenset({"intel_pstate", "amd-pstate", "amd-pstate-epp", "intel_cpufreq"})
+"""Drivers below which `powersave` still raises the clock under load (Linux Documentation, intel_pstate, amd-pstate)."""
+
+SLOW_GOVERNORS = frozenset({"powersave", "conservative", "ondemand", "schedutil", "userspace"})
+
+_ON = re.compile(r"\b(?:intel_iommu|amd_iommu)=on\b")
+_PASSES = re.compile(r"\biommu(?:\.passthrough)?=(?:pt|1)\b|\b(?:intel_iommu|amd_iommu|iommu)=off\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting that costs."""
+
+    severity: Severity
+    message: str
+    observed: str
+    expected: str
+    cost: str
+    fix: tuple[str, ...]
+    evidence: tuple[Fact[Any] | Origin | None, ...]
+    confidence: Confidence = Confidence.HIGH
+
+
+@dataclass(frozen=True, slots=True)
+class Costly:
+    settings: tuple[Setting, ...]
+
+
+class HostSettings(NodeCheck[Costly]):
+    """HST003: a setting of the host costs time or bandwidth
+
+    What it finds
+        Automatic NUMA balancing, a CPU governor that keeps clocks low, and an IOMMU that was set to translate where no
+        other evidence shows the domains of GPUs and NICs.
+
+    Why it matters
+        NUMA balancing unmaps pages to see who uses them: proxy threads and copies wait for page faults. A low CPU
+        clock delays every kernel launch and every message of the proxy. A translating IOMMU sends peer-to-peer traffic
+        through the CPU: on one cluster 100 GB/s of 337 were left until it was set to passthrough.
+
+    Evidence it reads
+        /proc/sys/kernel/numa_balancing, scaling_governor and scaling_driver, the kernel command line and the kernel's
+        own lines on the IOMMU.
+
+    When it stays silent
+        The governor below intel_pstate and amd-pstate raises clocks by itself: info. Domains that were read are
+        PCI004's. Virtual machines: their IOMMU and clocks are the host's. NUMA balancing is info on x86 and a warning
+        on Grace, whose memory it moves between CPU and GPU. None of the settings in the evidence: unknown.
+
+    How to confirm
+        cat /proc/sys/kernel/numa_balancing
+        cat /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor
+        cat /proc/cmdline; sudo dmesg | grep -i 'iommu: Default'
+
+    How to fix
+        `kernel.numa_balancing = 0` in /etc/sysctl.d; `cpupower frequency-set -g performance`; iommu=pt on the kernel
+        command line, then reboot.
+
+    References
+        Linux Documentation, admin-guide/sysctl/kernel.rst (numa_balancing), admin-guide/pm (governors), kernel
+        parameters (iommu=pt); NVIDIA Grace Performance Tuning Guide.
+    """
+
+    id = "HST003"
+    title = "a setting of the host costs time or bandwidth"
+
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Costly | Outcome:
+        if why := no_gpu(judged):
+            return self.not_applicable(judged, why)
+        system = judged.os
+        iommu = [event for event in judged.events if event.kind == "iommu"]
+        if not any((system.numa_balancing.known, system.governor.known, system.cmdline.known, iommu)):
+            return self.unknown(judged, "none of these settings is in the evidence")
+        every = (_balancing(judged), _governor(judged), _iommu(judged))
+        found = tuple(each for each in every if each is not None)
+        return Costly(found) if found else self.clean(judged)
+
+    def tell(self, judged: Node, observed: Costly) -> Iterator[Finding]:
+        for each in observed.settings:
+            yield self.finding(
+                judged,
+                each.severity,
+                each.message,
+                observed=each.observed,
+                expected=each.expected,
+                fix=each.fix,
+                cost=Cost(text=each.cost),
+                evidence=each.evidence,
+                confidence=each.confidence,
+            )
+
+
+def _balancing(node: Node) -> Setting | None:
+    if not node.os.numa_balancing.value:
+        return None
+    grace = node.cpu.arch.get("") in ("aarch64", "arm64") and any(gpu.c2c.value for gpu in node.gpus)
+    return Setting(
+        Severity.WARNING if grace else Severity.INFO,
+        "automatic NUMA balancing is on",
+        "kernel.numa_balancing is 1",
+        "0, as ranks are bound to the cores of their GPU",
+        "ranks and proxy threads wait for page faults",
+        ("Set kernel.numa_balancing = 0 in /etc/sysctl.d, then `sudo sysctl --system`",),
+        (node.os.numa_balancing,),
+    )
+
+
+def _governor(node: Node) -> Setting | None:
+    governor = node.os.governor.get("performance")
+    if governor not in SLOW_GOVERNORS or node.is_vm:
+        return None
+    driver = node.os.frequency_driver.value
+    managed = driver is None or driver in MANAGED
+    below = f" with {driver}" if driver else ""
+    return Setting(
+        Severity.INFO if managed else Severity.WARNING,
+        f"the CPU governor is {governor}{below}",
+        f"scaling_governor {governor}",
+        "performance",
+        "kernel launches and proxy threads run at a lower CPU clock",
+        ("`sudo cpupower frequency-set -g performance`, or the profile throughput-performance of tuned",),
+        (node.os.governor, node.os.frequency_driver),
+        Confidence.MEDIUM,
+    )
+
+
+def _iommu(node: Node) -> Setting | None:
+    """Translation by the command line or the kernel's own line, where no domain type was read: those are PCI004's."""
+    if node.is_vm or any(device.iommu_type.known for device in node.pci.values()):
+        return None
+    cmdline = node.os.cmdline.get("")
+    if _PASSES.search(cmdline):
+        return None
+    said = [event for event in node.events if event.kind == "iommu"]
+    if any("passthrough" in event.text.lower() for event in said):
+        return None
+    line = next((event for event in said if "translated" in event.text.lower()), None)
+    enabled = next((event for event in said if "IOMMU enabled" in event.text), None)
+    asked = _ON.search(cmdline) is not None
+    if line is None and not asked and enabled is None:
+        return None
+    if node.cpu.arch.get("x86_64") not in ("x86_64", "amd64", "i686"):
+        return None  # Arm servers translate by design
+    shown = line or enabled
+    return Setting(
+        Severity.WARNING,
+        "the IOMMU translates: P2P and GPUDirect RDMA may be slow, hang or corrupt",
+        shown.text if shown is not None else next(iter(_ON.findall(cmdline)), ""),
+        "iommu=pt (passthrough) or no IOMMU, on a bare-metal host",
+        "every peer-to-peer access is translated at the root complex instead of going direct",
+        (
+            "Boot with iommu=pt on the kernel command line, or switch the IOMMU off in the BIOS",
+            "Afterwards `cat /sys/kernel/iommu_groups/*/type` must say identity",
+        ),
+        (shown.origin if shown is not None else None, node.os.cmdline if asked else None),
+        Confidence.MEDIUM if node.is_vm is False and line is not None else Confidence.LOW,
+    )

@@ -1,0 +1,198 @@
+"""Limits of the host or the container that break NCCL: locked memory, /dev/shm, open files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.node.gpu_events import no_gpu
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.node import Node
+from topodiag.model.provenance import Fact
+from topodiag.model.topics import Topic
+
+MIB = 1 << 20
+GIB = 1 << 30
+
+MIN_MEMLOCK = GIB
+"""Locked memory below which registration of buffers fails sooner or later: NCCL registers a few MiB for each
+connection, user buffers and NVSHMEM far more. Distributions start with 64 KiB or 8 MiB."""
+
+MIN_SHM = 512 * MIB
+"""Shared memory below which eight ranks of one node do not fit: NCCL takes 9 MiB for each connection over it (the size
+in its own message, 9637888 bytes). Docker gives 64 MiB, and PyTorch's data loaders take from the same."""
+USUAL_SHM = GIB
+MIN_FREE_SHM = 64 * MIB
+
+MIN_OPEN_FILES = 4096
+"""Hard limit on open files below which large jobs fail: NCCL raises the soft limit to the hard one, and takes one
+socket for each peer and channel."""
+
+MEMLOCK_FIX = (
+    "Containers: `--ulimit memlock=-1` (Docker), the capability IPC_LOCK (Kubernetes)",
+    "Slurm: `LimitMEMLOCK=infinity` in slurmd.service, and PropagateResourceLimitsExcept=MEMLOCK in slurm.conf",
+    "Hosts: `* - memlock unlimited` in /etc/security/limits.d",
+)
+SHM_FIX = (
+    "Containers: `--shm-size=8g` or `--ipc=host` (Docker); an emptyDir with medium Memory at /dev/shm (Kubernetes)",
+    "Remove what dead jobs left there: `ls -l /dev/shm/nccl-*`",
+)
+FILES_FIX = (
+    "Raise the hard limit: `* - nofile 1048576` in /etc/security/limits.d, LimitNOFILE=1048576 in the unit of the"
+    " scheduler, `--ulimit nofile=1048576` for containers",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One limit that is too small."""
+
+    severity: Severity
+    message: str
+    observed: str
+    expected: str
+    cost: str
+    fix: tuple[str, ...]
+    fact: Fact[Any]
+    confidence: Confidence
+
+
+@dataclass(frozen=True, slots=True)
+class TooSmall:
+    limits: tuple[Limit, ...]
+
+
+class HostLimits(NodeCheck[TooSmall]):
+    """HST001: a limit of the host or the container breaks NCCL
+
+    What it finds
+        A limit on locked memory where RDMA needs it, a small or full /dev/shm, a low hard limit on open files.
+
+    Why it matters
+        RDMA buffers are locked in memory: with a small limit `ibv_reg_mr` fails, and the job ends or falls back to
+        sockets. Ranks of one node that cannot use P2P exchange data through /dev/shm: with Docker's 64 MiB NCCL ends
+        with "Error while creating shared memory segment", or the program with a bus error.
+
+    Evidence it reads
+        /proc/self/limits, statvfs of /dev/shm; pasted `ulimit -a`, `ulimit -l`, `df /dev/shm`; in job logs NCCL's own
+        messages about shared memory, memory registration and open files.
+
+    When it stays silent
+        Enough for this node: locked memory unlimited or 1 GiB, /dev/shm from 1 GiB, 4096 open files. Locked memory on
+        nodes without RDMA. Limits of a login shell need not be those of a job: outside containers a warning. None of
+        the limits in the evidence: unknown.
+
+    How to confirm
+        srun --pty bash -c 'ulimit -l; df -h /dev/shm'         in the job or the container, not in a login shell
+        grep -E 'locked|open files' /proc/PID/limits            of a rank
+
+    How to fix
+        Raise the limit where the process starts: the container, the scheduler's daemon, or the host.
+
+    References
+        NCCL user guide, troubleshooting, shared memory and memlock; ibv_reg_mr(3); proc_pid_limits(5).
+    """
+
+    id = "HST001"
+    title = "a limit of the host or the container breaks NCCL"
+
+    def observe(self, judged: Node, peers: Sequence[Node]) -> TooSmall | Outcome:
+        if why := no_gpu(judged):
+            return self.not_applicable(judged, why)
+        system = judged.os
+        seen = [fact for fact in (system.memlock_bytes, system.shm_bytes, system.open_files) if fact.known]
+        if not seen:
+            return self.unknown(judged, "no limit is in the evidence")
+        found = [limit for limit in (_memlock(judged), _shm(judged), _files(judged)) if limit is not None]
+        return TooSmall(tuple(found)) if found else self.clean(judged)
+
+    def tell(self, judged: Node, observed: TooSmall) -> Iterator[Finding]:
+        for limit in observed.limits:
+            yield self.finding(
+                judged,
+                limit.severity,
+                limit.message,
+                observed=limit.observed,
+                expected=limit.expected,
+                fix=limit.fix,
+                cost=Cost(text=limit.cost),
+                evidence=[limit.fact],
+                confidence=limit.confidence,
+            )
+
+
+def _memlock(node: Node) -> Limit | None:
+    value = node.os.memlock_bytes.value
+    if value is None or value < 0 or value >= MIN_MEMLOCK or not _may_use_rdma(node):
+        return None
+    inside = node.os.container.get("none") != "none"
+    return Limit(
+        Severity.ERROR if inside else Severity.WARNING,
+        f"locked memory is limited to {size(value)}: RDMA cannot register its buffers",
+        size(value),
+        "unlimited, where RDMA is used",
+        "ibv_reg_mr fails with 'Cannot allocate memory', and the job ends or falls back to sockets",
+        MEMLOCK_FIX,
+        node.os.memlock_bytes,
+        Confidence.HIGH if inside else Confidence.MEDIUM,
+    )
+
+
+def _may_use_rdma(node: Node) -> bool:
+    return any(nic.rdma_name for nic in node.nics) or Topic.RDMA_DEVICES not in node.told
+
+
+def _shm(node: Node) -> Limit | None:
+    total, free = node.os.shm_bytes.value, node.os.shm_free_bytes.value
+    if len(node.gpus) == 1 and total is not None and total >= 64 * MIB:
+        return None  # one rank has nobody to share memory with
+    if total is not None and total < USUAL_SHM:
+        small = total < MIN_SHM
+        return Limit(
+            Severity.ERROR if small else Severity.WARNING,
+            f"shared memory (/dev/shm) holds {size(total)}: too little for the ranks of one node",
+            size(total),
+            "1 GiB or more",
+            "NCCL ends with 'Error while creating shared memory segment', or the program with a bus error",
+            SHM_FIX,
+            node.os.shm_bytes,
+            Confidence.HIGH,
+        )
+    if free is not None and free < MIN_FREE_SHM:
+        return Limit(
+            Severity.ERROR,
+            f"shared memory (/dev/shm) is full: {size(free)} are free",
+            f"{size(free)} free",
+            f"{size(MIN_SHM)} free or more",
+            "NCCL ends with 'No space left on device' for its shared memory",
+            (SHM_FIX[1], SHM_FIX[0]),
+            node.os.shm_free_bytes,
+            Confidence.HIGH,
+        )
+    return None
+
+
+def _files(node: Node) -> Limit | None:
+    value = node.os.open_files.value
+    if value is None or value < 0 or value >= MIN_OPEN_FILES:
+        return None
+    return Limit(
+        Severity.WARNING,
+        f"no process may open more than {value} files: large jobs need more sockets",
+        f"hard limit {value}",
+        f"{MIN_OPEN_FILES} or more",
+        "NCCL ends with 'Too many open files' from a certain number of ranks on",
+        FILES_FIX,
+        node.os.open_files,
+        Confidence.MEDIUM,
+    )
+
+
+def size(count: int) -> str:
+    """Bytes in the largest unit that leaves a whole or short number."""
+    for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (1 << 10, "KiB")):
+        if count >= unit:
+            return f"{count / unit:.4g} {name}"
+    return f"{count} bytes"

@@ -1,0 +1,115 @@
+r"""Small commands that people paste: `ulimit`, `df /dev/shm`, `cat /proc/cmdline`, `ls` of a device that is not there.
+
+    $ ulimit -l
+    64
+    max locked memory       (kbytes, -l) 64
+    shm              64M     0   64M   0% /dev/shm
+    BOOT_IMAGE=/vmlinuz-5.15.0 root=UUID=... ro intel_iommu=on
+    ls: cannot access '/dev/nvidia-caps-imex-channels': No such file or directory
+
+Each line counts by itself, with a prompt before it or without.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.readings import Reading
+from topodiag.model.topics import Topic
+
+MAX_LINE = 4096
+UNLIMITED = -1
+KIB = 1024
+
+_PROMPT = r"(?:[^\n$#>]{0,80}[$#>] ?)?"
+_ULIMIT_LOCKED = re.compile(
+    r"max locked memory {1,40}\(?(?:kbytes|KiB)[^)]{0,12}\)? {1,20}(unlimited|[0-9]{1,18})\s*$", re.I
+)
+_PROC_LOCKED = re.compile(r"Max locked memory {1,20}(unlimited|[0-9]{1,18}) {1,20}(?:unlimited|[0-9]{1,18})", re.I)
+_ASKED = re.compile(rf"{_PROMPT}(?:sudo )?ulimit -([HS]?[ln][HS]?)\s*$")
+_ANSWER = re.compile(r"\s{0,8}(unlimited|[0-9]{1,18})\s*$")
+_SHM = re.compile(
+    r"\s{0,20}\S{1,80}\s{1,40}([0-9]{1,15}(?:\.[0-9])?[KMGTP]?i?)\s{1,40}\S{1,16}\s{1,40}"
+    r"([0-9]{1,15}(?:\.[0-9])?[KMGTP]?i?)\s{1,40}[0-9]{1,3}%\s{1,40}/dev/shm\s*$"
+)
+_CMDLINE = re.compile(r"\s{0,8}((?:BOOT_IMAGE|root)=\S{1,400}(?: [^\n]{1,3000})?)$")
+_NO_DEVICE = re.compile(r"ls: (?:cannot access )?['\"]?/dev/([A-Za-z0-9_/-]{1,80}?)/?['\"]?: No such file or directory")
+_UNITS = {"": KIB, "K": KIB, "M": KIB**2, "G": KIB**3, "T": KIB**4, "P": KIB**5}
+
+
+class ShellFacts(Source[Reading]):
+    """Limits, size of /dev/shm, kernel command line and device nodes that are not there, as a shell shows them."""
+
+    kind = "shell"
+    speaks_of = frozenset({Topic.OS})
+    trust = 50
+
+    def told(self, parsed: Parsed[Reading]) -> frozenset[Topic]:
+        """Nothing as a whole: what a few lines of a shell do not say, nobody asked for."""
+        return frozenset()
+
+    def recognises(self, head: str) -> bool:
+        return any(True for _ in _readings(line for line in enumerate(head.split("\n"), 1)))
+
+    def parse(self, blob: Blob) -> Parsed[Reading]:
+        parsed: Parsed[Reading] = Parsed()
+        parsed.lines = blob.data.count(b"\n") + 1
+        parsed.records.extend(_readings(blob.lines()))
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[Reading], draft: NodeDraft) -> None:
+        absent = [reading for reading in parsed.records if reading.name == "absent_devices"]
+        for reading in parsed.records:
+            if reading.name != "absent_devices":
+                reading.offer_to(draft.single("os"), blob)
+        if absent:
+            names = frozenset(str(reading.value) for reading in absent)
+            draft.single("os").offer("absent_devices", names, blob.origin(absent[0].line, absent[0].text))
+
+
+def _readings(lines: Iterator[tuple[int, str]]) -> Iterator[Reading]:
+    asked = ""
+    for number, whole in lines:
+        line = whole[:MAX_LINE].rstrip()
+        if (question := _ASKED.match(line)) is not None:
+            asked = question[1]
+            continue
+        if asked and (answer := _ANSWER.match(line)) is not None:
+            if "l" in asked:
+                yield Reading("os", "memlock_bytes", _bytes(answer[1]), number, f"ulimit -{asked}: {answer[1]}")
+            elif "H" in asked:
+                yield Reading("os", "open_files", _count(answer[1]), number, f"ulimit -{asked}: {answer[1]}")
+        asked = ""
+        yield from _of_line(number, line)
+
+
+def _of_line(number: int, line: str) -> Iterator[Reading]:
+    if match := _ULIMIT_LOCKED.search(line):
+        yield Reading("os", "memlock_bytes", _bytes(match[1]), number, line)
+    elif match := _PROC_LOCKED.search(line):
+        yield Reading("os", "memlock_bytes", _count(match[1]), number, line)
+    elif match := _SHM.match(line):
+        yield Reading("os", "shm_bytes", _size(match[1]), number, line)
+        yield Reading("os", "shm_free_bytes", _size(match[2]), number, line)
+    elif match := _CMDLINE.match(line):
+        yield Reading("os", "cmdline", match[1], number, line)
+    elif match := _NO_DEVICE.search(line):
+        yield Reading("os", "absent_devices", match[1], number, line)
+
+
+def _count(text: str) -> int:
+    return UNLIMITED if text.lower() == "unlimited" else int(text)
+
+
+def _bytes(text: str) -> int:
+    """`ulimit` prints KiB."""
+    return UNLIMITED if text.lower() == "unlimited" else int(text) * KIB
+
+
+def _size(text: str) -> int:
+    """A size of df: KiB without a unit, else with one (`64M`, `1.0G`)."""
+    digits = text.rstrip("KMGTPi")
+    return int(float(digits) * _UNITS[text[len(digits) :].rstrip("i")])
