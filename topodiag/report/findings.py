@@ -71,7 +71,7 @@ def _draw_body(page: Page, finding: Finding, several_nodes: bool) -> None:
         quote = " ".join(origin.text.split())
         page.add(
             page.text("  ", (f"{label:<{_LABEL}}", "dim")),
-            (str(origin), "close"),
+            (page.fitting(str(origin), _LABEL + 2), "close"),
             ("  " + quote if quote else "", "dim"),
         )
     if len(finding.evidence) > len(shown):

@@ -48,7 +48,7 @@ def _draw_unexplained(page: Page, lines: Sequence[Trouble]) -> None:
 def _draw_troubles(page: Page, lines: Sequence[Trouble]) -> None:
     shown = lines if page.style.verbose else lines[:SHOWN]
     for line in shown:
-        place = (f"{line.origin}  ", "close") if line.origin is not None else ""
+        place = (f"{page.fitting(str(line.origin), 6)}  ", "close") if line.origin is not None else ""
         times = f" ×{line.count}" if line.count > 1 else ""
         text = " ".join(line.text.split())
         page.add(

@@ -124,6 +124,12 @@ class Page:
         short.append(mark)
         return short
 
+    def fitting(self, place: str, taken: int) -> str:
+        """A place (`file:line`) that fits on one line beside `taken` columns: of a long path the end is shown."""
+        room = max(self.width - taken, 8)
+        text = self.clean(place)
+        return text if cell_len(text) <= room else self.clean("…") + text[-(room - 2) :]
+
     def pad(self, text: Text, width: int) -> Text:
         made = text.copy()
         made.append(" " * max(width - text.cell_len, 0))

@@ -9,7 +9,7 @@ import pytest
 from tests.checks import jobs
 from topodiag.checks.job.p2p import ShmInsteadOfP2p
 from topodiag.checks.job.p2p_off import P2pSwitchedOff
-from topodiag.model.finding import Severity, Status
+from topodiag.model.finding import Confidence, Severity, Status
 from topodiag.model.job import Communicator
 from topodiag.model.links import PathType
 from topodiag.model.nccl_view import NcclSystem
@@ -73,8 +73,9 @@ def test_a_setting_explains_shm() -> None:
     assert ShmInsteadOfP2p().judge(made).status is Status.CLEAN
 
 
-def test_shm_without_paths_and_nodes_without_connections_are_unknown() -> None:
-    assert ShmInsteadOfP2p().judge(jobs.job(1, rows=over_shm(), systems=lambda h, s: None)).status is Status.UNKNOWN
+def test_shm_without_paths_is_told_as_a_note_and_nodes_without_connections_are_unknown() -> None:
+    (finding,) = ShmInsteadOfP2p().judge(jobs.job(1, rows=over_shm(), systems=lambda h, s: None)).findings
+    assert (finding.severity, finding.confidence) == (Severity.INFO, Confidence.LOW)
     assert ShmInsteadOfP2p().judge(jobs.job(1, rows=[])).status is Status.UNKNOWN
 
 

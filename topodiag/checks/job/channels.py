@@ -102,6 +102,7 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         simple = [(text, where) for _, text, where in said_by(job, "topo note") if "simple order" in text]
+        simple += [(event.text, event.origin) for event in job.events if "simple order" in event.text]
         searches = list(_searches(job))
         if not searches and not simple:
             return self.unknown(job, f"no graph of the world communicator in the log; {ask_for(job, *NET)}")

@@ -136,9 +136,15 @@ def between_nodes(conns: Connections) -> Mask:
 
 
 def inside_nodes(conns: Connections) -> Mask:
-    """Entries between two ranks of one host."""
-    made: Mask = (conns.host >= 0) & (conns.host == conns.peer_host) & (conns.rank != conns.peer)
+    """Entries between two ranks of one host; shared memory says so by itself, whatever is known of the peer."""
+    known = (conns.host >= 0) & (conns.host == conns.peer_host)
+    alone = (conns.host < 0) | (conns.peer_host < 0)
+    made: Mask = (known | (alone & conns.over(_over_shm))) & (conns.rank != conns.peer)
     return made
+
+
+def _over_shm(via: str) -> bool:
+    return via.startswith("SHM")
 
 
 def _over_network(via: str) -> bool:

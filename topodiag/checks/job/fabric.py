@@ -9,6 +9,7 @@ from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.evidence import ranks_on, said_by
+from topodiag.checks.job.fabric_domains import Membership, judge_domains
 from topodiag.checks.shared.words import hosts_word, quoted
 from topodiag.evidence.nvidia.nvidia_words import fabric_bandwidth, fabric_problems
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -17,7 +18,7 @@ from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
 
 FABRIC = re.compile(
-    r"MNNVL busId 0x([0-9a-f]{1,16}) fabric UUID \S{1,40} cliqueId 0x[0-9a-f]{1,8} state (\d)"
+    r"MNNVL busId 0x([0-9a-f]{1,16}) fabric UUID (\S{1,40}) cliqueId (0x[0-9a-f]{1,8}) state (\d)"
     r" healthMask 0x([0-9a-f]{1,8})"
 )
 """fillInfo, src/init.cc v2.20 and later: nvmlGpuFabricInfoV_t."""
@@ -45,16 +46,20 @@ class FabricInLog(OneStep[Job], JobCheck[Never]):
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         told: dict[str, set[str]] = defaultdict(set)
         faults: dict[tuple[Severity, str], dict[str, list[tuple[str, Origin | None]]]] = {}
+        members: list[Membership] = []
         for number, text, where in said_by(job, "mnnvl"):
             match = FABRIC.match(text)
             if match is None or number < 0:
                 continue
             host = job.processes[number].host
             told[host].add(match[1])
-            for fault in _faults(int(match[2]), int(match[3], 16)):
+            if int(match[4]) == COMPLETED:
+                members.append(Membership(host, match[1], (match[2], match[3]), where))
+            for fault in _faults(int(match[4]), int(match[5], 16)):
                 faults.setdefault(fault, defaultdict(list))[host].append((match[1], where))
         found = [self._report(job, *fault, by_host) for fault, by_host in faults.items()]
         found += self._imex(job) + self._not_up(job) + self._nvls(job)
+        found += judge_domains(self, job, members)
         if found:
             return self.found(job, found)
         if not told:

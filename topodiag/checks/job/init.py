@@ -10,6 +10,7 @@ from typing import Never
 import numpy as np
 
 from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.job.alone import judge_alone
 from topodiag.checks.job.text import ask_for, failed
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -121,6 +122,7 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
         missing = self._missing(job, stuck_world) if job.world_size > 0 and job.ranks else None
         if missing is not None and not (stuck_world and found and missing.severity is Severity.INFO):
             found.append(missing)
+        found += judge_alone(self, job, peers)
         coverage = Coverage(len(job.ranks), max(job.world_size, len(job.ranks)), "ranks")
         if found:
             return self.found(job, found, coverage)

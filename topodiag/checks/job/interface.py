@@ -5,10 +5,11 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
-from topodiag.checks.job.evidence import multi_node, piece, settings_of, world_ranks
+from topodiag.checks.job.evidence import multi_node, piece, said_by, settings_of, world_ranks
 from topodiag.checks.job.text import NET, ask_for
 from topodiag.checks.shared.interfaces import NOT_FOR_JOBS
 from topodiag.checks.shared.words import hosts_word, quoted
@@ -19,6 +20,13 @@ from topodiag.model.provenance import Origin
 INTERFACE = re.compile(r"(?:\[\d{1,4}\]|OOB |\bUsing )\s*([A-Za-z][\w.\-]{0,30}):")
 LINK_LOCAL = re.compile(r":\[?fe[89ab][0-9a-f]:", re.I)
 UNREACHED = re.compile(r"[Cc]onnect.{0,120}(?:No route to host|[Nn]etwork is unreachable|timed out)")
+TRIED = re.compile(
+    r"[Cc]all to connect returned (?:No route|Network is unreach|Connection timed)"
+    r"|connect to ([^\s<]{1,80})<\d{1,5}> returned (?:No route|Network is unreach|Connection timed)"
+)
+"""socketStartConnect and socketPollConnect, src/misc/socket.cc: what is tried again. `refused` is tried while a peer
+starts, in jobs that are well."""
+CONNECTED = re.compile(r"[Cc]onnect to ([0-9.]{7,15})<\d{1,5}> failed")
 NO_INTERFACE = ("no socket interface found", "no usable listening interface", "no interface found")
 
 ADDRESS = re.compile(r"([A-Za-z][\w.\-]{0,30}):\[?([0-9a-fA-F:.]{2,45})(?:%[\w.\-]{1,30})?\]?<\d{1,5}>")
@@ -76,6 +84,7 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
         if several and not (world is not None and world.init_complete):
             found += self._of_one_node(job)
             found += self._unreachable(job)
+            found += self._own_bridge(job) if not found else []
         if found:
             return self.found(job, found)
         if not several:
@@ -86,10 +95,12 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
         return self.clean(job, "", Coverage(told, len(job.processes), "processes"))
 
     def _none(self, job: Job) -> list[Finding]:
-        events = [event for event in job.events if any(words in event.text.lower() for words in NO_INTERFACE)]
+        wanted = settings_of(job, "NCCL_SOCKET_IFNAME").get("NCCL_SOCKET_IFNAME", [])
+        # 2.27 goes on without an interface, and fails on an address of no family: with a name given, that name is why.
+        words = (*NO_INTERFACE, "is neither af_inet") if wanted else NO_INTERFACE
+        events = [event for event in job.events if any(each in event.text.lower() for each in words)]
         if not events:
             return []
-        wanted = settings_of(job, "NCCL_SOCKET_IFNAME").get("NCCL_SOCKET_IFNAME", [])
         value = f" that fits NCCL_SOCKET_IFNAME={wanted[0][1].value}" if wanted else ""
         hosts = list(dict.fromkeys(event.host for event in events if event.host))
         return [
@@ -177,17 +188,19 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
             for e in job.events
             if e.kind == "connect" and e.level == "WARN" and UNREACHED.search(e.text) and "ibv_" not in e.text
         ]
-        if not events:
+        tries = [] if events else _tries(job)
+        if not events and not tries:
             return []
-        hosts = list(dict.fromkeys(event.host for event in events if event.host))
+        hosts = list(dict.fromkeys([*(e.host for e in events if e.host), *(t.host for t in tries if t.host)]))
         used = sorted({name for process in job.processes if process.host in hosts for name in _interfaces(process)})
         peers = list(dict.fromkeys(event.details["peer"] for event in events if event.details.get("peer")))
+        peers += list(dict.fromkeys(each.peer for each in tries))
         return [
             self.finding(
-                Severity.ERROR,
+                Severity.ERROR if events else Severity.WARNING,
                 f"{hosts_word(hosts) or 'a node'} cannot reach {', '.join(peers[:3]) or 'another node'}"
                 + (f" over {'/'.join(used[:3])}" if used else ""),
-                observed=quoted(events[0].text),
+                observed=quoted(events[0].text if events else tries[0].text),
                 expected="an interface whose network leads to all nodes, with its ports open",
                 fix=(
                     "`ip route get` the address: which interface leads there, if any",
@@ -198,10 +211,33 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
                 ranks=sorted({event.rank for event in events if event.rank >= 0}),
                 nics=used[:3],
                 cost=Cost(share=1.0, text="init waits for the connection and fails"),
-                evidence=[event.origin for event in events],
+                evidence=[*(event.origin for event in events), *(each.origin for each in tries)],
                 confidence=Confidence.MEDIUM,
             )
         ]
+
+    def _own_bridge(self, job: Job) -> list[Finding]:
+        """A connect that fails to an address of the bridge that each host has for itself, on which this one meets."""
+        made = []
+        for event in job.events:
+            match = CONNECTED.search(event.text)
+            own = {address for p in job.processes if p.host == event.host for _, address in _addresses(p)}
+            if match is None or event.level == "UNWIND" or not any(_one_bridge(match[1], each) for each in own):
+                continue
+            made.append(
+                self.finding(
+                    Severity.ERROR,
+                    f"{event.host or 'a node'} looks for a peer at {match[1]}: each host numbers that bridge by itself",
+                    observed=quoted(event.text),
+                    expected="an address of a network that all nodes share",
+                    fix=("in containers: the host's network (`--network=host`), or an overlay that spans the nodes",),
+                    nodes=[event.host] if event.host else [],
+                    cost=Cost(share=1.0, text="ranks of other nodes cannot be reached at it: init hangs or fails"),
+                    evidence=[event.origin, *(_place(p) for p in job.processes if p.host == event.host)],
+                    confidence=Confidence.MEDIUM,
+                )
+            )
+        return made[:1]
 
     def _wrong(self, job: Job) -> list[Finding]:
         used: dict[str, list[tuple[int, Process]]] = {}
@@ -238,6 +274,34 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
                 )
             )
         return made
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """A connect that was tried again: NCCL prints it at level INFO, from 2.24 on each time."""
+
+    host: str
+    peer: str
+    text: str
+    origin: Origin | None
+
+
+def _tries(job: Job) -> list[Try]:
+    made = []
+    for kind in ("socket note", "retry"):
+        for number, text, where in said_by(job, kind):
+            match = TRIED.search(text)
+            if match is not None and number >= 0:
+                made.append(Try(job.processes[number].host, match[1] or "another node", text, where))
+    return made
+
+
+def _one_bridge(a: str, b: str) -> bool:
+    try:
+        both = (ipaddress.ip_address(a), ipaddress.ip_address(b))
+    except ValueError:
+        return False
+    return any(all(each in network for each in both) for network in OF_ONE_NODE)
 
 
 def _all_but(used: Iterable[str]) -> str:

@@ -32,6 +32,11 @@ SOCKET_SETTINGS = {"NCCL_IB_DISABLE": None, "NCCL_NET": "socket"}
 IPOIB = re.compile(r"\b(ib(?:\d{1,3}|[psP]\d[\w]{0,12})):")
 """Ports of InfiniBand devices, as the kernel and udev name their interfaces: ib0, ibp12s0, ibs3 (IPoIB)."""
 
+NONE = "no network"
+"""What a process has that found no RDMA device and says of nothing else that it took."""
+
+NO_VERBS = re.compile(r"Failed to open libibverbs")
+
 RDMA_VARIABLES = ("NCCL_IB_HCA", "NCCL_IB_GID_INDEX", "NCCL_IB_TC", "NCCL_IB_SL", "NCCL_IB_QPS_PER_CONNECTION")
 
 
@@ -92,14 +97,14 @@ class SocketsInsteadOfRdma(JobCheck[SocketUse]):
     title = "NCCL uses sockets between nodes"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> SocketUse | Outcome:
-        alone = piece(judged) and any(process.said("no hca") for process in judged.processes)
+        alone = piece(judged) and (_without_rdma(judged) or _over_sockets(judged))
         if not multi_node(judged) and not alone:
             return self.not_applicable(judged, "no traffic between nodes")
         networks = _networks(judged)
         if not networks:
             return self.unknown(judged, f"no line says which network NCCL took; {ask_for(judged, *NET)}")
         coverage = Coverage(len(networks), len(judged.hosts), "nodes")
-        sockets = tuple(host for host, used in networks.items() if used == {"socket"})
+        sockets = tuple(host for host, used in networks.items() if used <= {"socket", NONE})
         if not sockets:
             return self.clean(judged, "", coverage)
         settings = _against_rdma(judged)
@@ -158,6 +163,9 @@ def _cause(
     if settings:
         text = f"{settings[0].name}={settings[0].value} keeps NCCL on sockets between nodes"
         return SocketCause(Severity.WARNING, text, Confidence.MEDIUM)
+    if _no_verbs(job) is not None and not multi_node(job):
+        text = f"{hosts_word(sockets)}: NCCL has sockets only, as it cannot load libibverbs"
+        return SocketCause(Severity.WARNING, text, Confidence.MEDIUM)
     if settings_of(job, *RDMA_VARIABLES):
         text = "sockets carry the traffic although the settings are for RDMA devices"
         return SocketCause(Severity.WARNING, text, Confidence.MEDIUM)
@@ -167,7 +175,8 @@ def _cause(
         severity = Severity.WARNING if multi_node(job) else Severity.INFO
         return SocketCause(severity, f"{text} an InfiniBand device", Confidence.MEDIUM)
     if not multi_node(job):
-        text = f"{hosts_word(sockets)} has sockets only for other nodes: NCCL found no RDMA device"
+        found = "NCCL found no RDMA device" if _without_rdma(job) else "no RDMA device is in the log"
+        text = f"{hosts_word(sockets)} has sockets only for other nodes: {found}"
         return SocketCause(Severity.INFO, text, Confidence.MEDIUM)
     text = f"sockets carry the traffic between {plural(len(job.hosts), 'node')}: no RDMA device is in the evidence"
     return SocketCause(Severity.INFO, text)
@@ -193,10 +202,30 @@ def _networks(job: Job) -> dict[str, set[str]]:
         said = {process.network.lower() for _, process in group if process.network}
         if said:
             made[host] = said
+        elif any(process.said("no hca") for _, process in group):
+            made[host] = {NONE}
     for use in net_uses(job.connections):
-        if use.host and use.host not in made:
+        if use.host not in made or made[use.host] == {NONE}:
             made[use.host] = {transport_kind(use.via).partition("/")[2].lower()}
     return made
+
+
+def _without_rdma(job: Job) -> bool:
+    return any(process.said("no hca") for process in job.processes)
+
+
+def _over_sockets(job: Job) -> bool:
+    """Whether processes took sockets for other nodes, or say that data goes over them."""
+    if any(process.network.lower() == "socket" for process in job.processes):
+        return True
+    return any(transport_kind(use.via) == "NET/Socket" for use in net_uses(job.connections))
+
+
+def _no_verbs(job: Job) -> Origin | None:
+    """The line by which NCCL cannot load the library of RDMA."""
+    told = [where for kind in ("ib note", "retry") for _, text, where in said_by(job, kind) if NO_VERBS.search(text)]
+    told += [event.origin for event in job.events if NO_VERBS.search(event.text)]
+    return next((where for where in told if where is not None), None)
 
 
 def _ipoib(job: Job, hosts: Sequence[str]) -> list[str]:
@@ -210,7 +239,8 @@ def _ipoib(job: Job, hosts: Sequence[str]) -> list[str]:
 
 
 def _socket_places(job: Job) -> list[Origin | None]:
-    places: list[Origin | None] = [
+    places: list[Origin | None] = [_no_verbs(job)]
+    places += [
         where
         for kind in ("network", "no hca")
         for _, text, where in said_by(job, kind)

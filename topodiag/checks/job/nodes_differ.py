@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Never, TypeVar
 
 from topodiag.checks.interface import JobCheck, OneStep
@@ -14,6 +15,7 @@ from topodiag.checks.shared.devices import majority
 from topodiag.checks.shared.words import hosts_word, quoted
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Hca, Job
+from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
 
 UNOPENED = re.compile(r"NET/IB ?: Unable to open device ([\w.\-]{1,64})")
@@ -22,6 +24,9 @@ UNOPENED = re.compile(r"NET/IB ?: Unable to open device ([\w.\-]{1,64})")
 MET_OTHER = re.compile(r"socketFinalize\w{1,10}\b.{0,120}: wrong type (?:(3 != 4)|4 != 3)\b")
 """A connection of NET/Socket (3) where NET/IB (4) listens, or the reverse: enum ncclSocketType, src/include/socket.h
 v2.14 and later; the first number is the one that came in."""
+
+NETWORK_LINES = ("network", "no hca", "sockets", "hcas")
+"""Kinds of lines that show which network a process took, the plainest first."""
 
 V = TypeVar("V")
 
@@ -130,10 +135,7 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
                 ranks=ranks_on(job, odd),
                 nics=sorted({hca.name for hca in listed.get(odd[0], {}).values()})[:16] if what != "network" else (),
                 cost=_cost(usual, [values[host] for host in odd]),
-                evidence=[
-                    *(hca.origin for host in odd[:2] for hca in list(listed.get(host, {}).values())[:2]),
-                    *(process.origin for host in odd[:2] for _, process in by_host(job).get(host, [])[:1]),
-                ],
+                evidence=_shown(job, what, listed, [*odd[:2], *shown[usual][:1]]),
                 coverage=Coverage(len(odd), len(values), "nodes"),
             )
         ]
@@ -223,6 +225,20 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
                 coverage=Coverage(len(odd), world.nranks, "ranks"),
             )
         ]
+
+
+def _shown(job: Job, what: str, listed: Mapping[str, Mapping[int, Hca]], hosts: Sequence[str]) -> list[Origin | None]:
+    """The lines that show what these hosts have, each with the name of its host."""
+    made: list[Origin | None] = []
+    for host in hosts:
+        lines: list[Origin | None] = []
+        if what == "network":
+            said = [m for _, p in by_host(job).get(host, []) for kind in NETWORK_LINES for m in p.said(kind)]
+            lines = [message.origin for message in said[:1]]
+        else:
+            lines = [hca.gdr_origin or hca.origin for hca in list(listed.get(host, {}).values())[:2]]
+        made += [replace(each, text=f"{host}: {each.text}") for each in lines if each is not None]
+    return made
 
 
 def _of_each(listed: Mapping[str, Mapping[int, Hca]], value_of: Callable[[Hca], V | None]) -> dict[str, list[V]]:

@@ -15,8 +15,10 @@ from topodiag.checks.job.evidence import (
     NEAR,
     gpu_of,
     gpu_word,
+    host_name,
     inside_nodes,
     local_ranks,
+    multi_node,
     nvlink_gbs,
     path_between,
     pcie_gbs,
@@ -34,6 +36,11 @@ from topodiag.model.job import Given, Job
 from topodiag.model.nccl_view import NcclSystem
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import fold_runs, plural
+
+APART = ("NCCL_SHM_DISABLE", "NCCL_HOSTID")
+"""Settings that part ranks of one node: ENV001 judges them."""
+
+NEIGHBOURS = "one container, or one host name, PID and IPC namespace for all ranks of a node: NCCL takes them by these"
 
 NO_P2P_LEVELS = ("LOC", "0")
 OFF_PAIR = re.compile(r"P2P is disabled between connected GPUs (\d{1,4}) and (\d{1,4})")
@@ -129,7 +136,8 @@ class ShmInsteadOfP2p(JobCheck[WithoutP2p]):
 
     When it stays silent
         P2P is off by a setting (P2P002). GPUs under different host bridges or sockets: NCCL's rule chooses shared
-        memory there on most processors, so info. No connection lines: unknown.
+        memory there on most processors, so info. No path table in the log: info that shared memory carries the
+        data, and a warning where the network does. No connection lines: unknown.
 
     How to confirm
         nvidia-smi topo -p2p r                              `OK`, `CNS` chipset, `GNS` GPU not supported, `TNS` topology
@@ -151,11 +159,11 @@ class ShmInsteadOfP2p(JobCheck[WithoutP2p]):
         off = switched_off(judged)
         if not judged.ranks and refused and not off:
             return WithoutP2p({}, refused, None)
-        if max(local_ranks(judged).values(), default=0) < 2:
+        seen = sum(int(inside_nodes(batch).sum()) for batch in judged.connections.batches())
+        if max(local_ranks(judged).values(), default=0) < 2 and not seen:
             return self.not_applicable(judged, "one rank on each node")
         if off:
             return self.clean(judged, "P2P is off by a setting: P2P002")
-        seen = sum(int(inside_nodes(batch).sum()) for batch in judged.connections.batches())
         if not seen:
             if refused:
                 return WithoutP2p({}, refused, None)
@@ -166,7 +174,7 @@ class ShmInsteadOfP2p(JobCheck[WithoutP2p]):
         if known:
             return WithoutP2p(known, refused, coverage)
         if pairs:
-            return self.unknown(judged, f"SHM inside a node, and no path table to judge it by; {ask_for(judged, *NET)}")
+            return WithoutP2p(pairs, refused, coverage)
         return self.clean(judged, "", coverage)
 
     def tell(self, judged: Job, observed: WithoutP2p) -> Iterator[Finding]:
@@ -179,6 +187,8 @@ class ShmInsteadOfP2p(JobCheck[WithoutP2p]):
         for (kind, word), hosts in groups.items():
             if word == "far":
                 yield self._by_rule(judged, kind, hosts, observed.coverage)
+            elif word == "?":
+                yield self._unplaced(judged, kind, hosts, observed.coverage)
             else:
                 refusals = list(observed.refused.values()) if word == "refused" else None
                 yield self._in_spite(judged, kind, hosts, refusals, observed.coverage)
@@ -235,6 +245,30 @@ class ShmInsteadOfP2p(JobCheck[WithoutP2p]):
             confidence=Confidence.HIGH if refusals is None and kind == "SHM" else Confidence.MEDIUM,
         )
 
+    def _unplaced(self, job: Job, kind: str, hosts: Mapping[str, ConnectionGroup], coverage: Coverage) -> Finding:
+        """Where no path table says how far apart the GPUs are: what carries the data is said all the same."""
+        conns = job.connections
+        first, labels = _shown(job, hosts)
+        over = "shared memory" if kind == "SHM" else "the network"
+        return self.finding(
+            Severity.INFO if kind == "SHM" else Severity.WARNING,
+            f"{hosts_word(list(hosts))}: GPUs of one node talk over {over}, not peer-to-peer",
+            observed=f"{_entries(hosts)} via {conns.label(first.first)}",
+            expected="via P2P/CUMEM or P2P/IPC, where NVLink or a PCIe switch joins the GPUs",
+            fix=(
+                "`nvidia-smi topo -m` and `nvidia-smi topo -p2p r`: could the pair go peer-to-peer?",
+                *((NEIGHBOURS,) if kind != "SHM" else ()),
+                f"{ask_for(job, *NET)}: the path table then tells whether it is NCCL's own rule",
+            ),
+            nodes=[host for host in hosts if host],
+            ranks=_worlds(hosts),
+            gpus=labels,
+            cost=Cost(text="each byte goes up to host memory and down again"),
+            evidence=[conns.origin(first.first)],
+            coverage=coverage,
+            confidence=Confidence.LOW if kind == "SHM" else Confidence.MEDIUM,
+        )  # fmt: skip
+
     def _by_rule(self, job: Job, kind: str, hosts: Mapping[str, ConnectionGroup], coverage: Coverage) -> Finding:
         """Pairs that NCCL itself keeps from it for their distance."""
         conns = job.connections
@@ -273,14 +307,22 @@ def _by_distance(job: Job, refused: Refusals) -> dict[tuple[str, str, str], Conn
     """Connections inside nodes over SHM, or the network where a nearer way is there, by host, kind and distance."""
     view = views(job)
     several = len(job.hosts) > 1
+    alone = not several and not multi_node(job) and not settings_of(job, *APART)
     pairs: dict[tuple[str, str, str], ConnectionGroup] = {}
     for batch in job.connections.batches():
-        for talk in around_p2p(batch, lambda via: _is_shm(via) or (several and via.startswith("NET/"))):
-            host = job.connections.hosts[talk.host]
+        for talk in around_p2p(batch, lambda via: _is_shm(via) or via.startswith("NET/")):
+            host = host_name(job.connections, talk.host)
             word = _distance_word(job, talk, view.get((talk.comm, host)), (host, refused))
-            if talk.kind == "SHM" or word == "near":
+            over_net = (several and word == "near") or (alone and word in ("near", "?") and _two_gpus(job, talk))
+            if talk.kind == "SHM" or over_net:
                 pairs.setdefault((host, talk.kind, word), ConnectionGroup(talk.first)).add(talk)
     return pairs
+
+
+def _two_gpus(job: Job, talk: GpuConnection) -> bool:
+    """Whether two ranks have GPUs of different numbers: machines that share a host name have the same ones."""
+    a, b = gpu_word(job, talk.world), gpu_word(job, talk.world_peer)
+    return bool(a) and bool(b) and a != b
 
 
 def _distance_word(job: Job, talk: GpuConnection, system: NcclSystem | None, refusals: tuple[str, Refusals]) -> str:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.evidence import multi_node, piece, said_by, settings_of, world_ranks
 from topodiag.checks.job.text import NET, ask_for
-from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
+from topodiag.checks.shared.words import hosts_word, quoted
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job, Process
 from topodiag.model.provenance import Origin
 
@@ -19,6 +20,12 @@ LOAD_FAILED = re.compile(
     r"|(lib[\w.+\-]{1,60}\.so[\w.]{0,20}): cannot open shared object file"
 )
 """What dlopen, or the plugin itself, says of a library that is there and cannot be used."""
+
+NO_SHARP = re.compile(
+    r"SHARP (?:coll init|group create|.{0,40}(?:error|fail))|Cannot initialize CollNet"
+    r"|CollNet is not supported or fails"
+)
+"""NCCL src/init.cc and src/transport.cc; nccl-rdma-sharp-plugins src/sharp_plugin.c."""
 
 BUILT_IN = ("", "none", "ib", "socket", "0")
 """Values of NCCL_NET_PLUGIN and NCCL_NET that ask for no library."""
@@ -31,6 +38,8 @@ class PluginFailure:
     what: str
     lines: tuple[tuple[int, str, Origin | None], ...]
     without: tuple[int, ...]
+    sharp: bool = False
+    """It is SHARP (CollNet) that does not come up, and the network goes on without reductions in its switches."""
 
 
 class PluginNotLoaded(JobCheck[PluginFailure]):
@@ -72,15 +81,38 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
         missing = list(said_by(judged, "net plugin missing"))
         missing += [(-1, event.text, event.origin) for event in judged.events if event.kind == "plugin"]
         named = sum(bool(process.network) for process in judged.processes)
-        if not named and not missing:
+        sharp = _no_sharp(judged)
+        if not named and not missing and sharp is None:
             return self.unknown(judged, f"no line speaks of plugins; {ask_for(judged, *NET)}")
-        failure = _failure(judged, missing)
+        failure = _failure(judged, missing) or sharp
         if failure is not None:
             return failure
         return self.clean(judged, "", Coverage(named, len(judged.processes), "processes"))
 
     def tell(self, judged: Job, observed: PluginFailure) -> Iterator[Finding]:
+        if observed.sharp:
+            yield self._sharp(judged, observed)
+            return
         yield self._report(judged, observed.what, observed.lines, observed.without)
+
+    def _sharp(self, job: Job, observed: PluginFailure) -> Finding:
+        hosts = list(dict.fromkeys(job.processes[n].host for n, _, _ in observed.lines if n >= 0))
+        asked = settings_of(job, "NCCL_COLLNET_ENABLE").get("NCCL_COLLNET_ENABLE", [])
+        return self.finding(
+            Severity.WARNING,
+            f"{hosts_word(hosts) or 'the job'}: SHARP does not come up; NCCL goes on without its reductions",
+            observed=quoted(observed.lines[0][1]),
+            expected="SHARP's aggregation manager reachable, with trees free for the job",
+            fix=(
+                "`sharp_hello -d HCA:PORT` on a node, and the state of sharp_am on the subnet manager's host",
+                "each job takes trees: too many jobs, or a job that died, leave none (sharp_am's log)",
+                "unset NCCL_COLLNET_ENABLE where the fabric has no SHARP",
+            ),
+            nodes=hosts,
+            cost=Cost(text="all-reduce goes by rings and trees, as on a fabric without SHARP"),
+            evidence=[*(where for _, _, where in observed.lines), *(given.origin for _, given in asked[:1])],
+            confidence=Confidence.MEDIUM,
+        )
 
     def _report(
         self, job: Job, what: str, lines: Sequence[tuple[int, str, Origin | None]], numbers: Sequence[int]
@@ -128,6 +160,17 @@ def _failure(job: Job, missing: Sequence[tuple[int, str, Origin | None]]) -> Plu
         return None
     what = "does not start" if _started(broken[0][1]) else "cannot be loaded"
     return PluginFailure(f"the network plugin is there and {what}", broken, tuple(sorted(without)))
+
+
+def _no_sharp(job: Job) -> PluginFailure | None:
+    """SHARP that was tried and did not come up, by warnings of NCCL and of its plugin."""
+    numbers = {(process.host, process.pid): number for number, process in enumerate(job.processes)}
+    lines = [
+        (numbers.get((event.host, event.pid), -1), event.text, event.origin)
+        for event in job.events
+        if event.level == "WARN" and NO_SHARP.search(event.text)
+    ]
+    return PluginFailure("SHARP does not come up", tuple(lines), (), sharp=True) if lines else None
 
 
 def _goes_without(process: Process) -> bool:

@@ -30,6 +30,8 @@ CHECKS = {
 }
 
 COMPANIONS = {
+    "PCI001": "narrow_link:NarrowLinkInLog",
+    "PCI004": "hints:AcsHinted",
     "NVL005": "fabric:FabricInLog",
     "NIC005": "nics:FewerNicsThanSiblings",
     "GDR001": "gdr:GdrOffInLog",

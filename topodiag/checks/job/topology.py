@@ -252,12 +252,48 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
         seen = list(prints(job))
         if not seen:
             return self.unknown(job, f"no `=== System ===` in the log; {ask_for(job, *NET)}")
+        one_sided = [finding for each in seen if (finding := self._one_sided(job, each))]
+        if one_sided:
+            return self.found(job, one_sided, Coverage(len(seen), len(job.hosts), "nodes printed"))
         switched = [each for each in seen if each.system.of_kind("NVS")]
         if not switched:
             return self.not_applicable(job, "no NVSwitch: GPUs of a mesh differ by design")
         found = [finding for each in switched if (finding := self._look(job, each))]
         coverage = Coverage(len(seen), len(job.hosts), "nodes printed")
         return self.found(job, found, coverage) if found else self.clean(job, "", coverage)
+
+    def _one_sided(self, job: Job, printed: SystemPrint) -> Finding | None:
+        """NVLinks between two GPUs that the print gives one direction of more than the other."""
+        host, system = printed.host, printed.system
+        gpus = {gpu.name for gpu in system.of_kind("GPU")}
+        told: dict[tuple[str, str], float] = defaultdict(float)
+        for link in system.links:
+            if link.kind == "NVL" and link.a in gpus and link.b in gpus:
+                told[link.a, link.b] += link.gbs
+        uneven = {(a, b): gbs for (a, b), gbs in told.items() if told.get((b, a), 0.0) < SHORT_OF * gbs}
+        if not uneven:
+            return None
+        (a, b), more = max(uneven.items(), key=lambda each: each[1] - told.get(each[0][::-1], 0.0))
+        less = told.get((b, a), 0.0)
+        worlds = {name: printed.world_rank(system.devices[name]) for name in (a, b)}
+        labels = [gpu_word(job, world) or name for name, world in worlds.items()]
+        return self.finding(
+            Severity.ERROR if less else Severity.WARNING,  # a row of the print may be lost, a figure is not
+            f"{labels[0]} and {labels[1]} of {host or 'a node'}: {more:g} GB/s of NVLink one way, {less:g} GB/s back",
+            observed=f"{a} to {b} NVL[{more:.1f}], {b} to {a} {f'NVL[{less:.1f}]' if less else 'none'}"
+            + (f"; {plural(len(uneven) - 1, 'more pair')}" if len(uneven) > 1 else ""),
+            expected="the same number of NVLinks in both directions",
+            fix=(
+                "`nvidia-smi nvlink -s` of both GPUs: which link is up at one end only? `dmesg | grep -i nvlink`",
+                "with a topology file: `topodiag topo check` says which nvlink element lacks its counterpart",
+            ),
+            nodes=[host] if host else [],
+            ranks=[world for world in worlds.values() if world >= 0],
+            gpus=labels,
+            cost=Cost(more - less, 1 - less / more, "what goes back has the bandwidth of the lesser direction"),
+            evidence=[system.origin],
+            confidence=Confidence.MEDIUM,
+        )
 
     def _look(self, job: Job, printed: SystemPrint) -> Finding | None:
         host, system = printed.host, printed.system

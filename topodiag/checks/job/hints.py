@@ -1,0 +1,62 @@
+"""What NCCL itself supposes after an error: ACS or an IOMMU between GPU and NIC."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.evidence import said_by
+from topodiag.checks.shared.words import hosts_word, quoted
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.job import Job
+from topodiag.model.provenance import Origin
+
+BLOCKED = re.compile(r"\bACS\b|Access Control Services|\bIOMMU\b|iommu=pt")
+"""NCCL src/transport/net_ib/common.h v2.30 (`HINT: .. when ACS is enabled ..`); RCCL src/init.cc (`iommu=pt`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """Hosts and lines (text, place) of the hints."""
+
+    hosts: tuple[str, ...]
+    lines: tuple[tuple[str, Origin | None], ...]
+
+
+class AcsHinted(JobCheck[Hints]):
+    """PCI004 by a job's log: NCCL or RCCL names ACS or the IOMMU."""
+
+    id = "PCI004"
+    title = "NCCL supposes that ACS or the IOMMU is in the way"
+
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Hints | Outcome:
+        told = [
+            (judged.processes[number].host if number >= 0 else "", text, where)
+            for number, text, where in said_by(judged, "hint")
+            if BLOCKED.search(text)
+        ]
+        told += [(e.host, e.text, e.origin) for e in judged.events if e.level == "WARN" and BLOCKED.search(e.text)]
+        if not told:
+            return self.not_applicable(judged, "no line speaks of ACS or the IOMMU: `topodiag scan` of the node does")
+        hosts = tuple(dict.fromkeys(host for host, _, _ in told if host))
+        return Hints(hosts, tuple((text, where) for _, text, where in told))
+
+    def tell(self, judged: Job, observed: Hints) -> Iterator[Finding]:
+        first = observed.lines[0][0]
+        yield self.finding(
+            Severity.WARNING,
+            f"{hosts_word(observed.hosts) or 'a node'}: ACS or the IOMMU may send GPU traffic through the host bridge",
+            observed=quoted(first),
+            expected="ACS redirection off on the bridges between GPU and NIC, and the IOMMU off or in passthrough",
+            fix=(
+                "`lspci -vv | grep ACSCtl` as root on the node: `ReqRedir+` on a bridge is it (`topodiag scan`)",
+                "off in the firmware, or `setpci` on the bridges; in a virtual machine the host has to do it",
+                "iommu=pt on the kernel's command line where the IOMMU has to stay on",
+            ),
+            nodes=observed.hosts,
+            cost=Cost(text="peer-to-peer and GPUDirect RDMA go by way of the root complex: slow, or they hang"),
+            evidence=[where for _, where in observed.lines],
+            confidence=Confidence.MEDIUM if "Missing" in first else Confidence.LOW,
+        )
