@@ -13,6 +13,7 @@ from topodiag.checks.node.virtual_pci import is_flat
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.emit.nccl_xml import UnwritableError, to_text
+from topodiag.evidence.intake.one_file import read_small
 from topodiag.evidence.layout.affinity import read_affinity
 from topodiag.evidence.layout.device_pairs import parse_pairs, read_pairs_file
 from topodiag.evidence.nccl_xml import read_file
@@ -212,7 +213,7 @@ def by_evidence(topology: Topology) -> list[Complete]:
 
 def by_affinity(topology: Topology, path: str) -> Complete:
     """The guest's tree completed by a CSV matrix of what was measured. Raises InputError."""
-    measured = read_affinity(_small_file(path), path)
+    measured = read_affinity(read_small(path, MAX_SMALL_FILE), path)
     numa = {gpu.bus_id: gpu.numa.get(-1) for gpu in topology.node.gpus if gpu.bus_id}
     return _completing(topology, lambda guest: plan_by_affinity(guest, measured, numa))
 
@@ -231,13 +232,4 @@ def _pairs(text: str) -> dict[str, str]:
     """A file, or pairs themselves: a `=` in a name of no file makes the difference."""
     if "=" in text and not Path(text).is_file():
         return parse_pairs(text)
-    return read_pairs_file(_small_file(text), text)
-
-
-def _small_file(path: str) -> bytes:
-    try:
-        with Path(path).open("rb") as stream:
-            return stream.read(MAX_SMALL_FILE)
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InputError(path, f"cannot be read: {why}") from None
+    return read_pairs_file(read_small(text, MAX_SMALL_FILE), text)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
+from topodiag.evidence.cluster import node_sets
+from topodiag.evidence.intake.one_file import read_small
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.model.sweep import Fabric
 
 MAX_NODES = 20_000
 """More would be a slip of the keyboard: the largest systems have about 10,000 GPU nodes."""
 MAX_BYTES = 16 << 20
-_RANGE = re.compile(r"(\d{1,12})-(\d{1,12})")
-_BRACKET = re.compile(r"\[([^\[\]]{0,100000})\]")
 _SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}", re.ASCII)
 _SWITCH = re.compile(r"(\w{1,40})=(\S{1,100000})")
 
@@ -21,17 +20,10 @@ _SWITCH = re.compile(r"(\w{1,40})=(\S{1,100000})")
 def expand(text: str) -> tuple[str, ...]:
     """The nodes of a ClusterShell node set in its order: `gpu[001-064]`, `a,b`, and `@group` where the site has such
     groups. Raises TopodiagError for anything that is no set of host names, or too large a one."""
-    from ClusterShell.NodeSet import NodeSet, NodeSetException  # noqa: PLC0415 - slow to load
-    from ClusterShell.NodeUtils import GroupResolverError, GroupSourceError  # noqa: PLC0415
-
-    if len(text) > 1 << 20 or _count(text) > MAX_NODES:
-        raise TopodiagError(f"{_short(text)!r} is more than {MAX_NODES} nodes")
     try:
-        nodes = tuple(NodeSet(text))
-    except (NodeSetException, GroupResolverError, GroupSourceError) as error:
-        raise TopodiagError(f"{_short(text)!r} is no node set: {error}", hint="write gpu[001-064] or a,b,c") from None
-    if len(nodes) > MAX_NODES:
-        raise TopodiagError(f"{_short(text)!r} is more than {MAX_NODES} nodes")
+        nodes = node_sets.expand(text, MAX_NODES, groups=True)
+    except node_sets.NodeSetError as error:
+        raise TopodiagError(str(error), hint="write gpu[001-064] or a,b,c") from None
     for node in nodes:
         check_name(node)
     return nodes
@@ -44,20 +36,6 @@ def check_name(node: str) -> str:
     return node
 
 
-def _count(text: str) -> int:
-    """How many nodes at most, before anything is expanded: the product of the brackets of each part, summed."""
-    total = 0
-    depth, start = 0, 0
-    for at, sign in enumerate(text + ","):
-        depth += (sign == "[") - (sign == "]")
-        if sign == "," and depth <= 0:
-            product = 1
-            for bracket in _BRACKET.findall(text[start:at]):
-                product = min(product * max(sum(map(_width, bracket.split(","))), 1), 1 << 40)
-            total, start = total + product, at + 1
-    return total
-
-
 def _split(text: str) -> list[str]:
     """The parts between the commas that are not in brackets."""
     made, depth = [""], 0
@@ -68,13 +46,6 @@ def _split(text: str) -> list[str]:
         else:
             made[-1] += sign
     return [part.strip() for part in made if part.strip()]
-
-
-def _width(piece: str) -> int:
-    match = _RANGE.match(piece.strip())
-    if match is None:
-        return 1 << 40 if len(piece) > 30 else 1
-    return max(int(match[2]) - int(match[1]) + 1, 1)
 
 
 def _short(text: str) -> str:
@@ -143,12 +114,7 @@ def fabric_from(
 
 
 def _racks(path: str, nodes: Sequence[str]) -> dict[str, str]:
-    try:
-        with Path(path).open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise InputError(path, f"cannot be read: {error.strerror or error}") from None
-    known = read_racks(data, path)
+    known = read_racks(read_small(path, MAX_BYTES), path)
     if not known.keys() & set(nodes):
         raise InputError(path, "names none of the nodes", hint="are names short in one place and long in the other?")
     return {node: known[node] for node in nodes if node in known}

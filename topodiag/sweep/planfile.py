@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, TypeVar
 
+from topodiag.evidence.intake.one_file import read_small
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.model.sweep import Fabric, Launch, SweepPlan, SweepRun
 from topodiag.sweep.commands import LAUNCHERS, command
+from topodiag.sweep.launch_words import refuse_arguments, refuse_environment
 from topodiag.sweep.places import check_name, expand
 from topodiag.sweep.plan import KINDS, MAX_RUNS
 from topodiag.words.fold import fold_hosts
@@ -83,13 +84,7 @@ def plan_text(plan: SweepPlan) -> str:
 def read_plan(path: str) -> SweepPlan:
     """The plan in a file. Raises InputError. `argv` is not believed but made anew from the run's other fields, so that
     a plan starts nothing but launchers and benchmarks."""
-    try:
-        with Path(path).open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise InputError(path, f"cannot be read: {error.strerror or error}") from None
-    if len(data) > MAX_BYTES:
-        raise InputError(path, f"is larger than {MAX_BYTES >> 20} MiB: no plan")
+    data = read_small(path, MAX_BYTES)
     try:
         found = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -122,6 +117,9 @@ def _plan(found: Mapping[str, Any]) -> SweepPlan:
     env = _of(launch, "env", dict)
     if not all(_NAME.fullmatch(name) and isinstance(value, str) and "\0" not in value for name, value in env.items()):
         raise _WrongError("env is not of names and strings")
+    arguments = _strings(launch, "arguments")
+    if refused := refuse_arguments(launcher, arguments) or refuse_environment(env):
+        raise _WrongError(refused)
     listed = _of(found, "runs", list)
     if len(listed) > MAX_RUNS:
         raise _WrongError(f"it has more than {MAX_RUNS} runs")
@@ -133,7 +131,7 @@ def _plan(found: Mapping[str, Any]) -> SweepPlan:
         fabric,
         runs,
         _number(found, "round", 1, 1000),
-        Launch(launcher, _strings(launch, "arguments"), env, _number(launch, "timeout_s", 1, 86_400)),
+        Launch(launcher, arguments, env, _number(launch, "timeout_s", 1, 86_400)),
         _of(found, "ib_write_bw", bool),
     )
 

@@ -119,6 +119,7 @@ def plan(  # noqa: PLR0917 - one parameter per option
     from topodiag.cli.output import check_output, opened  # noqa: PLC0415 - heavy from here on
     from topodiag.model.errors import TopodiagError  # noqa: PLC0415
     from topodiag.model.sweep import Launch  # noqa: PLC0415
+    from topodiag.sweep.launch_words import refuse_arguments, refuse_environment  # noqa: PLC0415
     from topodiag.sweep.places import fabric_from  # noqa: PLC0415
     from topodiag.sweep.plan import DEFAULT, first_round  # noqa: PLC0415
     from topodiag.sweep.planfile import plan_text  # noqa: PLC0415
@@ -135,6 +136,8 @@ def plan(  # noqa: PLR0917 - one parameter per option
     if launcher == "none" and len(fabric.nodes) > 1:
         raise TopodiagError("--launcher none is for one node", hint="srun or mpirun starts runs on several")
     made = first_round(fabric, kinds or DEFAULT, algorithms=algo, protocols=protocols, collectives=collectives)
+    if refused := refuse_arguments(launcher, arguments) or refuse_environment(env):
+        raise click.UsageError(f"{refused}.")
     launch = Launch(launcher, arguments, env, max(round(timeout), 1))
     made = replace(made, launch=launch, write_bw=write_bw)
     with opened(output) as stream:

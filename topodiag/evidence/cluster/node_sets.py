@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ClusterShell.NodeUtils import GroupResolver
 
 MAX_NODES = 200_000
 """Twice the nodes of the largest machines: more is a slip of the keyboard."""
@@ -11,7 +17,7 @@ MAX_GPUS = 256
 """GPUs of one node: no machine has more."""
 _BRACKET = re.compile(r"\[([^\[\]]*)\]")
 _TAIL = re.compile(r"\][0-9\[]", re.ASCII)
-_RANGE = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?(?:/(\d{1,6}))?")
+_RANGE = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?(?:/(\d{1,6}))?", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._:/-]{0,252}", re.ASCII)
 _SIMPLE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}", re.ASCII)
 
@@ -20,24 +26,41 @@ class NodeSetError(ValueError):
     """Not a node set, or too large a one; the text is one line for the reader."""
 
 
-def expand(text: str) -> tuple[str, ...]:
-    """The nodes of a set in its order. Groups (`@all`) are not looked up: what they mean depends on the machine that
+def expand(text: str, most: int = MAX_NODES, *, groups: bool = False) -> tuple[str, ...]:
+    """The nodes of a set in its order; `most` are counted before anything is expanded. Groups (`@all`) are looked up
+    with `groups`, where the site has a file of them, and refused otherwise: what they mean depends on the machine that
     asks. Raises NodeSetError."""
     text = text.strip()
     if _SIMPLE.fullmatch(text):
         return (text,)
-    if not text or "@" in text:
+    named = "@" in text
+    if not text or (named and not groups):
         raise NodeSetError(f"{short(text)!r} is no node set: write gpu[001-064] or a,b,c")
-    if len(text) > MAX_TEXT or _count(text) > MAX_NODES:
-        raise NodeSetError(f"{short(text)!r} is more than {MAX_NODES} nodes")
+    if len(text) > MAX_TEXT or _count(text) > most:
+        raise NodeSetError(f"{short(text)!r} is more than {most} nodes")
     if _TAIL.search(text):
         # ClusterShell would join them with the range: n[1-4]99999 is 300,001 numbers to it.
         raise NodeSetError(f"{short(text)!r} is no node set: a digit follows a bracket")
     from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException  # noqa: PLC0415 - slow to load
+    from ClusterShell.NodeUtils import GroupResolverError, GroupSourceError  # noqa: PLC0415
 
+    wrong = (
+        NodeSetException,
+        GroupResolverError,
+        GroupSourceError,
+        ValueError,
+        IndexError,
+        OverflowError,
+        AssertionError,
+    )
     try:
-        nodes = tuple(str(node) for node in NodeSet(text, resolver=RESOLVER_NOGROUP))
-    except (NodeSetException, ValueError, IndexError, OverflowError, AssertionError) as error:
+        found = NodeSet(text, resolver=_site_groups(text) if named else RESOLVER_NOGROUP)
+        if len(found) > most:
+            raise NodeSetError(f"{short(text)!r} is more than {most} nodes")
+        nodes = tuple(str(node) for node in found)
+    except NodeSetError:
+        raise
+    except wrong as error:
         raise NodeSetError(f"{short(text)!r} is no node set: {short(str(error))}") from None
     bad = next((node for node in nodes if not _NAME.fullmatch(node)), None)
     if bad is not None or not nodes:
@@ -45,8 +68,24 @@ def expand(text: str) -> tuple[str, ...]:
     return nodes
 
 
+def _site_groups(text: str) -> GroupResolver:
+    """The groups of this site. ClusterShell's own package brings groups of example hosts: they are nobody's nodes."""
+    from ClusterShell.Defaults import config_paths  # noqa: PLC0415 - slow to load
+    from ClusterShell.NodeUtils import GroupResolverConfig  # noqa: PLC0415
+
+    own = Path(sys.prefix).resolve()
+    files = [each for each in map(Path, config_paths("groups.conf")) if each.is_file()]
+    files = [each for each in files if not each.resolve().is_relative_to(own)]
+    if not files:
+        raise NodeSetError(
+            f"{short(text)!r} names a group, and this machine has no groups (/etc/clustershell/groups.conf)"
+        )
+    return GroupResolverConfig([str(each) for each in files])
+
+
 def _count(text: str) -> int:
-    """At least as many nodes as the set has, before anything is expanded."""
+    """At least as many nodes as the set has, before anything is expanded. Raises NodeSetError for a bracket that holds
+    anything but numbers and ranges: ClusterShell takes `[-1-9]` and the like for ranges of its own making."""
     total, here = 0, 1
     for piece in re.split(r"(\[[^\[\]]*\]|,)", text):
         if piece == ",":
@@ -63,8 +102,7 @@ def _in_bracket(text: str) -> int:
     for part in text.split(","):
         match = _RANGE.fullmatch(part.strip())
         if match is None:
-            found += 1
-            continue
+            raise NodeSetError(f"{short(text)!r} is no range of a node set: write gpu[001-064]")
         low, high = int(match[1]), int(match[2] or match[1])
         found += max(high - low, 0) // max(int(match[3] or 1), 1) + 1
     return found

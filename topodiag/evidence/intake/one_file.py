@@ -35,7 +35,15 @@ def open_blob(path: str, stdin: BinaryIO | None = None) -> Blob:
     return Blob(name, data)
 
 
-def _read(path: str) -> bytes:
+def read_small(path: str, most: int) -> bytes:
+    """The content of a plain file of at most `most` bytes. Raises InputError."""
+    data = _read(path, most)
+    if len(data) > most:
+        raise InputError(path, f"is larger than {most / 1e6:.0f} MB", hint="is it the right file?")
+    return data
+
+
+def _read(path: str, most: int = MAX_BYTES) -> bytes:
     if not path:
         raise InputError("''", "names no file")
     try:
@@ -45,7 +53,7 @@ def _read(path: str) -> bytes:
         if not stat.S_ISREG(mode):
             raise InputError(path, "is no plain file", hint="a pipe goes in as -")
         with open(path, "rb") as stream:
-            return stream.read(MAX_BYTES + 1)
+            return stream.read(most + 1)
     except FileNotFoundError:
         raise InputError(path, "no such file") from None
     except PermissionError:
