@@ -1,5 +1,4 @@
-"""For the whole suite: property tests that no clock judges, what belongs together on one worker, texts parsed once,
-modules compiled once."""
+"""For the whole suite: property tests that no clock judges, texts parsed once, modules compiled once."""
 
 from __future__ import annotations
 
@@ -44,15 +43,6 @@ def pytest_collection(session: pytest.Session) -> None:
         # what cannot be imported is skipped, or told by the collection
         with contextlib.suppress(Exception, pytest.skip.Exception):
             import_module(".".join(path.relative_to(root).with_suffix("").parts))
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of one machine, job or file (their parameter `name`) share a worker, and with it what it has read."""
-    for item in items:
-        callspec = getattr(item, "callspec", None)
-        name = callspec.params.get("name") if callspec is not None else None
-        if isinstance(name, str):
-            item.add_marker(pytest.mark.xdist_group(name))
 
 
 @pytest.fixture(scope="module")

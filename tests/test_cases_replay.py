@@ -13,12 +13,7 @@ pytestmark = pytest.mark.usefixtures("texts_parsed_once")
 
 FOLDER = Path(__file__).parent.parent / "fixtures" / "checks"
 CASES = [
-    pytest.param(
-        place.parent.name,
-        case,
-        id=f"{place.parent.name}-{case['name']}",
-        marks=pytest.mark.xdist_group(case["base"]),
-    )
+    pytest.param(place.parent.name, case, id=f"{place.parent.name}-{case['name']}")
     for place in sorted(FOLDER.glob("*/cases.json"))
     for case in json.loads(place.read_text())
 ]

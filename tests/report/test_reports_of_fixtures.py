@@ -25,7 +25,7 @@ def diagnosed(name):
     return diagnose([f"fixture:{name}"])
 
 
-@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in fixtures()])
+@pytest.fixture(params=fixtures())
 def result(request):
     return diagnosed(request.param)
 
