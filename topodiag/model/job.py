@@ -168,6 +168,10 @@ class Communicator:
     mnnvl: bool | None = None
     started: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
     completed: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
+    completed_ts: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    """Seconds since the epoch of each member's Init COMPLETE, by the clock of its host; NaN unknown."""
+    local_ranks: Mapping[str, int] = field(default_factory=dict)
+    """NCCL's own count of ranks by host, of the hosts whose line says it."""
     destroyed: int = 0
     init_s: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     phases_s: Mapping[str, npt.NDArray[np.float64]] = field(default_factory=dict)

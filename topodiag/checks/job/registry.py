@@ -26,7 +26,9 @@ CHECKS = {
     "JOB004": "shared_gpu:SharedGpu",
     "JOB005": "errors:FirstError",
     "JOB006": "hang:RankBehind",
+    "JOB007": "library:KnownLibraryFault",
     "JOB009": "died:ProcessDied",
+    "JOB010": "uneven:RanksUneven",
 }
 
 COMPANIONS = {

@@ -57,6 +57,12 @@ _OF_OTHERS = re.compile(
     r"|[Tt]imed? ?out|Timeout"
 )
 """Exceptions that a process meets because something else failed before: another process, the network, the GPU."""
+_FRAME = compiled(
+    r"libnccl[\w.\-]{0,40}\((\w{2,100})\+0x"
+    r"|\b(\w{2,100}) \([^\s()]{0,200}?libnccl\.so(?:\.(\d{1,2}\.\d{1,2}\.\d{1,2}))?\)"
+    r"|0x[0-9a-f]{6,16} ?(ras\w{2,80}|nccl\w{2,80}) ?\(\)"
+)
+"""A function of NCCL in a stack trace: glibc's and UCX' backtrace, py-spy's, gdb's."""
 _STALLED = compiled(r"^(.{0,300}?) ?\[missing ranks: ?([\d, ]{1,2000})\]")
 _BARRIER = compiled(r"[Rr]anks? ([\d, ]{1,2000}) failed to (?:pass|reach) monitoredBarrier in (\d{1,12}) ms")
 _FINGERPRINTS = compiled(
@@ -69,7 +75,7 @@ WORDS = (b"CANCELLED AT", b"srun: error", b"oom", b"OOM", b"ut of memory", b"emo
          b"DeadlineExceeded", b"terminated soon", b"victed", b"low on resource", b"preempt", b"interruption",
          b"Caught signal", b"Signal: ", b"Fatal Python", b"exited on signal", b"Segmentation fault", b"exitcode",
          b"EXIT CODE", b"Error: ", b"Exception: ", b"Interrupt: ", b"missing ranks", b"onitoredBarrier",
-         b"between collectives", b"(local_rank: ", b"host  ")  # fmt: skip
+         b"between collectives", b"libnccl", b"0x00000", b"(local_rank: ", b"host  ")  # fmt: skip
 """A line without any of these is none of theirs."""
 
 SIGNS = re.compile(
@@ -80,7 +86,8 @@ SIGNS = re.compile(
     rb"|^\[rank\d{1,9}\]: [\w.]{1,300}(?:Error|Exception): |\bEXIT CODE: \d|exited on signal \d"
     rb"|Duplicate GPU detected : rank \d|Mismatched NCCL version detected|Caught signal \d{1,3} \("
     rb"|DistBackendError: NCCL error|ncclInvalidUsage|ncclInternalError|ncclUnhandledCudaError|ncclSystemError"
-    rb"|ncclRemoteError|NCCL version \d\.\d{1,2}\.\d{1,2}\+cuda",
+    rb"|libnccl[\w.\-]{0,40}\(\w{2,100}\+0x|\b\w{2,100} \(\S{0,200}?libnccl\.so|ncclRemoteError"
+    rb"|NCCL version \d\.\d{1,2}\.\d{1,2}\+cuda",
     re.M,
 )
 """What tells a text as the output of a job, where it holds no record of NCCL."""
@@ -140,6 +147,9 @@ def _ended(text: str) -> tuple[str, dict[str, str]] | None:
             code = next(part for part in found.groups() if part)
             local = found[2] if pattern is _ELASTIC else ""
             return "ended", {"how": _how_of_code(int(code)), "code": code, "local_rank": local}
+    found = _FRAME.search(text)
+    if found is not None:
+        return "ended", {"how": "context", "symbol": found[1] or found[2] or found[4] or "", "so": found[3] or ""}
     found = _SUMMARY_RANK.search(text)
     if found is not None:
         return "ended", {"how": "context", "named_rank": found[1]}

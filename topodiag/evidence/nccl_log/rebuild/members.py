@@ -10,6 +10,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -142,18 +143,21 @@ class Member:
     color: int = -1
     nodes: int = -1
     mnnvl: int = -1
+    local_ranks: int = -1
     func: str = ""
     started: bool = False
     completed: bool = False
     destroyed: bool = False
     complete_at: int = -1
+    complete_ts: float = nan
+    """Seconds since the epoch by the clock of its host, NaN without a time on the line."""
 
 
 _PLACE = ("ctx", "gen", "offset", "thread", "line")
 """Of a member's first line."""
 _GIVEN = {
     "rank": -1, "nranks": -1, "cuda_dev": -1, "nvml_dev": -1, "bus_id": -1, "comm_id": 0, "parent": 0, "split": -1,
-    "color": -1, "nodes": -1, "mnnvl": -1,
+    "color": -1, "nodes": -1, "mnnvl": -1, "local_ranks": -1,
 }  # fmt: skip
 """What the first of a member's lines that has it says, and what it is where none has it."""
 
@@ -177,6 +181,7 @@ def find_members(frame: Frame, processes: Processes) -> list[Member]:
         columns.append(np.logical_or.reduceat(flags, starts))
     last = np.maximum.reduceat(np.where(completed, np.arange(len(order)), -1), starts)
     columns.append(np.where(last < 0, -1, init.read("offset")[order][last]))
+    columns.append(np.where(last < 0, np.nan, init.read("ts")[order][last]))
     return [Member(*each) for each in zip(*(column.tolist() for column in columns), strict=True)]
 
 

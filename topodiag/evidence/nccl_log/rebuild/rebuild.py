@@ -277,6 +277,9 @@ class _Builder:
         started, completed = np.zeros(size, bool), np.zeros(size, bool)
         started[rank[seated & [member.started for member in own]]] = True
         completed[rank[seated & [member.completed for member in own]]] = True
+        finished_ts = np.full(size, np.nan)
+        finished_ts[rank[seated]] = np.array([member.complete_ts for member in own], np.float64)[seated]
+        host_of = [self.processes.host[member.process] for member in own]
         first = min(own, key=lambda member: (member.rank, member.offset))
         nodes = Counter(member.nodes for member in own if member.nodes > 0)
         mnnvl = {member.mnnvl for member in own if member.mnnvl >= 0}
@@ -295,6 +298,8 @@ class _Builder:
             mnnvl=(1 in mnnvl) if mnnvl else None,
             started=started,
             completed=completed,
+            completed_ts=finished_ts,
+            local_ranks={at: each.local_ranks for at, each in zip(host_of, own, strict=True) if each.local_ranks > 0},
             destroyed=sum(member.destroyed for member in own),
             init_s=said.timing.get("total", np.full(size, np.nan)),
             phases_s={name: said.timing[name] for name in PHASES if name in said.timing},

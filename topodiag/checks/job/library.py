@@ -1,0 +1,151 @@
+"""Known faults of a library, told by its version and by the signature that they leave."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import msgspec
+
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.text import ask_for
+from topodiag.checks.shared.words import hosts_word, quoted
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.job import Event, Job
+
+_RELEASE = re.compile(r"(\d{1,3})\.(\d{1,3})(?:\.(\d{1,3}))?")
+_NAMED = re.compile(r"NCCL version (\d{1,2}\.\d{1,2}\.\d{1,2})")
+Release = tuple[int, int, int]
+
+
+class LibraryFault(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of library_faults.toml; the head of that file explains each key."""
+
+    name: str
+    library: str
+    since: str
+    fixed: str
+    text: str = ""
+    frames: str = ""
+    sure: str
+    what: str
+    control: str
+    source: str
+
+    def has(self, release: Release) -> bool:
+        """Whether a release is in the range that has the fault."""
+        low, high = release_of(self.since), release_of(self.fixed)
+        return (low is None or release >= low) and (high is None or release < high)
+
+
+class _File(msgspec.Struct, frozen=True, kw_only=True):
+    fault: tuple[LibraryFault, ...]
+
+
+@cache
+def library_faults() -> tuple[LibraryFault, ...]:
+    """All entries, in the order of the file."""
+    data = files("topodiag.checks.job").joinpath("library_faults.toml").read_bytes()
+    return msgspec.toml.decode(data, type=_File).fault
+
+
+@dataclass(frozen=True, slots=True)
+class FaultMet:
+    """A fault whose signature is in the evidence: the lines that show it, and the version, "" if unknown."""
+
+    fault: LibraryFault
+    events: tuple[Event, ...]
+    version: str
+
+
+class KnownLibraryFault(JobCheck[tuple[FaultMet, ...]]):
+    """JOB007: a known fault of this NCCL version matches the signature
+
+    What it finds
+        A stack trace or an error message that a known fault of the library leaves, in a release that has the fault.
+
+    Why it matters
+        Such faults look like broken GPUs or networks: a hang without an error, a crash in a thread of the library.
+        Weeks went into cables and switches for a fault that one changed version line ends.
+
+    Evidence it reads
+        NCCL's warnings, stack traces of crashes and of py-spy, the version that NCCL or torch prints, or that is part
+        of the library's file name.
+
+    When it stays silent
+        The signature is not met, or the version is outside the range. With the signature and no version the finding
+        has low confidence. No error and no stack trace in the text: unknown.
+
+    How to confirm
+        py-spy dump --native --pid PID                 the functions of libnccl in which a rank stands
+        The same program with one version line changed is the best control.
+
+    How to fix
+        Take the release that the finding names, or the setting that avoids the fault.
+
+    References
+        topodiag/checks/job/library_faults.toml: each entry names its issue or release note.
+    """
+
+    id = "JOB007"
+    title = "a known fault of this NCCL version matches the signature"
+
+    def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[FaultMet, ...] | Outcome:
+        if not judged.events:
+            return self.unknown(judged, f"no error and no stack trace in the text; {ask_for(judged)}")
+        versions = _versions(judged)
+        met = []
+        for fault in library_faults():
+            shown = tuple(event for event in judged.events if _shows(fault, event))
+            having = [version for version, release in versions.items() if fault.has(release)]
+            if shown and (having or not versions):
+                met.append(FaultMet(fault, shown, having[0] if having else ""))
+        return tuple(met) or self.clean(judged)
+
+    def tell(self, judged: Job, observed: tuple[FaultMet, ...]) -> Iterator[Finding]:
+        for met in observed:
+            fault, first = met.fault, met.events[0]
+            hosts = list(dict.fromkeys(event.host for event in met.events if event.host))
+            release = f"NCCL {met.version}" if met.version else "NCCL"
+            until = f" until {fault.fixed}" if fault.fixed else ", no fixed release known"
+            sure = Confidence.HIGH if fault.sure == "high" else Confidence.MEDIUM
+            yield self.finding(
+                Severity.ERROR,
+                f"a known fault of {release}: {fault.what}",
+                observed=quoted(first.text, 300),
+                expected=f"a release without this fault ({fault.name}: from {fault.since}{until})",
+                fix=(
+                    *((f"NCCL {fault.fixed} or later",) if fault.fixed else ()),
+                    f"the control that proves it: {fault.control}",
+                    f"read {fault.source}",
+                ),
+                nodes=hosts,
+                ranks=sorted({event.rank for event in met.events if event.rank >= 0}),
+                cost=Cost(text=f"the job ends or hangs on {hosts_word(hosts)}" if hosts else "the job ends or hangs"),
+                evidence=[event.origin for event in met.events],
+                confidence=sure if met.version else Confidence.LOW,
+            )
+
+
+def release_of(text: str) -> Release | None:
+    """Major, minor and patch of a version; None where it names none."""
+    match = _RELEASE.search(text)
+    return (int(match[1]), int(match[2]), int(match[3] or 0)) if match is not None else None
+
+
+def _versions(job: Job) -> dict[str, Release]:
+    """The releases of NCCL that the text names: NCCL's own words, torch's, and the names of library files."""
+    told = list(job.nccl_versions)
+    told += [match[1] for event in job.events for match in _NAMED.finditer(event.text)]
+    told += [event.details["so"] for event in job.events if event.details.get("so")]
+    return {text.split("+")[0]: release for text in told if (release := release_of(text)) is not None}
+
+
+def _shows(fault: LibraryFault, event: Event) -> bool:
+    if fault.text and event.details.get("how") != "context":
+        return re.search(fault.text, event.text) is not None
+    symbol = event.details.get("symbol", "")
+    return bool(fault.frames and symbol and re.search(fault.frames, symbol))
