@@ -29,8 +29,11 @@ IMEX = re.compile(r"MNNVL .{0,60}(?:available but not (?:working|supported)|not 
 NOT_UP = re.compile(r"system not yet initialized|CUDA_ERROR_SYSTEM_NOT_READY|cudaErrorSystemNotReady")
 """CUDA error 802 (driver_types.h): Fabric Manager is not running, or of another version than the driver."""
 
-NVLS = re.compile(r"Failed to bind NVLink SHARP(?!.{0,200}out of memory)|NVLS .{0,60}(?:bind|multicast).{0,60}fail", re.I)
-"""ncclNvlsGroupBind and its neighbours, src/transport/nvls.cc v2.27 and later."""
+NVLS = re.compile(
+    r"Failed to bind NVLink SHARP(?!.{0,200}out of memory)|NVLS .{0,60}(?:bind|multicast).{0,60}fail", re.I
+)
+"""ncclNvlsGroupBind and its neighbours, src/transport/nvls.cc v2.27 and later. Multicast
+groups that are used up (`out of memory`) say nothing of the fabric."""
 
 COMPLETED = 3
 STATES = {1: "not started", 2: "in progress"}
