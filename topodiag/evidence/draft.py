@@ -165,6 +165,10 @@ class NodeDraft:
     def netdev(self, name: str) -> Entity:
         return self._find("netdev", {"name": name})
 
+    def fabric_port(self, name: str, guid: str, number: int) -> Entity:
+        """A port somewhere in the fabric: of a switch or of any host's adapter. `number` 0 is all ports of a switch."""
+        return self._find("fabric", {"port": f"{number} {guid} {name}"})
+
     def pci(self, bus_id: str) -> Entity:
         return self._find("pci", {"bus_id": _bus(bus_id) or bus_id.lower()})
 

@@ -261,6 +261,22 @@ class NetDev:
 
 
 @dataclass(frozen=True, slots=True)
+class FabricPort:
+    """A port somewhere in an InfiniBand fabric, of a switch or of any host, as the fabric's management names it.
+
+    `number` 0 stands for all ports of a switch together."""
+
+    node: str
+    number: int
+    guid: str = ""
+    counters: Counters = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        return f"{self.node} port {self.number}" if self.number else f"{self.node} (all ports)"
+
+
+@dataclass(frozen=True, slots=True)
 class NumaNode:
     """One NUMA node of the kernel. `distances` is its row of the distance table, by node id."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from topodiag.model.busid import unplaced
-from topodiag.model.devices import Gpu, NetDev, Nic, NumaNode, PciDevice, PciKind
+from topodiag.model.devices import FabricPort, Gpu, NetDev, Nic, NumaNode, PciDevice, PciKind
 from topodiag.model.links import Link, Path
 from topodiag.model.nccl_tree import NcclFile
 from topodiag.model.provenance import Disagreement, Fact, NotObserved
@@ -36,6 +36,8 @@ class Node:
     gpus: tuple[Gpu, ...] = ()
     nics: tuple[Nic, ...] = ()
     netdevs: tuple[NetDev, ...] = ()
+    fabric_ports: tuple[FabricPort, ...] = ()
+    """Ports that a tool of the fabric reported: they need not be this node's."""
     links: tuple[Link, ...] = ()
     paths: dict[Pair, Path] = field(default_factory=dict)
     smi_matrix: dict[Pair, Fact[str]] = field(default_factory=dict)

@@ -15,6 +15,7 @@ class Topic(Enum):
     GPU_PAIRS = "the way between GPUs"
     PCI = "PCI functions"
     RDMA_DEVICES = "every RDMA device"
+    FABRIC = "ports of the fabric, by its management"
     INTERFACES = "network interfaces"
     CPUS = "processors and NUMA nodes"
     OS = "the operating system, or the container around the tool"

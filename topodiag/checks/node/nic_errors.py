@@ -17,6 +17,7 @@ from topodiag.model.devices import Counters, Nic
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter
+from topodiag.model.topics import Topic
 from topodiag.words.fold import fold_runs, plural
 
 SYMBOL_GROWTH = 10
@@ -34,6 +35,16 @@ FLAPS_PER_DAY = 5.0
 STUCK = {"symbol_error": 0xFFFF, "link_downed": 0xFF, "link_error_recovery": 0xFF}
 """Where PMA counters of 16 and 8 bits stop counting (InfiniBand Architecture Specification, PortCounters)."""
 
+REPORTED = {
+    "symbol_error": 10, "link_error_recovery": 10, "link_downed": 10, "port_rcv_errors": 10,
+    "local_link_integrity_errors": 10, "excessive_buffer_overrun_errors": 10, "port_xmit_discards": 100,
+}  # fmt: skip
+"""Totals above which a port of the fabric's report is bad (error_thresholds of rdma-core, the suggested values). Who
+reads such a report clears the counters now and then; XmitWait is waiting for credits, and no error at any value."""
+
+CORRECTED = frozenset({"symbol_error"})
+"""Counters that alone prove nothing: links from HDR on count what forward error correction mends."""
+
 DAY_S = 86400.0
 HOUR_S = 3600.0
 
@@ -49,11 +60,14 @@ class Count:
     severity: Severity
     confidence: Confidence
     meaning: str
+    of_fabric: bool = False
 
     @property
     def kind(self) -> str:
         """Counters of one kind make one finding: what grows, what is much since boot, what counts no more."""
-        return "grown" if self.grown else "stuck" if self.severity is Severity.INFO else "total"
+        if self.grown:
+            return "grown"
+        return "fabric" if self.of_fabric else "stuck" if self.severity is Severity.INFO else "total"
 
     @property
     def weight(self) -> tuple[int, int, int]:
@@ -68,7 +82,8 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
         Ports of compute NICs that went down or recovered between two samples, or whose integrity, congestion or loss
         counters grew: link_downed, link_error_recovery, port_rcv_errors and the like on InfiniBand; out_of_sequence,
         packet_seq_err, local_ack_timeout_err, discards and CRC errors on Ethernet; retransmission timeouts on EFA.
-        With one sample only: more flaps a day since boot than is normal, and counters that reached their end.
+        With one sample only: more flaps a day since boot than is normal, counters that reached their end, and ports
+        in the report of `ibqueryerrors` or `perfquery` whose totals are above the thresholds of rdma-core.
 
     Why it matters
         While a link is down or retrains, every ring that passes it stands still, for seconds when NCCL must retry. A
@@ -77,14 +92,16 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
 
     Evidence it reads
         `counters` and `hw_counters` of each port in /sys/class/infiniband, `carrier_changes` and `statistics` of the
-        interface, `ethtool -S`; the uptime. Growth needs `--sample`.
+        interface, `ethtool -S`; `ibqueryerrors`, `perfquery`; the uptime. Growth needs two readings: `--sample`, or
+        two pasted ones.
 
     When it stays silent
         Totals since boot or driver load, because the time of the errors is unknown, unless links went down more than
         five times a day. Symbol errors of at most ten, or of 120 an hour; on links with forward error correction (HDR
         and later) more than that is only a warning of low confidence. Congestion notifications alone (np_cnp,
         rp_cnp): that is ECN at work. Flush errors, which every closed connection counts. Loss counters of RoCE on
-        InfiniBand links. Counters that went back were reset: no verdict from them. No counters at all: unknown.
+        InfiniBand links. Waiting for credits (PortXmitWait), whatever its value: that is congestion, no error. Counters
+        that went back were reset: no verdict from them. No counters at all: unknown.
 
     How to confirm
         topodiag scan --sample 60s                 while a job runs: what grows?
@@ -106,20 +123,24 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
     title = "symbol, CRC, FEC, link_downed, discard counters above threshold, or a flap between samples"
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
-        nics = compute_nics(node)
-        if not nics:
+        nics = compute_nics(node) or _interfaces(node)
+        ports = {port.label: port for port in node.fabric_ports}
+        if not nics and not ports:
             return self.not_applicable(node, NO_COMPUTE)
         judged = {nic.name: list(_judged(node, nic)) for nic in nics}
+        judged |= {name: list(_known(None, port.counters, {"InfiniBand"})) for name, port in ports.items()}
         readable = {name for name, counters in judged.items() if any(_readable(counter) for _, counter, _ in counters)}
-        coverage = Coverage(len(readable), len(nics), "compute NICs with counters")
+        readable |= {name for name, port in ports.items() if any(_readable(each) for each in port.counters.values())}
+        what = "compute NICs with counters" if compute_nics(node) else "ports with counters"
+        coverage = Coverage(len(readable), len(nics) + len(ports), what)
         if not readable:
             if any(judged.values()):
                 return self.unknown(node, "the counters went back between the samples (reset), or could not be read")
             return self.unknown(node, "no error counters of the compute NICs in the evidence")
         alike: dict[tuple[object, ...], list[Count]] = defaultdict(list)
-        for nic in nics:
+        for nic in (*nics, *(Nic(name) for name in ports)):
             kinds: dict[str, list[Count]] = defaultdict(list)
-            for count in _counts(node, nic, judged[nic.name]):
+            for count in _counts(node, nic, judged[nic.name], of_fabric=nic.name in ports):
                 kinds[count.kind].append(count)
             for kind, counts in kinds.items():
                 names = frozenset(count.counter.name for count in counts)
@@ -157,6 +178,13 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
         )
 
 
+def _interfaces(node: Node) -> tuple[Nic, ...]:
+    """Interfaces with counters where nothing else is known of the machine: the output of `ethtool -S` alone."""
+    if node.nics or node.told & {Topic.GPUS, Topic.RDMA_DEVICES}:
+        return ()
+    return tuple(Nic(each.name, netdevs=(each.name,)) for each in node.netdevs if each.counters)
+
+
 def _key(name: str) -> str:
     return PRIORITY_DISCARDS if re.fullmatch(r"rx_prio[0-7]_discards", name) else name
 
@@ -186,7 +214,11 @@ def _readable(counter: Counter) -> bool:
     return counter.delta is not None or (counter.first.known and not counter.later.known)
 
 
-def _counts(node: Node, nic: Nic, judged: Sequence[tuple[Port | None, Counter, Limit]]) -> Iterator[Count]:
+def _counts(
+    node: Node, nic: Nic, judged: Sequence[tuple[Port | None, Counter, Limit]], *, of_fabric: bool
+) -> Iterator[Count]:
+    if of_fabric:
+        yield from _reported(nic, judged)
     for port, counter, limit in judged:
         if counter.delta is not None:
             if counter.name == "symbol_error":
@@ -203,6 +235,21 @@ def _counts(node: Node, nic: Nic, judged: Sequence[tuple[Port | None, Counter, L
             said = "a counter has reached its end and counts no more:"
             amount = counter.latest.value or 0
             yield Count(nic, counter, amount, False, Severity.INFO, Confidence.LOW, said)
+
+
+def _reported(nic: Nic, judged: Sequence[tuple[Port | None, Counter, Limit]]) -> Iterator[Count]:
+    """Totals of a port in the fabric's report that are above the thresholds."""
+    high = [
+        (counter, limit, total)
+        for _, counter, limit in judged
+        if not counter.later.known and (total := counter.first.get(0)) > REPORTED.get(counter.name, total)
+    ]
+    if all(counter.name in CORRECTED for counter, _, _ in high):
+        confidence = Confidence.LOW
+    else:
+        confidence = Confidence.MEDIUM
+    for counter, limit, total in high:
+        yield Count(nic, counter, total, False, Severity.WARNING, confidence, limit.meaning, of_fabric=True)
 
 
 def _is_stuck(counter: Counter) -> bool:
@@ -229,8 +276,8 @@ def _total(node: Node, nic: Nic, counter: Counter, total: int, limit: Limit) -> 
 def _when(node: Node, count: Count) -> str:
     if count.grown:
         return f"in {count.counter.interval_s:g} s" if count.counter.interval_s > 0 else "between the samples"
-    if count.severity is Severity.INFO:
-        return "since it was last cleared"
+    if count.severity is Severity.INFO or count.of_fabric:
+        return "since the counters were last cleared" if count.of_fabric else "since it was last cleared"
     days = (node.os.uptime_s.value or 0.0) / DAY_S
     return f"in {days:.1f} days since boot"
 
@@ -238,6 +285,8 @@ def _when(node: Node, count: Count) -> str:
 def _expected(count: Count) -> str:
     if count.severity is Severity.INFO:
         return f"below {STUCK[count.counter.name]}, where the counter ends"
+    if count.of_fabric and not count.grown:
+        return f"at most {REPORTED[count.counter.name]} (suggested threshold of rdma-core)"
     if not count.grown:
         return f"at most {FLAPS_PER_DAY:g} flaps a day (Azure's node health check)"
     if count.counter.name == "symbol_error":
@@ -249,4 +298,6 @@ def _fix(count: Count) -> tuple[str, ...]:
     if count.severity is Severity.INFO:
         return ("Clear the counters (`sudo perfquery -R` with the port's lid) and look again after a day",)
     own = LIMITS[_key(count.counter.name)].fix
+    if count.of_fabric and not count.grown:
+        return ("Clear the counters (`sudo ibqueryerrors --clear-errors`), run a job, and look which grow again", *own)
     return own if count.grown else ("Run `topodiag scan --sample 60s` under load to see whether it still happens", *own)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from topodiag.evidence.assemble.entities import (
+    fabric_ports,
     gpus,
     join_gpu_orders,
     named_by_pci,
@@ -54,6 +55,7 @@ def assemble(draft: NodeDraft, host: str, time: str = "") -> Node:
         gpus=made_gpus,
         nics=made_nics,
         netdevs=interfaces,
+        fabric_ports=fabric_ports(draft),
         smi_matrix=_table(draft.pairs, "smi", labels),
         pcie_matrix=_table(draft.pairs, "pcie", labels),
         p2p=_p2p(draft.pairs, labels),

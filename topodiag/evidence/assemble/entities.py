@@ -11,7 +11,19 @@ from topodiag.evidence.assemble.facts import counters, facts, pick
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.hardware import catalog
 from topodiag.model.busid import normalise_bus_id, unplaced
-from topodiag.model.devices import NVIDIA, Gpu, GpuFabric, NetDev, Nic, NicPort, NumaNode, NvLink, PciDevice, PciKind
+from topodiag.model.devices import (
+    NVIDIA,
+    FabricPort,
+    Gpu,
+    GpuFabric,
+    NetDev,
+    Nic,
+    NicPort,
+    NumaNode,
+    NvLink,
+    PciDevice,
+    PciKind,
+)
 from topodiag.model.provenance import Disagreement, Fact
 
 Apart = list[Disagreement]
@@ -164,6 +176,14 @@ def netdevs(draft: NodeDraft, apart: Apart) -> tuple[NetDev, ...]:
             )
         )
     return tuple(sorted(made, key=lambda device: natural(device.name)))
+
+
+def fabric_ports(draft: NodeDraft) -> tuple[FabricPort, ...]:
+    made = []
+    for entity in draft.entities("fabric"):
+        number, guid, name = str(entity.keys["port"]).split(" ", 2)
+        made.append(FabricPort(name, int(number), guid, counters(entity, draft.sample_interval_s)))
+    return tuple(made)
 
 
 def nics(
