@@ -17,6 +17,7 @@ _SOURCES = {
     "nvidia-smi-q": "nvidia.nvidia_smi_q_text:NvidiaSmiQText",
     "nvidia-smi-query": "nvidia.nvidia_smi_query:NvidiaSmiQuery",
     "nvidia-smi": "nvidia.nvidia_smi_table:NvidiaSmiTable",
+    "nvidia-smi-csv": "nvidia.nvidia_smi_csv:NvidiaSmiCsv",
     "nvidia-smi-nvlink": "nvidia.nvidia_smi_nvlink:NvidiaSmiNvlink",
     "nvidia-smi-p2p": "nvidia.nvidia_smi_p2p:NvidiaSmiP2p",
     "nvidia-smi-topo": "nvidia.nvidia_smi_topo:NvidiaSmiTopo",

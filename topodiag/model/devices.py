@@ -228,6 +228,8 @@ class Nic:
     firmware: Fact[str] = Fact()
     board_id: Fact[str] = Fact()
     node_guid: Fact[str] = Fact()
+    sys_image_guid: Fact[str] = Fact()
+    """The adapter's GUID: all functions and ports of one card have it in common."""
     driver: Fact[str] = Fact()
     numa: Fact[int] = Fact()
     transport: Fact[str] = Fact()

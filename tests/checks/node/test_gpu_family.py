@@ -232,3 +232,14 @@ def test_a_lost_gpu_keeps_its_index_by_bus_id_and_not_by_position() -> None:
     lost = [(gpu.index, gpu.bus_id) for gpu in node.gpus if gpu.lost.known]
     assert lost == [(1, "0000:43:00.0")]
     assert (1, "0000:52:00.0") not in [(gpu.index, gpu.bus_id) for gpu in node.gpus]
+
+
+def test_a_section_of_nvidia_smi_q_without_its_head_is_judged() -> None:
+    one = "GPU 00000000:CB:00.0\n    Product Name      : NVIDIA H100\n    Remapped Rows\n        Pending   : Yes\n"
+    assert only(GpuMemory().judge(node_of(one)))[0] is Severity.WARNING
+
+
+def test_sections_that_grep_left_are_of_one_gpu_each() -> None:
+    section = "    Fabric\n        State           : Completed\n        Status          : {}\n"
+    node = node_of("$ nvidia-smi -q | grep -A 2 Fabric\n" + section.format("Success") + section.format("Failure"))
+    assert [(gpu.index, gpu.fabric.status.value) for gpu in node.gpus] == [(0, "success"), (1, "Failure")]

@@ -105,6 +105,7 @@ def test_the_device_is_named_as_the_kernel_names_it() -> None:
         "transport": "InfiniBand",
         "firmware": "28.41.1000",
         "node_guid": "a088:c203:0055:1234",
+        "sys_image_guid": "a088:c203:0055:1234",
         "hca_type": "MT4129",
         "board_id": "MT_0000000838",
     }

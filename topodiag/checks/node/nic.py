@@ -203,6 +203,9 @@ def _may_be_spare(node: Node, port: Port, ports: Sequence[Port]) -> bool:
     id, and either the matrix shows an active NIC of its product right beside it (PIX) or nothing shows distances."""
     if port.nic.bus_id is not None:
         return False
+    if port.nic.sys_image_guid.known:
+        told = [other for other in ports if other.nic.sys_image_guid.known]
+        return len(told) < len(ports)
     mates = [other for other in ports if other.is_up and product(other.nic) == product(port.nic)]
     words = [word(node, port.nic.name, mate.nic.name).value for mate in mates]
     return bool(words) and any(said in (None, "PIX") for said in words)

@@ -38,6 +38,7 @@ _DEVICE_FIELDS: dict[str, Target] = {
     "CA type": ("hca_type", words.value_text),
     "Firmware version": ("firmware", words.firmware),
     "Node GUID": ("node_guid", words.guid),
+    "System image GUID": ("sys_image_guid", words.guid),
 }
 _PORT_FIELDS: dict[str, Target] = {
     "State": ("state", words.port_state),
@@ -47,9 +48,7 @@ _PORT_FIELDS: dict[str, Target] = {
     "Port GUID": ("guid", words.guid),
     "Link layer": ("link_layer", words.link_layer),
 }
-_OTHER_FIELDS = frozenset(
-    {"Number of ports", "Hardware version", "System image GUID", "Effective speed", "LMC", "Capability mask"}
-)
+_OTHER_FIELDS = frozenset({"Number of ports", "Hardware version", "Effective speed", "LMC", "Capability mask"})
 
 
 class Ibstat(Source[RdmaRecord]):

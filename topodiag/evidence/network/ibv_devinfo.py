@@ -39,6 +39,7 @@ _DEVICE_FIELDS: dict[str, Target] = {
     "transport": ("transport", words.transport),
     "fw_ver": ("firmware", words.firmware),
     "node_guid": ("node_guid", words.guid),
+    "sys_image_guid": ("sys_image_guid", words.guid),
     "board_id": ("board_id", words.value_text),
 }
 _PORT_FIELDS: dict[str, Target] = {

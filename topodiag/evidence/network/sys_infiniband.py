@@ -53,6 +53,7 @@ _DEVICE_FILES: dict[str, Target] = {
     "fw_ver": ("firmware", words.firmware),
     "board_id": ("board_id", words.value_text),
     "node_guid": ("node_guid", words.guid),
+    "sys_image_guid": ("sys_image_guid", words.guid),
     "node_type": ("transport", words.transport),
     "device/numa_node": ("numa", _numa),
 }

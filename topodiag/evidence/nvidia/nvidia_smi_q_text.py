@@ -40,6 +40,18 @@ _ARROW = re.compile(r" {2,}<[-=]{1,20}[^\n]*\Z")
 _TAG = re.compile(r"[^a-z0-9]+")
 _HEAD = re.compile(r"^[>|\t ]{0,20}(?:=+NVSMI LOG=+|Attached GPUs {1,60}: [0-9]{1,4})[ \t]*$", re.MULTILINE)
 
+_EXCERPT = re.compile(
+    r"^[>|\t ]{0,20}GPU [0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.0[ \t]*\n[>|\t ]{1,24}[A-Z]"
+    r"|^[>|\t ]{0,20}Fabric[ \t]*\n[>|\t ]{1,24}State {1,60}: "
+    r"|^[>|\t ]{0,20}Clocks (?:Event|Throttle) Reasons[ \t]*\n[>|\t ]{1,24}(?:GPU )?Idle {1,60}: "
+    r"|^[>|\t ]{0,20}Remapped Rows[ \t]*\n[>|\t ]{1,24}Correctable Error {1,60}: "
+    r"|^[>|\t ]{0,20}GPU Link Info[ \t]*\n[>|\t ]{1,24}PCIe Generation",
+    re.MULTILINE,
+)
+"""A part that people cut out, or that grep left: the head of one GPU, or a section alone."""
+_SECTIONS = frozenset({"fabric", "clocks_event_reasons", "clocks_throttle_reasons", "remapped_rows", "ecc_errors"})
+"""Sections that stand once in each GPU: without heads of GPUs the next one of a name is the next GPU's."""
+
 _DRIVER = frozenset({"driver_version", "kmd_version", "cuda_version", "cuda_umd_version", "attached_gpus"})
 
 _LINK = "pci/pci_gpu_link_info"
@@ -118,7 +130,7 @@ class NvidiaSmiQText(Source[XmlRecord]):
     trust = 70
 
     def recognises(self, head: str) -> bool:
-        return _HEAD.search(head) is not None
+        return _HEAD.search(head) is not None or _EXCERPT.search(head) is not None
 
     def parse(self, blob: Blob) -> Parsed[XmlRecord]:
         parsed: Parsed[XmlRecord] = Parsed()
@@ -138,7 +150,8 @@ class NvidiaSmiQText(Source[XmlRecord]):
         heads = [record for record in parsed.records if isinstance(record, XmlDriver)]
         counted = any(each.path == "attached_gpus" for head in heads for each in head.fields)
         lost = fill_lost(blob, draft)
-        fill_report(blob, parsed.records, draft, ordered=counted and not lost)
+        headless = all(not record.bus_id for record in parsed.records if isinstance(record, XmlGpu))
+        fill_report(blob, parsed.records, draft, ordered=(counted or headless) and not lost)
 
 
 class _Reading:
@@ -149,6 +162,8 @@ class _Reading:
         self.blocks: dict[str, _Block] = {}
         self._block: _Block | None = None
         self._open: list[tuple[int, str]] = []
+        self._nameless: list[set[str]] = []
+        """The sections so far of each GPU whose head is not in the text."""
 
     def take(self, number: int, line: str) -> bool:
         """Read one line; False where a GPU must be left out."""
@@ -156,6 +171,7 @@ class _Reading:
         indent = margin.end() if margin is not None else 0
         text = line[indent:].rstrip()
         if header := _GPU.match(text):
+            self._nameless = []
             return self._begin(header[1], number)
         match = _FIELD.match(text)
         while self._open and self._open[-1][0] >= indent:
@@ -163,13 +179,18 @@ class _Reading:
         label = _TAG.sub("_", (match[1] if match else text).lower()).strip("_")[:80]
         if match is not None:
             self._field(label, _ARROW.sub("", match[2]).strip()[:MAX_VALUE], number, text)
+        elif self._nameless and label in _SECTIONS and label not in self._nameless[-1]:
+            self._nameless[-1].add(label)
+        elif label in _SECTIONS and (self._block is None or self._nameless):
+            self._nameless.append({label})
+            self._begin("", number)
         # `HW Slowdown : Active` holds the two reasons below it, so a field may be a section too.
         if len(self._open) < MAX_DEPTH:
             self._open.append((indent, label))
         return True
 
     def _begin(self, written: str, number: int) -> bool:
-        bus_id = normalise_bus_id(written) or written.lower()
+        bus_id = normalise_bus_id(written) or written.lower() or f"#{len(self._nameless)}"
         self._open = []
         self._block = self.blocks.get(bus_id)
         if self._block is None and len(self.blocks) < MAX_GPUS:
