@@ -38,8 +38,21 @@ def wires_of(jobs: Iterable[Job]) -> Wires:
 def _kind(processes: Iterable[Process], hcas: Iterable[Hca]) -> str | None:
     if any(hca.name.startswith("cxi") for hca in hcas):
         return "slingshot"
-    network = next((process.network for process in processes if process.network), "").lower()
-    return next((kind for word, kind in _NETWORKS if word in network), None)
+    return _kind_of(next((process.network for process in processes if process.network), ""))
+
+
+def _kind_of(name: str) -> str | None:
+    return next((kind for word, kind in _NETWORKS if word in name.lower()), None)
+
+
+def seen_kind(jobs: Iterable[Job]) -> str:
+    """The kind of network that logs show in use: by connections (`NET/IB/0`), else by what NCCL chose. "" where they
+    show none, or several."""
+    jobs = tuple(jobs)
+    used = {name for job in jobs for comm in job.communicators for name in comm.transports if name.startswith("NET/")}
+    chosen = {process.network for job in jobs for process in job.processes if process.network}
+    kinds = {kind for name in used or chosen if (kind := _kind_of(name)) is not None}
+    return kinds.pop() if len(kinds) == 1 else ""
 
 
 def interface_gbps(job: Job) -> float:

@@ -10,6 +10,7 @@ from topodiag.evidence.nccl_tests.json_output import looks_like_json, read_json
 from topodiag.evidence.nccl_tests.text import Draft, TextReader
 from topodiag.evidence.nccl_tests.words import collective_of_name
 from topodiag.model.bench import BenchRow, BenchRun
+from topodiag.model.provenance import Origin
 from topodiag.model.result import UnreadLine
 
 WITHOUT_MPI = "built without MPI"
@@ -49,11 +50,14 @@ def read_file(data: bytes, name: str) -> Read:
     alone = _one_rank_tables(drafts)
     only = found.named[0] if len(found.named) == 1 else ""
     hint = collective_of_name(name)
-    runs = tuple(_run(draft, name, only, hint, alone.get(id(draft), 0)) for draft in drafts)
+    warnings = tuple(found.warnings)
+    runs = tuple(_run(draft, name, only, hint, alone.get(id(draft), 0), warnings) for draft in drafts)
     return Read(runs, tuple(found.unread), found.left, found.lines, found.records)
 
 
-def _run(draft: Draft, name: str, only: str, hint: str, alone: int) -> BenchRun:
+def _run(  # noqa: PLR0917 - what one run, and what the whole file says
+    draft: Draft, name: str, only: str, hint: str, alone: int, warnings: tuple[Origin, ...]
+) -> BenchRun:
     notes = list(draft.notes)
     listed, _ = _listed(draft)
     seen = collective_of(draft.rows, draft.checked, listed)
@@ -96,6 +100,8 @@ def _run(draft: Draft, name: str, only: str, hint: str, alone: int) -> BenchRun:
         parameters=draft.parameters,
         env=draft.env,
         errors=tuple(draft.errors),
+        failures=tuple(draft.failures),
+        warnings=warnings,
         notes=tuple(notes),
         average_gbs=draft.average if draft.average is not None and draft.average >= 0 else None,
         out_of_bounds=draft.bounds,

@@ -24,6 +24,7 @@ MAX_DEVICES = 100_000
 MAX_ERRORS = 20
 MAX_SHAPES = 200
 """Shapes of unread lines kept with a text; the rest is only counted."""
+MAX_SETTINGS = 200
 MAX_HOSTS = 64
 """Host names tried against what a row's last cell is glued to."""
 MAX_OPEN = 512
@@ -51,6 +52,7 @@ class Draft:
     parameters: dict[str, str] = field(default_factory=dict)
     env: dict[str, str] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
+    failures: list[Origin] = field(default_factory=list)
     average: float | None = None
     bounds: int | None = None
     devices_cut: bool = False
@@ -90,6 +92,8 @@ class TextRead:
     left: int = 0
     lines: int = 0
     records: int = 0
+    warnings: list[Origin] = field(default_factory=list)
+    """What NCCL itself warned of, the first ones."""
     named: list[str] = field(default_factory=list)
     """Collectives whose programs the text names anywhere."""
 
@@ -105,6 +109,7 @@ class TextReader:
         self._named = ""
         self._nccl = ""
         self._env: dict[str, str] = {}
+        self._assigned: set[str] = set()
         self._shapes: dict[str, list[int]] = {}
         self._first: dict[str, tuple[int, str]] = {}
         self._rows = 0
@@ -133,7 +138,7 @@ class TextReader:
         text, record = without_records(line.text, self._hosts, _WORDS, in_row=stream.row is not None)
         if record:
             self.made.records += 1
-            self._record(record)
+            self._record(line, record)
             if not text.strip():
                 return
         if self._row(line, text, stream) or self._header(line, text, stream) or self._footer(line, text, stream):
@@ -141,17 +146,24 @@ class TextReader:
         if not (_FENCE.fullmatch(text) or header.KNOWN.search(text) or self._said(text)):
             self._leave(line.number, line.raw.strip()[:MAX_QUOTE], "")
 
-    def _record(self, text: str) -> None:
-        """What NCCL's own log adds: its version, and the settings that it found."""
-        if " set by environment to " in text:
+    def _record(self, line: Line, text: str) -> None:
+        """What NCCL's own log adds: its version, the settings that it found, and its warnings."""
+        if " set by environment to " in text or " set to " in text:
             found = header.ENVIRONMENT.search(text)
-            if found and len(self._env) < 200:
-                value = found[2].strip().removesuffix(".")
-                self._env.setdefault(found[1], value)
-                if self.made.drafts and not self.made.drafts[-1].closed:
-                    self.made.drafts[-1].env.setdefault(found[1], value)
+            if found:
+                self._setting(found[1], found[2].strip().removesuffix("."))
         elif "CCL version" in text:
             self._library(text)
+        if "CCL WARN" in text and len(self.made.warnings) < MAX_ERRORS:
+            self.made.warnings.append(Origin(self.source, line.number, line.text.strip()[:MAX_QUOTE]))
+
+    def _setting(self, name: str, value: str) -> None:
+        """A setting holds for the run that is open, and for those below it."""
+        if len(self._env) >= MAX_SETTINGS:
+            return
+        self._env.setdefault(name, value)
+        if self.made.drafts and not self.made.drafts[-1].closed:
+            self.made.drafts[-1].env.setdefault(name, value)
 
     def _library(self, text: str) -> bool:
         found = header.NCCL_VERSION.search(text)
@@ -166,7 +178,14 @@ class TextReader:
 
     def _said(self, text: str) -> bool:
         """Lines outside of a run's own: the command that starts it, NCCL's version without a head."""
+        assigned = header.ASSIGNED.findall(text)[:MAX_SETTINGS] if "=" in text and "CCL_" in text else []
         named = collective_of_binary(text)
+        if named:  # another command: the settings of the one before are gone
+            for name in self._assigned:
+                self._env.pop(name, None)
+            self._assigned = {name for name, *_ in assigned}
+        for name, *values in assigned:
+            self._setting(name, next((value for value in values if value), ""))
         if named:
             self._named = named
             self.made.named.append(named) if named not in self.made.named else None
@@ -174,7 +193,7 @@ class TextReader:
             if newest is not None and not (newest.rows or newest.closed or newest.collective):
                 newest.collective, newest.why_collective = named, "its command"
             return True
-        return "CCL version" in text and self._library(text)
+        return bool(assigned) or ("CCL version" in text and self._library(text))
 
     # -- rows --
 
@@ -349,6 +368,7 @@ class TextReader:
         said = line.text.strip()[:MAX_QUOTE]
         if len(newest.errors) < MAX_ERRORS and said not in newest.errors:
             newest.errors.append(said)
+            newest.failures.append(Origin(self.source, line.number, said))
 
     def _leave(self, number: int, text: str, why: str) -> None:
         """Count a line that was not understood under its shape: what is left when numbers are taken out."""
