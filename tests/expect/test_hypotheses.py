@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.expect.measured_runs import run
 from topodiag.expect.expect import expected
-from topodiag.expect.hypotheses import hypotheses
+from topodiag.expect.hypotheses import Evidence, hypotheses
 from topodiag.expect.verdict import verdict_of
 from topodiag.model.bench import Fit, Hypothesis
 from topodiag.model.finding import Finding, Outcome, Severity, Status
@@ -73,17 +73,19 @@ def finding(check: str) -> Outcome:
 
 
 def test_a_finding_on_the_node_outweighs_a_cause_that_predicts_as_well() -> None:
-    first = causes("all_gather", 16, 93, "DGX A100", 2, outcomes=[finding("NIC002")])[0]
+    first = causes("all_gather", 16, 93, "DGX A100", 2, known=Evidence(nodes=(finding("NIC002"),)))[0]
     assert first.cause.startswith("all NIC ports at half")
     assert "for: NIC002: seen on n0" in first.evidence
 
 
 def test_a_check_that_looked_and_found_nothing_speaks_against_its_cause() -> None:
     clean = [Outcome(check, Status.CLEAN, "n0") for check in ("NET003", "NIC005", "NIC001")]
-    found = causes("all_reduce", 32, 342, "DGX H100", 4, outcomes=clean)
+    found = causes("all_reduce", 32, 342, "DGX H100", 4, known=Evidence(nodes=tuple(clean)))
     assert not found[0].cause.startswith("1 of 8 NICs")
     unknown = [Outcome(check, Status.UNKNOWN, "n0") for check in ("NET003", "NIC005", "NIC001")]
-    assert causes("all_reduce", 32, 342, "DGX H100", 4, outcomes=unknown)[0].cause.startswith("1 of 8 NICs")
+    assert causes("all_reduce", 32, 342, "DGX H100", 4, known=Evidence(nodes=tuple(unknown)))[0].cause.startswith(
+        "1 of 8 NICs"
+    )
 
 
 def test_a_high_floor_speaks_for_sockets_and_a_low_one_against() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tests.expect.measured_runs import GIB, run
 from topodiag.expect.expect import expect
-from topodiag.expect.verdict import verdict_of
+from topodiag.expect.verdict import is_severe, verdict_of
 from topodiag.model.bench import BenchRow, BenchRun, Expectation, Timing
 from topodiag.model.finding import Confidence
 
@@ -67,6 +67,23 @@ def test_what_only_another_machine_that_fits_would_call_normal_is_left_open() ->
     assert open_.word == "unknown"
     assert "not for a small one" in open_.why
     assert word(run(busbw=10), guessed) == "low"
+
+
+def test_a_two_fold_shortfall_on_a_guessed_machine_is_low_or_another_machine() -> None:
+    half = run(gpu="NVIDIA H100 80GB HBM3", ranks=16, hosts=2, busbw=476 * 0.53)
+    made = verdict_of(half, expect(half))
+    assert made.word == "unknown"
+    assert "low, or another machine" in made.why
+
+
+def test_far_below_is_severe_and_a_guess_asks_for_more() -> None:
+    assert verdict_of(run(busbw=190), EXPECTED).severe
+    assert not verdict_of(run(busbw=210), EXPECTED).severe
+    guessed = replace(EXPECTED, confidence=Confidence.LOW)
+    assert not verdict_of(run(busbw=190), guessed).severe
+    assert verdict_of(run(busbw=170), guessed).severe
+    assert is_severe(verdict_of(run(busbw=190), guessed), shown=True)
+    assert not is_severe(verdict_of(run(busbw=400), guessed), shown=True)
 
 
 def test_the_machines_that_fit_gpu_names_are_told_apart() -> None:

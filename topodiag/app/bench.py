@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
-from topodiag.app.bench_log import network_of, node_of_print
+from topodiag.app.bench_gate import gate_of
+from topodiag.app.bench_log import known_of, network_of, node_of_print
 from topodiag.app.machine import (
     MOST_SORTS,
     Machine,
@@ -39,8 +40,8 @@ from topodiag.evidence.nccl_tests import Read, read_file
 from topodiag.evidence.nccl_tests.read import WITHOUT_MPI
 from topodiag.expect.expect import Expected, expected
 from topodiag.expect.fit import fit_run
-from topodiag.expect.hypotheses import hypotheses
-from topodiag.expect.verdict import verdict_of
+from topodiag.expect.hypotheses import explain
+from topodiag.expect.verdict import is_severe, verdict_of
 from topodiag.hardware.amd import amd_system_by_name
 from topodiag.model.bench import Benchmark, BenchRun
 from topodiag.model.case import Case
@@ -57,8 +58,10 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 512 << 20
 """Text of one file that is read, unpacked: a table has kilobytes, and NCCL's log of a large job beside it far less."""
-MIN_RECORDS = 3
-"""Records of NCCL in the same file from which it is worth rebuilding a job from them."""
+MIN_RECORDS = 1
+"""Records of NCCL in the same file from which a job is rebuilt from them: one line can be the verdict."""
+LOG_RECORDS = 3
+"""Records from which a file without a table is taken for a log of the run beside it."""
 ALIKE = 0.005
 """Share by which expectations of nodes differ that are the same."""
 HINT = "it takes what *_perf of nccl-tests printed, or its -J FILE"
@@ -114,7 +117,9 @@ def judged(intake: Intake, options: BenchOptions | None = None) -> Result:
     gaps = given.gaps
     made = [_judged(run, file, named, given.machine, chosen, gaps) for file in given.files for run in file.read.runs]
     logged = (outcome for file in given.files for outcome in file.outcomes if _is_sick(outcome))
-    outcomes = (*run(Subject.BENCH, made), *logged)
+    of_runs = run(Subject.BENCH, made)
+    made = [replace(each, gate=gate_of(each, of_runs)) for each in made]
+    outcomes = (*of_runs, *logged)
     return Result(
         inputs=tuple(_input(file) for file in given.files),
         nodes=(),
@@ -137,10 +142,21 @@ def _judged(  # noqa: PLR0917 - a run, and all that is known beside it
     machine = _machine_of(run, file, named, beside, chosen)
     made = _expected(run, machine, chosen, gaps)
     found = verdict_of(run, made.expectation, made.why)
-    causes = hypotheses(run, made, found, fit=fit, outcomes=tuple(dict.fromkeys((*machine.outcomes, *file.outcomes))))
+    known = known_of(run, machine, file.jobs, file.outcomes)
+    explained = explain(run, made, found, fit=fit, known=known)
     # A build without MPI looks like runs of one rank, and is told as what it is.
     why = next((note for note in run.notes if WITHOUT_MPI in note), "")
-    return Benchmark(run, fit, made.expectation, found.word, why or found.why, causes)
+    return Benchmark(
+        run=run,
+        fit=fit,
+        expected=made.expectation,
+        verdict=found.word,
+        why=why or found.why,
+        hypotheses=explained.causes,
+        severe=is_severe(found, shown=bool(explained.causes) and explained.causes[0].shown),
+        found=known.findings if run.errors else (),
+        ruled_out=explained.ruled_out,
+    )
 
 
 def _machine_of(run: BenchRun, file: _File, named: Machine, beside: Machine, chosen: BenchOptions) -> Machine:
@@ -267,7 +283,7 @@ def _read_plain(intake: Intake) -> _Given:
             digest = hashlib.sha256(text).hexdigest()
             given.files.append(_File(piece.name, read, digest, notes, jobs, outcomes))
         else:
-            if read.records >= MIN_RECORDS and piece.path != STDIN:
+            if read.records >= LOG_RECORDS and piece.path != STDIN:
                 logs.append(piece)
             rest.append((piece, NotObserved(piece.name, _no_run(piece, text, read))))
     if not given.files:

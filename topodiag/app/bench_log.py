@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from topodiag.app.machine import Machine, short
+from topodiag.expect.hypotheses import Evidence
 from topodiag.hardware.catalog import gpu_by_name
 from topodiag.model.bench import BenchRun
 from topodiag.model.devices import Gpu
-from topodiag.model.job_wires import wires_of
+from topodiag.model.finding import Outcome
+from topodiag.model.job_wires import seen_kind, wires_of
 from topodiag.model.nccl_tree import NcclFile
 from topodiag.model.nccl_versions import DEFAULT, UnknownVersionError, nearest_minor
 from topodiag.model.node import Node
@@ -63,3 +66,11 @@ def network_of(jobs: Sequence[Job]) -> tuple[tuple[int, float] | None, str | Non
     """The NICs (count, Gb/s each) of the process that lists most of them, and the kind of network in use."""
     wires = wires_of(jobs)
     return wires.nics, wires.kind
+
+
+def known_of(run: BenchRun, machine: Machine, jobs: Sequence[Job], outcomes: Sequence[Outcome]) -> Evidence:
+    """What speaks for or against causes of a run: checks on its own nodes, and on logs in its file and beside it."""
+    names, hosts = {short(each.node) for each in machine.node_outcomes}, {short(host) for host in run.hosts}
+    all_nodes = bool(hosts) and (hosts <= names or len(hosts) == len(names) == 1)
+    logs = tuple(dict.fromkeys((*outcomes, *machine.job_outcomes)))
+    return Evidence(machine.node_outcomes, logs, all_nodes, seen_kind(jobs or machine.jobs))

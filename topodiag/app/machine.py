@@ -34,27 +34,37 @@ MOST_SORTS = 8
 @dataclass(frozen=True, slots=True)
 class Machine:
     """What is given of the nodes besides the runs: captured `nodes`, `jobs` of NCCL's logs, and what the checks say of
-    both. `paths` are where it comes from."""
+    either. `paths` are where it comes from."""
 
     nodes: tuple[Node, ...] = ()
     jobs: tuple[Job, ...] = ()
-    outcomes: tuple[Outcome, ...] = ()
+    node_outcomes: tuple[Outcome, ...] = ()
+    job_outcomes: tuple[Outcome, ...] = ()
     paths: tuple[str, ...] = ()
 
     def __add__(self, other: Machine) -> Machine:
         return Machine(
             (*self.nodes, *other.nodes),
             (*self.jobs, *other.jobs),
-            (*self.outcomes, *other.outcomes),
+            (*self.node_outcomes, *other.node_outcomes),
+            (*self.job_outcomes, *other.job_outcomes),
             (*self.paths, *other.paths),
         )
 
     def for_run(self, run: BenchRun) -> Machine:
-        """Of nodes and jobs those that name a host of the run, where both name their hosts; all where none does."""
-        hosts = {_short(host) for host in run.hosts}
-        nodes = tuple(node for node in self.nodes if _short(node.host) in hosts)
-        jobs = tuple(job for job in self.jobs if not hosts or not job.hosts or hosts & set(map(_short, job.hosts)))
-        return replace(self, nodes=nodes or self.nodes, jobs=jobs)
+        """Of nodes and jobs those that name a host of the run, where both name their hosts; all where none does. What
+        the checks say of other nodes and jobs is no evidence of the run."""
+        hosts = {short(host) for host in run.hosts}
+        nodes = tuple(node for node in self.nodes if short(node.host) in hosts) or self.nodes
+        jobs = tuple(job for job in self.jobs if not hosts or not job.hosts or hosts & set(map(short, job.hosts)))
+        names, logs = {node.host for node in nodes}, {job.name for job in jobs}
+        return replace(
+            self,
+            nodes=nodes,
+            jobs=jobs,
+            node_outcomes=tuple(each for each in self.node_outcomes if each.node in names),
+            job_outcomes=tuple(each for each in self.job_outcomes if each.node in logs),
+        )
 
 
 def named_machine(paths: Sequence[str]) -> Machine:
@@ -93,7 +103,7 @@ def machine_of(intake: Intake, pieces: Sequence[Piece], logs: Sequence[Piece]) -
 
 def of_nodes(nodes: Sequence[Node], paths: Sequence[str]) -> Machine:
     """Captured nodes with what the checks of nodes say."""
-    return Machine(tuple(nodes), (), run(Subject.NODE, nodes), tuple(paths))
+    return Machine(tuple(nodes), (), run(Subject.NODE, nodes), (), tuple(paths))
 
 
 def of_logs(intake: Intake, pieces: Sequence[Piece]) -> Machine:
@@ -101,7 +111,7 @@ def of_logs(intake: Intake, pieces: Sequence[Piece]) -> Machine:
     from topodiag.app.logs import job_case  # noqa: PLC0415 - numpy and pyarrow, which only a log needs
 
     jobs = job_case(only(intake, pieces)).jobs
-    return Machine((), jobs, run(Subject.JOB, jobs), tuple(piece.name for piece in pieces))
+    return Machine((), jobs, (), run(Subject.JOB, jobs), tuple(piece.name for piece in pieces))
 
 
 def only(intake: Intake, pieces: Sequence[Piece]) -> Intake:
@@ -174,6 +184,6 @@ def _settings(node: Node) -> dict[str, str]:
     return {setting.name: setting.value for setting in node.settings}
 
 
-def _short(host: str) -> str:
+def short(host: str) -> str:
     """Without its domain, and without the number that tells captures of one host apart."""
     return host.partition("#")[0].partition(".")[0]

@@ -37,6 +37,10 @@ class Expected:
 
 VERSION = "NCCL "
 
+DOUBT = 0.35
+"""Share below the expectation of a guessed machine from which a run is no longer called normal: one NIC of four fewer,
+or the spread of healthy networks, is less than this; half the NICs or half their rate is more."""
+
 
 def expect(
     run: BenchRun,
@@ -133,6 +137,7 @@ def _calibrated(
         terms=tuple(terms),
         own_low_gbs=own if least_of else None,
         least_of=least_of,
+        doubt_gbs=peak * (1 - max(tolerance.below, rates.below, DOUBT)) if setup.guessed > DOUBT else None,
     )
     if isinstance(setup, Wires):
         return Expected(made, "", None, rates, factor, others, setup)

@@ -2,25 +2,29 @@
 
 A candidate's likelihood grows with how closely it predicts what was measured, with what speaks for it (a setting of the
 run, a finding of a check on the node or in the log) and falls with what speaks against it (the same check looked and
-found nothing). What no candidate explains keeps its share, so that the best of bad ones does not look certain.
+found nothing). A fault that the evidence shows comes before all that is inferred from numbers; one that the evidence
+excludes is listed as ruled out. What no candidate explains keeps its share, so that the best of bad ones does not look
+certain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from math import exp, isfinite, log
 
 from topodiag.expect.calibration import Calibration, Factor, calibration, generation_of
 from topodiag.expect.expect import Expected
-from topodiag.expect.hypothesis_causes import Cause, causes_of, wire_causes
+from topodiag.expect.hypothesis_causes import SOCKET_GBS, Cause, causes_of, wire_causes
 from topodiag.expect.rates import Rates, rates_of
-from topodiag.expect.setup import NoSetupError, Setup, is_costly
-from topodiag.expect.verdict import IMPOSSIBLE, LOW, Verdict
+from topodiag.expect.settings import is_costly
+from topodiag.expect.setup import NoSetupError, Setup
+from topodiag.expect.verdict import IMPOSSIBLE, LOW, Verdict, busbw_of
 from topodiag.expect.wires import Wires
 from topodiag.model.bench import BenchRun, Fit, Hypothesis
-from topodiag.model.finding import Outcome, Status
+from topodiag.model.finding import Finding, Outcome, Severity, Status
 from topodiag.nccl.topo.changes import ChangeError
+from topodiag.words.units import spell_bytes
 
 SPREAD = 0.07
 """How far a right cause's prediction is off, as a share: what healthy machines show around their own expectation."""
@@ -41,9 +45,52 @@ SLOW_START, QUICK_START = 3.0, 1.5
 FOR, AGAINST = 12.0, 0.08
 """What a check's finding, or its clean verdict, multiplies a cause by."""
 
+SHOWN_LEAST = 0.2
+"""Of a fault that is shown and costs no more than was lost, the numbers take away no more than to this: it is there,
+whatever else is."""
+
+INFERRED = 0.25
+"""What a cause without any evidence counts where another fault is shown."""
+
+FAMILIES = frozenset({"GPU", "HST", "NVL", "PCI", "NIC", "NET", "GDR", "P2P", "NUM", "TOP", "ENV"})
+"""Families of checks whose findings can cost bandwidth by themselves."""
+FOUND_PRIOR = {Severity.ERROR: 0.8, Severity.WARNING: 0.2}
+"""How much a finding of a check counts that no priced cause stands for."""
+
+OVER_SOCKETS = 1.5
+"""Times what sockets bring at most from which a run did not go over them."""
+
 LEAST = 0.02
 """Hypotheses below are not worth a reader's time."""
 MOST = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known beside the numbers: what the checks say of bundles of the run's nodes and of logs of the run.
+
+    `all_nodes`: every node of the run has a bundle, so that a clean verdict on them excludes a fault. `network` is what
+    a log shows in use: `rdma`, `sockets`, ...; "" where none does.
+    """
+
+    nodes: tuple[Outcome, ...] = ()
+    logs: tuple[Outcome, ...] = ()
+    all_nodes: bool = False
+    network: str = ""
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What was found at error level, on logs first."""
+        outcomes = (*self.logs, *self.nodes)
+        return tuple(each for outcome in outcomes for each in outcome.findings if each.severity is Severity.ERROR)
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """The causes, likeliest first, and what the evidence excludes, one sentence each."""
+
+    causes: tuple[Hypothesis, ...] = ()
+    ruled_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +99,7 @@ class _Weighed:
     predicted: float
     weight: float
     evidence: tuple[str, ...]
+    shown: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +115,12 @@ class _Case:
     measured: float
     expected: float
     latency_us: float | None
-    outcomes: Sequence[Outcome]
+    known: Evidence
     fitted: Calibration
+
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        return (*self.known.nodes, *self.known.logs)
 
 
 def hypotheses(
@@ -77,20 +129,31 @@ def hypotheses(
     verdict: Verdict,
     *,
     fit: Fit | None = None,
-    outcomes: Sequence[Outcome] = (),
+    known: Evidence | None = None,
     fitted: Calibration | None = None,
 ) -> tuple[Hypothesis, ...]:
-    """The causes that would explain a low or impossible verdict, likeliest first; () for any other verdict.
+    """The causes alone of `explain`."""
+    return explain(run, made, verdict, fit=fit, known=known, fitted=fitted).causes
 
-    `outcomes` are those of checks on the nodes and on a log of the same run. Never raises for the content of a run.
-    """
+
+def explain(
+    run: BenchRun,
+    made: Expected,
+    verdict: Verdict,
+    *,
+    fit: Fit | None = None,
+    known: Evidence | None = None,
+    fitted: Calibration | None = None,
+) -> Explained:
+    """The causes that would explain a low or impossible verdict, likeliest first; none for any other verdict. Never
+    raises for the content of a run."""
     ground = made.setup or made.wires
     if ground is None or made.rates is None or not verdict.measured_gbs or not verdict.expected_gbs:
-        return ()
+        return Explained()
     if verdict.word == IMPOSSIBLE:
-        return tuple(_misread(run, ground, verdict.measured_gbs))
+        return Explained(tuple(_misread(run, ground, verdict.measured_gbs)))
     if verdict.word != LOW:
-        return ()
+        return Explained()
     case = _Case(
         run=run,
         setup=made.setup,
@@ -100,25 +163,78 @@ def hypotheses(
         measured=verdict.measured_gbs,
         expected=verdict.expected_gbs,
         latency_us=fit.latency_us if fit is not None else None,
-        outcomes=outcomes,
+        known=known or Evidence(),
         fitted=fitted or calibration(),
     )
-    weighed = []
-    for cause in _causes(made, run, verdict.expected_gbs):
+    weighed: list[_Weighed] = []
+    ruled: list[str] = []
+    for cause in _causes(made, case):
+        why = _excluded(case, cause)
+        if why:
+            ruled.append(f"{cause.words}: {why}")
+            continue
         predicted = _priced(case, cause)
         if predicted is not None and (cause.span or cause.least * predicted <= SLOWS * case.expected):
             weighed.append(_weigh(case, cause, predicted))
-    return _ranked(weighed)
+    return Explained(_ranked(weighed), tuple(ruled))
 
 
-def _causes(made: Expected, run: BenchRun, expected: float) -> Iterator[Cause]:
+def _causes(made: Expected, case: _Case) -> Iterator[Cause]:
+    priced: list[Cause] = []
     if made.setup is not None:
-        yield from causes_of(made.setup, run.collective)
+        priced.extend(causes_of(made.setup, case.run.collective, case.expected))
     elif made.wires is not None:
-        yield from wire_causes(made.wires, expected)
+        priced.extend(wire_causes(made.wires, case.expected))
+    yield from priced
+    covered = {check for cause in priced for check in cause.checks}
+    yield from _found(case, covered)
+
+
+def _found(case: _Case, covered: set[str]) -> Iterator[Cause]:
+    """Faults that checks found on the nodes or in the log and that no priced cause stands for, one for each check."""
+    for outcome in case.outcomes:
+        if outcome.check in covered or outcome.check[:3] not in FAMILIES:
+            continue
+        worst = max(outcome.findings, key=lambda each: each.severity, default=None)
+        if worst is None or worst.severity not in FOUND_PRIOR:
+            continue
+        covered.add(outcome.check)
+        yield Cause(
+            worst.message,
+            prior=FOUND_PRIOR[worst.severity],
+            checks=(outcome.check,),
+            confirm=worst.fix[:1],
+            gbs=case.expected,
+            span=(0.0, case.expected),
+        )
+
+
+def _excluded(case: _Case, cause: Cause) -> str:
+    """What excludes a cause, "" for nothing. A finding or a setting that speaks for it is stronger."""
+    if any(True for _ in _settings(case, cause)) and not cause.networks:
+        return ""
+    if any(outcome.findings for outcome in case.outcomes if outcome.check in cause.checks):
+        return ""
+    if "sockets" in cause.networks:
+        if case.known.network not in ("", "sockets"):
+            return f"NCCL's log shows {case.known.network} in use"
+        size, gbs = max(((row.size, busbw_of(row) or 0.0) for row in case.run.rows), key=lambda each: each[1])
+        if gbs > SOCKET_GBS[1] * OVER_SOCKETS:
+            return f"{gbs:.1f} GB/s at {spell_bytes(size)} are more than sockets bring"
+    sources = [(case.known.logs, cause.cleared_by_log, "the log")]
+    if case.known.all_nodes:
+        sources.append((case.known.nodes, cause.cleared_by_nodes, "the bundles of all nodes"))
+    for outcomes, checks, where in sources:
+        for check in checks:
+            mine = [each for each in outcomes if each.check == check]
+            if mine and all(each.status is Status.CLEAN for each in mine):
+                return f"{check} looked at {where} and found nothing"
+    return ""
 
 
 def _ranked(weighed: list[_Weighed]) -> tuple[Hypothesis, ...]:
+    if any(each.shown for each in weighed):
+        weighed = [each if each.shown else replace(each, weight=each.weight * INFERRED) for each in weighed]
     total = sum(each.weight for each in weighed) + UNEXPLAINED
     weighed.sort(key=lambda each: -each.weight)
     return tuple(
@@ -129,6 +245,7 @@ def _ranked(weighed: list[_Weighed]) -> tuple[Hypothesis, ...]:
             each.evidence,
             each.cause.confirm,
             each.cause.checks[0] if each.cause.checks else "",
+            each.shown,
         )
         for each in weighed[:MOST]
         if each.weight / total >= LEAST
@@ -157,57 +274,75 @@ def _weigh(case: _Case, cause: Cause, predicted: float) -> _Weighed:
         weight *= WIDE if cause.span else PARTLY_WIDE  # it would have explained many other figures as well
         predicted = min(max(case.measured, low), high)
     off = abs(log(case.measured / min(max(case.measured, low), high)))
-    weight *= exp(-0.5 * (off / SPREAD) ** 2)
+    speaking = [*_settings(case, cause), *_checked(case, cause), *_floor(case, cause)]
+    shown = bool(cause.shown) or any(each.shown for each in speaking)
+    fits = exp(-0.5 * (off / SPREAD) ** 2)
+    # A fault that is there and leaves more than was measured is part of the cause at least.
+    weight *= max(fits, SHOWN_LEAST) if shown and high >= case.measured * (1 - 3 * SPREAD) else fits
     ratio = predicted / case.expected
     evidence = [f"predicts {predicted:.1f} GB/s ({ratio:.2f} of the expectation); measured {case.measured:.1f}"]
     if low < high:
         reach = f"up to {high:.0f} GB/s" if isfinite(high) else "below the expectation"
         evidence = [f"would explain any figure {reach}; measured {case.measured:.1f}"]
-    for speaks, words in (*_settings(case, cause), *_checked(case, cause), *_floor(case, cause)):
-        weight *= speaks
-        evidence.append(words)
-    return _Weighed(cause, predicted, weight, tuple(evidence))
+    if shown and off > 3 * SPREAD:
+        evidence.append("explains a part: something else costs the rest")
+    for each in speaking:
+        weight *= each.weight
+        evidence.append(each.words)
+    return _Weighed(cause, predicted, weight, tuple(evidence), shown)
 
 
-def _settings(case: _Case, cause: Cause) -> Iterator[tuple[float, str]]:
+@dataclass(frozen=True, slots=True)
+class _Speaks:
+    """What a piece of evidence multiplies a cause by. `shown`: it shows the fault itself."""
+
+    weight: float
+    words: str
+    shown: bool = False
+
+
+def _settings(case: _Case, cause: Cause) -> Iterator[_Speaks]:
+    given = case.setup.costly if case.setup is not None else case.run.env
+    for name, value in given.items():
+        if name in cause.settings and (case.setup is not None or is_costly(name, value)):
+            yield _Speaks(FOR, f"for: {name}={value} is set", shown=True)
     if case.setup is None:
-        costly = {name: value for name, value in case.run.env.items() if is_costly(name, value)}
-        yield from ((FOR, f"for: {name}={value} is set") for name, value in costly.items() if name in cause.settings)
         return
-    for name, value in case.setup.costly.items():
-        if name in cause.settings:
-            yield FOR, f"for: {name}={value} is set"
     if case.setup.network and case.setup.network in cause.networks:
-        yield FOR, f"for: the network in use is {case.setup.network}"
+        shown = case.known.network in cause.networks
+        yield _Speaks(FOR, f"for: the network in use is {case.setup.network}", shown)
     gpu = case.setup.gpu
     if gpu is not None and not gpu.p2p_pcie and "P2P001" in cause.checks:
-        yield FOR, f"for: the driver offers no peer-to-peer over PCIe on {gpu.name}"
+        yield _Speaks(FOR, f"for: the driver offers no peer-to-peer over PCIe on {gpu.name}")
 
 
-def _checked(case: _Case, cause: Cause) -> Iterator[tuple[float, str]]:
+def _checked(case: _Case, cause: Cause) -> Iterator[_Speaks]:
     """What the checks of the nodes and of the log say that find this cause."""
     clean = []
     for check in cause.checks:
         mine = [each for each in case.outcomes if each.check == check]
         found = [finding for outcome in mine for finding in outcome.findings]
         if found:
-            yield FOR, f"for: {check}: {found[0].message}"
+            worst = max(found, key=lambda each: each.severity)
+            yield _Speaks(FOR, f"for: {check}: {worst.message}", worst.severity > Severity.INFO)
             return
         if mine and all(each.status is Status.CLEAN for each in mine):
             clean.append(check)
     if clean and len(clean) == len(cause.checks):
-        yield AGAINST, f"against: {', '.join(clean)} looked and found nothing"
+        yield _Speaks(AGAINST, f"against: {', '.join(clean)} looked and found nothing")
 
 
-def _floor(case: _Case, cause: Cause) -> Iterator[tuple[float, str]]:
+def _floor(case: _Case, cause: Cause) -> Iterator[_Speaks]:
     """What the time of the smallest operations says of a transport that is slow to start."""
     if not cause.slow_start or not case.latency_us or not case.rates.latency_us:
         return
     times = case.latency_us / case.rates.latency_us
     if times >= SLOW_START:
-        yield 3.0, f"for: the smallest operation takes {case.latency_us:.0f} us, {times:.1f} times what NCCL reckons"
+        words = f"for: the smallest operation takes {case.latency_us:.0f} us, {times:.1f} times what NCCL reckons"
+        yield _Speaks(3.0, words)
     elif times < QUICK_START:
-        yield 0.2, f"against: the smallest operation takes {case.latency_us:.0f} us, no more than NCCL reckons"
+        words = f"against: the smallest operation takes {case.latency_us:.0f} us, no more than NCCL reckons"
+        yield _Speaks(0.2, words)
 
 
 def _misread(run: BenchRun, setup: Setup | Wires, measured: float) -> Iterator[Hypothesis]:

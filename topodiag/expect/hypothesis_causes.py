@@ -6,14 +6,16 @@ at the speed of its worst node, so one bad node and all bad nodes look the same 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from topodiag.expect.settings import HCA, nics_left
 from topodiag.expect.setup import Setup
 from topodiag.expect.stages import net_speeds
 from topodiag.expect.wires import Wires
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo.changes import Change, apply, down, gpus_of, nets_of, off, rate, remove, width
+from topodiag.nccl.topo.detect import HcaFilter
 
 SOCKET_GBS = (0.05, 10.0)
 """What NCCL's sockets bring between two nodes, GB/s: from 1 Gb/s Ethernet to 100 Gb/s with several threads and sockets
@@ -29,6 +31,10 @@ FOUND = 6.0
 """How much more a fault that the machine shows counts than one that could be."""
 
 
+NARROW_LEAST = 0.8
+"""What a narrow link may bring of its share of the lanes: headers and flow control take more of few lanes."""
+
+
 def _same(setup: Setup) -> Setup:
     return setup
 
@@ -38,7 +44,9 @@ class Cause:
     """`change` makes the changed machine; `gbs` and `span` a known figure
     or range instead. `prior`: how common, 1 for the most common. `checks` find it on a node or in a log; `settings`
     cause it; `networks` imply it; `slow_start`: whether it also raises the latency of small sizes.
-    `least`: the share of the model's figure down to which it may fall, where NCCL's model is an upper bound."""
+    `least`: the share of the model's figure down to which it may fall, where NCCL's model is an upper bound.
+    `cleared_by_log`, `cleared_by_nodes`: checks of which a single clean verdict excludes it: on a log, or on bundles
+    of all nodes."""
 
     words: str
     change: Callable[[Setup], Setup] = _same
@@ -51,17 +59,34 @@ class Cause:
     span: tuple[float, float] | None = None
     least: float = 1.0
     slow_start: bool | None = None
+    cleared_by_log: tuple[str, ...] = ()
+    cleared_by_nodes: tuple[str, ...] = ()
+    shown: str = ""
+    """What shows the fault itself, where the machine or a setting does."""
 
 
-def causes_of(setup: Setup, collective: str) -> Iterator[Cause]:
-    """Those that could be of this machine and run."""
+def causes_of(setup: Setup, collective: str, expected: float) -> Iterator[Cause]:
+    """Those that could be of this machine and run, of which `expected` GB/s were expected."""
     if setup.as_found is not None:
         yield Cause(
             f"what was found on the node: {'; '.join(setup.faults[:3])}",
             _as_found,
             FOUND,
-            ("NVL001", "PCI001", "PCI002", "TOP004"),
+            ("NVL001", "PCI001", "PCI002", "NIC001", "NIC002", "GDR001", "TOP004"),
             ("topodiag scan on the node: the findings name the part",),
+            least=HOST_MEMORY if any("GPUDirect" in fault for fault in setup.faults) else 1.0,
+            shown="the machine shows it",
+        )
+    if setup.narrow and (setup.nodes > setup.domain or not any(_nvlinks(setup.tree).values())):
+        worst = min(setup.narrow, key=lambda each: each.share)
+        yield Cause(
+            worst.words,
+            prior=FOUND,
+            checks=("PCI001",),
+            confirm=("lspci -vv: LnkSta against LnkCap on the node",),
+            gbs=expected,
+            span=(NARROW_LEAST * worst.share * expected, expected),
+            shown="the bundle shows it",
         )
     if setup.nodes > setup.domain:
         yield from _network(setup)
@@ -100,6 +125,7 @@ def wire_causes(wires: Wires, expected: float) -> Iterator[Cause]:
         settings=("NCCL_NET_GDR_LEVEL",),
         gbs=expected,
         span=(HOST_MEMORY * expected, expected),
+        cleared_by_log=("GDR001",),
     )
     yield Cause(
         "sockets instead of RDMA",
@@ -111,6 +137,7 @@ def wire_causes(wires: Wires, expected: float) -> Iterator[Cause]:
         gbs=SOCKET_GBS[1],
         span=(SOCKET_GBS[0], min(SOCKET_GBS[1], max(wires.gbps / 16, 1.0))),
         slow_start=True,
+        cleared_by_log=("NET001",),
     )
     yield _fabric()
 
@@ -132,14 +159,19 @@ def _network(setup: Setup) -> Iterator[Cause]:
     count = len(names)
     speeds = {name: speed for name, speed in zip(names, net_speeds(setup.tree), strict=False) if speed >= 2}
     nics_confirm = ("NCCL_DEBUG=INFO: the list behind `NET/IB : Using` on every node", "ibstat; rdma link")
-    for lost in _counts(count):
+    filtered = nics_left(setup.costly.get(HCA, ""), names)
+    if filtered is not None and filtered < count:
+        yield _filter_cause(setup, names, filtered)
+    for lost in _counts(count) if filtered is None else ():
         left = count - lost
         words = (
             f"{lost} of {count} NICs not used" if left > 1 else f"one NIC of {count} carries all (wrong NIC chosen?)"
         )
         prior = 1.0 if lost == 1 else 0.5 if left == 1 or lost == count // 2 else 0.25
         gone = tuple(remove(name) for name in names[-lost:])
-        yield Cause(words, _with(*gone), prior, ("NET003", "NIC005", "NIC001"), nics_confirm, ("NCCL_IB_HCA",))
+        yield Cause(
+            words, _with(*gone), prior, ("NET003", "NIC005", "NIC001"), nics_confirm, cleared_by_log=("NET003",)
+        )
     yield Cause(
         "GPUDirect RDMA off: traffic goes through host memory",
         _with(off("gdr")),
@@ -148,6 +180,7 @@ def _network(setup: Setup) -> Iterator[Cause]:
         ("lsmod | grep nvidia_peermem", "NCCL_DEBUG=INFO: `via NET/IB/0/GDRDMA` in the connections"),
         ("NCCL_NET_GDR_LEVEL",),
         least=HOST_MEMORY,
+        cleared_by_log=("GDR001",),
     )
     yield Cause(
         "sockets instead of RDMA",
@@ -159,6 +192,7 @@ def _network(setup: Setup) -> Iterator[Cause]:
         gbs=SOCKET_GBS[1],
         span=_socket_span(setup),
         slow_start=True,
+        cleared_by_log=("NET001",),
     )
     if speeds:
         first, speed = next(iter(speeds.items()))
@@ -169,6 +203,7 @@ def _network(setup: Setup) -> Iterator[Cause]:
             0.7,
             ("NIC002",),
             ("ibstat | grep Rate on every node", "mlxlink -d DEVICE: speed, raw and effective BER"),
+            cleared_by_nodes=("NIC002",),
         )
         yield Cause(
             f"all NIC ports at half their rate ({half} Gb/s)",
@@ -176,6 +211,7 @@ def _network(setup: Setup) -> Iterator[Cause]:
             0.4,
             ("NIC002",),
             ("ibstat | grep Rate on every node", "ib_write_bw between two nodes"),
+            cleared_by_nodes=("NIC002",),
         )
         yield Cause(
             "one direction at a time: NICs or PCIe do not carry both ways at full rate",
@@ -190,8 +226,24 @@ def _network(setup: Setup) -> Iterator[Cause]:
             0.6,
             ("PCI001", "PCI002"),
             ("lspci -vv: LnkSta of the NIC against LnkCap",),
+            cleared_by_nodes=("PCI001",),
         )
     yield _fabric()
+
+
+def _filter_cause(setup: Setup, names: Sequence[str], left: int) -> Cause:
+    """The setting itself, with the NICs that it takes away."""
+    value = setup.costly[HCA]
+    kept = [name for name in names if HcaFilter(value).takes(name, 1)]
+    gone = [name for name in names if name not in kept] if len(kept) == left else list(names[left:])
+    return Cause(
+        f"{HCA}={value} leaves {left} of {len(names)} NICs",
+        _with(*(remove(name) for name in gone)),
+        FOUND,
+        ("NET003",),
+        (f"unset {HCA}, or name all compute NICs, and run again",),
+        (HCA,),
+    )
 
 
 def _fabric() -> Cause:
@@ -248,7 +300,10 @@ def _inside(setup: Setup, collective: str) -> Iterator[Cause]:
         for lost in sorted({1, most // 3, most // 2} - {0}):
             words = f"{lost} of {most} NVLinks of one GPU down"
             prior = 0.7 if lost == 1 else 0.5
-            yield Cause(words, _with(down(f"nvlink:GPU{first}:{lost}")), prior, ("NVL001", "TOP004"), nvlink_confirm)
+            yield Cause(
+                words, _with(down(f"nvlink:GPU{first}:{lost}")), prior, ("NVL001", "TOP004"), nvlink_confirm,
+                cleared_by_nodes=("NVL001",),
+            )  # fmt: skip
         if setup.per_node > 2:
             yield Cause(
                 "one GPU without any NVLink",
@@ -256,6 +311,7 @@ def _inside(setup: Setup, collective: str) -> Iterator[Cause]:
                 0.5,
                 ("NVL001", "NVL005", "TOP004"),
                 nvlink_confirm,
+                cleared_by_nodes=("NVL001",),
             )
         if setup.sm >= 90 and collective == "all_reduce" and setup.env.get("NCCL_NVLS_ENABLE") != "0":
             yield Cause(
@@ -279,6 +335,7 @@ def _inside(setup: Setup, collective: str) -> Iterator[Cause]:
         ("NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL"),
         slow_start=True,
         least=HOST_MEMORY,
+        cleared_by_log=("P2P001",),
     )  # fmt: skip
     gpus = gpus_of(setup.tree)
     if gpus and not most:
@@ -291,6 +348,7 @@ def _inside(setup: Setup, collective: str) -> Iterator[Cause]:
                 0.7,
                 ("PCI001", "PCI002"),
                 ("nvidia-smi -q -d PERFORMANCE,PCIE under load; lspci -vv: LnkSta against LnkCap",),
+                cleared_by_nodes=("PCI001",),
             )
     yield Cause(
         "GPUs throttled or shared with another job, or a debug build",

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from topodiag.expect.as_built import NarrowLink, as_built, lacks_rdma, narrow_links, with_rdma
+from topodiag.expect.settings import HCA, is_costly, nics_left, whole_network
 from topodiag.expect.tree import Layout, layout_of, tree_of_layout
 from topodiag.hardware import catalog
 from topodiag.hardware.specs import GpuSpec, SystemSpec
@@ -67,28 +69,13 @@ class Setup:
     as_found: Element | None = None
     """The tree with the parts that fall short of their siblings, where some do: `tree` has them mended."""
     faults: tuple[str, ...] = ()
+    narrow: tuple[NarrowLink, ...] = ()
     costly: Mapping[str, str] = field(default_factory=dict)
-    """Settings in force that switch a transport off: the expectation is without them, and each is a hypothesis."""
+    """Settings in force that take a transport or NICs away: the expectation is without them, and each is a cause."""
 
     @property
     def per_node(self) -> int:
         return self.ranks // self.nodes
-
-
-_COSTLY: Mapping[str, frozenset[str]] = {
-    "NCCL_P2P_DISABLE": frozenset({"1"}),
-    "NCCL_P2P_LEVEL": frozenset({"0", "loc"}),
-    "NCCL_SHM_DISABLE": frozenset({"1"}),
-    "NCCL_NET_GDR_LEVEL": frozenset({"0", "1", "loc"}),
-    "NCCL_IB_DISABLE": frozenset({"1"}),
-    "NCCL_NET": frozenset({"socket"}),
-}
-"""Settings that take a transport away. Choices among NCCL's own ways (NCCL_ALGO, NCCL_NVLS_ENABLE) are the user's, and
-the expectation keeps them."""
-
-
-def is_costly(name: str, value: str) -> bool:
-    return value.strip().lower() in _COSTLY.get(name, frozenset())
 
 
 class NoSetupError(ValueError):
@@ -106,6 +93,7 @@ class _Machine:
     virtual: bool = False
     as_found: Element | None = None
     faults: tuple[str, ...] = ()
+    narrow: tuple[NarrowLink, ...] = ()
 
 
 def setup_of(
@@ -127,10 +115,15 @@ def setup_of(
     found = _machine(run, machine, system, nics, settings)
     gpus = len(gpus_of(found.tree))
     hosts, per_node, how = _placed(run, nodes, gpus)
+    _refuse_shared_gpus(run)
     assumed = [*found.assumed, *([how] if how else [])]
     if gpus < per_node:
         raise NoSetupError(f"{per_node} ranks per node, and {found.name} has {gpus} GPUs")
-    assumed += [f"reckoned without {name}={value}" for name, value in given.items() if name not in settings]
+    costly = {name: value for name, value in given.items() if name not in settings}
+    left = nics_left(given.get(HCA, ""), nets_of(found.tree)) if hosts > 1 else None
+    if left is not None and left < len(nets_of(found.tree)):
+        costly[HCA] = given[HCA]
+    assumed += [f"reckoned without {name}={value}" for name, value in costly.items()]
     minor, said = _version(version or run.nccl)
     assumed += [said] if said else []
     tree = _used(found.tree, run, per_node)
@@ -154,9 +147,10 @@ def setup_of(
         domain=domain,
         as_found=_used(found.as_found, run, per_node) if found.as_found is not None else None,
         faults=found.faults,
+        narrow=found.narrow,
         guessed=_doubt(found, hosts > domain, nics),
         versions=() if version or run.nccl else OTHER_VERSIONS,
-        costly={name: value for name, value in given.items() if is_costly(name, value)},
+        costly=costly,
     )
 
 
@@ -165,6 +159,18 @@ def _ranks(run: BenchRun) -> int:
     if not run.nranks or not 1 < run.nranks <= MOST_RANKS:
         raise NoSetupError("the number of ranks is not known" if not run.nranks else "one rank communicates nothing")
     return run.nranks
+
+
+def _refuse_shared_gpus(run: BenchRun) -> None:
+    """Two ranks on one GPU move nothing between GPUs. Raises NoSetupError."""
+    seen: dict[tuple[str, str], int] = {}
+    for device in run.devices:
+        if not device.bus_id:
+            continue
+        first = seen.setdefault((device.host, device.bus_id), device.rank)
+        if first != device.rank:
+            where = f"ranks {first} and {device.rank} name one GPU, {device.bus_id} of {device.host}"
+            raise NoSetupError(f"{where}: they share it, or two nodes go by one name")
 
 
 def _implied(gpu: GpuSpec | None, domain: int, settings: dict[str, str]) -> list[str]:
@@ -193,14 +199,16 @@ def _machine(
 ) -> _Machine:
     if node is not None and system is None:
         try:
-            detected = tree_of(node, {**{each.name: each.value for each in node.settings}, **env})
+            settings = {**{each.name: each.value for each in node.settings}, **env}
+            whole = whole_network(node, settings)
+            detected = tree_of(node, whole)
         except LackingError:
             pass
         else:
             gpu = next((catalog.gpu_by_name(each.name.value) for each in node.gpus if each.name.value), None)
             product = catalog.system_by_product(node.system.value) if node.system.value else None
             virtual = node.is_vm is True or bool(product is not None and product.virtual)
-            return _seen(node.host or "the node", detected, gpu, virtual)
+            return _seen(node, detected, whole, gpu, virtual)
     if system is not None:
         spec = catalog.system_by_product(system) or _named(system)
         layout = layout_of(spec, nics=nics) if spec is not None else None
@@ -219,13 +227,24 @@ def _data_direct(layout: Layout, env: Mapping[str, str]) -> Layout:
     return replace(layout, nic_gen=6) if direct else layout
 
 
-def _seen(name: str, detected: Detected, gpu: GpuSpec | None, virtual: bool) -> _Machine:
+def _seen(node: Node, detected: Detected, env: Mapping[str, str], gpu: GpuSpec | None, virtual: bool) -> _Machine:
     """A node as it should be: a part that falls short of its siblings is a fault to find, no reason to expect less."""
-    mended = repair(detected.tree)
-    words = tuple(each.attention for each in mended.repairs)
-    assumed = (*detected.assumed, *(f"reckoned with {each.words}" for each in mended.repairs))
-    as_found = detected.tree if words else None
-    return _Machine(name, mended.tree, gpu, Confidence.HIGH, assumed, (), virtual, as_found, words)
+    built = as_built(node)
+    mended = repair((tree_of(built.node, env) if built.faults else detected).tree)
+    tree = mended.tree
+    rdma: tuple[str, ...] = ()
+    if lacks_rdma(node) and gpu is not None and (gpu.form != "pcie" or gpu.p2p_pcie):
+        tree, rdma = with_rdma(tree), ("GPUDirect RDMA is off: neither nvidia_peermem nor dmabuf is there",)
+    faults = (*rdma, *built.faults)
+    words = (*faults, *(each.attention for each in mended.repairs))
+    assumed = (
+        *detected.assumed,
+        *(f"reckoned without this fault: {each}" for each in faults),
+        *(f"reckoned with {each.words}" for each in mended.repairs),
+    )
+    found = detected.tree if words else None
+    name, narrow = node.host or "the node", tuple(narrow_links(node))
+    return _Machine(name, tree, gpu, Confidence.HIGH, assumed, (), virtual, found, words, narrow)
 
 
 def _named(text: str) -> SystemSpec | None:

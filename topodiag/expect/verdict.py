@@ -1,4 +1,7 @@
-"""Whether a measured bandwidth is normal, low or impossible, against an expectation."""
+"""Whether a measured bandwidth is normal, low or impossible, against an expectation.
+
+How far below is broken is decided here alone: the finding's severity, the sign on the page and the gate follow it.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,9 @@ NORMAL, LOW, IMPOSSIBLE, UNKNOWN = "normal", "low", "impossible", "unknown"
 
 OVER = 1.03
 """Beyond the physical limit by more than clocks and rounding explain."""
+
+SEVERE = 0.5
+"""Share of what is expected (of the least that is normal, where the machine is a guess) below which a run is broken."""
 
 BULK_SHARE = 0.5
 """A size at which less than this share of the peak is expected is bound by latency: it says nothing of bandwidth."""
@@ -25,12 +31,19 @@ class Verdict:
     size: int = 0
     measured_gbs: float | None = None
     expected_gbs: float | None = None
+    severe: bool = False
 
     @property
     def ratio(self) -> float | None:
         if not self.measured_gbs or not self.expected_gbs:
             return None
         return self.measured_gbs / self.expected_gbs
+
+
+def is_severe(verdict: Verdict, *, shown: bool) -> bool:
+    """Whether something is broken: far below, also of a machine that is guessed where the evidence shows a fault that
+    costs it."""
+    return verdict.severe or (verdict.word == LOW and shown and (verdict.ratio or 1.0) < SEVERE)
 
 
 def busbw_of(row: BenchRow) -> float | None:
@@ -69,11 +82,18 @@ def verdict_of(run: BenchRun, expectation: Expectation | None, why_none: str = "
     if gbs < expectation.low_gbs * share:
         short = 1 - gbs / at
         why = f"{gbs:.1f} GB/s of {at:.1f} expected, {short:.0%} short; normal from {own * share:.1f}{sure}"
-        return Verdict(LOW, why, size, gbs, at)
+        bar = expectation.low_gbs * share if expectation.confidence is Confidence.LOW else at
+        return Verdict(LOW, why, size, gbs, at, gbs < bar * SEVERE)
     if gbs < own * share:
         why = (
             f"of {at:.1f} expected it is low for {expectation.machine}, but not for {expectation.least_of}, "
             "which fits as well: say which it is (--machine, --system, --nics)"
+        )
+        return Verdict(UNKNOWN, why, size, gbs, at)
+    if expectation.doubt_gbs is not None and gbs < expectation.doubt_gbs * share:
+        why = (
+            f"{1 - gbs / at:.0%} below the {at:.1f} GB/s expected of {expectation.machine}: low, or another machine "
+            "(fewer or slower NICs): say which it is (--machine, --system, --nics)"
         )
         return Verdict(UNKNOWN, why, size, gbs, at)
     return Verdict(NORMAL, f"{gbs:.1f} GB/s of {at:.1f} expected, normal from {own * share:.1f}{sure}", size, gbs, at)

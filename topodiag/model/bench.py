@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 
-from topodiag.model.finding import Confidence
+from topodiag.model.finding import Confidence, Finding
 from topodiag.model.provenance import Origin
 
 
@@ -64,7 +65,8 @@ class BenchRun:
     `collective` is nccl-tests' name without `_perf` (`all_reduce`), "" where nothing says it. `nranks` is None where
     neither the device list nor the ratio of the bandwidths tells it; `nranks_why` says which did. `version` is that of
     nccl-tests, `nccl` that of the library as `2.28.9`. `parameters` are the header's (`nGpus`, `graph`, ...).
-    `complete` is False for an aborted run. `placement` names the run where a sweep or the user did.
+    `complete` is False for an aborted run. `placement` names the run where a sweep or the user did. `failures` are the
+    lines of `errors`, `warnings` what NCCL warned of in the same file.
     """
 
     collective: str
@@ -77,6 +79,8 @@ class BenchRun:
     parameters: Mapping[str, str] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     errors: tuple[str, ...] = ()
+    failures: tuple[Origin, ...] = ()
+    warnings: tuple[Origin, ...] = ()
     notes: tuple[str, ...] = ()
     average_gbs: float | None = None
     out_of_bounds: int | None = None
@@ -144,6 +148,8 @@ class Expectation:
     """Where the machine is a guess and others fit as well: the least that is normal of it. `low_gbs` is then the least
     of all of them, that of `least_of`."""
     least_of: str = ""
+    doubt_gbs: float | None = None
+    """Where the machine is a guess: below it a run is low, or it ran on another machine than the one assumed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +164,37 @@ class Hypothesis:
     confirm: tuple[str, ...] = ()
     check: str = ""
     """The id of the check that finds this cause on a node or in a log."""
+    shown: bool = False
+    """Whether the evidence shows the fault itself: a finding of a check, a setting in force. Else it is inferred from
+    the numbers alone."""
+
+
+class GateState(Enum):
+    """Whether a measurement is accepted. Unknown is no pass: nothing was judged."""
+
+    PASS = "pass"  # noqa: S105 - no password
+    FAIL = "fail"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A file or a run at the gate: `gbs` at `size` bytes against `bar_gbs`, the least that is normal there; None where
+    they are not known. `why` in one sentence."""
+
+    path: str
+    state: GateState
+    collective: str = ""
+    size: int | None = None
+    gbs: float | None = None
+    bar_gbs: float | None = None
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """A run with all that was made of it. `verdict`: `normal`, `low`, `impossible`, or `unknown` with `why`."""
+    """A run with all that was made of it. `verdict`: `normal`, `low`, `impossible`, or `unknown` with `why`. `severe`:
+    a low run that is so far below that something is broken, not slow."""
 
     run: BenchRun
     fit: Fit = Fit()
@@ -170,3 +202,9 @@ class Benchmark:
     verdict: str = "unknown"
     why: str = ""
     hypotheses: tuple[Hypothesis, ...] = ()
+    severe: bool = False
+    found: tuple[Finding, ...] = ()
+    """What the checks found at error level on the log and the nodes of a run that ended with an error."""
+    gate: Gate | None = None
+    ruled_out: tuple[str, ...] = ()
+    """Causes that the evidence excludes, each with what excludes it."""

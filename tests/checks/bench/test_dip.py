@@ -33,6 +33,22 @@ def test_a_cliff_does_not_recover() -> None:
     assert finding.severity is Severity.WARNING
 
 
+def test_a_cliff_shows_with_four_sizes() -> None:
+    four = {16 * MIB: 40.0, 64 * MIB: 43.0, 256 * MIB: 5.0, GIB: 5.0}
+    made = benchmark(sweep(four), expected=None)
+    assert "does not recover" in judge("BEN003", made).findings[0].message
+
+
+def test_four_sizes_are_too_few_for_a_dip_of_less_than_half() -> None:
+    four = {16 * MIB: 40.0, 64 * MIB: 43.0, 256 * MIB: 30.0, GIB: 43.0}
+    assert judge("BEN003", benchmark(sweep(four), expected=None)).status is Status.UNKNOWN
+
+
+def test_a_single_row_at_a_fiftieth_is_an_error() -> None:
+    finding = judge("BEN003", benchmark(sweep(GROWING | {64 * MIB: 4.0}))).findings[0]
+    assert finding.severity is Severity.ERROR
+
+
 def test_a_growing_sweep_is_clean() -> None:
     assert judge("BEN003", benchmark()).status is Status.CLEAN
 

@@ -24,7 +24,13 @@ def test_a_low_run_is_a_finding_with_its_cause_and_cost() -> None:
 
 def test_less_than_half_is_an_error() -> None:
     slow = sweep({size: gbs / 3 for size, gbs in GROWING.items()})
-    assert judge("BEN001", benchmark(slow, "low")).findings[0].severity is Severity.ERROR
+    assert judge("BEN001", benchmark(slow, "low", severe=True)).findings[0].severity is Severity.ERROR
+
+
+def test_one_size_is_enough_where_it_is_far_below() -> None:
+    one = sweep({8 * GIB: 8.0})
+    assert judge("BEN001", benchmark(one, "low", severe=True)).findings[0].severity is Severity.ERROR
+    assert judge("BEN001", benchmark(sweep({8 * GIB: 300.0}), "low")).status is Status.UNKNOWN
 
 
 def test_on_a_guessed_machine_it_stays_a_warning_of_low_confidence() -> None:

@@ -17,7 +17,13 @@ DEEP = 0.75
 LEAST_BYTES = 64 << 10
 """Below, times are latency and its jitter."""
 
-FEWEST = 5
+FEWEST, ENOUGH = 3, 5
+"""Sizes from which a fall to less than half shows, and from which a fall to less than three quarters does."""
+
+HALF = 0.5
+BROKEN = 0.1
+"""Share of a smaller size's bandwidth below which a size is broken, not slow."""
+
 LEAST_GBS = 0.1
 
 
@@ -42,15 +48,17 @@ class SweepDips(OneStep[Benchmark], BenchCheck[Never]):
 
     Why it matters
         A dip at a switch means that NCCL's tuning changes too early or too late for this machine: gradient buckets of
-        that size lose a quarter and more, and a setting or a tuner plugin wins it back. A cliff shows a limit that only
+        that size lose a quarter and more, and a setting or a tuner plugin wins it back. A size at less than a tenth is
+        an error. A cliff shows a limit that only
         bulk meets: buffers, host memory, PCIe ordering, a throttled or lossy network.
 
     Evidence it reads
         The rows of the table; from the expectation, the sizes at which NCCL changes algorithm and protocol.
 
     When it stays silent
-        Fewer than five sizes: unknown. A size that is slow in one block only, or once among repetitions: noise. Sizes
-        below 64 KiB. Falls that the machine's own expectation shows as well.
+        Fewer than three sizes: unknown; with three or four only a fall to less than half counts. A size that is slow in
+        one block only, or once among repetitions: noise. Sizes below 64 KiB. Falls that the machine's own expectation
+        shows as well.
 
     How to confirm
         all_reduce_perf -b 4M -e 64M -f 1.2 -n 100      repeat around the size of the dip
@@ -76,20 +84,22 @@ class SweepDips(OneStep[Benchmark], BenchCheck[Never]):
             return self.not_applicable(benchmark, "one rank: nothing was communicated")
         if len(sizes) < FEWEST:
             return self.unknown(benchmark, f"{len(sizes)} sizes of 64 KiB or more are too few for a dip to show")
-        dip = _deepest(sizes, benchmark.expected)
-        if dip is None or not _in_both(run.rows, dip):
+        deep = DEEP if len(sizes) >= ENOUGH else HALF
+        dip = _deepest(sizes, benchmark.expected, deep)
+        if dip is None or not _in_both(run.rows, dip, deep):
+            if deep < DEEP:
+                return self.unknown(benchmark, f"{len(sizes)} sizes are too few for a dip of less than half to show")
             return self.clean(benchmark, "bandwidth grows or stays with the size")
         switch = _switch(benchmark.expected, dip)
         what = "and does not recover" if dip.after is None else f"and is back at {size_text(dip.after)}"
         share = 1 - dip.low / dip.peak
         why = f", where NCCL goes over to {switch}" if switch else ""
-        cliff = dip.after is None
         return self.found(
             benchmark,
             (
                 self.finding(
                     benchmark,
-                    Severity.WARNING if cliff or share > 0.5 else Severity.INFO,
+                    _severity(dip),
                     f"{title(run)} falls from {dip.peak:.1f} GB/s at {size_text(dip.before)} to {dip.low:.1f} at "
                     f"{size_text(dip.size)}{why}, {what}",
                     observed=f"{dip.low:.1f} GB/s at {size_text(dip.size)} ({place(benchmark)})",
@@ -103,7 +113,13 @@ class SweepDips(OneStep[Benchmark], BenchCheck[Never]):
         )
 
 
-def _deepest(sizes: Sequence[tuple[int, float]], expected: Expectation | None) -> Dip | None:
+def _severity(dip: Dip) -> Severity:
+    if dip.low < dip.peak * BROKEN:
+        return Severity.ERROR
+    return Severity.WARNING if dip.after is None or dip.low < dip.peak * HALF else Severity.INFO
+
+
+def _deepest(sizes: Sequence[tuple[int, float]], expected: Expectation | None, deep: float) -> Dip | None:
     """The size that falls shortest of the best size below it, beyond what the expectation itself falls."""
     found: Dip | None = None
     before, peak = sizes[0]
@@ -111,7 +127,7 @@ def _deepest(sizes: Sequence[tuple[int, float]], expected: Expectation | None) -
         if gbs >= peak:
             before, peak = size, gbs
             continue
-        if peak < LEAST_GBS or gbs >= peak * DEEP * _allowed(expected, before, size):
+        if peak < LEAST_GBS or gbs >= peak * deep * _allowed(expected, before, size):
             continue
         if found is None or gbs / peak < found.low / found.peak:
             after = next((large for large, later in sizes[at + 1 :] if later >= peak * 0.9), None)
@@ -127,7 +143,7 @@ def _allowed(expected: Expectation | None, before: int, size: int) -> float:
     return min(then / first, 1.0) if first and then else 1.0
 
 
-def _in_both(rows: Sequence[BenchRow], dip: Dip) -> bool:
+def _in_both(rows: Sequence[BenchRow], dip: Dip, deep: float) -> bool:
     """Whether every row of the size dips in every block that was measured."""
     seen = [
         each.busbw_gbs
@@ -136,7 +152,7 @@ def _in_both(rows: Sequence[BenchRow], dip: Dip) -> bool:
         for each in (row.out_of_place, row.in_place)
         if each.busbw_gbs is not None
     ]
-    return bool(seen) and all(gbs < dip.peak * DEEP for gbs in seen)
+    return bool(seen) and all(gbs < dip.peak * deep for gbs in seen)
 
 
 def _switch(expected: Expectation | None, dip: Dip) -> str:

@@ -8,16 +8,13 @@ from typing import Never
 from topodiag.checks.bench.text import measured, place, size_text, title
 from topodiag.checks.interface import BenchCheck, OneStep
 from topodiag.model.bench import Benchmark, Expectation, Hypothesis
-from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.finding import Cost, Finding, Outcome, Severity
 
 FEWEST = 3
-"""Sizes below which a sweep is no fit: one slow size may be an accident."""
+"""Sizes below which a sweep is no fit: one slow size may be an accident, but not one at less than half."""
 
 LIKELY = 0.4
 """Likelihood from which a cause is named in the message."""
-
-HALF = 0.5
-"""Below this share of the expectation a run is broken, not slow."""
 
 
 class BandwidthLow(OneStep[Benchmark], BenchCheck[Never]):
@@ -39,10 +36,12 @@ class BandwidthLow(OneStep[Benchmark], BenchCheck[Never]):
         names and ranks per host of the output itself (then with low confidence). `topodiag bench` prints every term.
 
     When it stays silent
-        Fewer than three sizes, or a greatest size that is bound by latency: unknown. No machine known, a collective
+        Fewer than three sizes, unless the run is at less than half of what is normal, or a greatest size that is bound
+        by latency: unknown. No machine known, a collective
         without a model, GPUs outside the catalogue: unknown. A bandwidth above the physical limit: unknown. Check the
         number of ranks and the placement. Where only the GPU names are known and what was measured would be normal
-        for another machine with these GPUs: unknown, with the name of that machine.
+        for another machine with these GPUs: unknown, with the name of that machine. A run that is a third and more
+        below what such a guessed machine should reach is low, or ran on another machine: unknown.
 
     How to confirm
         Do first what the finding says to confirm the likeliest cause. Then measure one pair of nodes at a time:
@@ -65,7 +64,7 @@ class BandwidthLow(OneStep[Benchmark], BenchCheck[Never]):
         if benchmark.verdict not in ("normal", "low") or expected is None:
             return self.unknown(benchmark, benchmark.why or "no expectation: the machine is not known")
         sizes = measured(benchmark.run)
-        if len(sizes) < FEWEST:
+        if len(sizes) < FEWEST and not benchmark.severe:
             return self.unknown(benchmark, f"{len(sizes)} sizes are too few to tell a slow run from a slow moment")
         if benchmark.verdict == "normal":
             return self.clean(benchmark, benchmark.why or "as expected")
@@ -83,7 +82,7 @@ class BandwidthLow(OneStep[Benchmark], BenchCheck[Never]):
         sure = expected.confidence
         return self.finding(
             benchmark,
-            Severity.ERROR if gbs < wanted * HALF and sure is not Confidence.LOW else Severity.WARNING,
+            Severity.ERROR if benchmark.severe else Severity.WARNING,
             f"{title(benchmark.run)} reaches {gbs:.1f} GB/s at {size_text(size)}, {short:.0%} below what "
             f"{expected.machine} should{named}",
             observed=f"{gbs:.1f} GB/s bus bandwidth at {size_text(size)} ({place(benchmark)})",

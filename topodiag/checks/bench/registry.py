@@ -8,4 +8,5 @@ CHECKS = {
     "BEN003": "dip:SweepDips",
     "BEN004": "wrong:WrongResults",
     "BEN005": "placement:PlacementsApart",
+    "BEN006": "failed:RunFailed",
 }

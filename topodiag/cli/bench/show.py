@@ -45,6 +45,9 @@ FORMER = (PLOT, SYSTEM_PATH, Former("--csv", "--csv=rows", lambda word: word not
 @nodes_option(when="of the run (default: what the output says)")
 @nccl_option(otherwise="what the output says")
 @env_option()
+@click.option(
+    "--gate", is_flag=True, help="One line for each file: pass, fail or unknown. Exit code 1 unless all pass."
+)
 @click.option("--by-file", is_flag=True, help="Each file is another placement of the same job.")
 @explain_option
 @format_option()
@@ -63,6 +66,7 @@ def show(  # noqa: PLR0917 - one parameter per option
     nodes: int | None,
     version: str,
     env: dict[str, str],
+    gate: bool,
     by_file: bool,
     explain: bool,
     format_: str,
@@ -79,6 +83,8 @@ def show(  # noqa: PLR0917 - one parameter per option
     output itself tells; with --nics alone, what leaves a node is judged.
     """
     _refuse(paths, evidence, system, nics, csv_)
+    if gate and csv_:
+        raise click.UsageError("--gate and --csv exclude each other.")
     from topodiag.app.bench import BenchOptions, bench  # noqa: PLC0415
     from topodiag.cli.output import check_output, verdict  # noqa: PLC0415 - heavy from here on
 
@@ -90,6 +96,9 @@ def show(  # noqa: PLR0917 - one parameter per option
     reached.code = verdict(result, fail_on)
     if svg is not None:
         _write_svg(svg, result)
+    if gate:
+        reached.code = _write_gate(result, paths, printing, format_)
+        return
     _write(result, printing, format_=format_, csv_=csv_, explain=explain)
 
 
@@ -116,6 +125,22 @@ def _write_svg(path: str, result: Result) -> None:
 
     (series, marks), title = series_of(result.benchmarks, alone=True), title_of(result.benchmarks)
     write_svg(path, lambda: plot_svg(series, x=SIZE, y=AXIS, title=title, marks=marks))
+
+
+def _write_gate(result: Result, paths: tuple[str, ...], printing: Printing, format_: str) -> int:
+    """The exit code: acceptance asks for a pass of every file, whatever --fail-on says."""
+    from topodiag.app.bench_gate import gates  # noqa: PLC0415
+    from topodiag.cli.errors import CLEAN, FOUND  # noqa: PLC0415
+    from topodiag.cli.output import write_drawing  # noqa: PLC0415
+    from topodiag.model.bench import GateState  # noqa: PLC0415
+    from topodiag.report.bench.gate import draw_gate  # noqa: PLC0415
+
+    made = gates(result, paths)
+    if format_ == "json":
+        _write(result, printing, format_=format_, csv_=None, explain=False)
+    else:
+        write_drawing(lambda page: draw_gate(page, made), printing)
+    return CLEAN if all(each.state is GateState.PASS for each in made) else FOUND
 
 
 def _write(result: Result, printing: Printing, *, format_: str, csv_: str | None, explain: bool) -> None:

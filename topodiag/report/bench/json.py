@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from topodiag.model.bench import Benchmark, BenchRow, Expectation, Fit, Timing
+from topodiag.model.bench import Benchmark, BenchRow, Expectation, Fit, Gate, Timing
 from topodiag.report.formats.parts import LEVEL
 from topodiag.report.formats.types import bench as shape
 
@@ -23,7 +23,9 @@ def benchmark_facts(benchmark: Benchmark) -> shape.Benchmark:
         expected_busbw_gbs=expected.busbw_gbs if expected is not None else None,
         expected=_expected(expected),
         verdict=benchmark.verdict,
+        severe=benchmark.severe,
         why=benchmark.why,
+        gate=_gate(benchmark.gate),
         hypotheses=[
             shape.Hypothesis(
                 cause=each.cause,
@@ -32,9 +34,11 @@ def benchmark_facts(benchmark: Benchmark) -> shape.Benchmark:
                 evidence=list(each.evidence),
                 confirm=list(each.confirm),
                 check=each.check or None,
+                shown=each.shown,
             )
             for each in benchmark.hypotheses
         ],
+        ruled_out=list(benchmark.ruled_out),
         hosts=list(run.hosts),
         devices=[
             shape.RunDevice(rank=device.rank, host=device.host, device=device.device, name=device.name,
@@ -54,6 +58,14 @@ def benchmark_facts(benchmark: Benchmark) -> shape.Benchmark:
         source=run.source,
         line=run.origin.line if run.origin is not None else None,
     )  # fmt: skip
+
+
+def _gate(gate: Gate | None) -> shape.BenchGate:
+    if gate is None:
+        return shape.BenchGate(state="unknown", bytes=None, measured_gbs=None, bar_gbs=None, why="not judged")
+    return shape.BenchGate(
+        state=gate.state.value, bytes=gate.size, measured_gbs=gate.gbs, bar_gbs=gate.bar_gbs, why=gate.why
+    )
 
 
 def _timing(timing: Timing) -> shape.Timing:

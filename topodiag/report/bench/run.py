@@ -9,7 +9,6 @@ from topodiag.model.finding import Confidence
 from topodiag.report.answer import note_answer
 from topodiag.report.bench.plot import draw_curves
 from topodiag.report.bench.words import (
-    SIGNS,
     collective_words,
     expected_at,
     folder_of,
@@ -22,8 +21,10 @@ from topodiag.report.bench.words import (
     settings_words,
     share_of,
     share_words,
+    sign_of,
     sizes_words,
     top_of,
+    verdict_word,
     versions_words,
     wrong_of,
 )
@@ -35,9 +36,9 @@ from topodiag.words.units import spell_bytes, spell_gbs, spell_us
 ROWS_SHOWN = 40
 """Rows of a table; a sweep over types and operations has thousands (`-v` shows all)."""
 HYPOTHESES_SHOWN = 4
+RULED_OUT_SHOWN = 3
 LOW_SHARE = 0.7
 """Share of the expectation below which a row of a low run is marked, at sizes where bandwidth counts."""
-HUES = {"normal": "ok", "low": "warning", "impossible": "error"}
 
 
 def draw_run(page: Page, benchmark: Benchmark, *, explain: bool = False, plot: bool = True) -> None:
@@ -60,7 +61,7 @@ def draw_run(page: Page, benchmark: Benchmark, *, explain: bool = False, plot: b
 def draw_run_head(page: Page, benchmark: Benchmark) -> None:
     """Verdict, what ran where, and the number that the verdict is about."""
     run = benchmark.run
-    sign, hue = SIGNS.get(benchmark.verdict, ("?", "unknown"))
+    sign, hue = sign_of(benchmark)
     place = f"  {run.placement}" if run.placement else ""
     page.add(
         page.text((sign, hue), " ", (collective_words(run), "strong"), "  "),
@@ -77,15 +78,18 @@ def draw_run_head(page: Page, benchmark: Benchmark) -> None:
 
 def note_run(page: Page, benchmark: Benchmark) -> None:
     """The verdict on a run, for the report's last line."""
-    sign, hue = SIGNS.get(benchmark.verdict, ("?", "unknown"))
+    sign, hue = sign_of(benchmark)
     top = top_of(benchmark)
     reached = f"  {spell_gbs(top[1])} GB/s bus bandwidth at {spell_bytes(top[0])}" if top is not None else ""
-    note_answer(page, (benchmark.verdict, hue), reached, sign=sign, hue=hue, name=collective_words(benchmark.run))
+    note_answer(page, (verdict_word(benchmark), hue), reached, sign=sign, hue=hue, name=collective_words(benchmark.run))
 
 
 def _draw_verdict(page: Page, benchmark: Benchmark) -> None:
     expected, top = benchmark.expected, top_of(benchmark)
-    words = page.text((benchmark.verdict, HUES.get(benchmark.verdict, "unknown")), "  ")
+    words = page.text((verdict_word(benchmark), sign_of(benchmark)[1]), "  ")
+    if verdict_word(benchmark) == "failed" and benchmark.gate is not None:
+        page.add("  ", words, (benchmark.gate.why, "strong"))
+        words = page.text((benchmark.verdict, "dim"), "  ")
     if benchmark.verdict == "unknown" and top is not None:
         at = f" bus bandwidth at {spell_bytes(top[0])}"
         page.add("  ", words, page.text((f"{spell_gbs(top[1])} GB/s", "strong"), at))
@@ -209,6 +213,16 @@ def _draw_hypotheses(page: Page, benchmark: Benchmark) -> None:
             page.add(page.text("     ", ("confirm   ", "dim")), word)
     if len(benchmark.hypotheses) > len(shown):
         page.add("     ", (more(len(benchmark.hypotheses) - len(shown), "cause"), "dim"))
+    _draw_ruled_out(page, benchmark)
+
+
+def _draw_ruled_out(page: Page, benchmark: Benchmark) -> None:
+    """What it is not, and what says so."""
+    shown = benchmark.ruled_out if page.style.verbose else benchmark.ruled_out[:RULED_OUT_SHOWN]
+    for each in shown:
+        page.add(page.text("  ", ("ruled out  ", "dim")), each)
+    if len(benchmark.ruled_out) > len(shown):
+        page.add("     ", (more(len(benchmark.ruled_out) - len(shown), "cause"), "dim"))
 
 
 def _draw_terms(page: Page, benchmark: Benchmark) -> None:
@@ -229,10 +243,10 @@ def draw_overview(page: Page, benchmarks: Sequence[Benchmark]) -> None:
     folder = folder_of([benchmark.run for benchmark in benchmarks])
     for benchmark in benchmarks:
         run, top = benchmark.run, top_of(benchmark)
-        sign, hue = SIGNS.get(benchmark.verdict, ("?", "unknown"))
+        sign, hue = sign_of(benchmark)
         expected = benchmark.expected.busbw_gbs if benchmark.expected is not None else None
         rows.append([
-            page.text((sign, hue), " ", (benchmark.verdict, hue)),
+            page.text((sign, hue), " ", (verdict_word(benchmark), hue)),
             (collective_words(run), "strong"),
             "" if run.nranks is None else str(run.nranks),
             str(len(run.hosts)) if run.hosts and len(run.devices) == run.nranks else "",

@@ -8,7 +8,7 @@ from typing import TextIO
 from topodiag.model.result import Result
 from topodiag.report.answer import note_answer, repeat_answers
 from topodiag.report.bench.run import draw_overview, draw_run, note_run
-from topodiag.report.bench.words import SIGNS, folder_of
+from topodiag.report.bench.words import folder_of, sign_of, verdict_word
 from topodiag.report.findings import draw_findings
 from topodiag.report.gaps import draw_gaps
 from topodiag.report.interface import Report, Style
@@ -51,15 +51,16 @@ class BenchTable(Report):
 
     def _many(self, page: Page, result: Result) -> None:
         runs = result.benchmarks
-        counts = Counter(benchmark.verdict for benchmark in runs)
+        counts = Counter(verdict_word(benchmark) for benchmark in runs)
+        hues = {verdict_word(benchmark): sign_of(benchmark) for benchmark in sorted(runs, key=lambda each: each.severe)}
         words: list[Part] = [
-            (f"{counts[verdict]} {verdict}", SIGNS.get(verdict, ("", "unknown"))[1])
-            for verdict in ("impossible", "low", "normal", "unknown")
+            (f"{counts[verdict]} {verdict}", hues[verdict][1])
+            for verdict in ("failed", "impossible", "low", "normal", "unknown")
             if counts[verdict]
         ]
         page.add_items(page.text((plural(len(runs), "run"), "strong"), "  "), words)
-        worst = next((each for each in ("impossible", "low", "unknown") if counts[each]), "normal")
-        sign, hue = SIGNS.get(worst, ("?", "unknown"))
+        worst = next((each for each in ("failed", "impossible", "low", "unknown") if counts[each]), "normal")
+        sign, hue = hues.get(worst, ("?", "unknown"))
         note_answer(page, page.join(words, ", "), sign=sign, hue=hue, name=plural(len(runs), "run"))
         folder = folder_of([benchmark.run for benchmark in runs])
         if folder:
@@ -71,7 +72,7 @@ class BenchTable(Report):
             page.add("  ", ("note: ", "doubtful"), f"{plural(count, 'run')}: {note}")
         if page.style.quiet:
             return
-        odd = [benchmark for benchmark in runs if benchmark.verdict in {"impossible", "low"}]
+        odd = [benchmark for benchmark in runs if verdict_word(benchmark) in {"failed", "impossible", "low"}]
         for benchmark in odd[:DETAILED]:
             page.blank()
             draw_run(page, benchmark, explain=self.explain, plot=False)

@@ -7,12 +7,27 @@ from collections import Counter
 from collections.abc import Sequence
 from os.path import commonpath, dirname
 
-from topodiag.model.bench import Benchmark, BenchRow, BenchRun, Regime
+from topodiag.model.bench import Benchmark, BenchRow, BenchRun, GateState, Regime
 from topodiag.words.fold import fold_hosts, plural
 from topodiag.words.units import spell_bytes, spell_gbs, spell_us
 
 SIGNS = {"normal": ("✔", "ok"), "low": ("▲", "warning"), "impossible": ("✖", "error")}
-"""Sign and hue of a verdict; of any other, a question mark."""
+"""Sign and hue of a verdict; of any other, a question mark. A run that is broken has those of an error (`sign_of`)."""
+
+
+def verdict_word(benchmark: Benchmark) -> str:
+    """The verdict; `failed` for a run whose bandwidth is not low and in which an error was found."""
+    gate = benchmark.gate
+    fails = gate is not None and gate.state is GateState.FAIL
+    return "failed" if fails and benchmark.verdict in {"normal", "unknown"} else benchmark.verdict
+
+
+def sign_of(benchmark: Benchmark) -> tuple[str, str]:
+    """Sign and hue of a run: those of the worst that is said of it, so that page and findings agree."""
+    word = verdict_word(benchmark)
+    if benchmark.severe or word == "failed":
+        return SIGNS["impossible"]
+    return SIGNS.get(word, ("?", "unknown"))
 
 
 def collective_words(run: BenchRun) -> str:
@@ -36,7 +51,8 @@ def ranks_words(run: BenchRun) -> str:
 
 def gpus_words(run: BenchRun) -> str:
     """`8 x NVIDIA H100 80GB HBM3`; several kinds with commas."""
-    counts = Counter(device.name for device in run.devices if device.name)
+    places = {(device.host, device.bus_id or device.device): device for device in run.devices if device.name}
+    counts = Counter(device.name for device in places.values())
     return ", ".join(f"{count} × {name}" for name, count in counts.most_common(3))
 
 

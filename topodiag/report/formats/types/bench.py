@@ -88,6 +88,17 @@ class Hypothesis(Struct, frozen=True, kw_only=True):
     evidence: list[str]
     confirm: list[str]
     check: str | None
+    shown: Annotated[bool, Meta(description="The evidence shows the fault itself; else the numbers alone tell it.")]
+
+
+class BenchGate(Struct, frozen=True, kw_only=True):
+    """Whether the run is accepted: what was measured at its largest size, and the least that is normal there."""
+
+    state: Annotated[str, Meta(pattern="^(pass|fail|unknown)$")]
+    bytes: int | None
+    measured_gbs: float | None
+    bar_gbs: float | None
+    why: str
 
 
 class RunDevice(Struct, frozen=True, kw_only=True):
@@ -111,8 +122,11 @@ class Benchmark(Struct, frozen=True, kw_only=True):
     expected_busbw_gbs: float | None
     expected: Expected | None
     verdict: Annotated[str, Meta(pattern="^(normal|low|impossible|unknown)$")]
+    severe: Annotated[bool, Meta(description="Low, and so far below that something is broken.")]
     why: str
+    gate: BenchGate
     hypotheses: list[Hypothesis]
+    ruled_out: list[str]
     hosts: list[str]
     devices: list[RunDevice]
     nccl_version: str | None

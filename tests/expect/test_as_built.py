@@ -1,0 +1,165 @@
+"""A port that is down or slow, a narrow PCIe link, one NIC by setting: less is measured, not less expected."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.expect.measured_runs import run
+from topodiag.app.topo import open_topology
+from topodiag.expect.as_built import as_built, narrow_links
+from topodiag.expect.expect import Expected, expected
+from topodiag.expect.hypotheses import Evidence, explain
+from topodiag.expect.settings import nics_left
+from topodiag.expect.verdict import verdict_of
+from topodiag.model.bench import BenchDevice, BenchRow, Timing
+from topodiag.model.finding import Finding, Outcome, Severity, Status
+from topodiag.model.node import Node
+from topodiag.model.provenance import known
+
+HEALTHY = open_topology("fixture:dgx-h100-healthy").node
+MEASURED = run(ranks=16, busbw=240)
+
+
+def with_port(node: Node, name: str, **port: Any) -> Node:
+    nics = tuple(
+        replace(nic, ports=tuple(replace(each, **port) for each in nic.ports)) if nic.rdma_name == name else nic
+        for nic in node.nics
+    )
+    assert nics != node.nics
+    return replace(node, nics=nics)
+
+
+def at_width(node: Node, place: int, width: int) -> Node:
+    bus = node.gpus[place].bus_id
+    assert bus is not None
+    return replace(node, pci={**node.pci, bus: replace(node.pci[bus], width=known(width))})
+
+
+def of(node: Node, **options: Any) -> Expected:
+    return expected(MEASURED, node, nodes=2, **options)
+
+
+def test_a_port_at_half_rate_lowers_what_is_measured_and_not_what_is_expected() -> None:
+    slow, well = of(with_port(HEALTHY, "mlx5_0", rate_gbps=known(200.0))), of(HEALTHY)
+    assert slow.expectation is not None
+    assert well.expectation is not None
+    assert slow.expectation.busbw_gbs == pytest.approx(well.expectation.busbw_gbs)
+    assert any("mlx5_0 runs at 200 Gb/s" in formula for _, _, formula in slow.expectation.terms)
+
+
+def test_a_port_that_is_down_lowers_nothing_that_is_expected() -> None:
+    down, well = of(with_port(HEALTHY, "mlx5_0", state=known("DOWN"))), of(HEALTHY)
+    assert down.expectation is not None
+    assert well.expectation is not None
+    assert down.expectation.busbw_gbs == pytest.approx(well.expectation.busbw_gbs)
+    assert down.setup is not None
+    assert "mlx5_0 is down" in down.setup.faults[0]
+
+
+def test_ports_that_are_all_alike_are_as_built() -> None:
+    assert as_built(HEALTHY).faults == ()
+    assert as_built(replace(HEALTHY, nics=HEALTHY.nics[:1])).faults == ()
+
+
+def test_pci001_of_the_given_bundle_is_the_cause() -> None:
+    node = at_width(HEALTHY, 5, 4)
+    assert [each.share for each in narrow_links(node)] == [0.25]
+    made = of(node)
+    slow = replace(MEASURED, rows=(BenchRow(8 << 30, out_of_place=Timing(1.0, 70.0, 130.0)),))
+    found = Outcome(
+        "PCI001", Status.FINDING, "n0", (Finding("PCI001", Severity.ERROR, "GPU5 trained at x4", "", "", ()),)
+    )
+    explained = explain(slow, made, verdict_of(slow, made.expectation), known=Evidence(nodes=(found,)))
+    assert "GPU5 trained at x4" in explained.causes[0].cause
+    assert explained.causes[0].shown
+
+
+def test_all_links_narrow_alike_are_built_so() -> None:
+    node = HEALTHY
+    for place in range(len(node.gpus)):
+        node = at_width(node, place, 8)
+    assert list(narrow_links(node)) == []
+
+
+def test_one_hca_in_the_setting_is_the_cause_and_the_expectation_is_without_it() -> None:
+    for node in (HEALTHY, None):
+        slow = run(ranks=16, busbw=47.3, gpu="NVIDIA H100 80GB HBM3", hosts=2, env={"NCCL_IB_HCA": "mlx5_0"})
+        made = expected(slow, node)
+        assert made.expectation is not None
+        assert made.expectation.busbw_gbs > 300
+        (first, *_) = explain(slow, made, verdict_of(slow, made.expectation)).causes
+        assert first.cause.startswith("NCCL_IB_HCA=mlx5_0 leaves 1 of 8 NICs")
+        assert first.shown
+        assert first.likelihood > 0.8
+
+
+@pytest.mark.parametrize(
+    ("value", "left"),
+    [("mlx5_0", 1), ("=mlx5_0:1,mlx5_1:1", 2), ("mlx5", None), ("^mlx5_9", None), ("", None), ("mlx5_0,mlx5_1", 2)],
+)
+def test_how_many_nics_a_setting_leaves_of_an_assumed_machine(value: str, left: int | None) -> None:
+    assert nics_left(value, [f"nic{number}" for number in range(8)]) == left
+
+
+def test_a_setting_that_names_storage_ports_away_costs_nothing() -> None:
+    assert nics_left("^mlx5_8", [f"mlx5_{number}" for number in range(8)]) is None
+    assert nics_left("mlx5_0,mlx5_1", ["mlx5_0", "mlx5_1", "mlx5_2"]) == 2
+
+
+def clean(check: str) -> Outcome:
+    return Outcome(check, Status.CLEAN, "n0")
+
+
+def test_a_bundle_with_all_links_up_removes_nvlink() -> None:
+    slow = run(busbw=240)
+    made = expected(slow, HEALTHY)
+    verdict = verdict_of(slow, made.expectation)
+    assert "NVLinks of one GPU down" in explain(slow, made, verdict).causes[0].cause
+    bundles = Evidence(nodes=(clean("NVL001"),), all_nodes=True)
+    left = explain(slow, made, verdict, known=bundles)
+    assert not any("of one GPU" in each.cause and "NVLink" in each.cause for each in left.causes)
+    assert any("NVL001 looked at the bundles of all nodes" in each for each in left.ruled_out)
+    part = explain(slow, made, verdict, known=replace(bundles, all_nodes=False))
+    assert any("NVLinks of one GPU" in each.cause for each in part.causes)
+
+
+def test_a_net_ib_line_or_29_gbs_removes_sockets() -> None:
+    slow = run(ranks=16, busbw=5.0, gpu="NVIDIA H100 80GB HBM3", hosts=2)
+    made = expected(slow)
+    verdict = verdict_of(slow, made.expectation)
+    assert explain(slow, made, verdict).causes[0].cause == "sockets instead of RDMA"
+    seen = explain(slow, made, verdict, known=Evidence(network="rdma"))
+    assert not any("sockets" in each.cause for each in seen.causes)
+    fast = replace(slow, rows=(*slow.rows, BenchRow(32 << 20, out_of_place=Timing(1.0, 15.0, 29.0))))
+    cliff = explain(fast, made, verdict)
+    assert not any("sockets" in each.cause for each in cliff.causes)
+    assert any("29.0 GB/s at 32 MiB are more than sockets bring" in each for each in cliff.ruled_out)
+
+
+def test_gpudirect_disabled_in_the_same_file_comes_first() -> None:
+    slow = run(ranks=16, busbw=22.5, gpu="NVIDIA H100 80GB HBM3", hosts=2)
+    made = expected(slow)
+    gdr = Finding("GDR001", Severity.ERROR, "GPU Direct RDMA is disabled (no module)", "", "", ())
+    known_ = Evidence(logs=(Outcome("GDR001", Status.FINDING, "job", (gdr,)),))
+    (first, *_) = explain(slow, made, verdict_of(slow, made.expectation), known=known_).causes
+    assert first.check == "GDR001"
+    assert first.shown
+
+
+def test_a_fault_that_no_priced_cause_stands_for_is_a_cause_too() -> None:
+    slow = run(ranks=16, busbw=142, gpu="NVIDIA H100 80GB HBM3", hosts=2)
+    made = expected(slow, HEALTHY)
+    stale = Finding("TOP002", Severity.ERROR, "hgx-topo.xml describes another machine", "", "", ())
+    known_ = Evidence(nodes=(Outcome("TOP002", Status.FINDING, "n1", (stale,)),))
+    (first, *_) = explain(slow, made, verdict_of(slow, made.expectation), known=known_).causes
+    assert first.check == "TOP002"
+
+
+def test_the_same_bus_id_twice_is_one_gpu() -> None:
+    devices = tuple(BenchDevice(rank, "n0", 0, "NVIDIA H100 80GB HBM3", "0000:1b:00.0") for rank in range(2))
+    made = expected(replace(run(ranks=2), devices=devices))
+    assert made.expectation is None
+    assert "ranks 0 and 1 name one GPU" in made.why

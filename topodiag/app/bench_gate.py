@@ -1,0 +1,63 @@
+"""`topodiag bench --gate`: each file passes or fails, for the acceptance of nodes. Nothing is judged here anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from topodiag.checks.bench.low import LIKELY
+from topodiag.checks.interface import name_of
+from topodiag.expect.verdict import measured
+from topodiag.model.bench import Benchmark, Gate, GateState
+from topodiag.model.finding import Outcome, Severity
+from topodiag.model.result import Result
+
+_WORST = (GateState.FAIL, GateState.UNKNOWN, GateState.PASS)
+
+
+def gate_of(benchmark: Benchmark, outcomes: Sequence[Outcome]) -> Gate:
+    """Whether a run passes: its bandwidth is normal, and no check of benchmarks found an error in it."""
+    top, expected = measured(benchmark.run), benchmark.expected
+    size, gbs = top if top is not None else (None, None)
+    bar = None
+    if expected is not None and size is not None:
+        own = expected.low_gbs if expected.own_low_gbs is None else expected.own_low_gbs
+        bar = max(own, expected.doubt_gbs or 0.0) * expected.busbw.get(size, expected.busbw_gbs) / expected.busbw_gbs
+    state, why = _state(benchmark, outcomes)
+    return Gate(benchmark.run.source, state, benchmark.run.collective, size, gbs, bar, why)
+
+
+def gates(result: Result, paths: Sequence[str]) -> tuple[Gate, ...]:
+    """One gate for each file, its worst run; then those of `paths` in which nothing was measured. In order of files."""
+    by_file: dict[str, list[Gate]] = {}
+    for benchmark in result.benchmarks:
+        if benchmark.gate is not None:
+            by_file.setdefault(benchmark.run.source, []).append(benchmark.gate)
+    made = [min(found, key=lambda each: _WORST.index(each.state)) for found in by_file.values()]
+    return (*made, *_without_run(result, paths, by_file))
+
+
+def _without_run(result: Result, paths: Sequence[str], judged: dict[str, list[Gate]]) -> Iterator[Gate]:
+    gaps = {gap.what: gap.why for gap in result.not_observed}
+    for path in dict.fromkeys(paths):
+        if path in gaps and path not in judged:
+            yield Gate(path, GateState.UNKNOWN, why=gaps[path])
+
+
+def _state(benchmark: Benchmark, outcomes: Sequence[Outcome]) -> tuple[GateState, str]:
+    name = name_of(benchmark)
+    errors = [
+        finding
+        for outcome in outcomes
+        if outcome.node == name and outcome.check.startswith("BEN")
+        for finding in outcome.findings
+        if finding.severity is Severity.ERROR
+    ]
+    failures = [each for each in errors if each.id != "BEN001"]
+    if failures:
+        return GateState.FAIL, failures[0].message
+    if benchmark.verdict in {"low", "impossible"}:
+        cause = benchmark.hypotheses[0] if benchmark.hypotheses else None
+        likely = cause is not None and benchmark.verdict == "low" and (cause.shown or cause.likelihood >= LIKELY)
+        named = f"; likeliest: {cause.cause}" if cause is not None and likely else ""
+        return GateState.FAIL, benchmark.why + named
+    return (GateState.PASS if benchmark.verdict == "normal" else GateState.UNKNOWN), benchmark.why

@@ -1,0 +1,140 @@
+"""A node as it was built, beside the node as it was found: ports and links that fall short of their siblings.
+
+What a healthy machine reaches does not sink with a port that is down or slow, nor with a PCIe link that trained narrow:
+those lower what is measured. NVLinks and lanes in a tree are mended by nccl/topo/repair.py; here is what a tree does
+not show, because NCCL leaves a dead port out and reads what a PCIe link is able to do, not what it does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from topodiag.model.devices import Gpu, Nic, NicPort, NicRole
+from topodiag.model.gpudirect import rdma_possible
+from topodiag.model.nccl_tree import Element
+from topodiag.model.node import Node
+from topodiag.model.provenance import known
+
+LEAST_SIBLINGS = 2
+"""Healthy siblings that must agree before another one is taken to be like them."""
+
+_NOT_COMPUTE = (NicRole.STORAGE, NicRole.MANAGEMENT)
+
+
+@dataclass(frozen=True, slots=True)
+class AsBuilt:
+    """`node` with its ports as their siblings are; `faults` in words, () where nothing falls short."""
+
+    node: Node
+    faults: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NarrowLink:
+    """A PCIe link below its siblings, and the share of their lanes that it has. NCCL plans with what the link is able
+    to do, so everything that passes it slows in proportion."""
+
+    words: str
+    share: float
+
+
+def as_built(node: Node) -> AsBuilt:
+    """The node with ports that are down or slow made like those of their siblings. A node that is known by a topology
+    file alone has no ports."""
+    if node.nccl_file is not None:
+        return AsBuilt(node)
+    made: dict[str, Nic] = {}
+    faults: list[str] = []
+    for family in _families(node):
+        usual = _usual_rate(family)
+        if usual is None:
+            continue
+        for nic in family:
+            ports = tuple(_mended(port, usual) for port in nic.ports)
+            if ports != nic.ports:
+                made[nic.name] = replace(nic, ports=ports)
+                faults.append(_port_words(nic, usual))
+    if not faults:
+        return AsBuilt(node)
+    return AsBuilt(replace(node, nics=tuple(made.get(nic.name, nic) for nic in node.nics)), tuple(faults))
+
+
+def lacks_rdma(node: Node) -> bool:
+    """Whether the modules for GPUDirect RDMA were looked for on a node with RDMA devices, and are not there."""
+    return node.nccl_file is None and rdma_possible(node) is False and any(nic.rdma_name for nic in node.nics)
+
+
+def with_rdma(tree: Element) -> Element:
+    """The tree with GPUDirect RDMA possible at every GPU and NIC."""
+    children = tuple(with_rdma(child) for child in tree.children)
+    if tree.tag not in ("gpu", "net") or tree.get("gdr") is None:
+        return replace(tree, children=children)
+    pairs = tuple((name, "1" if name == "gdr" else value) for name, value in tree.attributes)
+    return replace(tree, attributes=pairs, children=children)
+
+
+def _families(node: Node) -> list[list[Nic]]:
+    """Compute NICs of one product; a single one has no sibling to be like."""
+    families: dict[tuple[str, str], list[Nic]] = {}
+    for nic in node.nics:
+        if nic.rdma_name is not None and nic.role not in _NOT_COMPUTE and nic.ports:
+            kind = (nic.part.get("") or nic.hca_type.get(""), nic.transport.get("").lower())
+            families.setdefault(kind, []).append(nic)
+    return [family for family in families.values() if len(family) > LEAST_SIBLINGS]
+
+
+def _is_active(port: NicPort) -> bool | None:
+    state = port.state.value
+    return None if state is None else state.upper().endswith("ACTIVE")
+
+
+def _usual_rate(family: Sequence[Nic]) -> float | None:
+    """The rate of most ports of a family, where most of them are up and agree."""
+    rates = Counter(port.rate_gbps.value for nic in family for port in nic.ports if _is_active(port))
+    if not rates:
+        return None
+    rate, count = rates.most_common(1)[0]
+    return rate if count >= LEAST_SIBLINGS and count * 2 > sum(len(nic.ports) for nic in family) else None
+
+
+def _mended(port: NicPort, rate: float) -> NicPort:
+    state, now = _is_active(port), port.rate_gbps.value
+    if state is False:
+        return replace(port, state=known("ACTIVE", port.state.origin), rate_gbps=known(rate, port.rate_gbps.origin))
+    return replace(port, rate_gbps=known(rate, port.rate_gbps.origin)) if state and now and now < rate else port
+
+
+def _port_words(nic: Nic, rate: float) -> str:
+    name = nic.rdma_name or nic.name
+    down = [port for port in nic.ports if _is_active(port) is False]
+    if down:
+        return f"the port of {name} is down, those of its siblings are up at {rate:g} Gb/s"
+    slow = min((port.rate_gbps.value for port in nic.ports if port.rate_gbps.value), default=0.0)
+    return f"the port of {name} runs at {slow:g} Gb/s, those of its siblings at {rate:g} Gb/s"
+
+
+def narrow_links(node: Node) -> Iterator[NarrowLink]:
+    """Links of GPUs and of compute NICs at fewer lanes than they and most of their siblings can do and have."""
+    compute = [nic for nic in node.nics if nic.rdma_name is not None and nic.role not in _NOT_COMPUTE]
+    families: tuple[Sequence[Gpu | Nic], ...] = (node.gpus, compute)
+    for siblings in families:
+        lanes = [_lanes(node, each) for each in siblings]
+        seen = Counter(now for now, _ in lanes if now)
+        usual, count = seen.most_common(1)[0] if seen else (0, 0)
+        if count < LEAST_SIBLINGS or count * 2 <= len(siblings):
+            continue
+        for each, (now, able) in zip(siblings, lanes, strict=True):
+            if 0 < now < min(able, usual):
+                name = each.label if isinstance(each, Gpu) else each.rdma_name or each.name
+                words = f"the PCIe link of {name} trained at x{now}, those of its siblings at x{usual}"
+                yield NarrowLink(words, now / usual)
+
+
+def _lanes(node: Node, device: Gpu | Nic) -> tuple[int, int]:
+    """Lanes that the device's link has, and that it can do; 0 where they are not known."""
+    found = node.pci_of(device)
+    if found is None:
+        return 0, 0
+    return found.width.value or 0, found.max_width.value or 0

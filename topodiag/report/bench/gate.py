@@ -1,0 +1,43 @@
+"""`topodiag bench --gate`: one line for each file, then the counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from topodiag.model.bench import Gate, GateState
+from topodiag.report.answer import note_answer
+from topodiag.report.text import Page
+from topodiag.words.fold import plural
+from topodiag.words.units import spell_bytes, spell_gbs
+
+PATH_WIDTH = 48
+"""Columns that paths are lined up in; a longer one is printed whole."""
+_SIGNS = {GateState.PASS: ("✔", "ok"), GateState.FAIL: ("✖", "error"), GateState.UNKNOWN: ("?", "unknown")}
+
+
+def draw_gate(page: Page, gates: Sequence[Gate]) -> None:
+    """Each file with what it reached and the bar, the reason below what did not pass."""
+    wide = max((len(each.path) for each in gates), default=0)
+    for each in gates:
+        sign, hue = _SIGNS[each.state]
+        page.add(
+            page.text((sign, hue), " ", (each.state.value.ljust(7), hue), "  "),
+            page.text((each.path.ljust(min(wide, PATH_WIDTH)), "strong"), f"  {_numbers(each)}"),
+        )
+        if each.state is not GateState.PASS and each.why:
+            page.add("           ", (each.why, "dim"))
+    page.blank()
+    counts = Counter(each.state for each in gates)
+    words = ", ".join(f"{counts[state]} {state.value}" for state in GateState if counts[state])
+    worst = next((each for each in (GateState.FAIL, GateState.UNKNOWN) if counts[each]), GateState.PASS)
+    sign, hue = _SIGNS[worst]
+    note_answer(page, (words, hue), sign=sign, hue=hue, name=plural(len(gates), "file"))
+
+
+def _numbers(gate: Gate) -> str:
+    """`87.5 GB/s at 8 GiB, bar 384.3`, as far as it is known."""
+    if gate.gbs is None or gate.size is None:
+        return "no bandwidth"
+    bar = f"bar {spell_gbs(gate.bar_gbs)}" if gate.bar_gbs is not None else "no bar"
+    return f"{gate.collective} {spell_gbs(gate.gbs)} GB/s at {spell_bytes(gate.size)}, {bar}".strip()
