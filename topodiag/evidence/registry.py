@@ -43,6 +43,8 @@ _SOURCES = {
 }
 
 HEAD_CHARS = 65536
+BY_LINE = ("kernel-log",)
+"""Sources whose lines speak for themselves, so that they are looked for in all of a text."""
 
 
 def kinds() -> tuple[str, ...]:
@@ -62,7 +64,16 @@ def source(kind: str) -> Source[Any] | None:
     return made
 
 
+def recognise_lines(text: str) -> tuple[str, ...]:
+    """The kinds of sources whose lines speak for themselves, wherever they stand in a text."""
+    return tuple(kind for kind in BY_LINE if (made := source(kind)) is not None and made.recognises(text))
+
+
 def recognise(text: str) -> tuple[str, ...]:
     """The kinds of a text without a manifest, from its content: none, one, or several in a terminal transcript."""
     head = text[:HEAD_CHARS]
-    return tuple(kind for kind in _SOURCES if (made := source(kind)) is not None and made.recognises(head))
+    return tuple(
+        kind
+        for kind in _SOURCES
+        if (made := source(kind)) is not None and made.recognises(text if kind in BY_LINE else head)
+    )

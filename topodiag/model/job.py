@@ -218,8 +218,10 @@ class Event:
 
     `ts` in seconds since the epoch (the log's own zone read as UTC), None without a timestamp. `kind` is the category:
     `ib completion`, `ib async`, `port`, `peer closed`, `connect`, `timeout`, `cuda`, `memory`, `bootstrap`, `version`,
-    `duplicate gpu`, `topology`, `plugin`, `mismatch`, `watchdog`, `unwind`, `other`. `secondary` events follow from
-    another one by their nature: a peer that closed, a flushed work request, an unwinding.
+    `duplicate gpu`, `topology`, `plugin`, `mismatch`, `watchdog`, `unwind`, `other`; of lines without a head of NCCL
+    also `ended` (a process), `stalled` (ranks that others wait for), `device` (a fault) and `note` (names no cause).
+    `secondary` events follow from another one by their nature: a peer that closed, a flushed work request, an
+    unwinding.
     """
 
     kind: str
@@ -235,7 +237,8 @@ class Event:
     level: str = "WARN"
     secondary: bool = False
     details: Mapping[str, str] = field(default_factory=dict)
-    """What the text names: hca, port, peer, status, vendor_err, gid, ranks, bus_id, seq, work."""
+    """What the text names: hca, port, peer, status, vendor_err, gid, ranks, bus_id, seq, work; of an end how, code,
+    what, host; `fault` of a device, a limit or the host (ecc, nvlink, lost, fabric, shm, memlock, files, busy)."""
     origin: Origin | None = None
 
 

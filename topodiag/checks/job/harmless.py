@@ -47,6 +47,7 @@ REASONS: tuple[tuple[re.Pattern[str], str], ...] = (
 """SOURCE: NCCL src/plugin/*.cc, src/misc/{ibvsymbols,ibvwrap,gdrwrap,nvmlwrap}.cc, src/graph/topo.cc; FastSocket."""
 
 CLOSED = "return codes of a communicator that was torn down"
+GOING_DOWN = "torch and its launcher print it while a job goes down, well or badly: it names no cause"
 NO_DEVICE = "the code by which NCCL learns that it finds none of these devices"
 
 _OPTIONAL = re.compile(
@@ -59,6 +60,8 @@ def why_harmless(event: Event, job: Job) -> str:
     """The reason, "" where the line may tell of a fault."""
     if event.level == "UNWIND":
         return _why_code(event, job)
+    if event.kind == "note":
+        return GOING_DOWN
     if event.level == "APP":
         return ""
     return next((reason for pattern, reason in REASONS if pattern.search(event.text)), "")

@@ -14,6 +14,7 @@ from topodiag.model.busid import normalise_bus_id
 from topodiag.model.system import KernelEvent
 from topodiag.model.topics import Topic
 
+HEAD_CHARS = 1 << 16
 MAX_EVENTS = 2000
 """Events kept, the newest: a faulty link writes millions of the same line."""
 MAX_TEXT = 500
@@ -82,11 +83,12 @@ class KernelLog(Source[KernelEvent]):
     trust = 60
 
     def recognises(self, head: str) -> bool:
-        lines = [line for line in head.split("\n") if line.strip()][:400]
+        if _WRITES.search(head) is not None:
+            return True
+        lines = [line for line in head[:HEAD_CHARS].split("\n") if line.strip()][:400]
         stamped = sum(_STAMPED.match(line[:64]) is not None for line in lines)
-        ours = sum(_WRITES.search(line[:MAX_LINE]) is not None for line in lines)
         foreign = any(" NCCL " in line for line in lines)
-        return ours > 0 or (not foreign and stamped >= 1 and stamped * 2 >= len(lines))
+        return not foreign and stamped >= 1 and stamped * 2 >= len(lines)
 
     def parse(self, blob: Blob) -> Parsed[KernelEvent]:
         parsed: Parsed[KernelEvent] = Parsed()

@@ -20,13 +20,17 @@ from topodiag.evidence.intake.bundle import MANIFEST
 from topodiag.evidence.intake.fixtures import PREFIX, resolve
 from topodiag.evidence.intake.hosts import host_of_log, host_of_text, ids_of_text
 from topodiag.evidence.intake.kinds import Kind
-from topodiag.evidence.intake.looks import HEAD_BYTES, Looks, is_bundle, looks, words_of
+from topodiag.evidence.intake.looks import HEAD_BYTES, Looks, is_bundle, looks, speaking_kinds, words_of
 from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Aside, Intake, Piece
 from topodiag.evidence.interface import Blob
 from topodiag.model.errors import InputError
 
 NOT_EVIDENCE = frozenset({Kind.EMPTY, Kind.BLANK, Kind.BINARY, Kind.PICKLE})
 """Kinds that no command reads, whatever is asked."""
+MOST_LOOKED = 64 << 20
+"""Bytes of a text that are looked through for a line that says something: about a second. What is longer is for
+`topodiag logs`, which reads all of any text."""
+LOOKED_BLOCK = 1 << 20
 _HOST = re.compile(rb'"host": {0,4}"([^"\\\x00-\x1f]{1,200})"')
 _DIGESTED = 1 << 15
 """Bytes of a manifest that tell it from any other: it names the host, the time, and how long each command took."""
@@ -194,6 +198,8 @@ def _take(path: str, root: str, met: _Met, *, named: bool) -> None:
     head, tail = _ends(path, status.st_size)
     met.real.add(real)
     seen = looks(head, tail, name=path, quick=met.quick)
+    if seen.kinds == (Kind.TEXT,) and not seen.coding and status.st_size > len(head) + len(tail) and not met.quick:
+        seen = _looked_through(path, seen)
     made = Piece(path, seen.kinds, status.st_size, seen.coding, seen.sources, named=named, root=root, what=seen.what)
     if seen.packed:
         _take_archive(made, seen, met)
@@ -201,6 +207,21 @@ def _take(path: str, root: str, met: _Met, *, named: bool) -> None:
         met.leave(path, f"it is {words_of(seen)}", named=named)
     else:
         met.take(_with_identity(made, seen.head or head))
+
+
+def _looked_through(path: str, seen: Looks) -> Looks:
+    """A text whose ends say nothing, judged by the first of its lines that does: the error of a job stands anywhere in
+    its output. At most MOST_LOOKED bytes are read."""
+    rest, left = b"", MOST_LOOKED
+    with open(path, "rb") as stream:
+        while left > 0 and (block := stream.read(min(LOOKED_BLOCK, left))):
+            left -= len(block)
+            end = block.rfind(b"\n") + 1 or len(block)
+            kinds, sources = speaking_kinds(rest + block[:end])
+            if kinds:
+                return replace(seen, kinds=kinds, sources=sources)
+            rest = block[end:]
+    return seen
 
 
 def _leave_irregular(path: str, mode: int, met: _Met, *, named: bool) -> None:

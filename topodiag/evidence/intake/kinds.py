@@ -22,6 +22,7 @@ class Kind(Enum):
     TOPOLOGY = "nccl-topology"
     HWLOC = "hwloc-xml"
     NCCL_LOG = "nccl-log"
+    JOB_OUTPUT = "job-output"
     SAVED_FACTS = "saved-facts"
     FLIGHT = "flight-recorder"
     NCCL_TESTS = "nccl-tests"
@@ -63,6 +64,7 @@ KINDS: dict[Kind, Facts] = {
     Kind.TOPOLOGY: Facts("an NCCL topology file", "topodiag topo check {path}"),
     Kind.HWLOC: Facts("hwloc XML", "topodiag scan {path}"),
     Kind.NCCL_LOG: Facts("an NCCL log", "topodiag logs {path}"),
+    Kind.JOB_OUTPUT: Facts("the output of a job", "topodiag logs {path}"),
     Kind.SAVED_FACTS: Facts("saved facts of NCCL logs", "topodiag logs {path}"),
     Kind.FLIGHT: Facts("a flight recorder dump", "topodiag logs {path}"),
     Kind.NCCL_TESTS: Facts("an nccl-tests table", "topodiag bench {path}"),

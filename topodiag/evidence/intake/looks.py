@@ -13,17 +13,18 @@ from dataclasses import dataclass
 
 from topodiag.evidence.cluster.looks import cluster_format
 from topodiag.evidence.flight.looks import looks_like_flight
+from topodiag.evidence.intake.json_text import is_json
 from topodiag.evidence.intake.kinds import KINDS, Kind, source_words
 from topodiag.evidence.intake.launcher import without_prefix
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.layout.looks import layout_format
-from topodiag.evidence.nccl_log.grammar.ends import SIGNS
+from topodiag.evidence.nccl_log.grammar.spoken import holds_job_lines
 from topodiag.evidence.nccl_log.input.json_lines import CODING as JSON_LINES
 from topodiag.evidence.nccl_log.input.json_lines import looks_wrapped
 from topodiag.evidence.nccl_log.input.streams import Reading, packer_of, text_of
 from topodiag.evidence.nccl_log.input.wrapped_lines import CODING as WRAPPED_LINES
 from topodiag.evidence.nccl_log.input.wrapped_lines import looks_broken
-from topodiag.evidence.registry import recognise
+from topodiag.evidence.registry import recognise, recognise_lines
 
 HEAD_BYTES = 1 << 16
 
@@ -132,13 +133,31 @@ def text_kinds(
     if not sources and (bare := without_prefix(blob)) is not None:
         sources = recognise(bare.text)
     kinds += _kinds_of_sources(sources)
-    if logged or (not kinds and (SIGNS.search(head) or SIGNS.search(tail))):
+    if logged:
         kinds.append(Kind.NCCL_LOG)
+    elif _may_hold_job_lines(kinds) and (holds_job_lines(head) or holds_job_lines(tail)):
+        kinds.append(Kind.JOB_OUTPUT)
     if not kinds:
         kinds += [each for each in (cluster_format(text), layout_format(text)) if each is not None][:1]
     if not kinds:
-        kinds.append(Kind.JSON if text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[") else Kind.TEXT)
+        kinds.append(Kind.JSON if is_json(text) else Kind.TEXT)
     return tuple(dict.fromkeys(kinds)), sources
+
+
+def _may_hold_job_lines(kinds: Collection[Kind]) -> bool:
+    """XML, tables and files of topodiag's own hold no line of a job."""
+    return set(kinds) <= {Kind.NODE_TEXT, Kind.NCCL_TESTS, Kind.RAS}
+
+
+def speaking_kinds(block: bytes) -> tuple[tuple[Kind, ...], tuple[str, ...]]:
+    """Kinds and sources of lines that speak for themselves, wherever they stand in a text."""
+    sources = tuple(name for name in recognise_lines(block.decode("utf-8", "replace")))
+    kinds = [*_kinds_of_sources(sources)]
+    if _RECORD.search(block) is not None:
+        kinds.append(Kind.NCCL_LOG)
+    elif holds_job_lines(block):
+        kinds.append(Kind.JOB_OUTPUT)
+    return tuple(kinds), sources
 
 
 def _kinds_of_sources(sources: Collection[str]) -> Iterator[Kind]:

@@ -22,9 +22,9 @@ from topodiag.evidence.nccl_log.fast.bytes import MASKS, PAD, Block, Flags, Posi
 from topodiag.evidence.nccl_log.fast.heads import Heads
 from topodiag.evidence.nccl_log.fast.messages import UNDECIDED
 from topodiag.evidence.nccl_log.fast.shard import Shard
-from topodiag.evidence.nccl_log.grammar import ends
 from topodiag.evidence.nccl_log.grammar.grammar import START
 from topodiag.evidence.nccl_log.grammar.prefix import without_colours
+from topodiag.evidence.nccl_log.grammar.spoken import SPEAKS
 from topodiag.evidence.nccl_log.plain import plain
 from topodiag.evidence.nccl_log.tables.facts import Facts, numbers
 
@@ -39,15 +39,9 @@ _NEWLINE, _SPACE = 10, 32
 _MOST_TEXT = 240
 _OLD_RECORD = 15
 """Bytes of the shortest record without the word NCCL, `h:1:1 [0] INFO `."""
-_SPEAKS = (b"CCL", b"ccl", b"] INFO ", b" WARN ", b"atchdog", b"last enqueued", b"Duplicate", b"ocket", b"ailed",
-           b"Cuda failure", b"not yet initialized", b"shared memory", b"Got completion",
-           b"HIP version", b"ROCm version",
-           b"tion |", b"cast |", b"duce |", b"ther |", b"tter |", *ends.WORDS)  # fmt: skip
-"""A line in which none of these stands holds no record, and says nothing to `prefix.application`. What a training
-prints at every step should not be among them: to read a line costs as much as to search a hundred for these."""
 _TORN = (b"\x1b", b"\0")
 """What may stand inside of words, and is taken out of a line before it is read."""
-_WORTH = "|".join(f"\\Q{part.decode()}\\E" for part in _SPEAKS)
+_WORTH = "|".join(f"\\Q{part.decode()}\\E" for part in SPEAKS)
 """Any of them, for RE2, which looks for all at once: five times as fast as one search for each."""
 
 

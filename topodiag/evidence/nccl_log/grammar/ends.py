@@ -21,28 +21,37 @@ _CANCELLED = compiled(
 )
 _TASK = compiled(
     r"srun: error: (\S{1,80}): tasks? ([\d,\-\[\]]{1,200}): (Out Of Memory|Killed|Aborted|Segmentation fault|Bus error"
-    r"|Terminated|Exited with exit code (\d{1,9}))"
+    r"|Floating point exception|Terminated|Exited with exit code (\d{1,9}))"
 )
+_OF_JOB = r"(?:python[\d.]{0,6}|pt_main_thread|pt_data_worker|torchrun|ray::|deepspeed|\w{1,24}_perf)"
+"""Processes of jobs: the kernel's log tells of others, too."""
 _MEMORY = compiled(
-    r"[Dd]etected \d{1,9} oom[-_]kill event|(?:cgroup )?[Oo]ut of memory: Kill(?:ed)? process (\d{1,9})"
+    rf"[Dd]etected \d{{1,9}} oom[-_]kill event|[Oo]ut of memory: Kill(?:ed)? process \d{{1,9}} \({_OF_JOB}"
     r"|killed due to memory pressure \(OOM\)|\bOOMKilled\b|TERM_MEMLIMIT|[Ee]xceeded (?:job |step )?memory limit"
+    r"|killed by the (?:cgroup )?(?:OOM|oom)[- ]killer"
 )
 _LIMIT = compiled(r"TERM_RUNLIMIT|job killed: walltime \d{1,9} exceeded limit|\bDeadlineExceeded\b")
+_NODE = compiled(r"\bNODE_FAIL\b|\bNodeLost\b|[Nn]ode \S{1,80} (?:failed|is down), job requeued")
 _EVICTED = compiled(
-    r"will be terminated soon \(reason: ([\w\- ]{3,60})\)|\bStatus: +Failed, Reason: +Evicted"
+    r"will be terminated soon \(reason: ([\w\- ]{3,60})\)|[Rr]eason: {1,12}Evicted\b"
     r"|The node was low on resource|[Pp]od \S{1,80} (?:was |has been )?(?:evicted|preempted)|TERM_PREEMPT"
-    r"|spot (?:instance )?interruption"
+    r"|[Ss]pot (?:instance )?interruption"
 )
+_SIGNAL = r"(?:Segmentation fault|Bus error|Illegal instruction|Floating point exception)"
 _CRASH = compiled(
-    rf"Caught signal {_D} \(([^):]{{3,60}})|Signal: (Segmentation fault|Bus error|Floating point exception) \({_D}\)"
-    rf"|Fatal Python error: ([^\n]{{3,80}})|exited on signal {_D} \(([^)]{{3,40}})\)"
-    r"|\bSegmentation fault \(core dumped\)"
+    rf"Caught signal {_D} \(([^):]{{3,60}})|Signal: ({_SIGNAL}) \({_D}\)|Fatal Python error: ([^\n]{{3,80}})"
+    rf"|exited on signal {_D} \(([^)]{{3,40}})\)|\b({_SIGNAL}) \(core dumped\)"
+    r"|received signal (SIG(?:SEGV|BUS|ILL|FPE)), |!!!!!!! (Segfault|Bus error) encountered"
+    r"|\bsegfault at [0-9a-f]{1,16} ip .{0,120} in (lib(?:nccl|rccl|torch|cuda|mpi|ucp|uct|fabric)[^\s\[]{0,80})\["
 )
 _ELASTIC = compiled(rf"failed \(exitcode: (-?\d{{1,5}})\) local_rank: {_D} \(pid: {_D}\)")
 _SUMMARY = compiled(rf"(?:^|[\s:\]])exitcode\s{{1,8}}: (-?\d{{1,5}}) \(pid: {_D}\)")
 _SUMMARY_RANK = compiled(rf"(?:^|[\s:\]])rank\s{{1,8}}: {_D} \(local_rank: {_D}\)")
 _SUMMARY_HOST = compiled(r"(?:^|[\s:\]])host\s{2,8}: (\S{1,120})\s*$")
-_EXIT = compiled(r"EXIT CODE: (-?\d{1,5})\b|[Cc]hild process unexpectedly failed with exitcode=(-?\d{1,5})")
+_EXIT = compiled(
+    r"EXIT CODE: (-?\d{1,5})\b|[Cc]hild process unexpectedly failed with exitcode=(-?\d{1,5})"
+    r"|[Ee]xit [Cc]ode: {1,12}(137|139|134|135|143)\b|terminated with exit code (\d{1,3})\b"
+)
 _EXCEPTION = compiled(
     r"(?:^|[\s:\]])((?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt)): (\S.{0,1500})$"
 )
@@ -71,26 +80,15 @@ _FINGERPRINTS = compiled(
 )
 _PART = compiled(r"(SequenceNumber|OpType|TensorShape|TensorDtypes)=(\[[\d, ]{0,200}\]|\w{1,40}?)(?=OpType=|[,)]|$)")
 
-WORDS = (b"CANCELLED AT", b"srun: error", b"oom", b"OOM", b"ut of memory", b"emory limit", b"TERM_", b"walltime",
-         b"DeadlineExceeded", b"terminated soon", b"victed", b"low on resource", b"preempt", b"interruption",
-         b"Caught signal", b"Signal: ", b"Fatal Python", b"exited on signal", b"Segmentation fault", b"exitcode",
-         b"EXIT CODE", b"Error: ", b"Exception: ", b"Interrupt: ", b"missing ranks", b"onitoredBarrier",
-         b"between collectives", b"libnccl", b"0x00000", b"(local_rank: ", b"host  ")  # fmt: skip
+WORDS = (
+    b"CANCELLED AT", b"srun: error", b"NODE_FAIL", b"NodeLost", b"job requeued", b"oom", b"OOM", b"ut of memory",
+    b"emory limit", b"TERM_", b"walltime", b"DeadlineExceeded", b"terminated soon", b"victed", b"low on resource",
+    b"preempt", b"nterruption", b"Caught signal", b"Signal: ", b"Fatal Python", b"exited on signal", b"core dumped",
+    b"received signal", b"!!!!!!!", b"segfault at", b"exitcode", b"EXIT CODE", b"xit Code: ", b"xit code", b"Error: ",
+    b"Exception: ", b"Interrupt: ", b"missing ranks", b"onitoredBarrier", b"between collectives", b"libnccl",
+    b"0x00000", b"(local_rank: ", b"host  ",
+)  # fmt: skip
 """A line without any of these is none of theirs."""
-
-SIGNS = re.compile(
-    rb"\*\*\* (?:STEP|JOB) \S{1,40} ON \S{1,80} CANCELLED AT|srun: error: \S{1,80}: tasks? \S{1,200}: "
-    rb"|slurmstepd: error: Detected \d{1,9} oom[-_]kill event|killed due to memory pressure \(OOM\)"
-    rb"|failed \(exitcode: -?\d{1,5}\) local_rank: \d|\bexitcode\s{1,8}: -?\d{1,5} \(pid: \d"
-    rb"|\[missing ranks: ?\d|failed to (?:pass|reach) monitoredBarrier|mismatch between collectives on ranks"
-    rb"|^\[rank\d{1,9}\]: [\w.]{1,300}(?:Error|Exception): |\bEXIT CODE: \d|exited on signal \d"
-    rb"|Duplicate GPU detected : rank \d|Mismatched NCCL version detected|Caught signal \d{1,3} \("
-    rb"|DistBackendError: NCCL error|ncclInvalidUsage|ncclInternalError|ncclUnhandledCudaError|ncclSystemError"
-    rb"|libnccl[\w.\-]{0,40}\(\w{2,100}\+0x|\b\w{2,100} \(\S{0,200}?libnccl\.so|ncclRemoteError"
-    rb"|NCCL version \d\.\d{1,2}\.\d{1,2}\+cuda",
-    re.M,
-)
-"""What tells a text as the output of a job, where it holds no record of NCCL."""
 
 
 def speaks(text: str) -> bool:
@@ -136,7 +134,13 @@ def _ended(text: str) -> tuple[str, dict[str, str]] | None:
     found = _TASK.search(text)
     if found is not None:
         return "ended", {"how": _how_of_task(found[3], found[4]), "host": found[1], "code": found[4] or ""}
-    for how, pattern in (("memory", _MEMORY), ("limit", _LIMIT), ("evicted", _EVICTED), ("crash", _CRASH)):
+    for how, pattern in (
+        ("memory", _MEMORY),
+        ("limit", _LIMIT),
+        ("node failure", _NODE),
+        ("evicted", _EVICTED),
+        ("crash", _CRASH),
+    ):
         found = pattern.search(text)
         if found is not None:
             what = next((part for part in found.groups() if part and not part.isdecimal()), "")
@@ -160,7 +164,12 @@ def _ended(text: str) -> tuple[str, dict[str, str]] | None:
     if found is None or _OF_OTHERS.search(text):
         return None
     uncaught = _UNCAUGHT.search(text[: found.start(1)])
-    return "ended", {"how": "exception", "what": found[1].rsplit(".", 1)[-1], "uncaught": "1" if uncaught else ""}
+    return "ended", {
+        "how": "exception",
+        "what": found[1].rsplit(".", 1)[-1],
+        "message": found[2][:200],
+        "uncaught": "1" if uncaught else "",
+    }
 
 
 def _how_of_task(words: str, code: str | None) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import nan
 
-from topodiag.evidence.nccl_log.grammar import ends
+from topodiag.evidence.nccl_log.grammar import ends, job_lines
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 
 _HOST = r"[A-Za-z0-9_.-]{1,255}"
@@ -243,7 +243,7 @@ def application(text: str) -> tuple[str, dict[str, object]] | None:
         return "event", {"level": "APP", "place": "", "label": front(text[: last.start(1)])[0],
                          "text": last[1].rstrip(), "ts": front(text[: last.start(1)])[1]}  # fmt: skip
     if not _FAILURE.search(text) or _FRAME.search(text):
-        if not ends.speaks(text):
+        if not job_lines.speaks(text):
             return None
         label, ts = front(text[:300])
         label = ends.label_of(text) or (label if label.isdigit() else "")
@@ -257,6 +257,13 @@ def application(text: str) -> tuple[str, dict[str, object]] | None:
     return "event", {"level": "APP", "place": place, "label": label, "text": said.strip()[:1000], "ts": ts}
 
 
+def torch_version(text: str) -> tuple[str, dict[str, object]] | None:
+    """The row of NCCL's version, where torch names it behind an error."""
+    found = _TORCH_VERSION.search(text) if "NCCL error in: " in text else None
+    return ("text", {"kind": "version", "text": found[1]}) if found is not None else None
+
+
+_TORCH_VERSION = compiled(r"NCCL error in: .{1,600}?, (NCCL version \d{1,3}\.\d{1,3}\.\d{1,3}\b)")
 # `NCCL version` opens its line, or follows a launcher's label: "Using NCCL version" is an application's own talk.
 _FRONT = r"(?:^|[>|:\])]|\dZ|std(?:out|err) [FP])\s{0,20}"
 _VERSION = compiled(_FRONT + r"(R?CCL version ?:? ?\d[\w.+:-]{0,100}|NCCL version \d[\w.+:-]{0,100})")
@@ -267,7 +274,7 @@ _MATRIX = compiled(
 )
 # NCCL's last warning, which torch prints below `Last error:` without a head of its own (ncclGetLastError).
 LAST_ERROR = compiled(
-    r"^\s{0,80}(?:\[[^\]\s]{1,40}\]:?\s{0,4}){0,3}"
+    r"^\s{0,80}(?:(?:\[[^\]\s]{1,40}\]|\([\w.:<>-]{1,80} pid=\d[^)]{0,80}\)):?\s{0,4}){0,3}"
     r"(Duplicate GPU detected : rank \d.{0,300}|Mismatched NCCL version detected : .{1,300}"
     r"|(?:ncclS|s)ocket[A-Z]\w{1,40}: .{1,900}|Net : Connect to \S{1,100} failed.{0,300}"
     r"|NET/IB ?: Got completion .{1,900}|Bootstrap ?: no socket interface found.{0,300}"

@@ -190,7 +190,7 @@ def complaint(path: str, head: bytes, *, given: str = "") -> InputError:
     """Why a file without any NCCL record, which begins with `head`, is not the right one, in one line. `given` is the
     path to type where it is not `path`."""
     seen = looks(head, name=path)
-    what = "" if seen.kind in (Kind.TEXT, Kind.NCCL_LOG) else words_of(seen)
+    what = "" if seen.kind in (Kind.TEXT, Kind.NCCL_LOG, Kind.JOB_OUTPUT) else words_of(seen)
     command = command_for(seen.kind, given or path)
     if what and command:
         return InputError(path, f"is no NCCL log: it looks like {what}", hint=f"{command} reads it")

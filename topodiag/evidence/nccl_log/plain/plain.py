@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from topodiag.evidence.nccl_log.grammar.grammar import parse
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
-from topodiag.evidence.nccl_log.grammar.prefix import Record, application, clean, records
+from topodiag.evidence.nccl_log.grammar.prefix import Record, application, clean, records, torch_version
 from topodiag.evidence.nccl_log.plain.collect import NOBODY, Collector
 from topodiag.evidence.nccl_log.tables.facts import Facts
 
@@ -40,9 +40,9 @@ def read_line(collector: Collector, raw: bytes, offset: int, line: int) -> None:
         several = True
         read_record(collector, record, offset, line)
     if not several:
-        said = application(text)
-        if said is not None:
-            collector.add(NOBODY, offset, line, [said])
+        said = [row for row in (application(text), torch_version(text)) if row is not None]
+        if said:
+            collector.add(NOBODY, offset, line, said)
 
 
 def read_record(collector: Collector, record: Record, offset: int, line: int) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from topodiag.evidence.nccl_log.grammar.ends import end_of
+from topodiag.evidence.nccl_log.grammar.job_faults import fault_of
+from topodiag.evidence.nccl_log.grammar.job_lines import said_of
 from topodiag.evidence.nccl_log.grammar.prefix import LAST_ERROR
 
 _STATUS = (
@@ -49,6 +50,8 @@ _WATCHDOG_TIME = re.compile(r"Timeout\(ms\)=(\d{1,15})\) ran for (\d{1,15}) mill
 _LAST_WORK = re.compile(r"last enqueued (?:NCCL )?work: (-?\d{1,18}), last completed (?:NCCL )?work: (-?\d{1,18})")
 _PG = re.compile(r"PG (?:ID )?(\w{1,40})(?: PG GUID ([^\s(]{1,80}))?(?:\(([^)]{0,80})\))? Rank (\d{1,9})")
 _RANK = re.compile(r"\[[Rr]ank ?(\d{1,9})\]|\brank (\d{1,9})\b")
+_GAVE_UP = re.compile(r"NCCL (?:error|failure)|\bnccl\w{3,20}Error\b|\bncclInvalid")
+"""Torch repeats a result of NCCL's: what it names besides is another line's."""
 _LABEL = re.compile(r"(?:rank)?(\d{1,9})")
 _VERSIONS = re.compile(r"Mismatched NCCL version detected : rank (\d{1,9}) version (\S+) rank (\d{1,9}) version (\S+)")
 
@@ -79,12 +82,18 @@ def classify(level: str, text: str) -> tuple[str, bool, tuple[tuple[str, str], .
     """
     if level == "UNWIND":
         return "unwind", True, ()
+    kind, secondary, details = _classified(level, text)
+    fault = "" if any(name == "fault" for name, _ in details) else fault_of(text)
+    return kind, secondary, (*details, ("fault", fault)) if fault else details
+
+
+def _classified(level: str, text: str) -> tuple[str, bool, tuple[tuple[str, str], ...]]:
     named = _named_trouble(level, text)
     if named is not None:
         return named
-    end = end_of(text) if level == "APP" else None
-    if end is not None:
-        return end[0], True, _given(end[1])
+    said = said_of(text) if level == "APP" and not LAST_ERROR.match(text) and not _GAVE_UP.search(text) else None
+    if said is not None:
+        return said[0], True, _given(said[1])
     if level == "APP" and not LAST_ERROR.match(text):
         return ("watchdog" if "atchdog" in text else "other"), True, _given(_group(text))
     found = _CLOSED.search(text)

@@ -1,0 +1,54 @@
+"""Which fault of a device, a limit or the host a line names, whoever prints it: NCCL, CUDA, torch, UCX, a launcher.
+
+SOURCE: CUDA's error strings (cudaGetErrorString, cudaGetErrorName: 214, 220, 802, 46); NCCL src/misc/{shmutils,
+ibvwrap}.cc; torch's DataLoader (`insufficient shared memory`); UCX src/uct/ib; CPython errno strings.
+"""
+
+from __future__ import annotations
+
+import re
+
+from topodiag.evidence.nccl_log.grammar.numbers import compiled
+
+FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("ecc", compiled(r"[Uu]ncorrectable ECC|ECC_UNCORRECTABLE|[Dd]ouble[- ]bit ECC")),
+    ("nvlink", compiled(r"[Uu]ncorrectable NVLink error|NVLINK_UNCORRECTABLE")),
+    ("lost", compiled(r"GPU is lost\b")),
+    ("fabric", compiled(r"system not yet initialized|SYSTEM_NOT_READY|\b[Ee]rror 802\b|Cuda failure 802\b")),
+    (
+        "shm",
+        compiled(
+            r"(?:/dev/shm|shared memory).{0,200}(?:No space left|posix_fallocate|[Cc]annot allocate|\(28\))"
+            r"|No space left on device.{0,200}/dev/shm|failed to extend /dev/shm"
+            r"|(?:^|[\])] )Error while creating shared memory segment /dev/shm"
+            r"|insufficient shared memory \(shm\)|DataLoader worker .{0,80}killed by signal: Bus error"
+        ),
+    ),
+    (
+        "memlock",
+        compiled(
+            r"ibv_(?:reg_mr|create_cq|create_qp|create_srq|alloc_pd)\w{0,20}\b"
+            r".{0,160}(?:Cannot allocate memory|ENOMEM|error -?12\b)|RLIMIT_MEMLOCK"
+            r"|max locked memory .{0,60}too (?:low|small)"
+        ),
+    ),
+    ("files", compiled(r"Too many open files|EMFILE")),
+    ("busy", compiled(r"CUDA-capable device\(?s?\)? (?:is/are|are|is) busy or unavailable")),
+    ("interface", compiled(r"[Nn]o socket interface found|[Ff]ailed to find (?:a )?(?:socket )?interface")),
+)
+"""By name, in the order in which they are asked. None of them is in what a healthy run prints."""
+
+WORDS = (b"ncorrectable", b"UNCORRECTABLE", b"ouble-bit ECC", b"ouble bit ECC", b"GPU is lost",
+         b"not yet initialized", b"SYSTEM_NOT_READY", b"rror 802", b"/dev/shm", b"shared memory", b"Bus error",
+         b"ibv_", b"MEMLOCK", b"max locked memory", b"Too many open", b"EMFILE", b"busy or unavailable",
+         b"socket interface")  # fmt: skip
+"""A line without any of these names none of the faults."""
+
+_ANY = compiled("|".join(re.escape(word.decode()) for word in WORDS))
+
+
+def fault_of(text: str) -> str:
+    """The name of the fault, "" where the line names none."""
+    if _ANY.search(text) is None:
+        return ""
+    return next((name for name, pattern in FAULTS if pattern.search(text)), "")

@@ -1,0 +1,50 @@
+"""Lines of a job's output that no head of NCCL marks: how a process ended and whom the others wait for (`ends`), which
+fault of a device or limit they name (`job_faults`), and what torch prints while a job goes down. Each line by itself.
+"""
+
+from __future__ import annotations
+
+import re
+
+from topodiag.evidence.nccl_log.grammar import ends, job_faults
+from topodiag.evidence.nccl_log.grammar.numbers import compiled
+
+NOTES = (
+    "destroy_process_group() was not called", "process group has NOT been destroyed",
+    'Failed to check the "should dump" flag', "recvValue failed on SocketImpl", "sendBytes failed on SocketImpl",
+    "recvVector failed on SocketImpl", "closing signal SIGTERM", "death signal, shutting down workers",
+    "Unable to shutdown process", "Some NCCL operations have failed or timed out",
+    "To avoid data inconsistency, we are",
+)  # fmt: skip
+"""What torch and its launcher print while a job goes down, well or badly: it names no cause."""
+
+WORDS = (*ends.WORDS, *job_faults.WORDS, *(words.encode() for words in NOTES))
+"""A line without any of these is none of theirs."""
+
+_RAY = compiled(r"^\s{0,8}\((?!raylet)[\w.:<>-]{1,80} pid=\d{1,9}(?:, ip=([\d.a-fA-F:]{3,45}))?\)")
+_ANY = compiled("|".join(re.escape(word.decode()) for word in WORDS))
+
+
+def speaks(text: str) -> bool:
+    """Whether a line is one of these."""
+    return said_of(text) is not None
+
+
+def said_of(text: str) -> tuple[str, dict[str, str]] | None:
+    """Kind and what the line names; None for all others. Kinds of `ends.end_of`, and `device`: a fault alone, and
+    `note`. `fault` is one of `job_faults`; `host` the address that Ray puts in front, where the line names no other."""
+    if _ANY.search(text) is None:
+        return None
+    if any(words in text for words in NOTES):
+        return "note", {}
+    end = ends.end_of(text)
+    fault = job_faults.fault_of(text)
+    if end is None and not fault:
+        return None
+    kind, named = end if end is not None else ("device", {})
+    if fault:
+        named["fault"] = fault
+    ray = _RAY.search(text)
+    if ray is not None and ray[1]:
+        named.setdefault("host", ray[1])
+    return kind, named

@@ -1,0 +1,50 @@
+"""Which lines of a text are worth reading: the words in them, and whether any line is one of a job.
+
+The one list of words for who searches bytes: the fast extractor, and the front door's look at a text.
+"""
+
+from __future__ import annotations
+
+import re
+
+from topodiag.evidence.nccl_log.grammar import job_lines
+from topodiag.evidence.nccl_log.grammar.prefix import application, clean, torch_version
+
+SPEAKS = (b"CCL", b"ccl", b"] INFO ", b" WARN ", b"atchdog", b"last enqueued", b"Duplicate", b"ocket", b"ailed",
+           b"Cuda failure", b"not yet initialized", b"shared memory", b"Got completion",
+           b"HIP version", b"ROCm version",
+           b"tion |", b"cast |", b"duce |", b"ther |", b"tter |", *job_lines.WORDS)  # fmt: skip
+"""A line in which none of these stands holds no record, and says nothing to `prefix.application` and
+`prefix.torch_version`. What a training prints at every step should not be among them: to read a line costs as much as
+to search a hundred for these."""
+_MOST_LINE = 4096
+_TELLING = re.compile(
+    b"|".join(re.escape(word) for word in SPEAKS if word not in (b"ailed", b"ocket", b"ccl", b"] INFO ", b" WARN "))
+    + rb"|Failed to bind|ocket[A-Z]"
+)
+
+
+def holds_job_lines(data: bytes) -> bool:
+    """Whether any line of a text is one of a job: an error of NCCL that torch repeats, a watchdog, the end of a
+    process, a fault of a device. An exception counts where a traceback, torch's rank or a fault stands with it: logs
+    name exceptions that their program caught."""
+    seen = -1
+    traceback = b"Traceback (most recent call last)" in data
+    for found in _TELLING.finditer(data):
+        if found.start() < seen:
+            continue
+        begin, seen = data.rfind(b"\n", 0, found.start()) + 1, data.find(b"\n", found.end())
+        seen = seen if seen >= 0 else len(data)
+        if _is_of_job(clean(data[begin : min(seen, begin + _MOST_LINE)]), traceback):
+            return True
+    return False
+
+
+def _is_of_job(text: str, traceback: bool) -> bool:
+    row = application(text)
+    if row is None or row[0] != "event":
+        return torch_version(text) is not None
+    said = job_lines.said_of(text)
+    if said is None or said[1].get("how") not in ("context", "exception"):
+        return True
+    return traceback or bool(said[1].get("uncaught") or said[1].get("fault"))
