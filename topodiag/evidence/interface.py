@@ -82,6 +82,8 @@ class Parsed(Generic[R]):
     unread: list[UnreadLine] = field(default_factory=list)
     unread_count: int = 0
     lines: int = 0
+    partial: bool = False
+    """Whether the text is a part that somebody chose: what it does not show may be there all the same."""
 
     def leave(self, blob: Blob, line: int | None, text: str, why: str) -> None:
         """Record a line that was not understood."""
@@ -104,7 +106,7 @@ class Source(ABC, Generic[R]):
 
     def told(self, parsed: Parsed[R]) -> frozenset[Topic]:
         """What this text speaks of: all that the source can, unless the text says that it could not be told."""
-        return self.speaks_of
+        return frozenset() if parsed.partial else self.speaks_of
 
     @abstractmethod
     def recognises(self, head: str) -> bool:

@@ -14,11 +14,14 @@ is a file and a line.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from topodiag.evidence.interface import Blob, Parsed
+from topodiag.evidence.pasted_files import shown_files
 
+_TREE_LINE = re.compile(r"^[=>x!d] /?[A-Za-z0-9_][^\t\n]{0,400}\t", re.MULTILINE)
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "\\": "\\"}
 
 
@@ -78,8 +81,21 @@ def _unescape(text: str) -> str:
 
 
 def read_tree(blob: Blob, parsed: Parsed[TreeFile]) -> Tree:
-    """Read a tree file; lines of another shape are left in `parsed.unread`, records are its files."""
+    """Read a tree file; lines of another shape are left in `parsed.unread`, records are its files.
+
+    A paste that shows files as a shell does (evidence/pasted_files.py) is read as the tree that it shows.
+    """
     tree = Tree()
+    if blob.item is None and _TREE_LINE.search(blob.text) is None:
+        parsed.lines = blob.data.count(b"\n") + 1
+        parsed.partial = True
+        for shown in shown_files(blob.text):
+            file = tree.files.get(shown.path)
+            if file is None:
+                file = tree.files[shown.path] = TreeFile(shown.path, at=shown.line)
+                parsed.records.append(file)
+            _put(file, shown.op, shown.text, shown.line)
+        return tree
     for number, line in blob.lines():
         parsed.lines = number
         if not line or line.startswith("#"):
@@ -94,17 +110,24 @@ def read_tree(blob: Blob, parsed: Parsed[TreeFile]) -> Tree:
             file = tree.files[path] = TreeFile(path, at=number)
             parsed.records.append(file)
         text = _unescape(text)
-        if line[0] == "=":
-            file.lines.append((number, text))
-        elif line[0] == ">":
-            file.link = text
-        elif line[0] == "!":
-            file.error = text
-        elif line[0] == "d":
-            file.is_dir = True
-        else:
-            try:
-                file.data = bytes.fromhex(text)
-            except ValueError:
-                parsed.leave(blob, number, line, "not hexadecimal")
+        if not _put(file, line[0], text, number):
+            parsed.leave(blob, number, line, "not hexadecimal")
     return tree
+
+
+def _put(file: TreeFile, op: str, text: str, number: int) -> bool:
+    """Keep what a line says of a file; False for bytes that are not hexadecimal."""
+    if op == "=":
+        file.lines.append((number, text))
+    elif op == ">":
+        file.link = text
+    elif op == "!":
+        file.error = text
+    elif op == "d":
+        file.is_dir = True
+    else:
+        try:
+            file.data = bytes.fromhex(text)
+        except ValueError:
+            return False
+    return True

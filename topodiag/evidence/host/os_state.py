@@ -7,6 +7,7 @@ import re
 from topodiag.evidence.draft import NodeDraft, Offer
 from topodiag.evidence.host import virtualization
 from topodiag.evidence.interface import Blob, Parsed, Source, to_float, to_int
+from topodiag.evidence.pasted_files import shows
 from topodiag.evidence.readings import Notes, Reading, is_absent, is_present, read_readings, value_line
 from topodiag.evidence.tree import Tree, TreeFile
 from topodiag.model.busid import normalise_bus_id
@@ -18,6 +19,12 @@ _RECOGNISED = re.compile(
     r"|sys/class/iommu\S*|statvfs/\S+|dev/\S+)\t",
     re.MULTILINE,
 )
+_SHOWN = (
+    "proc/version", "proc/cmdline", "proc/uptime", "proc/modules", "proc/self/limits", "proc/driver/nvidia/",
+    "proc/sys/kernel/numa_balancing", "sys/module/nvidia", "sys/class/dmi/id/", "sys/kernel/mm/",
+    "sys/kernel/iommu_groups", "sys/class/iommu",
+)  # fmt: skip
+"""What a paste may show of the same files."""
 _DRIVER = "proc/driver/nvidia/version"
 _DRIVER_VERSION = re.compile(r"(?<![0-9.])([0-9]{3}\.[0-9]{1,4}(?:\.[0-9]{1,4})?)(?![0-9.])")
 _INFORMATION = re.compile(r"proc/driver/nvidia/gpus/([^/]{7,16})/information")
@@ -53,7 +60,7 @@ class OsState(Source[Reading]):
     trust = 80
 
     def recognises(self, head: str) -> bool:
-        return _RECOGNISED.search(head) is not None
+        return _RECOGNISED.search(head) is not None or shows(head, *_SHOWN)
 
     def parse(self, blob: Blob) -> Parsed[Reading]:
         tree, parsed = read_readings(blob)

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source, to_int
+from topodiag.evidence.pasted_files import shows
 from topodiag.evidence.readings import Notes, Reading, read_readings, value_line
 from topodiag.evidence.tree import Tree, TreeFile
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.topics import Topic
 
 _RECOGNISED = re.compile(r"^[=>x!d] /?(?:proc/cpuinfo\t|sys/devices/system/(?:node|cpu)/)", re.MULTILINE)
+_SHOWN = ("proc/cpuinfo", "sys/devices/system/node/", "sys/devices/system/cpu/")
 _NODE = re.compile(r"sys/devices/system/node/node([0-9]{1,4})/(cpulist|distance)")
 _PACKAGE = re.compile(r"sys/devices/system/cpu/cpu([0-9]{1,5})/topology/physical_package_id")
 MAX_NODES = 1024
@@ -41,7 +43,7 @@ class SysCpu(Source[Reading]):
     trust = 78
 
     def recognises(self, head: str) -> bool:
-        return _RECOGNISED.search(head) is not None
+        return _RECOGNISED.search(head) is not None or shows(head, *_SHOWN)
 
     def parse(self, blob: Blob) -> Parsed[Reading]:
         tree, parsed = read_readings(blob)

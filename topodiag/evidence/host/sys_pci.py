@@ -7,6 +7,7 @@ import re
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.pcie import ALL_ONES, ALL_ONES_WIDTH, MAX_WIDTH, NEEDS_ROOT, gen_of_speed, read_config
 from topodiag.evidence.interface import Blob, Parsed, Source, to_int
+from topodiag.evidence.pasted_files import shows
 from topodiag.evidence.readings import Notes, Reading, read_readings, value_line
 from topodiag.evidence.tree import Tree, TreeFile
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
@@ -47,7 +48,7 @@ class SysPci(Source[Reading]):
     trust = 80
 
     def recognises(self, head: str) -> bool:
-        return _RECOGNISED.search(head) is not None
+        return _RECOGNISED.search(head) is not None or shows(head, "sys/bus/pci/devices/")
 
     def parse(self, blob: Blob) -> Parsed[Reading]:
         tree, parsed = read_readings(blob)

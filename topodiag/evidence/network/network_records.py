@@ -216,6 +216,7 @@ def leave_bad(blob: Blob, parsed: Parsed[RdmaRecord] | Parsed[NetDevRecord], fil
 def carry_over(parsed: Parsed[RdmaRecord] | Parsed[NetDevRecord], tree_parsed: Parsed[TreeFile]) -> None:
     """Take the line count and the unread lines of the tree itself."""
     parsed.lines = tree_parsed.lines
+    parsed.partial = tree_parsed.partial
     parsed.unread_count += tree_parsed.unread_count
     kept: list[UnreadLine] = tree_parsed.unread
     parsed.unread.extend(kept)

@@ -24,6 +24,7 @@ from topodiag.evidence.network.network_records import (
     presence,
     read_file,
 )
+from topodiag.evidence.pasted_files import shows
 from topodiag.evidence.tree import TreeFile, read_tree
 from topodiag.model.topics import Topic
 
@@ -74,7 +75,7 @@ class SysInfiniband(Source[RdmaRecord]):
     trust = 80
 
     def recognises(self, head: str) -> bool:
-        return _MARK.search(head) is not None
+        return _MARK.search(head) is not None or shows(head, "sys/class/infiniband/")
 
     def parse(self, blob: Blob) -> Parsed[RdmaRecord]:
         tree_parsed: Parsed[TreeFile] = Parsed()

@@ -21,6 +21,7 @@ from topodiag.evidence.network.network_records import (
     presence,
     read_file,
 )
+from topodiag.evidence.pasted_files import shows
 from topodiag.evidence.tree import Tree, TreeFile, read_tree
 from topodiag.model.provenance import MAX_QUOTE
 from topodiag.model.topics import Topic
@@ -91,7 +92,7 @@ class SysNet(Source[NetDevRecord]):
     trust = 80
 
     def recognises(self, head: str) -> bool:
-        return _MARK.search(head) is not None
+        return _MARK.search(head) is not None or shows(head, "sys/class/net/")
 
     def parse(self, blob: Blob) -> Parsed[NetDevRecord]:
         tree_parsed: Parsed[TreeFile] = Parsed()
