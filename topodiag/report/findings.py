@@ -22,7 +22,12 @@ def draw_findings(page: Page, findings: Sequence[Finding], *, several_nodes: boo
     unless the report is verbose."""
     folded = [] if page.style.verbose else [each for each in findings if each.severity is Severity.INFO]
     shown = [each for each in findings if each not in folded] if folded else findings
-    for _, group in groupby(shown, key=lambda f: (f.id, f.severity, f.confidence, f.fix)):
+    for (follows, *_), group in groupby(
+        shown, key=lambda f: (_is_short(page, f), f.id, f.severity, f.confidence, f.fix)
+    ):
+        if follows:
+            _draw_consequences(page, list(group), several_nodes)
+            continue
         page.blank()
         _draw_group(page, list(group), several_nodes)
     if folded:
@@ -41,6 +46,25 @@ def _draw_notes(page: Page, notes: Sequence[Finding], several_nodes: bool) -> No
         beside = f"  {where}" if where else ""
         page.add(page.text((SIGNS[Severity.INFO], "info"), " ", (check, "info"), "  "), message, (beside, "dim"))
     page.add("  ", ("notes in full: -v", "dim"))
+
+
+def _is_short(page: Page, finding: Finding) -> bool:
+    """Whether it stands in a line or two below its cause: the reader mends the cause, and this goes with it."""
+    return finding.follows is not None and not page.style.verbose
+
+
+def _draw_consequences(page: Page, group: Sequence[Finding], several_nodes: bool) -> None:
+    """What follows from a finding above, each with its reason; the same fault at more places is counted."""
+    for finding in group[:LIKE_SHOWN]:
+        severity = str(finding.severity)
+        where = where_words(finding.where, several_nodes)
+        page.add(
+            page.text("  └ ", (finding.id, severity), "  "), finding.message, (f"  {where}" if where else "", "dim")
+        )
+        if finding.follows is not None:
+            page.add(" " * 12, (f"from {finding.follows.check}: {finding.follows.why}", "dim"))
+    if len(group) > LIKE_SHOWN:
+        page.add(" " * 12, (more(len(group) - LIKE_SHOWN, "like this", "like this"), "dim"))
 
 
 def _draw_group(page: Page, group: list[Finding], several_nodes: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from topodiag.model.finding import Outcome, Status
@@ -68,7 +68,18 @@ def _draw_unknown(page: Page, outcomes: Sequence[Outcome]) -> None:
         return
     page.blank()
     page.add(page.text(("? ", "unknown")), (plural(len(outcomes), "check") + " could not judge", "strong"))
-    _draw_by_reason(page, ((outcome.check, outcome.why or "no reason given") for outcome in outcomes))
+    pairs = [(outcome.check, outcome.why or "no reason given") for outcome in outcomes]
+    remedy = _shared_remedy([why for _, why in pairs])
+    _draw_by_reason(page, ((check, why.removesuffix(f"; {remedy}")) for check, why in pairs))
+    if remedy:
+        page.add("    ", (f"for {'these' if len(pairs) > 1 else 'this'}: ", "dim"), remedy)
+
+
+def _shared_remedy(reasons: Sequence[str]) -> str:
+    """What most reasons end with, after their semicolon: it is told once. "" where fewer than two agree."""
+    ends = Counter(why.rpartition("; ")[2] for why in reasons if "; " in why)
+    remedy, times = max(ends.items(), key=lambda each: each[1], default=("", 0))
+    return remedy if times > 1 else ""
 
 
 def _draw_silent(page: Page, result: Result) -> None:

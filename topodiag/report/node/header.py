@@ -88,12 +88,15 @@ def draw_verdict(
 
 
 def _cause(page: Page, findings: Sequence[Finding], taken: int) -> str:
-    """The worst finding in its own words where it is alone and the line has room for it, else the checks."""
+    """The worst finding in its own words where it is alone and the line has room for it, else the checks. What follows
+    from another finding is no cause: it is counted."""
     worst = [each for each in findings if each.severity == max(each.severity for each in findings)]
-    if len(worst) == 1 and taken + len(worst[0].message) + 8 <= page.width:
-        return f": {worst[0].message}"
-    ids = list(dict.fromkeys(each.id for each in worst))
-    return f" ({', '.join(ids[:CHECKS_NAMED])}{', ...' if len(ids) > CHECKS_NAMED else ''})" if ids else ""
+    causes = [each for each in worst if each.follows is None] or worst
+    rest = f"; {len(worst) - len(causes)} follow from it" if len(worst) > len(causes) else ""
+    if len(causes) == 1 and taken + len(causes[0].message) + len(rest) + 8 <= page.width:
+        return f": {causes[0].message}{rest}"
+    ids = list(dict.fromkeys(each.id for each in causes))
+    return f" ({', '.join(ids[:CHECKS_NAMED])}{', ...' if len(ids) > CHECKS_NAMED else ''}{rest})" if ids else ""
 
 
 def _machine(node: Node) -> list[Part]:
