@@ -265,3 +265,9 @@ def test_networks_that_differ_are_shown_by_the_lines_that_say_so_with_their_host
              for words in ("cudaDriverVersion 12040", f"Using network {network}")]  # fmt: skip
     texts = [origin.text for origin in one("NET007", *lines).evidence]
     assert texts == ["n1: Using network Socket", "n0: Using network IB"]
+
+
+def test_interfaces_of_sockets_are_no_rdma_devices() -> None:
+    lines = [HEAD + "NET/Socket : GPU Direct RDMA Disabled for HCA 1 'eno3'", HEAD + "Using network Socket"]
+    assert not found("GDR001", *lines)
+    assert one("NET001", *lines).severity is Severity.INFO

@@ -82,7 +82,9 @@ def _comm_row(comm: Communicator) -> list[Part]:
     slow = float(np.nanmax(comm.init_s)) if np.isfinite(comm.init_s).any() else float("nan")
     done = int(comm.completed.sum()) if comm.completed.size else 0
     state: Part = seconds(slow) or "complete"
-    if not comm.init_complete:
+    if comm.inferred:
+        state = ("not logged", "unknown")
+    elif not comm.init_complete:
         state = (f"{done} of {comm.nranks} done", "doubtful")
     unseen = int((comm.ranks < 0).sum())
     return [

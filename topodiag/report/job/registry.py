@@ -54,6 +54,11 @@ VIEWS: Mapping[str, View] = {
         "communicators", "Every communicator: members, role, channels, connections.", "ranks:draw_comms"
     ),
     "rings": View("rings", "The ring of each channel, with the transport of each hop.", "rings:draw_rings"),
+    "trees": View("trees", "The tree of each channel: each parent with its children.", "trees:draw_trees"),
+    "system": View(
+        "machines as NCCL printed them", "Tree, paths and graphs of each machine, as NCCL printed them.",
+        "system:draw_system",
+    ),
     "transports": View(
         "transports between nodes", "Transport between each pair of nodes.", "transports:draw_transports"
     ),

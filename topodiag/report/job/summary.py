@@ -215,5 +215,7 @@ def _nodes(comm: Communicator) -> str:
 
 
 def _incomplete(comm: Communicator) -> Part:
+    if comm.inferred:
+        return "not logged", "unknown"
     done = int(comm.completed.sum()) if comm.completed.size else 0
     return f"{done} of {comm.nranks} done", "doubtful"

@@ -120,11 +120,17 @@ class Hearing:
     def trees(self, member: Ints) -> None:
         rows = self.frame["tree"]
         shared: dict[bytes, tuple[tuple[int, int], ...]] = {}  # channels and communicators have few trees between them
-        usable = np.where((rows["second"] == 0) & (rows["up"] >= 0), self._comm(member), -1)
-        for number, own in groups(usable):
-            masks = rows["channels"][own]
+        comm = np.where(rows["second"] == 0, self._comm(member), -1)
+        for number, own in groups(comm):
             made: dict[int, tuple[tuple[int, int], ...]] = {}
-            pairs = (rows["rank"][own] << _HALF) + rows["up"][own]
+            above = own[rows["up"][own] >= 0]
+            pairs, masks = (rows["rank"][above] << _HALF) + rows["up"][above], rows["channels"][above]
+            if len(np.unique(rows["rank"][own])) < self.nranks[number]:
+                # Of ranks that left no line their parents tell: each names its children.
+                for down in ("d0", "d1", "d2"):
+                    below = own[rows[down][own] >= 0]
+                    pairs = np.append(pairs, (rows[down][below] << _HALF) + rows["rank"][below])
+                    masks = np.append(masks, rows["channels"][below])
             for channels, rows_of in _by_channels(masks):
                 there = np.unique(pairs[rows_of])
                 key = there.tobytes()

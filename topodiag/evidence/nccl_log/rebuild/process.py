@@ -91,11 +91,11 @@ def _devices(texts: Sequence[Text]) -> tuple[Hca, ...]:
                 details[named[0]] = named[1:]
         elif kind == "gdr hca":
             found = _GDR_HCA.search(text)
-            if found is not None:
+            if found is not None and not text.startswith("NET/Socket"):
                 on = found[1] == "Enabled"
                 gdr[found[3]] = Hca(int(found[2]), found[3], gdr=on, origin=origin, gdr_origin=None if on else origin)
-    if not listed:  # an excerpt without the list: what is said of each device stands for it
-        return tuple(gdr.values())
+    if listed_at is None and not any(kind == "no hca" for kind, *_ in texts):
+        return tuple(gdr.values())  # an excerpt without the list: what is said of each device stands for it
     none = Hca(-1, "")
     return tuple(
         Hca(each.index, each.name, each.port, each.link_layer, *details.get(each.name, (None, "")),

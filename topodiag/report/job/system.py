@@ -1,0 +1,119 @@
+"""`--system`: each machine as NCCL printed it: the tree, what joins the GPUs and NICs, and the graphs that it found."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from topodiag.model.job import Channels, Job
+from topodiag.model.nccl_view import Graph, NcclSystem, SystemDevice
+from topodiag.report.grid import Field, draw_grid
+from topodiag.report.node.marks import more
+from topodiag.report.text import Page, Part
+from topodiag.words.units import number
+
+HOSTS_SHOWN = 4
+ORDERS_SHOWN = 4
+MOST_DEEP = 12
+"""Levels of a printed tree: a broken one ends there."""
+
+PATTERNS = {1: "balanced tree", 2: "split tree", 3: "tree", 4: "ring", 5: "NVLS", 6: "CollNet direct"}
+
+
+def draw_system(page: Page, job: Job) -> None:
+    """Of each host the first print, that of the world where it printed one."""
+    prints = _prints(job)
+    counts = [each.channels for each in job.communicators if each.channels.coll >= 0]
+    if not prints and not counts:
+        page.add("  ", ("no system print is in the logs: NCCL_DEBUG_SUBSYS lacked GRAPH", "unknown"))
+        return
+    shown = prints if page.style.verbose else prints[:HOSTS_SHOWN]
+    for host, system, graphs in shown:
+        _draw_host(page, host, system, graphs)
+    if len(prints) > len(shown):
+        page.add("  ", (more(len(prints) - len(shown), "node"), "dim"))
+    if counts:
+        page.add("  ", ("channels  ", "dim"), _channels(counts[0]))
+
+
+def _prints(job: Job) -> list[tuple[str, NcclSystem | None, tuple[Graph, ...]]]:
+    made: dict[str, tuple[NcclSystem | None, tuple[Graph, ...]]] = {}
+    for communicator in job.communicators:
+        for host in dict.fromkeys((*communicator.systems, *communicator.graphs)):
+            made.setdefault(host, (communicator.systems.get(host), communicator.graphs.get(host, ())))
+    for process in job.processes:
+        if process.system is not None or process.graphs:
+            made.setdefault(process.host, (process.system, process.graphs))
+    return [(host, *found) for host, found in made.items()]
+
+
+def _draw_host(page: Page, host: str, system: NcclSystem | None, graphs: Sequence[Graph]) -> None:
+    sums = []
+    if system is not None:
+        told = (("max", system.max_gbs), ("total", system.total_gbs))
+        sums = [f"{word} {number(gbs)} GB/s" for word, gbs in told if gbs is not None]
+    page.add("  ", (host or "a node", "name"), ("  " + ", ".join(sums) if sums else "", "dim"))
+    if system is not None:
+        _draw_tree(page, system)
+        _draw_paths(page, system)
+    for graph in graphs:
+        _draw_graph(page, graph)
+
+
+def _draw_tree(page: Page, system: NcclSystem) -> None:
+    below: dict[str, list[SystemDevice]] = defaultdict(list)
+    for device in system.devices.values():
+        below[device.parent].append(device)
+    joins: dict[str, list[str]] = defaultdict(list)
+    up: dict[str, float] = {}
+    for link in system.links:
+        owned = system.devices.get(link.b)
+        if owned is not None and owned.parent == link.a:
+            up[link.b] = link.gbs
+        else:
+            joins[link.a].append(f"{link.kind} {number(link.gbs)} to {link.b}")
+
+    def draw(device: SystemDevice, depth: int) -> None:
+        if depth > MOST_DEEP:
+            return
+        rank = f" rank {device.rank}" if device.rank >= 0 else ""
+        speed = f" {number(up[device.name])} GB/s" if device.name in up else ""
+        beside = f"  {', '.join(joins[device.name])}" if device.name in joins else ""
+        page.add("    " + "  " * depth, device.name, (rank, "strong"), (speed, "dim"), (beside, "nvlink"))
+        for child in below.get(device.name, []):
+            draw(child, depth + 1)
+
+    for root in below.get("", []):
+        draw(root, 0)
+
+
+def _draw_paths(page: Page, system: NcclSystem) -> None:
+    """The path types between GPUs and NICs, as the table below the tree has them; `?` where it was cut."""
+    rows = [each.name for kind in ("GPU", "NET") for each in system.of_kind(kind)]
+    if not system.paths or not rows:
+        return
+    fields = (Field("path"), *(Field(name) for name in rows))
+    cells: list[list[Part]] = [[a, *(_path(system, a, b) for b in rows)] for a in rows]
+    draw_grid(page, fields, cells)
+
+
+def _path(system: NcclSystem, a: str, b: str) -> str:
+    path = system.paths.get((a, b)) or system.paths.get((b, a))
+    return "X" if a == b else path.type.name if path is not None else "?"
+
+
+def _draw_graph(page: Page, graph: Graph) -> None:
+    words = PATTERNS.get(graph.pattern, f"pattern {graph.pattern}")
+    figures = f"{graph.channels} x {number(graph.bw_intra)}/{number(graph.bw_inter)} GB/s"
+    page.add("    ", (words, "strong"), f"  {figures}", (f"  {graph.type_intra}/{graph.type_inter}", "dim"))
+    shown = graph.orders if page.style.verbose else graph.orders[:ORDERS_SHOWN]
+    for order in shown:
+        page.add("      ", " ".join(order))
+    if len(graph.orders) > len(shown):
+        page.add("      ", (more(len(graph.orders) - len(shown), "channel"), "dim"))
+
+
+def _channels(counts: Channels) -> str:
+    told = (("rings and trees", counts.coll), ("CollNet", counts.collnet), ("NVLS", counts.nvls), ("p2p", counts.p2p),
+            ("p2p a peer", counts.per_peer))  # fmt: skip
+    return ", ".join(f"{count} {word}" for word, count in told if count > 0)

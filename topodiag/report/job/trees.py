@@ -1,0 +1,58 @@
+"""`--trees`: the tree of each channel, each parent with its children; equal channels stand on one line."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from topodiag.model.job import Communicator, Job
+from topodiag.report.job.words import name_of, spell_ranks
+from topodiag.report.node.marks import more
+from topodiag.report.text import Page
+from topodiag.words.fold import fold_numbers
+
+COMMS_SHOWN = 6
+LINES_SHOWN = 8
+
+
+def draw_trees(page: Page, job: Job) -> None:
+    """The trees of the communicators that have any, as ranks of the communicator."""
+    with_trees = [each for each in job.communicators if each.trees]
+    if not with_trees:
+        page.add("  ", ("no tree is in the logs: NCCL_DEBUG_SUBSYS lacked INIT", "unknown"))
+        return
+    shown = with_trees if page.style.verbose else with_trees[:COMMS_SHOWN]
+    for each in shown:
+        page.add("  ", (name_of(each) or each.label, "strong"), (f"  ranks {spell_ranks(each.ranks)}", "dim"))
+        _draw(page, each)
+    if len(with_trees) > len(shown):
+        page.add("  ", (more(len(with_trees) - len(shown), "communicator"), "dim"))
+
+
+def _draw(page: Page, each: Communicator) -> None:
+    alike: dict[tuple[tuple[int, int], ...], list[int]] = {}
+    for channel, pairs in sorted(each.trees.items()):
+        alike.setdefault(pairs, []).append(channel)
+    lines = list(alike.items())
+    shown = lines if page.style.verbose else lines[:LINES_SHOWN]
+    for pairs, channels in shown:
+        page.add(page.text("    ", (f"ch {fold_numbers(channels)}", "dim"), "  "), ", ".join(_families(pairs)))
+    if len(lines) > len(shown):
+        page.add("    ", (more(len(lines) - len(shown), "tree"), "dim"))
+
+
+def _families(pairs: Sequence[tuple[int, int]]) -> list[str]:
+    """`0 to 1`, `1 to 2 and 3`: each parent with its children, from the root on."""
+    below: dict[int, list[int]] = defaultdict(list)
+    for rank, parent in pairs:
+        below[parent].append(rank)
+    roots = sorted(set(below) - {rank for rank, _ in pairs})
+    order, seen = [*roots], set(roots)
+    for parent in order:
+        fresh = [child for child in sorted(below.get(parent, [])) if child not in seen]
+        seen.update(fresh)
+        order += fresh
+    rest = sorted(set(below) - seen)
+    return [
+        f"{parent} to {' and '.join(map(str, sorted(below[parent])))}" for parent in (*order, *rest) if parent in below
+    ]
