@@ -54,10 +54,12 @@ class Blob:
     name: str
     data: bytes
     item: Item | None = None
+    later: bool = False
+    """Whether a pasted text is the second reading of its counters."""
 
     @property
     def sample(self) -> int:
-        return self.item.sample if self.item else 0
+        return self.item.sample if self.item else int(self.later)
 
     @property
     def text(self) -> str:

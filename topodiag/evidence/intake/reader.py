@@ -13,6 +13,7 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.intake.bundle import Evidence
 from topodiag.evidence.intake.kinds import NODE_EVIDENCE
 from topodiag.evidence.intake.launcher import without_prefix
+from topodiag.evidence.intake.samples import as_samples
 from topodiag.evidence.interface import Blob, Item, Source
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
@@ -42,7 +43,7 @@ def read_node(evidence: Evidence) -> ReadNode:
     inputs: list[Input] = []
     unread = list(evidence.unread)
     draft.sample_interval_s = max(evidence.intervals_s.values(), default=0.0)
-    for blob in evidence.blobs:
+    for blob in evidence.blobs if evidence.is_bundle else as_samples(evidence.blobs):
         inputs.extend(_read(blob, draft, unread))
     if not evidence.is_bundle and not draft.read:
         _refuse(evidence)

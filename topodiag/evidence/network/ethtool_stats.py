@@ -2,7 +2,7 @@
 
 Names are the driver's. Counters of single queues are kept only where their name speaks of a loss: a driver has
 thousands of them, and their sums stand beside them. The interface is the captured command's last word, or the echoed
-command line of a paste.
+command line of a paste; `| grep` after it takes the head line away.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from topodiag.model.topics import Topic
 
 _MARGIN = " \t>|"
 _HEADER = re.compile(r"^[ \t>|]*NIC statistics:[ \t]*$", re.MULTILINE)
-_COMMAND = re.compile(r"\bethtool\s+(?:-S|--statistics)\s+([A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63})\s*\Z")
+_COMMAND = re.compile(
+    r"\bethtool\s+(?:-S|--statistics)\s+([A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63})\s*(\|\s*(?:e|f|z)?grep\b.{0,200})?\Z"
+)
+_FILTERED = re.compile(r"\bethtool[ \t]+(?:-S|--statistics)[ \t]+[A-Za-z0-9_.:@+-]{1,64}[ \t]*\|[ \t]*[efz]?grep\b")
 _LINE = re.compile(r"(?P<name>\S.{0,120}?):\s*(?P<value>-?[0-9]{1,20})\Z")
 _OF_A_QUEUE = re.compile(
     r"(?:\[[0-9]{1,5}\]: |queue_[0-9]{1,5}_|(?:rx|tx|ch)(?:_xsk|_xdp|_xdp_tx)?[-_]?(?:queue[-_])?[0-9]{1,5}[-_.])"
@@ -37,7 +40,7 @@ class EthtoolStats(Source[NetDevRecord]):
     trust = 70
 
     def recognises(self, head: str) -> bool:
-        return _HEADER.search(head) is not None
+        return _HEADER.search(head) is not None or _FILTERED.search(head) is not None
 
     def parse(self, blob: Blob) -> Parsed[NetDevRecord]:
         parsed: Parsed[NetDevRecord] = Parsed()
@@ -50,6 +53,9 @@ class EthtoolStats(Source[NetDevRecord]):
             match = _LINE.match(text)
             if echoed:
                 name, record = echoed[1], None
+                if echoed[2]:  # grep took the head away
+                    record = NetDevRecord(name, line.number)
+                    parsed.records.append(record)
             elif _HEADER.match(text):
                 record = NetDevRecord(name, line.number)
                 parsed.records.append(record)
