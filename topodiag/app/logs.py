@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from topodiag.app.opening import stream_for
 from topodiag.app.scan import PART
+from topodiag.checks.job.text import wants_operations
 from topodiag.checks.job.troubles import troubles
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
@@ -23,8 +24,7 @@ from topodiag.evidence.nccl_log.tables.saved import save
 from topodiag.fleet.ingest import ingest
 from topodiag.model.case import Case
 from topodiag.model.connections import no_connections
-from topodiag.model.debug_settings import HANG, SUBSYSTEMS, subsystems_for
-from topodiag.model.finding import Outcome, Status
+from topodiag.model.debug_settings import HANG, SUBSYSTEMS, next_time
 from topodiag.model.job import Job
 from topodiag.model.nccl_versions import assumption, is_newer
 from topodiag.model.provenance import NotObserved
@@ -93,7 +93,7 @@ def judged(case: Case) -> Result:
         inputs=case.inputs,
         outcomes=outcomes,
         findings=arranged(fold(outcomes), case),
-        not_observed=tuple(dict.fromkeys((*case.not_observed, *_not_logged(case.jobs, outcomes)))),
+        not_observed=tuple(dict.fromkeys((*case.not_observed, *_not_logged(case.jobs)))),
         unread=case.unread,
         jobs=case.jobs,
         unexplained=troubles(case.jobs, outcomes),
@@ -116,17 +116,16 @@ ONCE = ("INIT", "ENV", "NET", "GRAPH", "TUNING")
 """Subsystems that print something in every run that has them on, so that silence says that they were off."""
 
 
-def _not_logged(jobs: Sequence[Job], outcomes: Sequence[Outcome]) -> list[NotObserved]:
+def _not_logged(jobs: Sequence[Job]) -> list[NotObserved]:
     """What no line tells because its subsystem was off, and what to set next time."""
     versions = sorted({version for job in jobs for version in job.nccl_versions if is_newer(version)})
     made = [NotObserved(f"what is new in NCCL {version}", assumption(version)) for version in versions]
     for job in jobs:
         if not job.processes:
             continue
-        hang = any(o.check == "JOB006" and o.status is Status.UNKNOWN and o.node == job.name for o in outcomes)
-        wanted = subsystems_for("full" if hang and job.events and HANG not in job.subsystems else "recommended")
-        why = f"not logged: set NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS={wanted} next time (topodiag env prints all of it)"
+        hang = wants_operations(job)
+        why = f"not logged: {next_time(hang=hang)} (topodiag env prints all of it)"
         made += [NotObserved(f"{name}: {SUBSYSTEMS[name]}", why) for name in ONCE if name not in job.subsystems]
-        if wanted.endswith(HANG):
+        if hang:
             made.append(NotObserved(f"{HANG}: which rank entered which operation", why))
     return made

@@ -43,6 +43,12 @@ def subsystems_for(level: str) -> str:
     return ",".join([*names, HANG] if level == "full" else names)
 
 
+def next_time(*, hang: bool = False) -> str:
+    """What to log next time, the same list wherever a report asks for it: every subsystem that is cheap, with the
+    operations where it matters who entered which. NCCL passes over the names that a version does not know."""
+    return f"set NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS={subsystems_for('full' if hang else 'recommended')} next time"
+
+
 def debug_settings(level: str = "recommended", folder: str = "") -> tuple[DebugSetting, ...]:
     """The settings of one of LEVELS; files go to `folder`, which must exist on every node."""
     place = f"{folder.rstrip('/') or '/'}/".replace("//", "/") if folder else ""

@@ -27,7 +27,7 @@ class LibraryFault(Rule):
     version is the control."""
 
     causes = ("JOB007",)
-    leads_to = ("JOB005", "JOB006", "NET008", "BEN003", "BEN004", *JOB_FAILS)
+    leads_to = ("JOB005", "JOB006", "JOB009", "NET008", "NVL005", "BEN003", "BEN004", *JOB_FAILS)
     because = "this version of the library has a known fault with this signature"
 
 
@@ -35,7 +35,7 @@ class VersionsMixed(Rule):
     """Ranks with different versions disagree on the handshake or on messages: init fails or hangs."""
 
     causes = ("JOB002",)
-    leads_to = ("JOB005", "JOB006", "JOB003", "NET007", *JOB_FAILS)
+    leads_to = ("JOB005", "JOB006", "NET007", *JOB_FAILS)
     because = "ranks with different versions do not understand each other"
 
     def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:

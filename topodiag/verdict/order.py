@@ -114,7 +114,10 @@ def _cause(
 
 
 def _may_explain(cause: Finding, other: Finding) -> bool:
-    """A note explains no fault, and a doubtful warning no error that is sure."""
+    """A note explains no fault, and a doubtful warning no error that is sure. That ranks left no line in the evidence
+    follows from nothing."""
+    if other.id == _MEMBERS_MISSING and other.severity is Severity.INFO:
+        return False
     if cause.severity >= other.severity:
         return True
     return cause.severity is Severity.WARNING and cause.confidence > Confidence.LOW

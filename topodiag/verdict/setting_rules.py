@@ -39,6 +39,15 @@ CAN_CAUSE: dict[str, tuple[str, ...]] = {
 """By variable, what it can lead to. A variable that is not here explains nothing."""
 
 
+_ERROR_WORDS = {
+    "NCCL_IB_HCA": ("NET plugin", "not found", "No device"), "NCCL_NET": ("NET plugin", "network"),
+    "NCCL_NET_PLUGIN": ("plugin",), "NCCL_ALGO": ("algorithm",), "NCCL_PROTO": ("protocol",),
+    "NCCL_SOCKET_IFNAME": ("socket interface", "AF_INET"), "NCCL_TOPO_FILE": ("XML", "topo"),
+    "NCCL_GRAPH_FILE": ("XML", "graph"),
+}  # fmt: skip
+"""By variable, words of a first error that it brings about."""
+
+
 class SettingDoesIt(Rule):
     """A setting that is in force explains what it can cause, and nothing else: `NCCL_IB_DISABLE=1` explains sockets,
     not a missing NVLink. Unset it and run again."""
@@ -55,7 +64,9 @@ class SettingDoesIt(Rule):
             return False
         names = [name for name, _ in cause.settings]
         if other.id in ("JOB005", "JOB006"):
-            return error_says(other, scene, *names, *(value for _, value in cause.settings if value))
+            words = [word for name in names for word in _ERROR_WORDS.get(name, ())]
+            values = [value for _, value in cause.settings if value and len(value) > 2]
+            return error_says(other, scene, *names, *values, *words)
         return True
 
 

@@ -165,7 +165,7 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
             f"{hosts_word(job.hosts)}: NCCL found no path and fell back to the simple order",
             observed=said[0][0].strip(),
             expected="a search that finds channels",
-            fix=("print the system with NCCL_DEBUG_SUBSYS=GRAPH: a device has no path to the others",),
+            fix=("the subsystem GRAPH prints the system: a device has no path to the others",),
             nodes=job.hosts[:8],
             cost=Cost(text=f"NCCL reckons {NO_BANDWIDTH:g} GB/s for such a channel"),
             evidence=[where for _, where in said],

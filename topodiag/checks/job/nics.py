@@ -134,7 +134,7 @@ class FewerNicsUsed(OneStep[Job], JobCheck[Never]):
             observed=f"no connection over {fold_runs(idle)}",
             expected=f"{want} NICs in use, as listed",
             fix=(
-                "look at the search: NCCL_DEBUG_SUBSYS=GRAPH prints the NET of each channel",
+                "look at the search: the subsystem GRAPH prints the NET of each channel",
                 "check that the idle NICs hang below the switches of the GPUs: `nvidia-smi topo -m`",
             ),
             nodes=hosts,

@@ -158,7 +158,7 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
                 fix=(
                     "`grep -h 'Using network' LOGS | sort | uniq -c` and `ibv_devinfo` in the job's container of each"
                     " node",
-                    "mend RDMA on the node without it, or set NCCL_IB_DISABLE=1 on all nodes and accept sockets",
+                    "mend RDMA on the node without it: its device, plugin or container",
                 ),
                 nodes=hosts,
                 ranks=sorted({event.rank for event, _ in events if event.rank >= 0}),

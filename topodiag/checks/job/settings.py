@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Never
 
-from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.interface import MAX_EVIDENCE, JobCheck, OneStep
 from topodiag.checks.job.evidence import local_ranks
+from topodiag.checks.job.failed_settings import FailedSetting, failed_settings
 from topodiag.checks.job.rules import JOB_RULES, OF_RCCL, LogMachines
 from topodiag.checks.job.text import ask_for, failed
 from topodiag.checks.shared import nccl_variables
@@ -50,7 +51,7 @@ Observed with 2.28.9: NCCL_MAX_NCHANNELS (message truncated), NCCL_ALGO (hang), 
 READ_BY_ALL = _names(
     """
     NCCL_MAX_NCHANNELS NCCL_MIN_NCHANNELS NCCL_MAX_CTAS NCCL_MIN_CTAS NCCL_BUFFSIZE NCCL_LL_BUFFSIZE
-    NCCL_LL128_BUFFSIZE NCCL_NTHREADS NCCL_CROSS_NIC NCCL_PXN_DISABLE NCCL_CUMEM_ENABLE
+    NCCL_LL128_BUFFSIZE NCCL_NTHREADS NCCL_CROSS_NIC NCCL_PXN_DISABLE NCCL_CUMEM_ENABLE NCCL_ALGO NCCL_PROTO
     """
 )
 """Parameters that each rank reads, and so prints if set, between Init START and COMPLETE (src/init.cc,
@@ -131,6 +132,8 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
         hosts_having = {job.processes[number].host for number in having}
         complete = {number for number, done in _completed(job).items() if done}
         absent = [number for number in range(len(job.processes)) if number not in having]
+        if failed(job):  # a job that hangs or fails in init: what was printed before is printed all the same
+            complete |= {number for number, process in enumerate(job.processes) if _searched(job, process)}
         lacking = [number for number in absent if number in complete and _spoke(job.processes[number], name)]
         if any(job.processes[number].host in hosts_having for number in absent) or len(lacking) != len(absent):
             return []  # a node with both, or a process of which too little is known
@@ -191,6 +194,12 @@ def _completed(job: Job) -> dict[int, bool]:
         place = at.get(rank.rank, -1)
         made[rank.process] = place >= 0 and bool(world.completed[place]) and bool(world.started[place])
     return made
+
+
+def _searched(job: Job, process: Process) -> bool:
+    """Whether a process came as far as the graph search, behind which nothing of READ_BY_ALL is read."""
+    world = job.world
+    return world is not None and (process.host in world.graphs or bool(process.graphs))
 
 
 def _alike(job: Job, having: set[int]) -> bool:
@@ -293,7 +302,16 @@ class CostlySettingInLog(SettingsInLog):
             for rule in JOB_RULES
             if rule.name == each.name and rule.applies(each.value, shown)
         ]
-        return self.answer(job, [*found, *self._by_rccl(job)])
+        ended = [self._failed(job, each) for each in failed_settings(job)]
+        return self.answer(job, [*ended, *found, *self._by_rccl(job)])
+
+    def _failed(self, job: Job, each: FailedSetting) -> Finding:
+        """A setting that NCCL's own lines show to have failed."""
+        force = SettingInForce(each.name, each.value, each.processes, each.given)
+        cost = "the job fails" if each.severity is Severity.ERROR else "NCCL goes on without, and slower"
+        words = (f"{each.name}={each.value[:60]} {each.what}", each.expected, each.fix, cost)
+        made = self.report(job, force, each.severity, words)
+        return replace(made, evidence=tuple(dict.fromkeys((*made.evidence, *each.shown)))[:MAX_EVIDENCE])
 
     def _by_rccl(self, job: Job) -> list[Finding]:
         """What RCCL itself finds amiss in the settings of a node, of which NCCL's logs say nothing."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from topodiag.model.debug_settings import HANG, next_time
 from topodiag.model.job import Communicator, Job
 from topodiag.model.job_domains import domains as domains  # noqa: PLC0414 - checks find all words on a job here
 from topodiag.model.nccl_features import Feature
@@ -40,9 +41,14 @@ def members(communicator: Communicator) -> list[int]:
 
 
 def ask_for(job: Job, *names: str) -> str:
-    """How to log what is missing."""
-    wanted = sorted({"INIT", "ENV", *names} | (job.subsystems & {"NET", "GRAPH", "COLL", "TUNING"}))
-    return f"set NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS={','.join(wanted)} next time"
+    """How to log what is missing. `names` are the subsystems that show it: one list answers all checks, so that no two
+    findings of a report ask for different ones."""
+    return next_time(hang="COLL" in names or wants_operations(job))
+
+
+def wants_operations(job: Job) -> bool:
+    """Whether it matters who entered which operation: something went wrong, and the operations are not in the log."""
+    return bool(job.events) and HANG not in job.subsystems and not job.flight
 
 
 def unconnected(job: Job, what: str) -> str:

@@ -181,7 +181,7 @@ class GuessedTopology(JobCheck[GuessedTrees]):
             fix=(
                 "in a virtual machine or container: compare `lspci -tv` with the host's, and give the job a topology"
                 " file that has this guest's own bus ids",
-                "NCCL_DEBUG_SUBSYS=GRAPH prints the tree that NCCL made of it",
+                "the subsystem GRAPH prints the tree that NCCL made of it",
             ),
             nodes=hosts,
             cost=Cost(text="where the tree is wrong: far NICs, no GPUDirect RDMA, fewer channels"),

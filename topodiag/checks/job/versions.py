@@ -195,9 +195,15 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
             ranks=sorted({ranks[number] for number in odd if number in ranks}),
             cost=Cost(text="ranks disagree on messages or choices: init fails, or a collective hangs"
                       if severity is Severity.ERROR else "features and choices differ between ranks"),
-            evidence=[job.processes[numbers[0]].origin for _, numbers in groups],
+            evidence=[_said_version(job.processes[numbers[0]], value) for value, numbers in groups],
             coverage=Coverage(sum(map(len, by_value.values())), len(job.processes), "processes"),
         )  # fmt: skip
+
+
+def _said_version(process: Process, value: str) -> Origin | None:
+    """The line that names the version."""
+    told = (message.origin for message in process.messages if value in message.text and message.origin is not None)
+    return next(told, process.origin)
 
 
 def _by_version(job: Job, key: str) -> dict[str, list[int]]:

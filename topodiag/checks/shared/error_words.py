@@ -9,7 +9,7 @@ _QUEUE_PAIR = (
     " where only NICs of one rail reach each other, NCCL_CROSS_NIC=0"
 )
 _OTHER_NETWORK = (
-    "bring all nodes to one network: `ibv_devinfo` in the job's container of each; or NCCL_IB_DISABLE=1 on all of them"
+    "bring all nodes to one network: `ibv_devinfo` in the job's container of each shows where RDMA is missing"
 )
 
 FABRIC = (
