@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import max_channels, path_types
 from topodiag.nccl.graph.graph import BALANCED_TREE, RING, SPLIT_TREE, TREE, SearchGraph, System
-from topodiag.nccl.graph.nearest import local_nets, nearest
+from topodiag.nccl.graph.nearest import local_gpu, local_nets, nearest
 from topodiag.nccl.search.follow import Roads
 
 ANY = -1
@@ -42,6 +42,7 @@ class Guide:
         self.lost = [kind == path_types(system.minor).dis for _, kind in near]
         """Whether no GPU reaches a NET: then NCCL forgets to give its bandwidth back (STARTS_AT_LOCAL_GPU)."""
         self.neighbours = len(system.nvs) > 0 and self.has(Feature.NVSWITCH_NEIGHBOURS)
+        self._local: dict[int, int] = {}
         self._nets: dict[tuple[int, int], list[int]] = {}
         self._next: dict[tuple[int, int, int, int, int], list[int]] = {}
         self._free: dict[int, list[int]] = {}
@@ -53,6 +54,13 @@ class Guide:
         if chosen is None:
             chosen = self._nets[limit, gpu] = self._select(limit, gpu)
         return chosen
+
+    def local_gpu(self, net: int) -> int:
+        """The GPU that uses a NET first, -1 where none does. Raises RejectedError."""
+        known = self._local.get(net)
+        if known is None:
+            known = self._local[net] = local_gpu(self.system, net)
+        return known
 
     def _select(self, limit: int, gpu: int) -> list[int]:
         gpus = range(len(self.system.gpus)) if gpu == ANY else [gpu]

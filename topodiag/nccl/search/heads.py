@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from topodiag.model.nccl_features import Feature
 from topodiag.nccl.graph.graph import COLLNET_DIRECT, NVLS, RejectedError, SearchGraph
-from topodiag.nccl.graph.nearest import local_gpu
 from topodiag.nccl.numbers import single
 from topodiag.nccl.search.candidates import ANY, Guide
 from topodiag.nccl.search.follow import Roads, Way
@@ -16,10 +15,20 @@ from topodiag.nccl.search.trial import PERFECT, Found, Tables, keep
 
 
 class _Heads:
-    """An attempt under way. Few steps are taken, so nothing is skipped."""
+    """An attempt under way.
 
-    def __init__(self, guide: Guide, trial: SearchGraph, best: SearchGraph, time: int) -> None:
+    What follows a channel of NVLS depends on little: the free bandwidth, the NETs in, the heads. As in
+    `topodiag.nccl.search.attempt`, the same situation takes the same number of steps again and finds nothing new: more
+    heads are needed with each better graph, and hops do not count. It is skipped and its steps counted. CollNet direct
+    weighs hops, and takes few steps.
+    """
+
+    def __init__(self, guide: Guide, trial: SearchGraph, best: SearchGraph, time: int, repeatable: bool) -> None:
         self.guide, self.trial, self.best, self.time = guide, trial, best, time
+        gives_back = guide.has(Feature.HEADS_GIVE_BACK) or not guide.has(Feature.HEADS_ONCE)
+        self.skipping = repeatable and gives_back and guide.system.inter and trial.pattern == NVLS
+        self.noted: dict[object, int] = {}
+        """Steps by situation."""
         self.roads: Roads = guide.roads
         self.system = guide.system
         self.has = guide.has
@@ -34,7 +43,9 @@ class _Heads:
         self.bw = int(trial.bw_inter)
 
     def next_channel(self, state: int) -> None:
-        if self.system.inter:
+        if self.skipping:
+            self.from_nets_once(state)
+        elif self.system.inter:
             self.from_nets(state)
         elif self.trial.pattern == NVLS:
             if len(self.heads) < self.gpus:
@@ -48,6 +59,17 @@ class _Heads:
         if self.trial.same_channels == 0 or not self.heads:
             for gpu in range(self.gpus):
                 self.head(state, gpu, ANY)
+
+    def from_nets_once(self, state: int) -> None:
+        situation = state, tuple(self.roads.room), tuple(sorted(self.heads)), self.odd()
+        steps = self.noted.get(situation)
+        if steps is not None:
+            self.time = max(0, self.time - steps)
+            return
+        began = self.time
+        self.from_nets(state)
+        if self.time > 0:
+            self.noted[situation] = began - self.time
 
     def from_nets(self, state: int) -> None:
         guide, room, nets_of = self.guide, self.roads.room, self.system.nets
@@ -98,7 +120,7 @@ class _Heads:
 
     def near(self, net: int) -> int:
         kept = self.has(Feature.STARTS_AT_LOCAL_GPU)
-        return self.system.nets[net].local_gpu if kept else local_gpu(self.system, net)
+        return self.system.nets[net].local_gpu if kept else self.guide.local_gpu(net)
 
     def head(self, state: int, gpu: int, net: int) -> None:
         """A GPU as head; with other nodes it first goes back to its NET."""
@@ -226,8 +248,11 @@ class _Heads:
         return same and self.hops < graph.hops
 
 
-def attempt_heads(guide: Guide, trial: SearchGraph, best: SearchGraph, time: int) -> int:
-    """Searches once for heads with the speeds and types of `trial`; improves `best`. Returns the time left."""
-    search = _Heads(guide, trial, best, time)
+def attempt_heads(guide: Guide, trial: SearchGraph, best: SearchGraph, time: int, repeatable: bool) -> int:
+    """Searches once for heads with the speeds and types of `trial`; improves `best`. Returns the time left.
+
+    `repeatable` says that a visit leaves things as they were, so that equal ones may be skipped.
+    """
+    search = _Heads(guide, trial, best, time, repeatable)
     search.next_channel(search.roads.start)
     return search.time

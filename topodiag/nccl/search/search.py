@@ -354,7 +354,7 @@ class _Search:
     def _attempt(self, trial: SearchGraph, best: SearchGraph, time: int, known: dict[object, int]) -> int:
         """One attempt, unless it was made before under other limits that come to the same."""
         if trial.pattern in (NVLS, COLLNET_DIRECT):
-            return attempt_heads(self.guide, trial, best, time)
+            return attempt_heads(self.guide, trial, best, time, self.repeatable)
         key = (
             *(trial.pattern, trial.cross_nic, trial.same_channels, trial.bw_intra, trial.bw_inter),
             max((kind for kind in self.intra_types if kind <= trial.type_intra), default=-1),
