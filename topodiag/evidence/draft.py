@@ -13,7 +13,7 @@ from typing import Any
 
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.nccl_tree import NcclFile
-from topodiag.model.provenance import NotObserved, Origin
+from topodiag.model.provenance import Fact, NotObserved, Origin
 from topodiag.model.system import ConfLine, KernelEvent, Process, Setting
 from topodiag.model.topics import Topic
 
@@ -141,6 +141,7 @@ class NodeDraft:
         self.processes: list[Process] = []
         self.settings: list[Setting] = []
         self.conf_lines: list[ConfLine] = []
+        self.acs_lines: list[Fact[int]] = []
         self.missing: list[NotObserved] = []
         self.nccl_file: NcclFile | None = None
         self.read: set[str] = set()

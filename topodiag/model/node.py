@@ -33,6 +33,8 @@ class Node:
     os: Os = Os()
     numa: tuple[NumaNode, ...] = ()
     pci: dict[str, PciDevice] = field(default_factory=dict)
+    acs_lines: tuple[Fact[int], ...] = ()
+    """ACS control registers of ports that the evidence does not name, as `grep ACSCtl` leaves them."""
     gpus: tuple[Gpu, ...] = ()
     nics: tuple[Nic, ...] = ()
     netdevs: tuple[NetDev, ...] = ()

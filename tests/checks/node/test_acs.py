@@ -120,10 +120,12 @@ def test_an_iommu_below_nvlinked_gpus_alone_costs_nothing() -> None:
     assert status(acs(replace(node, nics=()))) == "clean"
 
 
-def test_a_virtual_machine_is_not_applicable_and_a_doubt_is_unknown() -> None:
+def test_a_virtual_machine_is_not_applicable_and_a_doubt_is_a_warning_of_medium_confidence() -> None:
     node = all_on(nodes.hgx_h100())
     assert status(acs(nodes.with_os(node, virtualization=read("kvm")))) == "not_applicable"
-    assert status(acs(nodes.with_os(node, virtualization=Fact()))) == "unknown"
+    (finding,) = acs(nodes.with_os(node, virtualization=Fact())).findings
+    assert (finding.severity.name, finding.confidence.name) == ("WARNING", "MEDIUM")
+    assert status(acs(nodes.with_os(nodes.hgx_h100(), virtualization=Fact()))) == "unknown"
 
 
 def test_one_device_has_no_peer() -> None:

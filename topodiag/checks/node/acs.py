@@ -11,8 +11,9 @@ from topodiag.model.devices import Gpu, Nic, PciDevice, PciKind
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.links import PathType
 from topodiag.model.node import Node
+from topodiag.model.provenance import Fact
 from topodiag.model.topics import Topic
-from topodiag.words.fold import fold_runs
+from topodiag.words.fold import fold_runs, plural
 
 REDIRECTS = 0b0001_1100
 """ACS control bits that turn peer-to-peer requests towards the root complex: P2P Request Redirect (bit 2), P2P
@@ -31,6 +32,8 @@ class Detours:
     redirecting: tuple[PciDevice, ...]
     translated: tuple[PciDevice, ...]
     coverage: Coverage
+    hints: tuple[Fact[int], ...] = ()
+    """Registers with redirection of ports whose place, or whose host, the evidence does not show."""
 
 
 class AcsBetweenPeers(NodeCheck[Detours]):
@@ -51,11 +54,13 @@ class AcsBetweenPeers(NodeCheck[Detours]):
         types under /sys/kernel/iommu_groups (no root needed).
 
     When it stays silent
-        A virtual machine: not applicable, because the host controls ACS and passthrough needs it. Ports that no two
-        GPUs or NICs share a switch through (root ports) do not count, nor those between GPUs that NVLink joins,
-        between NICs alone, or of GeForce cards, which have no peer-to-peer. IOMMU in passthrough (`identity`) is
-        right. Arm servers translate by design (SMMU), and superchips talk past PCIe; on other Arm machines
-        redirection is a warning. ACS that could not be read without root: unknown.
+        Where the evidence does not show whether this is a guest (`lspci` or `grep ACSCtl` alone), redirection
+        is a warning of medium confidence. A virtual machine: not applicable, because the host controls ACS and
+        passthrough needs it. Ports that no two GPUs or NICs share a switch through (root ports) do not count,
+        nor those between GPUs that NVLink joins, between NICs alone, or of GeForce cards, which have no peer-
+        to-peer. IOMMU in passthrough (`identity`) is right. Arm servers translate by design (SMMU), and
+        superchips talk past PCIe; on other Arm machines redirection is a warning. ACS that could not be read
+        without root: unknown.
 
     How to confirm
         sudo lspci -vvv | grep -E '^[0-9a-f]|ACSCtl' | grep -B1 'ReqRedir+'
@@ -77,6 +82,13 @@ class AcsBetweenPeers(NodeCheck[Detours]):
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Detours | Outcome:
         devices = _devices(judged)
+        if judged.is_vm is None:
+            registers = _registers(judged)
+            hints = tuple(fact for fact in registers if fact.get(0) & REDIRECTS)
+            if hints:
+                return Detours((), (), Coverage(len(registers), len(registers), "ports with ACS"), hints)
+            if registers and not judged.gpus:
+                return self.clean(judged, "no port that is shown redirects")
         answer = self._without_question(judged, devices)
         if answer is not None:
             return answer
@@ -94,6 +106,8 @@ class AcsBetweenPeers(NodeCheck[Detours]):
         return self.clean(judged, "" if ports else "no two devices share a PCIe switch", coverage)
 
     def tell(self, judged: Node, observed: Detours) -> Iterator[Finding]:
+        if observed.hints:
+            yield self._hint(judged, observed.hints, observed.coverage)
         if observed.redirecting:
             yield self._acs(judged, observed.redirecting, observed.coverage)
         if observed.translated:
@@ -110,6 +124,29 @@ class AcsBetweenPeers(NodeCheck[Detours]):
         if len(devices) < 2 or not any(device.parent or device.root for device in devices):
             return self.unknown(node, "the PCI tree is not in the evidence")
         return None
+
+    def _hint(self, node: Node, hints: Sequence[Fact[int]], coverage: Coverage) -> Finding:
+        places = [bus_id for bus_id, port in node.pci.items() if any(port.acs is fact for fact in hints)]
+        where = f" at {', '.join(places[:4])}{' ...' if len(places) > 4 else ''}" if places else ""
+        return self.finding(
+            node,
+            Severity.WARNING,
+            f"ACS redirect is on at {plural(len(hints), 'port')}{where}: on bare metal peer traffic goes by the CPU",
+            observed=f"ReqRedir, CmpltRedir or UpstreamFwd set at {len(hints)} of {coverage.total} ports",
+            expected="ACS control 0000 on every port between GPUs and NICs, but on a host of guests",
+            fix=(
+                "Where this is no virtualisation host: disable ACS in the BIOS, or clear it after each boot",
+                "sudo setpci -s BUS_ID ECAP_ACS+0x6.w=0000       for each bridge above a GPU or NIC",
+                "`systemd-detect-virt` tells whether this is a guest; `topodiag scan` on the node tells the rest",
+            ),
+            links=places,
+            cost=Cost(
+                text="P2P and GPUDirect RDMA are turned up to the root complex: slow, and on some machines they hang"
+            ),
+            evidence=hints,
+            coverage=coverage,
+            confidence=Confidence.MEDIUM,
+        )
 
     def _acs(self, node: Node, ports: Sequence[PciDevice], coverage: Coverage) -> Finding:
         gpus, nics = _below(node, {port.bus_id for port in ports})
@@ -159,6 +196,19 @@ class AcsBetweenPeers(NodeCheck[Detours]):
             evidence=[*(device.iommu_type for device in devices), node.os.cmdline],
             confidence=Confidence.MEDIUM,
         )
+
+
+def _registers(node: Node) -> tuple[Fact[int], ...]:
+    """The ACS control registers that matter where the evidence does not show whether this is a guest: those above GPUs
+    and NICs where it shows any, else all."""
+    above = {
+        bridge.bus_id
+        for device in node.pci.values()
+        if device.kind in (PciKind.GPU, PciKind.NIC)
+        for bridge in node.ancestors(device.bus_id)
+    }
+    known = [port for port in node.pci.values() if port.acs.known and (not above or port.bus_id in above)]
+    return (*(port.acs for port in known), *node.acs_lines)
 
 
 def _translated(node: Node, devices: Sequence[PciDevice]) -> list[PciDevice]:

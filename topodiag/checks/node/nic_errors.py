@@ -11,6 +11,7 @@ from typing import Never
 from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node.nic import NO_COMPUTE
 from topodiag.checks.node.nic_counters import LIMITS, PRIORITY_DISCARDS, Limit
+from topodiag.checks.node.nic_events import FIXES, Event, troubles
 from topodiag.checks.node.nic_ports import Port, ports_of
 from topodiag.checks.shared.devices import compute_nics
 from topodiag.model.devices import Counters, Nic
@@ -92,7 +93,8 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
 
     Evidence it reads
         `counters` and `hw_counters` of each port in /sys/class/infiniband, `carrier_changes` and `statistics` of the
-        interface, `ethtool -S`; `ibqueryerrors`, `perfquery`; the uptime. Growth needs two readings: `--sample`, or
+        interface, `ethtool -S`; the kernel log (firmware that is stuck, transmit timeouts, links that come and go, too
+        little power, bad modules); `ibqueryerrors`, `perfquery`; the uptime. Growth needs two readings: `--sample`, or
         two pasted ones.
 
     When it stays silent
@@ -123,6 +125,25 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
     title = "symbol, CRC, FEC, link_downed, discard counters above threshold, or a flap between samples"
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
+        outcome = self._judge_counters(node)
+        found = [self._of_log(node, event) for event in troubles(node)]
+        return self.found(node, [*found, *outcome.findings], outcome.coverage) if found else outcome
+
+    def _of_log(self, node: Node, event: Event) -> Finding:
+        return self.finding(
+            node,
+            event.severity,
+            f"{event.name}: {event.words}",
+            observed=event.words,
+            expected="no such message of the adapter's driver",
+            fix=FIXES[event.kind],
+            nics=[event.name],
+            cost=Cost(text="traffic over this adapter stops or is slow, and every rank of the job waits for it"),
+            evidence=event.evidence,
+            confidence=event.confidence,
+        )
+
+    def _judge_counters(self, node: Node) -> Outcome:
         nics = compute_nics(node) or _interfaces(node)
         ports = {port.label: port for port in node.fabric_ports}
         if not nics and not ports:

@@ -17,6 +17,10 @@ from topodiag.model.devices import Gpu, Nic, PciDevice
 from topodiag.model.finding import Outcome
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
+from topodiag.model.topics import Topic
+
+ADAPTER_LANES = 8
+"""Lanes from which a network function counts as an adapter; management ports have one to four."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +108,19 @@ def _devices(node: Node) -> Iterator[tuple[PciDevice, Gpu | None, Nic | None]]:
         on_pcie = spec is None or spec.pcie_width > 0  # a superchip's GPU hangs on its processor's own links
         if function is not None and on_pcie:
             yield function, gpu, None
-    for nic in compute_nics(node):
+    for nic in compute_nics(node) or functions_alone(node):
         function = node.pci_of(nic)
         if function is not None and not function.is_vf.get(False):
             yield function, None, nic
+
+
+def functions_alone(node: Node) -> tuple[Nic, ...]:
+    """Network functions of the bus where nothing else is known of the machine's network: the output of lspci alone.
+    Only those with the lanes of an adapter for a cluster's network."""
+    if node.told & {Topic.RDMA_DEVICES, Topic.INTERFACES} or any(nic.rdma_name or nic.smi_label for nic in node.nics):
+        return ()
+    wide = (nic for nic in node.nics if nic.bus_id is not None and not nic.netdevs)
+    return tuple(nic for nic in wide if (own := node.pci_of(nic)) and own.max_width.get(0) >= ADAPTER_LANES)
 
 
 def _climb(node: Node, device: PciDevice) -> Iterator[tuple[PciDevice, PciDevice | None]]:

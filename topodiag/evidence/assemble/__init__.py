@@ -63,6 +63,7 @@ def assemble(draft: NodeDraft, host: str, time: str = "") -> Node:
         processes=tuple(sorted(draft.processes, key=lambda process: process.pid)),
         settings=tuple(draft.settings),
         conf_lines=tuple(draft.conf_lines),
+        acs_lines=tuple(draft.acs_lines),
         scheduler=_named(draft.single("scheduler")),
         nccl_file=draft.nccl_file,
         disagreements=tuple(apart),

@@ -9,6 +9,7 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.pcie import ALL_ONES, MAX_WIDTH, NEEDS_ROOT, NO_ACS, gen_of_speed
 from topodiag.evidence.interface import Blob, Parsed, Source, to_int
 from topodiag.model.busid import normalise_bus_id
+from topodiag.model.provenance import Fact
 from topodiag.model.topics import Topic
 
 MAX_LINE = 2048
@@ -118,9 +119,11 @@ class Lspci(Source[Detail]):
 
     def fill(self, blob: Blob, parsed: Parsed[Detail], draft: NodeDraft) -> None:
         for detail in parsed.records:
-            if not detail.bus_id:
-                continue
             origin = blob.origin(detail.line, detail.text)
+            if not detail.bus_id:
+                if detail.name == "acs" and isinstance(detail.value, int):
+                    draft.acs_lines.append(Fact(detail.value, origin))
+                continue
             if detail.value is None:
                 draft.pci(detail.bus_id).unread(detail.name, detail.why, origin)
             else:

@@ -1,0 +1,131 @@
+"""One tool's output alone is judged: lspci, ibstat, the kernel log of an adapter, without the rest of the machine."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.evidence.filled import node_of
+from topodiag.checks.node.acs import AcsBetweenPeers
+from topodiag.checks.node.nic import NicPortDown, NicPortSlow
+from topodiag.checks.node.nic_errors import NicPortErrors
+from topodiag.checks.node.pcie import NarrowPcieLink
+from topodiag.model.finding import Confidence, Finding, Outcome, Severity, Status
+
+ON = "ACSCtl:\tSrcValid+ TransBlk- ReqRedir+ CmpltRedir+ UpstreamFwd+ EgressCtrl- DirectTrans-\n"
+OFF = "ACSCtl:\tSrcValid- TransBlk- ReqRedir- CmpltRedir- UpstreamFwd- EgressCtrl- DirectTrans-\n"
+
+
+def only(outcome: Outcome) -> Finding:
+    assert outcome.status is Status.FINDING, outcome.why
+    (finding,) = outcome.findings
+    return finding
+
+
+@pytest.mark.parametrize("text", [f"\t\t{ON}\t\t{OFF}", f"$ sudo lspci -vvv | grep ACSCtl\n\t\t{ON}", ON])
+def test_acs_by_grep_alone_is_a_warning_of_medium_confidence(text: str) -> None:
+    finding = only(AcsBetweenPeers().judge(node_of(text)))
+    assert (finding.id, finding.severity, finding.confidence) == ("PCI004", Severity.WARNING, Confidence.MEDIUM)
+
+
+def test_acs_that_is_off_everywhere_is_clean() -> None:
+    assert AcsBetweenPeers().judge(node_of(f"\t\t{OFF}\t\t{OFF}")).status is Status.CLEAN
+
+
+def ibstat(name: str, state: str, rate: int, image: str, node: str = "") -> str:
+    phys = {"Active": "LinkUp", "Down": "Polling"}[state]
+    return (
+        f"CA '{name}'\n\tCA type: MT4129\n\tNode GUID: {node or image}\n\tSystem image GUID: {image}\n\tPort 1:\n"
+        f"\t\tState: {state}\n\t\tPhysical state: {phys}\n\t\tRate: {rate}\n\t\tLink layer: InfiniBand\n"
+    )
+
+
+A, B, C = "0xb83fd203009f1a2e", "0xb83fd203009f1a4e", "0xb83fd203009f1a6e"
+
+
+def test_ibstat_alone_shows_a_port_that_is_down() -> None:
+    text = ibstat("mlx5_0", "Down", 10, A) + ibstat("mlx5_1", "Active", 400, B)
+    finding = only(NicPortDown().judge(node_of(text)))
+    assert finding.severity is Severity.ERROR
+    assert finding.where.nics == ("mlx5_0",)
+
+
+def test_a_second_port_that_no_card_uses_is_silent_in_ibstat_alone() -> None:
+    text = "".join(
+        ibstat(f"mlx5_{2 * at}", "Active", 400, image, f"{image[:-1]}0")
+        + ibstat(f"mlx5_{2 * at + 1}", "Down", 10, image, f"{image[:-1]}1")
+        for at, image in enumerate((A, B))
+    )
+    assert NicPortDown().judge(node_of(text)).status is Status.CLEAN
+
+
+def test_ibstat_alone_shows_a_port_slower_than_its_siblings() -> None:
+    text = "".join(
+        ibstat(f"mlx5_{at}", "Active", rate, image) for at, (rate, image) in enumerate(((200, A), (400, B), (400, C)))
+    )
+    assert only(NicPortSlow().judge(node_of(text))).where.nics == ("mlx5_0",)
+
+
+def test_lspci_alone_shows_an_adapter_with_half_of_its_lanes() -> None:
+    text = (
+        "1c:00.0 PCI bridge: Intel Corporation Sky Lake-E PCI Express Root Port A (rev 04)\n"
+        "\tBus: primary=1c, secondary=1d, subordinate=1d, sec-latency=0\n"
+        "\tCapabilities: [90] Express (v2) Root Port (Slot+), MSI 00\n"
+        "\t\tLnkCap: Port #5, Speed 8GT/s, Width x16\n\t\tLnkSta: Speed 8GT/s (ok), Width x8 (downgraded)\n"
+        "1d:00.0 Ethernet controller: Mellanox Technologies MT27800 Family [ConnectX-5]\n"
+        "\tCapabilities: [70] Express (v2) Endpoint, MSI 00\n"
+        "\t\tLnkCap: Port #0, Speed 8GT/s, Width x16\n\t\tLnkSta: Speed 8GT/s (ok), Width x8 (downgraded)\n"
+    )
+    assert "x8 instead of x16" in only(NarrowPcieLink().judge(node_of(text))).message
+    assert (
+        NarrowPcieLink()
+        .judge(node_of(text.replace("Port #5, Speed 8GT/s, Width x16", "Port #5, Speed 8GT/s, Width x8")))
+        .status
+        is Status.CLEAN
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "severity", "word"),
+    [
+        (("mlx5_core 0000:5c:00.0: mlx5_pcie_event:299:(pid 2): Detected insufficient power on the PCIe slot (27W).",),
+         Severity.WARNING, "power"),
+        (("mlx5_core 0000:9c:00.0: poll_health:739:(pid 0): device's health compromised - reached miss count",),
+         Severity.ERROR, "firmware"),
+        (("mlx5_core 0000:0c:00.0 eth0: TX timeout detected",), Severity.ERROR, "does not send"),
+        (("mlx5_core 0000:9c:00.0 ib0: Link down", "mlx5_core 0000:9c:00.0 ib0: Link up") * 3, Severity.WARNING,
+         "came back"),
+    ],
+)  # fmt: skip
+def test_the_kernel_log_alone_shows_what_an_adapter_suffers(
+    lines: tuple[str, ...], severity: Severity, word: str
+) -> None:
+    text = "".join(f"[{9000 + at}.000001] {line}\n" for at, line in enumerate(lines))
+    finding = only(NicPortErrors().judge(node_of(text)))
+    assert finding.severity is severity
+    assert word in finding.message
+
+
+def test_a_link_that_is_down_by_the_last_word_of_the_log_is_an_error_and_one_that_came_back_is_not() -> None:
+    down = "[9000.1] mlx5_core 0000:c0:00.0 ibp192s0: Link down\n"
+    finding = only(
+        NicPortDown().judge(
+            node_of(f"[ 8999.1] mlx5_core 0000:c0:00.0: Port module event: module 0, Cable unplugged\n{down}")
+        )
+    )
+    assert finding.severity is Severity.ERROR
+    assert "0000:c0:00.0" in finding.message
+    back = node_of(down + "[9012.1] mlx5_core 0000:c0:00.0 ibp192s0: Link up\n")
+    assert NicPortDown().judge(back).status is not Status.FINDING
+    assert NicPortErrors().judge(back).status is not Status.FINDING
+
+
+def test_links_that_train_while_the_machine_boots_are_no_flaps() -> None:
+    text = "".join(
+        f"[  {at}.1] mlx5_core 0000:c0:00.0 ib0: Link {'down' if at % 2 else 'up'}\n" for at in range(20, 40)
+    )
+    assert NicPortErrors().judge(node_of(text)).status is not Status.FINDING
+
+
+def test_an_adapter_that_left_the_bus_is_named() -> None:
+    text = "0000:9a:00.0 Infiniband controller: Mellanox Technologies MT2910 Family [ConnectX-7] (rev ff)\n"
+    assert "left the PCIe bus" in only(NicPortDown().judge(node_of(text))).message

@@ -1,0 +1,198 @@
+"""What the kernel log and the bus say of network adapters: links that went down, firmware that is stuck, adapters that
+are gone. NIC001 and NIC003 make findings of it."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.node.gpu_events import times
+from topodiag.checks.shared.devices import BOOT_S
+from topodiag.model.devices import Nic, NicRole, PciKind
+from topodiag.model.finding import Confidence, Cost, Finding, Severity
+from topodiag.model.node import Node
+from topodiag.model.provenance import Origin
+from topodiag.model.system import KernelEvent
+from topodiag.words.fold import plural
+
+MANY_FLAPS = 2
+"""Link losses that came back, from which on a link is called unsteady: switches and ports recover by themselves once
+(ByteRobust acts on two alerts in five minutes)."""
+
+_ADAPTER = re.compile(r"\bmlx[45]_(?:core|ib|en)\b")
+_INTERFACE = re.compile(r"\b(?:mlx[45]_core|mlx4_en) [0-9a-fA-F:.]{7,16}:? ([A-Za-z][\w.-]{1,31}): ")
+_DOWN = re.compile(r"\bLink (?:is )?down\b|lost carrier|Cable unplugged", re.IGNORECASE)
+_UP = re.compile(r"\bLink (?:is )?up\b|gained carrier|Cable plugged", re.IGNORECASE)
+
+_STUCK = re.compile(
+    r"health compromised|health poll failed|unrecoverable (?:hardware )?error|assert_(?:var|exit)"
+    r"|[Ff]atal (?:error|device)|timeout\. Will cause a leak|wait vital counter"
+    r"|device'?s health|poll_health|mlx5_cmd_\S{1,40}[^\n]{0,60}time-?out|reached threshold|enter error state",
+)
+_KINDS = (
+    (_STUCK, "stuck", Severity.ERROR, "the firmware of the adapter does not answer or reports a fatal error"),
+    (re.compile(r"TX timeout"), "tx", Severity.ERROR, "the adapter does not send: transmit queues time out"),
+    (re.compile(r"insufficient power on the PCIe slot", re.I), "power", Severity.WARNING,
+     "the PCIe slot gives the adapter too little power; it runs reduced"),
+    (re.compile(r"[Hh]igh [Tt]emperature|over-?temperature"), "heat", Severity.WARNING,
+     "the adapter or its module is hot"),
+    (re.compile(r"Port module event\[error\]|Cable error|Bus stuck|Bad or unsupported|Unsupported cable"), "module",
+     Severity.WARNING, "the cable or transceiver reports an error"),
+)  # fmt: skip
+
+FIXES = {
+    "down": (
+        "Reseat the cable or transceiver at both ends, and look whether the switch port is up and not disabled",
+        "Swap the cable with that of a healthy adapter: the fault moves with the cable or stays with the port",
+    ),
+    "stuck": (
+        "Drain the node and power-cycle it: a firmware that asserted seldom comes back by a reset of the driver",
+        "Read the reason: `sudo dmesg | grep -A12 'health'`; update the firmware (`mlxfwmanager`) or replace the card",
+    ),
+    "tx": (
+        "Restart the driver (`systemctl restart openibd`) or reboot; look for soft lockups and PCIe errors beside it",
+        "Update driver and firmware of the adapter",
+    ),
+    "power": (
+        "Reseat the card and its power cable; `lspci -vv` shows SltCap PowerLimit",
+        "Use a slot that gives the card its rated power, or a riser with a cable of its own",
+    ),
+    "heat": ("Look at airflow and at the module's temperature: `sudo mlxlink -d DEVICE -m`",),
+    "module": ("Reseat the cable or transceiver; swap it with that of a healthy port",),
+    "flap": (
+        "Clean and reseat cable and transceiver at both ends, then swap them: the fault moves with them or stays",
+        "Look at the switch port and at the counters under load: `topodiag scan --sample 60s`",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One trouble of one adapter by the kernel log."""
+
+    name: str
+    kind: str
+    severity: Severity
+    words: str
+    evidence: tuple[Origin, ...]
+    confidence: Confidence = Confidence.HIGH
+
+
+def of_bus(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
+    """A finding for each adapter that does not answer on the bus."""
+    for name, words, origin in lost_nics(node):
+        yield check.finding(
+            node,
+            Severity.ERROR,
+            f"{name} has left the PCIe bus: {words}",
+            observed=words,
+            expected="an adapter that answers",
+            fix=(
+                "Drain the node and power-cycle it; look for PCIe errors of the port above in the kernel log",
+                "If the adapter is lost again, swap it with a neighbour: the fault moves with the card, or stays",
+            ),
+            nics=[name],
+            cost=Cost(text="the adapter carries nothing; a GPU under the same switch may be lost with it"),
+            evidence=[origin],
+        )
+
+
+def of_log(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
+    """A finding for each adapter whose link is down by the last word of the kernel log."""
+    for event in links_down(node):
+        yield check.finding(
+            node,
+            event.severity,
+            f"{event.name}: {event.words}",
+            observed=event.words,
+            expected="a link that stays up",
+            fix=FIXES["down"],
+            nics=[event.name],
+            cost=Cost(text="the port carries nothing; a job that uses it dies when its retries run out"),
+            evidence=event.evidence,
+            confidence=event.confidence,
+        )
+
+
+def lost_nics(node: Node) -> tuple[tuple[str, str, Origin | None], ...]:
+    """Adapters whose function does not answer: name, how it shows, and where."""
+    return tuple(
+        (_name(node, bus_id), function.lost.value or "", function.lost.origin)
+        for bus_id, function in node.pci.items()
+        if function.lost.known and function.kind is PciKind.NIC
+    )
+
+
+def links_down(node: Node) -> tuple[Event, ...]:
+    """Adapters whose last word in the log is that their link went down, where nothing else says how the port is."""
+    made = []
+    for name, nic, events in _links(node):
+        if _is_down(events[-1]) and not (nic is not None and any(port.state.known for port in nic.ports)):
+            words = f"its link went down{times([events[-1]])}, and the log does not show it up again"
+            made.append(Event(name, "down", Severity.ERROR, words, (events[-1].origin,), Confidence.MEDIUM))
+    return tuple(made)
+
+
+def troubles(node: Node) -> tuple[Event, ...]:
+    """Unsteady links, stuck firmware, too little power, heat and bad modules."""
+    made = []
+    for name, _, events in _links(node):
+        flaps = sum(_is_down(event) for event in events[:-1])
+        if flaps >= MANY_FLAPS:
+            words = f"its link went down and came back {plural(flaps, 'time')}"
+            made.append(Event(name, "flap", Severity.WARNING, words, tuple(event.origin for event in events)))
+    found: dict[tuple[str, str], list[KernelEvent]] = defaultdict(list)
+    for event in node.events:
+        if event.kind in ("mlx5", "link"):
+            kind = next((kind for pattern, kind, _, _ in _KINDS if pattern.search(event.text)), None)
+            if kind is not None and not _is_foreign(_of(node, event.bus_id)):
+                found[_name(node, event.bus_id), kind].append(event)
+    for (name, kind), events in found.items():
+        severity, words = next((severity, words) for _, own, severity, words in _KINDS if own == kind)
+        origins = tuple(event.origin for event in events)
+        made.append(Event(name, kind, severity, f"{words}{times(events)}", origins))
+    return tuple(made)
+
+
+def _links(node: Node) -> list[tuple[str, Nic | None, list[KernelEvent]]]:
+    """The ups and downs of each adapter after the machine has booted, in the order of the log."""
+    found: dict[str | None, list[KernelEvent]] = defaultdict(list)
+    for event in node.events:
+        booted = event.time_s is None or event.time_s > BOOT_S
+        if booted and event.kind in ("mlx5", "link") and _ADAPTER.search(event.text) and _is_change(event):
+            found[event.bus_id].append(event)
+    made = []
+    for bus_id, events in found.items():
+        nic = _of(node, bus_id)
+        if not _is_foreign(nic):
+            made.append((_name(node, bus_id, events), nic, events))
+    return made
+
+
+def _is_change(event: KernelEvent) -> bool:
+    return _is_down(event) or _UP.search(event.text) is not None
+
+
+def _is_down(event: KernelEvent) -> bool:
+    return _DOWN.search(event.text) is not None
+
+
+def _of(node: Node, bus_id: str | None) -> Nic | None:
+    return next((nic for nic in node.nics if bus_id is not None and nic.bus_id == bus_id), None)
+
+
+def _is_foreign(nic: Nic | None) -> bool:
+    """Whether the evidence shows that the job's traffic does not use this adapter."""
+    return nic is not None and nic.role in (NicRole.STORAGE, NicRole.MANAGEMENT)
+
+
+def _name(node: Node, bus_id: str | None, events: list[KernelEvent] | None = None) -> str:
+    nic = _of(node, bus_id)
+    if nic is not None and nic.rdma_name:
+        return nic.rdma_name
+    interface = next((match[1] for event in events or () if (match := _INTERFACE.search(event.text))), "")
+    return f"{bus_id} ({interface})" if bus_id and interface else bus_id or interface or "an adapter"
