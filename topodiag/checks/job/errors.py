@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.job.device_faults import TOLD_BY
 from topodiag.checks.job.error_advice import advice
 from topodiag.checks.job.text import LIVED_WITH, NO_ERRORS, ask_for, failed
 from topodiag.checks.shared.words import hosts_word, quoted
@@ -93,6 +94,9 @@ class FirstError(OneStep[Job], JobCheck[Never]):
             if not job.processes:
                 return self.unknown(job, f"nothing of NCCL's in the log: {ask_for(job)}")
             return self.clean(job)
+        own = _told_elsewhere(errors)
+        if own:
+            return self.clean(job, f"all that went wrong is one fault, which has a check of its own: {own}")
         if primary:
             return self.found(job, [self._first(job, primary, errors)])
         repeated = _repeated(secondary)
@@ -181,6 +185,14 @@ class FirstError(OneStep[Job], JobCheck[Never]):
             evidence=[event.origin for event in gave_up],
             confidence=Confidence.LOW,
         )  # fmt: skip
+
+
+def _told_elsewhere(errors: Sequence[Event]) -> str:
+    """The fault that all errors name or only follow by their nature, where a check of its own tells it; "" else."""
+    named = {event.details.get("fault", "") for event in errors}
+    rest = [e for e in errors if "fault" not in e.details and not (e.level == "APP" and e.kind == "other")]
+    fault = next(iter(named - {""}), "")
+    return fault if len(named - {""}) == 1 and fault in TOLD_BY and not rest else ""
 
 
 def _cascade(first: Event, later: Sequence[Event]) -> str:

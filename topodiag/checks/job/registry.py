@@ -32,6 +32,10 @@ CHECKS = {
 }
 
 COMPANIONS = {
+    "GPU001": "device_faults:GpuLostInLog",
+    "GPU002": "device_faults:GpuMemoryInLog",
+    "GPU003": "device_faults:NvlinkErrorInLog",
+    "HST001": "device_faults:LimitInLog",
     "PCI001": "narrow_link:NarrowLinkInLog",
     "PCI004": "hints:AcsHinted",
     "NVL005": "fabric:FabricInLog",

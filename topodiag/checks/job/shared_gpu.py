@@ -26,6 +26,11 @@ class GpuUse:
     came_up: bool
     short: Mapping[str, int]
     usual: int
+    busy: tuple[Event, ...] = ()
+
+
+BUSY = "busy"
+"""The fault by which CUDA refuses a GPU that another process holds (evidence/nccl_log/grammar/job_faults.py)."""
 
 
 class SharedGpu(JobCheck[GpuUse]):
@@ -33,7 +38,7 @@ class SharedGpu(JobCheck[GpuUse]):
 
     What it finds
         NCCL's own `Duplicate GPU detected`, ranks of one communicator with the same host and bus id, and nodes
-        that run fewer ranks than the others.
+        that run fewer ranks than the others. CUDA's word that another process holds the GPU.
 
     Why it matters
         Before 2.30 NCCL refuses a communicator with two ranks on one GPU; where it is allowed, they share one GPU's
@@ -65,11 +70,12 @@ class SharedGpu(JobCheck[GpuUse]):
         warnings = tuple(event for event in judged.events if event.kind == "duplicate gpu")
         shared = _same_gpu(judged)
         short, usual = ({}, 0) if warnings or shared else _short_nodes(judged)
-        if warnings or shared or short:
+        busy = tuple(event for event in judged.events if event.details.get("fault") == BUSY)
+        if warnings or shared or busy or short:
             world = judged.world
             allowed = any(text_has(version, Feature.RANKS_SHARE_A_GPU) for version in judged.nccl_versions)
             came_up = allowed or world is None or bool(world.completed.any())
-            return GpuUse(warnings, shared, came_up, short, usual)
+            return GpuUse(warnings, shared, came_up, short, usual, busy)
         with_gpu = sum(bool(rank.bus_id) for rank in judged.ranks)
         coverage = Coverage(with_gpu, max(judged.world_size, len(judged.ranks)), "ranks with a GPU")
         if not with_gpu:
@@ -81,6 +87,8 @@ class SharedGpu(JobCheck[GpuUse]):
             yield self._refused(observed)
         elif observed.shared:
             yield self._shared(judged, observed)
+        elif observed.busy:
+            yield self._held(judged, observed.busy)
         else:
             yield self._idle(judged, observed.short, observed.usual)
 
@@ -128,6 +136,27 @@ class SharedGpu(JobCheck[GpuUse]):
             gpus=[bus for (_, bus), _ in shared],
             cost=Cost(text="the ranks share one GPU's compute and links"),
             evidence=[job.by_rank[rank].origin for rank in ranks[:4]],
+            confidence=Confidence.MEDIUM,
+        )
+
+    def _held(self, job: Job, told: Sequence[Event]) -> Finding:
+        """By CUDA's error 46: the GPU is in exclusive mode, and a process that is there already has it."""
+        ranks = sorted({event.rank for event in told if event.rank >= 0})
+        hosts = list(dict.fromkeys(job.by_rank[rank].host for rank in ranks if rank in job.by_rank))
+        return self.finding(
+            Severity.ERROR,
+            f"{rank_word(ranks) if ranks else 'a rank'} was given a GPU that another process holds",
+            observed=quoted(told[0].text),
+            expected="one process on each GPU in exclusive mode",
+            fix=(
+                "`nvidia-smi --query-compute-apps=pid,gpu_bus_id,used_memory --format=csv` on the node: whose process?",
+                "end what a job before left behind; in containers, is CUDA_VISIBLE_DEVICES the one that the scheduler"
+                " gave? A GPU without a process that is busy still waits for a reset (GPU005)",
+            ),
+            nodes=hosts,
+            ranks=ranks,
+            cost=Cost(text="the rank does not start, and with it the job"),
+            evidence=[event.origin for event in told],
             confidence=Confidence.MEDIUM,
         )
 

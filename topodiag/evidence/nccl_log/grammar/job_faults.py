@@ -20,7 +20,8 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
         compiled(
             r"(?:/dev/shm|shared memory).{0,200}(?:No space left|posix_fallocate|[Cc]annot allocate|\(28\))"
             r"|No space left on device.{0,200}/dev/shm|failed to extend /dev/shm"
-            r"|(?:^|[\])] )Error while creating shared memory segment /dev/shm"
+            r"|posix_fallocate failed ?: No space left"
+            r"|(?:^|[\])] )Error while creating shared memory segment (?!.{0,200}(?:Permission|No such))"
             r"|insufficient shared memory \(shm\)|DataLoader worker .{0,80}killed by signal: Bus error"
         ),
     ),
@@ -39,7 +40,8 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
 """By name, in the order in which they are asked. None of them is in what a healthy run prints."""
 
 WORDS = (b"ncorrectable", b"UNCORRECTABLE", b"ouble-bit ECC", b"ouble bit ECC", b"GPU is lost",
-         b"not yet initialized", b"SYSTEM_NOT_READY", b"rror 802", b"/dev/shm", b"shared memory", b"Bus error",
+         b"not yet initialized", b"SYSTEM_NOT_READY", b"rror 802", b"/dev/shm", b"posix_fallocate", b"shared memory",
+         b"Bus error",
          b"ibv_", b"MEMLOCK", b"max locked memory", b"Too many open", b"EMFILE", b"busy or unavailable",
          b"socket interface")  # fmt: skip
 """A line without any of these names none of the faults."""

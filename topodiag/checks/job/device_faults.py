@@ -1,0 +1,160 @@
+"""Faults of a device or a limit that a job's own output names: NCCL, CUDA, torch, UCX or a launcher says it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.shared.words import hosts_word, quoted, rank_word
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.job import Event, Job
+from topodiag.words.fold import plural
+
+GPU_ENDS = "the rank of this GPU ends, and with it the job"
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What is said of a fault: the end of the message, what should be, what to do, and how sure the line alone is."""
+
+    message: str
+    expected: str
+    fix: tuple[str, ...]
+    cost: str
+    sure: Confidence = Confidence.HIGH
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The lines that name one fault, in the order of the log."""
+
+    fault: str
+    events: tuple[Event, ...]
+
+
+class FaultInLog(JobCheck[Named]):
+    """A fault by its name in a job's lines. `words` are by the name of the fault (evidence/nccl_log/grammar)."""
+
+    words: ClassVar[Mapping[str, Words]]
+
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Named | Outcome:
+        for fault in self.words:
+            told = tuple(event for event in judged.events if event.details.get("fault") == fault)
+            if told:
+                return Named(fault, told)
+        return self.not_applicable(judged, "no line of the job names such a fault: `topodiag scan` of the node does")
+
+    def tell(self, judged: Job, observed: Named) -> Iterator[Finding]:
+        words, told = self.words[observed.fault], observed.events
+        ranks = sorted({event.rank for event in told if event.rank >= 0})
+        hosts = _hosts(judged, told)
+        at = hosts_word(hosts) or (rank_word(ranks) if ranks else "a node")
+        yield self.finding(
+            Severity.ERROR,
+            f"{at}: {words.message}",
+            observed=quoted(told[0].text, 200) + (f"; {plural(len(told), 'line')} of it" if len(told) > 1 else ""),
+            expected=words.expected,
+            fix=words.fix,
+            nodes=hosts,
+            ranks=ranks,
+            cost=Cost(text=words.cost),
+            evidence=[event.origin for event in told],
+            confidence=words.sure,
+        )
+
+
+def _hosts(job: Job, told: Sequence[Event]) -> list[str]:
+    """Where it was said, or where its rank runs."""
+    named = (
+        event.details.get("host") or event.host or (job.by_rank[event.rank].host if event.rank in job.by_rank else "")
+        for event in told
+    )
+    return list(dict.fromkeys(host for host in named if host))
+
+
+class GpuLostInLog(FaultInLog):
+    """GPU001 by a job's output: NVML no longer reaches a GPU."""
+
+    id = "GPU001"
+    title = "a GPU of a job's node is lost"
+    words: ClassVar[Mapping[str, Words]] = {
+        "lost": Words(
+            "a GPU is lost: NVML no longer reaches it",
+            "all GPUs of the job answer until it ends",
+            ("`dmesg -T | grep -i xid` and `nvidia-smi -L` on the node: which GPU is missing",
+             "drain the node, and power it off and on: a reboot alone may not bring the GPU back"),
+            GPU_ENDS,
+        ),
+    }  # fmt: skip
+
+
+class GpuMemoryInLog(FaultInLog):
+    """GPU002 by a job's output: CUDA met an uncorrectable memory error."""
+
+    id = "GPU002"
+    title = "a GPU of a job has an uncorrectable memory error"
+    words: ClassVar[Mapping[str, Words]] = {
+        "ecc": Words(
+            "a GPU has an uncorrectable memory error (ECC)",
+            "no uncorrectable error",
+            ("`nvidia-smi -q -d ECC,ROW_REMAPPER` on the node: which GPU, and whether a row waits to be remapped",
+             "drain the node and reset the GPU: a pending row is remapped then; replace the GPU if remapping failed"),
+            GPU_ENDS,
+        ),
+    }  # fmt: skip
+
+
+class NvlinkErrorInLog(FaultInLog):
+    """GPU003 by a job's output: CUDA met an uncorrectable NVLink error."""
+
+    id = "GPU003"
+    title = "a GPU of a job has an uncorrectable NVLink error"
+    words: ClassVar[Mapping[str, Words]] = {
+        "nvlink": Words(
+            "CUDA reports an uncorrectable NVLink error",
+            "NVLinks without uncorrectable errors",
+            ("`dmesg -T | grep -iE 'xid|sxid'` on the node: Xid 74 or 144 to 150 names GPU and link",
+             "`nvidia-smi nvlink -e`; reset the GPUs of the node, and drain it if the error comes again"),
+            GPU_ENDS,
+            Confidence.MEDIUM,
+        ),
+    }  # fmt: skip
+
+
+class LimitInLog(FaultInLog):
+    """HST001 by a job's output: a limit of the host or the container is reached."""
+
+    id = "HST001"
+    title = "a limit of a job's node or container is reached"
+    words: ClassVar[Mapping[str, Words]] = {
+        "shm": Words(
+            "shared memory cannot be made: /dev/shm is too small for the job",
+            "room in /dev/shm for NCCL's and the data loaders' segments",
+            ("`df -h /dev/shm` in the job's container: 64 MB is the container runtime's default",
+             "give it more: `docker run --shm-size=8g` or `--ipc=host`, in Kubernetes an emptyDir of medium Memory"),
+            "the ranks of this node end while they connect",
+        ),
+        "memlock": Words(
+            "memory for RDMA cannot be locked: the limit of locked memory is too low",
+            "`ulimit -l` is unlimited in the job",
+            ("`ulimit -l` inside the job: it is the launcher's daemon that passes the limit on",
+             "LimitMEMLOCK=infinity for the daemon (slurmd, containerd), `--ulimit memlock=-1` for a container, memlock"
+             " in /etc/security/limits.conf for logins"),
+            "RDMA buffers are not registered: the communicator fails",
+            Confidence.MEDIUM,
+        ),
+        "files": Words(
+            "too many open files: the limit of the process is reached",
+            "a limit of open files for all connections of the job",
+            ("`ulimit -n` inside the job: raise it (LimitNOFILE= of the daemon, `--ulimit nofile=`)",),
+            "connections are not opened: the communicator fails",
+        ),
+    }  # fmt: skip
+
+
+TOLD_BY = frozenset(
+    fault for check in (GpuLostInLog, GpuMemoryInLog, NvlinkErrorInLog, LimitInLog) for fault in check.words
+) | {"fabric", "busy"}
+"""Faults that a check of their own tells: where they are all that went wrong, JOB005 has nothing to add."""
