@@ -116,10 +116,18 @@ ONCE = ("INIT", "ENV", "NET", "GRAPH", "TUNING")
 """Subsystems that print something in every run that has them on, so that silence says that they were off."""
 
 
+OF_RCCL = (
+    "RCCL prints NCCL's lines, and takes its rings from its own tables and engines (Rome models, MSCCL): what is known"
+    " of NCCL's search is not asked of its log"
+)
+
+
 def _not_logged(jobs: Sequence[Job]) -> list[NotObserved]:
     """What no line tells because its subsystem was off, and what to set next time."""
     versions = sorted({version for job in jobs for version in job.nccl_versions if is_newer(version)})
     made = [NotObserved(f"what is new in NCCL {version}", assumption(version)) for version in versions]
+    if any(job.library == "RCCL" for job in jobs):
+        made.append(NotObserved("what RCCL decides by rules of its own", OF_RCCL))
     for job in jobs:
         if not job.processes:
             continue

@@ -278,6 +278,8 @@ class Job:
     unplaced: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    library: str = "NCCL"
+    """Whose log it is: NCCL or RCCL, which has NCCL's lines and decides by rules of its own."""
 
     @cached_property
     def by_rank(self) -> Mapping[int, Rank]:

@@ -101,6 +101,8 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
     title = "channels bring far less bandwidth than the machine that NCCL found"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+        if job.library == "RCCL":
+            return self.not_applicable(job, "RCCL has rings of its own tables: NCCL's bound does not hold for them")
         simple = [(text, where) for _, text, where in said_by(job, "topo note") if "simple order" in text]
         simple += [(event.text, event.origin) for event in job.events if "simple order" in event.text]
         searches = list(_searches(job))

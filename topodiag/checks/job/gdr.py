@@ -45,6 +45,11 @@ TOO_FAR = re.compile(r"GPU Direct RDMA Disabled for .{0,80}\(distance (\d{1,3}) 
 PLUGIN_OFF = re.compile(r"NET/OFI GDR disabled on GDR-supported instance type ?(\S{0,40})")
 """aws-ofi-nccl src/platform-aws.c, from 1.6 on."""
 
+OF_AMD = (
+    "`lsmod | grep -E 'amdgpu|ib_peer_mem'` on the nodes: the RDMA stack needs the driver's peer memory",
+    "or DMA-BUF: NCCL_DMABUF_ENABLE=1, a kernel with CONFIG_PCI_P2PDMA and CONFIG_DMABUF_MOVE_NOTIFY",
+)
+
 EXAMPLES = 3
 """Connections that a finding about a host shows."""
 
@@ -170,7 +175,9 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
             + (" (all too far from the GPUs to use it)" if useless else ""),
             observed=f"GPU Direct RDMA Disabled for {fold_runs([hca.name for hca in first])}",
             expected="GPU Direct RDMA Enabled, and /GDRDMA behind `via NET/IB/..`",
-            fix=(
+            fix=OF_AMD
+            if job.library == "RCCL"
+            else (
                 "`modprobe nvidia-peermem` on the nodes; if it says `Invalid argument`, reinstall the driver after the"
                 " RDMA stack",
                 "or DMA-BUF: kernel 5.12, open kernel modules, driver 515, NCCL 2.13",

@@ -81,7 +81,7 @@ def _places(job: Job) -> list[Part]:
 
 
 def _software(job: Job) -> list[str]:
-    words = [f"NCCL {version}" for version in job.nccl_versions]
+    words = [f"{job.library} {version}" for version in job.nccl_versions]
     for key, label in (("driver", "CUDA driver"), ("net plugin", "net plugin"), ("ofi", "OFI"), ("rccl", "RCCL")):
         values = Counter(process.versions[key] for process in job.processes if process.versions.get(key))
         words += [f"{label} {spell_driver(value) if key == 'driver' else value}" for value, _ in values.most_common(2)]

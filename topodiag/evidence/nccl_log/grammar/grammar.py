@@ -83,6 +83,10 @@ def _information(message: str) -> Rows | None:
         rows = grammar_comm.operation(message) or grammar_paths.choice(message)
         if rows is not None:
             return rows
+    elif word.startswith("comm:"):
+        rows = grammar_paths.channel_counts(message)
+        if rows is not None:
+            return rows
     elif word.startswith("ncclComm"):
         rows = grammar_comm.communicator(message)
         if rows is not None:

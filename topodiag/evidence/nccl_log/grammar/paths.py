@@ -42,6 +42,11 @@ _CHANNELS = compiled(
     r"(\d{1,6}) coll channels, (?:(\d{1,6}) collnet channels, )?(?:(\d{1,6}) nvls channels, )?"
     r"(\d{1,6}) p2p channels, (\d{1,6}) p2p channels per peer"
 )
+_RCCL_CHANNELS = compiled(
+    r"comm:(?:0x)?[0-9a-fA-F]{1,16}, nRanks:\d{1,9}, (?:nNodes:\d{1,9}, )?coll channels:(\d{1,6}),? "
+    r"collnet channels:(\d{1,6}), nvls channels:(\d{1,6}), p2p channels:(\d{1,6}), p2p channels per peer:(\d{1,6})"
+)
+"""RCCL 2.27 and later, src/init.cc."""
 _CHOICE = compiled(
     r"(?:(\w{1,40}): )?(\d{1,19}) Bytes -> Algo (\w{1,40}) proto (\w{1,40})"
     r"(?: time (?:[-\d.e+]+|inf|-?nan))?(?: channel\{Lo\.\.Hi\}=\{(\d{1,6})\.\.(\d{1,6})\})?"
@@ -222,7 +227,7 @@ def order(message: str) -> Rows | None:
 
 
 def channel_counts(message: str) -> Rows | None:
-    matched = _CHANNELS.match(message)
+    matched = _CHANNELS.match(message) or _RCCL_CHANNELS.match(message)
     if not matched:
         return None
     coll, collnet, nvls, p2p, per_peer = (i32(part) for part in matched.groups())

@@ -29,14 +29,16 @@ _SETUP = ("ring", "tree", "order", "channels", "print", "conn")
 
 @dataclass(slots=True)
 class Seating:
-    """What connections are checked against: `ranks` and `sizes` (of the communicator) by member, `devices` by
-    communicator and rank, those of each communicator from `base` on; `members_of` a process."""
+    """What connections are checked against: `ranks` and `sizes` (of the communicator) by member, `devices` and `buses`
+    (NVML index and packed bus id) by communicator and rank, those of each communicator from `base` on; `members_of` a
+    process."""
 
     comm_of: Ints
     ranks: Ints
     sizes: Ints
     base: Ints
     devices: Ints
+    buses: Ints
     members_of: dict[int, list[int]]
     answers: dict[tuple[int, int, int, int], list[int]] = field(default_factory=dict)
 
@@ -180,7 +182,8 @@ class Places:
         fits = (made >= 0) & (seating.ranks[made] == mine) & (other < seating.sizes[made])
         index = np.where(fits & (other >= 0), seating.base[comm_of[made]] + np.maximum(other, 0), 0) if flat.size else 0
         known = flat[index] if flat.size else np.full(rows.size, -1, np.int64)
-        fits &= (other < 0) | (known < 0) | (other_dev < 0) | (known == other_dev)
+        bus = seating.buses[index] if flat.size else known
+        fits &= (other < 0) | (known < 0) | (other_dev < 0) | (known == other_dev) | (bus == other_dev)
         for row in np.flatnonzero(~fits).tolist():
             key = (int(process[row]), int(mine[row]), int(other[row]), int(other_dev[row]))
             answers = seating.answers.get(key)
@@ -193,15 +196,19 @@ class Places:
         return made
 
     def seating(self, comms: Sequence[Comm], comm_of: Ints) -> Seating:
-        ranks, sizes, nvml, started = (
+        ranks, sizes, nvml, bus, started = (
             np.array([getattr(member, name) for member in self.members], np.int64)
-            for name in ("rank", "nranks", "nvml_dev", "started")
+            for name in ("rank", "nranks", "nvml_dev", "bus_id", "started")
         )
         base = np.cumsum([0, *(max(comm.nranks, 0) for comm in comms)])
         # The number in brackets: NVML index from 2.18 (START lines), packed bus id before.
         devices = np.full(int(base[-1]), -1, np.int64)
         seated = (ranks >= 0) & (ranks < np.diff(base)[comm_of]) if comms else np.zeros(0, bool)
-        devices[base[comm_of[seated]] + ranks[seated]] = np.where(started[seated] == 1, nvml[seated], -1)
+        places = base[comm_of[seated]] + ranks[seated]
+        devices[places] = np.where(started[seated] == 1, nvml[seated], -1)
+        # RCCL prints the bus id in all versions.
+        buses = np.full(int(base[-1]), -1, np.int64)
+        buses[places] = bus[seated]
         none = np.full(1, -1, np.int64)
         return Seating(
             comm_of=comm_of,
@@ -209,6 +216,7 @@ class Places:
             sizes=sizes if sizes.size else none,
             base=base,
             devices=devices,
+            buses=buses,
             members_of=by_process(self.members),
         )
 
@@ -217,7 +225,9 @@ class Places:
         if seating.ranks[i] != mine or other >= seating.sizes[i]:
             return False
         first, end = seating.base[seating.comm_of[i]], seating.base[seating.comm_of[i] + 1]
-        return other < 0 or other_dev < 0 or first + other >= end or seating.devices[first + other] in (-1, other_dev)
+        if other < 0 or other_dev < 0 or first + other >= end:
+            return True
+        return other_dev == seating.buses[first + other] or seating.devices[first + other] in (-1, other_dev)
 
 
 def _place(known: npt.NDArray[Any], values: npt.NDArray[Any]) -> Ints:

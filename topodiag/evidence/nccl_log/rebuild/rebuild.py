@@ -231,6 +231,7 @@ class _Builder:
             unplaced=tuple(i for i in range(len(processes)) if i not in placed),
             notes=tuple(notes),
             files=self._files(set(own)),
+            library=self._library(processes),
         )
         return job, seats(group, len(self.comms), communicators, rank_hosts, self.processes.host, hosts)
 
@@ -346,6 +347,14 @@ class _Builder:
             codes = rows["text"][rows.is_word("kind", "version")]
             found = {version_of(texts[code]) for code in np.unique(codes).tolist()} - {""}
         return tuple(sorted(found))
+
+    def _library(self, processes: Sequence[Process]) -> str:
+        """RCCL names itself in its version, which no head precedes, and in lines of its own."""
+        if any("rccl" in process.versions or process.said("rccl") for process in processes):
+            return "RCCL"
+        rows = self.frame["text"]
+        lone = {rows.words["text"][code] for code in set(rows["text"][rows.is_word("kind", "version")].tolist())}
+        return "RCCL" if lone and all(text.lstrip().startswith("RCCL") for text in lone) else "NCCL"
 
     def _subsystems(self) -> frozenset[str]:
         """Seen anywhere in the evidence: a job's processes share their settings."""

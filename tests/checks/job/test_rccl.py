@@ -1,0 +1,70 @@
+"""Logs of RCCL: what it prints otherwise is read rightly, and what is known of NCCL alone is not asked of it."""
+
+from __future__ import annotations
+
+from tests.checks.job.excerpts import jobs_of, result_of
+from topodiag.app.logs import OF_RCCL
+from topodiag.checks.job.channels import SearchCollapsed
+from topodiag.evidence.nccl_log.grammar.grammar import parse
+from topodiag.model.finding import Status
+from topodiag.report.interface import Style
+from topodiag.report.job.summary import draw_job_head
+from topodiag.report.text import Page
+
+BUSES = ("3000", "d000")
+
+
+def log() -> str:
+    lines = ["RCCL version : 2.27.7-HEAD:0d2c4fd", "HIP version  : 7.2.26015-fc0010cf6a",
+             "ROCm version : 7.2.0.0-43-fc0010cf6a", "Hostname     : tars",
+             "Librccl path : /opt/rocm-7.2.0/lib/librccl.so.1"]  # fmt: skip
+    for rank, bus in enumerate(BUSES):
+        head, tail = f"tars:{100 + rank}:{200 + rank} [{rank}] NCCL INFO ", f"comm 0x2bc1f84{rank} nRanks 02"
+        init = f"ncclCommInitRankConfig_impl comm 0x2bc1f84{rank} rank {rank} nranks 2 cudaDev {rank} nvmlDev {rank}"
+        init += f" busId {bus} commId 0x9f3a61c07d2e55b1 - Init "
+        lines += [
+            f"{head}{init}START",
+            f"{head}Ring 0 : {1 - rank} -> {rank} -> {1 - rank} {tail} busId {bus}",
+            f"{head}Channel 00/0 : {rank}[{bus}] -> {1 - rank}[{BUSES[1 - rank]}] via P2P/IPC {tail}",
+            f"{head}comm:0x2bc1f84{rank}, nRanks:2, nNodes:1, coll channels:2 collnet channels:2, nvls channels:0,"
+            " p2p channels:2, p2p channels per peer:2",
+            f"{head}{init}COMPLETE",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def test_bus_ids_in_brackets_lead_to_the_communicator() -> None:
+    (job,) = jobs_of(log())
+    assert job.communicators[0].transports == {"P2P/IPC": 2}
+    assert job.communicators[0].rings == {0: (0, 1)}
+
+
+def test_its_line_of_channels_is_read() -> None:
+    (job,) = jobs_of(log())
+    counts = job.communicators[0].channels
+    assert (counts.coll, counts.collnet, counts.nvls, counts.p2p, counts.per_peer) == (2, 2, 0, 2, 2)
+    older = "comm:0x2bc1f840, nRanks:2, coll channels:2, collnet channels:0, nvls channels:0, p2p channels:2,"
+    assert parse("INFO", f"{older} p2p channels per peer:2") is not None
+
+
+def test_its_version_is_its_own() -> None:
+    result = result_of(log())
+    (job,) = result.jobs
+    assert (job.library, job.nccl_versions) == ("RCCL", ("2.27.7-HEAD:0d2c4fd",))
+    page = Page(Style(width=120))
+    draw_job_head(page, result, job)
+    text = "\n".join(line.plain for line in page.lines)
+    assert "RCCL 2.27.7-HEAD:0d2c4fd" in text
+    assert " NCCL 2.27" not in text
+
+
+def test_what_is_not_known_of_rccl_is_said_and_not_guessed() -> None:
+    result = result_of(log())
+    assert OF_RCCL in [gap.why for gap in result.not_observed]
+    assert SearchCollapsed().judge(result.jobs[0]).status is Status.NOT_APPLICABLE
+    assert not result.findings
+
+
+def test_a_log_of_nccl_is_no_log_of_rccl() -> None:
+    (job,) = jobs_of("NCCL version 2.21.5+cuda12.4\nn0:1:2 [0] NCCL INFO Using network IB\n")
+    assert job.library == "NCCL"
