@@ -1,4 +1,4 @@
-"""Settings that made a job fail, or a device or network go unused: each with the line by which NCCL says so."""
+"""Settings that made a job fail, each with the line by which NCCL says so."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from topodiag.checks.job.text import failed
-from topodiag.model.finding import Severity
+from topodiag.model.finding import Confidence, Severity
 from topodiag.model.job import Given, Job, Process
 from topodiag.model.provenance import Origin
 
@@ -31,6 +31,7 @@ class FailedSetting:
     expected: str
     fix: str
     severity: Severity
+    sure: Confidence
     given: Given
     shown: tuple[Origin, ...]
     processes: tuple[int, ...]
@@ -47,6 +48,7 @@ class _Failure:
     expected: str
     fix: str
     shows: Shows
+    sure: Confidence = Confidence.HIGH
 
 
 def _no_device(job: Job, process: Process) -> Origin | None:
@@ -65,9 +67,10 @@ def _event(pattern: re.Pattern[str]) -> Shows:
 
 
 _FAILURES = (
-    _Failure(("NCCL_IB_HCA",), "names no RDMA device that NCCL finds on the node",
+    _Failure(("NCCL_IB_HCA",), "leaves NCCL without an RDMA device: no such name, or none in the container",
              "names of devices that `ibv_devices` lists in the job's container",
-             "`ibv_devices` in the job's container lists the names; or unset NCCL_IB_HCA", _no_device),
+             "`ibv_devices` in the job's container lists the names: correct NCCL_IB_HCA, or give the container its"
+             " devices", _no_device, Confidence.MEDIUM),
     _Failure(("NCCL_ALGO", "NCCL_PROTO"), "leaves no algorithm for an operation of this job",
              "a value that has an algorithm for each operation in use",
              "unset it, or allow a second one: NCCL_ALGO=Ring,Tree", _event(_NO_ALGORITHM)),
@@ -78,12 +81,11 @@ _FAILURES = (
 
 
 def failed_settings(job: Job) -> Iterator[FailedSetting]:
-    """Settings that the job's own lines show to have failed. An error where the job failed, a warning where NCCL went
-    on with something slower."""
-    severity = Severity.ERROR if failed(job) else Severity.WARNING
-    for failure in _FAILURES:
+    """Settings that the job's own lines show to have failed. Only of a job that failed: where NCCL went on with
+    something slower, NET001 tells of that, and of the settings."""
+    for failure in _FAILURES if failed(job) else ():
         for name in failure.names:
-            yield from _of_name(job, failure, name, severity)
+            yield from _of_name(job, failure, name, Severity.ERROR)
 
 
 def _of_name(job: Job, failure: _Failure, name: str, severity: Severity) -> Iterator[FailedSetting]:
@@ -96,7 +98,7 @@ def _of_name(job: Job, failure: _Failure, name: str, severity: Severity) -> Iter
         if name == "NCCL_NET" and _device_fails(job, [number for number, _, _ in told]):
             continue  # the network is there, and its device is not
         yield FailedSetting(
-            name, value, failure.what, failure.expected, failure.fix, severity, told[0][1],
+            name, value, failure.what, failure.expected, failure.fix, severity, failure.sure, told[0][1],
             tuple(line for _, _, line in told if line is not None), tuple(number for number, _, _ in told),
         )  # fmt: skip
 

@@ -148,7 +148,8 @@ class ShmInsteadOfP2p(JobCheck[WithoutP2p]):
         GeForce cards of the RTX 40 series and later have no peer-to-peer; there SHM is what can be had.
 
     References
-        NCCL src/graph/paths.cc (ncclTopoCheckP2p), src/transport/p2p.cc (p2pCanConnect) v2.30; nccl issue 1939.
+        NCCL src/graph/paths.cc (ncclTopoCheckP2p), src/transport/p2p.cc (p2pCanConnect) v2.30; NVIDIA/nccl issue
+        406 (a maintainer on when shared memory is chosen between GPUs of one node).
     """
 
     id = "P2P001"

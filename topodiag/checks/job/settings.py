@@ -308,9 +308,8 @@ class CostlySettingInLog(SettingsInLog):
     def _failed(self, job: Job, each: FailedSetting) -> Finding:
         """A setting that NCCL's own lines show to have failed."""
         force = SettingInForce(each.name, each.value, each.processes, each.given)
-        cost = "the job fails" if each.severity is Severity.ERROR else "NCCL goes on without, and slower"
-        words = (f"{each.name}={each.value[:60]} {each.what}", each.expected, each.fix, cost)
-        made = self.report(job, force, each.severity, words)
+        words = (f"{each.name}={each.value[:60]} {each.what}", each.expected, each.fix, "the job fails")
+        made = self.report(job, force, each.severity, words, each.sure)
         return replace(made, evidence=tuple(dict.fromkeys((*made.evidence, *each.shown)))[:MAX_EVIDENCE])
 
     def _by_rccl(self, job: Job) -> list[Finding]:

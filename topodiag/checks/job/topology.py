@@ -242,7 +242,7 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
         the GPU or its baseboard looked at.
 
     References
-        NCCL src/graph/topo.cc (ncclTopoPrintRec) v2.30; nccl issues 1537 and 1939.
+        NCCL src/graph/topo.cc (ncclTopoPrintRec) and src/graph/search.cc (ncclTopoCompute) v2.30.
     """
 
     id = "TOP004"

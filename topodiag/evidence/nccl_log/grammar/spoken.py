@@ -47,4 +47,4 @@ def _is_of_job(text: str, traceback: bool) -> bool:
     said = job_lines.said_of(text)
     if said is None or said[1].get("how") not in ("context", "exception"):
         return True
-    return traceback or bool(said[1].get("uncaught") or said[1].get("fault"))
+    return traceback or any(said[1].get(name) for name in ("uncaught", "fault", "symbol"))
