@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.job.clocks import Clocks, clocks_of
 from topodiag.checks.job.device_faults import TOLD_BY
 from topodiag.checks.job.error_advice import advice
 from topodiag.checks.job.text import LIVED_WITH, NO_ERRORS, ask_for, failed
@@ -107,7 +108,7 @@ class FirstError(OneStep[Job], JobCheck[Never]):
         return self.clean(job, f"{plural(len(errors), 'warning')}, and no sign that the job failed")
 
     def _first(self, job: Job, primary: Sequence[Event], errors: Sequence[Event]) -> Finding:
-        first, sure, doubt = _weighed(job, *choose(primary))
+        first, sure, doubt = _weighed(job, *choose(primary, clocks_of(job)))
         goes_on = _goes_on(job, primary)
         later = [event for event in errors if event is not first]
         device, peer = first.details.get("hca", ""), _peer(job, first)
@@ -209,7 +210,7 @@ def first_error(job: Job) -> Event | None:
     """The event that JOB005 takes for the first error, None where it finds only what follows from others."""
     errors = _errors(job)
     primary = _primary(job, errors) or _repeated([event for event in errors if event.secondary])
-    return choose(primary)[0] if primary else None
+    return choose(primary, clocks_of(job))[0] if primary else None
 
 
 def _errors(job: Job) -> list[Event]:
@@ -288,7 +289,7 @@ def _line(event: Event) -> int | None:
     return event.origin.line if event.origin is not None and event.pid >= 0 else None
 
 
-def choose(primary: Sequence[Event]) -> tuple[Event, Confidence, str]:
+def choose(primary: Sequence[Event], clocks: Clocks) -> tuple[Event, Confidence, str]:
     """The first of the errors that stand for themselves, how sure that is, and what it rests on.
 
     By time where all of them have one, else by what causes what. The watchdog, which fires minutes after the fault it
@@ -297,7 +298,7 @@ def choose(primary: Sequence[Event]) -> tuple[Event, Confidence, str]:
     own = [event for event in primary if CAUSES.get(event.kind, 3) < CAUSES["timeout"]] or list(primary)
     own = _first_of_each(own)
     if all(event.ts is not None for event in own):
-        return _first_by_time(own)
+        return _first_by_time(own, clocks)
     ordered = sorted(own, key=lambda e: (_cause_rank(e), e.ts is None, e.ts or 0.0, _work(e)))
     first = ordered[0]
     same = [e for e in ordered if _cause_rank(e) == _cause_rank(first)]
@@ -318,20 +319,22 @@ def _weighed(job: Job, first: Event, sure: Confidence, doubt: str) -> tuple[Even
     return first, sure, doubt
 
 
-def _first_by_time(own: Sequence[Event]) -> tuple[Event, Confidence, str]:
-    """The first of errors that all have a time. Within CLOSE_S of another host's the clocks do not decide."""
-    ordered = sorted(own, key=lambda e: (e.ts or 0.0, _cause_rank(e), e.host, e.rank))
+def _first_by_time(own: Sequence[Event], clocks: Clocks) -> tuple[Event, Confidence, str]:
+    """The first of errors that all have a time. The clocks of two hosts are compared by the end of a common init; where
+    they cannot be, or within CLOSE_S, the order is said to rest on them."""
+    ordered = sorted(own, key=lambda e: (clocks.at(e), _cause_rank(e), e.host, e.rank))
     first = ordered[0]
     rival = next((e for e in ordered[1:] if e.host != first.host), None)
-    if rival is None or not _close(rival, first):
+    if rival is None:
         return first, Confidence.HIGH, ""
+    compared = clocks.words(first.host, rival.host)
+    if clocks.at(rival) - clocks.at(first) >= CLOSE_S:
+        if clocks.compares(first.host, rival.host):
+            return first, Confidence.HIGH, compared
+        return first, Confidence.MEDIUM, f"; no common init compares the clocks of {first.host} and {rival.host}"
     doubt = f"; {rival.host} reports {rival.kind} within a second: the order rests on the hosts' clocks"
-    tied = [e for e in ordered if _close(e, first)]
-    return min(tied, key=_cause_rank), Confidence.MEDIUM, doubt  # the first of them: min is stable
-
-
-def _close(event: Event, first: Event) -> bool:
-    return (event.ts or 0.0) - (first.ts or 0.0) < CLOSE_S
+    tied = [e for e in ordered if clocks.at(e) - clocks.at(first) < CLOSE_S]
+    return min(tied, key=_cause_rank), Confidence.MEDIUM, doubt + compared  # the first of them: min is stable
 
 
 def _cause_rank(event: Event) -> int:
