@@ -21,7 +21,7 @@ BARRIER_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """By host that a common communicator compares with others, the seconds that its clock is ahead; 0 where it agrees."""
+    """By host that a common communicator compares, the seconds that its clock is ahead; 0 where it agrees."""
 
     ahead_s: Mapping[str, float] = field(default_factory=dict)
 
