@@ -28,7 +28,7 @@ EXPECTED = {
     "gdr-missing-module": {"GDR001", "NET007"},
     "vm-topology-missing": {"TOP003"},
     "bootstrap-iface": {"NET002"},
-    "resource-limit": {"JOB005"},
+    "resource-limit": {"HST001", "JOB005"},
     "net-socket-fallback": {"NET001", "NET005", "NET007", "JOB005"},
     "ib-error-timeout": {"NET008"},
     "gid-index": {"NET008", "JOB005"},

@@ -254,7 +254,7 @@ def _system(name: str) -> str:
         raise InputError("--system", str(unknown), hint=hint) from None
 
 
-_TABLES = (Kind.NCCL_TESTS, Kind.NCCL_LOG, Kind.NODE_TEXT, Kind.TEXT, Kind.JSON)
+_TABLES = (Kind.NCCL_TESTS, Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.NODE_TEXT, Kind.TEXT, Kind.JSON)
 """Kinds of text in which a table may stand further down than the bytes by which a file is recognised."""
 
 

@@ -74,7 +74,7 @@ def sort_paths(
 
 def _is_log(piece: Piece, logged: set[str]) -> bool:
     """Whether the reader of logs takes it. `logged` are arguments with logs: their other texts may hold records."""
-    return piece.is_any(_LOGS) or (piece.kind is Kind.TEXT and piece.root in logged)
+    return piece.is_any(_LOGS) or (piece.kind in (Kind.TEXT, Kind.JOB_OUTPUT) and piece.root in logged)
 
 
 def _refuse_twice(found: Mapping[str, str], cluster: ClusterOptions, places: LayoutOptions, groups: str) -> None:

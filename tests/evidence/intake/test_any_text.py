@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from topodiag.api import bench, diagnose
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.json_text import is_json
 from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.looks import HEAD_BYTES, looks
+from topodiag.model.errors import InputError
 
 XID = "[ 3723.101] NVRM: Xid (PCI:0000:1b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.\n"
 ECC = "[rank3]: torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered\n"
@@ -99,3 +101,28 @@ def test_the_line_that_matters_is_found_in_the_middle_of_a_long_text(tmp_path: P
 
 def test_a_job_whose_output_holds_the_kernels_lines_is_both() -> None:
     assert set(looks((ECC + XID).encode()).kinds) == {Kind.NODE_TEXT, Kind.JOB_OUTPUT}
+
+
+def test_a_text_without_any_line_is_refused_with_what_was_looked_for(tmp_path: Path) -> None:
+    path = tmp_path / "slurm.out"
+    path.write_text("Epoch 3: loss 0.31\n")
+    with pytest.raises(InputError, match="is of no kind that topodiag knows") as refused:
+        diagnose(str(path))
+    for word in ("NCCL's records", "kernel's messages", "Slurm", "nvidia-smi"):
+        assert word in refused.value.hint
+
+
+def test_a_table_of_nccl_tests_is_found_behind_lines_of_the_job(tmp_path: Path) -> None:
+    path = tmp_path / "slurm.out"
+    row = "  1073741824   268435456   float   sum   -1   4800.0  223.70  419.43   0   4810.0  223.23  418.56   0\n"
+    path.write_text("[rank0]:[W415 08:11:02.7 TCPStore.cpp:125] recvValue failed on SocketImpl(fd=72): closed\n" * 1200
+                    + "# nThread 1 nGpus 8 minBytes 1 maxBytes 1 step: 2(factor)\n" + row)  # fmt: skip
+    assert (
+        len(
+            diagnose(
+                str(path),
+            ).jobs
+        )
+        == 1
+    )
+    assert len(bench(str(path)).benchmarks) == 1

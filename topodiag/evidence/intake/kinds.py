@@ -99,6 +99,12 @@ NODE_EVIDENCE = (
 )
 """What is said to who gives something else."""
 
+ANY_EVIDENCE = (
+    "looked for: NCCL's records, the kernel's messages, errors of CUDA, torch, Slurm, Ray, Kubernetes, mpirun, output"
+    " of nvidia-smi, ibstat, lspci and the like, tables of nccl-tests, topology files, bundles"
+)
+"""The same of who takes any evidence."""
+
 _TOOLS = (
     ("nvidia-smi", "nvidia-smi output"),
     ("ib", "output of an InfiniBand tool"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import BinaryIO
 
-from topodiag.evidence.intake.kinds import NODE_EVIDENCE, Kind, command_for, source_words
+from topodiag.evidence.intake.kinds import ANY_EVIDENCE, NODE_EVIDENCE, Kind, command_for, source_words
 from topodiag.model.errors import InputError
 
 STDIN = "-"
@@ -150,6 +150,7 @@ def _reads_them(several: Sequence[Aside]) -> str:
 
 def refusal(intake: Intake, kinds: Iterable[Kind], what: str, aside: Sequence[Aside] | None = None) -> InputError:
     """The error of a command that reads `kinds`, called `what`, where there is nothing of them."""
+    kinds = frozenset(kinds)
     left = list(aside if aside is not None else intake.beside(*kinds))
     given = ", ".join(intake.paths[:3]) + (", ..." if len(intake.paths) > 3 else "")
     if not left:
@@ -160,5 +161,9 @@ def refusal(intake: Intake, kinds: Iterable[Kind], what: str, aside: Sequence[As
     why = only.why.removeprefix("not read, ")
     hint = f"{only.command} reads it" if only.command else only.hint
     if why == f"it is {Kind.TEXT.facts.words}":
-        return InputError(only.path, "is of no kind that topodiag knows", hint=NODE_EVIDENCE)
+        return InputError(
+            only.path,
+            "is of no kind that topodiag knows",
+            hint=ANY_EVIDENCE if Kind.JOB_OUTPUT in kinds else NODE_EVIDENCE,
+        )
     return InputError(only.path, f"is no {what}: {why}" if why.startswith("it is ") else why, hint=hint)

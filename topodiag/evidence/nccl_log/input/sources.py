@@ -186,6 +186,10 @@ def _head_of(path: str) -> bytes:
         return b""
 
 
+ASK = "run the job with NCCL_DEBUG=INFO and give its output"
+"""The hint for a text of which no line is one of NCCL, torch, CUDA or a launcher."""
+
+
 def complaint(path: str, head: bytes, *, given: str = "") -> InputError:
     """Why a file without any NCCL record, which begins with `head`, is not the right one, in one line. `given` is the
     path to type where it is not `path`."""
@@ -198,7 +202,7 @@ def complaint(path: str, head: bytes, *, given: str = "") -> InputError:
         return InputError(path, "holds nothing but blanks", hint="did the job run with NCCL_DEBUG=INFO?")
     if what:
         return InputError(path, f"holds no NCCL record: it looks like {what}", hint="give the log of the job")
-    return InputError(path, "holds no NCCL record", hint="run the job with NCCL_DEBUG=INFO and give its output")
+    return InputError(path, "holds no NCCL record", hint=ASK)
 
 
 def complaint_of_several(first: InputError, more: int) -> InputError:
@@ -207,5 +211,5 @@ def complaint_of_several(first: InputError, more: int) -> InputError:
     return InputError(
         f"{first.path} and {more} more",
         "hold no NCCL record" + (f": the first looks like {what}" if what else ""),
-        hint=first.hint if what else "run the job with NCCL_DEBUG=INFO and give its output",
+        hint=first.hint if what else ASK,
     )
