@@ -20,7 +20,7 @@ from topodiag.evidence.intake.reader import ReadNode
 from topodiag.model.case import Case
 from topodiag.model.devices import Gpu, Nic
 from topodiag.model.errors import InputError
-from topodiag.model.finding import Input
+from topodiag.model.finding import Input, Outcome, Status
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.nccl_versions import DEFAULT_VERSION, assumption, minor_of
 from topodiag.model.node import Node
@@ -125,7 +125,7 @@ def check_topology(path: str, *, version: str = "", against: str | None = None) 
     asked = (minor_of(version),) if version else ()
     other = machine_of(against) if against is not None else None
     node = replace(read.node, nccl_file=replace(file, asked=asked, against=other))
-    outcomes = run(Subject.NODE, [node], CHECKED)
+    outcomes = _answered(run(Subject.NODE, [node], CHECKED))
     said = assumption(version)
     assumed = (NotObserved(f"NCCL {version}", said),) if said else ()
     return Result(
@@ -136,6 +136,12 @@ def check_topology(path: str, *, version: str = "", against: str | None = None) 
         not_observed=(*gaps, *node.not_observed, *assumed),
         unread=tuple(read.unread),
     )
+
+
+def _answered(outcomes: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
+    """Without the unknowns of checks that the file answers: what a node's sysfs would say is then no question."""
+    told = {each.check for each in outcomes if each.status in (Status.CLEAN, Status.FINDING)}
+    return tuple(each for each in outcomes if each.status is not Status.UNKNOWN or each.check not in told)
 
 
 def _file_of(node: Node, path: str) -> tuple[NcclFile, tuple[NotObserved, ...]]:

@@ -44,6 +44,8 @@ SLOW_START, QUICK_START = 3.0, 1.5
 
 FOR, AGAINST = 12.0, 0.08
 """What a check's finding, or its clean verdict, multiplies a cause by."""
+AGAIN = 3.0
+"""What another check's finding for the same cause adds."""
 
 SHOWN_LEAST = 0.2
 """Of a fault that is shown and costs no more than was lost, the numbers take away no more than to this: it is there,
@@ -54,6 +56,8 @@ INFERRED = 0.25
 
 FAMILIES = frozenset({"GPU", "HST", "NVL", "PCI", "NIC", "NET", "GDR", "P2P", "NUM", "TOP", "ENV"})
 """Families of checks whose findings can cost bandwidth by themselves."""
+PARTS = frozenset({"GPU", "NVL", "PCI", "NIC"})
+"""Families of checks that speak of a part of the machine."""
 FOUND_PRIOR = {Severity.ERROR: 0.8, Severity.WARNING: 0.2}
 """How much a finding of a check counts that no priced cause stands for."""
 
@@ -100,6 +104,7 @@ class _Weighed:
     weight: float
     evidence: tuple[str, ...]
     shown: bool
+    check: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +179,11 @@ def explain(
             ruled.append(f"{cause.words}: {why}")
             continue
         predicted = _priced(case, cause)
-        if predicted is not None and (cause.span or cause.least * predicted <= SLOWS * case.expected):
-            weighed.append(_weigh(case, cause, predicted))
+        if predicted is None:
+            continue
+        made_of = _weigh(case, cause, predicted)
+        if made_of.shown or cause.span or cause.least * predicted <= SLOWS * case.expected:
+            weighed.append(made_of)
     return Explained(_ranked(weighed), tuple(ruled))
 
 
@@ -244,7 +252,7 @@ def _ranked(weighed: list[_Weighed]) -> tuple[Hypothesis, ...]:
             each.weight / total,
             each.evidence,
             each.cause.confirm,
-            each.cause.checks[0] if each.cause.checks else "",
+            each.check,
             each.shown,
         )
         for each in weighed[:MOST]
@@ -287,9 +295,13 @@ def _weigh(case: _Case, cause: Cause, predicted: float) -> _Weighed:
     if shown and off > 3 * SPREAD:
         evidence.append("explains a part: something else costs the rest")
     for each in speaking:
+        if shown and each.indirect and each.weight < 1:
+            continue  # what is there needs no sign of it
         weight *= each.weight
         evidence.append(each.words)
-    return _Weighed(cause, predicted, weight, tuple(evidence), shown)
+    found = max((each for each in speaking if each.check), key=lambda each: each.rank, default=None)
+    check = found.check if found is not None else next(iter(cause.checks), "")
+    return _Weighed(cause, predicted, weight, tuple(evidence), shown, check)
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +311,15 @@ class _Speaks:
     weight: float
     words: str
     shown: bool = False
+    indirect: bool = False
+    """A sign in the numbers, no sight of the fault."""
+    check: str = ""
+    severity: int = 0
+
+    @property
+    def rank(self) -> tuple[int, bool]:
+        """The worst finding names the cause; of equal ones that of a part, from which the others follow."""
+        return self.severity, self.check[:3] in PARTS
 
 
 def _settings(case: _Case, cause: Cause) -> Iterator[_Speaks]:
@@ -319,14 +340,18 @@ def _settings(case: _Case, cause: Cause) -> Iterator[_Speaks]:
 def _checked(case: _Case, cause: Cause) -> Iterator[_Speaks]:
     """What the checks of the nodes and of the log say that find this cause."""
     clean = []
+    spoken = 0
     for check in cause.checks:
         mine = [each for each in case.outcomes if each.check == check]
         found = [finding for outcome in mine for finding in outcome.findings]
         if found:
             worst = max(found, key=lambda each: each.severity)
-            yield _Speaks(FOR, f"for: {check}: {worst.message}", worst.severity > Severity.INFO)
-            return
-        if mine and all(each.status is Status.CLEAN for each in mine):
+            shown = worst.severity > Severity.INFO
+            factor = AGAIN if spoken else FOR
+            words = f"for: {check}: {worst.message}"
+            yield _Speaks(factor, words, shown, check=check, severity=int(worst.severity))
+            spoken += 1
+        elif mine and all(each.status is Status.CLEAN for each in mine):
             clean.append(check)
     if clean and len(clean) == len(cause.checks):
         yield _Speaks(AGAINST, f"against: {', '.join(clean)} looked and found nothing")
@@ -339,10 +364,10 @@ def _floor(case: _Case, cause: Cause) -> Iterator[_Speaks]:
     times = case.latency_us / case.rates.latency_us
     if times >= SLOW_START:
         words = f"for: the smallest operation takes {case.latency_us:.0f} us, {times:.1f} times what NCCL reckons"
-        yield _Speaks(3.0, words)
+        yield _Speaks(3.0, words, indirect=True)
     elif times < QUICK_START:
         words = f"against: the smallest operation takes {case.latency_us:.0f} us, no more than NCCL reckons"
-        yield _Speaks(0.2, words)
+        yield _Speaks(0.2, words, indirect=True)
 
 
 def _misread(run: BenchRun, setup: Setup | Wires, measured: float) -> Iterator[Hypothesis]:

@@ -110,17 +110,36 @@ def test_nic_rows_without_columns_are_read() -> None:
     assert cells(text)["NIC0", "GPU0"] == "NODE"
 
 
-@pytest.mark.parametrize("word", ["X", "???", "FOO", "NV", "-1"])
+@pytest.mark.parametrize("word", ["???", "FOO", "NV", "-1"])
 def test_an_impossible_cell_costs_only_that_cell(word: str) -> None:
     text = CLEAN.replace("GPU1\tNV18", f"GPU1\t{word}")
     assert cells(text) == {pair: cell for pair, cell in EXPECTED.items() if pair != ("GPU1", "GPU0")}
     assert read(text).unread_count == 1
 
 
-def test_a_row_whose_cells_are_shifted_is_left_out() -> None:
-    text = "GPU0 GPU1 GPU2\nGPU0 X PIX SYS\nGPU1 X SYS\nGPU2 SYS SYS X\n"
-    assert not any(pair[0] == "GPU1" for pair in cells(text))
-    assert read(text).unread[0].line == 3
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "GPU0 X PIX SYS\nGPU1 X SYS\nGPU2 SYS SYS X\n",  # a cell of GPU1 is missing
+        "GPU0 X PIX SYS\nGPU1 PIX SYS X\nGPU2 SYS SYS X\n",  # GPU1 is not itself
+        "GPU0 X PIX SYS\nGPU1 SYS X SYS\nGPU2 SYS SYS X\n",  # GPU0 and GPU1 say different paths
+    ],
+)
+def test_a_matrix_whose_rows_disagree_is_rejected_as_a_whole(rows: str) -> None:
+    text = "GPU0 GPU1 GPU2\n" + rows
+    assert cells(text) == {}
+    assert read(text).unread[0].line == 1
+    assert "the matrix is not used" in read(text).unread[0].why
+
+
+def test_repeated_tabs_are_read_right() -> None:
+    text = "\t\tGPU0\t\tGPU1\t\tNIC0\nGPU0\t\tX\t\tNV18\t\tPIX\nGPU1\t\tNV18\t\tX\t\tSYS\nNIC0\t\tPIX\t\tSYS\t\tX\n"
+    assert cells(text) == EXPECTED
+
+
+def test_nvlink_counts_that_differ_by_direction_are_kept_for_the_checks() -> None:
+    text = "GPU0 GPU1\nGPU0 X NV18\nGPU1 NV12 X\n"
+    assert cells(text) == {("GPU0", "GPU1"): "NV18", ("GPU1", "GPU0"): "NV12"}
 
 
 def test_two_tables_in_one_text_stay_apart_with_their_commands() -> None:

@@ -13,6 +13,7 @@ CHECKS = {
 }
 
 COMPANIONS = {
+    "PCI001": "links:NarrowLinkInFile",
     "NET006": "search:TreesLostInFile",
     "TOP004": "devices:GpuShortInFile",
     "TOP005": "devices:DeviceTwiceInFile",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from topodiag.evidence.interface import Blob, Parsed
+from topodiag.evidence.nvidia.matrix_sense import contradiction, placed
 
 PATH_WORDS = frozenset({"PIX", "PXB", "PHB", "NODE", "SYS"})
 """Path levels of `topo -m`, nvidia-smi's own legend; `NV#` is matched apart."""
@@ -136,6 +137,7 @@ class _Reader:
         self.rows: dict[str, MatrixRow] = {}
         self.orphans: list[tuple[int, str, list[str]]] = []
         self.command = ""
+        self.torn = ""
         self.matrices = 0
         self.notes = 0
         self.cells = 0
@@ -168,16 +170,25 @@ class _Reader:
         if self.header is None and self.orphans:
             self._adopt_orphans()
         if self.header is not None and self.rows and self.matrices < MAX_MATRICES:
-            rows = tuple(self.rows.values())
+            rows = () if self._is_torn() else tuple(self.rows.values())
             words = [word for row in rows for _, word in row.cells]
             p2p = sum(word in P2P_WORDS for word in words)
             vocabulary = Vocabulary.P2P if p2p > len(words) - p2p else Vocabulary.PATHS
-            self.parsed.records.append(Matrix(self.header.line, self.header.labels, rows, vocabulary, self.command))
+            if rows:
+                self.parsed.records.append(Matrix(self.header.line, self.header.labels, rows, vocabulary, self.command))
             self.matrices += 1
             keep_command = False
-        self.header, self.rows, self.orphans = None, {}, []
+        self.header, self.rows, self.orphans, self.torn = None, {}, [], ""
         if not keep_command:
             self.command = ""
+
+    def _is_torn(self) -> bool:
+        """Whether the rows contradict each other; what does not fit is then said, and the matrix left out whole."""
+        why = self.torn or contradiction([(row.label, dict(row.cells)) for row in self.rows.values()])
+        if why and self.header is not None:
+            text = " ".join(self.header.labels)[:200]
+            self.parsed.leave(self.blob, self.header.line, text, f"the matrix is not used: {why}")
+        return bool(why)
 
     def _orphan(self, number: int, text: str) -> None:
         """Keep a row that stands before any header: the top of the table may be cut off."""
@@ -226,14 +237,14 @@ class _Reader:
         own = columns.index(label) if label in columns else -1
         has_self = 0 <= own < len(cells) and cells[own] == "X"
         if own >= 0 and not has_self and "X" in cells and len(cells) < len(columns):
-            self.parsed.leave(self.blob, number, text, "cells are missing, so the others cannot be placed")
+            self.torn = self.torn or f"cells of {label} are missing, so the others cannot be placed"
             return MatrixRow(label, number, text[:200], ())
         good: list[tuple[str, str]] = []
         for column, word in zip(columns, cells, strict=False):
             if column == label:
                 continue
             if word == "X":
-                self.parsed.leave(self.blob, number, text, f"X for {label} and {column}, which are not the same device")
+                self.torn = self.torn or f"X for {label} and {column}, which are not the same device"
             elif _known(word):
                 good.append((column, word))
             elif word:
@@ -316,6 +327,9 @@ def _plain_cells(header: _Header, line: str) -> tuple[str, list[str], dict[str, 
     count = len(header.labels)
     if text.count("\t") >= count:
         fields = [field.strip() for field in text.split("\t", count + 12)]
+        if "\t\t" in text and not placed(fields, header.labels):
+            joined = [field.strip() for field in re.split(r"\t{1,64}", text, maxsplit=count + 12)]
+            fields = joined if placed(joined, header.labels) else fields
         if _is_row(header, fields) and not any(len(field.split()) > 1 for field in fields[: count + 1]):
             return fields[0], fields[1 : count + 1], _tabbed_tail(header, fields[count + 1 :])
     words = text.split(maxsplit=count + 12)

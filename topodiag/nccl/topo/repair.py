@@ -184,6 +184,40 @@ def _pcie(tree: Element) -> tuple[Element, list[Repair]]:
     return _edit(tree, change), repairs
 
 
+@dataclass(frozen=True, slots=True)
+class NarrowFunction:
+    """A function of a tree with `lanes` of PCIe where most of its kind have `usual`. `label` names the device."""
+
+    pci: Element
+    label: str
+    lanes: int
+    usual: int
+    siblings: int
+
+    @property
+    def is_gpu(self) -> bool:
+        return bool(self.pci.having("gpu"))
+
+
+def narrow_functions(tree: Element) -> tuple[tuple[NarrowFunction, ...], int]:
+    """GPUs, NICs and switches above GPUs with fewer lanes than a clear majority of their kind, and how many functions
+    have a width at all."""
+    narrow, seen = [], 0
+    for kind in _kinds(tree).values():
+        lanes = [_lanes(pci) for pci in kind]
+        seen += sum(each > 0 for each in lanes)
+        usual = _clear_majority(lanes)
+        for pci, each in zip(kind, lanes, strict=True):
+            if usual and 0 < each < usual:
+                narrow.append(NarrowFunction(pci, _label(pci), each, usual, len(kind) - 1))
+    return tuple(narrow), seen
+
+
+def _lanes(pci: Element) -> int:
+    text = pci.get("link_width") or ""
+    return int(text) if re.fullmatch(r"[0-9]{1,2}", text) else 0
+
+
 def _setter(name: str, value: str, before: Callable[[Element], Element] | None) -> Callable[[Element], Element]:
     def edit(element: Element) -> Element:
         made = before(element) if before is not None else element

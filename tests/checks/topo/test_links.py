@@ -1,0 +1,56 @@
+"""PCI001 on a topology file: a device with fewer lanes than its siblings is found, and what is built so is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from topodiag.app.topo import check_topology
+from topodiag.model.finding import Severity, Status
+
+HEALTHY = (Path(__file__).parents[3] / "fixtures" / "topo" / "dgx-h100-healthy" / "topo.xml").read_text()
+
+
+def with_lanes(*gpus: int, lanes: str = "4") -> str:
+    """The healthy file with the lanes of these GPUs changed."""
+    text = HEALTHY
+    for gpu in gpus:
+        at = text.rindex("<pci", 0, text.index(f'dev="{gpu}" sm='))
+        head, rest = text[:at], text[at:]
+        text = head + rest.replace('link_width="16"', f'link_width="{lanes}"', 1)
+    return text
+
+
+def judged(tmp_path: Path, text: str):  # type: ignore[no-untyped-def]
+    place = tmp_path / "topo.xml"
+    place.write_text(text)
+    result = check_topology(str(place))
+    return result, [each for each in result.outcomes if each.check == "PCI001"]
+
+
+def test_gpu5_at_x4_among_x16_is_an_error_with_its_line(tmp_path: Path) -> None:
+    result, (outcome,) = judged(tmp_path, with_lanes(5))
+    (finding,) = outcome.findings
+    assert finding.severity is Severity.ERROR
+    assert finding.where.gpus == ("GPU5",)
+    assert finding.cost.gbs_lost == 36
+    assert 'link_width="4"' in finding.evidence[0].text
+    assert [each.id for each in result.findings] == ["PCI001"]
+
+
+def test_a_file_whose_links_are_alike_is_clean_and_asks_for_no_sysfs(tmp_path: Path) -> None:
+    result, (outcome,) = judged(tmp_path, HEALTHY)
+    assert outcome.status is Status.CLEAN
+    assert result.findings == ()
+
+
+@pytest.mark.parametrize("gpus", [range(8), range(4)])
+def test_lanes_that_most_or_half_have_are_built_so(tmp_path: Path, gpus: range) -> None:
+    _, (outcome,) = judged(tmp_path, with_lanes(*gpus))
+    assert outcome.status is Status.CLEAN
+
+
+def test_a_width_of_nothing_is_no_reading(tmp_path: Path) -> None:
+    _, outcomes = judged(tmp_path, with_lanes(5, lanes="0"))
+    assert not any(each.findings for each in outcomes)
