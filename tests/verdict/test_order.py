@@ -13,7 +13,7 @@ from topodiag.checks.registry import ids
 from topodiag.model.case import Case
 from topodiag.model.finding import Confidence, Cost, Finding, Severity, Where
 from topodiag.verdict.order import arranged
-from topodiag.verdict.registry import RULES
+from topodiag.verdict.registry import RULES, relations_of
 
 E, W, I = Severity.ERROR, Severity.WARNING, Severity.INFO  # noqa: E741
 
@@ -127,6 +127,13 @@ def test_rules_speak_of_checks_and_say_why() -> None:
         assert rule.because[0].islower() or rule.because.startswith(("NCCL", "NICs"))
         assert not rule.because.endswith(".")
     assert len(set(RULES)) == len(RULES)
+
+
+def test_a_page_says_what_a_fault_leads_to_and_what_explains_it() -> None:
+    leads_to, explained_by = relations_of("NVL001")
+    assert (("TOP004", "NVL004", "NVL003", "TOP002", "P2P001"), "NCCL sees the links that this GPU lacks") in leads_to
+    assert any("GPU001" in ids for ids, _ in explained_by)
+    assert relations_of("JOB001")[0] == ()
 
 
 some_findings = st.lists(

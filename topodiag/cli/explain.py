@@ -54,6 +54,7 @@ def explain(ctx: click.Context, check_id: str, color: str, ascii_only: bool, wid
         draw_sections(page, parsed)
     else:
         page.add("  ", "Pages are left out under PYTHONOPTIMIZE=2 (python -OO).")
+    draw_relations(page, check.id)
     print_page(page, sys.stdout)
 
 
@@ -72,6 +73,19 @@ def draw_sections(page: Page, parsed: PageOfCheck) -> None:
                     _draw_command(page, part.command, part.remarks)
                 else:
                     _draw_prose(page, part)
+
+
+def draw_relations(page: Page, check_id: str) -> None:
+    """What the fault of a check leads to, and what explains it, by the rules that order findings."""
+    from topodiag.verdict.registry import relations_of  # noqa: PLC0415 - only a page that is drawn needs the rules
+
+    leads_to, explained_by = relations_of(check_id)
+    for heading, relations in (("What it leads to", leads_to), ("What explains it", explained_by)):
+        if relations:
+            page.blank()
+            page.add("", (heading, "strong"))
+            for ids, because in relations:
+                page.add("  ", (", ".join(ids), "close"), f"  {because}", under="    ")
 
 
 def _draw_prose(page: Page, prose: Prose) -> None:

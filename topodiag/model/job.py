@@ -253,6 +253,8 @@ class FlightRecord:
     """World ranks by process group."""
     descriptions: Mapping[str, str] = field(default_factory=dict)
     origin: Origin | None = None
+    created_s: tuple[float, ...] = ()
+    """By entry, when the rank enqueued it, seconds since the epoch by the clock of its host; NaN unknown."""
 
 
 @dataclass(frozen=True)

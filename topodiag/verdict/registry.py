@@ -55,3 +55,13 @@ RULES: tuple[type[Rule], ...] = (
     placement_rules.RankOrder,
     placement_rules.PlacementCosts,
 )
+
+Relations = tuple[tuple[tuple[str, ...], str], ...]
+"""Ids of checks, and how one leads to the other."""
+
+
+def relations_of(check_id: str) -> tuple[Relations, Relations]:
+    """What the fault of a check can lead to, and what can explain it: ids and the reason of each rule."""
+    leads_to = tuple((rule.leads_to, rule.because) for rule in RULES if check_id in rule.causes)
+    explained_by = tuple((rule.causes, rule.because) for rule in RULES if check_id in rule.leads_to)
+    return leads_to, explained_by

@@ -27,6 +27,7 @@ CHECKS = {
     "JOB005": "errors:FirstError",
     "JOB006": "hang:RankBehind",
     "JOB007": "library:KnownLibraryFault",
+    "JOB008": "late:LateArriver",
     "JOB009": "died:ProcessDied",
     "JOB010": "uneven:RanksUneven",
 }

@@ -12,6 +12,7 @@ import os
 import re
 import stat
 from collections.abc import Mapping, Sequence
+from math import nan
 
 from topodiag.evidence.flight import plain_pickle
 from topodiag.evidence.json_values import integer
@@ -92,8 +93,9 @@ def _record(path: str, dump: object) -> FlightRecord:
     listed = dump.get("entries")
     entries = listed[-MAX_ENTRIES:] if isinstance(listed, list) else []
     groups, texts = _groups(dump.get("pg_config"))
-    read = [entry for each in entries if (entry := _entry(each, texts)) is not None]
-    return FlightRecord(rank, tuple(read), groups, texts, Origin(path))
+    read = [(entry, _created(each)) for each in entries if (entry := _entry(each, texts)) is not None]
+    times = tuple(created for _, created in read)
+    return FlightRecord(rank, tuple(entry for entry, _ in read), groups, texts, Origin(path), times)
 
 
 def _rank_of_name(name: str) -> int | None:
@@ -122,6 +124,12 @@ def _entry(each: object, texts: dict[str, str]) -> tuple[str, int, str, str] | N
     if sequence is None:
         return None
     return name, sequence, operation, _text(each.get("state"))
+
+
+def _created(each: object) -> float:
+    """Seconds since the epoch at which an operation was enqueued, NaN without a time."""
+    nanoseconds = integer(each.get("time_created_ns"), high=2**63) if isinstance(each, dict) else None
+    return nanoseconds / 1e9 if nanoseconds is not None and nanoseconds > 0 else nan
 
 
 def _groups(config: object) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:

@@ -1,0 +1,197 @@
+"""A rank that comes late to its collectives, by the times that torch's flight recorder keeps."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from statistics import median
+
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.shared.words import rank_word
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.job import Job
+
+LATE_S = 1.0
+"""Seconds by which one arrival must differ from the rank's usual one: far above what a step varies by, and no part of a
+clock's drift in the minutes that a recorder covers."""
+LATE_EACH_S = 0.05
+"""Seconds by which a rank must come after its neighbours of the same host, each time."""
+TIMES_THE_NOISE = 5.0
+"""A late arrival must stand out of the spread of the other ranks by this factor."""
+FEWEST_RANKS = 3
+FEWEST_COLLECTIVES = 3
+MOST_SHARE = 0.25
+"""Share of the ranks above which lateness is that of a half of the job, not of a rank."""
+
+Arrivals = Mapping[int, Mapping[int, float]]
+"""Seconds since the epoch by sequence number and rank."""
+
+
+@dataclass(frozen=True, slots=True)
+class LateRank:
+    """Ranks that came late: to which operation of which group (0: to each), by how many seconds, among how many."""
+
+    group: str
+    seq: int
+    operation: str
+    ranks: tuple[int, ...]
+    late_s: float
+    coverage: Coverage
+
+
+class LateArriver(JobCheck[tuple[LateRank, ...]]):
+    """JOB008: a late arriver: one rank starts its collectives later than the others
+
+    What it finds
+        A rank that entered one collective seconds after the others, beyond its usual distance from them; and a rank
+        that enters each collective after the other ranks of its host.
+
+    Why it matters
+        The others wait inside the collective: their communication looks slow, and is innocent. What makes the rank
+        late is its data loader, a checkpoint, the CPU or a slow GPU.
+
+    Evidence it reads
+        `time_created_ns` of torch's flight recorder dumps: when each rank enqueued which operation.
+
+    When it stays silent
+        Lateness within the noise, or spread over more than a quarter of the ranks. A constant distance between ranks
+        of different hosts, which may be that of their clocks. Fewer than three ranks or three common collectives of a
+        group, or dumps without times: unknown. Sends and receives, which ranks enqueue by design at different times.
+
+    How to confirm
+        export TORCH_NCCL_TRACE_BUFFER_SIZE=2000       then dump a run that is slow and does not hang
+        py-spy record -p PID -d 60                     on the rank that is named
+
+    How to fix
+        Look at what the rank does before the collective: input, logging, checkpoint, garbage collection, clocks of
+        its GPU (GPU004).
+
+    References
+        torch/csrc/distributed/c10d/FlightRecorderDetail.hpp (time_created_ns), torch 2.3 and later.
+    """
+
+    id = "JOB008"
+    title = "a late arriver: one rank starts its collectives later than the others"
+
+    def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[LateRank, ...] | Outcome:
+        if not judged.flight:
+            return self.unknown(judged, "no flight recorder: TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and a dump of each rank")
+        operations: dict[tuple[str, int], str] = {}
+        groups = _arrivals(judged, operations)
+        timed = {group: arrivals for group, arrivals in groups.items() if len(arrivals) >= FEWEST_COLLECTIVES}
+        if not timed:
+            return self.unknown(judged, "fewer than three collectives with times of three ranks in the dumps")
+        found = []
+        for group, arrivals in timed.items():
+            words = next((r.descriptions[group] for r in judged.flight if r.descriptions.get(group)), group)
+            late = _once(arrivals) or _each_time(judged, arrivals)
+            if late is not None:
+                seq, ranks, seconds = late
+                seen = max(len(by_rank) for by_rank in arrivals.values())
+                size = max((len(r.groups.get(group, ())) for r in judged.flight), default=seen)
+                coverage = Coverage(seen, max(size, seen), "ranks with dumps")
+                found.append(LateRank(words, seq, operations.get((group, seq), ""), ranks, seconds, coverage))
+        return tuple(found) or self.clean(judged)
+
+    def tell(self, judged: Job, observed: tuple[LateRank, ...]) -> Iterator[Finding]:
+        records = {record.rank: record for record in judged.flight}
+        for late in observed:
+            hosts = list(dict.fromkeys(judged.by_rank[rank].host for rank in late.ranks if rank in judged.by_rank))
+            verb = "enters" if len(late.ranks) == 1 else "enter"
+            where = (
+                f"{late.operation or 'operation'} number {late.seq} of process group {late.group}"
+                if late.seq
+                else f"each collective of process group {late.group}"
+            )
+            yield self.finding(
+                Severity.WARNING,
+                f"{rank_word(late.ranks)} {verb} {where} {_spell(late.late_s)} after the others",
+                observed=f"enqueued {_spell(late.late_s)} later than by the median of the other ranks",
+                expected="all ranks arrive within the noise of a step",
+                fix=(
+                    f"look at what {rank_word(late.ranks)} does before it: data loader, checkpoint, logging, clocks of"
+                    " the GPU; the communication of the others only waits",
+                ),
+                nodes=hosts,
+                ranks=late.ranks,
+                cost=Cost(text=f"the other ranks wait {_spell(late.late_s)}" + ("" if late.seq else " each time")),
+                evidence=[records[rank].origin for rank in late.ranks if rank in records],
+                coverage=late.coverage,
+                confidence=Confidence.MEDIUM,
+            )
+
+
+def _arrivals(job: Job, operations: dict[tuple[str, int], str]) -> dict[str, Arrivals]:
+    """By group, the arrivals at collectives that at least three ranks recorded with a time."""
+    made: dict[str, dict[int, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+    for record in job.flight:
+        for (group, seq, operation, _), created in zip(record.entries, record.created_s, strict=False):
+            if isfinite(created) and not any(word in operation.lower() for word in ("send", "recv", "coalesced")):
+                made[group][seq][record.rank] = created
+                operations.setdefault((group, seq), operation.split(" ")[0])
+    return {
+        group: {seq: by_rank for seq, by_rank in sorted(by_seq.items()) if len(by_rank) >= FEWEST_RANKS}
+        for group, by_seq in made.items()
+    }
+
+
+def _behind(by_rank: Mapping[int, float]) -> dict[int, float]:
+    """Seconds of each rank after the median of all."""
+    middle = median(by_rank.values())
+    return {rank: at - middle for rank, at in by_rank.items()}
+
+
+def _once(arrivals: Arrivals) -> tuple[int, tuple[int, ...], float] | None:
+    """The collective to which few ranks came later than they usually do: a constant distance is that of clocks."""
+    behind = {seq: _behind(by_rank) for seq, by_rank in arrivals.items()}
+    usual: dict[int, list[float]] = defaultdict(list)
+    for by_rank in behind.values():
+        for rank, seconds in by_rank.items():
+            usual[rank].append(seconds)
+    base = {rank: median(seconds) for rank, seconds in usual.items()}
+    worst: tuple[int, tuple[int, ...], float] | None = None
+    for seq, by_rank in behind.items():
+        beyond = {rank: seconds - base[rank] for rank, seconds in by_rank.items() if len(usual[rank]) > 2}
+        found = _standing_out(beyond, LATE_S)
+        if found is not None and (worst is None or found[1] > worst[2]):
+            worst = (seq, *found)
+    return worst
+
+
+def _each_time(job: Job, arrivals: Arrivals) -> tuple[int, tuple[int, ...], float] | None:
+    """The rank that comes after the others of its host to each collective: they share one clock."""
+    host_of = {rank.rank: rank.host for rank in job.ranks if rank.host}
+    seconds: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for by_rank in arrivals.values():
+        by_host: dict[str, dict[int, float]] = defaultdict(dict)
+        for rank, at in by_rank.items():
+            if rank in host_of:
+                by_host[host_of[rank]][rank] = at
+        for host, own in by_host.items():
+            if len(own) >= FEWEST_RANKS:
+                for rank, behind in _behind(own).items():
+                    seconds[host][rank].append(behind)
+    for by_rank_of_host in seconds.values():
+        typical = {rank: median(late) for rank, late in by_rank_of_host.items() if len(late) >= FEWEST_COLLECTIVES}
+        found = _standing_out(typical, LATE_EACH_S)
+        if found is not None:
+            return 0, *found
+    return None
+
+
+def _standing_out(late: Mapping[int, float], least: float) -> tuple[tuple[int, ...], float] | None:
+    """The ranks that are late by more than `least` and out of the noise of the others; None where they are many."""
+    odd = tuple(sorted(rank for rank, seconds in late.items() if seconds > least))
+    if not odd or len(odd) > max(1, MOST_SHARE * len(late)):
+        return None
+    rest = [abs(seconds) for rank, seconds in late.items() if rank not in odd]
+    lateness = min(late[rank] for rank in odd)
+    if not rest or lateness < TIMES_THE_NOISE * median(rest):
+        return None
+    return odd, max(late[rank] for rank in odd)
+
+
+def _spell(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.0f} ms"
