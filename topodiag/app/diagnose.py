@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from topodiag.app.machine import only
+from topodiag.app.machine import is_machine, only
 from topodiag.app.opening import stream_for
 from topodiag.app.scan import PART, judged, node_case
 from topodiag.checks.registry import Subject, ids_of
@@ -19,7 +19,7 @@ from topodiag.checks.run import fold
 from topodiag.evidence.intake.captures import captures
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
-from topodiag.evidence.intake.pieces import STDIN, Intake, folded, refusal
+from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, folded, refusal
 from topodiag.model.case import Case
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
@@ -36,7 +36,7 @@ def diagnose(paths: Sequence[str]) -> Result:
     intake = gather(paths, stdin=stream_for(paths))
     if not intake.of(*JUDGED):
         raise refusal(intake, JUDGED, "evidence that can be judged")
-    results = [*_nodes(intake), *_jobs(intake), *_runs(intake)]
+    results = [*_nodes(intake), *_jobs_and_runs(intake)]
     taken = {item.path for each in results for item in each.inputs}
     aside = [each for each in intake.beside(*JUDGED) if each.path not in taken]
     return _joined(results, [NotObserved(PART, note) for note in folded(aside)])
@@ -68,29 +68,34 @@ def _nodes(intake: Intake) -> list[Result]:
     return [judged(node_case(replace(own, aside=())))]
 
 
-def _jobs(intake: Intake) -> list[Result]:
-    if not intake.of(*LOGGED):
-        return []
+def _jobs_and_runs(intake: Intake) -> list[Result]:
+    """Jobs of logs, and runs of nccl-tests. A run is a job of its own: what NCCL logged in its output is judged beside
+    the other jobs, which show what the same nodes can do."""
+    tables = [piece for piece in intake.of(Kind.NCCL_TESTS) if piece.path != STDIN]
+    logged = [piece for piece in intake.of(*LOGGED) if piece not in tables]
+    runs = _runs(intake, tables)
+    if not logged:
+        return runs
     from topodiag.app import logs  # noqa: PLC0415 - numpy and pyarrow, which only logs need
 
-    own = replace(intake, pieces=intake.of(*LOGGED), aside=(), paths=tuple(p for p in intake.paths if p != "-"))
-    if any(piece.path == "-" for piece in own.pieces):
+    own = replace(intake, pieces=tuple(logged), aside=(), paths=tuple(p for p in intake.paths if p != "-"))
+    if any(piece.path == STDIN for piece in logged):
         own = replace(own, paths=intake.paths)
-    return [logs.judged(logs.job_case(own))]
+    case = logs.job_case(own)
+    beside = tuple(job for each in runs for job in each.jobs)
+    judged_jobs = logs.judged(replace(case, jobs=(*case.jobs, *beside)))
+    of_bench = ids_of(Subject.BENCH)
+    told = [replace(each, jobs=(), outcomes=tuple(o for o in each.outcomes if o.check in of_bench)) for each in runs]
+    return [judged_jobs, *told]
 
 
-def _runs(intake: Intake) -> list[Result]:
-    """Runs of nccl-tests. The job that is rebuilt from a log in the same file is told of by the logs."""
-    tables = [piece for piece in intake.of(Kind.NCCL_TESTS) if piece.path != STDIN]
+def _runs(intake: Intake, tables: Sequence[Piece]) -> list[Result]:
     if not tables:
         return []
     from topodiag.app import bench  # noqa: PLC0415 - numpy, which only runs need
 
-    made = bench.judged(only(intake, tables))
-    if intake.of(*LOGGED):
-        own = tuple(outcome for outcome in made.outcomes if outcome.check in ids_of(Subject.BENCH))
-        return [replace(made, jobs=(), outcomes=own)]
-    return [made]
+    machines = [piece for piece in intake.pieces if is_machine(piece) and piece not in tables]
+    return [bench.judged(only(intake, [*tables, *machines]))]
 
 
 __all__ = ["diagnose"]

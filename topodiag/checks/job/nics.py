@@ -27,6 +27,7 @@ from topodiag.checks.job.evidence import (
     settings_of,
     transport_kind,
 )
+from topodiag.checks.job.nics_of_others import FewerThanOthers, fewer_than_others
 from topodiag.checks.job.text import NET, ask_for, unconnected
 from topodiag.checks.shared.words import hosts_word
 from topodiag.model.connections import distinct
@@ -82,6 +83,9 @@ class FewerNicsUsed(OneStep[Job], JobCheck[Never]):
     title = "NCCL uses fewer NICs than the node has"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+        others = fewer_than_others(job, peers)
+        if others is not None:
+            return self.found(job, [self._left_to_others(job, others)])
         if not multi_node(job):
             return self.not_applicable(job, "no traffic between nodes")
         if only_sockets(job):
@@ -144,6 +148,26 @@ class FewerNicsUsed(OneStep[Job], JobCheck[Never]):
             evidence=[hca.origin for hca in first.values() if hca.name in idle],
             coverage=Coverage(len(hosts), len(fast), "nodes"),
             confidence=Confidence.MEDIUM,
+        )
+
+    def _left_to_others(self, job: Job, found: FewerThanOthers) -> Finding:
+        """A setting of this job alone: the NICs are there, as another job shows."""
+        have, want, setting = len(found.kept), len(found.more), found.filters[0]
+        idle = sorted({hca.name for hca in found.more} - {hca.name for hca in found.kept})
+        speed = max((hca.speed_mbps or 0 for hca in found.more), default=0) / 8000
+        lost, text = (want - have) * speed, f"{want - have} x {speed:g} GB/s of each node"
+        return self.finding(
+            Severity.WARNING,
+            f"{hosts_word(found.hosts)}: NCCL_IB_HCA={setting.value} leaves this job {have} of the {want} NICs that"
+            " another job uses there",
+            observed=f"{fold_runs([hca.name for hca in found.kept])} in use; without {fold_runs(idle)}",
+            expected=f"{want} NICs, as in the other job",
+            fix=("unset NCCL_IB_HCA in the environment of this job, or name all compute NICs",),
+            nodes=list(found.hosts),
+            ranks=ranks_on(job, list(found.hosts)),
+            nics=idle,
+            cost=Cost(lost, 1 - have / want, text) if speed else Cost(share=1 - have / want),
+            evidence=[setting.origin, *(hca.origin for hca in (*found.kept[:1], *found.more[:1]))],
         )
 
     def _one_for_many(self, job: Job, listed: dict[str, dict[int, Hca]]) -> list[Finding]:
