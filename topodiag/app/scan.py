@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from topodiag.app.opening import stream_for
+from topodiag.checks.node.troubles import troubles
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.evidence.intake.bundle import from_memory
@@ -130,6 +131,7 @@ def judged(case: Case) -> Result:
         findings=arranged(fold(outcomes), case),
         not_observed=case.not_observed,
         unread=case.unread,
+        unexplained=troubles(case.nodes, outcomes),
     )
 
 

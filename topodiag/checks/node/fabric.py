@@ -224,7 +224,8 @@ def _not_a_fabric(node: Node, gpus: list[Gpu]) -> str | None:
     """Why there is no fabric to judge on this node, or None when there is one."""
     if not gpus:
         return "no GPU whose fabric could be judged"
-    if len(node.gpus) == 1 and not cluster(gpus[0]):
+    refused = gpus[0].fabric.state.value == "completed" and gpus[0].fabric.status.get("success") != "success"
+    if len(node.gpus) == 1 and not cluster(gpus[0]) and not refused:
         return "one GPU: it needs no fabric within the node"
     if any(registers(gpu) for gpu in gpus) or node.nvswitches or _links_to_switch(node):
         return None

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import math
+import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Never
 
 from topodiag.checks.interface import NodeCheck, OneStep
+from topodiag.checks.node.gpu_events import times
 from topodiag.checks.node.pcie_links import Hop, hops, nothing_to_judge
 from topodiag.model.devices import PciDevice
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter, Fact
+from topodiag.model.system import KernelEvent
+from topodiag.words.fold import plural
 
 REPLAYS_PER_LANE_MINUTE_GTS = 0.06
 """Replays to be expected per lane, minute and GT/s at the specified bit error rate of 1e-12: 1e-12 x 60 s x 1e9.
@@ -47,6 +52,27 @@ class _Count:
         return self.counter.name in UNCORRECTABLE
 
 
+_UNCORRECTED = re.compile(r"Uncorrect|Non-?Fatal|\(Fatal\)|severity=(?:Uncorrected|Fatal)", re.IGNORECASE)
+_FOREIGN = re.compile(r"^(?!pcieport|nvidia|mlx[45]_core|AER|bnxt_en|ice)[a-z][\w-]{1,20} [0-9a-f]{4}:")
+"""AER lines of another device's driver, as `nvme 0000:9a:00.0: PCIe Bus Error`."""
+
+MIN_LOGGED = 100
+"""Lines of corrected errors from which on the kernel log speaks against a link: a few come with every boot."""
+
+
+def _logged(node: Node) -> list[tuple[str, list[KernelEvent]]]:
+    """AER lines by device, those of disks and of other adapters left out, where they are uncorrectable or many."""
+    found: dict[str, list[KernelEvent]] = defaultdict(list)
+    for event in node.events:
+        if event.kind == "aer" and not _FOREIGN.search(event.text):
+            found[event.bus_id or "a PCIe device"].append(event)
+    return [
+        (place, events)
+        for place, events in found.items()
+        if len(events) >= MIN_LOGGED or any(_UNCORRECTED.search(event.text) for event in events)
+    ]
+
+
 class PcieErrors(OneStep[Node], NodeCheck[Never]):
     """PCI003: AER errors or replay counters
 
@@ -59,8 +85,8 @@ class PcieErrors(OneStep[Node], NodeCheck[Never]):
         microseconds, and often retrains to fewer lanes or a lower speed (PCI001, PCI002) or drops the device (Xid 79).
 
     Evidence it reads
-        `aer_dev_correctable`, `aer_dev_nonfatal`, `aer_dev_fatal` in sysfs, the replay counter of NVML or
-        `nvidia-smi -q`. With `--sample 60s` the growth between two readings.
+        AER lines of the kernel log; `aer_dev_correctable`, `aer_dev_nonfatal`, `aer_dev_fatal` in sysfs, the
+        replay counter of NVML or `nvidia-smi -q`. With `--sample 60s` the growth between two readings.
 
     When it stays silent
         Corrected errors within the specified rate: at 1e-12 a Gen5 x16 link may replay 31 times a minute. Fewer than
@@ -86,6 +112,32 @@ class PcieErrors(OneStep[Node], NodeCheck[Never]):
     title = "AER errors or replay counters"
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
+        outcome = self._judge_counters(node)
+        found = [self._of_log(node, place, events) for place, events in _logged(node)]
+        return self.found(node, [*found, *outcome.findings], outcome.coverage) if found else outcome
+
+    def _of_log(self, node: Node, place: str, events: Sequence[KernelEvent]) -> Finding:
+        hard = [event for event in events if _UNCORRECTED.search(event.text)]
+        kind = "uncorrectable" if hard else "corrected"
+        return self.finding(
+            node,
+            Severity.WARNING,
+            f"{place} has {kind} PCIe errors in the kernel log{times(hard or events)}",
+            observed=plural(len(hard or events), f"{kind} error"),
+            expected="no uncorrectable error, and fewer corrected ones than a bad link gives",
+            fix=(
+                "Look for what was lost with it: an Xid 79, an adapter that left the bus, at the same second",
+                "Reseat the card, riser, cable or retimer of this slot and update its firmware",
+            ),
+            links=[place] if ":" in place else (),
+            cost=Cost(
+                text="every corrected error is a packet sent twice; an uncorrectable one may take the device away"
+            ),
+            evidence=[event.origin for event in hard or events],
+            confidence=Confidence.HIGH if hard else Confidence.MEDIUM,
+        )
+
+    def _judge_counters(self, node: Node) -> Outcome:
         links = hops(node)
         if not links:
             return nothing_to_judge(self, node)

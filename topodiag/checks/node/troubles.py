@@ -1,0 +1,74 @@
+"""What the evidence of a node says that is wrong, and no finding explains: lines of the kernel log, ports that are
+down. Decides no finding."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from topodiag.checks.node.nic_ports import UP
+from topodiag.checks.unexplained import unexplained
+from topodiag.model.devices import Nic, NicRole
+from topodiag.model.finding import Finding, Outcome, Status
+from topodiag.model.node import Node
+from topodiag.model.result import Trouble
+from topodiag.model.system import KernelEvent
+
+KERNEL = frozenset({"xid", "sxid", "gpu-lost", "gpu-init", "aer", "mlx5", "nvrm"})
+"""Kinds of kernel messages that say by themselves that something is wrong."""
+
+PORT_DOWN = "NIC001"
+
+_AROUND = {"nvrm": ("GPU",), "aer": ("GPU", "PCI", "NIC"), "mlx5": ("NIC",), "xid": ("GPU",), "sxid": ("GPU",)}
+"""Families whose finding on the node speaks for lines of a kind: a driver writes many lines around one fault."""
+
+_TROUBLE = re.compile(
+    r"error|fail|fatal|timeout|mismatch|cannot|unable|not |lost|power|health|temperature", re.IGNORECASE
+)
+_HARMLESS = (
+    (re.compile(r"ACCESS_REG|mlx5_cmd_out_err"), "reading counters of a restricted function leaves this line"),
+    (re.compile(r"invalid context|nv_get_p2p_free_callback"), "a program ended while it held memory for RDMA"),
+    (re.compile(r"slot power capability was not advertised|Cable plugged"), "the slot does not say its power"),
+    (re.compile(r"AER: .{0,20}Corrected error|severity=Corrected"), "corrected: the packet was sent again"),
+    (re.compile(r"tainting kernel|module verification failed|module license"), "any module outside the kernel's tree"),
+    (re.compile(r"nvidia-modeset|nvidia-drm", re.IGNORECASE), "display, which no job uses"),
+)
+
+
+def troubles(nodes: Sequence[Node], outcomes: Sequence[Outcome]) -> tuple[Trouble, ...]:
+    """Of all nodes, in the order of their evidence. `outcomes` are those of the same nodes."""
+    made: list[Trouble] = []
+    for node in nodes:
+        own = [outcome for outcome in outcomes if outcome.node == node.host]
+        findings = [finding for outcome in own for finding in outcome.findings]
+        made += unexplained((*_messages(node, findings), *_ports(node, own)), findings)
+    return tuple(made)
+
+
+def _messages(node: Node, findings: Sequence[Finding]) -> Iterator[Trouble]:
+    families = {finding.id[:3] for finding in findings}
+    for event in node.events:
+        spoken_for = families.intersection(_AROUND.get(event.kind, ()))
+        if event.kind in KERNEL and not spoken_for and (event.kind != "nvrm" or _TROUBLE.search(event.text)):
+            yield Trouble("kernel log", event.text.strip(), node.host, event.origin, harmless=_why(event))
+
+
+def _why(event: KernelEvent) -> str:
+    return next((why for pattern, why in _HARMLESS if pattern.search(event.text)), "")
+
+
+def _ports(node: Node, outcomes: Sequence[Outcome]) -> Iterator[Trouble]:
+    """Ports that are down and that NIC001 could not decide on; what it found or cleared is decided."""
+    decided = any(each.check == PORT_DOWN and each.status in (Status.FINDING, Status.CLEAN) for each in outcomes)
+    up = [nic for nic in node.nics if _is_up(nic)]
+    for nic in node.nics:
+        undecided = nic.role is NicRole.UNKNOWN or (nic.role is NicRole.COMPUTE and not decided)
+        if undecided and nic.rdma_name is not None and up and nic.ports and not _is_up(nic):
+            state = nic.ports[0].state
+            if state.value is not None:
+                text = f"{nic.name} is {state.value}, while {up[0].name} is up"
+                yield Trouble("port that is down", text, node.host, state.origin)
+
+
+def _is_up(nic: Nic) -> bool:
+    return any((port.state.value or "").strip().upper() in UP for port in nic.ports)
