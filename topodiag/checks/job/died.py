@@ -38,6 +38,9 @@ ENDINGS: Mapping[str, Ending] = {
                      "raise the job's memory limit (--mem, resources.limits.memory), or lower what the data loaders"
                      " hold; `sacct --format=MaxRSS` and `dmesg | grep -i oom` show how much it took", 2),
     "crash": Ending("crashed", "a core dump and the backtrace name the library: `coredumpctl gdb PID`", 3),
+    "worker": Ending("lost a worker of its data loader, which died",
+                     "`dmesg -T | grep -i 'killed process'` for host memory, `df -h /dev/shm` for shared memory; fewer"
+                     " workers", 2, Confidence.MEDIUM),
     "exception": Ending("ended with an exception that nobody caught",
                         "mend what the exception says; the other ranks only report that this one is gone", 3),
     "killed": Ending("was killed by signal 9",
@@ -161,7 +164,9 @@ def _follows(event: Event, others: Sequence[Event], told: Sequence[Event]) -> bo
         other.kind in HANGS or (other.kind in ERRORS and not LIVED_WITH.search(other.text)) for other in before
     )
     if how in ("limit", "exception", "crash"):
-        if how == "exception" and not event.details.get("uncaught"):
+        if how == "exception" and not event.details.get("uncaught"):  # the text ends with what nobody caught
+            if event.details.get("last"):
+                return broken
             signs = [other for other in told if other is not event and other.details.get("how") != "exception"]
             return broken or not (signs or others)
         return broken

@@ -35,18 +35,21 @@ def by_words(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
 
 
 def _stalled(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding:
-    ranks = sorted({int(word) for event in events for word in event.details["ranks"].split(",") if word.isdecimal()})
+    ranks = sorted(
+        {int(word) for event in events for word in event.details.get("ranks", "").split(",") if word.isdecimal()}
+    )
     operation = events[0].details.get("op", "")
+    who = rank_word(ranks[:MOST_RANKS]) if ranks else "some ranks"
     waited = events[0].details.get("waited_ms", "")
     return check.finding(
         Severity.ERROR,
-        f"{rank_word(ranks[:MOST_RANKS])} did not enter {operation or 'an operation'} that the others wait in",
+        f"{who} did not enter {operation or 'an operation'} that the others wait in",
         observed=f"{plural(len(events), 'report')} of ranks that are missing"
         + (f", after {int(waited) / 1000:g} s" if waited else ""),
         expected="all ranks enter each operation",
         fix=(
-            f"find out what {rank_word(ranks[:MOST_RANKS])} was doing instead: a branch, an evaluation or a checkpoint"
-            " that only some ranks do, or an exception; `py-spy dump`",
+            f"find out what {who if ranks else 'the ranks that the log names below'} was doing instead: a branch, an"
+            " evaluation or a checkpoint that only some ranks do, or an exception; `py-spy dump`",
         ),
         nodes=_hosts(job, ranks),
         ranks=ranks[:MOST_RANKS],

@@ -17,7 +17,8 @@ LIMIT = 2000
 
 _D = r"(\d{1,9})"
 _CANCELLED = compiled(
-    r"\*\*\* (?:STEP|JOB) [\d.+_\w]{1,40} ON (\S{1,80}) CANCELLED AT (\S{8,30})(?: DUE TO ([A-Z ]{4,40}?))? ?\*\*\*"
+    r"\*\*\* (?:STEP|JOB) [\d.+_\w]{1,40} ON (\S{1,80}) CANCELLED AT (\S{8,30})(?: DUE TO ([A-Z ]{4,40}?))?"
+    r"(?:, SEE SLURM\w{1,12} LOG FOR DETAILS)? ?\*\*\*"
 )
 _TASK = compiled(
     r"srun: error: (\S{1,80}): tasks? ([\d,\-\[\]]{1,200}): (Out Of Memory|Killed|Aborted|Segmentation fault|Bus error"
@@ -40,7 +41,7 @@ _EVICTED = compiled(
 _SIGNAL = r"(?:Segmentation fault|Bus error|Illegal instruction|Floating point exception)"
 _CRASH = compiled(
     rf"Caught signal {_D} \(([^):]{{3,60}})|Signal: ({_SIGNAL}) \({_D}\)|Fatal Python error: ([^\n]{{3,80}})"
-    rf"|exited on signal {_D} \(([^)]{{3,40}})\)|\b({_SIGNAL}) \(core dumped\)"
+    rf"|exited on signal {_D} \(([^)]{{3,40}})\)|\b({_SIGNAL}) {{1,12}}\(core dumped\)"
     r"|received signal (SIG(?:SEGV|BUS|ILL|FPE)), |!!!!!!! (Segfault|Bus error) encountered"
     r"|\bsegfault at [0-9a-f]{1,16} ip .{0,120} in (lib(?:nccl|rccl|torch|cuda|mpi|ucp|uct|fabric)[^\s\[]{0,80})\["
 )
@@ -51,16 +52,21 @@ _SUMMARY_HOST = compiled(r"(?:^|[\s:\]])host\s{2,8}: (\S{1,120})\s*$")
 _EXIT = compiled(
     r"EXIT CODE: (-?\d{1,5})\b|[Cc]hild process unexpectedly failed with exitcode=(-?\d{1,5})"
     r"|[Ee]xit [Cc]ode: {1,12}(137|139|134|135|143)\b|terminated with exit code (\d{1,3})\b"
+    r"|exits with return code = (-?\d{1,5})\b"
 )
+_KILLED = compiled(r": line \d{1,6}: {1,8}\d{1,9} Killed {1,40}\S|Signal 9 \(SIGKILL\) received")
+_WORKER = compiled(r"DataLoader worker \(pid(?:\(s\))? [\d, ]{1,200}\) exited unexpectedly")
 _EXCEPTION = compiled(
     r"(?:^|[\s:\]])((?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt)): (\S.{0,1500})$"
 )
 _UNCAUGHT = compiled(r"\[rank(\d{1,9})\]: *$")
 """Torch's hook for what nobody caught puts its rank before each line."""
+_SRUN = compiled(r"(?:\[\d{1,6},(?=\d)|\s{0,8})(\d{1,6})(?:\]<std(?:err|out)>:|: ) *$")
+"""`srun -l` and `mpirun --tag-output` put the rank before each line, caught or not."""
 _OF_OTHERS = re.compile(
     r"ChildFailedError|Dist(?:Backend|Store|Network)Error|\bnccl|NCCL|Ray(?:Actor|Task)Error|Actor(?:Died|Unavailable)"
     r"Error|WorkerCrashed|store based barrier|TCPStore|Broken pipe|[Cc]onnection (?:reset|refused|closed|was)|EOFError"
-    r"|[Uu]ncorrectable|ECC|nvlink|NVLink|hardware error|not yet initialized|unspecified launch failure|unknown error"
+    r"|[Uu]ncorrectable|ECC|nvlink|NVLink|hardware error|not yet initialized|unknown error"
     r"|CUDA-capable|initialization error|named symbol|no kernel image|/dev/shm|shared memory|Bus error"
     r"|DataLoader worker|gloo|Gloo|Horovod|monitoredBarrier|mismatch between collectives|Watchdog|heartbeat"
     r"|[Tt]imed? ?out|Timeout"
@@ -72,6 +78,8 @@ _FRAME = compiled(
     r"|0x[0-9a-f]{6,16} ?(ras\w{2,80}|nccl\w{2,80}) ?\(\)"
 )
 """A function of NCCL in a stack trace: glibc's and UCX' backtrace, py-spy's, gdb's."""
+_MISSING = compiled(r"(?:^|[\s:>])Missing ranks:\s*$")
+"""Horovod 0.20 and later: the lines below name a rank each."""
 _STALLED = compiled(r"^(.{0,300}?) ?\[missing ranks: ?([\d, ]{1,2000})\]")
 _BARRIER = compiled(r"[Rr]anks? ([\d, ]{1,2000}) failed to (?:pass|reach) monitoredBarrier in (\d{1,12}) ms")
 _FINGERPRINTS = compiled(
@@ -84,8 +92,10 @@ WORDS = (
     b"CANCELLED AT", b"srun: error", b"NODE_FAIL", b"NodeLost", b"job requeued", b"oom", b"OOM", b"ut of memory",
     b"emory limit", b"TERM_", b"walltime", b"DeadlineExceeded", b"terminated soon", b"victed", b"low on resource",
     b"preempt", b"nterruption", b"Caught signal", b"Signal: ", b"Fatal Python", b"exited on signal", b"core dumped",
-    b"received signal", b"!!!!!!!", b"segfault at", b"exitcode", b"EXIT CODE", b"xit Code: ", b"xit code", b"Error: ",
-    b"Exception: ", b"Interrupt: ", b"missing ranks", b"onitoredBarrier", b"between collectives", b"libnccl",
+    b"received signal", b"!!!!!!!", b"segfault at", b"exitcode", b"EXIT CODE", b"xit Code: ", b"xit code",
+    b"return code = ", b" Killed ",
+    b"SIGKILL", b"exited unexpectedly", b"Error: ",
+    b"Exception: ", b"Interrupt: ", b"issing ranks", b"onitoredBarrier", b"between collectives", b"libnccl",
     b"0x00000", b"(local_rank: ", b"host  ",
 )  # fmt: skip
 """A line without any of these is none of theirs."""
@@ -102,8 +112,11 @@ def label_of(text: str) -> str:
     if task is not None:
         return task[2] if task[2].isdecimal() and len(task[2]) < 10 else ""
     found = _EXCEPTION.search(text)
-    uncaught = _UNCAUGHT.search(text[: found.start(1)]) if found is not None else None
-    return uncaught[1] if uncaught is not None else ""
+    if found is None:
+        return ""
+    before = text[: found.start(1)]
+    named = _UNCAUGHT.search(before) or _SRUN.match(before)
+    return named[1] if named is not None else ""
 
 
 def end_of(text: str) -> tuple[str, dict[str, str]] | None:
@@ -123,6 +136,8 @@ def end_of(text: str) -> tuple[str, dict[str, str]] | None:
     found = _STALLED.search(text)
     if found is not None:
         return "stalled", {"ranks": found[2].replace(" ", ""), "op": found[1].strip()[-120:]}
+    if _MISSING.search(text):
+        return "stalled", {"ranks": "", "op": ""}
     return _ended(text)
 
 
@@ -151,6 +166,10 @@ def _ended(text: str) -> tuple[str, dict[str, str]] | None:
             code = next(part for part in found.groups() if part)
             local = found[2] if pattern is _ELASTIC else ""
             return "ended", {"how": _how_of_code(int(code)), "code": code, "local_rank": local}
+    if _KILLED.search(text):
+        return "ended", {"how": "killed"}
+    if _WORKER.search(text):
+        return "ended", {"how": "worker"}
     found = _FRAME.search(text)
     if found is not None:
         return "ended", {"how": "context", "symbol": found[1] or found[2] or found[4] or "", "so": found[3] or ""}

@@ -14,13 +14,20 @@ NOTES = (
     'Failed to check the "should dump" flag', "recvValue failed on SocketImpl", "sendBytes failed on SocketImpl",
     "recvVector failed on SocketImpl", "closing signal SIGTERM", "death signal, shutting down workers",
     "Unable to shutdown process", "Some NCCL operations have failed or timed out",
-    "To avoid data inconsistency, we are",
+    "To avoid data inconsistency, we are", "KeyboardInterrupt",
 )  # fmt: skip
 """What torch and its launcher print while a job goes down, well or badly: it names no cause."""
 
-WORDS = (*ends.WORDS, *job_faults.WORDS, *(words.encode() for words in NOTES))
+WORDS = (
+    b"onnection closed by peer", b"client socket has", b"RendezvousTimeout", *ends.WORDS, *job_faults.WORDS,
+    *(words.encode() for words in NOTES),
+)  # fmt: skip
 """A line without any of these is none of theirs."""
 
+_PEER_GONE = compiled(r"gloo/\S{1,200}\] Connection closed by peer \[([^\]\s]{1,60})\]")
+_NO_STORE = compiled(
+    r"client socket has (?:timed out|failed).{0,80}connect to \(?([\w.:-]{1,80}?)[,)\s]|RendezvousTimeoutError"
+)
 _RAY = compiled(r"^\s{0,8}\((?!raylet)[\w.:<>-]{1,80} pid=\d{1,9}(?:, ip=([\d.a-fA-F:]{3,45}))?\)")
 _ANY = compiled("|".join(re.escape(word.decode()) for word in WORDS))
 
@@ -37,6 +44,12 @@ def said_of(text: str) -> tuple[str, dict[str, str]] | None:
         return None
     if any(words in text for words in NOTES):
         return "note", {}
+    gone = _PEER_GONE.search(text)
+    if gone is not None:
+        return "peer closed", {"peer": gone[1]}
+    store = _NO_STORE.search(text)
+    if store is not None:
+        return "connect", {"peer": store[1] or ""}
     end = ends.end_of(text)
     fault = job_faults.fault_of(text)
     if end is None and not fault:

@@ -18,7 +18,7 @@ CODING = "wrapped-lines"
 MOST_PIECES = 4
 """Lines that one record was broken into, at most, behind its first one."""
 
-_WATCHDOG = re.compile(r"atchdog caught collective\b(?!.{0,600}before timing out)")
+_WATCHDOG = re.compile(r"atchdog caught\b(?!.{0,900}before timing out)")
 _WATCHDOG_WORDS = "Watchdog caught collective operation timeout: WorkNCCL("
 _HEAD_ALONE = re.compile(r"(?:^|\s)[A-Za-z0-9_.-]{1,255}:\d{1,10}:\d{1,10}(?: \[-?\d{1,20}\])?\s{0,20}$")
 _LIST, _LIST_END = "NET/IB : Using", "OOB"

@@ -6,7 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from topodiag.evidence.nccl_log.rebuild.frame import Frame
 from topodiag.model.job import Event
+
+_LAST_LINES = 3
+"""A text ends with what stands in its last lines: a shell or a launcher may add one or two."""
 
 
 def in_time(events: list[Event]) -> list[Event]:
@@ -29,3 +33,23 @@ def ranked(event: Event, by_process: Mapping[tuple[str, int], Sequence[int]]) ->
         return event
     ranks = by_process.get((event.host, event.pid), ())
     return replace(event, rank=ranks[0]) if len(ranks) == 1 else event
+
+
+def with_last(events: list[Event], frame: Frame) -> list[Event]:
+    """The events, those of exceptions with which a text ends marked as `last`: nothing of the program follows."""
+    if not any(event.details.get("how") == "exception" for event in events):
+        return events
+    lines: dict[str, int] = {}
+    for shard in frame.facts["shards"].select(["file", "lines"]).to_pylist():
+        if 0 <= shard["file"] < len(frame.files):
+            name = frame.files[shard["file"]]
+            lines[name] = lines.get(name, 0) + shard["lines"]
+    return [_marked(event, lines) for event in events]
+
+
+def _marked(event: Event, lines: Mapping[str, int]) -> Event:
+    at = event.origin
+    if event.details.get("how") != "exception" or at is None or at.line is None:
+        return event
+    ends = at.line > lines.get(at.source, 1 << 62) - _LAST_LINES
+    return replace(event, details={**event.details, "last": "1"}) if ends else event

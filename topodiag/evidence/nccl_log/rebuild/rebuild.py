@@ -13,7 +13,7 @@ from topodiag.evidence.nccl_log.grammar.system_print import Print, read_print
 from topodiag.evidence.nccl_log.rebuild.comms import Hearing, Said
 from topodiag.evidence.nccl_log.rebuild.connections import Gathering, Seats, seats
 from topodiag.evidence.nccl_log.rebuild.events import bus_id_of, classify, rank_of
-from topodiag.evidence.nccl_log.rebuild.events_order import in_time, ranked
+from topodiag.evidence.nccl_log.rebuild.events_order import in_time, ranked, with_last
 from topodiag.evidence.nccl_log.rebuild.frame import BATCH_ROWS, Frame, Rows, groups, in_pieces, once, open_frame
 from topodiag.evidence.nccl_log.rebuild.groups import Comm, find_comms, find_jobs, world_is_known
 from topodiag.evidence.nccl_log.rebuild.inferred import InferredPlaces, inferred_comm, inferred_members
@@ -380,7 +380,7 @@ class _Builder:
                 owner = alone.get(int(files[row]), -1)
             event = self._event(rows, row, owner, int(member[row]))
             made.setdefault(self.job_of_process[owner] if owner >= 0 else 0, []).append((event, row))
-        return {number: in_time([event for event, _ in own]) for number, own in made.items()}
+        return {number: in_time(with_last([event for event, _ in own], self.frame)) for number, own in made.items()}
 
     def _event(self, rows: Rows, row: int, owner: int, member: int) -> Event:
         level, text, label = rows.word("level", row), rows.word("text", row), rows.word("label", row)

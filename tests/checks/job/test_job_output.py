@@ -1,0 +1,91 @@
+"""The output of a job without NCCL's lines: what each program says of its end, and what is no end."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.checks.job.excerpts import result_of
+from topodiag.model.finding import Finding
+
+TRACE = 'Traceback (most recent call last):\n  File "t.py", line 9, in <module>\n'
+RAN = "Timeout(ms)=600000) ran for 600061 milliseconds before timing out."
+WATCHDOG = (
+    f"[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE, NumelIn=1, {RAN}\n"
+)
+
+
+def _findings(text: str) -> list[Finding]:
+    return list(result_of(text).findings)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("      Reason:       OOMKilled\n      Exit Code:    137\n", "host memory"),
+        ("worker-1: command terminated with exit code 137\n", "signal 9"),
+        ("[ERROR] [launch.py:321:sigkill_handler] ['python', 'train.py'] exits with return code = -9\n", "signal 9"),
+        ("./run.sh: line 3: 12345 Killed                  python train.py\n", "signal 9"),
+        ("./run.sh: line 3: 12345 Segmentation fault      (core dumped) python t.py\n", "crashed"),
+        ("=   EXIT CODE: 139\n", "crashed"),
+        ("Bus error (core dumped)\n", "crashed"),
+        ("python[2118342]: segfault at 48 ip 07ff sp 07fe error 4 in libnccl.so.2.27.7[7ff1+1d4]\n", "crashed"),
+        ("RuntimeError: DataLoader worker (pid(s) 3124) exited unexpectedly\n", "data loader"),
+        ("JOBID 12345  NODE_FAIL  1:0\n", "node that failed"),
+        (f"{TRACE}ValueError: shapes (3,4) and (5,6) not aligned\n", "exception"),
+        (f"{TRACE}torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB.\n", "exception"),
+        ("[rank1]: RuntimeError: CUDA error: unspecified launch failure\n", "exception"),
+    ],
+)
+def test_each_program_says_in_its_own_words_how_a_process_ended(text: str, words: str) -> None:
+    first = _findings(text)[0]
+    assert (first.id, words in first.message) == ("JOB009", True)
+
+
+def test_a_node_failure_is_read_with_the_hint_that_slurm_adds() -> None:
+    text = "slurmstepd: error: *** STEP 5.0 ON n9 CANCELLED AT 2025-01-01T00:00:00 DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***\n"  # noqa: E501
+    assert "node that failed" in _findings(text)[0].message
+
+
+@pytest.mark.parametrize("front", ["3: ", "[1,3]<stderr>:", "[rank3]: "])
+def test_the_rank_is_the_one_that_the_launcher_puts_in_front(front: str) -> None:
+    text = "".join(f"{front}{line}\n" for line in (TRACE + "KeyError: 'input_ids'").split("\n"))
+    assert _findings(text)[0].where.ranks == (3,)
+
+
+def test_the_exception_stands_above_the_timeouts_of_the_others() -> None:
+    text = f"[default3]:{TRACE}[default3]:RuntimeError: CUDA error: device-side assert triggered\n{WATCHDOG * 3}"
+    assert _findings(text)[0].id == "JOB009"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{TRACE}requests.exceptions.ConnectionError: Max retries exceeded\n" + "INFO downloaded\n" * 5,
+        f"{TRACE}KeyboardInterrupt\n",
+        "WARNING:torch.distributed.elastic.multiprocessing.api:Sending process 5 closing signal SIGTERM\n",
+        "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2024-04-20T09:09:37 ***\n",
+        "[rank1]:[W415 TCPStore.cpp:125] [c10d] recvValue failed on SocketImpl(fd=72): Connection was likely closed.\n",
+        "[rank0]: WARNING: destroy_process_group() was not called before program exit, which can leak resources.\n",
+        "[1.0] Out of memory: Killed process 999 (chrome) total-vm:1kB\n",
+    ],
+)
+def test_what_was_caught_asked_for_or_of_another_program_is_no_end(text: str) -> None:
+    assert not [finding for finding in _findings(text) if finding.id in ("JOB009", "JOB005", "JOB006")]
+
+
+def test_a_peer_that_gloo_lost_is_named() -> None:
+    text = (
+        "RuntimeError: [/x/third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.3]:21\n"
+    )
+    assert "10.0.0.3" in _findings(text)[0].message
+
+
+def test_a_store_that_nobody_reaches_is_an_error_of_the_connection() -> None:
+    text = "DistNetworkError: The client socket has timed out after 600ms while trying to connect to (10.0.0.1, 29).\n"
+    first = _findings(text)[0]
+    assert (first.id, "10.0.0.1" in first.observed) == ("JOB005", True)
+
+
+def test_horovods_newer_stall_report_is_a_hang() -> None:
+    text = "[1,0]<stderr>:Missing ranks:\n[1,0]<stderr>:2: [DistributedAdam/grad_0]\n"
+    assert _findings(text)[0].id == "JOB006"
