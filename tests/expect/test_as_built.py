@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from topodiag.model.finding import Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
 from topodiag.model.provenance import known
 
+ROOT = Path(__file__).parents[2]
 HEALTHY = open_topology("fixture:dgx-h100-healthy").node
 MEASURED = run(ranks=16, busbw=240)
 
@@ -163,3 +165,12 @@ def test_the_same_bus_id_twice_is_one_gpu() -> None:
     made = expected(replace(run(ranks=2), devices=devices))
     assert made.expectation is None
     assert "ranks 0 and 1 name one GPU" in made.why
+
+
+def test_a_nvlink_edge_whose_directions_differ_is_a_cause_though_nccl_refuses_it() -> None:
+    node = open_topology(str(ROOT / "fixtures" / "topo" / "one-sided-nvlink" / "topo.xml")).node
+    slow = run(busbw=20, gpu="Tesla V100-SXM2-32GB")
+    made = expected(slow, node)
+    verdict = verdict_of(slow, made.expectation)
+    assert verdict.word == "low"
+    assert explain(slow, made, verdict).causes[0].shown

@@ -226,3 +226,13 @@ def test_no_run_raises(measured: BenchRun, system: str | None, nodes: int | None
     if made.expectation is not None:
         assert 0 < made.expectation.low_gbs <= made.expectation.busbw_gbs <= made.expectation.limit_gbs
         assert all(gbs >= 0 for gbs in made.expectation.busbw.values())
+
+
+@pytest.mark.parametrize("version", ["2.28.9", "2.30.7"])
+def test_without_a_version_line_the_expectation_of_a_healthy_run_stays(version: str) -> None:
+    told = expect(run("sendrecv", 16, 1.0, gpu="NVIDIA H100 80GB HBM3", hosts=2, nccl=version))
+    assert told is not None
+    healthy = run("sendrecv", 16, told.busbw_gbs, gpu="NVIDIA H100 80GB HBM3", hosts=2, nccl="")
+    made = expect(healthy)
+    assert made is not None
+    assert made.busbw_gbs == pytest.approx(told.busbw_gbs, rel=0.1)

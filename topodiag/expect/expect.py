@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import log
 
 from topodiag.expect.calibration import Calibration, Factor, Tolerance, calibration, generation_of
 from topodiag.expect.rates import Rates, rates_of
 from topodiag.expect.setup import NoSetupError, Setup, setup_of
+from topodiag.expect.verdict import measured
 from topodiag.expect.wires import Wires, wire_rates, wires_of
 from topodiag.model.bench import BenchRun, Expectation
 from topodiag.model.finding import Confidence
@@ -36,6 +38,9 @@ class Expected:
 
 
 VERSION = "NCCL "
+
+APART = 1.25
+"""Times by which versions of NCCL differ from which they are told apart by what was measured."""
 
 DOUBT = 0.35
 """Share below the expectation of a guessed machine from which a run is no longer called normal: one NIC of four fewer,
@@ -153,7 +158,8 @@ def _reason(setup: Setup | Wires, tolerance: Tolerance, rates: Rates) -> str:
 
 
 def _middle(run: BenchRun, setup: Setup, sizes: tuple[int, ...]) -> tuple[Rates, Setup, list[tuple[str, Rates]]]:
-    """The rates by NCCL's version, or of the middle one of those that it could be, and the others."""
+    """The rates by NCCL's version, or of the middle one of those that it could be, and the others. Where versions are
+    far apart and the run does not say which it had, what it measured says it: of those the nearest is meant."""
     made = [(rates_of(setup, run.collective, sizes), setup)]
     for version in setup.versions:
         other = replace(setup, version=version)
@@ -162,8 +168,12 @@ def _middle(run: BenchRun, setup: Setup, sizes: tuple[int, ...]) -> tuple[Rates,
         except NoSetupError:
             continue
     ranked = sorted(made, key=lambda each: each[0].peak)
+    middle = ranked[len(ranked) // 2][0].peak
+    top = measured(run)
+    if top is not None and top[1] > 0 and ranked[-1][0].peak > ranked[0][0].peak * APART:
+        middle = min((rates.peak for rates, _ in made), key=lambda peak: abs(log(peak / top[1])))
     # Of equal ones the default version speaks.
-    chosen = next(each for each in made if each[0].peak == ranked[len(ranked) // 2][0].peak)
+    chosen = next(each for each in made if each[0].peak == middle)
     return (*chosen, [(f"{VERSION}{each.version}", rates) for rates, each in made if rates is not chosen[0]])
 
 

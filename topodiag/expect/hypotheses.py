@@ -16,11 +16,11 @@ from math import exp, isfinite, log
 from topodiag.expect.calibration import Calibration, Factor, calibration, generation_of
 from topodiag.expect.expect import Expected
 from topodiag.expect.hypothesis_causes import SOCKET_GBS, Cause, causes_of, wire_causes
+from topodiag.expect.misread import misread
 from topodiag.expect.rates import Rates, rates_of
 from topodiag.expect.settings import is_costly
 from topodiag.expect.setup import NoSetupError, Setup
 from topodiag.expect.verdict import IMPOSSIBLE, LOW, Verdict, busbw_of
-from topodiag.expect.wires import Wires
 from topodiag.model.bench import BenchRun, Fit, Hypothesis
 from topodiag.model.finding import Finding, Outcome, Severity, Status
 from topodiag.nccl.topo.changes import ChangeError
@@ -156,7 +156,7 @@ def explain(
     if ground is None or made.rates is None or not verdict.measured_gbs or not verdict.expected_gbs:
         return Explained()
     if verdict.word == IMPOSSIBLE:
-        return Explained(tuple(_misread(run, ground, verdict.measured_gbs)))
+        return Explained(tuple(misread(run, ground, verdict.measured_gbs)))
     if verdict.word != LOW:
         return Explained()
     case = _Case(
@@ -173,12 +173,15 @@ def explain(
     )
     weighed: list[_Weighed] = []
     ruled: list[str] = []
-    for cause in _causes(made, case):
+    for candidate in _causes(made, case):
+        cause = candidate
         why = _excluded(case, cause)
         if why:
             ruled.append(f"{cause.words}: {why}")
             continue
         predicted = _priced(case, cause)
+        if predicted is None and cause.shown:  # NCCL refuses the machine as it is: no figure speaks for or against it
+            cause, predicted = replace(cause, gbs=case.expected, span=(0.0, case.expected)), case.expected
         if predicted is None:
             continue
         made_of = _weigh(case, cause, predicted)
@@ -368,32 +371,3 @@ def _floor(case: _Case, cause: Cause) -> Iterator[_Speaks]:
     elif times < QUICK_START:
         words = f"against: the smallest operation takes {case.latency_us:.0f} us, no more than NCCL reckons"
         yield _Speaks(0.2, words, indirect=True)
-
-
-def _misread(run: BenchRun, setup: Setup | Wires, measured: float) -> Iterator[Hypothesis]:
-    """What would make an impossible bandwidth possible: other ranks or another placement than assumed."""
-    if setup.nodes is not None and setup.nodes > 1:
-        words = "the ranks share fewer nodes than assumed, so that less of the traffic crosses the network"
-        where = "hostname of every rank (srun -l hostname, mpirun --display-map)"
-        weight = 0.6 if any("cut short" in each or "do not list" in each or "does not list" in each
-                            for each in setup.assumed) else 0.35  # fmt: skip
-        yield Hypothesis(words, measured, weight, (f"{setup.nodes} nodes were assumed",), (where,), "")
-    told = (
-        "said by the device list" if len(run.devices) == run.nranks else run.nranks_why or "not said by a device list"
-    )
-    yield Hypothesis(
-        "another number of ranks than assumed: bus bandwidth is algorithm bandwidth times a factor of it",
-        measured,
-        0.1 if len(run.devices) == run.nranks else 0.3,
-        (f"{run.nranks} ranks, {told}",),
-        ("the `Using devices` list of nccl-tests, complete",),
-        "",
-    )
-    yield Hypothesis(
-        f"another machine than {setup.machine}: faster links or more NICs",
-        measured,
-        0.5 if str(setup.confidence) == "low" else 0.2,
-        tuple(setup.assumed[:2]),
-        ("topodiag scan --save node.tar.gz on a node, then topodiag bench --machine node.tar.gz",),
-        "",
-    )

@@ -58,9 +58,9 @@ def layout_of(spec: SystemSpec, gpu: GpuSpec | None = None, nics: tuple[int, flo
 def tree_of_layout(layout: Layout) -> Element:
     """The `<system>` element. Several NICs per GPU are one of their sum, as a network plugin (aws-ofi-nccl) or NCCL's
     NIC fusion joins them; otherwise a ring would use one of each group only. Those of superchips have slots of their
-    own."""
+    own, and one GPU alone uses one NIC unless more are seen in use."""
     count, gbps = layout.nics, layout.gbps
-    if count > layout.gpus and count % layout.gpus == 0 and layout.gpu.form != "superchip":
+    if count > layout.gpus > 1 and count % layout.gpus == 0 and layout.gpu.form != "superchip":
         count, gbps = layout.gpus, gbps * (count // layout.gpus)
     sockets = 1 if layout.gpus <= 2 else 2
     per_socket = -(-layout.gpus // sockets)
