@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from topodiag.app.scan import scan
 from topodiag.checks.node.pcie_errors import PcieErrors
 from topodiag.model.finding import Severity, Status
 from topodiag.model.result import Result
+from topodiag.report.interface import Style
+from topodiag.report.table import Table
 
 
 def judged(text: str, folder: Path) -> Result:
@@ -59,3 +62,34 @@ def test_uncorrectable_pcie_errors_of_the_kernel_log_are_found_and_a_few_correct
     assert PcieErrors().judge(node_of(corrected * 3)).status is not Status.FINDING
     disk = "[ 9000.1] nvme 0000:9a:00.0: PCIe Bus Error: severity=Uncorrected (Non-Fatal), type=Transaction Layer\n"
     assert PcieErrors().judge(node_of(disk)).status is not Status.FINDING
+
+
+P2P = """\
+$ nvidia-smi topo -p2p r
+ \tGPU0\tGPU1\tGPU2
+ GPU0\tX\tOK\tCNS
+ GPU1\tOK\tX\tCNS
+ GPU2\tCNS\tCNS\tX
+
+Legend:
+
+  X    = Self
+  OK   = Status Ok
+  CNS  = Chipset not supported
+"""
+
+
+def test_a_peer_to_peer_table_alone_is_judged_and_drawn(tmp_path: Path) -> None:
+    result = judged(P2P, tmp_path)
+    (trouble,) = result.troubles()
+    assert "2 of 3 pairs" in trouble.text
+    assert "CNS" in trouble.text
+    stream = StringIO()
+    Table().render(result, stream, Style(width=100))
+    page = stream.getvalue()
+    assert "CNS refused by the chipset" in page
+    assert "no faults found" not in page
+
+
+def test_a_table_in_which_all_pairs_have_access_has_no_trouble(tmp_path: Path) -> None:
+    assert judged(P2P.replace("\tCNS", "\tOK"), tmp_path).troubles() == ()

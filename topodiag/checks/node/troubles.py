@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.node.nic_ports import UP
+from topodiag.checks.shared.devices import gpu_spec
 from topodiag.checks.unexplained import unexplained
 from topodiag.model.devices import Nic, NicRole
 from topodiag.model.finding import Finding, Outcome, Status
@@ -18,6 +19,15 @@ KERNEL = frozenset({"xid", "sxid", "gpu-lost", "gpu-init", "aer", "mlx5", "nvrm"
 """Kinds of kernel messages that say by themselves that something is wrong."""
 
 PORT_DOWN = "NIC001"
+
+REFUSED = {
+    "CNS": "refused by the chipset: in a guest, or by ACS and the IOMMU",
+    "GNS": "refused by the GPU",
+    "TNS": "refused by the topology: the GPUs are under different processors",
+    "NS": "not supported; on machines with NVSwitches the fabric is not up",
+    "DR": "switched off by a registry key of the driver",
+}
+"""Words of `nvidia-smi topo -p2p` for a pair without peer access."""
 
 _AROUND = {"nvrm": ("GPU",), "aer": ("GPU", "PCI", "NIC"), "mlx5": ("NIC",), "xid": ("GPU",), "sxid": ("GPU",)}
 """Families whose finding on the node speaks for lines of a kind: a driver writes many lines around one fault."""
@@ -41,7 +51,7 @@ def troubles(nodes: Sequence[Node], outcomes: Sequence[Outcome]) -> tuple[Troubl
     for node in nodes:
         own = [outcome for outcome in outcomes if outcome.node == node.host]
         findings = [finding for outcome in own for finding in outcome.findings]
-        made += unexplained((*_messages(node, findings), *_ports(node, own)), findings)
+        made += unexplained((*_messages(node, findings), *_ports(node, own), *_peers(node)), findings)
     return tuple(made)
 
 
@@ -68,6 +78,23 @@ def _ports(node: Node, outcomes: Sequence[Outcome]) -> Iterator[Trouble]:
             if state.value is not None:
                 text = f"{nic.name} is {state.value}, while {up[0].name} is up"
                 yield Trouble("port that is down", text, node.host, state.origin)
+
+
+def _peers(node: Node) -> Iterator[Trouble]:
+    """Pairs without peer access in a table of `nvidia-smi topo -p2p` alone: with the tree or the matrix of the machine
+    the checks know whether the pair should have it."""
+    if node.smi_matrix or node.pci or node.is_vm:
+        return
+    for name, table in node.p2p.items():
+        refused = {pair: fact for pair, fact in table.items() if fact.value in REFUSED and pair[0] < pair[1]}
+        for word in dict.fromkeys(fact.value or "" for fact in refused.values()):
+            own = [(pair, fact) for pair, fact in refused.items() if fact.value == word]
+            (a, b), fact = own[0]
+            total = sum(pair[0] < pair[1] for pair in table)
+            text = f"{len(own)} of {total} pairs have no peer access ({name}), as {a} and {b}: {word}, {REFUSED[word]}"
+            geforce = any(not spec.p2p_pcie for gpu in node.gpus if (spec := gpu_spec(gpu)) is not None)
+            why = "the driver gives this product no peer access" if word == "GNS" or geforce else ""
+            yield Trouble("peer-to-peer", text, node.host, fact.origin, harmless=why)
 
 
 def _is_up(nic: Nic) -> bool:

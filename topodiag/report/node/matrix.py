@@ -13,6 +13,7 @@ from topodiag.hardware.catalog import gpu_by_name
 from topodiag.model.devices import Gpu, Nic, NicRole
 from topodiag.model.finding import Finding
 from topodiag.model.node import Node
+from topodiag.model.provenance import Fact
 from topodiag.report.text import Page, width_of
 from topodiag.words.fold import plural
 
@@ -32,8 +33,33 @@ _MEANING = {
     "PHB": "through the CPU",
     "NODE": "between host bridges",
     "SYS": "across sockets",
+    "OK": "peer access",
+    "CNS": "refused by the chipset",
+    "GNS": "refused by the GPU",
+    "TNS": "refused by the topology",
+    "NS": "no peer access",
+    "DR": "switched off by a registry key",
+    "U": "peer access unknown",
 }
-_ORDER = ("NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "NODE", "SYS")
+_ORDER = (
+    "NVL",
+    "NVB",
+    "C2C",
+    "PIX",
+    "PXB",
+    "P2C",
+    "PXN",
+    "PHB",
+    "NODE",
+    "SYS",
+    "OK",
+    "CNS",
+    "GNS",
+    "TNS",
+    "NS",
+    "DR",
+    "U",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +114,8 @@ class _Grid:
                 word = path_word(node, row.labels, column.labels) if row.name != column.name else None
                 if word:
                     self.words[row.name, column.name] = word
+        if not self.words:
+            self.words = _peer_access(node, rows, columns)
         most = max((_bonded(word) or 0 for word in self.words.values()), default=0)
         self.blamed = {
             (row.name, column.name)
@@ -104,6 +132,17 @@ class _Grid:
         if word is None:
             return "?", "dim"
         return (word + "!", "sick") if (row.name, column.name) in self.blamed else (word, hue_of(word))
+
+
+def _peer_access(node: Node, rows: Sequence[_Column], columns: Sequence[_Column]) -> dict[tuple[str, str], str]:
+    """The words of `nvidia-smi topo -p2p` where that is all that is known of pairs; of several tables the first."""
+    table = next((table for table in node.p2p.values() if table), {})
+    return {
+        (row.name, column.name): word
+        for row in rows
+        for column in columns
+        if row.name != column.name and (word := table.get((row.labels[0], column.labels[0]), Fact()).value)
+    }
 
 
 def draw_matrix(page: Page, node: Node, findings: Sequence[Finding]) -> None:
