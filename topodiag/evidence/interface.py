@@ -100,6 +100,8 @@ class Source(ABC, Generic[R]):
 
     kind: ClassVar[str]
     trust: ClassVar[int] = 60
+    quiet_is_news: ClassVar[bool] = False
+    """Whether a text of the format without any record is evidence still: a kernel log in which nothing happened."""
 
     @property
     @abstractmethod

@@ -113,3 +113,16 @@ def test_an_archive_of_folders_is_a_node_for_each(tmp_path: Path) -> None:
         for name in (WELL, SICK):
             packed.add(fixture_path(name), name)
     assert names(of(tmp_path / "all.tar.gz")) == ["dgx-017", "dgx-018"]
+
+
+def test_kernel_logs_named_for_two_hosts_are_two_nodes_and_two_logs_of_one_tool_are_one(tmp_path: Path) -> None:
+    line = "[ 100.000001] mlx5_core 0000:5e:00.0: Port module event: module 0, Cable plugged\n"
+    for name in ("gpu-h06.txt", "gpu-h07.txt"):
+        (tmp_path / name).write_text(line + f"[ 101.000001] NVRM: Xid (PCI:0000:{name[6]}b:00): 31, pid=1, name=a, x\n")
+    found = captures(gather([str(tmp_path)]))
+    assert sorted(each.label for each in found.captures) == ["gpu-h06", "gpu-h07"]
+    one = tmp_path / "one"
+    one.mkdir()
+    for name in ("dmesg.txt", "journal.txt"):
+        (one / name).write_text(line)
+    assert len(captures(gather([str(one)])).captures) == 1

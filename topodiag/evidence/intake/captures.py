@@ -7,6 +7,7 @@ together and nothing in them speaks against it: another host, another GUID for t
 from __future__ import annotations
 
 import os
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,6 +36,10 @@ _SUBJECTS = frozenset({
 """Names of folders that part the evidence of one node by its subject; any other folder is a node of its own."""
 _WHOLE = frozenset({"nvml", "nvidia-smi-xml", "nvidia-smi-q", "nvidia-smi-topo", "nccl-xml", "hwloc-xml", "sys-pci"})
 """Sources whose one text describes all of a node: a second one is another's where its host is not known."""
+_LOG_WORDS = re.compile(
+    r"dmesg|journal|kern|syslog|messages|log|boot|xid|nvrm|paste|text|input|part|note|sample|before|after"
+)
+"""Words of a kernel log's own name, which say nothing of a host."""
 _ENDS = "._ \t"
 """Where a word of a file's name ends; hosts have dashes."""
 
@@ -298,6 +303,8 @@ def _groups(pieces: Sequence[Piece]) -> list[_Group]:
         for label, serial in piece.ids:
             if label:
                 said[label][serial].add(root(number))
+        if "kernel-log" in piece.sources and not piece.host and (owner := _owner_of_log(piece)):
+            said["kernel log"][owner].add(root(number))
         for source in piece.sources:
             if source in _WHOLE:
                 said[f"all by {source}"][str(root(number))].add(root(number))
@@ -314,6 +321,13 @@ def _groups(pieces: Sequence[Piece]) -> list[_Group]:
     for number, piece in enumerate(pieces):
         made.setdefault(root(number), _Group([], root(number) in apart)).pieces.append(piece)
     return list(made.values())
+
+
+def _owner_of_log(piece: Piece) -> str:
+    """The host that a kernel log is named for (`gpu-h07.txt`), or "" where its name is that of a tool or says nothing:
+    dmesg and the journal of one node lie together, logs of two hosts must not become one node."""
+    stem = os.path.basename(piece.name).split(".", 1)[0].lower()
+    return "" if _LOG_WORDS.search(stem) or not any(letter.isdigit() for letter in stem) else stem
 
 
 def _host_of(pieces: Iterable[Piece]) -> str:

@@ -109,7 +109,7 @@ def _read_with(source: Source[Any], blob: Blob, draft: NodeDraft, digest: str) -
     except Exception as error:  # noqa: BLE001 - the last guard: a reader's bug costs its file, never the run
         why = f"{FAILED}: {type(error).__name__}: {error}"[:200]
         return Input(blob.name, source.kind, digest), [UnreadLine(blob.name, None, "", why)]
-    if parsed.records or (blob.item is not None and blob.item.status == "ok"):
+    if parsed.records or source.quiet_is_news or (blob.item is not None and blob.item.status == "ok"):
         draft.read.add(source.kind)
         draft.told |= source.told(parsed)
     return Input(blob.name, source.kind, digest, parsed.lines, len(parsed.records), parsed.unread_count), parsed.unread
