@@ -33,6 +33,7 @@ _SOURCES = {
     "ibv-devinfo": "network.ibv_devinfo:IbvDevinfo",
     "rdma-link": "network.rdma_link:RdmaLink",
     "ibdev2netdev": "network.ibdev2netdev:Ibdev2netdev",
+    "qos": "network.qos:Qos",
     "ib-counters": "network.fabric_counters:FabricCounters",
     "ethtool-stats": "network.ethtool_stats:EthtoolStats",
     "ethtool-driver": "network.ethtool_driver:EthtoolDriver",

@@ -200,6 +200,8 @@ class NicPort:
     max_mtu: Fact[int] = Fact()
     guid: Fact[str] = Fact()
     netdev: Fact[str] = Fact()
+    traffic_class: Fact[int] = Fact()
+    """The traffic class (IP ToS byte) that the driver gives to all queue pairs of the kernel's verbs."""
     gids: Fact[tuple[str, ...]] = Fact()
     counters: Counters = field(default_factory=dict)
 
@@ -259,6 +261,12 @@ class NetDev:
     kind: Fact[str] = Fact()
     """ARPHRD type by name: `ether`, `infiniband`, `loopback`, other numbers as text."""
     default_route: Fact[bool] = Fact()
+    trust: Fact[str] = Fact()
+    """What decides the priority of a frame: `pcp` (the VLAN tag) or `dscp` (the IP header)."""
+    lossless: Fact[tuple[int, ...]] = Fact()
+    """The priorities with flow control (PFC); empty where none has it."""
+    priority_of: Fact[tuple[str, ...]] = Fact()
+    """The priority of each DSCP that was told, as `26:3`."""
     counters: Counters = field(default_factory=dict)
 
 

@@ -25,6 +25,8 @@ CHECKS = {
     "NIC003": "nic_errors:NicPortErrors",
     "NIC004": "nics_differ:NicsDiffer",
     "NIC005": "nic_count:MissingComputeNic",
+    "NET009": "lossy_class:LossyClass",
+    "NET010": "rdma_unused:RdmaUnused",
     "GDR001": "gdr:GdrModuleMissing",
     "GDR002": "gdr:GdrTooFar",
     "NUM001": "numa:GpuNicOnDifferentSockets",

@@ -17,7 +17,7 @@ from topodiag.evidence.tree import Tree, TreeFile
 from topodiag.model.provenance import MAX_QUOTE, NotObserved
 from topodiag.model.result import UnreadLine
 
-Value = str | int | float | bool | tuple[str, ...]
+Value = str | int | float | bool | tuple[str, ...] | tuple[int, ...]
 Convert = Callable[[str], Value | None]
 Target = tuple[str, Convert]
 """A field of the model's class, and how its cell becomes a value."""

@@ -33,6 +33,8 @@ _MARK = re.compile(r"^[=>x!d] /?sys/class/infiniband(?:/|\t)", re.MULTILINE)
 _PORT = re.compile(r"ports/([0-9]{1,3})/(.+)\Z")
 _INDEXED = re.compile(r"(gids|gid_attrs/types|gid_attrs/ndevs)/([0-9]{1,5})\Z")
 _COUNTER = re.compile(r"(?:hw_)?counters/([A-Za-z0-9_.-]{1,80})\Z")
+_CLASS = re.compile(r"tc/([0-9]{1,3})/traffic_class\Z")
+_GLOBAL = re.compile(r"(?:Global )?tclass=([0-9]{1,3})\b")
 _NETDEV = re.compile(r"device/net/([^/]+)(?:/(dev_port))?")
 
 _NOT_A_COUNTER = "lifespan"
@@ -47,6 +49,11 @@ def _numa(text: str) -> int | None:
 
 def _count(text: str) -> int | None:
     return to_int(text, low=0)
+
+
+def _traffic_class(text: str) -> int | None:
+    match = _GLOBAL.match(text)
+    return to_int(match[1], low=0, high=255) if match else None
 
 
 _DEVICE_FILES: dict[str, Target] = {
@@ -64,6 +71,7 @@ _PORT_FILES: dict[str, Target] = {
     "link_layer": ("link_layer", words.link_layer),
     "lid": ("lid", words.lid),
     "sm_lid": ("sm_lid", words.lid),
+    "traffic_class": ("traffic_class", _traffic_class),
 }
 
 
@@ -105,6 +113,8 @@ def _device(blob: Blob, parsed: Parsed[RdmaRecord], name: str, files: Files) -> 
             port_files.setdefault(int(port[1]), {})[port[2]] = file
         elif counter and counter[1] != _NOT_A_COUNTER:
             record.counters[counter[1]] = read_file(file, _count, "count")
+        elif (tclass := _CLASS.match(path)) is not None and int(tclass[1]) <= MAX_PORT:
+            port_files.setdefault(int(tclass[1]), {})["traffic_class"] = file
         elif netdev and words.device_name(netdev[1]):
             record.netdevs.setdefault(netdev[1], presence(file, netdev[1]))
             number = to_int(file.text, low=0, high=MAX_PORT) if netdev[2] else None

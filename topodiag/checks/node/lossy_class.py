@@ -1,0 +1,259 @@
+"""RoCE traffic in a class without flow control, by the settings of the interface or by its counters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.node.nic_counters import LIMITS, PRIORITY_DISCARDS
+from topodiag.checks.shared.devices import compute_nics, is_efa
+from topodiag.model.devices import Counters, NetDev, Nic
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.node import Node
+from topodiag.model.provenance import Counter, Fact, Origin
+
+LOSSES = frozenset(name for name, limit in LIMITS.items() if limit.ethernet_only) | {"local_ack_timeout_err"}
+"""Counters that grow when RoCE packets are lost on the way."""
+
+DSCP_PER_PRIORITY = 8
+"""DSCP 8 to 15 ride priority 1, and so on, unless told otherwise (mlx5 default; mlnx_qos prints the table)."""
+
+UNTAGGED = 0
+"""The priority of a frame without a VLAN tag where the tag decides, and of traffic class 0."""
+
+_PAUSE = re.compile(r"[rt]x_prio[0-7]_pause")
+_BYTES = re.compile(r"[rt]x_prio([0-7])_bytes")
+_DISCARDS = re.compile(r"rx_prio[0-7]_discards")
+
+FIXES = (
+    "Give one priority flow control and map a DSCP to it, the same at every host and switch: `mlnx_qos -i IF"
+    " --trust=dscp --pfc=0,0,0,1,0,0,0,0`",
+    "Put NCCL's traffic on it: NCCL_IB_TC=106 is DSCP 26, which rides priority 3 by default",
+    "On a network that is lossy by design: switch on ECN at hosts and switches, adaptive retransmission at the NICs",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Lossy:
+    """One interface or NIC whose RoCE traffic has no flow control, and what shows it."""
+
+    severity: Severity
+    confidence: Confidence
+    name: str
+    message: str
+    observed: str
+    expected: str
+    evidence: tuple[Fact[Any] | Origin | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LossyTraffic:
+    found: tuple[Lossy, ...]
+
+
+class LossyClass(NodeCheck[LossyTraffic]):
+    """NET009: RoCE traffic rides a class without flow control
+
+    What it finds
+        An interface without flow control (PFC) on any priority; traffic whose class leads to a priority that has none;
+        RoCE packets that are lost while no pause frame moves; a class that was set for the kernel's queue pairs only.
+
+    Why it matters
+        RoCE repeats all that followed a lost packet: under load a loss of 0.1 % can take half of the bandwidth, and
+        retries that run out end the job (completion status 12). Without load everything looks well: small messages
+        and two nodes run at full speed, and large messages of several senders collapse.
+
+    Evidence it reads
+        `mlnx_qos -i IF` or `dcb pfc show dev IF` (trust, PFC, DSCP to priority); /sys/class/infiniband/DEVICE/tc/PORT/
+        traffic_class; NCCL_IB_TC; two readings of `ethtool -S` (rx_prio*_pause, rx_prio*_bytes) and of hw_counters
+        (out_of_sequence, packet_seq_err, local_ack_timeout_err, roce_adp_retrans).
+
+    When it stays silent
+        InfiniBand and EFA, which do not use PFC. Congestion marks (np_ecn_marked, rp_cnp_handled) without loss: that is
+        ECN at work. The class of the traffic leads to a priority with flow control. Which class the traffic has is not
+        in the evidence: only an interface without any flow control is reported. Without settings of the interface and
+        without two readings of its counters: unknown.
+
+    How to confirm
+        mlnx_qos -i IF                                          which priority has PFC, which DSCP leads to it
+        cat /sys/class/infiniband/DEVICE/tc/1/traffic_class
+        ethtool -S IF | grep -E 'prio.*(bytes|pause|discards)'  twice, while the job runs: where the bytes go
+
+    How to fix
+        Give one priority flow control at every host and switch, and put NCCL's traffic on it with NCCL_IB_TC. The
+        global traffic class of a device does not reach queue pairs that a GPU drives (GIN): for these set NCCL_IB_TC.
+
+    References
+        NVIDIA, Recommended Network Configuration Examples for RoCE; Linux mlx5 ethtool counters; NCCL user guide,
+        NCCL_IB_TC; NCCL issue 2383 (traffic class and device-initiated queue pairs).
+    """
+
+    id = "NET009"
+    title = "RoCE traffic rides a class without flow control"
+
+    def observe(self, judged: Node, peers: Sequence[Node]) -> LossyTraffic | Outcome:
+        roce = [nic for nic in compute_nics(judged) if not is_efa(nic) and "InfiniBand" not in _layers(nic)]
+        told = [device for device in judged.netdevs if device.lossless.known and not _is_infiniband(judged, device)]
+        if not roce and not told:
+            return self.not_applicable(judged, "no NIC with RoCE in the evidence")
+        sampled = [nic for nic in roce if any(counter.delta is not None for counter in _pauses(judged, nic))]
+        if not told and not sampled:
+            return self.unknown(judged, "neither PFC settings nor two readings of pause counters are in the evidence")
+        found = [lossy for device in told if (lossy := _by_settings(judged, device)) is not None]
+        found += [lossy for nic in sampled if (lossy := _by_counters(judged, nic)) is not None]
+        return LossyTraffic(tuple(found)) if found else self.clean(judged)
+
+    def tell(self, judged: Node, observed: LossyTraffic) -> Iterator[Finding]:
+        for lossy in observed.found:
+            yield self.finding(
+                judged,
+                lossy.severity,
+                lossy.message,
+                observed=lossy.observed,
+                expected=lossy.expected,
+                fix=FIXES,
+                nics=(lossy.name,),
+                cost=Cost(text="a lost packet is repeated with all that followed it: little loss costs much bandwidth"),
+                evidence=lossy.evidence,
+                confidence=lossy.confidence,
+            )
+
+
+def _layers(nic: Nic) -> set[str]:
+    return {port.link_layer.value for port in nic.ports if port.link_layer.value}
+
+
+def _nics_of(node: Node, device: NetDev) -> tuple[Nic, ...]:
+    """The RDMA devices of an interface; where nothing joins them, the ones that no interface is known of."""
+    named = tuple(nic for nic in node.nics if device.name in _names(nic))
+    return named or tuple(nic for nic in node.nics if nic.rdma_name and not _names(nic))
+
+
+def _names(nic: Nic) -> set[str]:
+    return {*nic.netdevs, *(port.netdev.value for port in nic.ports if port.netdev.value)}
+
+
+def _is_infiniband(node: Node, device: NetDev) -> bool:
+    layers = set().union(*(_layers(nic) for nic in _nics_of(node, device)))
+    return device.kind.value == "infiniband" or "InfiniBand" in layers
+
+
+def _by_settings(node: Node, device: NetDev) -> Lossy | None:
+    lossless = device.lossless.value or ()
+    if not lossless:
+        trust = f", trust {device.trust.value}" if device.trust.value else ""
+        return Lossy(
+            Severity.WARNING,
+            Confidence.MEDIUM,
+            device.name,
+            f"{device.name}: no priority has flow control, so RoCE packets are dropped under load",
+            f"PFC off on all priorities{trust}",
+            "PFC on the priority of the RoCE traffic, unless the network is lossy by design and has ECN",
+            (device.lossless, device.trust),
+        )
+    named = {str(number) for number in lossless}
+    wanted = f"flow control is on priority {', '.join(sorted(named))}"
+    classes = {port.traffic_class.value: port.traffic_class for nic in _nics_of(node, device) for port in nic.ports}
+    classes.pop(None, None)
+    setting = next((each for each in node.settings if each.name == "NCCL_IB_TC" and each.value.isdecimal()), None)
+    if len(classes) == 1:
+        tclass, shown = next(iter(classes.items()))
+        priority = _priority(device, tclass or 0)
+        if priority is not None and priority not in lossless:
+            return _rides(device, tclass or 0, priority, wanted, (shown, device.lossless))
+        if setting is None and priority is not None and UNTAGGED not in lossless:
+            return Lossy(
+                Severity.INFO,
+                Confidence.MEDIUM,
+                device.name,
+                f"{device.name}: queue pairs that a GPU drives (GIN) do not take the global traffic class {tclass}, and"
+                f" ride priority {UNTAGGED} without flow control unless NCCL_IB_TC is set",
+                f"traffic class {tclass} for the kernel's queue pairs; {wanted}",
+                f"NCCL_IB_TC={tclass} as well",
+                (shown, device.lossless),
+            )
+        return None
+    if setting is not None and len(setting.value) < 4:
+        priority = _priority(device, int(setting.value))
+        if priority is not None and priority not in lossless:
+            return _rides(device, int(setting.value), priority, wanted, (setting.origin, device.lossless))
+    return None
+
+
+def _rides(
+    device: NetDev, tclass: int, priority: int, wanted: str, evidence: tuple[Fact[Any] | Origin | None, ...]
+) -> Lossy:
+    return Lossy(
+        Severity.WARNING,
+        Confidence.HIGH if device.trust.value == "dscp" else Confidence.MEDIUM,
+        device.name,
+        f"{device.name}: traffic class {tclass} rides priority {priority}, and {wanted}",
+        f"traffic class {tclass} (DSCP {tclass >> 2}), priority {priority}",
+        wanted,
+        evidence,
+    )
+
+
+def _priority(device: NetDev, tclass: int) -> int | None:
+    """The priority of a traffic class; None where the table of the interface was cut before its DSCP."""
+    if device.trust.value == "pcp":
+        return UNTAGGED
+    table = dict(pair.split(":") for pair in device.priority_of.value or ())
+    code = tclass >> 2
+    if not table:
+        return code // DSCP_PER_PRIORITY
+    found = table.get(str(code))
+    return int(found) if found is not None else None
+
+
+def _interfaces_of(node: Node, nic: Nic) -> list[NetDev]:
+    named = [device for device in node.netdevs if device.name in _names(nic)]
+    alone = len(compute_nics(node)) == 1 and len(node.netdevs) == 1
+    return named or (list(node.netdevs) if alone else [])
+
+
+def _pauses(node: Node, nic: Nic) -> list[Counter]:
+    return [
+        counter
+        for device in _interfaces_of(node, nic)
+        for name, counter in device.counters.items()
+        if _PAUSE.fullmatch(name)
+    ]
+
+
+def _by_counters(node: Node, nic: Nic) -> Lossy | None:
+    """Packets are lost between two readings, and no pause frame was sent or received."""
+    pauses = _pauses(node, nic)
+    if not pauses or any(counter.delta != 0 for counter in pauses):
+        return None
+    devices = _interfaces_of(node, nic)
+    places: list[Counters] = [nic.counters, *(port.counters for port in nic.ports)]
+    places += [device.counters for device in devices]
+    grown = [counter for place in places for name, counter in place.items() if _is_loss(name) and counter.delta]
+    if not grown:
+        return None
+    carried = {
+        int(match[1]): counter
+        for device in devices
+        for name, counter in device.counters.items()
+        if (match := _BYTES.fullmatch(name)) and counter.delta
+    }
+    busiest = max(carried.items(), key=lambda each: each[1].delta or 0, default=None)
+    rides = f"; the traffic rides priority {busiest[0]}" if busiest is not None else ""
+    shown = ", ".join(f"{counter.name} +{counter.delta}" for counter in grown[:4])
+    return Lossy(
+        Severity.WARNING,
+        Confidence.MEDIUM,
+        nic.name,
+        f"{nic.name}: RoCE packets are lost and no pause frame moves{rides}",
+        f"{shown}; all pause counters +0",
+        "flow control on the priority of the traffic: pause frames instead of loss",
+        (*(counter.later for counter in grown[:3]), pauses[0].later, busiest[1].later if busiest else None),
+    )
+
+
+def _is_loss(name: str) -> bool:
+    return name in LOSSES or (PRIORITY_DISCARDS in LOSSES and _DISCARDS.fullmatch(name) is not None)

@@ -1,0 +1,151 @@
+"""RDMA is there, and its counters of traffic do not move while something communicates."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from topodiag.checks.interface import NodeCheck
+from topodiag.checks.shared.devices import compute_nics
+from topodiag.model.devices import Nic
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.node import Node
+from topodiag.model.provenance import Counter, Fact, Origin
+from topodiag.words.fold import fold_runs
+
+TRAFFIC = frozenset({
+    "port_xmit_data", "port_rcv_data", "port_xmit_packets", "port_rcv_packets", "unicast_xmit_packets",
+    "unicast_rcv_packets", "rx_write_requests", "rx_read_requests", "tx_bytes", "rx_bytes", "rdma_write_bytes",
+    "rdma_read_bytes", "send_bytes", "recv_bytes", "rx_vport_rdma_unicast_bytes", "tx_vport_rdma_unicast_bytes",
+})  # fmt: skip
+"""Counters of RDMA traffic (sysfs counters and hw_counters, EFA's, mlx5's `ethtool -S`)."""
+
+OF_KERNEL = frozenset({"tx_bytes", "rx_bytes"})
+"""The same names are the kernel's own counters on an interface, where they count TCP and nothing of RDMA."""
+
+TCP_BYTES = 1_000_000_000
+"""Growth of an interface between two readings from which it carries a job's data: management stays far below."""
+
+SETTINGS = frozenset({("NCCL_NET", "socket"), ("NCCL_IB_DISABLE", "1")})
+"""Settings that send NCCL's traffic over TCP, their values in lower case."""
+
+_INSIDE = re.compile(r"lo$|veth|docker|br-|cni|flannel|cali|virbr|lxc")
+
+
+@dataclass(frozen=True, slots=True)
+class Unmoved:
+    """NICs whose counters stood still, and what else moved or was set (None: nothing)."""
+
+    nics: tuple[str, ...]
+    counters: tuple[Counter, ...]
+    instead: str
+    is_set: bool
+    shown: tuple[Fact[Any] | Origin | None, ...]
+    interval_s: float
+
+
+class RdmaUnused(NodeCheck[Unmoved]):
+    """NET010: RDMA is configured and its counters do not move
+
+    What it finds
+        Two readings of the traffic counters of all RDMA devices are equal, and a setting keeps NCCL from RDMA. Without
+        such a setting: info, also where an interface carries a lot over TCP meanwhile.
+
+    Why it matters
+        The traffic goes another way, as a rule over TCP: a tenth of the bandwidth or less. What was configured did not
+        reach the process: an old container, another image, a variable that was not exported.
+
+    Evidence it reads
+        Two readings (`--sample`, or pasted before and after) of port_xmit_data, port_rcv_data and packets in
+        /sys/class/infiniband, of EFA's hw_counters; bytes of the interfaces; NCCL's settings.
+
+    When it stays silent
+        One reading only: unknown. Any of the counters moved: clean. In a captured bundle where nothing else moved: the
+        node was at rest, or the job stayed on the node: clean. Counters that went back were reset: unknown.
+
+    How to confirm
+        grep . /sys/class/infiniband/*/ports/1/counters/port_{xmit,rcv}_packets      before and after a request
+        NCCL_DEBUG=INFO, and look for `Using network`
+
+    How to fix
+        Look at the environment of the running process (/proc/PID/environ), not at the file: start it anew after a
+        change. Remove NCCL_NET=Socket and NCCL_IB_DISABLE=1.
+
+    References
+        Linux Documentation/ABI/stable/sysfs-class-infiniband; NCCL user guide, NCCL_NET, NCCL_IB_DISABLE.
+    """
+
+    id = "NET010"
+    title = "RDMA is configured and its counters do not move"
+
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Unmoved | Outcome:
+        nics = compute_nics(judged)
+        if not nics:
+            return self.not_applicable(judged, "no RDMA NIC that carries the job's traffic")
+        counters = {nic.name: _traffic(judged, nic) for nic in nics}
+        read = {name: each for name, each in counters.items() if any(counter.later.known for counter in each)}
+        if not read:
+            return self.unknown(judged, "no second reading of traffic counters is in the evidence")
+        every = [counter for each in read.values() for counter in each if counter.later.known]
+        if any(counter.delta is None for counter in every):
+            return self.unknown(judged, "the counters went back between the readings (reset)")
+        if any(counter.delta for counter in every):
+            return self.clean(judged, "RDMA traffic moved between the readings")
+        setting = _setting(judged)
+        instead, shown = setting or _interface(judged)
+        interval = max(counter.interval_s for counter in every)
+        if not instead and (interval > 0 or len(read) < len(nics)):
+            return self.clean(judged, "nothing else moved between the readings either: the node was at rest")
+        return Unmoved(tuple(read), tuple(every), instead, setting is not None, shown, interval)
+
+    def tell(self, judged: Node, observed: Unmoved) -> Iterator[Finding]:
+        when = f"in {observed.interval_s:g} s" if observed.interval_s else "between the readings"
+        names = fold_runs(list(observed.nics))
+        sure = observed.is_set
+        yield self.finding(
+            judged,
+            Severity.WARNING if sure else Severity.INFO,
+            f"{names}: no RDMA traffic {when}"
+            + (f", {observed.instead}" if observed.instead else ": if a job communicated, it went another way"),
+            observed=", ".join(f"{counter.name} +0" for counter in observed.counters[:4]),
+            expected="counters that grow while a job communicates",
+            fix=(
+                "Look at what the running process has: `tr '\\0' '\\n' < /proc/PID/environ | grep NCCL`",
+                "Remove NCCL_NET=Socket and NCCL_IB_DISABLE=1 where they are set, and start the process anew",
+                "Run with NCCL_DEBUG=INFO: the line `Using network` names what NCCL took",
+            ),
+            nics=observed.nics,
+            cost=Cost(text="traffic that should be RDMA goes over TCP or not at all"),
+            evidence=[*observed.shown, *(counter.later for counter in observed.counters[:2])],
+            confidence=Confidence.MEDIUM if sure else Confidence.LOW,
+        )
+
+
+def _traffic(node: Node, nic: Nic) -> list[Counter]:
+    own = [nic.counters, *(port.counters for port in nic.ports)]
+    made = [counter for place in own for name, counter in place.items() if name in TRAFFIC]
+    for device in node.netdevs:
+        if device.name in nic.netdevs:
+            made += [each for name, each in device.counters.items() if name in TRAFFIC - OF_KERNEL]
+    return made
+
+
+def _setting(node: Node) -> tuple[str, tuple[Fact[Any] | Origin | None, ...]] | None:
+    """The setting that sends NCCL's traffic over TCP, where there is one."""
+    for setting in node.settings:
+        if (setting.name, setting.value.strip().lower()) in SETTINGS:
+            return f"and {setting.name}={setting.value.strip()} is set", (setting.origin,)
+    return None
+
+
+def _interface(node: Node) -> tuple[str, tuple[Fact[Any] | Origin | None, ...]]:
+    """The interface that carried a lot meanwhile; what stays on the host does not count."""
+    for device in node.netdevs:
+        for name in sorted(OF_KERNEL):
+            counter = device.counters.get(name)
+            grown = counter.delta if counter is not None else None
+            if counter is not None and grown and grown >= TCP_BYTES and not _INSIDE.match(device.name):
+                return f"while {device.name} carried {grown / 1e9:.1f} GB over TCP", (counter.later,)
+    return "", ()

@@ -1,0 +1,100 @@
+"""`mlnx_qos -i IF` and `dcb pfc show dev IF`: which priorities have flow control, and which DSCP rides which priority.
+
+    Priority trust state: dscp
+    dscp2prio mapping:
+            prio:0 dscp:07,06,05,04,03,02,01,00,
+    PFC configuration:
+            priority    0   1   2   3   4   5   6   7
+            enabled     0   0   0   1   0   0   0   0
+    pfc-cap 8 macsec-bypass off delay 0
+    prio-pfc 0:off 1:off 2:off 3:on 4:off 5:off 6:off 7:off
+
+Format: mlnx-tools, python/mlnx_qos; iproute2, dcb/dcb_pfc.c.
+"""
+
+from __future__ import annotations
+
+import re
+
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.network import rdma_words as words
+from topodiag.evidence.network.ethtool import named_interface
+from topodiag.evidence.network.network_records import NetDevRecord, Page, fill_netdev
+from topodiag.model.topics import Topic
+
+UNNAMED = "the interface"
+"""What an interface is called that the text does not name."""
+
+PRIORITIES = 8
+CODE_POINTS = 64
+
+_MARGIN = " \t>|"
+_COMMAND = re.compile(
+    r"(?:\bmlnx_qos\b.{0,80}?\s(?:-i|--interface)[ =]?|\bdcb\s.{0,20}?pfc\s.{0,20}?dev\s{1,4})"
+    r"([A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63})"
+)
+_TRUST = re.compile(r"Priority trust state: *(pcp|dscp|both)\b", re.IGNORECASE)
+_ENABLED = re.compile(r"enabled((?:\s{1,8}[01]){8})\s*\Z")
+_DCB = re.compile(r"prio-pfc((?: {1,8}[0-7]:(?:on|off)){1,8})\s*\Z")
+_MAPPED = re.compile(r"prio: ?([0-7])\s{1,8}dscp: ?([0-9]{1,2}(?: ?,[0-9]{1,2}){0,63}),?\s*\Z")
+_MARK = re.compile(
+    r"^[ \t>|]*(?:Priority trust state:|PFC configuration:|enabled(?:[ \t]{1,8}[01]){8}[ \t]*$|prio-pfc 0:)",
+    re.MULTILINE,
+)
+
+
+class Qos(Source[NetDevRecord]):
+    """Flow control by priority, and what decides the priority, from `mlnx_qos` and `dcb`."""
+
+    kind = "qos"
+    speaks_of = frozenset({Topic.INTERFACES})
+    trust = 70
+
+    def told(self, parsed: Parsed[NetDevRecord]) -> frozenset[Topic]:
+        """Nothing as a whole: it speaks of one interface."""
+        return frozenset()
+
+    def recognises(self, head: str) -> bool:
+        return _MARK.search(head) is not None
+
+    def parse(self, blob: Blob) -> Parsed[NetDevRecord]:
+        parsed: Parsed[NetDevRecord] = Parsed()
+        page = Page(blob, parsed)
+        name = named_interface(blob.item) or UNNAMED
+        record: NetDevRecord | None = None
+        mapped: dict[int, int] = {}
+        for line in page.lines():
+            text = line.text.strip(_MARGIN)
+            asked = _COMMAND.search(text)
+            if asked is not None:
+                name, record, mapped = words.device_name(asked[1]) or UNNAMED, None, {}
+                continue
+            trust, enabled, dcb, row = (each.search(text) for each in (_TRUST, _ENABLED, _DCB, _MAPPED))
+            if not (trust or enabled or dcb or row):
+                continue
+            if record is None:
+                record = NetDevRecord(name, line.number)
+                parsed.records.append(record)
+            if trust:
+                line.put(record.facts, "trust", trust[1].lower())
+            elif enabled:
+                marks = enabled[1].split()
+                line.put(record.facts, "lossless", tuple(place for place in range(PRIORITIES) if marks[place] == "1"))
+            elif dcb:
+                pairs = [pair.split(":") for pair in dcb[1].split()]
+                line.put(record.facts, "lossless", tuple(int(number) for number, word in pairs if word == "on"))
+            elif row:
+                mapped |= {int(code): int(row[1]) for code in row[2].split(",") if code.strip()}
+                if len(mapped) <= CODE_POINTS:
+                    record.facts.pop("priority_of", None)
+                    pairs_of = tuple(f"{code}:{priority}" for code, priority in sorted(mapped.items()))
+                    line.put(record.facts, "priority_of", pairs_of)
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[NetDevRecord], draft: NodeDraft) -> None:
+        for record in parsed.records:
+            fill_netdev(blob, record, draft)
+
+
+__all__ = ["UNNAMED", "Qos"]
