@@ -62,8 +62,8 @@ class RdmaUnused(NodeCheck[Unmoved]):
         /sys/class/infiniband, of EFA's hw_counters; bytes of the interfaces; NCCL's settings.
 
     When it stays silent
-        One reading only: unknown. Any of the counters moved: clean. In a captured bundle where nothing else moved: the
-        node was at rest, or the job stayed on the node: clean. Counters that went back were reset: unknown.
+        One reading only: not applicable. Any of the counters moved: clean. In a captured bundle where nothing else
+        moved: the node was at rest, or the job stayed on the node: clean. Counters that went back: unknown.
 
     How to confirm
         grep . /sys/class/infiniband/*/ports/1/counters/port_{xmit,rcv}_packets      before and after a request
@@ -87,7 +87,7 @@ class RdmaUnused(NodeCheck[Unmoved]):
         counters = {nic.name: _traffic(judged, nic) for nic in nics}
         read = {name: each for name, each in counters.items() if any(counter.later.known for counter in each)}
         if not read:
-            return self.unknown(judged, "no second reading of traffic counters is in the evidence")
+            return self.not_applicable(judged, "one reading of the traffic counters: `--sample` takes two")
         every = [counter for each in read.values() for counter in each if counter.later.known]
         if any(counter.delta is None for counter in every):
             return self.unknown(judged, "the counters went back between the readings (reset)")
