@@ -123,6 +123,17 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
+class ChoiceApart:
+    """What ranks chose differently for one operation size: processes (indexes) by `ALGORITHM/PROTOCOL`, and one line of
+    each. `collective` is "" before 2.23."""
+
+    collective: str
+    bytes: int
+    by_choice: Mapping[str, tuple[int, ...]]
+    origins: tuple[Origin, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Operations:
     """What one member enqueued: the last opCount (-1 none seen), how many calls, the bytes and the calls by collective,
     the last operations in order without a gap, and the digest that is equal for members that enqueued the same."""
@@ -280,6 +291,7 @@ class Job:
     unplaced: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    choices_apart: tuple[ChoiceApart, ...] = ()
     library: str = "NCCL"
     """Whose log it is: NCCL or RCCL, which has NCCL's lines and decides by rules of its own."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Never
 
 from topodiag.checks.interface import MAX_EVIDENCE, JobCheck, OneStep
+from topodiag.checks.job.choices import choice_findings
 from topodiag.checks.job.evidence import local_ranks
 from topodiag.checks.job.failed_settings import FailedSetting, failed_settings
 from topodiag.checks.job.rules import JOB_RULES, OF_RCCL, LogMachines
@@ -67,7 +68,8 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
 
     What it finds
         Variables that have one value on some ranks and another on others, or that are set on some nodes only, by
-        ranks that would all have printed them.
+        ranks that would all have printed them. An algorithm or protocol that ranks took differently for one operation
+        size, whatever made them: a setting, a tuner, or processors of different vendors.
 
     Why it matters
         Ranks that choose algorithm, protocol, channels or buffer sizes by different rules send messages that the
@@ -116,6 +118,7 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
                 groups["not set"] = absent
             if len(groups) > 1:
                 found.append(self._report(job, name, groups))
+        found += choice_findings(self, job)
         coverage = Coverage(len(talking), len(job.processes), "processes with settings")
         if found:
             return self.found(job, found, coverage)

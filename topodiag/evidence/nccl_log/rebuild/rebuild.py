@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from topodiag.evidence.nccl_log.grammar.system_print import Print, read_print
+from topodiag.evidence.nccl_log.rebuild.choices import choices_apart
 from topodiag.evidence.nccl_log.rebuild.comms import Hearing, Said
 from topodiag.evidence.nccl_log.rebuild.connections import Gathering, Seats, seats
 from topodiag.evidence.nccl_log.rebuild.events import bus_id_of, classify, rank_of
@@ -231,6 +232,7 @@ class _Builder:
             unplaced=tuple(i for i in range(len(processes)) if i not in placed),
             notes=tuple(notes),
             files=self._files(set(own)),
+            choices_apart=choices_apart(self.frame, self.processes, self.places.of("choice"), self.comm_of, own),
             library=self._library(processes),
         )
         return job, seats(group, len(self.comms), communicators, rank_hosts, self.processes.host, hosts)
@@ -280,7 +282,6 @@ class _Builder:
         completed[rank[seated & [member.completed for member in own]]] = True
         finished_ts = np.full(size, np.nan)
         finished_ts[rank[seated]] = np.array([member.complete_ts for member in own], np.float64)[seated]
-        host_of = [self.processes.host[member.process] for member in own]
         first = min(own, key=lambda member: (member.rank, member.offset))
         nodes = Counter(member.nodes for member in own if member.nodes > 0)
         mnnvl = {member.mnnvl for member in own if member.mnnvl >= 0}
@@ -300,7 +301,7 @@ class _Builder:
             started=started,
             completed=completed,
             completed_ts=finished_ts,
-            local_ranks={at: each.local_ranks for at, each in zip(host_of, own, strict=True) if each.local_ranks > 0},
+            local_ranks={self.processes.host[m.process]: m.local_ranks for m in own if m.local_ranks > 0},
             destroyed=sum(member.destroyed for member in own),
             init_s=said.timing.get("total", np.full(size, np.nan)),
             phases_s={name: said.timing[name] for name in PHASES if name in said.timing},
