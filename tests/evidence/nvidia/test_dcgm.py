@@ -1,0 +1,48 @@
+"""DCGM's sentences on clocks and memory, alone, in a log and in a table."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.evidence.filled import node_of, recognises
+from topodiag.checks.node.gpu_clocks import ClocksHeldDown
+from topodiag.evidence.interface import Blob
+from topodiag.evidence.nvidia.dcgm import Dcgm
+
+LINE = "Detected a WARNING in health system Thermal: 'Detected clocks event due to thermal violation in GPU 2. Verify"
+TABLE = """\
+|    -> Errors              |                                                          |
+|       -> Thermal system   | Warning                                                  |
+|                           | Detected clock throttling due to thermal violation in    |
+|                           | GPU 3. Verify that the cooling is functional.            |
+"""
+
+
+@pytest.mark.parametrize(("text", "gpu"), [(LINE, "GPU2"), (TABLE, "GPU3")])
+def test_a_thermal_violation_is_a_clock_held_down(text: str, gpu: str) -> None:
+    (finding,) = ClocksHeldDown().judge(node_of(text)).findings
+    assert finding.where.gpus == (gpu,)
+
+
+def test_memory_errors_are_counted() -> None:
+    (gpu,) = node_of("Detected 3 volatile double-bit ECC error(s) in GPU 1. Drain the GPU and reset it.").gpus
+    assert gpu.counters["ecc_volatile_uncorrected"].first.value == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "GPU 0's NvLink link 0 is currently down Check DCGM and system logs for errors.",
+        "GPU_UUID:GPU-bb3e IMEX daemon status is -3 (not READY)",
+        "| Overall Health            | Healthy |",
+    ],
+)
+def test_what_need_not_be_a_fault_is_not_taken_for_one(text: str) -> None:
+    assert not recognises("dcgm", text)
+
+
+@given(st.binary())
+def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
+    Dcgm().parse(Blob("any.txt", data))
