@@ -26,15 +26,13 @@ from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome,
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.topics import Topic
-from topodiag.words.fold import fold_runs, plural
+from topodiag.words.fold import plural
 
 LOST_WORDS = "requires reset"
 """In the driver's words of a GPU that answers and waits for its reset: GPU005 speaks of it."""
 
 MIN_SIBLINGS = 2
 """Nodes of the same kind that must agree on a number of GPUs before one with fewer is called short."""
-
-BUS = "PCI bus"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +48,11 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Short:
-    """Fewer GPUs than the machine should have; `absent` are the places on the bus without a working GPU."""
+    """Fewer GPUs than the machine should have."""
 
     seen: int
     expected: int
     why: str
-    absent: tuple[str, ...] = ()
     confidence: Confidence = Confidence.HIGH
     evidence: tuple[Origin, ...] = ()
 
@@ -86,8 +83,8 @@ class GpuLost(NodeCheck[Losses]):
 
     When it stays silent
         The GPU count of containers, virtual machines and nodes with MIG is not judged: there GPUs are hidden on
-        purpose. GPUs that another driver holds (vfio-pci) are given away. A GPU that answers again since an Xid 79 is
-        a warning. Without a word on GPUs in the evidence: unknown.
+        purpose. GPUs that the bus holds are there: Slurm or vfio-pci keeps them from this user. A GPU that
+        answers again since an Xid 79 is a warning. Without a word on GPUs in the evidence: unknown.
 
     How to confirm
         nvidia-smi -L                                       the GPUs that answer
@@ -158,12 +155,10 @@ class GpuLost(NodeCheck[Losses]):
 
     def _tell_short(self, node: Node, short: Short, coverage: Coverage | None) -> Finding:
         missing = short.expected - short.seen
-        places = f": {fold_runs(list(short.absent))} {'is' if len(short.absent) == 1 else 'are'} on the bus only"
         return self.finding(
             node,
             Severity.ERROR,
-            f"{plural(missing, 'GPU')} of {short.expected} {'is' if missing == 1 else 'are'} missing"
-            + (places if short.absent else ""),
+            f"{plural(missing, 'GPU')} of {short.expected} {'is' if missing == 1 else 'are'} missing",
             observed=plural(short.seen, "GPU"),
             expected=f"{plural(short.expected, 'GPU')}, {short.why}",
             fix=(
@@ -171,7 +166,6 @@ class GpuLost(NodeCheck[Losses]):
                 "Look for its last words: `journalctl -k -b -1 | grep -E 'Xid|RmInitAdapter|AER'`",
                 "Indices above the missing GPU have moved down by one: match GPUs by bus id or UUID",
             ),
-            gpus=short.absent,
             cost=Cost(text="jobs that need all GPUs of the node do not start, or run on the wrong ones"),
             evidence=short.evidence,
             coverage=coverage,
@@ -226,27 +220,28 @@ def _is_gpu(node: Node, function: PciDevice) -> bool:
 
 
 def _short(node: Node, peers: Sequence[Node], lost: set[str]) -> Short | None:
-    """Whether GPUs are missing that nothing else shows as lost."""
-    if Topic.GPUS not in node.told or node.is_vm or node.os.container.get("none") != "none":
+    """Whether GPUs are missing that nothing else shows as lost. What the bus holds is there, even where the driver does
+    not list it: Slurm, a container or vfio-pci keeps it from this user."""
+    if Topic.PCI not in node.told or node.is_vm or node.os.container.get("none") != "none":
         return None
-    if any(gpu.mig.value for gpu in node.gpus) or len(node.gpus) < 2 or Topic.DRIVER not in node.told:
+    if any(gpu.mig.value for gpu in node.gpus) or len(node.gpus) < 2:
         return None
-    here = len(node.gpus) + len(lost - {gpu.label for gpu in node.gpus})
-    idle = _unclaimed(node, lost)
-    if idle:
-        evidence = tuple(fact.origin for each in idle if (fact := each.class_code).origin is not None)
-        absent = tuple(each.bus_id for each in idle)
-        total = len(node.gpus) + len(idle)
-        return Short(len(node.gpus), total, f"as the {BUS} holds {total}", absent, evidence=evidence)
+    here = _on_bus(node) + len(lost - {gpu.label for gpu in node.gpus} - node.pci.keys())
     spec = system_by_product(node.system.value) if node.system.value else None
-    if spec is not None and spec.gpus > here and _says_product(node) and Topic.PCI in node.told:
-        return Short(len(node.gpus), spec.gpus, f"as a {spec.name} has", evidence=_origins(node))
-    alike = [len(peer.gpus) for peer in peers if peer.gpus and _kind(peer) == _kind(node)]
+    if spec is not None and spec.gpus > here and _says_product(node):
+        return Short(here, spec.gpus, f"as a {spec.name} has", evidence=_origins(node))
+    alike = [_on_bus(peer) for peer in peers if Topic.PCI in peer.told and peer.gpus and _kind(peer) == _kind(node)]
     usual = majority(alike)
     if usual is not None and len(alike) >= MIN_SIBLINGS and usual > here:
         why = f"as {plural(alike.count(usual), 'other node')} of the same kind have"
-        return Short(len(node.gpus), usual, why, confidence=Confidence.MEDIUM, evidence=_origins(node))
+        return Short(here, usual, why, confidence=Confidence.MEDIUM, evidence=_origins(node))
     return None
+
+
+def _on_bus(node: Node) -> int:
+    """GPUs by the driver or by the bus, whichever shows more."""
+    functions = sum(fn.kind is PciKind.GPU and fn.vendor.value == NVIDIA for fn in node.pci.values())
+    return max(functions, len(node.gpus))
 
 
 def _origins(node: Node) -> tuple[Origin, ...]:
@@ -260,23 +255,3 @@ def _says_product(node: Node) -> bool:
 
 def _kind(node: Node) -> tuple[str, str]:
     return node.system.get(""), node.gpus[0].name.get("") if node.gpus else ""
-
-
-def _unclaimed(node: Node, lost: set[str]) -> list[PciDevice]:
-    """GPUs on the bus that the driver does not list, though it holds them or nobody does."""
-    if not all(gpu.bus_id for gpu in node.gpus):
-        return []
-    mine = {gpu.bus_id for gpu in node.gpus}
-    names = {function.device.value for bus_id, function in node.pci.items() if bus_id in mine and function.device.known}
-    return [
-        function
-        for bus_id, function in sorted(node.pci.items())
-        if function.kind is PciKind.GPU
-        and function.vendor.value == NVIDIA
-        and bus_id not in mine
-        and bus_id not in lost
-        and not function.is_vf.get(False)
-        and function.driver.get("nvidia") == "nvidia"
-        and (not names or function.device.value in names)
-        and bus_id.endswith(".0")
-    ]
