@@ -279,7 +279,8 @@ def _read_plain(intake: Intake) -> _Given:
             continue
         read = read_file(text, piece.name)
         if read.runs:
-            jobs, outcomes = _log(intake, piece, text) if read.records >= MIN_RECORDS else ((), ())
+            speaks = read.records >= MIN_RECORDS or piece.is_any((Kind.JOB_OUTPUT,))
+            jobs, outcomes = _log(intake, piece, text) if speaks else ((), ())
             digest = hashlib.sha256(text).hexdigest()
             given.files.append(_File(piece.name, read, digest, notes, jobs, outcomes))
         else:

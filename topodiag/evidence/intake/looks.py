@@ -24,6 +24,7 @@ from topodiag.evidence.nccl_log.input.json_lines import looks_wrapped
 from topodiag.evidence.nccl_log.input.streams import Reading, packer_of, text_of
 from topodiag.evidence.nccl_log.input.wrapped_lines import CODING as WRAPPED_LINES
 from topodiag.evidence.nccl_log.input.wrapped_lines import looks_broken
+from topodiag.evidence.nccl_tests.looks import TABLE
 from topodiag.evidence.registry import recognise, recognise_lines
 
 HEAD_BYTES = 1 << 16
@@ -49,7 +50,7 @@ _RECORD = re.compile(
 _TEXTS = (
     (re.compile(_BEFORE + rb"<system\b"), Kind.TOPOLOGY),
     (re.compile(_BEFORE + rb"<graphs\b"), Kind.GRAPH),
-    (re.compile(rb"^(?:# )?nThread \d+ nGpus \d+|^#[ \t]+size[ \t]+count[ \t]+type\b", re.M), Kind.NCCL_TESTS),
+    (TABLE, Kind.NCCL_TESTS),
     # src/ras/client_support.cc of NCCL 2.24 and later.
     (re.compile(rb"^NCCL version \S{1,40} compiled with CUDA ", re.M), Kind.RAS),
     (re.compile(rb"^(?:[\w \"]{1,40},){1,30}\w{0,20}bus_?bw", re.M), Kind.BENCH_CSV),

@@ -1,0 +1,44 @@
+"""Tables of known incidents, by themselves and with the bundles beside them: the cause first, nothing false."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from topodiag.app.bench import bench
+from topodiag.model.bench import Benchmark
+
+INCIDENTS = Path(__file__).resolve().parents[2].parent / "shared" / "corpus" / "incidents"
+
+pytestmark = pytest.mark.skipif(not INCIDENTS.exists(), reason=f"no incidents at {INCIDENTS}")
+
+
+def run_of(name: str, *beside: str) -> Benchmark:
+    folder = INCIDENTS / name
+    (made,) = bench([str(folder / "nccl-tests"), *(str(folder / each) for each in beside)]).benchmarks
+    return made
+
+
+def test_one_hca_of_eight_is_the_cause_by_the_table_alone() -> None:
+    made = run_of("benchmark-over-one-nic")
+    assert made.severe
+    assert made.hypotheses[0].cause.startswith("NCCL_IB_HCA=mlx5_0 leaves 1 of 8 NICs")
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict"),
+    [("healthy-but-less-than-hoped", "normal"), ("nvlinks-of-one-gpu-down", "unknown"), ("cable-unplugged", "normal")],
+)
+def test_a_table_alone_is_not_called_low_where_another_machine_would_explain_it(name: str, verdict: str) -> None:
+    assert run_of(name).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("name", "check"),
+    [("acs-on-l40s", "PCI004"), ("cable-unplugged", "NIC001"), ("stale-topology-file", "TOP002")],
+)
+def test_what_the_bundles_show_is_the_first_cause(name: str, check: str) -> None:
+    (first, *_) = run_of(name, "bundles", "logs").hypotheses
+    assert first.check == check
+    assert first.shown
