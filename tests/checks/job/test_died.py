@@ -53,6 +53,7 @@ def test_a_time_limit_and_a_preemption_are_no_faults_and_end_the_job() -> None:
     [finding] = found(end(LIMIT))
     assert finding.message == "the job on n1 reached its time limit"
     assert finding.fix[0].startswith("no fault by itself")
+    assert finding.severity is Severity.WARNING
 
 
 def test_torchs_summary_names_rank_and_host() -> None:

@@ -55,6 +55,9 @@ ENDINGS: Mapping[str, Ending] = {
 COMES_FROM_OUTSIDE = frozenset({"node failure", "preempted", "evicted", "memory"})
 """Endings that no error of the job brings about."""
 
+NO_FAULT = frozenset({"preempted", "limit"})
+"""Endings that the scheduler is asked for: a job that ran until then is not broken."""
+
 HANGS = frozenset({"watchdog", "timeout", "stalled"})
 ERRORS = frozenset({"ib completion", "cuda", "memory", "version", "duplicate gpu", "mismatch", "bootstrap", "connect"})
 """Kinds of errors after which a process ends: then its end is their consequence."""
@@ -138,7 +141,7 @@ class ProcessDied(JobCheck[Died]):
         if observed.how == "exception" and not event.details.get("uncaught"):
             sure = Confidence.MEDIUM
         yield self.finding(
-            Severity.ERROR,
+            Severity.WARNING if observed.how in NO_FAULT else Severity.ERROR,
             f"{who}{where} {ending.words}{named}",
             observed=quoted(event.text, 300),
             expected="all processes run until the job is done",
