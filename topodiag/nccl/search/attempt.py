@@ -38,7 +38,7 @@ class _Attempt:
     """An attempt under way; `done` channels are complete, `order` is that of the one being built."""
 
     __slots__ = (
-        *("balanced", "best", "bits", "by_net", "dense", "done", "ended", "entered", "exit_lists"),
+        *("balanced", "best", "bits", "by_net", "by_path", "dense", "done", "ended", "entered", "exit_lists"),
         *("fixed", "free", "gpu_net", "gpus", "guard", "guide", "known", "last", "latency", "least", "left"),
         *("like_best", "limit", "memory", "minor", "most", "net_gpu", "order", "orders", "paired", "product"),
         *("pci_order", "repeatable", "replays", "roads", "row", "same", "skipping", "speed", "starts_at_local"),
@@ -72,6 +72,7 @@ class _Attempt:
         self.pci_order = range(self.gpus)
         self.tries_pci_order = not system.nvs or not guide.has(Feature.NO_PCI_ORDER_ON_NVSWITCH)
         self.starts_at_local = guide.has(Feature.STARTS_AT_LOCAL_GPU)
+        self.by_path: dict[int, list[int]] = {}
         self.exit_lists: dict[tuple[int, int, int, int], list[tuple[int, Step]]] = {}
         self.done, self.order, self.latency = 0, self.orders[0], trial.latency_inter
         self._compare_with_best()
@@ -192,6 +193,15 @@ class _Attempt:
     def choices(self, gpu: int, used: int, to_net: int, state: int) -> list[int]:
         """The GPUs to go to next where that depends on more than which are left."""
         mode = 0 if to_net == -1 else 1 if to_net == used.bit_count() else -1
+        if mode == 0:
+            key = used << self.bits | gpu
+            known = self.by_path.get(key)
+            if known is None:
+                known = self.by_path[key] = self._choices(gpu, used, mode, state)
+            return known
+        return self._choices(gpu, used, mode, state)
+
+    def _choices(self, gpu: int, used: int, mode: int, state: int) -> list[int]:
         found = self.guide.next_gpus(gpu, used, mode, self.entered[self.done], state)
         return found if self.fixed[gpu] is not None else self.guide.with_neighbours(found, gpu, self.trial.pattern)
 
@@ -216,7 +226,9 @@ class _Attempt:
         kind: tuple[object, ...] = (channel, tuple(room))
         if self.paired and channel & 1:
             kind = (*kind, self.entered[channel - 1], self.left[channel - 1])
-        noted = self._channel_noted(kind) if self.skipping and self.free else None
+        # where the order before is tried again, what follows depends on it too
+        past = tuple(self.orders[channel - 1]) if channel and self.replays else ()
+        noted = self._channel_noted((*kind, past)) if self.skipping else None
         if noted is not None and state in noted and hops >= noted[state][1]:
             self.time = max(0, self.time - noted[state][0])
             return
