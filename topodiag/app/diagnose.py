@@ -21,6 +21,7 @@ from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, folded, refusal
 from topodiag.model.case import Case
+from topodiag.model.errors import InputError
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
 from topodiag.verdict.order import arranged
@@ -36,10 +37,17 @@ def diagnose(paths: Sequence[str]) -> Result:
     intake = gather(paths, stdin=stream_for(paths))
     if not intake.of(*JUDGED):
         raise refusal(intake, JUDGED, "evidence that can be judged")
-    results = [*_nodes(intake), *_jobs_and_runs(intake)]
+    others = [*_jobs_and_runs(intake)]
+    refused: list[NotObserved] = []
+    try:
+        results = [*_nodes(intake), *others]
+    except InputError as error:  # one text that only looked like a tool's output costs itself, not the diagnosis
+        if not others:
+            raise
+        results, refused = others, [NotObserved(PART, str(error))]
     taken = {item.path for each in results for item in each.inputs}
     aside = [each for each in intake.beside(*JUDGED) if each.path not in taken]
-    return _joined(results, [NotObserved(PART, note) for note in folded(aside)])
+    return _joined(results, [*refused, *(NotObserved(PART, note) for note in folded(aside))])
 
 
 def _joined(results: Sequence[Result], gaps: Sequence[NotObserved]) -> Result:

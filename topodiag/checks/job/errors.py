@@ -214,7 +214,13 @@ def first_error(job: Job) -> Event | None:
 
 
 def _errors(job: Job) -> list[Event]:
-    return [event for event in job.events if event.level != "UNWIND" and event.kind not in NO_ERRORS]
+    return [
+        event
+        for event in job.events
+        if event.level != "UNWIND"
+        and event.kind not in NO_ERRORS
+        and not (event.level == "APP" and LIVED_WITH.search(event.text))
+    ]
 
 
 def _primary(job: Job, errors: Sequence[Event]) -> list[Event]:

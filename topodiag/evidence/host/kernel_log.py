@@ -68,7 +68,10 @@ _WRITES = re.compile(
     r"|iommu: Default domain type: |DMAR: IOMMU enabled"
     rf"|\bmlx5_core {_BUS}[ :]|\bpcieport {_BUS}: |Detected insufficient power on the PCIe slot"
 )
-_STAMPED = re.compile(r"(?:<[0-9]{1,3}>)?\[ {0,10}[0-9]{1,10}\.[0-9]{6}\] \S")
+_STAMPED = re.compile(
+    r"(?:<[0-9]{1,3}>)?\[ {0,10}[0-9]{1,10}\.[0-9]{6}\] (?!\[[^\]\s:]{1,80}:[0-9]{1,9}:[0-9]{1,9}\])\S"
+)
+"""UCX puts seconds in brackets, too, and then `[host:process:thread]`."""
 
 
 class KernelLog(Source[KernelEvent]):

@@ -19,8 +19,8 @@ NOTES = (
 """What torch and its launcher print while a job goes down, well or badly: it names no cause."""
 
 WORDS = (
-    b"onnection closed by peer", b"client socket has", b"RendezvousTimeout", *ends.WORDS, *job_faults.WORDS,
-    *(words.encode() for words in NOTES),
+    b"retry count exceeded", b"ailed status ", b"IB Async event", b"onnection closed by peer", b"client socket has",
+    b"RendezvousTimeout", *ends.WORDS, *job_faults.WORDS, *(words.encode() for words in NOTES),
 )  # fmt: skip
 """A line without any of these is none of theirs."""
 
@@ -28,6 +28,13 @@ _PEER_GONE = compiled(r"gloo/\S{1,200}\] Connection closed by peer \[([^\]\s]{1,
 _NO_STORE = compiled(
     r"client socket has (?:timed out|failed).{0,80}connect to \(?([\w.:-]{1,80}?)[,)\s]|RendezvousTimeoutError"
 )
+_UCX_EVENT = compiled(r"IB Async event on ([\w.-]{1,60}): (.{3,80}?)(?: on port (\d{1,3}))?\s*$")
+_COMPLETED = compiled(
+    r"\b(Transport|RNR) retry count exceeded on ([\w.-]{1,60}):(\d{1,3})/(?:RoCE|IB)\b"
+    r"|[Ff]ailed status (?:[\w \-/]{1,60} \((\d{1,2})\) for wr_id|(\d{1,2}): wr_id)"
+)
+"""UCX src/uct/ib/mlx5/ib_mlx5_log.c; rdma-core libibverbs/examples/*_pingpong.c; perftest src/perftest_resources.c."""
+_STATUS = {"Transport": "12", "RNR": "13"}
 _RAY = compiled(r"^\s{0,8}\((?!raylet)[\w.:<>-]{1,80} pid=\d{1,9}(?:, ip=([\d.a-fA-F:]{3,45}))?\)")
 _ANY = compiled("|".join(re.escape(word.decode()) for word in WORDS))
 
@@ -44,6 +51,9 @@ def said_of(text: str) -> tuple[str, dict[str, str]] | None:
         return None
     if any(words in text for words in NOTES):
         return "note", {}
+    verbs = _verbs(text)
+    if verbs is not None:
+        return verbs
     gone = _PEER_GONE.search(text)
     if gone is not None:
         return "peer closed", {"peer": gone[1]}
@@ -61,3 +71,15 @@ def said_of(text: str) -> tuple[str, dict[str, str]] | None:
     if ray is not None and ray[1]:
         named.setdefault("host", ray[1])
     return kind, named
+
+
+def _verbs(text: str) -> tuple[str, dict[str, str]] | None:
+    """What a verbs program says of a failed work request or of an event of the port: UCX, perftest, the pingpongs."""
+    found = _COMPLETED.search(text)
+    if found is not None:
+        status = _STATUS[found[1]] if found[1] else found[4] or found[5]
+        return "ib completion", {"status": status, "hca": found[2] or "", "port": found[3] or ""}
+    found = _UCX_EVENT.search(text)
+    if found is not None:
+        return "ib async", {"hca": found[1], "event": found[2], "port": found[3] or ""}
+    return None
