@@ -29,6 +29,8 @@ _NO_STORE = compiled(
     r"client socket has (?:timed out|failed).{0,80}connect to \(?([\w.:-]{1,80}?)[,)\s]|RendezvousTimeoutError"
 )
 _UCX_EVENT = compiled(r"IB Async event on ([\w.-]{1,60}): (.{3,80}?)(?: on port (\d{1,3}))?\s*$")
+_MANAGER = compiled(r"client reregistration|SM change|GID table")
+"""Events by which the subnet manager tells its ports something: connections live through them."""
 _COMPLETED = compiled(
     r"\b(Transport|RNR) retry count exceeded on ([\w.-]{1,60}):(\d{1,3})/(?:RoCE|IB)\b"
     r"|[Ff]ailed status (?:[\w \-/]{1,60} \((\d{1,2})\) for wr_id|(\d{1,2}): wr_id)"
@@ -81,5 +83,7 @@ def _verbs(text: str) -> tuple[str, dict[str, str]] | None:
         return "ib completion", {"status": status, "hca": found[2] or "", "port": found[3] or ""}
     found = _UCX_EVENT.search(text)
     if found is not None:
+        if _MANAGER.search(found[2]):
+            return "note", {}
         return "ib async", {"hca": found[1], "event": found[2], "port": found[3] or ""}
     return None
