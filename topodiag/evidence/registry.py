@@ -18,6 +18,7 @@ _SOURCES = {
     "nvidia-smi-query": "nvidia.nvidia_smi_query:NvidiaSmiQuery",
     "nvidia-smi": "nvidia.nvidia_smi_table:NvidiaSmiTable",
     "nvidia-smi-csv": "nvidia.nvidia_smi_csv:NvidiaSmiCsv",
+    "rocm-smi": "host.rocm_smi:RocmSmi",
     "dcgm": "nvidia.dcgm:Dcgm",
     "nvidia-smi-nvlink": "nvidia.nvidia_smi_nvlink:NvidiaSmiNvlink",
     "nvidia-smi-p2p": "nvidia.nvidia_smi_p2p:NvidiaSmiP2p",

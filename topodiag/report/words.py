@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from topodiag.model.devices import NVIDIA, PciKind
+from topodiag.model.devices import NVIDIA, Gpu, PciKind
 from topodiag.model.finding import Finding, Severity, Status
 from topodiag.model.node import Node
 from topodiag.model.result import Result, Trouble
@@ -63,7 +63,7 @@ class GpuSight:
 def gpu_sight(node: Node) -> GpuSight:
     """Whether the GPUs of a node were seen. Anything but `SEEN` must never read as healthy."""
     spoke = Topic.GPUS in node.told or _told_by_file(node)
-    if node.gpus and spoke:
+    if node.gpus and (spoke or any(_is_told_of(gpu) for gpu in node.gpus)):
         return GpuSight(Sight.SEEN)
     on_bus = sum(1 for dev in node.pci.values() if dev.kind is PciKind.GPU and dev.vendor.value == NVIDIA)
     reason = _driver_silence(node)
@@ -75,6 +75,11 @@ def gpu_sight(node: Node) -> GpuSight:
     if spoke:
         return GpuSight(Sight.NONE, "the driver is up and counts none")
     return GpuSight(Sight.UNREAD, reason)
+
+
+def _is_told_of(gpu: Gpu) -> bool:
+    """Whether a tool of the driver tells how a GPU is, even one that does not name all GPUs."""
+    return gpu.throttle.known or gpu.sm_clock_mhz.known or gpu.utilization.known or bool(gpu.counters)
 
 
 def _told_by_file(node: Node) -> bool:

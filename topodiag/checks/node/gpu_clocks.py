@@ -29,7 +29,14 @@ STUCK_SHARE = 0.5
 BUSY_PERCENT = 50
 """Utilisation from which a GPU counts as busy."""
 
+MIN_SIBLINGS = 2
+"""Busy siblings that show what the clock of a GPU would be."""
+
 FIXES = {
+    "apart": (
+        "Set the clocks free (`nvidia-smi -rgc` on NVIDIA, `rocm-smi --resetclocks` on AMD), then reset the GPU",
+        "Compare its firmware with that of its siblings; if it stays so, swap it with one of them",
+    ),
     "heat": (
         "Look at fans, airflow, inlet temperature and coolant: `nvidia-smi -q -d TEMPERATURE`",
         "Compare with the GPUs beside it: one hot GPU alone is its heat sink, all of them are the air",
@@ -76,7 +83,7 @@ class ClocksHeldDown(NodeCheck[HeldClocks]):
 
     Evidence it reads
         Clock event reasons (before R535: throttle reasons), SM clock, highest SM clock and utilisation from NVML and
-        `nvidia-smi -q`.
+        `nvidia-smi -q`; the clocks and loads of `rocm-smi`, where a busy GPU is compared with its busy siblings.
 
     When it stays silent
         An idle GPU's clocks are low by design. A software power cap and set application clocks are the site's choice.
@@ -110,7 +117,7 @@ class ClocksHeldDown(NodeCheck[HeldClocks]):
         coverage = Coverage(len(seen), len(judged.gpus), "GPUs with clock event reasons")
         found: dict[tuple[str, str, Severity], list[Gpu]] = defaultdict(list)
         for gpu in seen:
-            reason = _reason(gpu)
+            reason = _reason(gpu) or _below_siblings(gpu, seen)
             if reason is not None:
                 found[reason].append(gpu)
         if not found:
@@ -131,7 +138,7 @@ class ClocksHeldDown(NodeCheck[HeldClocks]):
                 cost=Cost(text="every rank of the job waits for the slowest GPU in each collective"),
                 evidence=each.evidence,
                 coverage=observed.coverage,
-                confidence=Confidence.MEDIUM if each.kind == "stuck" else Confidence.HIGH,
+                confidence=Confidence.MEDIUM if each.kind in ("stuck", "apart") else Confidence.HIGH,
             )
 
 
@@ -157,6 +164,22 @@ def _reason(gpu: Gpu) -> tuple[str, str, Severity] | None:
     if clock and top and clock < STUCK_SHARE * top and gpu.utilization.get(0) >= BUSY_PERCENT and free:
         return "the SM clock is low while the GPU is busy, and no reason is given", "stuck", Severity.WARNING
     return None
+
+
+def _below_siblings(gpu: Gpu, seen: Sequence[Gpu]) -> tuple[str, str, Severity] | None:
+    """A busy GPU whose highest clock nobody told, far below all its busy siblings of the same product."""
+    alike = [
+        other.sm_clock_mhz.get(0)
+        for other in seen
+        if other is not gpu and other.name.value == gpu.name.value and other.utilization.get(0) >= BUSY_PERCENT
+    ]
+    clock = gpu.sm_clock_mhz.value
+    if gpu.max_sm_clock_mhz.known or gpu.throttle.value or clock is None or len(alike) < MIN_SIBLINGS:
+        return None
+    if gpu.utilization.get(0) < BUSY_PERCENT or clock >= STUCK_SHARE * min(alike):
+        return None
+    what = f"{clock} MHz while its siblings run at {min(alike)} MHz or more, all of them busy"
+    return what, "apart", Severity.WARNING
 
 
 def _held(key: tuple[str, str, Severity], gpus: Sequence[Gpu]) -> Held:

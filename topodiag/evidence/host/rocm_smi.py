@@ -1,0 +1,72 @@
+"""`rocm-smi` without options: clocks and load of AMD GPUs.
+
+    Device  Node  IDs              Temp        Power     Partitions          SCLK     MCLK     Fan  Perf  PwrCap  VRAM%  GPU%
+    0       2     0x74a1,   28851  61.0C       612.0W    NPS1, SPX, 0        2097Mhz  1300Mhz  0%   auto  750.0W  71%    100%
+
+Older releases begin the header with `GPU  Temp (DieEdge)  AvgPwr  SCLK`. Only what the columns say is read: the highest
+clock, the product and the links are not in this table. Format: ROCm 3 to 7, rocm_smi.py, showAllConcise.
+"""  # noqa: E501 - a row of the table is that long
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.model.topics import Topic
+
+MAX_LINE = 400
+MAX_GPUS = 256
+MAX_MHZ = 20_000
+
+_HEADER = re.compile(r"^[ \t>|]{0,20}(?:GPU|Device) [^\n]{0,200}\bSCLK {1,10}MCLK\b[^\n]{0,80}\bGPU% *$", re.MULTILINE)
+_ROW = re.compile(
+    r"([0-9]{1,3}) [^\n]{0,200}?\s([0-9]{1,5})Mhz\s{1,10}(?:[0-9]{1,5}Mhz|N/A)\s[^\n]{0,80}?\s([0-9]{1,3})% *\Z"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RocmRow:
+    """One GPU: its number, its shader clock and its load in percent."""
+
+    index: int
+    clock_mhz: int
+    load: int
+    line: int
+    text: str
+
+
+class RocmSmi(Source[RocmRow]):
+    """Clock and load of AMD GPUs."""
+
+    kind = "rocm-smi"
+    speaks_of = frozenset({Topic.GPUS})
+    trust = 65
+
+    def recognises(self, head: str) -> bool:
+        return _HEADER.search(head) is not None
+
+    def parse(self, blob: Blob) -> Parsed[RocmRow]:
+        parsed: Parsed[RocmRow] = Parsed(partial=True)
+        in_table = False
+        for number, whole in blob.lines():
+            parsed.lines = number
+            line = whole[:MAX_LINE].strip(" \t>|")
+            if _HEADER.match(line):
+                in_table = True
+            match = _ROW.match(line) if in_table else None
+            if match is not None and len(parsed.records) < MAX_GPUS:
+                parsed.records.append(RocmRow(int(match[1]), int(match[2]), int(match[3]), number, line))
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[RocmRow], draft: NodeDraft) -> None:
+        for row in parsed.records:
+            entity, origin = draft.gpu(index=row.index), blob.origin(row.line, row.text)
+            if 0 < row.clock_mhz <= MAX_MHZ:
+                entity.offer("sm_clock_mhz", row.clock_mhz, origin)
+            if row.load <= 100:
+                entity.offer("utilization", row.load, origin)
+
+
+__all__ = ["RocmRow", "RocmSmi"]
