@@ -23,7 +23,6 @@ from topodiag.model.finding import Outcome
 from topodiag_probes.bundle import Bundle
 from topodiag_probes.redact import Redactor
 
-INCIDENTS = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "incidents"
 FAULTY = "dgx-h100-gpu3-12of18-nvlink"
 
 
@@ -197,14 +196,3 @@ def test_findings_are_in_the_same_order_every_time(name: str) -> None:
     once = fold(judge(manifest, files)[1])
     again = fold(judge(manifest, dict(reversed(files.items())))[1])
     assert once == again
-
-
-def test_a_run_is_a_job_of_its_own_beside_the_jobs_of_the_logs() -> None:
-    """The benchmark ran with one NIC, the job on the same nodes with eight: the benchmark's setting is the cause."""
-    incident = INCIDENTS / "benchmark-over-one-nic"
-    if not incident.exists():
-        pytest.skip("the corpus is not here")
-    first, second = topodiag.diagnose(incident).findings
-    assert (first.id, second.id) == ("NET003", "BEN001")
-    assert second.follows is not None
-    assert "what bm-0901 should" in second.message, "the bundles are the machine"

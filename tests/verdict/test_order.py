@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -161,3 +162,13 @@ def test_no_finding_is_lost_and_every_cause_stands_above(findings: list[Finding]
 @given(some_findings)
 def test_the_order_is_stable(findings: list[Finding]) -> None:
     assert [e.id for e in arranged(findings, Case())] == [e.id for e in arranged(findings[::-1], Case())]
+
+
+def test_links_that_are_down_stand_above_the_xid_that_reported_them() -> None:
+    down = found("NVL001", message="GPU3 has 12 of 18 NVLinks active")
+    down = replace(down, where=replace(down.where, gpus=("GPU3",)))
+    xid = found("GPU003", message="GPU3: Xid 74 (NVLink error) 2 times")
+    same = replace(xid, where=replace(xid.where, gpus=("GPU3",)))
+    other = replace(xid, where=replace(xid.where, gpus=("GPU5",)))
+    assert causes(down, same) == {"NVL001": "", "GPU003": "NVL001"}
+    assert causes(down, other)["GPU003"] == "", "of another GPU it is no news of these links"

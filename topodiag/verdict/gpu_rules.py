@@ -32,6 +32,23 @@ class GpuAsksForReset(Rule):
     reach = Reach.NODE
 
 
+class LinksThatTheKernelReported(Rule):
+    """NVLinks of a GPU that are down, and the Xid that reported them: one fault, of which the links are the state with
+    its price, and the Xid is the time at which it began."""
+
+    causes = ("NVL001",)
+    leads_to = ("GPU003",)
+    because = "the kernel reported the links of this GPU when they failed"
+    reach = Reach.NODE
+
+    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        return "nvlink" in f"{other.message} {other.observed}".lower() and bool(_gpus(cause) & _gpus(other))
+
+
+def _gpus(finding: Finding) -> frozenset[str]:
+    return frozenset(label.split(" ")[0] for label in (*finding.where.gpus, *finding.where.links))
+
+
 class GpuErrorEndsLinks(Rule):
     """Xid 74 and 144 to 150 report an NVLink that failed: its counters rise and it is inactive afterwards."""
 

@@ -10,6 +10,7 @@ from topodiag.verdict.interface import Rule
 RULES: tuple[type[Rule], ...] = (
     gpu_rules.LostGpuOnItsNode,
     gpu_rules.FabricNotReady,
+    gpu_rules.LinksThatTheKernelReported,
     gpu_rules.GpuErrorEndsLinks,
     gpu_rules.GpuAsksForReset,
     gpu_rules.GpuFaultEndsJob,
