@@ -29,6 +29,8 @@ SYMPTOM = {
     # The fabric explains the pairs (NVL005, NVL001). Without its words the pairs are the only sign of a true fault.
     ("dgx-h100-gpu5-off-fabric", "NVL004"),
     ("fm-down-a100", "NVL004"),
+    ("l40s-pcie-acs-on", "HST003"),  # the domains themselves, where they are read, are PCI004's
+    ("no-gpu", "HST001"),  # a limit alone does not say that the node has no GPU
 }
 """Findings that a part of the evidence may give and the whole explains by another finding."""
 
@@ -41,7 +43,11 @@ SILENT_EXCUSES = {
 }  # fmt: skip
 """Healthy machines whose excuse is in one source alone, and what the other sources then look like."""
 
-MAY_SETTLE = {"TOP003", "NVL004", "PCI004", "NVL005", "ENV002", "NUM001", "NUM002"}
+TELLING = (Status.FINDING, Status.CLEAN, Status.UNKNOWN, Status.NOT_APPLICABLE)
+MAY_SETTLE = {
+    "TOP003", "NVL004", "PCI001", "PCI002", "PCI003", "PCI004", "NVL005", "ENV002", "NUM001", "NUM002", "NIC003",
+    "HST001", "HST002", "HST003",
+}  # fmt: skip
 """Checks that are not applicable for a reason (bare metal, a product without NVLink, Grace); without that reason the
 other evidence may show that all is well: `clean` is as silent."""
 
@@ -64,7 +70,10 @@ def scan(name: str, keep: Keep) -> tuple[Outcome, ...]:
 
 @cache
 def whole(name: str) -> dict[str, Outcome]:
-    return {outcome.check: outcome for outcome in scan(name, lambda _: True)}
+    made: dict[str, Outcome] = {}
+    for outcome in sorted(scan(name, lambda _: True), key=lambda each: -TELLING.index(each.status)):
+        made[outcome.check] = outcome  # of two subjects that carry one id, the one that says more
+    return made
 
 
 @cache

@@ -114,11 +114,11 @@ class GpuLost(NodeCheck[Losses]):
         coverage = Coverage(seen, total, "GPUs that answer") if total else None
         if lost or short is not None:
             return Losses(lost, short, coverage)
-        if Topic.GPUS in judged.told or judged.gpus:
+        if Topic.GPUS in judged.told or seen:
             return self.clean(judged, "" if judged.gpus else "no GPU is in this node", coverage)
         if log_was_read(judged):
             return self.clean(judged, "the kernel log shows no GPU lost")
-        return self.unknown(judged, "nothing about GPUs is in the evidence")
+        return self.unknown(judged, "no source in the evidence shows whether the GPUs answer")
 
     def tell(self, judged: Node, observed: Losses) -> Iterator[Finding]:
         for loss in observed.lost:
