@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -151,14 +151,11 @@ def _waits(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
     first = min(told, key=lambda event: (int(event.details.get("seq", "0")), event.rank))
     ranks = sorted({event.rank for event in told if event.rank >= 0})
     alike = [event for event in told if event.details.get("seq") == first.details.get("seq")]
-    number = f" number {first.details['seq']}" if "seq" in first.details else ""
-    words = next((event.details["group_words"] for event in told if event.details.get("group_words")), "")
-    group = f" of process group {words}" if words else ""
     size = f" of {job.world_size}" if job.world_size > len(ranks) else ""
     who = f"{rank_word(ranks)}{size}" if ranks else "a rank"
     yield check.finding(
         Severity.ERROR,
-        f"{who} waited in {first.details['op']}{number}{group} until the watchdog: no line says who did not come",
+        f"{who} waited in {_operation_words(first, told)} until the watchdog: no line says who did not come",
         observed=f"{plural(len(alike), 'timeout')} in the same operation{_wait_words(job)}",
         expected="all members of the group enter the operation within its timeout",
         fix=(
@@ -174,8 +171,15 @@ def _waits(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
     )
 
 
+def _operation_words(first: Event, told: Sequence[Event]) -> str:
+    """The operation, its number and its process group, as far as the lines name them."""
+    number = f" number {first.details['seq']}" if "seq" in first.details else ""
+    words = next((event.details["group_words"] for event in told if event.details.get("group_words")), "")
+    return f"{first.details['op']}{number}" + (f" of process group {words}" if words else "")
+
+
 def _wait_words(job: Job) -> str:
-    """How long ranks waited, and since when, by what their watchdogs say."""
+    """How long ranks waited, by what their watchdogs say."""
     waits = [
         int(event.details["ran_ms"]) / 1000
         for event in job.events

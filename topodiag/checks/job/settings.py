@@ -133,10 +133,8 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
         if name not in READ_BY_ALL | READ_BEFORE_INIT and not _alike(job, having):
             return []
         hosts_having = {job.processes[number].host for number in having}
-        complete = {number for number, done in _completed(job).items() if done}
+        complete = _came_far(job)
         absent = [number for number in range(len(job.processes)) if number not in having]
-        if failed(job):  # a job that hangs or fails in init: what was printed before is printed all the same
-            complete |= {number for number, process in enumerate(job.processes) if _searched(job, process)}
         lacking = [number for number in absent if number in complete and _spoke(job.processes[number], name)]
         if any(job.processes[number].host in hosts_having for number in absent) or len(lacking) != len(absent):
             return []  # a node with both, or a process of which too little is known
@@ -196,6 +194,15 @@ def _completed(job: Job) -> dict[int, bool]:
     for rank in job.ranks:
         place = at.get(rank.rank, -1)
         made[rank.process] = place >= 0 and bool(world.completed[place]) and bool(world.started[place])
+    return made
+
+
+def _came_far(job: Job) -> set[int]:
+    """Processes that came so far that they printed what they read. Of a job that hangs or fails in init, those that
+    searched: what was printed before is printed all the same."""
+    made = {number for number, done in _completed(job).items() if done}
+    if failed(job):
+        made |= {number for number, process in enumerate(job.processes) if _searched(job, process)}
     return made
 
 
