@@ -17,7 +17,6 @@ _SOURCES = {
     "nvidia-smi-q": "nvidia.nvidia_smi_q_text:NvidiaSmiQText",
     "nvidia-smi-query": "nvidia.nvidia_smi_query:NvidiaSmiQuery",
     "nvidia-smi": "nvidia.nvidia_smi_table:NvidiaSmiTable",
-    "nvidia-smi-csv": "nvidia.nvidia_smi_csv:NvidiaSmiCsv",
     "rocm-smi": "host.rocm_smi:RocmSmi",
     "dcgm": "nvidia.dcgm:Dcgm",
     "nvidia-smi-nvlink": "nvidia.nvidia_smi_nvlink:NvidiaSmiNvlink",

@@ -219,6 +219,10 @@ def _fields(row: QueryRow) -> list[XmlField]:
             made.append(XmlField(_REASONS + reason[1], text, row.line, row.text))
         elif path is not None:
             made.append(XmlField(path, text, row.line, row.text))
+    top = dict(row.cells).get("pcie.link.gen.max")
+    if top is not None and "pcie.link.gen.gpumax" not in dict(row.cells):
+        # That of GPU and slot together: without the GPU's own it stands for it.
+        made.append(XmlField(f"{_LINK}/pcie_gen/max_device_link_gen", top, row.line, row.text))
     return made
 
 
