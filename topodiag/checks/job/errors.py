@@ -339,7 +339,7 @@ def _first_by_time(own: Sequence[Event], clocks: Clocks) -> tuple[Event, Confide
             return first, Confidence.HIGH, compared
         return first, Confidence.MEDIUM, f"; no common init compares the clocks of {first.host} and {rival.host}"
     doubt = f"; {rival.host} reports {rival.kind} within a second: the order rests on the hosts' clocks"
-    tied = [e for e in ordered if clocks.at(e) - clocks.at(first) < CLOSE_S]
+    tied = [e for e in ordered if clocks.at(e) - clocks.at(first) < CLOSE_S] or [first]  # a time that is no number
     return min(tied, key=_cause_rank), Confidence.MEDIUM, doubt + compared  # the first of them: min is stable
 
 
