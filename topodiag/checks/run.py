@@ -45,14 +45,20 @@ def run(subject: Subject, judged: Sequence[Any], only: Collection[str] = ()) -> 
     subjects = _WITH.get(subject, (subject,))
     peers = [tuple(other for other in judged if other is not each) for each in judged]
     outcomes = tuple(
-        _answer(part, check_id, *pair)
+        outcome
         for check_id in ids_of(*subjects)
         if not only or check_id in only
-        for part in subjects
-        if has_check(part, check_id)
         for pair in zip(judged, peers, strict=True)
+        for outcome in _answers([part for part in subjects if has_check(part, check_id)], check_id, *pair)
     )
     return tuple(_named(each) for each in outcomes) if subject is Subject.JOB and len(judged) > 1 else outcomes
+
+
+def _answers(parts: Sequence[Subject], check_id: str, judged: Any, peers: Sequence[Any]) -> list[Outcome]:
+    """The answers of the subjects that have this check. One that does not apply says nothing beside one that does."""
+    made = [_answer(part, check_id, judged, peers) for part in parts]
+    telling = [each for each in made if each.status is not Status.NOT_APPLICABLE]
+    return telling or made[:1]
 
 
 def _answer(subject: Subject, check_id: str, judged: Any, peers: Sequence[Any]) -> Outcome:
