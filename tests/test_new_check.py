@@ -60,12 +60,12 @@ def files(tree: Path) -> dict[str, bytes]:
 def test_a_node_check_is_one_file_one_line_one_fixture_and_its_test(tree: Path) -> None:
     before = files(tree)
     laid_out = started(
-        tree, "tools/new_check.py", "HST003", "node", "--name", "NumaBalancing", "--title", "automatic NUMA balancing"
+        tree, "tools/new_check.py", "HST009", "node", "--name", "NumaBalancing", "--title", "automatic NUMA balancing"
     )
     assert laid_out.returncode == 0, laid_out.stderr
     after = files(tree)
     module = "topodiag/checks/node/numa_balancing.py"
-    cases = "fixtures/checks/HST003/cases.json"
+    cases = "fixtures/checks/HST009/cases.json"
     test = "tests/checks/node/test_numa_balancing.py"
     assert set(after) - set(before) == {module, cases, test}
     assert [path for path in before if after[path] != before[path]] == ["topodiag/checks/node/registry.py"]
@@ -74,7 +74,7 @@ def test_a_node_check_is_one_file_one_line_one_fixture_and_its_test(tree: Path) 
 
     unwritten = started(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", test)
     assert unwritten.returncode == 1
-    assert "NotImplementedError: HST003" in unwritten.stdout
+    assert "NotImplementedError: HST009" in unwritten.stdout
 
     source = (tree / module).read_text()
     head, _, rest = source.partition("        raise NotImplementedError")
@@ -89,12 +89,11 @@ def test_a_node_check_is_one_file_one_line_one_fixture_and_its_test(tree: Path) 
     (tree / cases).write_text(json.dumps(situations, indent=1))
 
     where = [test, "tests/checks/test_catalogue.py", "tests/checks/test_run.py", "tests/test_cases_replay.py"]
-    written = started(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "HST003 or numa or order", *where)
+    written = started(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "HST009 or numa or order", *where)
     assert written.returncode == 0, written.stdout
-    found = started(
-        tree, "-c", "from topodiag.checks import registry; print(registry.ids()[0], *registry.check_classes('HST003'))"
-    )
-    assert found.stdout == "HST003 <class 'topodiag.checks.node.numa_balancing.NumaBalancing'>\n"
+    asked = "from topodiag.checks import registry as r; print('HST009' in r.ids(), *r.check_classes('HST009'))"
+    found = started(tree, "-c", asked)
+    assert found.stdout == "True <class 'topodiag.checks.node.numa_balancing.NumaBalancing'>\n"
 
 
 @pytest.mark.parametrize(
@@ -103,8 +102,8 @@ def test_a_node_check_is_one_file_one_line_one_fixture_and_its_test(tree: Path) 
         (["NVL001", "node"], "NVL001 is a check of node already"),
         (["ABC001", "node"], "there is no family ABC; there are GPU, HST, "),
         (["HST1", "node"], "'HST1' is not an id"),
-        (["HST003", "node", "--name", "numa-balancing"], "is not a name of a class"),
-        (["HST003", "node", "--title", 'two "words"'], "the title is one line"),
+        (["HST009", "node", "--name", "numa-balancing"], "is not a name of a class"),
+        (["HST009", "node", "--title", 'two "words"'], "the title is one line"),
     ],
 )
 def test_what_cannot_be_laid_out_is_said_in_one_line(argv: list[str], words: str) -> None:
