@@ -51,14 +51,22 @@ class Sxid:
     means: str
 
 
+_REPORT = "not fatal: support wants to know if it recurs"
+_NOT_FATAL = "not fatal"
+
+
 @dataclass(frozen=True, slots=True)
 class NvlinkError:
-    """What the line of an Xid 144 to 150 says: unit, link, severity by status word, and what that means in words."""
+    """What the line of an Xid 144 to 150 says: unit, link, severity by status word, and what that means in words.
+
+    `if_again`: one such line asks for nothing, only its return does; `severity` is that of the return.
+    """
 
     unit: str
     link: int | None
     severity: str
     words: str
+    if_again: bool = False
 
 
 @cache
@@ -137,7 +145,7 @@ def nvlink_of(code: int, text: str) -> NvlinkError | None:
     unit, fatal = match[1].upper(), match[2].lower() == "fatal"
     link = None if match[3].startswith("-") else int(match[3])
     severity, words = _by_status(code, unit, int(match[5], 16) if match[5] else None, fatal)
-    return NvlinkError(unit, link, severity, words)
+    return NvlinkError(unit, link, severity, words, if_again=words in (_REPORT, _NOT_FATAL) and not fatal)
 
 
 def _by_status(code: int, unit: str, status: int | None, fatal: bool) -> tuple[str, str]:
@@ -147,7 +155,7 @@ def _by_status(code: int, unit: str, status: int | None, fatal: bool) -> tuple[s
         for key, severity, words in (
             ("reset", "error", "fatal: the link is lost until the GPU is reset"),
             ("program", "warning", "a program was stopped; Xid 154 says what follows"),
-            ("report", "warning", "not fatal: support wants to know if it recurs"),
+            ("report", "warning", _REPORT),
             ("ignore", "info", "not fatal, and nothing follows from it"),
         ):
             if any(status & bit for bit in row[key]):
@@ -156,4 +164,4 @@ def _by_status(code: int, unit: str, status: int | None, fatal: bool) -> tuple[s
         return "warning", "the bit error rate of the link is high: look at signal, cable and connectors"
     if fatal:
         return "error", "fatal: the link is lost until the GPU is reset"
-    return ("info", "not fatal, and nothing follows from it") if code == 149 else ("warning", "not fatal")
+    return ("info", "not fatal, and nothing follows from it") if code == 149 else ("warning", _NOT_FATAL)

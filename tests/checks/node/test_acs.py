@@ -15,7 +15,8 @@ from topodiag.checks.node.acs import AcsBetweenPeers
 from topodiag.model.devices import PciDevice
 from topodiag.model.finding import Confidence, Severity
 from topodiag.model.node import Node
-from topodiag.model.provenance import Fact
+from topodiag.model.provenance import Fact, Origin
+from topodiag.model.system import KernelEvent
 
 REDIRECTING = 0x1D
 """SrcValid, ReqRedir, CmpltRedir, UpstreamFwd: what a kernel with an IOMMU sets."""
@@ -156,3 +157,34 @@ def test_devices_below_root_ports_share_no_switch() -> None:
     flat = {key: replace(item, parent=None, root="pci0000:00") for key, item in nodes.hgx_h100().pci.items()}
     outcome = acs(with_acs(replace(network.ib_h100(), pci=flat), lambda _: read(REDIRECTING)))
     assert (status(outcome), outcome.why) == ("clean", "no two devices share a PCIe switch")
+
+
+# --- faults ---------------------------------------------------------------------------------------------------
+
+
+def fault(text: str, bus_id: str | None) -> KernelEvent:
+    return KernelEvent("iommu-fault", text, Origin("dmesg", 1, text), 1.0, bus_id)
+
+
+AMD = "nvidia 0000:42:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x39 address=0xb5a00000 flags=0x30]"
+INTEL = "DMAR: [DMA Write] Request device [3b:00.0] fault addr fffff000 [fault reason 05] PTE Write access is not set"
+
+
+def test_faults_of_a_gpu_are_an_error_by_the_kernel_log_alone() -> None:
+    found = only(acs(Node("rig", events=(fault(AMD, "0000:42:00.0"), fault(AMD, "0000:42:00.0")))))
+    assert (found.severity, found.confidence) == (Severity.ERROR, Confidence.MEDIUM)
+    assert found.message.startswith("the IOMMU refused 2 accesses of 0000:42:00.0")
+    assert only(acs(Node("rig", events=(fault(AMD, "0000:42:00.0"),)))).severity is Severity.WARNING
+
+
+def test_a_fault_that_names_no_driver_is_a_gpus_where_the_evidence_holds_the_gpu() -> None:
+    node = nodes.hgx_h100()
+    found = only(acs(replace(node, events=(fault(INTEL, node.gpus[0].bus_id),))))
+    assert found.where.gpus == ("GPU0",)
+
+
+@pytest.mark.parametrize("bus_id", ["0000:3b:00.0", None])
+def test_a_fault_of_a_device_whose_kind_nothing_shows_is_no_evidence(bus_id: str | None) -> None:
+    assert status(acs(Node("rig", events=(fault(INTEL, bus_id),)))) == "not_applicable"
+    disk = "nvme 0000:3b:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x39 address=0xb5a00000 flags=0x30]"
+    assert status(acs(Node("rig", events=(fault(disk, bus_id),)))) == "not_applicable"

@@ -113,6 +113,20 @@ def test_every_other_xid_is_said_with_what_it_means(line: str, severity: Severit
     assert word in found[1]
 
 
+NONFATAL = "NVRM: Xid (PCI:0000:1b:00): 145, RLW_RXPIPE Nonfatal XC0 i0 Link {link} (0x0409a0c2 0x00000008 0x1)\n"
+
+
+def test_a_nonfatal_nvlink_error_alone_is_a_note() -> None:
+    assert only(XidInLog().judge(node_of(f"[  100.000001] {NONFATAL.format(link=13)}")))[0] is Severity.INFO
+    burst = "".join(f"[  100.000001] {NONFATAL.format(link=link)}" for link in (11, 12, 13))
+    assert only(XidInLog().judge(node_of(burst)))[0] is Severity.INFO
+
+
+def test_a_nonfatal_nvlink_error_that_recurs_is_a_warning() -> None:
+    lines = "".join(f"[ {at}.000001] {NONFATAL.format(link=13)}" for at in (100, 900))
+    assert only(XidInLog().judge(node_of(lines)))[0] is Severity.WARNING
+
+
 def test_a_program_error_that_recurs_on_one_gpu_alone_points_at_the_gpu() -> None:
     lines = "".join(
         f"[{at}.000001] NVRM: Xid (PCI:0000:1b:00): 31, pid={pid}, name=python3, MMU Fault\n"

@@ -168,13 +168,39 @@ def test_many_counters_are_cut_in_the_message() -> None:
     ("total", "days", "found"), [(5, 0.5, False), (6, 0.5, True), (50, 10.0, False), (51, 10.0, True)]
 )
 def test_one_sample_judges_flaps_by_the_day(total: int, days: float, found: bool) -> None:
-    node = nodes.with_os(with_counters(ib_h100(), 2, counter("link_downed", total)), uptime_s=read(days * 24 * HOUR))
+    node = nodes.with_os(with_counters(ib_h100(), None, counter("link_downed", total)), uptime_s=read(days * 24 * HOUR))
     outcome = errors(node)
     assert status(outcome) == ("finding" if found else "clean")
     if found:
         assert (only(outcome).severity, only(outcome).confidence) == (Severity.WARNING, Confidence.MEDIUM)
         assert "at most 5 flaps a day" in only(outcome).expected
         assert "--sample" in only(outcome).fix[0]
+
+
+def flapped(totals: dict[int, int], days: float) -> Node:
+    node = with_counters(ib_h100(), None, counter("link_downed", 0))
+    for index, total in totals.items():
+        node = with_counters(node, index, counter("link_downed", total))
+    return nodes.with_os(node, uptime_s=read(days * 24 * HOUR))
+
+
+def test_a_port_that_flapped_while_its_siblings_did_not_is_a_warning() -> None:
+    found = only(errors(flapped({3: 23, 5: 1}, 6.0)))
+    assert (found.severity, found.confidence, found.where.nics) == (Severity.WARNING, Confidence.MEDIUM, ("mlx5_3",))
+    assert "and on no other port, in 6.0 days since boot" in found.message
+
+
+@pytest.mark.parametrize(
+    ("totals", "days"),
+    [
+        (dict.fromkeys(range(8), 23), 6.0),  # all went down together: work on a switch, or boots
+        ({3: 23, 4: 20}, 6.0),  # two ports: the two ends of other people's work
+        ({3: 10}, 6.0),  # at the threshold
+        ({3: 23}, 40.0),  # less than once a day: it may all be long ago
+    ],
+)
+def test_flaps_that_siblings_share_or_that_are_few_are_no_finding(totals: dict[int, int], days: float) -> None:
+    assert status(errors(flapped(totals, days))) == "clean"
 
 
 def test_up_and_down_are_one_flap_of_a_carrier() -> None:

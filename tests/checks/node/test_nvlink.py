@@ -135,6 +135,24 @@ def test_a_bridged_card_with_fewer_links_than_most_siblings_is_a_warning() -> No
     assert found.where.gpus == ("GPU3",)
 
 
+def test_nvl_cards_without_a_link_beside_a_bridged_pair_are_a_warning() -> None:
+    found = only(fewer(h100_pcie((0, 0, 12, 12))))
+    assert (found.severity, found.confidence) == (Severity.WARNING, Confidence.MEDIUM)
+    assert found.where.gpus == ("GPU0", "GPU1")
+    assert "bridges" in found.fix[0]
+
+
+@pytest.mark.parametrize("active", [(0, 0, 0, 0), (0, 12, 12), (0, 0, 0, 0, 12, 12), (12, 12, 12, 12)])
+def test_nvl_cards_are_not_blamed_where_bridges_may_never_have_been_fitted(active: tuple[int, ...]) -> None:
+    assert status(fewer(h100_pcie(active))) == "clean"
+
+
+def test_other_cards_beside_a_bridged_pair_need_no_bridge() -> None:
+    node = h100_pcie((0, 0, 12, 12))
+    node = replace(node, gpus=tuple(replace(gpu, name=read("NVIDIA H100 PCIe")) for gpu in node.gpus))
+    assert status(fewer(node)) == "clean"
+
+
 def test_part_of_a_mesh_in_a_guest_is_silent() -> None:
     node = nodes.with_os(nodes.dgx1_v100(), virtualization=read("kvm"))
     node = replace(node, gpus=tuple(replace(g, nvlinks=nodes.links(6, 25.781, (4, 5))) for g in node.gpus[:4]))

@@ -46,6 +46,17 @@ def test_a_command_that_stands_twice_in_one_text_was_run_twice() -> None:
     assert origin.line == 5
 
 
+def test_a_command_after_others_on_its_line_was_run_twice_too() -> None:
+    text = f"$ date; grep . {FILE}\n{FILE}:3\n$ sleep 60; date; grep . {FILE}\n{FILE}:9\n"
+    assert errors(node(paste_txt=text)) == (3, 6)
+
+
+def test_one_command_on_two_hosts_is_no_second_sample() -> None:
+    text = f"root@n1:~# grep . {FILE}\n{FILE}:3\nroot@n2:~# grep . {FILE}\n{FILE}:9\n"
+    (whole,) = as_samples([Blob("paste.txt", text.encode())])
+    assert not whole.later
+
+
 def test_a_command_for_another_interface_is_no_second_sample() -> None:
     text = "$ ethtool -S eth0 | grep crc\n rx_crc_errors_phy: 3\n$ ethtool -S eth1 | grep crc\n rx_crc_errors_phy: 9\n"
     made = node(paste_txt=text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome,
 from topodiag.model.links import PathType
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
+from topodiag.model.system import KernelEvent
 from topodiag.model.topics import Topic
 from topodiag.words.fold import fold_runs, plural
 
@@ -20,6 +22,9 @@ REDIRECTS = 0b0001_1100
 Completion Redirect (3), Upstream Forwarding (4). Source Validation (0) alone redirects nothing.
 PCI Express Base Specification, ACS Control Register."""
 
+
+_DRIVERS = re.compile(r"(?:nvidia|amdgpu|mlx5_core|mlx4_core|bnxt_en|efa|habanalabs) [0-9a-fA-F:]{7,13}\.[0-7]: ")
+"""How the kernel begins a message about a device of a GPU's or a fabric adapter's driver."""
 
 TRANSLATED = frozenset({"DMA", "DMA-FQ"})
 """The kernel's IOMMU domain types that translate (Documentation/ABI/testing/sysfs-kernel-iommu_groups)."""
@@ -34,6 +39,8 @@ class Detours:
     coverage: Coverage
     hints: tuple[Fact[int], ...] = ()
     """Registers with redirection of ports whose place, or whose host, the evidence does not show."""
+    faults: tuple[KernelEvent, ...] = ()
+    """Accesses of GPUs and NICs that the IOMMU refused."""
 
 
 class AcsBetweenPeers(NodeCheck[Detours]):
@@ -41,7 +48,8 @@ class AcsBetweenPeers(NodeCheck[Detours]):
 
     What it finds
         PCIe switch ports between two GPUs, or between a GPU and its NIC, with ACS redirection on; and GPUs or NICs in
-        translated IOMMU domains, on bare metal.
+        translated IOMMU domains, on bare metal. Faults in the kernel log: accesses of a GPU or NIC that the IOMMU
+        refused (IO_PAGE_FAULT of AMD-Vi, `Request device` of Intel's DMAR), wherever they are seen.
 
     Why it matters
         Devices under one switch exchange data at the full speed of the switch (48 GB/s on Gen5 x16). With redirection
@@ -51,7 +59,7 @@ class AcsBetweenPeers(NodeCheck[Detours]):
 
     Evidence it reads
         `ACSCtl` of `lspci -vv`, or the ACS capability in each bridge's config space (both need root); the domain
-        types under /sys/kernel/iommu_groups (no root needed).
+        types under /sys/kernel/iommu_groups (no root needed); the kernel log.
 
     When it stays silent
         Where the evidence does not show whether this is a guest (`lspci` or `grep ACSCtl` alone), redirection
@@ -59,7 +67,8 @@ class AcsBetweenPeers(NodeCheck[Detours]):
         passthrough needs it. Ports that no two GPUs or NICs share a switch through (root ports) do not count,
         nor those between GPUs that NVLink joins, between NICs alone, or of GeForce cards, which have no peer-
         to-peer. IOMMU in passthrough (`identity`) is right. Arm servers translate by design (SMMU), and
-        superchips talk past PCIe; on other Arm machines redirection is a warning. ACS that could not be read
+        superchips talk past PCIe. IOMMU faults of other devices, or of one whose kind nothing shows, are not
+        judged. On other Arm machines redirection is a warning. ACS that could not be read
         without root: unknown.
 
     How to confirm
@@ -82,6 +91,8 @@ class AcsBetweenPeers(NodeCheck[Detours]):
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Detours | Outcome:
         devices = _devices(judged)
+        if faults := _faults(judged):
+            return Detours((), tuple(_translated(judged, devices)), Coverage(1, 1, "kernel logs"), faults=faults)
         if judged.is_vm is None:
             registers = _registers(judged)
             hints = tuple(fact for fact in registers if fact.get(0) & REDIRECTS)
@@ -106,6 +117,8 @@ class AcsBetweenPeers(NodeCheck[Detours]):
         return self.clean(judged, "" if ports else "no two devices share a PCIe switch", coverage)
 
     def tell(self, judged: Node, observed: Detours) -> Iterator[Finding]:
+        if observed.faults:
+            yield self._refused(judged, observed.faults)
         if observed.hints:
             yield self._hint(judged, observed.hints, observed.coverage)
         if observed.redirecting:
@@ -174,6 +187,33 @@ class AcsBetweenPeers(NodeCheck[Detours]):
             confidence=Confidence.HIGH if _is_x86(node) else Confidence.MEDIUM,
         )
 
+    def _refused(self, node: Node, faults: Sequence[KernelEvent]) -> Finding:
+        buses = tuple(dict.fromkeys(event.bus_id or "" for event in faults))
+        gpus = [gpu.label for gpu in node.gpus if gpu.bus_id in buses]
+        nics = [nic.name for nic in node.nics if nic.bus_id in buses]
+        owners: list[Gpu | Nic] = [*node.gpus, *node.nics]
+        named = {owner.bus_id for owner in owners}
+        names = [*gpus, *nics, *(bus_id for bus_id in buses if bus_id not in named)]
+        return self.finding(
+            node,
+            Severity.ERROR if len(faults) > 1 else Severity.WARNING,
+            f"the IOMMU refused {plural(len(faults), 'access', 'accesses')} of {', '.join(names[:4])}"
+            f"{' ...' if len(names) > 4 else ''}: peer-to-peer transfers are lost, and jobs hang",
+            observed=faults[0].text[:200],
+            expected="no IOMMU fault of a GPU or a NIC in the kernel log",
+            fix=(
+                "Boot with iommu=pt on the kernel command line, or switch the IOMMU off in the BIOS",
+                "To see whether P2P is the cause: run once with NCCL_P2P_DISABLE=1; the faults and the hang go with it",
+                "If faults stay with iommu=pt, look for a driver or BIOS update: the device writes where it may not",
+            ),
+            gpus=gpus,
+            nics=nics,
+            links=[bus_id for bus_id in buses if bus_id not in named],
+            cost=Cost(text="a refused access is lost data: the transfer never ends or its content is wrong"),
+            evidence=[event.origin for event in faults],
+            confidence=Confidence.MEDIUM,
+        )
+
     def _iommu(self, node: Node, devices: Sequence[PciDevice]) -> Finding:
         buses = {device.bus_id for device in devices}
         gpus = [gpu.label for gpu in node.gpus if gpu.bus_id in buses]
@@ -196,6 +236,20 @@ class AcsBetweenPeers(NodeCheck[Detours]):
             evidence=[*(device.iommu_type for device in devices), node.os.cmdline],
             confidence=Confidence.MEDIUM,
         )
+
+
+def _faults(node: Node) -> tuple[KernelEvent, ...]:
+    """IOMMU faults of GPUs and NICs, by what the evidence holds of the device or by the driver that the line names.
+    Faults of a device whose kind is not shown are no evidence: disks and management controllers have them, too."""
+    owners: list[Gpu | Nic] = [*node.gpus, *compute_nics(node)]
+    ends = {owner.bus_id for owner in owners}
+    return tuple(
+        event
+        for event in node.events
+        if event.kind == "iommu-fault"
+        and event.bus_id is not None
+        and (event.bus_id in ends or _DRIVERS.match(event.text) is not None)
+    )
 
 
 def _registers(node: Node) -> tuple[Fact[int], ...]:

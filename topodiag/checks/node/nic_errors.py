@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Never
 
@@ -33,6 +33,15 @@ FEC_GBPS_PER_LANE = 50.0
 FLAPS_PER_DAY = 5.0
 """Link flaps in 24 hours from which Azure's node health check fails a node (check_ib_link_flapping)."""
 
+ODD_FLAPS = 10
+"""Flaps since boot above which one port among quiet siblings is bad (error_thresholds of rdma-core: LinkDowned 10)."""
+ODD_PER_DAY = 1.0
+"""... and at least so many a day: one bad afternoon a year ago is no fault of today."""
+QUIET_SIBLINGS = 3
+"""Siblings that must have been quiet. They saw the same boots and the same work on the switches."""
+QUIET_SHARE = 0.1
+"""How much of the odd port's flaps a sibling may have and still be quiet."""
+
 STUCK = {"symbol_error": 0xFFFF, "link_downed": 0xFF, "link_error_recovery": 0xFF}
 """Where PMA counters of 16 and 8 bits stop counting (InfiniBand Architecture Specification, PortCounters)."""
 
@@ -48,6 +57,10 @@ CORRECTED = frozenset({"symbol_error"})
 
 DAY_S = 86400.0
 HOUR_S = 3600.0
+
+
+Judged = tuple[Port | None, Counter, Limit]
+"""A counter with its port, where it has one, and what its growth means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +96,9 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
         Ports of compute NICs that went down or recovered between two samples, or whose integrity, congestion or loss
         counters grew: link_downed, link_error_recovery, port_rcv_errors and the like on InfiniBand; out_of_sequence,
         packet_seq_err, local_ack_timeout_err, discards and CRC errors on Ethernet; retransmission timeouts on EFA.
-        With one sample only: more flaps a day since boot than is normal, counters that reached their end, and ports
-        in the report of `ibqueryerrors` or `perfquery` whose totals are above the thresholds of rdma-core.
+        With one sample only: more flaps a day since boot than is normal, more than ten on one port while its siblings
+        stayed up, counters that reached their end, and ports in the report of `ibqueryerrors` or `perfquery` whose
+        totals are above the thresholds of rdma-core.
 
     Why it matters
         While a link is down or retrains, every ring that passes it stands still, for seconds when NCCL must retry. A
@@ -99,7 +113,8 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
 
     When it stays silent
         Totals since boot or driver load, because the time of the errors is unknown, unless links went down more than
-        five times a day. Symbol errors of at most ten, or of 120 an hour; on links with forward error correction (HDR
+        five times a day, or one port went down and its siblings did not (at least once a day; all alike is a boot or
+        work on a switch). Symbol errors of at most ten, or of 120 an hour; on links with forward error correction (HDR
         and later) more than that is only a warning of low confidence. Congestion notifications alone (np_cnp,
         rp_cnp): that is ECN at work. Flush errors, which every closed connection counts. Loss counters of RoCE on
         InfiniBand links. Waiting for credits (PortXmitWait), whatever its value: that is congestion, no error. Counters
@@ -163,7 +178,9 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
             kinds: dict[str, list[Count]] = defaultdict(list)
             for count in _counts(node, nic, judged[nic.name], of_fabric=nic.name in ports):
                 kinds[count.kind].append(count)
-            for kind, counts in kinds.items():
+            if nic.name not in ports and "total" not in kinds:
+                kinds["total"] += _odd_one(node, nic, judged)
+            for kind, counts in ((kind, counts) for kind, counts in kinds.items() if counts):
                 names = frozenset(count.counter.name for count in counts)
                 alike[kind, names, max(count.severity for count in counts)] += counts
         found = [self._report(node, counts, coverage) for counts in alike.values()]
@@ -210,7 +227,7 @@ def _key(name: str) -> str:
     return PRIORITY_DISCARDS if re.fullmatch(r"rx_prio[0-7]_discards", name) else name
 
 
-def _judged(node: Node, nic: Nic) -> Iterator[tuple[Port | None, Counter, Limit]]:
+def _judged(node: Node, nic: Nic) -> Iterator[Judged]:
     """The counters of a NIC that are errors: of its ports, of itself, and of its interfaces."""
     ports = [port for port in ports_of(node) if port.nic is nic]
     layers = {port.layer for port in ports}
@@ -223,7 +240,7 @@ def _judged(node: Node, nic: Nic) -> Iterator[tuple[Port | None, Counter, Limit]
             yield from _known(first, device.counters, layers)
 
 
-def _known(port: Port | None, counters: Counters, layers: set[str]) -> Iterator[tuple[Port | None, Counter, Limit]]:
+def _known(port: Port | None, counters: Counters, layers: set[str]) -> Iterator[Judged]:
     for name, counter in counters.items():
         limit = LIMITS.get(_key(name))
         if limit is not None and not (limit.ethernet_only and "InfiniBand" in layers):
@@ -235,9 +252,7 @@ def _readable(counter: Counter) -> bool:
     return counter.delta is not None or (counter.first.known and not counter.later.known)
 
 
-def _counts(
-    node: Node, nic: Nic, judged: Sequence[tuple[Port | None, Counter, Limit]], *, of_fabric: bool
-) -> Iterator[Count]:
+def _counts(node: Node, nic: Nic, judged: Sequence[Judged], *, of_fabric: bool) -> Iterator[Count]:
     if of_fabric:
         yield from _reported(nic, judged)
     for port, counter, limit in judged:
@@ -258,7 +273,7 @@ def _counts(
             yield Count(nic, counter, amount, False, Severity.INFO, Confidence.LOW, said)
 
 
-def _reported(nic: Nic, judged: Sequence[tuple[Port | None, Counter, Limit]]) -> Iterator[Count]:
+def _reported(nic: Nic, judged: Sequence[Judged]) -> Iterator[Count]:
     """Totals of a port in the fabric's report that are above the thresholds."""
     high = [
         (counter, limit, total)
@@ -294,6 +309,27 @@ def _total(node: Node, nic: Nic, counter: Counter, total: int, limit: Limit) -> 
         yield Count(nic, counter, total, False, Severity.WARNING, Confidence.MEDIUM, limit.meaning)
 
 
+def _odd_one(node: Node, nic: Nic, judged: Mapping[str, Sequence[Judged]]) -> Iterator[Count]:
+    """A single reading of flaps that its siblings do not share: what all ports went through is not in it."""
+    uptime = node.os.uptime_s.value
+    if uptime is None:
+        return
+    for _, counter, limit in judged[nic.name]:
+        if not limit.per_flap or counter.later.known or counter.first.value is None:
+            continue
+        flaps = counter.first.value / limit.per_flap
+        others = [
+            (other.first.value or 0) / limit.per_flap
+            for name, counters in judged.items()
+            for _, other, _ in counters
+            if name != nic.name and other.name == counter.name and other.first.known
+        ]
+        quiet = len(others) >= QUIET_SIBLINGS and max(others) <= QUIET_SHARE * flaps
+        if quiet and flaps > ODD_FLAPS and flaps >= ODD_PER_DAY * uptime / DAY_S:
+            meaning = f"{limit.meaning}, and on no other port,"
+            yield Count(nic, counter, counter.first.value, False, Severity.WARNING, Confidence.MEDIUM, meaning)
+
+
 def _when(node: Node, count: Count) -> str:
     if count.grown:
         return f"in {count.counter.interval_s:g} s" if count.counter.interval_s > 0 else "between the samples"
@@ -309,7 +345,7 @@ def _expected(count: Count) -> str:
     if count.of_fabric and not count.grown:
         return f"at most {REPORTED[count.counter.name]} (suggested threshold of rdma-core)"
     if not count.grown:
-        return f"at most {FLAPS_PER_DAY:g} flaps a day (Azure's node health check)"
+        return f"at most {FLAPS_PER_DAY:g} flaps a day (Azure's node health check), and no port alone above {ODD_FLAPS}"
     if count.counter.name == "symbol_error":
         return f"at most {SYMBOL_GROWTH} (rdma-core), or {SYMBOLS_PER_HOUR:g} an hour (bit error rate 1e-12 at 10 Gb/s)"
     return "no growth while the job runs"

@@ -73,7 +73,8 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
 
     When it stays silent
         The product has no NVLink. The links come by bridges (H100 NVL uses 12 of 18, a card without a bridge none):
-        then only a GPU that has some links and fewer than most siblings is reported. Parts of a V100 mesh in a
+        then only a GPU that has some links and fewer than most siblings is reported, or the cards of an NVL product
+        without any while at least as many siblings are bridged. Parts of a V100 mesh in a
         virtual machine, where all GPUs are short alike. MIG is on, because the driver then reads links as down
         (unknown where no link is up and nothing says whether it is). One GPU alone with no link up, since it has no
         peer. Within 10 minutes of boot, or with a fabric in progress and no uptime, links may still be training:
@@ -140,7 +141,7 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
             f"{fold_runs(labels)} {verb} {have}{hint}",
             observed=f"{plural(active, 'link')} up" + (f"; down: {_spell_links(counts, want)}" if down else ""),
             expected=_expected(counts[0], group.wanted),
-            fix=_fix(active, group.all_alike),
+            fix=_fix(counts[0], active, group.all_alike),
             gpus=labels,
             links=down,
             cost=_cost(counts[0], active, want),
@@ -175,7 +176,8 @@ def _group(node: Node, counts: list[LinkCount], wanted: Expectation) -> ShortGro
     all_alike = len(counts) == len(node.gpus) > 1
     sure = min([wanted.confidence, *(count.confidence for count in counts)])
     guessed = sure < Confidence.HIGH and (counts[0].spec is None or counts[0].spec.bridged)
-    if counts[0].active and (all_alike or guessed):
+    bridged = counts[0].spec is not None and counts[0].spec.bridged
+    if (counts[0].active or bridged) and (all_alike or guessed):
         return ShortGroup(tuple(counts), wanted, all_alike, Severity.WARNING, min(sure, Confidence.MEDIUM))
     return ShortGroup(tuple(counts), wanted, all_alike, Severity.ERROR, sure)
 
@@ -218,9 +220,11 @@ def _cost(count: LinkCount, active: int, want: int) -> Cost:
     return Cost(lost, share, text)
 
 
-def _fix(active: int, all_alike: bool) -> list[str]:
+def _fix(count: LinkCount, active: int, all_alike: bool) -> list[str]:
     steps = []
-    if all_alike and active == 0:
+    if count.spec is not None and count.spec.bridged:
+        steps.append("look whether the NVLink bridges of these cards are fitted and seated, and that MIG is off")
+    elif all_alike and active == 0:
         steps.append(
             "first the Fabric Manager: `systemctl status nvidia-fabricmanager`; its version must equal the driver's"
         )

@@ -162,7 +162,9 @@ def expect(node: Node, count: LinkCount, counts: list[LinkCount]) -> Expectation
         return Expectation(spec.nvlinks, f"{spec.nvlinks} on {spec.name} ({spec.source})", count.confidence)
     if spec is not None and not spec.bridged and common in (None, spec.nvlinks):
         return _expect_of_mesh(node, count, spec, lone, common is not None)
-    if not common or len(siblings) < 3 or (spec is not None and spec.bridged and count.active == 0):
+    if spec is not None and spec.bridged and count.active == 0:
+        return _expect_of_pair(count, siblings)
+    if not common or len(siblings) < 3:
         return None
     return Expectation(common, f"{common} on {siblings.count(common)} of {len(siblings)} siblings", Confidence.MEDIUM)
 
@@ -176,6 +178,22 @@ def _expect_of_mesh(node: Node, count: LinkCount, spec: GpuSpec, lone: bool, agr
         return None
     sure = Confidence.MEDIUM if lone else count.confidence
     return Expectation(spec.nvlinks, f"{spec.nvlinks} on {spec.name} ({spec.source})", sure)
+
+
+def _expect_of_pair(count: LinkCount, siblings: list[int]) -> Expectation | None:
+    """What a card without any link should have where bridges join its siblings.
+
+    Cards sold as NVL are made to stand in bridged groups: at least half of the node's are joined, and as many are left
+    as one bridge joins. Of other cards it is usual to bridge some and not the rest.
+    """
+    linked = [links for links in siblings if links]
+    left = len(siblings) - len(linked)
+    common = majority(linked)
+    bridged = "NVL" in count.gpu.name.get("").upper().split()
+    if not bridged or not common or len(linked) < 2 or len(linked) < left or left % 2:
+        return None
+    of = f"{common} on {linked.count(common)} of {len(siblings)} siblings, joined by bridges"
+    return Expectation(common, f"{of} (MIG would hide them, too)", Confidence.MEDIUM)
 
 
 def gbs_per_link(count: LinkCount) -> float | None:

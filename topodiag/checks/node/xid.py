@@ -82,8 +82,8 @@ class XidInLog(NodeCheck[Troubles]):
 
     When it stays silent
         Xids that a program's own error causes (13, 31, 43, 45) are info, unless three programs met the same one on one
-        GPU and on no other. Events that the catalogue or the status word calls harmless are info. No kernel log in the
-        evidence: unknown.
+        GPU and on no other. Events that the catalogue or the status word calls harmless are info, and so is a Nonfatal
+        line of Xid 144 to 150 that asks for a report if it recurs and did not. No kernel log in the evidence: unknown.
 
     How to confirm
         sudo dmesg -T | grep -E 'Xid|SXid'
@@ -201,6 +201,8 @@ def _of_nvlinks(node: Node, group: XidGroup, name: str, where: tuple[str, ...]) 
     for (severity, unit, words), own in units.items():
         links = sorted({each.link for each, _ in own if each is not None and each.link is not None})
         events = [event for _, event in own]
+        if own and all(each is not None and each.if_again for each, _ in own) and not _recurs(own):
+            severity = "info"
         at = _at(links)
         said = f" {unit}, {words}" if unit else ""
         yield Trouble(
@@ -215,6 +217,16 @@ def _of_nvlinks(node: Node, group: XidGroup, name: str, where: tuple[str, ...]) 
             tuple(f"{group.label} link {link}" for link in links if where),
             "traffic over this link stopped, and every rank of its job waits for it" if severity == "error" else "",
         )
+
+
+def _recurs(lines: Sequence[tuple[NvlinkError | None, KernelEvent]]) -> bool:
+    """Whether one link reported the same error at two moments; lines without a time count each."""
+    moments: dict[int | None, list[float | None]] = defaultdict(list)
+    for error, event in lines:
+        own = moments[error.link if error is not None else None]
+        if event.time_s is None or event.time_s not in own:
+            own.append(event.time_s)
+    return any(len(own) > 1 for own in moments.values())
 
 
 def _of_switches(node: Node) -> list[Trouble]:

@@ -51,6 +51,13 @@ _NVIDIA = re.compile(r"\bnvidia-(?:peermem|nvswitch|nvlink|modeset|uvm)")
 _FAILING = re.compile(r"error|fail", re.IGNORECASE)
 _NVRM_ROUTINE = re.compile(r"NVRM: (?:loading |GPU at PCI|GPU Board Serial|GPU [0-9a-f:.]{1,20}: board)", re.IGNORECASE)
 _IOMMU = re.compile(r"iommu: Default domain type: [TP]|DMAR: IOMMU enabled|AMD-Vi: (?:Interrupt|Found|Virtual|Lazy)")
+_IOMMU_FAULT = re.compile(
+    r"AMD-Vi: Event logged \[(?:IO_PAGE_FAULT|ILLEGAL_DEV_TABLE_ENTRY|INVALID_DEVICE_REQUEST)\b"
+    r"|DMAR: \[(?:DMA|INTR)[ -][A-Za-z]{2,12}(?: NO_PASID| PASID [0-9a-fx]{1,12})?\] Request device ",
+    re.IGNORECASE,
+)
+"""Accesses that an IOMMU refused: AMD's event log and Intel's remapping hardware (drivers/iommu of Linux)."""
+_SHORT_BUS = re.compile(r"[Dd]evice[= ]\[?([0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])\b")
 _LINK = re.compile(r"\blink(?: is)?:? (?:up|down)\b|\b(?:lost|gained) carrier\b", re.IGNORECASE)
 _NOT_A_NETWORK = re.compile(r"\b(?:ata[0-9]|sata|usb|veth|docker[0-9]|br-|virbr|cali|lxc)", re.IGNORECASE)
 _MLX5_TROUBLE = re.compile(
@@ -59,13 +66,14 @@ _MLX5_TROUBLE = re.compile(
     re.IGNORECASE,
 )
 _INTERESTING = re.compile(
-    r"Xid ?\(|PCIe |AER: |NVRM: |nvidia-|link|carrier|mlx5|off the bus|iommu|AMD-Vi", re.IGNORECASE
+    r"Xid ?\(|PCIe |AER: |NVRM: |nvidia-|link|carrier|mlx5|off the bus|iommu|AMD-Vi|DMAR: ", re.IGNORECASE
 )
 """Cheap to search for, and in every line that any of the patterns above accepts."""
 _WRITES = re.compile(
     r"\bS?Xid ?\([^()\s]{1,40}\)[^:]{0,60}: ?[0-9]|NVRM: (?:GPU|The NVIDIA GPU|A GPU|API mismatch|loading|[a-z_]|R[mM])"
     r"|available PCIe bandwidth, limited by|PCIe Bus Error: severity=|has fallen off the bus"
     r"|iommu: Default domain type: |DMAR: IOMMU enabled"
+    r"|AMD-Vi: Event logged \[|DMAR: \[(?:DMA|INTR)[ -]"
     rf"|\bmlx5_core {_BUS}[ :]|\bpcieport {_BUS}: |Detected insufficient power on the PCIe slot"
 )
 _STAMPED = re.compile(
@@ -172,6 +180,9 @@ def _classify(message: str) -> tuple[str, str | None, int | None] | None:
     if _AER.search(message) and "error" in message.lower():
         source = _AER_SOURCE.search(message)
         return "aer", (source[1] or source[2]) if source else _first_bus(message), None
+    if _IOMMU_FAULT.search(message):
+        short = _SHORT_BUS.search(message)
+        return "iommu-fault", _first_bus(message) or (f"0000:{short[1]}" if short else None), None
     if "NVRM: " in message or (_NVIDIA.search(message) and _FAILING.search(message)):
         return None if _NVRM_ROUTINE.search(message) else ("nvrm", _first_bus(message), None)
     if _LINK.search(message) and not _NOT_A_NETWORK.search(message):

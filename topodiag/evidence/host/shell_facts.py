@@ -1,9 +1,10 @@
-r"""Small commands that people paste: `ulimit`, `df /dev/shm`, `cat /proc/cmdline`, `ls` of a device that is not there.
+r"""Small commands that people paste: `ulimit`, `df /dev/shm`, `cat /proc/cmdline`, `uptime`, `ls` of a missing device.
 
     $ ulimit -l
     64
     max locked memory       (kbytes, -l) 64
     shm              64M     0   64M   0% /dev/shm
+     14:20:07 up 6 days,  3:11,  1 user,  load average: 3.10, 2.87, 2.91
     BOOT_IMAGE=/vmlinuz-5.15.0 root=UUID=... ro intel_iommu=on
     ls: cannot access '/dev/nvidia-caps-imex-channels': No such file or directory
 
@@ -37,11 +38,17 @@ _SHM = re.compile(
 )
 _CMDLINE = re.compile(r"\s{0,8}((?:BOOT_IMAGE|root)=\S{1,400}(?: [^\n]{1,3000})?)$")
 _NO_DEVICE = re.compile(r"ls: (?:cannot access )?['\"]?/dev/([A-Za-z0-9_/-]{1,80}?)/?['\"]?: No such file or directory")
+_UPTIME = re.compile(
+    r"\b[0-9]{1,2}:[0-9]{2}:[0-9]{2} up {1,3}(?:([0-9]{1,6}) days?, {1,3})?"
+    r"(?:([0-9]{1,2}):([0-9]{2})|([0-9]{1,2}) min),"
+    r" {1,4}(?:[0-9]{1,6} users?, {1,3})?load average: "
+)
+"""The line of `uptime`, `w` and `top` (procps): `up 6 days,  3:11`, `up 12 min`."""
 _UNITS = {"": KIB, "K": KIB, "M": KIB**2, "G": KIB**3, "T": KIB**4, "P": KIB**5}
 
 
 class ShellFacts(Source[Reading]):
-    """Limits, size of /dev/shm, kernel command line and device nodes that are not there, as a shell shows them."""
+    """Limits, size of /dev/shm, kernel command line, uptime, device nodes that are not there, as a shell shows them."""
 
     kind = "shell"
     speaks_of = frozenset({Topic.OS})
@@ -96,6 +103,9 @@ def _of_line(number: int, line: str) -> Iterator[Reading]:
         yield Reading("os", "shm_free_bytes", _size(match[2]), number, line)
     elif match := _CMDLINE.match(line):
         yield Reading("os", "cmdline", match[1], number, line)
+    elif match := _UPTIME.search(line):
+        days, hours, minutes = (int(part or 0) for part in (match[1], match[2], match[3] or match[4]))
+        yield Reading("os", "uptime_s", float((days * 24 + hours) * 3600 + minutes * 60), number, line)
     elif match := _NO_DEVICE.search(line):
         yield Reading("os", "absent_devices", match[1], number, line)
 

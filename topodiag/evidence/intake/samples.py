@@ -1,7 +1,8 @@
 """Two readings of the same counters among pasted texts: `before.txt` and `after.txt`, or one command twice in one text.
 
 Counters run since boot, so one reading says little. Two texts are two moments only where their names say so: two texts
-alike may be of two nodes as well. A command that stands twice in one text was run twice.
+alike may be of two nodes as well. A command that stands twice in one text was run twice, alone on its line or after
+others (`sleep 60; date; grep ...`), unless its prompts name two hosts.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ _EARLIER = frozenset({"before", "pre", "start", "begin", "baseline", "t0", "firs
 _LATER = frozenset({"after", "post", "end", "finish", "t1", "later", "second"})
 _WORD = re.compile(r"[a-z]+[0-9]?|[0-9]+", re.IGNORECASE)
 _RUN = re.compile(
-    r"^[ \t>|]{0,8}[^\n$#]{0,80}[$#] ?(?:sudo )?((?:ethtool (?:-S|--statistics)"
+    r"^[ \t>|]{0,8}([^\n$#]{0,80})[$#] ?(?:[^\n;&|]{1,80}(?:;|&&) ?){0,4}(?:sudo )?((?:ethtool (?:-S|--statistics)"
     r"|(?:grep|cat|head|tail) [^\n]{0,200}counters/|rdma (?:-[a-z]{1,3} )?stat"
     r"|perfquery|ibqueryerrors|nvidia-smi nvlink -e)[^\n]{0,300}?)[ \t]*$",
     re.MULTILINE,
 )
+_HOST = re.compile(r"@([A-Za-z0-9][A-Za-z0-9.-]{0,63})")
+"""The host in a prompt: `root@node-7:~`, `[root@node-7 ~]`."""
 
 
 def as_samples(blobs: Sequence[Blob]) -> list[Blob]:
@@ -46,12 +49,14 @@ def _parted(blob: Blob) -> Iterator[Blob]:
         yield blob
         return
     text = blob.text
-    runs: set[str] = set()
+    runs: set[tuple[str, str]] = set()
     for match in _RUN.finditer(text):
-        if match[1] in runs:
+        host = _HOST.search(match[1])
+        run = (host[1] if host else "", match[2])
+        if run in runs:
             head = text[: match.start()]
             yield replace(blob, data=head.encode())
             yield replace(blob, data=("\n" * head.count("\n") + text[match.start() :]).encode(), later=True)
             return
-        runs.add(match[1])
+        runs.add(run)
     yield blob
