@@ -13,6 +13,9 @@ from tests.checks.job.network import with_pci
 from tests.checks.nodes import only, read, status
 from topodiag.checks.node.pcie import NarrowPcieLink, SlowPcieLink
 from topodiag.checks.node.pcie_links import hops
+from topodiag.evidence.intake.bundle import Evidence
+from topodiag.evidence.intake.reader import read_node
+from topodiag.evidence.interface import Blob
 from topodiag.model.devices import Gpu, NicRole, PciDevice
 from topodiag.model.finding import Confidence, Severity
 from topodiag.model.node import Node
@@ -267,3 +270,103 @@ def test_an_active_nic_at_a_lower_generation_is_an_error() -> None:
 def test_a_nic_that_is_down_is_not_judged() -> None:
     node = network.with_port(h100(), 1, **network.DOWN)
     assert status(slow(with_pci(node, str(node.nics[1].bus_id), gen=read(3)))) == "clean"
+
+
+# --- a paste of lspci alone -------------------------------------------------------------------------------------
+
+
+def pasted(text: str) -> Node:
+    evidence = Evidence("pasted")
+    evidence.blobs.append(Blob("lspci.txt", text.encode()))
+    return read_node(evidence).node
+
+
+def end(place: str, name: str, able: str, now: str) -> str:
+    """One function as `lspci -vv | grep` shows it; `able` and `now` are GT/s and lanes: `32 x16`."""
+    links = ((label, *value.split()) for label, value in (("LnkCap", able), ("LnkSta", now)))
+    port = {"LnkCap": "Port #0, ", "LnkSta": ""}
+    lines = (f"\t\t{label}:\t{port[label]}Speed {gts}GT/s, Width {width}\n" for label, gts, width in links)
+    return (f"{place} {name}\n" if name else "") + "".join(lines)
+
+
+NIC = "Infiniband controller: Mellanox Technologies MT2910 Family [ConnectX-7]"
+PORT = "PCI bridge: Broadcom / LSI PEX890xx PCIe Gen 5 Switch (rev b0)"
+
+
+def test_one_or_two_lanes_of_a_wide_card_need_no_slot_to_be_wrong() -> None:
+    found = only(narrow(pasted(end("08:00.0", NIC, "8 x8", "8 x2"))))
+    assert (found.severity, found.observed) == (Severity.WARNING, "x2 at 0000:08:00.0, 1.5 GB/s")
+
+
+@pytest.mark.parametrize("now", ["8 x4", "8 x8"])
+def test_half_the_lanes_of_a_card_alone_may_be_its_wiring(now: str) -> None:
+    assert status(narrow(pasted(end("08:00.0", NIC, "8 x16", now)))) == "unknown"
+
+
+def test_a_link_below_both_of_its_ends_is_found_by_lspci_alone() -> None:
+    text = end("17:00.0", NIC, "32 x16", "16 x16") + end("16:02.0", PORT, "32 x16", "16 x16")
+    found = only(slow(pasted(text)))
+    assert (found.severity, found.confidence) == (Severity.WARNING, Confidence.MEDIUM)
+    assert found.message == "0000:17:00.0 runs at PCIe Gen4 instead of Gen5"
+
+
+def test_the_command_names_the_function_whose_first_line_grep_took_away() -> None:
+    text = "$ sudo lspci -vvs c1:00.0 | grep -E 'Mellanox|Lnk'\n" + end("c1:00.0", NIC, "16 x16", "8 x4")
+    text += "$ sudo lspci -vvs 00:03.2 | grep Lnk\n" + end("", "", "16 x4", "8 x4")
+    node = pasted(text)
+    assert node.pci["0000:00:03.2"].max_width.value == 4
+    assert only(slow(node)).message == "0000:c1:00.0 runs at PCIe Gen3 instead of Gen4"
+    assert status(narrow(node)) == "clean"
+
+
+def test_a_newer_card_in_an_older_host_runs_so_by_design() -> None:
+    card = end("17:00.0", NIC, "32 x16", "16 x16")
+    assert status(slow(pasted(card + end("16:02.0", PORT, "16 x16", "16 x16")))) == "clean"
+    assert status(slow(pasted(card))) == "unknown"
+
+
+def test_an_active_nic_whose_slot_was_not_seen_is_unknown() -> None:
+    card = PciDevice("0000:17:00.0", width=read(16), max_width=read(16), gen=read(4), max_gen=read(5))
+    nic = nodes.nic(0, 0, bus_id=card.bus_id)
+    assert status(slow(Node("n", nics=(nic,), pci={card.bus_id: card}))) == "unknown"
+
+
+UPLINK = [
+    end("59:01.0", PORT, "32 x16", "16 x16"),
+    end("5a:00.0", PORT, "32 x16", "16 x16"),
+    end("5b:10.0", PORT, "32 x16", "32 x16"),
+    end("5e:00.0", NIC, "32 x16", "32 x16"),
+]
+
+
+def test_the_uplink_of_a_switch_below_both_ends_is_found() -> None:
+    found = only(slow(pasted("".join(UPLINK))))
+    assert found.where.links == ("0000:5a:00.0",)
+    assert found.message == "the PCIe switch 0000:5a:00.0 above 0000:5e:00.0 runs at PCIe Gen4 instead of Gen5"
+
+
+def test_ports_that_need_not_be_above_the_device_are_presumed_nothing_of() -> None:
+    two_on_a_bus = end("5b:00.0", PORT, "32 x16", "32 x16")
+    other_device = end("5f:00.0", NIC, "32 x16", "32 x16")
+    not_alike = end("5e:00.0", NIC, "32 x16", "32 x8")
+    for more in (two_on_a_bus, other_device):
+        assert status(slow(pasted("".join([*UPLINK, more])))) == "clean"
+    assert status(slow(pasted("".join([*UPLINK[:3], not_alike])))) == "clean"
+
+
+def uplinks(node: Node, *slow_ones: str, gen: int) -> Node:
+    for bus_id in slow_ones:
+        node = with_pci(node, bus_id, gen=read(gen))
+    return node
+
+
+def test_an_uplink_counts_only_while_what_is_below_it_works() -> None:
+    node = h100(**BUSY)
+    shared = [hop.lower.bus_id for hop in hops(node) if hop.is_shared]
+    assert only(slow(uplinks(node, shared[0], gen=4))).severity is Severity.ERROR
+    assert status(slow(uplinks(node, *shared, gen=4))) == "clean"  # all alike: built so
+    guest = nodes.with_os(uplinks(node, shared[0], gen=4), virtualization=read("kvm"))
+    assert status(slow(guest)) == "clean"
+    for at in range(8):
+        node = network.with_port(node, at, **network.DOWN)
+    assert status(slow(uplinks(nodes.with_gpus(node, **IDLE), shared[0], gen=4))) == "clean"

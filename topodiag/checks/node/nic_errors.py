@@ -165,25 +165,16 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
             return self.not_applicable(node, NO_COMPUTE)
         judged = {nic.name: list(_judged(node, nic)) for nic in nics}
         judged |= {name: list(_known(None, port.counters, {"InfiniBand"})) for name, port in ports.items()}
-        readable = {name for name, counters in judged.items() if any(_readable(counter) for _, counter, _ in counters)}
-        readable |= {name for name, port in ports.items() if any(_readable(each) for each in port.counters.values())}
+        readable = _readable_names(judged) | {
+            name for name, port in ports.items() if any(_readable(each) for each in port.counters.values())
+        }
         what = "compute NICs with counters" if compute_nics(node) else "ports with counters"
         coverage = Coverage(len(readable), len(nics) + len(ports), what)
         if not readable:
             if any(judged.values()):
                 return self.unknown(node, "the counters went back between the samples (reset), or could not be read")
             return self.unknown(node, "no error counters of the compute NICs in the evidence")
-        alike: dict[tuple[object, ...], list[Count]] = defaultdict(list)
-        for nic in (*nics, *(Nic(name) for name in ports)):
-            kinds: dict[str, list[Count]] = defaultdict(list)
-            for count in _counts(node, nic, judged[nic.name], of_fabric=nic.name in ports):
-                kinds[count.kind].append(count)
-            if nic.name not in ports and "total" not in kinds:
-                kinds["total"] += _odd_one(node, nic, judged)
-            for kind, counts in ((kind, counts) for kind, counts in kinds.items() if counts):
-                names = frozenset(count.counter.name for count in counts)
-                alike[kind, names, max(count.severity for count in counts)] += counts
-        found = [self._report(node, counts, coverage) for counts in alike.values()]
+        found = [self._report(node, counts, coverage) for counts in _alike(node, nics, tuple(ports), judged)]
         if found:
             return self.found(node, found, coverage)
         sampled = any(counter.later.known for counters in judged.values() for _, counter, _ in counters)
@@ -247,6 +238,10 @@ def _known(port: Port | None, counters: Counters, layers: set[str]) -> Iterator[
             yield port, counter, limit
 
 
+def _readable_names(judged: Mapping[str, Sequence[Judged]]) -> set[str]:
+    return {name for name, counters in judged.items() if any(_readable(counter) for _, counter, _ in counters)}
+
+
 def _readable(counter: Counter) -> bool:
     """Whether a counter can be judged: not when it went back between the samples."""
     return counter.delta is not None or (counter.first.known and not counter.later.known)
@@ -307,6 +302,23 @@ def _total(node: Node, nic: Nic, counter: Counter, total: int, limit: Limit) -> 
     uptime = node.os.uptime_s.value
     if limit.per_flap and uptime is not None and total / limit.per_flap > FLAPS_PER_DAY * max(1.0, uptime / DAY_S):
         yield Count(nic, counter, total, False, Severity.WARNING, Confidence.MEDIUM, limit.meaning)
+
+
+def _alike(
+    node: Node, nics: Sequence[Nic], ports: Sequence[str], judged: Mapping[str, Sequence[Judged]]
+) -> list[list[Count]]:
+    """What says something, ports with the same counters and severity together: one fault, one finding."""
+    alike: dict[tuple[object, ...], list[Count]] = defaultdict(list)
+    for nic in (*nics, *(Nic(name) for name in ports)):
+        kinds: dict[str, list[Count]] = defaultdict(list)
+        for count in _counts(node, nic, judged[nic.name], of_fabric=nic.name in ports):
+            kinds[count.kind].append(count)
+        if nic.name not in ports and "total" not in kinds and (odd := list(_odd_one(node, nic, judged))):
+            kinds["total"] = odd
+        for kind, counts in kinds.items():
+            names = frozenset(count.counter.name for count in counts)
+            alike[kind, names, max(count.severity for count in counts)] += counts
+    return list(alike.values())
 
 
 def _odd_one(node: Node, nic: Nic, judged: Mapping[str, Sequence[Judged]]) -> Iterator[Count]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from topodiag.checks.interface import NodeCheck
-from topodiag.checks.node.pcie_links import Hop, hops, nothing_to_judge
+from topodiag.checks.node.pcie_links import ADAPTER_LANES, Hop, hops, nothing_to_judge
 from topodiag.checks.shared.devices import percent
 from topodiag.model.devices import Gpu, PciKind
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -15,6 +15,10 @@ from topodiag.model.node import Node
 
 BUSY_PERCENT = 10
 """GPU utilization from which its PCIe speed is judged: below it the driver may rest the link at Gen1 between bursts."""
+
+STUMP_LANES = 2
+"""Lanes up to which a link of a card for eight or more is broken whatever its slot: server slots are wired with 4, 8 or
+16, and bifurcation divides them into no less than 4."""
 
 RESTING_GEN = 1
 """The generation at which drivers rest the link of an idle GPU."""
@@ -48,7 +52,8 @@ class NarrowPcieLink(NodeCheck[DegradedLinks]):
     When it stays silent
         The slot is narrower than the card (the port's own maximum says so). All devices of the same product have the
         same width: the machine is built this way. A device without a sibling, where the width of the slot was not
-        read (a guest, or `nvidia-smi -q` alone): unknown, because cloud instances wire cards with 8 lanes on purpose.
+        read (a guest, or `nvidia-smi -q` alone): unknown, because cloud instances wire cards with 8 lanes on purpose;
+        one or two lanes of a card for eight or more are no wiring, but on a guest.
         Width is judged even when the device is idle, because power saving lowers speed and never width. Widths of 0
         or 255 (virtual machines) are no reading: unknown. Storage and management NICs are not judged.
 
@@ -79,7 +84,7 @@ class NarrowPcieLink(NodeCheck[DegradedLinks]):
         if not seen:
             return self.unknown(judged, links[0].lower.width.why or "no link width in the evidence")
         short = [hop for hop in seen if _is_narrow(hop, seen)]
-        certain = tuple(hop for hop in short if not _slot_unseen(hop, seen))
+        certain = tuple(hop for hop in short if not _slot_unseen(hop, seen) or _is_stump(judged, hop))
         if certain:
             return DegradedLinks(certain, tuple(links), coverage)
         if short:
@@ -104,6 +109,12 @@ def _is_narrow(hop: Hop, seen: Sequence[Hop]) -> bool:
 def _slot_unseen(hop: Hop, seen: Sequence[Hop]) -> bool:
     """Whether only the device's own word speaks against its width: cloud slots give T4 and A10G 8 lanes by design."""
     return _is_alone(hop, seen) and (hop.upper is None or not hop.upper.max_width.known)
+
+
+def _is_stump(node: Node, hop: Hop) -> bool:
+    """Whether so few lanes trained that no slot for such a card is wired so."""
+    few = (hop.lower.width.value or 0) <= STUMP_LANES and (hop.able_width or 0) >= ADAPTER_LANES
+    return few and not node.is_vm
 
 
 def _is_alone(hop: Hop, links: Sequence[Hop]) -> bool:
@@ -163,7 +174,8 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
 
     What it finds
         A GPU under load, or a compute NIC with an active port, whose link runs at a lower PCIe generation than both
-        of its ends can do.
+        of its ends can do; and the uplink of a PCIe switch above one of them. Where nothing tells of the ports, as in
+        `lspci` alone, a NIC's link below both ends is a warning.
 
     Why it matters
         Each generation doubles the bandwidth: Gen5 x16 is 48 GB/s to NCCL, Gen4 24, Gen3 12. A link that fell back
@@ -176,7 +188,9 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
     When it stays silent
         The GPU is idle: drivers lower the link to Gen1 on purpose. At full clocks (P0) without load: a warning only.
         The slot or the host is of an older generation. All devices of the product run alike, and not at rest. The
-        GPUs of superchips, which hang on their processor's own links. Utilization was not observed: unknown.
+        GPUs of superchips, which hang on their processor's own links. Utilization was not observed: unknown. A NIC
+        below its own ability, where the slot's is not in the evidence: unknown, because a newer card in an older host
+        runs so by design. Uplinks in guests are the host's to draw.
 
     How to confirm
         Run a load on the GPU, and look while it runs:
@@ -196,7 +210,8 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
     title = "PCIe speed below capability while the device is busy"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> DegradedLinks | Outcome:
-        links = [hop for hop in hops(judged) if not hop.is_shared]
+        every = hops(judged)
+        links = [hop for hop in every if not hop.is_shared]
         if not links:
             return nothing_to_judge(self, judged)
         seen = [hop for hop in links if hop.lower.gen.known and hop.able_gen is not None]
@@ -204,14 +219,13 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
         if not seen:
             return self.unknown(judged, links[0].lower.gen.why or "no link speed in the evidence")
         low = [hop for hop in links if _below(hop)]
-        load = [(hop, _is_busy(hop)) for hop in low if not _alike(hop, seen)]
-        busy = tuple(hop for hop, is_busy in load if is_busy)
-        if busy:
-            return DegradedLinks(busy, tuple(links), coverage)
-        unsure = next((hop for hop, is_busy in load if is_busy is None), None)
-        if unsure is not None:
-            return self.unknown(judged, f"{unsure.name} is at Gen{unsure.lower.gen.value}, idle or busy is not known")
-        return self.clean(judged, _resting(low), coverage)
+        uplinks, low_uplinks = _low_uplinks(judged, every)
+        load = [(hop, _is_busy(hop)) for hop in (*low, *low_uplinks) if not _alike(hop, [*seen, *uplinks])]
+        at_fault = tuple(hop for hop, is_busy in load if is_busy is not False and _is_told(hop, seen, is_busy))
+        if at_fault:
+            return DegradedLinks(at_fault, tuple(links), coverage)
+        why = _why_unknown(load)
+        return self.unknown(judged, why) if why else self.clean(judged, _resting(low), coverage)
 
     def tell(self, judged: Node, observed: DegradedLinks) -> Iterator[Finding]:
         for hop in observed.degraded:
@@ -220,8 +234,8 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
     def _report(self, node: Node, hop: Hop, coverage: Coverage) -> Finding:
         gen, able, width = hop.lower.gen.value or 0, hop.able_gen or 0, hop.lower.width.value
         now, full = hop.gbs(gen, width), hop.gbs(able, width)
-        use = hop.gpus[0].utilization if hop.gpus else None
-        sure = not hop.gpus or (use is not None and (use.value or 0) >= BUSY_PERCENT)
+        use = hop.gpus[0].utilization if hop.gpus and not hop.is_shared else None
+        sure = bool(_is_busy(hop)) if use is None else (use.value or 0) >= BUSY_PERCENT
         load = f" while {use.value} % busy" if use is not None and use.value else ""
         return self.finding(
             node,
@@ -244,6 +258,22 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
         )
 
 
+def _why_unknown(load: Sequence[tuple[Hop, bool | None]]) -> str:
+    """Why slow links of which none is at fault for sure leave the question open; nothing where all of them rest."""
+    for hop, is_busy in load:
+        if is_busy:
+            why = f"{hop.name} is at Gen{hop.lower.gen.value} of Gen{hop.able_gen}"
+            return f"{why}, and what its slot can do is not in the evidence"
+    unsure = next((hop for hop, is_busy in load if is_busy is None), None)
+    return f"{unsure.name} is at Gen{unsure.lower.gen.value}, idle or busy is not known" if unsure else ""
+
+
+def _low_uplinks(node: Node, every: Sequence[Hop]) -> tuple[list[Hop], list[Hop]]:
+    """Uplinks of switches whose both ends were seen, and those of them that are slow and do not rest."""
+    uplinks = [] if node.is_vm else [hop for hop in every if hop.is_shared and hop.both_told]
+    return uplinks, [hop for hop in uplinks if _below(hop) and hop.lower.gen.value != RESTING_GEN]
+
+
 def _resting(low: Sequence[Hop]) -> str:
     names = ", ".join(hop.name for hop in low[:8])
     return f"idle, so a low speed is power saving: {names}" if names else ""
@@ -261,8 +291,22 @@ def _alike(hop: Hop, seen: Sequence[Hop]) -> bool:
     return same and len(family) > 1 and not resting
 
 
+def _is_told(hop: Hop, seen: Sequence[Hop], busy: bool | None) -> bool:
+    """Whether the evidence shows that the link could be faster: a driver says what a GPU's slot can do; of a NIC the
+    slot, or a faster sibling, must have been seen. Without knowing whether it works, only both ends convict a NIC."""
+    if hop.lower.kind is PciKind.GPU or (hop.gpus and not hop.is_shared):
+        return busy is True
+    faster = any(
+        other.family == hop.family and (other.lower.gen.value or 0) > (hop.lower.gen.value or 0) for other in seen
+    )
+    return hop.both_told or (busy is True and faster)
+
+
 def _is_busy(hop: Hop) -> bool | None:
     """Whether the device works; None when that was not observed. NICs do not rest their PCIe link."""
+    if hop.is_shared and hop.gpus:
+        active = any(port.state.value == "ACTIVE" for nic in hop.nics for port in nic.ports)
+        return active or any(_gpu_is_busy(gpu) for gpu in hop.gpus)
     if hop.lower.kind is PciKind.GPU or hop.gpus:
         return _gpu_is_busy(hop.gpus[0]) if hop.gpus else None
     states = [port.state.value for nic in hop.nics for port in nic.ports if port.state.value]

@@ -13,7 +13,7 @@ from typing import Any
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import compute_nics, gpu_spec
 from topodiag.hardware.catalog import pcie_nccl_gbs
-from topodiag.model.devices import Gpu, Nic, PciDevice
+from topodiag.model.devices import Gpu, Nic, PciDevice, PciKind
 from topodiag.model.finding import Outcome
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
@@ -53,6 +53,13 @@ class Hop:
     def able_gen(self) -> int | None:
         """The generation that both ends can do."""
         return _least(self.lower.slot_max_gen, self.lower.max_gen, self.upper.max_gen if self.upper else Fact())
+
+    @property
+    def both_told(self) -> bool:
+        """Whether the evidence shows what the upper end can do as well, or what both can."""
+        return self.lower.slot_max_gen.known or (
+            self.lower.max_gen.known and self.upper is not None and self.upper.max_gen.known
+        )
 
     @property
     def name(self) -> str:
@@ -125,9 +132,39 @@ def functions_alone(node: Node) -> tuple[Nic, ...]:
 
 def _climb(node: Node, device: PciDevice) -> Iterator[tuple[PciDevice, PciDevice | None]]:
     """Lower and upper end of each link on the way up: device and downstream port, upstream port and the port above."""
-    chain = (device, *node.ancestors(device.bus_id))
+    chain = (device, *(node.ancestors(device.bus_id) or _presumed_above(node, device)))
     for place in range(0, len(chain), 2):
         yield chain[place], chain[place + 1] if place + 1 < len(chain) else None
+
+
+def _presumed_above(node: Node, device: PciDevice) -> tuple[PciDevice, ...]:
+    """The ports above the only device of a paste that shows no tree: who picks one device and some ports with `lspci`
+    shows its path. Buses are numbered downwards, and both ends of a link run alike; where one of these does not hold,
+    or where two ports share a bus, nothing is presumed."""
+    functions = [function for function in node.pci.values() if function is not device]
+    if any(function.parent or function.root for function in (device, *functions)):
+        return ()
+    ports = sorted(functions, key=lambda function: _bus(function.bus_id), reverse=True)
+    buses = [_bus(function.bus_id) for function in (device, *ports)]
+    bridges = all(port.kind is PciKind.BRIDGE or not port.class_code.known for port in ports)
+    if not bridges or len(set(buses)) < len(buses) or max(buses) != buses[0] or len({bus[0] for bus in buses}) > 1:
+        return ()
+    chain = (device, *ports)
+    links = zip(chain[::2], chain[1::2], strict=False)
+    return tuple(ports) if all(_are_ends(lower, upper) for lower, upper in links) else ()
+
+
+def _are_ends(lower: PciDevice, upper: PciDevice) -> bool:
+    """Whether two functions may be the ends of one link."""
+    if not (lower.gen.known and lower.width.known) or upper.port_type.value == "upstream":
+        return False
+    return (lower.gen.value, lower.width.value) == (upper.gen.value, upper.width.value)
+
+
+def _bus(bus_id: str) -> tuple[int, int]:
+    """Domain and bus of `0000:5e:00.0`."""
+    domain, bus, _ = bus_id.split(":")
+    return int(domain, 16), int(bus, 16)
 
 
 def _family(gpu: Gpu | None, nic: Nic | None) -> str:

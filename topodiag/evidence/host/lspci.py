@@ -17,6 +17,10 @@ MAX_LINE = 2048
 
 _PLACE = r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]"
 _HEADER = re.compile(rf"(?:> )?\s{{0,16}}({_PLACE}) (?:\"?)(\S.*)")
+_COMMAND = re.compile(
+    rf"(?:[^\n$#]{{0,80}}[$#] ?)?(?:sudo )?lspci(?= )(?:[^\n|;]{{0,80}}? -[A-Za-z]{{0,6}}s ?({_PLACE})(?=[\s|;]|$))?"
+)
+"""The command itself: `-s` names the function whose lines follow, where grep took its first line away."""
 _CLASS = re.compile(r"([A-Z0-9][A-Za-z0-9 /,&()-]{2,60}?)(?: \[([0-9a-f]{4})\])?: (\S.*)")
 _NUMERIC = re.compile(r"(?:Class )?([0-9a-f]{4}): ([0-9a-f]{4}):([0-9a-f]{4})\b(.*)")
 _IDS = re.compile(r"\[([0-9a-f]{4}):([0-9a-f]{4})\]")
@@ -110,6 +114,9 @@ class Lspci(Source[Detail]):
                 _finish(function, parsed)
                 function = _Function(bus_id, number, text)
                 _read_header(function, number, text, header[2])
+            elif (command := _COMMAND.match(text)) is not None:
+                _finish(function, parsed)
+                function = _Function((normalise_bus_id(command[1]) or "") if command[1] else "", number, text)
             elif (why := _read_line(function, number, text, bridges)) is not None:
                 parsed.leave(blob, number, text, why)
         function.closed = len(lines) > 2 and not lines[-1][1].strip() and not lines[-2][1].strip()
