@@ -46,10 +46,12 @@ class GpuShared(Rule):
     """NCCL before 2.30 refuses two ranks on one GPU; where they share it, memory runs out first."""
 
     causes = ("JOB004",)
-    leads_to = ("JOB005", "JOB006", "JOB010", *JOB_FAILS)
-    because = "two ranks share one GPU, and NCCL refuses that"
+    leads_to = ("JOB005", "JOB006", "JOB009", "JOB010", *JOB_FAILS)
+    because = "two processes share one GPU: NCCL refuses that, or memory runs out"
 
     def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        if other.id == "JOB009":
+            return "out of memory" in other.observed
         return other.id != "JOB005" or error_is(other, scene, "duplicate gpu", "memory", "cuda")
 
 

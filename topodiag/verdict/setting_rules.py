@@ -40,7 +40,8 @@ CAN_CAUSE: dict[str, tuple[str, ...]] = {
 
 
 _ERROR_WORDS = {
-    "NCCL_IB_HCA": ("NET plugin", "not found", "No device"), "NCCL_NET": ("NET plugin", "network"),
+    "NCCL_IB_HCA": ("NET plugin", "not found", "No device", "does not loop back", "does not contain rank"),
+    "NCCL_NET": ("NET plugin", "network"),
     "NCCL_NET_PLUGIN": ("plugin",), "NCCL_ALGO": ("algorithm",), "NCCL_PROTO": ("protocol",),
     "NCCL_SOCKET_IFNAME": ("socket interface", "AF_INET"), "NCCL_TOPO_FILE": ("XML", "topo"),
     "NCCL_GRAPH_FILE": ("XML", "graph"),

@@ -81,3 +81,31 @@ def test_a_gpu_that_another_process_holds_is_job004() -> None:
         jobs_of("THCudaCheck FAIL error=46 : all CUDA-capable devices are busy or unavailable\n")[0]
     )
     assert "another process holds" in outcome.findings[0].message
+
+
+FULL = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 290.00 MiB. GPU 0 has a total capacity of 93.00 GiB"
+)
+OTHER = "Process 118636 has {} memory in use."
+OWN = "Including non-PyTorch memory, this process has 21.24 GiB memory in use."
+
+
+@pytest.mark.parametrize("said", [f"{OTHER} {OWN}", f"{OWN} {OTHER}"])
+def test_a_full_gpu_of_which_another_process_holds_a_large_part_is_job004(said: str) -> None:
+    outcome = SharedGpu().judge(jobs_of(f"[rank3]: {FULL}. {said.format('71.62 GiB')}\n")[0])
+    assert outcome.findings[0].message == "process 118636 holds 71.6 GiB of the GPU on which rank 3 ran out of memory"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        OWN,
+        OTHER.format("71.62 GiB"),
+        f"{OTHER.format('538.00 MiB')} {OWN}",
+        f"{OTHER.format('1.90 GiB')} {OWN}",
+    ],
+    ids=["alone", "in a container its own number is another", "a context", "little"],
+)
+def test_a_full_gpu_is_no_shared_one_without_a_large_part_of_another_process(said: str) -> None:
+    outcome = SharedGpu().judge(jobs_of(f"n1:7:8 [0] NCCL INFO Using network IB\n[rank3]: {FULL}. {said}\n")[0])
+    assert outcome.status is not Status.FINDING

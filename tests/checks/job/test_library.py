@@ -80,3 +80,22 @@ def test_each_fault_has_range_signature_control_and_source() -> None:
         assert "github.com/" in fault.source
         assert fault.what
         assert fault.control
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "PC: @     0xe1e2567f5014  (unknown)  ncclLocalOpAppend()",
+        "    @     0xe1e2567f5014        528  ncclLocalOpAppend()",
+        "    @     0x7f2b3c4d5e6f ncclLocalOpAppend",
+    ],
+    ids=["Abseil, the counter", "Abseil, a frame", "glog"],
+)
+def test_a_backtrace_of_abseil_or_glog_names_the_function(line: str) -> None:
+    [finding] = found(frame(line), version="2.28.9+cuda13.0")
+    assert "proxy operations" in finding.message
+    assert found(frame(line), version="2.29.3") == []
+
+
+def test_a_backtrace_without_a_function_of_nccl_names_no_fault() -> None:
+    assert end_of("    @     0x7f2b3c4d5e6f  (unknown)  PyEval_EvalFrameDefault()") is None

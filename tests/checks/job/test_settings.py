@@ -16,7 +16,7 @@ from topodiag.checks.job.settings import (
     UnknownSettingInLog,
 )
 from topodiag.model.finding import Confidence, Severity, Status
-from topodiag.model.job import Job, Process
+from topodiag.model.job import Hca, Job, Process
 
 E, W, I = Severity.ERROR, Severity.WARNING, Severity.INFO  # noqa: E741
 
@@ -197,3 +197,29 @@ def test_what_rccl_finds_amiss_in_a_node_is_told_in_its_words(text: str, told: s
     [finding] = CostlySettingInLog().judge(jobs.job(events=[jobs.event("other", text)])).findings
     assert told in finding.message
     assert (finding.severity, finding.where.nodes) == (I, ("n0",))
+
+
+def _hca_list_on_one_node(ring: str = "ring 0 does not loop back to start (12 != 0)", less: bool = True) -> Job:
+    """Node n0 is told to use fewer devices than it has, n1 is not; NCCL ends in `ring`."""
+
+    def hook(rank: int, host: int, made: Process) -> Process:
+        own = {"NCCL_SOCKET_IFNAME": "eth0", **({} if host else {"NCCL_IB_HCA": "mlx5_0,mlx5_1"})}
+        hcas = tuple(Hca(at, f"mlx5_{at}") for at in range(4 if host or not less else 2))
+        return replace(made, hcas=hcas, settings={name: jobs.given(name, value) for name, value in own.items()})
+
+    return jobs.job(process=hook, events=[jobs.event("topology", f"Error : {ring}", "n0")])
+
+
+def test_an_hca_list_of_one_node_is_an_error_where_a_ring_does_not_close() -> None:
+    [finding] = SettingsDiffer().judge(_hca_list_on_one_node()).findings
+    assert finding.severity is E
+    assert "not set" in finding.message
+
+
+@pytest.mark.parametrize(
+    "job",
+    [_hca_list_on_one_node("Could not find a path for pattern"), _hca_list_on_one_node(less=False)],
+    ids=["no word of a ring", "equally many devices"],
+)
+def test_an_hca_list_of_one_node_is_no_error_otherwise(job: Job) -> None:
+    assert all(finding.severity is I for finding in SettingsDiffer().judge(job).findings)

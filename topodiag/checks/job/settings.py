@@ -11,6 +11,7 @@ from topodiag.checks.interface import MAX_EVIDENCE, JobCheck, OneStep
 from topodiag.checks.job.choices import choice_findings
 from topodiag.checks.job.evidence import local_ranks
 from topodiag.checks.job.failed_settings import FailedSetting, failed_settings
+from topodiag.checks.job.ring_settings import DEVICES, accused, lists_all, ring_is_open
 from topodiag.checks.job.rules import JOB_RULES, OF_RCCL, LogMachines
 from topodiag.checks.job.text import ask_for, failed
 from topodiag.checks.shared import nccl_variables
@@ -83,7 +84,8 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
         info. Most variables are printed when and where they are first needed: that some ranks did not print one
         counts where all ranks completed init and printed other settings, and whole nodes have it or lack it. Beyond
         the variables that every rank reads in init, the nodes must be alike in version, network, devices and
-        connections, and the job healthy: then info. Settings were not logged: unknown.
+        connections, and the job healthy: then info. NCCL_IB_HCA counts as a fault where a ring does not close and
+        the nodes list different numbers of devices. Settings were not logged: unknown.
 
     How to confirm
         srun env | grep ^NCCL_ | sort | uniq -c        a count below the number of ranks is a difference
@@ -106,6 +108,7 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
         if len(job.processes) < 2:
             return self.not_applicable(job, "one process in the log")
         found = []
+        open_ring = ring_is_open(job)
         for name, by_value in sorted(job.settings().items()):
             if name in MEANT_TO_DIFFER or nccl_variables.is_foreign(name):
                 continue
@@ -113,11 +116,13 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
             for value, numbers in by_value.items():
                 groups.setdefault(value.strip(), []).extend(numbers)
             having = {number for numbers in groups.values() for number in numbers}
-            absent = self._would_have_said(job, name, having)
+            by_ring = open_ring and name == DEVICES
+            absent = lists_all(job, having) if by_ring else self._would_have_said(job, name, having)
             if absent:
                 groups["not set"] = absent
             if len(groups) > 1:
-                found.append(self._report(job, name, groups))
+                report = self._report(job, name, groups)
+                found.append(accused(job, report, groups) if by_ring else report)
         found += choice_findings(self, job)
         coverage = Coverage(len(talking), len(job.processes), "processes with settings")
         if found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,10 +28,19 @@ class GpuUse:
     short: Mapping[str, int]
     usual: int
     busy: tuple[Event, ...] = ()
+    full: tuple[Event, ...] = ()
+    """Of errors of a GPU without room, those that name other processes with a large part of its memory."""
 
 
 BUSY = "busy"
 """The fault by which CUDA refuses a GPU that another process holds (evidence/nccl_log/grammar/job_faults.py)."""
+
+HELD = "held"
+"""The fault by which torch, out of a GPU's memory, names the other processes that have some of it (same file)."""
+_CAPACITY = re.compile(r"total capac[a-z]{1,4} of (\d{1,5}\.\d{1,4}) GiB")
+_OTHERS = re.compile(r"\bProcess (\d{1,10}) has (\d{1,5}\.\d{1,4}) GiB memory in use")
+LARGE = 0.1
+"""Share of a GPU's memory above which other processes are no mere CUDA contexts of a node's other ranks."""
 
 
 class SharedGpu(JobCheck[GpuUse]):
@@ -38,7 +48,8 @@ class SharedGpu(JobCheck[GpuUse]):
 
     What it finds
         NCCL's own `Duplicate GPU detected`, ranks of one communicator with the same host and bus id, and nodes
-        that run fewer ranks than the others. CUDA's word that another process holds the GPU.
+        that run fewer ranks than the others. CUDA's word that another process holds the GPU, and torch's, out of
+        memory, that other processes have a tenth or more of it.
 
     Why it matters
         Before 2.30 NCCL refuses a communicator with two ranks on one GPU; where it is allowed, they share one GPU's
@@ -49,7 +60,8 @@ class SharedGpu(JobCheck[GpuUse]):
 
     When it stays silent
         Equal bus ids on hosts of equal names that NCCL counts as several nodes. Nodes with ranks on all their GPUs.
-        GPUs that no rank's node shows, as NCCL prints only those in use.
+        GPUs that no rank's node shows, as NCCL prints only those in use. Out of memory, where torch does not tell its
+        own process from others (in containers it does not know its own number), or others have little.
 
     How to confirm
         topodiag logs LOGS --ranks                     each rank with its host and GPU
@@ -71,11 +83,12 @@ class SharedGpu(JobCheck[GpuUse]):
         shared = _same_gpu(judged)
         short, usual = ({}, 0) if warnings or shared else _short_nodes(judged)
         busy = tuple(event for event in judged.events if event.details.get("fault") == BUSY)
-        if warnings or shared or busy or short:
+        full = tuple(event for event in judged.events if event.details.get("fault") == HELD and others_hold(event.text))
+        if warnings or shared or busy or full or short:
             world = judged.world
             allowed = any(text_has(version, Feature.RANKS_SHARE_A_GPU) for version in judged.nccl_versions)
             came_up = allowed or world is None or bool(world.completed.any())
-            return GpuUse(warnings, shared, came_up, short, usual, busy)
+            return GpuUse(warnings, shared, came_up, short, usual, busy, full)
         with_gpu = sum(bool(rank.bus_id) for rank in judged.ranks)
         coverage = Coverage(with_gpu, max(judged.world_size, len(judged.ranks)), "ranks with a GPU")
         if not with_gpu:
@@ -89,6 +102,8 @@ class SharedGpu(JobCheck[GpuUse]):
             yield self._shared(judged, observed)
         elif observed.busy:
             yield self._held(judged, observed.busy)
+        elif observed.full:
+            yield self._full(judged, observed.full)
         else:
             yield self._idle(judged, observed.short, observed.usual)
 
@@ -145,7 +160,7 @@ class SharedGpu(JobCheck[GpuUse]):
         hosts = list(dict.fromkeys(job.by_rank[rank].host for rank in ranks if rank in job.by_rank))
         return self.finding(
             Severity.ERROR,
-            f"{rank_word(ranks) if ranks else 'a rank'} was given a GPU that another process holds",
+            f"{_who(ranks)} was given a GPU that another process holds",
             observed=quoted(told[0].text),
             expected="one process on each GPU in exclusive mode",
             fix=(
@@ -156,6 +171,29 @@ class SharedGpu(JobCheck[GpuUse]):
             nodes=hosts,
             ranks=ranks,
             cost=Cost(text="the rank does not start, and with it the job"),
+            evidence=[event.origin for event in told],
+            confidence=Confidence.MEDIUM,
+        )
+
+    def _full(self, job: Job, told: Sequence[Event]) -> Finding:
+        """By torch's error: no room on the GPU, and other processes have a large part of it."""
+        ranks = sorted({event.rank for event in told if event.rank >= 0})
+        held = others_hold(told[0].text)
+        who = f"process {held[0][0]}" if len(held) == 1 else plural(len(held), "other process", "other processes")
+        verb = "holds" if len(held) == 1 else "hold"
+        return self.finding(
+            Severity.ERROR,
+            f"{who} {verb} {sum(gib for _, gib in held):.1f} GiB of the GPU on which {_who(ranks)} ran out of memory",
+            observed=quoted(told[0].text, 400),
+            expected="one process on each GPU",
+            fix=(
+                f"`ps -o pid,user,lstart,args -p {','.join(str(pid) for pid, _ in held[:8])}` on the node: end what a"
+                " run before left behind",
+                "if it is a worker of this job: set the device from the local rank, or CUDA_VISIBLE_DEVICES per worker",
+            ),
+            nodes=list(dict.fromkeys(job.by_rank[rank].host for rank in ranks if rank in job.by_rank)),
+            ranks=ranks,
+            cost=Cost(text="the process ends without memory, and with it the job"),
             evidence=[event.origin for event in told],
             confidence=Confidence.MEDIUM,
         )
@@ -172,6 +210,20 @@ class SharedGpu(JobCheck[GpuUse]):
             evidence=[rank.origin for rank in job.ranks if rank.host in short][:2],
             confidence=Confidence.LOW,
         )
+
+
+def others_hold(text: str) -> tuple[tuple[int, float], ...]:
+    """Process number and GiB of the other processes on a GPU of which torch says that it is full; none where they have
+    less than LARGE of it together, or its capacity is not said."""
+    capacity = _CAPACITY.search(text)
+    held = tuple((int(pid), float(gib)) for pid, gib in _OTHERS.findall(text))
+    if capacity is None or sum(gib for _, gib in held) < LARGE * float(capacity[1]):
+        return ()
+    return held
+
+
+def _who(ranks: Sequence[int]) -> str:
+    return rank_word(ranks) if ranks else "a rank"
 
 
 def _same_gpu(job: Job) -> tuple[tuple[tuple[str, str], tuple[int, ...]], ...]:

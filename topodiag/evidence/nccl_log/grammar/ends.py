@@ -42,7 +42,9 @@ _SIGNAL = r"(?:Segmentation fault|Bus error|Illegal instruction|Floating point e
 _CRASH = compiled(
     rf"Caught signal {_D} \(([^):]{{3,60}})|Signal: ({_SIGNAL}) \({_D}\)|Fatal Python error: ([^\n]{{3,80}})"
     rf"|exited on signal {_D} \(([^)]{{3,40}})\)|\b({_SIGNAL}) {{1,12}}\(core dumped\)"
-    r"|received signal (SIG(?:SEGV|BUS|ILL|FPE)), |!!!!!!! (Segfault|Bus error) encountered"
+    r"|received signal (SIG(?:SEGV|BUS|ILL|FPE)), "
+    r"|\*\*\* (SIG(?:SEGV|BUS|ILL|FPE)) (?:\(@0x[0-9a-f]{1,16}\) )?received "
+    r"|!!!!!!! (Segfault|Bus error) encountered"
     r"|\bsegfault at [0-9a-f]{1,16} ip .{0,120} in (lib(?:nccl|rccl|torch|cuda|mpi|ucp|uct|fabric)[^\s\[]{0,80})\["
 )
 _ELASTIC = compiled(rf"failed \(exitcode: (-?\d{{1,5}})\) local_rank: {_D} \(pid: {_D}\)")
@@ -76,8 +78,9 @@ _FRAME = compiled(
     r"libnccl[\w.\-]{0,40}\((\w{2,100})\+0x"
     r"|\b(\w{2,100}) \([^\s()]{0,200}?libnccl\.so(?:\.(\d{1,2}\.\d{1,2}\.\d{1,2}))?\)"
     r"|0x[0-9a-f]{6,16} ?(ras\w{2,80}|nccl\w{2,80}) ?\(\)"
+    r"|@ {1,16}0x[0-9a-f]{6,16} {1,16}(?:(?:\(unknown\)|\d{1,9}) {1,16})?(ras[A-Z]\w{1,80}|nccl\w{2,80}|SaveProxy)\b"
 )
-"""A function of NCCL in a stack trace: glibc's and UCX' backtrace, py-spy's, gdb's."""
+"""A function of NCCL in a stack trace: glibc's and UCX' backtrace, py-spy's, gdb's, that of Abseil and of glog."""
 _MISSING = compiled(r"(?:^|[\s:>])Missing ranks:\s*$")
 """Horovod 0.20 and later: the lines below name a rank each."""
 _STALLED = compiled(r"^(.{0,300}?) ?\[missing ranks: ?([\d, ]{1,2000})\]")
@@ -92,7 +95,9 @@ WORDS = (
     b"CANCELLED AT", b"srun: error", b"NODE_FAIL", b"NodeLost", b"job requeued", b"oom", b"OOM", b"ut of memory",
     b"emory limit", b"TERM_", b"walltime", b"DeadlineExceeded", b"terminated soon", b"victed", b"low on resource",
     b"preempt", b"nterruption", b"Caught signal", b"Signal: ", b"Fatal Python", b"exited on signal", b"core dumped",
-    b"received signal", b"!!!!!!!", b"segfault at", b"exitcode", b"EXIT CODE", b"xit Code: ", b"xit code",
+    b"received signal",
+    b"*** SIG", b"PC: @", b"    @ ", b"!!!!!!!",
+    b"segfault at", b"exitcode", b"EXIT CODE", b"xit Code: ", b"xit code",
     b"return code = ", b" Killed ",
     b"SIGKILL", b"exited unexpectedly", b"Error: ",
     b"Exception: ", b"Interrupt: ", b"issing ranks", b"onitoredBarrier", b"between collectives", b"libnccl",
@@ -172,7 +177,11 @@ def _ended(text: str) -> tuple[str, dict[str, str]] | None:
         return "ended", {"how": "worker"}
     found = _FRAME.search(text)
     if found is not None:
-        return "ended", {"how": "context", "symbol": found[1] or found[2] or found[4] or "", "so": found[3] or ""}
+        return "ended", {
+            "how": "context",
+            "symbol": found[1] or found[2] or found[4] or found[5] or "",
+            "so": found[3] or "",
+        }
     found = _SUMMARY_RANK.search(text)
     if found is not None:
         return "ended", {"how": "context", "named_rank": found[1]}

@@ -1,7 +1,8 @@
 """Which fault of a device, a limit or the host a line names, whoever prints it: NCCL, CUDA, torch, UCX, a launcher.
 
 SOURCE: CUDA's error strings (cudaGetErrorString, cudaGetErrorName: 214, 220, 802, 46); NCCL src/misc/{shmutils,
-ibvwrap}.cc; torch's DataLoader (`insufficient shared memory`); UCX src/uct/ib; CPython errno strings.
+ibvwrap}.cc; torch's DataLoader (`insufficient shared memory`), its c10/cuda/CUDACachingAllocator.cpp
+(`Process N has M memory in use`: each other process on the GPU, v2.1 and later); UCX src/uct/ib; CPython errno strings.
 """
 
 from __future__ import annotations
@@ -35,6 +36,13 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     ("files", compiled(r"Too many open files|EMFILE")),
     ("busy", compiled(r"CUDA-capable device\(?s?\)? (?:is/are|are|is) busy or unavailable")),
+    (
+        "held",
+        compiled(
+            r"out of memory.{0,400}?(?:\bProcess \d{1,10} has \d{1,5}\.\d{1,4} GiB memory in use.{0,800}?"
+            r"\bthis process has \d|\bthis process has \d.{0,800}?\bProcess \d{1,10} has \d{1,5}\.\d{1,4} GiB memory)"
+        ),
+    ),
     ("interface", compiled(r"[Nn]o socket interface found|[Ff]ailed to find (?:a )?(?:socket )?interface")),
 )
 """By name, in the order in which they are asked. None of them is in what a healthy run prints."""
@@ -43,6 +51,7 @@ WORDS = (b"ncorrectable", b"UNCORRECTABLE", b"ouble-bit ECC", b"ouble bit ECC", 
          b"not yet initialized", b"SYSTEM_NOT_READY", b"rror 802", b"/dev/shm", b"posix_fallocate", b"shared memory",
          b"Bus error",
          b"ibv_", b"MEMLOCK", b"max locked memory", b"Too many open", b"EMFILE", b"busy or unavailable",
+         b"memory in use",
          b"socket interface")  # fmt: skip
 """A line without any of these names none of the faults."""
 
