@@ -109,3 +109,16 @@ def test_a_full_gpu_of_which_another_process_holds_a_large_part_is_job004(said: 
 def test_a_full_gpu_is_no_shared_one_without_a_large_part_of_another_process(said: str) -> None:
     outcome = SharedGpu().judge(jobs_of(f"n1:7:8 [0] NCCL INFO Using network IB\n[rank3]: {FULL}. {said}\n")[0])
     assert outcome.status is not Status.FINDING
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cudaFreeAsync failed to free: CUDA_ERROR_CONTAINED: Invalid access of peer GPU memory over nvlink or",
+        "[rank3]: torch.X: CUDA error: Invalid access of peer GPU memory over nvlink or a hardware error",
+    ],
+)
+def test_a_peer_that_cannot_be_reached_is_an_error_and_no_fault_of_the_gpu_that_says_so(line: str) -> None:
+    (job,) = jobs_of(f"{line}\n")
+    assert FirstError().judge(job).status is Status.FINDING
+    assert NvlinkErrorInLog().judge(job).status is Status.NOT_APPLICABLE

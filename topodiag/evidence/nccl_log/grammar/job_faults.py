@@ -11,9 +11,16 @@ import re
 
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 
+CONTAINED = "contained"
+"""CUDA's error 721: memory of a peer could not be reached over NVLink, by the peer's fault or the link's."""
+
 FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("ecc", compiled(r"[Uu]ncorrectable ECC|ECC_UNCORRECTABLE|[Dd]ouble[- ]bit ECC")),
     ("nvlink", compiled(r"[Uu]ncorrectable NVLink error|NVLINK_UNCORRECTABLE")),
+    (
+        CONTAINED,
+        compiled(r"\bCUDA_ERROR_CONTAINED\b|\bcudaErrorContained\b|Invalid access of peer GPU memory over nvlink"),
+    ),
     ("lost", compiled(r"GPU is lost\b")),
     ("fabric", compiled(r"system not yet initialized|SYSTEM_NOT_READY|\b[Ee]rror 802\b|Cuda failure 802\b")),
     (
@@ -47,7 +54,8 @@ FAULTS: tuple[tuple[str, re.Pattern[str]], ...] = (
 )
 """By name, in the order in which they are asked. None of them is in what a healthy run prints."""
 
-WORDS = (b"ncorrectable", b"UNCORRECTABLE", b"ouble-bit ECC", b"ouble bit ECC", b"GPU is lost",
+WORDS = (b"ERROR_CONTAINED", b"ErrorContained", b"of peer GPU memory",
+         b"ncorrectable", b"UNCORRECTABLE", b"ouble-bit ECC", b"ouble bit ECC", b"GPU is lost",
          b"not yet initialized", b"SYSTEM_NOT_READY", b"rror 802", b"/dev/shm", b"posix_fallocate", b"shared memory",
          b"Bus error",
          b"ibv_", b"MEMLOCK", b"max locked memory", b"Too many open", b"EMFILE", b"busy or unavailable",

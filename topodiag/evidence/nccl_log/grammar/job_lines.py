@@ -66,7 +66,8 @@ def said_of(text: str) -> tuple[str, dict[str, str]] | None:
     fault = job_faults.fault_of(text)
     if end is None and not fault:
         return None
-    kind, named = end if end is not None else ("device", {})
+    # That a peer's memory or link failed is said by each rank that reached for it: an error, and no device's fault yet.
+    kind, named = end if end is not None else ("cuda" if fault == job_faults.CONTAINED else "device", {})
     if fault:
         named["fault"] = fault
     ray = _RAY.search(text)
