@@ -84,7 +84,8 @@ def replacing(path: str) -> Iterator[BinaryIO]:
     InputError."""
     place = Path(path)
     try:
-        place = place.resolve() if place.is_symlink() else place
+        if place.is_symlink() and (place.is_file() or not place.exists()):  # a link to a pipe has no name of its own
+            place = place.resolve()
         if place.exists() and not place.is_file():
             with place.open("wb") as stream:
                 yield stream

@@ -18,6 +18,7 @@ KEPT = {
     "compute_mode": NODE_STATE,
     "distances": "NUMA distances, for what memory of another socket costs",
     "distribution": NODE_STATE,
+    "huge_pages": NODE_STATE,
     "func": "what an application called to make a communicator: told in a case",
     "gids": IDENTITY,
     "iommu_group": "devices of one group cannot be given to guests one by one",

@@ -80,7 +80,7 @@ def _jobs_and_runs(intake: Intake) -> list[Result]:
     """Jobs of logs, and runs of nccl-tests. A run is a job of its own: what NCCL logged in its output is judged beside
     the other jobs, which show what the same nodes can do."""
     tables = [piece for piece in intake.of(Kind.NCCL_TESTS) if piece.path != STDIN]
-    logged = [piece for piece in intake.of(*LOGGED) if piece not in tables or Kind.JOB_OUTPUT in piece.kinds]
+    logged = [piece for piece in intake.of(*LOGGED) if piece not in tables]
     runs = _runs(intake, tables)
     if not logged:
         return runs

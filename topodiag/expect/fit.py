@@ -283,6 +283,14 @@ def _floor(rows: Sequence[BenchRow]) -> float | None:
     return min(time for time in times if time >= middle / 2)
 
 
+def _power(base: float, exponent: float) -> float:
+    """Sizes a byte apart make any growth between them infinite."""
+    try:
+        return float(base**exponent)
+    except OverflowError:
+        return math.inf
+
+
 def _plateau(rows: Sequence[BenchRow]) -> tuple[float | None, int | None]:
     """The bus bandwidth of the greatest sizes (the last, or the median of the last three where the last is lower), and
     the size from which half of it is kept, where the sweep shows both sides of it."""
@@ -293,7 +301,7 @@ def _plateau(rows: Sequence[BenchRow]) -> tuple[float | None, int | None]:
     if len(curve) < 3:
         return top, None
     (size, bus), (last_size, last) = curve[-2], curve[-1]
-    growth = ((last or 0.0) / (bus or 1.0)) ** (math.log(2) / math.log(last_size / size))
+    growth = _power((last or 0.0) / (bus or 1.0), math.log(2) / math.log(last_size / size))
     below = [number for number, (_, each) in enumerate(curve) if (each or 0.0) < top / 2]
     if growth > STILL_RISING or not below or below[-1] + 1 >= len(curve):
         return top, None

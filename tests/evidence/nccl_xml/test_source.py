@@ -234,7 +234,7 @@ def test_a_hostile_file_costs_a_capture_one_line_and_a_scan_its_input(tmp_path: 
 def test_a_file_of_the_corpus_raises_only_alarms_that_it_deserves(file: Path) -> None:
     deserved = {
         "dgx_h100_gpu3_12nvl": {"NVL001"}, "dgx_h100_7nics": {"NIC005"}, "x_nic_on_cpu": {"NIC005"},
-        "gen011": {"NVL001"}, "gen024": {"NVL001"}, "gen040": {"NVL001"},
+        "gen011": {"NVL001"}, "gen019": {"PCI001"}, "gen024": {"NVL001"}, "gen040": {"NVL001"},
     }  # fmt: skip
     result = topodiag.diagnose([str(file)])
     errors = {finding.id for finding in result.findings if finding.severity is Severity.ERROR}

@@ -54,7 +54,7 @@ def solve(
       topodiag place solve topology.conf bundles/ --exclude gpu07 --tp 8
       topodiag place solve nccl-logs/ --format json --output map.json
       topodiag place emit slurm-hostfile map.json -o hosts
-      topodiag place solve bundles/ --tp 4 --pp 4 --for torchrun --format json --output map.json
+      topodiag place solve bundles/ --tp 4 --pp 4 --for torchrun
     """
     from topodiag.app.place import solve_placement  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415

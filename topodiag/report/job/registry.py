@@ -55,7 +55,7 @@ VIEWS: Mapping[str, View] = {
     ),
     "rings": View("rings", "The ring of each channel, with the transport of each hop.", "rings:draw_rings"),
     "trees": View("trees", "The tree of each channel: each parent with its children.", "trees:draw_trees"),
-    "system": View(
+    "printed": View(
         "machines as NCCL printed them", "Tree, paths and graphs of each machine, as NCCL printed them.",
         "system:draw_system",
     ),
