@@ -177,6 +177,10 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
         found = [self._report(node, counts, coverage) for counts in _alike(node, nics, tuple(ports), judged)]
         if found:
             return self.found(node, found, coverage)
+        if not compute_nics(node) and not ports:
+            return self.unknown(
+                node, "the interfaces count no errors; counters of the RDMA ports are not in the evidence"
+            )
         sampled = any(counter.later.known for counters in judged.values() for _, counter, _ in counters)
         return self.clean(
             node, "" if sampled else "one sample: totals since boot only, --sample shows growth", coverage
