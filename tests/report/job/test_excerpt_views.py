@@ -34,7 +34,7 @@ def drawn(view: str, head: str = "n0:1:2 [0] NCCL INFO ") -> str:
 
 def test_the_machine_is_shown_as_nccl_printed_it() -> None:
     for head in ("n0:1:2 [0] NCCL INFO ", "NCCL INFO ", "[Node-A]:[PID]:[TID] [0] NCCL INFO "):
-        text = drawn("system", head)
+        text = drawn("printed", head)
         assert "GPU/0-1b000 rank 0 24 GB/s  NVL 40 to GPU/0-2b000" in text
         assert "max 40 GB/s, total 40 GB/s" in text
         assert "ring  1 x 20/20 GB/s  NVL/PIX" in text
@@ -42,7 +42,7 @@ def test_the_machine_is_shown_as_nccl_printed_it() -> None:
 
 
 def test_paths_between_gpus_are_a_matrix() -> None:
-    rows = [line.split() for line in drawn("system").splitlines() if line.strip().startswith("GPU/0-")]
+    rows = [line.split() for line in drawn("printed").splitlines() if line.strip().startswith("GPU/0-")]
     assert ["GPU/0-1b000", "X", "NVL"] in rows
 
 
@@ -65,7 +65,7 @@ def test_an_init_that_was_not_logged_is_not_an_init_that_failed() -> None:
 
 def test_a_log_without_any_of_it_says_what_to_log() -> None:
     (job,) = jobs_of("n0:1:2 [0] NCCL INFO Using network IB\n")
-    for view in ("system", "trees"):
+    for view in ("printed", "trees"):
         page = Page(Style(width=120))
         VIEWS[view].draw(page, job)
         assert "NCCL_DEBUG_SUBSYS lacked" in page.lines[0].plain

@@ -162,9 +162,11 @@ def _are_ends(lower: PciDevice, upper: PciDevice) -> bool:
 
 
 def _bus(bus_id: str) -> tuple[int, int]:
-    """Domain and bus of `0000:5e:00.0`."""
-    domain, bus, _ = bus_id.split(":")
-    return int(domain, 16), int(bus, 16)
+    """Domain and bus of `0000:5e:00.0`; (-1, -1) of a device that is known by its number alone."""
+    parts = bus_id.split(":")
+    if len(parts) != 3:
+        return -1, -1
+    return int(parts[0], 16), int(parts[1], 16)
 
 
 def _family(gpu: Gpu | None, nic: Nic | None) -> str:
