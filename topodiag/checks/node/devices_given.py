@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
-from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.fabric_state import cluster
 from topodiag.checks.node.gpu_events import no_gpu
+from topodiag.checks.node.host_faults import HostCheck, HostFault
 from topodiag.model.devices import NVIDIA, PciKind
-from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.words.fold import plural
@@ -31,27 +30,7 @@ IMEX_FIX = (
 GPU_FIX = ("Ask for all GPUs: `--gpus all` (Docker), nvidia.com/gpu in the pod's limits, --gpus-per-node (Slurm)",)
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """One kind of device that is not given."""
-
-    severity: Severity
-    message: str
-    observed: str
-    expected: str
-    cost: str
-    fix: tuple[str, ...]
-    evidence: tuple[Fact[Any], ...]
-    confidence: Confidence = Confidence.HIGH
-    nics: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class NotGiven:
-    missing: tuple[Missing, ...]
-
-
-class DevicesNotGiven(NodeCheck[NotGiven]):
+class DevicesNotGiven(HostCheck):
     """HST002: the container or job sees fewer devices than the host has
 
     What it finds
@@ -88,37 +67,20 @@ class DevicesNotGiven(NodeCheck[NotGiven]):
     id = "HST002"
     title = "the container or job sees fewer devices than the host has"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> NotGiven | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[HostFault, ...] | Outcome:
         if why := no_gpu(judged):
             return self.not_applicable(judged, why)
         system = judged.os
         if not system.devices.known and not system.absent_devices.known:
             return self.unknown(judged, "the device nodes are not in the evidence")
-        every = (_verbs(judged), _channel(judged), _memory(judged), _gpus(judged))
-        found = tuple(each for each in every if each is not None)
-        return NotGiven(found) if found else self.clean(judged)
-
-    def tell(self, judged: Node, observed: NotGiven) -> Iterator[Finding]:
-        for each in observed.missing:
-            yield self.finding(
-                judged,
-                each.severity,
-                each.message,
-                observed=each.observed,
-                expected=each.expected,
-                fix=each.fix,
-                nics=each.nics,
-                cost=Cost(text=each.cost),
-                evidence=each.evidence,
-                confidence=each.confidence,
-            )
+        return self.any_of(judged, (_verbs(judged), _channel(judged), _memory(judged), _gpus(judged)))
 
 
 def _looked_for(node: Node, name: str) -> bool:
     return any(each == name or name.startswith(f"{each}/") for each in node.os.absent_devices.get(frozenset()))
 
 
-def _verbs(node: Node) -> Missing | None:
+def _verbs(node: Node) -> HostFault | None:
     """RDMA devices of sysfs against their nodes; sysfs shows those of the host in most containers."""
     adapters = [nic for nic in node.nics if nic.rdma_name]
     names = node.os.devices.get(frozenset())
@@ -132,7 +94,7 @@ def _verbs(node: Node) -> Missing | None:
     if given:
         few = f"{given} of {plural(len(adapters), 'RDMA device')} can be opened here"
         severity = Severity.INFO if inside else Severity.WARNING
-        return Missing(
+        return HostFault(
             severity,
             few,
             plural(given, "uverbs node"),
@@ -143,7 +105,7 @@ def _verbs(node: Node) -> Missing | None:
             Confidence.MEDIUM,
         )
     what = plural(len(adapters), "RDMA device") if adapters else "RDMA"
-    return Missing(
+    return HostFault(
         Severity.ERROR,
         f"/dev/infiniband has no uverbs node: {what} cannot be opened here",
         "no /dev/infiniband/uverbsN",
@@ -156,13 +118,13 @@ def _verbs(node: Node) -> Missing | None:
     )
 
 
-def _channel(node: Node) -> Missing | None:
+def _channel(node: Node) -> HostFault | None:
     domain = any(cluster(gpu) for gpu in node.gpus)
     absent = _looked_for(node, IMEX)
     names = node.os.devices.get(frozenset())
     if not absent and (not domain or not names or any(_CHANNEL.fullmatch(name) for name in names)):
         return None
-    return Missing(
+    return HostFault(
         Severity.ERROR if absent else Severity.WARNING,
         "there is no IMEX channel: memory cannot be shared over multi-node NVLink",
         "no /dev/nvidia-caps-imex-channels/channelN",
@@ -174,12 +136,12 @@ def _channel(node: Node) -> Missing | None:
     )
 
 
-def _memory(node: Node) -> Missing | None:
+def _memory(node: Node) -> HostFault | None:
     names = node.os.devices.get(frozenset())
     driver = any(re.fullmatch(r"nvidia[0-9]{1,3}", name) for name in names)
     if not _looked_for(node, "nvidia-uvm") and (not driver or "nvidia-uvm" in names):
         return None
-    return Missing(
+    return HostFault(
         Severity.ERROR,
         "/dev/nvidia-uvm is missing: no CUDA program starts here",
         "no /dev/nvidia-uvm",
@@ -190,14 +152,14 @@ def _memory(node: Node) -> Missing | None:
     )
 
 
-def _gpus(node: Node) -> Missing | None:
+def _gpus(node: Node) -> HostFault | None:
     """Fewer GPUs than the bus holds, in a container: given on purpose as a rule."""
     if node.os.container.get("none") == "none" or not node.gpus:
         return None
     on_bus = [fn for fn in node.pci.values() if fn.kind is PciKind.GPU and fn.vendor.value == NVIDIA]
     if len(on_bus) <= len(node.gpus):
         return None
-    return Missing(
+    return HostFault(
         Severity.INFO,
         f"the container sees {len(node.gpus)} of {plural(len(on_bus), 'GPU')} of the host",
         plural(len(node.gpus), "GPU"),

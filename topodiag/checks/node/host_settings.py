@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
 
-from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.gpu_events import no_gpu
-from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.checks.node.host_faults import HostCheck, HostFault
+from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
-from topodiag.model.provenance import Fact, Origin
 
 MANAGED = frozenset({"intel_pstate", "amd-pstate", "amd-pstate-epp", "intel_cpufreq"})
 """Drivers below which `powersave` still raises the clock under load (Linux Documentation, intel_pstate, amd-pstate)."""
@@ -22,26 +19,7 @@ _ON = re.compile(r"\b(?:intel_iommu|amd_iommu)=on\b")
 _PASSES = re.compile(r"\biommu(?:\.passthrough)?=(?:pt|1)\b|\b(?:intel_iommu|amd_iommu|iommu)=off\b")
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One setting that costs."""
-
-    severity: Severity
-    message: str
-    observed: str
-    expected: str
-    cost: str
-    fix: tuple[str, ...]
-    evidence: tuple[Fact[Any] | Origin | None, ...]
-    confidence: Confidence = Confidence.HIGH
-
-
-@dataclass(frozen=True, slots=True)
-class Costly:
-    settings: tuple[Setting, ...]
-
-
-class HostSettings(NodeCheck[Costly]):
+class HostSettings(HostCheck):
     """HST003: a setting of the host costs time or bandwidth
 
     What it finds
@@ -79,37 +57,21 @@ class HostSettings(NodeCheck[Costly]):
     id = "HST003"
     title = "a setting of the host costs time or bandwidth"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> Costly | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[HostFault, ...] | Outcome:
         if why := no_gpu(judged):
             return self.not_applicable(judged, why)
         system = judged.os
         iommu = [event for event in judged.events if event.kind == "iommu"]
         if not any((system.numa_balancing.known, system.governor.known, system.cmdline.known, iommu)):
             return self.unknown(judged, "none of these settings is in the evidence")
-        every = (_balancing(judged), _governor(judged), _iommu(judged))
-        found = tuple(each for each in every if each is not None)
-        return Costly(found) if found else self.clean(judged)
-
-    def tell(self, judged: Node, observed: Costly) -> Iterator[Finding]:
-        for each in observed.settings:
-            yield self.finding(
-                judged,
-                each.severity,
-                each.message,
-                observed=each.observed,
-                expected=each.expected,
-                fix=each.fix,
-                cost=Cost(text=each.cost),
-                evidence=each.evidence,
-                confidence=each.confidence,
-            )
+        return self.any_of(judged, (_balancing(judged), _governor(judged), _iommu(judged)))
 
 
-def _balancing(node: Node) -> Setting | None:
+def _balancing(node: Node) -> HostFault | None:
     if not node.os.numa_balancing.value:
         return None
     grace = node.cpu.arch.get("") in ("aarch64", "arm64") and any(gpu.c2c.value for gpu in node.gpus)
-    return Setting(
+    return HostFault(
         Severity.WARNING if grace else Severity.INFO,
         "automatic NUMA balancing is on",
         "kernel.numa_balancing is 1",
@@ -120,14 +82,14 @@ def _balancing(node: Node) -> Setting | None:
     )
 
 
-def _governor(node: Node) -> Setting | None:
+def _governor(node: Node) -> HostFault | None:
     governor = node.os.governor.get("performance")
     if governor not in SLOW_GOVERNORS or node.is_vm:
         return None
     driver = node.os.frequency_driver.value
     managed = driver is None or driver in MANAGED
     below = f" with {driver}" if driver else ""
-    return Setting(
+    return HostFault(
         Severity.INFO if managed else Severity.WARNING,
         f"the CPU governor is {governor}{below}",
         f"scaling_governor {governor}",
@@ -139,7 +101,7 @@ def _governor(node: Node) -> Setting | None:
     )
 
 
-def _iommu(node: Node) -> Setting | None:
+def _iommu(node: Node) -> HostFault | None:
     """Translation by the command line or the kernel's own line, where no domain type was read: those are PCI004's."""
     if node.is_vm or any(device.iommu_type.known for device in node.pci.values()):
         return None
@@ -157,7 +119,7 @@ def _iommu(node: Node) -> Setting | None:
     if node.cpu.arch.get("x86_64") not in ("x86_64", "amd64", "i686"):
         return None  # Arm servers translate by design
     shown = line or enabled
-    return Setting(
+    return HostFault(
         Severity.WARNING,
         "the IOMMU translates: P2P and GPUDirect RDMA may be slow, hang or corrupt",
         shown.text if shown is not None else next(iter(_ON.findall(cmdline)), ""),

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
 
-from topodiag.checks.interface import NodeCheck
 from topodiag.checks.node.gpu_events import no_gpu
-from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.checks.node.host_faults import HostCheck, HostFault
+from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
-from topodiag.model.provenance import Fact
 from topodiag.model.topics import Topic
 
 MIB = 1 << 20
@@ -45,26 +42,7 @@ FILES_FIX = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """One limit that is too small."""
-
-    severity: Severity
-    message: str
-    observed: str
-    expected: str
-    cost: str
-    fix: tuple[str, ...]
-    fact: Fact[Any]
-    confidence: Confidence
-
-
-@dataclass(frozen=True, slots=True)
-class TooSmall:
-    limits: tuple[Limit, ...]
-
-
-class HostLimits(NodeCheck[TooSmall]):
+class HostLimits(HostCheck):
     """HST001: a limit of the host or the container breaks NCCL
 
     What it finds
@@ -98,44 +76,29 @@ class HostLimits(NodeCheck[TooSmall]):
     id = "HST001"
     title = "a limit of the host or the container breaks NCCL"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> TooSmall | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[HostFault, ...] | Outcome:
         if why := no_gpu(judged):
             return self.not_applicable(judged, why)
         system = judged.os
         seen = [fact for fact in (system.memlock_bytes, system.shm_bytes, system.open_files) if fact.known]
         if not seen:
             return self.unknown(judged, "no limit is in the evidence")
-        found = [limit for limit in (_memlock(judged), _shm(judged), _files(judged)) if limit is not None]
-        return TooSmall(tuple(found)) if found else self.clean(judged)
-
-    def tell(self, judged: Node, observed: TooSmall) -> Iterator[Finding]:
-        for limit in observed.limits:
-            yield self.finding(
-                judged,
-                limit.severity,
-                limit.message,
-                observed=limit.observed,
-                expected=limit.expected,
-                fix=limit.fix,
-                cost=Cost(text=limit.cost),
-                evidence=[limit.fact],
-                confidence=limit.confidence,
-            )
+        return self.any_of(judged, (_memlock(judged), _shm(judged), _files(judged)))
 
 
-def _memlock(node: Node) -> Limit | None:
+def _memlock(node: Node) -> HostFault | None:
     value = node.os.memlock_bytes.value
     if value is None or value < 0 or value >= MIN_MEMLOCK or not _may_use_rdma(node):
         return None
     inside = node.os.container.get("none") != "none"
-    return Limit(
+    return HostFault(
         Severity.ERROR if inside else Severity.WARNING,
         f"locked memory is limited to {size(value)}: RDMA cannot register its buffers",
         size(value),
         "unlimited, where RDMA is used",
         "ibv_reg_mr fails with 'Cannot allocate memory', and the job ends or falls back to sockets",
         MEMLOCK_FIX,
-        node.os.memlock_bytes,
+        (node.os.memlock_bytes,),
         Confidence.HIGH if inside else Confidence.MEDIUM,
     )
 
@@ -144,48 +107,48 @@ def _may_use_rdma(node: Node) -> bool:
     return any(nic.rdma_name for nic in node.nics) or Topic.RDMA_DEVICES not in node.told
 
 
-def _shm(node: Node) -> Limit | None:
+def _shm(node: Node) -> HostFault | None:
     total, free = node.os.shm_bytes.value, node.os.shm_free_bytes.value
     if len(node.gpus) == 1 and total is not None and total >= 64 * MIB:
         return None  # one rank has nobody to share memory with
     if total is not None and total < USUAL_SHM:
         small = total < MIN_SHM
-        return Limit(
+        return HostFault(
             Severity.ERROR if small else Severity.WARNING,
             f"shared memory (/dev/shm) holds {size(total)}: too little for the ranks of one node",
             size(total),
             "1 GiB or more",
             "NCCL ends with 'Error while creating shared memory segment', or the program with a bus error",
             SHM_FIX,
-            node.os.shm_bytes,
+            (node.os.shm_bytes,),
             Confidence.HIGH,
         )
     if free is not None and free < MIN_FREE_SHM:
-        return Limit(
+        return HostFault(
             Severity.ERROR,
             f"shared memory (/dev/shm) is full: {size(free)} are free",
             f"{size(free)} free",
             f"{size(MIN_SHM)} free or more",
             "NCCL ends with 'No space left on device' for its shared memory",
             (SHM_FIX[1], SHM_FIX[0]),
-            node.os.shm_free_bytes,
+            (node.os.shm_free_bytes,),
             Confidence.HIGH,
         )
     return None
 
 
-def _files(node: Node) -> Limit | None:
+def _files(node: Node) -> HostFault | None:
     value = node.os.open_files.value
     if value is None or value < 0 or value >= MIN_OPEN_FILES:
         return None
-    return Limit(
+    return HostFault(
         Severity.WARNING,
         f"no process may open more than {value} files: large jobs need more sockets",
         f"hard limit {value}",
         f"{MIN_OPEN_FILES} or more",
         "NCCL ends with 'Too many open files' from a certain number of ranks on",
         FILES_FIX,
-        node.os.open_files,
+        (node.os.open_files,),
         Confidence.MEDIUM,
     )
 

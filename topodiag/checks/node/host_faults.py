@@ -1,0 +1,51 @@
+"""What the checks of a host's limits, devices and settings share: several faults of one kind, each told alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from topodiag.checks.interface import NodeCheck
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.node import Node
+from topodiag.model.provenance import Fact, Origin
+
+
+@dataclass(frozen=True, slots=True)
+class HostFault:
+    """One limit that is too small, one kind of device that is not given, one setting that costs."""
+
+    severity: Severity
+    message: str
+    observed: str
+    expected: str
+    cost: str
+    fix: tuple[str, ...]
+    evidence: tuple[Fact[Any] | Origin | None, ...]
+    confidence: Confidence = Confidence.HIGH
+    nics: tuple[str, ...] = ()
+
+
+class HostCheck(NodeCheck[tuple[HostFault, ...]]):
+    """A check that finds any number of such faults on one node."""
+
+    def any_of(self, judged: Node, faults: Iterable[HostFault | None]) -> tuple[HostFault, ...] | Outcome:
+        """Those that are there; clean where none is."""
+        found = tuple(each for each in faults if each is not None)
+        return found or self.clean(judged)
+
+    def tell(self, judged: Node, observed: tuple[HostFault, ...]) -> Iterator[Finding]:
+        for each in observed:
+            yield self.finding(
+                judged,
+                each.severity,
+                each.message,
+                observed=each.observed,
+                expected=each.expected,
+                fix=each.fix,
+                nics=each.nics,
+                cost=Cost(text=each.cost),
+                evidence=each.evidence,
+                confidence=each.confidence,
+            )
