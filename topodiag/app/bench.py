@@ -107,13 +107,15 @@ def bench(paths: Sequence[str], *, options: BenchOptions | None = None) -> Resul
     return judged(gather(paths, stdin=stream_for(paths)), options)
 
 
-def judged(intake: Intake, options: BenchOptions | None = None) -> Result:
-    """The same of what was gathered."""
+def judged(intake: Intake, options: BenchOptions | None = None, beside: Machine | None = None) -> Result:
+    """The same of what was gathered. `beside` are nodes that were read and judged already."""
     chosen = options or BenchOptions()
     if chosen.system is not None:
         chosen = replace(chosen, system=_system(chosen.system))
     named = named_machine(chosen.machine)
     given = _read(intake)
+    if beside is not None:
+        given = replace(given, machine=given.machine + beside)
     gaps = given.gaps
     made = [_judged(run, file, named, given.machine, chosen, gaps) for file in given.files for run in file.read.runs]
     logged = (outcome for file in given.files for outcome in file.outcomes if _is_sick(outcome))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from topodiag.app.machine import is_machine, only
+from topodiag.app.machine import Machine, lacking, only
 from topodiag.app.opening import stream_for
 from topodiag.app.scan import PART, judged, node_case
 from topodiag.checks.registry import Subject, ids_of
@@ -37,14 +37,15 @@ def diagnose(paths: Sequence[str]) -> Result:
     intake = gather(paths, stdin=stream_for(paths))
     if not intake.of(*JUDGED):
         raise refusal(intake, JUDGED, "evidence that can be judged")
-    others = [*_jobs_and_runs(intake)]
+    nodes: list[Result] = []
     refused: list[NotObserved] = []
     try:
-        results = [*_nodes(intake), *others]
+        nodes = _nodes(intake)
     except InputError as error:  # one text that only looked like a tool's output costs itself, not the diagnosis
-        if not others:
+        if not intake.of(*LOGGED, Kind.NCCL_TESTS):
             raise
-        results, refused = others, [NotObserved(PART, str(error))]
+        refused = [NotObserved(PART, str(error))]
+    results = [*nodes, *_jobs_and_runs(intake, nodes)]
     taken = {item.path for each in results for item in each.inputs}
     aside = [each for each in intake.beside(*JUDGED) if each.path not in taken]
     return _joined(results, [*refused, *(NotObserved(PART, note) for note in folded(aside))])
@@ -76,12 +77,12 @@ def _nodes(intake: Intake) -> list[Result]:
     return [judged(node_case(replace(own, aside=())))]
 
 
-def _jobs_and_runs(intake: Intake) -> list[Result]:
+def _jobs_and_runs(intake: Intake, nodes: Sequence[Result]) -> list[Result]:
     """Jobs of logs, and runs of nccl-tests. A run is a job of its own: what NCCL logged in its output is judged beside
     the other jobs, which show what the same nodes can do."""
     tables = [piece for piece in intake.of(Kind.NCCL_TESTS) if piece.path != STDIN]
     logged = [piece for piece in intake.of(*LOGGED) if piece not in tables]
-    runs = _runs(intake, tables)
+    runs = _runs(intake, tables, nodes)
     if not logged:
         return runs
     from topodiag.app import logs  # noqa: PLC0415 - numpy and pyarrow, which only logs need
@@ -97,13 +98,19 @@ def _jobs_and_runs(intake: Intake) -> list[Result]:
     return [judged_jobs, *told]
 
 
-def _runs(intake: Intake, tables: Sequence[Piece]) -> list[Result]:
+def _runs(intake: Intake, tables: Sequence[Piece], nodes: Sequence[Result]) -> list[Result]:
+    """Runs on the machine that the nodes are, which were read and judged already."""
     if not tables:
         return []
     from topodiag.app import bench  # noqa: PLC0415 - numpy, which only runs need
 
-    machines = [piece for piece in intake.pieces if is_machine(piece) and piece not in tables]
-    return [bench.judged(only(intake, [*tables, *machines]))]
+    machine = Machine()
+    for each in nodes:
+        whole = tuple(node for node in each.nodes if not lacking(node))
+        if whole:
+            paths = tuple(item.path for item in each.inputs)
+            machine += Machine(whole, node_outcomes=each.outcomes, paths=paths)
+    return [bench.judged(only(intake, tables), beside=machine)]
 
 
 __all__ = ["diagnose"]
