@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from tests.checks import jobs
-from topodiag.checks.job.settings import CostlySettingInLog, SettingsDiffer
+from topodiag.checks.job.settings import CostlySettingInLog
+from topodiag.checks.job.settings_differ import SettingsDiffer
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.job import Event, Job
 

@@ -9,12 +9,8 @@ from typing import Any
 import pytest
 
 from tests.checks import jobs
-from topodiag.checks.job.settings import (
-    CostlySettingInLog,
-    MisreadSettingInLog,
-    SettingsDiffer,
-    UnknownSettingInLog,
-)
+from topodiag.checks.job.settings import CostlySettingInLog, MisreadSettingInLog, UnknownSettingInLog
+from topodiag.checks.job.settings_differ import SettingsDiffer
 from topodiag.model.finding import Confidence, Severity, Status
 from topodiag.model.job import Hca, Job, Process
 

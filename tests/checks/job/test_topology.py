@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tests.checks import jobs
-from topodiag.checks.job.topology import DeviceTwice, GpuShortOfNvlinks, GuessedTopology, TopologyFileRefused
+from topodiag.checks.job.refused_file import TopologyFileRefused
+from topodiag.checks.job.topology import DeviceTwice, GpuShortOfNvlinks, GuessedTopology
 from topodiag.model.finding import Severity, Status
 from topodiag.model.nccl_view import NcclSystem, SystemDevice, SystemLink
 
