@@ -12,7 +12,7 @@ from healthy_rows import CORPUS, HERE
 from topodiag.evidence.nccl_tests.read import read_runs
 from topodiag.expect.expect import expected
 from topodiag.expect.fit import fit_run
-from topodiag.expect.hypotheses import hypotheses
+from topodiag.expect.hypotheses import explain
 from topodiag.expect.verdict import verdict_of
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Hypothesis, Timing
 
@@ -35,7 +35,7 @@ def table() -> None:
         said = ""
         if case.get("cause") and verdict.word == "low":
             asked += 1
-            found = hypotheses(run, made, verdict, fit=fit_run(run))
+            found = explain(run, made, verdict, fit=fit_run(run)).causes
             place = _place(found, case["cause"])
             causes += place is not None
             first = f"{found[0].cause} ({found[0].likelihood:.0%})" if found else "none"

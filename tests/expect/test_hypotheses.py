@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.expect.measured_runs import run
 from topodiag.expect.expect import expected
-from topodiag.expect.hypotheses import Evidence, hypotheses
+from topodiag.expect.hypotheses import Evidence, explain
 from topodiag.expect.verdict import verdict_of
 from topodiag.model.bench import Fit, Hypothesis
 from topodiag.model.finding import Finding, Outcome, Severity, Status
@@ -19,7 +19,7 @@ from topodiag.model.finding import Finding, Outcome, Severity, Status
 def causes(collective: str, ranks: int, busbw: float, system: str, nodes: int, **known: Any) -> tuple[Hypothesis, ...]:
     measured = run(collective, ranks, busbw, env=known.pop("env", None))
     made = expected(measured, system=system, nodes=nodes)
-    return hypotheses(measured, made, verdict_of(measured, made.expectation, made.why), **known)
+    return explain(measured, made, verdict_of(measured, made.expectation, made.why), **known).causes
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from tests.expect.measured_runs import run
 from topodiag.app.topo import open_topology
 from topodiag.expect.expect import Expected, expected
-from topodiag.expect.hypotheses import hypotheses
+from topodiag.expect.hypotheses import explain
 from topodiag.expect.verdict import verdict_of
 from topodiag.model.finding import Confidence
 from topodiag.model.node import Node
@@ -42,7 +42,7 @@ def test_a_gpu_short_of_its_siblings_nvlinks_is_no_reason_to_expect_less() -> No
 def test_it_is_the_first_cause_of_a_run_as_slow_as_it_predicts() -> None:
     measured = run(busbw=289)
     made = expected(measured, node("dgx-h100-gpu3-12of18-nvlink"))
-    found = hypotheses(measured, made, verdict_of(measured, made.expectation))
+    found = explain(measured, made, verdict_of(measured, made.expectation)).causes
     assert found[0].cause.startswith("what was found on the node: NVLinks of GPU3")
     assert found[0].likelihood > 0.8
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.expect.measured_runs import GIB, run
 from topodiag.expect.calibration import Calibration, Factor, calibration
 from topodiag.expect.expect import Expected, expected, recalibrated
-from topodiag.expect.hypotheses import hypotheses
+from topodiag.expect.hypotheses import explain
 from topodiag.expect.verdict import verdict_of
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
 from topodiag.model.finding import Confidence
@@ -134,7 +134,7 @@ def test_a_low_run_gets_the_causes_that_wires_can_have(busbw: float, cause: str)
     made = expected(measured, nics=(8, 400.0), nodes=8, fitted=RAW)
     assert made.expectation is not None
     certain = replace(made.expectation, low_gbs=390.0)
-    found = hypotheses(measured, made, verdict_of(measured, certain))
+    found = explain(measured, made, verdict_of(measured, certain)).causes
     assert any(cause in each.cause for each in found[:3])
     assert sum(each.likelihood for each in found) <= 1
 
@@ -142,7 +142,7 @@ def test_a_low_run_gets_the_causes_that_wires_can_have(busbw: float, cause: str)
 def test_more_than_the_wires_carry_asks_for_ranks_and_machine() -> None:
     measured = run(ranks=64, busbw=5000.0)
     made = expected(measured, nics=(8, 400.0), nodes=8)
-    found = hypotheses(measured, made, verdict_of(measured, made.expectation))
+    found = explain(measured, made, verdict_of(measured, made.expectation)).causes
     assert any("nodes with 8 x 400 Gb/s" in each.cause for each in found)
 
 

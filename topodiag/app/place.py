@@ -315,11 +315,12 @@ def solve_placement(
     cluster, before, given = _before(ready, talk)
     cluster = prefer_healthy(cluster, talk.world, faults_of(ready.bundles, ready.opened.job))
     made = solve(cluster, talk.demands, talk.world, seed=seed, at_most=before if is_usable(cluster, before) else None)
-    if launcher in BLOCKS:
-        free, made = made, node_after_node(cluster, talk.demands, made)
-        cluster = replace(cluster, notes=(*cluster.notes, *_dearer(launcher, free, made)))
     groups = ids_by_rank(talk)
     place = map_of(cluster, made.assignment, groups)
+    if launcher in BLOCKS and not place.consecutive:
+        free, made = made, node_after_node(cluster, talk.demands, made)
+        cluster = replace(cluster, notes=(*cluster.notes, *_dearer(launcher, free, made)))
+        place = map_of(cluster, made.assignment, groups)
     cost = price_placement(cluster, talk.demands, before)
     return Solved(
         cluster, talk, made, place, groups, before, cost, "the layout given" if given else "node by node", launcher

@@ -128,19 +128,6 @@ class _Case:
         return (*self.known.nodes, *self.known.logs)
 
 
-def hypotheses(
-    run: BenchRun,
-    made: Expected,
-    verdict: Verdict,
-    *,
-    fit: Fit | None = None,
-    known: Evidence | None = None,
-    fitted: Calibration | None = None,
-) -> tuple[Hypothesis, ...]:
-    """The causes alone of `explain`."""
-    return explain(run, made, verdict, fit=fit, known=known, fitted=fitted).causes
-
-
 def explain(
     run: BenchRun,
     made: Expected,

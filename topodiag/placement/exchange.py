@@ -20,12 +20,12 @@ def exchanges(labels: Sequence[int] | Ints, most: int = MOST) -> list[tuple[int,
     held = np.asarray(labels, dtype=np.int64)
     if not held.size:
         return []
-    kinds, which = np.unique(held, return_inverse=True)
+    which = np.unique(held, return_inverse=True)[1]
     counts = np.bincount(which)
-    position = np.arange(held.size)
-    middle = np.asarray([np.median(position[which == kind]) for kind in range(kinds.size)])
-    first = np.full(kinds.size, held.size)
-    np.minimum.at(first, which, position)
+    position = np.argsort(which, kind="stable")  # of each kind in turn, in order
+    start = np.cumsum(counts) - counts
+    # Twice the median, which orders as the median does.
+    first, middle = position[start], position[start + (counts - 1) // 2] + position[start + counts // 2]
     targets = [np.repeat(order, counts[order]) for order in (np.argsort(middle, kind="stable"), np.argsort(first))]
     target = min(targets, key=lambda each: int((each != which).sum()))
     return _pairs(which, target) if int((target != which).sum()) <= most else []

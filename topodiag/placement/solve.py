@@ -117,20 +117,13 @@ def in_order(cluster: Cluster, assignment: Assignment) -> Assignment:
 
 def node_after_node(cluster: Cluster, demands: Sequence[Demand], solution: Solution) -> Solution:
     """The solution for launchers that fill one node after the other: the same GPUs, with consecutive ranks on each
-    node, and the nodes in the order of the solution or of the cluster, whichever lets a step wait less. The solution
-    itself where its ranks are consecutive already."""
+    node, and the nodes in the order of the solution or of the cluster, whichever lets a step wait less."""
     node = cluster.node_of(solution.assignment.slot)
-    if _in_runs(node):
-        return solution
     first = nodes_by_first_rank(cluster, solution.assignment)
     laid = [_filled(solution.assignment, node, order) for order in (first, np.sort(first))]
     best = min(laid, key=lambda each: _step_us(cluster, demands, each))
     cost = price_placement(cluster, demands, best)
     return replace(solution, assignment=best, cost=cost, splits=_splits(cluster, demands, best))
-
-
-def _in_runs(node: Ints) -> bool:
-    return int((node[1:] != node[:-1]).sum()) + 1 == np.unique(node).size
 
 
 def _filled(assignment: Assignment, node: Ints, order: Ints) -> Assignment:

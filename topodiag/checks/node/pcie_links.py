@@ -147,7 +147,8 @@ def _presumed_above(node: Node, device: PciDevice) -> tuple[PciDevice, ...]:
     ports = sorted(functions, key=lambda function: _bus(function.bus_id), reverse=True)
     buses = [_bus(function.bus_id) for function in (device, *ports)]
     bridges = all(port.kind is PciKind.BRIDGE or not port.class_code.known for port in ports)
-    if not bridges or len(set(buses)) < len(buses) or max(buses) != buses[0] or len({bus[0] for bus in buses}) > 1:
+    domains = {bus.partition(":")[0] for bus in buses}
+    if not bridges or len(set(buses)) < len(buses) or max(buses) != buses[0] or len(domains) > 1:
         return ()
     chain = (device, *ports)
     links = zip(chain[::2], chain[1::2], strict=False)
@@ -161,12 +162,10 @@ def _are_ends(lower: PciDevice, upper: PciDevice) -> bool:
     return (lower.gen.value, lower.width.value) == (upper.gen.value, upper.width.value)
 
 
-def _bus(bus_id: str) -> tuple[int, int]:
-    """Domain and bus of `0000:5e:00.0`; (-1, -1) of a device that is known by its number alone."""
-    parts = bus_id.split(":")
-    if len(parts) != 3:
-        return -1, -1
-    return int(parts[0], 16), int(parts[1], 16)
+def _bus(bus_id: str) -> str:
+    """`0000:5e` of `0000:5e:00.0`: digits of one width sort as numbers do. "" where a device is known by its number
+    alone."""
+    return bus_id.rpartition(":")[0]
 
 
 def _family(gpu: Gpu | None, nic: Nic | None) -> str:

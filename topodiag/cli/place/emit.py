@@ -10,18 +10,9 @@ import click
 from topodiag.cli.former import Command
 from topodiag.cli.options import output_option
 from topodiag.cli.params import EVIDENCE
+from topodiag.cli.place.options import LAUNCHERS
 
-_FORMATS = (
-    "slurm-hostfile",
-    "slurm-flags",
-    "rankfile",
-    "hostfile",
-    "mpich",
-    "torchrun",
-    "kubernetes",
-    "new-group",
-    "json",
-)
+_FORMATS = (*LAUNCHERS, "new-group", "json")
 
 
 @click.command(cls=Command)

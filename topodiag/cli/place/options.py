@@ -99,6 +99,8 @@ DIMENSIONS = (
         help="Number of ranks (default: as many as fit).",
     ),
 )  # fmt: skip
+LAUNCHERS = ("slurm-hostfile", "slurm-flags", "rankfile", "hostfile", "mpich", "torchrun", "kubernetes")
+"""Formats of a map that launchers read."""
 FORMER = (SYSTEM_PATH, Former("--ranks", "--world-size"))
 _NAMES = ("topology", "bundles", "system", "evidence", "gpu", "nics", "nodes", "leaf", "racks", "oversubscription",
           "nodelist", "exclude", "free", "hostfile", "rankfile", "slurm_hostfile", "torchrun", "map_", "logs", "rule",

@@ -8,16 +8,13 @@ import click
 
 from topodiag.cli.former import Command
 from topodiag.cli.options import Printing, format_option, page_options, seed_option
-from topodiag.cli.place.options import FORMER, place_options
+from topodiag.cli.place.options import FORMER, LAUNCHERS, place_options
 from topodiag.cli.place.work import work_options, work_said
 
 if TYPE_CHECKING:
     from topodiag.app.place import PlaceOptions
     from topodiag.cli.model.step_options import Trained
     from topodiag.report.text import Page
-
-
-_LAUNCHERS = ("slurm-hostfile", "slurm-flags", "rankfile", "hostfile", "mpich", "torchrun", "kubernetes")
 
 
 @click.command(cls=Command, former=FORMER)
@@ -27,7 +24,7 @@ _LAUNCHERS = ("slurm-hostfile", "slurm-flags", "rankfile", "hostfile", "mpich", 
 @click.option(
     "--for",
     "launcher",
-    type=click.Choice(_LAUNCHERS),
+    type=click.Choice(LAUNCHERS),
     default=None,
     help="A map that this launcher can take: hostfile, mpich and torchrun fill node after node.",
 )
