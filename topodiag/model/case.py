@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from topodiag.model.finding import Input
+from topodiag.model.identity import Identity
 from topodiag.model.node import Node
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import UnreadLine
+from topodiag.model.timeline import Timeline
 
 if TYPE_CHECKING:
     from topodiag.model.bench import BenchRun
+    from topodiag.model.cluster import Cluster
     from topodiag.model.job import FlightRecord, Job  # numpy is slow to load, and a case of nodes needs none
     from topodiag.model.rank_hosts import RankHosts
 
@@ -21,9 +24,10 @@ class Case:
     """What was read, by subject. Empty collections stand for evidence that was not given.
 
     `nodes` are machines, one for each capture; `jobs` are rebuilt from NCCL's logs and flight records, `flight` are
-    those records by rank; `runs` are tables of nccl-tests; `layouts` say which rank is meant to sit where. `inputs` are
-    the files that were read, `not_observed` what could not be read or was left aside, `unread` text that no reader
-    understood.
+    those records by rank; `runs` are tables of nccl-tests; `layouts` say which rank is meant to sit where; `clusters`
+    how nodes are connected. `identity` says which names are of one host, `timeline` what happened when: both are made
+    from the rest. `inputs` are the files that were read, `not_observed` what could not be read or was left aside,
+    `unread` text that no reader understood.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -31,6 +35,9 @@ class Case:
     flight: tuple[FlightRecord, ...] = ()
     runs: tuple[BenchRun, ...] = ()
     layouts: tuple[RankHosts, ...] = ()
+    clusters: tuple[Cluster, ...] = ()
+    identity: Identity = field(default_factory=Identity)
+    timeline: Timeline = field(default_factory=Timeline)
     inputs: tuple[Input, ...] = ()
     not_observed: tuple[NotObserved, ...] = ()
     unread: tuple[UnreadLine, ...] = ()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from topodiag.model.finding import Finding, Input, Outcome, Severity, Status
+from topodiag.model.identity import Identity
 from topodiag.model.node import Node
 from topodiag.model.provenance import NotObserved, Origin
+from topodiag.model.timeline import Timeline
+from topodiag.model.verdict import Verdict
 
 if TYPE_CHECKING:
     from topodiag.model.bench import Benchmark
@@ -46,6 +49,7 @@ class Result:
     """Everything a report needs. Findings are folded and sorted, worst first, in a stable order.
 
     `unexplained` are lines of trouble that no finding explains, those that are known to be harmless among them.
+    `verdict`, `identity` and `timeline` are of a whole case: `diagnose` alone fills them.
     """
 
     inputs: tuple[Input, ...] = ()
@@ -57,6 +61,9 @@ class Result:
     jobs: tuple[Job, ...] = ()
     benchmarks: tuple[Benchmark, ...] = ()
     unexplained: tuple[Trouble, ...] = ()
+    verdict: Verdict | None = None
+    identity: Identity = field(default_factory=Identity)
+    timeline: Timeline = field(default_factory=Timeline)
 
     @property
     def worst(self) -> Severity | None:

@@ -16,17 +16,6 @@ from topodiag.model.provenance import Origin
 from topodiag.verdict.scene import Scene
 
 
-class CauseStatus(Enum):
-    """How well a cause is founded."""
-
-    ESTABLISHED = "established"
-    """There is direct evidence of it."""
-    SUPPORTED = "supported"
-    """The evidence fits it, and others remain possible."""
-    HYPOTHESIS = "hypothesis"
-    UNKNOWN = "unknown"
-
-
 class Reach(Enum):
     """How far the effects of a fault go."""
 

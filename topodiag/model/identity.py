@@ -1,0 +1,63 @@
+"""Who is who: hosts by every name that some source gives them, and what the sources say against each other.
+
+Rank, node and GPU stay three things until a line maps them. What cannot be mapped keeps its own name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from topodiag.model.provenance import Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One machine. `name` is what the case calls it, `aliases` every other name of it (FQDN, addresses, pods, container
+    ids, the name of its capture), each with how it was tied to the machine in `ties`. `sources` are the kinds of
+    evidence that speak of it ("bundle", "log", "nccl-tests", "hostfile", "kernel log").
+
+    `boot` is the boot id of the capture, "" where none is known.
+    """
+
+    name: str
+    aliases: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    boot: str = ""
+    ties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Two sources that cannot both be right of one object, or that show different things of it: `a bundle shows 8 NICs
+    that are up, the log of the same host shows none`. `check` is the finding that the contradiction is, "" for none."""
+
+    subject: str
+    text: str
+    evidence: tuple[Origin, ...] = ()
+    check: str = ""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """All hosts of a case, and what is in conflict."""
+
+    hosts: tuple[Host, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+
+    @cached_property
+    def _by_alias(self) -> dict[str, str]:
+        known: dict[str, str] = {}
+        for host in self.hosts:
+            for alias in (host.name, *host.aliases):
+                known.setdefault(alias.lower(), host.name)
+        return known
+
+    def name(self, alias: str) -> str:
+        """What the case calls the host of this alias; the alias itself where no source ties it to a host."""
+        return self._by_alias.get(alias.lower(), alias)
+
+    def same(self, one: str, other: str) -> bool:
+        """Whether both names are known to be of one machine."""
+        return self.name(one).lower() == self.name(other).lower()
