@@ -13,11 +13,11 @@ from topodiag.model.busid import normalise_bus_id
 from topodiag.model.nccl_tree import Element, NcclFile, Refusal
 from topodiag.model.nccl_versions import DEFAULT, spell_version
 from topodiag.model.node import Node
-from topodiag.nccl.graph.attach import HostTree, count_gpus
-from topodiag.nccl.graph.domains import build_system
+from topodiag.nccl.graph.attach import count_gpus
 from topodiag.nccl.graph.graph import RejectedError
 from topodiag.nccl.predict import predict_tree
 from topodiag.nccl.prediction import Prediction
+from topodiag.nccl.search.searched import first_system, surely_searched
 from topodiag.nccl.settings import read_settings
 
 ASKED = DEFAULT
@@ -73,10 +73,24 @@ def refusal_of(file: NcclFile, tree: Element, minor: int) -> Refusal | None:
     if refusal is not None or not has_gpus(tree):
         return refusal
     try:
-        build_system([HostTree(tree)], minor=minor, settings=read_settings({}, minor), nranks=count_gpus(tree), me=0)
+        first_system(tree, count_gpus(tree), minor=minor, settings=read_settings({}, minor))
     except RejectedError as rejected:
         return Refusal("structure", rejected.words, rejected.line, 0, "", minor, minor)
     return None
+
+
+def search_refusal_of(tree: Element, minor: int) -> Refusal | None:
+    """Why the search of NCCL 2.`minor` gives up on a tree whose first system it builds; None where it does not, which
+    is searched for only where the systems leave it open."""
+    try:
+        if surely_searched(tree, count_gpus(tree), minor=minor, settings=read_settings({}, minor)):
+            return None
+    except RejectedError as rejected:
+        return Refusal("search", rejected.words, rejected.line, 0, "", minor, minor)
+    made = ask(tree, minor)
+    if made is None or made.accepted:
+        return None
+    return Refusal("search", made.why, made.line, 0, "", minor, minor)
 
 
 def has_gpus(tree: Element) -> bool:

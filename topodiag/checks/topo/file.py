@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from topodiag.checks.topo.evidence import (
     ASKED,
-    ask,
     base_name,
     devices_of,
     has_gpus,
     machine_of,
     refusal_of,
+    search_refusal_of,
 )
 from topodiag.checks.topo.interface import FileCheck
 from topodiag.model.finding import Cost, Finding, Outcome, Severity
@@ -140,9 +140,9 @@ def _search_refusals(tree: Element, file: NcclFile) -> dict[int, Refusal]:
     minors = list(file.asked or (OLD_SEARCH, ASKED))
     refusals: dict[int, Refusal] = {}
     for minor in minors:
-        made = ask(tree, minor)
-        if made is not None and not made.accepted:
-            refusals[minor] = Refusal("search", made.why, made.line, 0, "", minor, minor)
+        refusal = search_refusal_of(tree, minor)
+        if refusal is not None:
+            refusals[minor] = refusal
             if minor == OLD_SEARCH and not file.asked:
                 minors.extend(older for older in KNOWN if older < OLD_SEARCH)
     return dict(sorted(refusals.items()))

@@ -6,13 +6,17 @@ each domain builds its system and searches in it. Results are kept for a bounded
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import lru_cache
 
+from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.graph.attach import HostTree
 from topodiag.nccl.graph.domains import build_system
-from topodiag.nccl.graph.graph import SearchGraph, System
+from topodiag.nccl.graph.graph import RejectedError, SearchGraph, System
+from topodiag.nccl.graph.nearest import local_cpu, local_nets
+from topodiag.nccl.search.follow import Roads
 from topodiag.nccl.search.search import search_graphs
 from topodiag.nccl.settings import Settings
 
@@ -62,28 +66,76 @@ def searched_domains(
     return _searched(hosts, count, minor=minor, others=others, given=_Given(settings))
 
 
+def surely_searched(tree: Element, count: int, *, minor: int, settings: Settings) -> bool:
+    """Whether the systems of one host alone show, before any search, that none can make NCCL give up.
+
+    A search, and what follows it, gives up for want of a way: from a GPU to a NET or its CPU, to or from an NVSwitch,
+    or back along a link. Where all are there it starts, whatever is found. (A node without NETs is left open where the
+    channel that stands in wants one.) Raises RejectedError where NCCL refuses to build a system.
+    """
+    hosts = ((tree, None),)
+    systems = list(_systems(hosts, count, minor=minor, others=False, given=_Given(settings)))
+    return bool(systems) and all(_has_every_way(system, settings) for _, system in systems)
+
+
+def _has_every_way(system: System, settings: Settings) -> bool:
+    if not system.nets and (system.inter or system.has(Feature.FALL_BACK_WITH_NETS)):
+        return False
+    try:
+        roads = Roads(system)
+        for gpu in range(len(system.gpus)):
+            local_cpu(system, gpu)
+            if system.nets:
+                local_nets(system, gpu, settings.values.get("NCCL_NETDEVS_POLICY", ""))
+    except RejectedError:
+        return False
+    return None not in (*roads.nvs_gpu, *roads.gpu_nvs)
+
+
 @lru_cache(maxsize=_KEPT)
 def _searched(
     hosts: tuple[tuple[Element, HostRanks | None], ...], count: int, *, minor: int, others: bool, given: _Given
 ) -> tuple[Domain, ...]:
     settings = given.settings
-    trees = [HostTree(tree, None if ranks is None else dict(ranks), index) for index, (tree, ranks) in enumerate(hosts)]
     domains: list[Domain] = []
-    seen: set[int] = set()
-    for rank in range(count):
-        if rank in seen:
-            continue
-        system = build_system(trees, minor=minor, settings=settings, nranks=count + int(others), me=rank)
-        local = tuple(sorted(gpu.rank for gpu in system.gpus))
-        if rank not in local:
-            continue  # The same bus id twice in a file: NCCL loses the second GPU.
-        seen.update(local)
+    for local, system in _systems(hosts, count, minor=minor, others=others, given=given):
         collnet = settings.collnet_enable and any(net.coll for net in system.nets)
         nvls = bool(system.nvs) and min(gpu.sm for gpu in system.gpus) >= _NVLS_SM
         domains.append(Domain(local, system, search_graphs(system, settings, nvls=nvls, collnet=collnet)))
     return tuple(domains)
 
 
+def _systems(
+    hosts: tuple[tuple[Element, HostRanks | None], ...], count: int, *, minor: int, others: bool, given: _Given
+) -> Iterator[tuple[tuple[int, ...], System]]:
+    """Each domain's ranks and its system, in the order of their first ranks."""
+    seen: set[int] = set()
+    for rank in range(count):
+        if rank in seen:
+            continue
+        system = _built(hosts, count + int(others), minor=minor, given=given, me=rank)
+        local = tuple(sorted(gpu.rank for gpu in system.gpus))
+        if rank not in local:
+            continue  # The same bus id twice in a file: NCCL loses the second GPU.
+        seen.update(local)
+        yield local, system
+
+
+@lru_cache(maxsize=_KEPT)
+def _built(
+    hosts: tuple[tuple[Element, HostRanks | None], ...], nranks: int, *, minor: int, given: _Given, me: int
+) -> System:
+    """Kept, as whether a file is refused and what is found on it are asked one after the other."""
+    trees = [HostTree(tree, None if ranks is None else dict(ranks), index) for index, (tree, ranks) in enumerate(hosts)]
+    return build_system(trees, minor=minor, settings=given.settings, nranks=nranks, me=me)
+
+
+def first_system(tree: Element, count: int, *, minor: int, settings: Settings) -> System:
+    """The system of rank 0 on one host alone, to be read only. Raises RejectedError where NCCL refuses to build it."""
+    return _built(((tree, None),), count, minor=minor, given=_Given(settings), me=0)
+
+
 def forget() -> None:
     """Drop what was kept."""
     _searched.cache_clear()
+    _built.cache_clear()
