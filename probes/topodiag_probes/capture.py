@@ -15,10 +15,11 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from topodiag_probes import SCHEMA, __version__
 from topodiag_probes.bundle import Bundle, write_folder, write_tar
-from topodiag_probes.interface import Context, Outcome, Probe
+from topodiag_probes.interface import Context, Outcome, Probe, reduced
 from topodiag_probes.redact import Redactor
 from topodiag_probes.registry import probes as all_probes
 from topodiag_probes.run import STOP_S, Groups
+from topodiag_probes.secrets import without_secrets
 from topodiag_probes.tree import Root, error_text
 
 DEADLINE_S = 20.0
@@ -26,6 +27,9 @@ THREADS = 24
 """Probes at one time. Nearly all of them wait for another process or for a driver."""
 ABANDON_S = 0.25
 """A thread has this long after its deadline to hand in what it has, before its result is taken from it."""
+
+STDERR_KEPT = 2048
+"""Characters of a command's standard error."""
 
 Progress = Callable[[str, str, float], None]
 
@@ -217,12 +221,13 @@ def _entry(job: _Job, begun: float) -> Dict[str, Any]:
         entry["argv"] = argv
     if paths is not None:
         entry["paths"] = paths
+    entry["keeps"] = list(job.probe.keeps)
     entry.update(
         file=job.file if out.data is not None else "",
         status=out.status,
-        why=out.why,
+        why=without_secrets(out.why),
         rc=out.rc,
-        stderr=out.stderr,
+        stderr=without_secrets(out.stderr[:STDERR_KEPT]),
         started_s=round(max(0.0, job.started - begun), 4) if job.started else 0.0,
         duration_s=round(job.duration, 4),
         truncated=out.truncated,
@@ -257,7 +262,7 @@ def capture(  # noqa: PLR0917  the caller names them
     finally:
         groups.kill_all()
     jobs = sorted(captor.jobs, key=lambda job: (job.sample, job.probe.id))
-    files = {job.file: job.out.data for job in jobs if job.out.data is not None}
+    files = {job.file: reduced(job.out.data, without_secrets) for job in jobs if job.out.data is not None}
     manifest: Dict[str, Any] = {
         "schema": SCHEMA,
         "tool": "topodiag-probe " + __version__,

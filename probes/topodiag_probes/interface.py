@@ -5,7 +5,7 @@ A probe runs in a thread of its own that is abandoned at its deadline, so it may
 
 import os
 import shutil
-from typing import Dict, List, Optional
+from typing import Callable, Dict, List, Optional, Tuple
 
 from topodiag_probes.run import Finished, Groups, Keep, run
 from topodiag_probes.tree import DENIED, Root, Tree, error_text
@@ -26,6 +26,17 @@ SBIN = (
     "/usr/local/nvidia/bin",
 )
 """Searched after PATH: schedulers start prologs with no search path, and users have no sbin in theirs."""
+
+
+Reduce = Callable[[str], str]
+"""What is kept of a text."""
+
+
+def reduced(data: bytes, reduce: Optional[Reduce]) -> bytes:
+    """Bytes with what `reduce` keeps of them; other bytes than text survive."""
+    if reduce is None:
+        return data
+    return reduce(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
 
 class Context:
@@ -101,6 +112,8 @@ class Probe:
     """What has to be there, for `--list`."""
     root_adds = ""
     """What root would see more; empty when root makes no difference."""
+    keeps: Tuple[str, ...] = ()
+    """The fields that leave the node, in words; docs/collector.md and the manifest list them."""
     spawns = False
     """Whether it starts a process, which takes a moment to end after its deadline."""
     sampled = False
@@ -141,7 +154,9 @@ class CommandProbe(Probe):
         sampled: bool = False,
         root_adds: str = "",
         keep: Optional[Keep] = None,
+        reduce: Optional[Reduce] = None,
         about: str = "",
+        keeps: Tuple[str, ...] = (),
     ) -> None:
         self.id = name
         self.kind = kind
@@ -151,7 +166,9 @@ class CommandProbe(Probe):
         self.about = about or " ".join(argv)
         self.needs = argv[0]
         self._argv = argv
+        self.keeps = keeps
         self._keep = keep
+        self._reduce = reduce
 
     def argv(self) -> Optional[List[str]]:
         return list(self._argv)
@@ -181,7 +198,7 @@ class CommandProbe(Probe):
         out.why = done.why
         out.status = done.status
         if done.stdout or done.status == "ok":
-            out.data = done.stdout
+            out.data = reduced(done.stdout, self._reduce)
         out.needs_root = bool(self.root_adds) and not ctx.is_root and self.hidden(out)
 
     def hidden(self, out: Outcome) -> bool:
@@ -214,7 +231,16 @@ class FileProbe(Probe):
     """Copies one file, or its end."""
 
     def __init__(
-        self, name: str, path: str, *, kind: str = "raw", file: str = "", tail: bool = False, limit: int = 0
+        self,
+        name: str,
+        path: str,
+        *,
+        kind: str = "raw",
+        file: str = "",
+        tail: bool = False,
+        limit: int = 0,
+        reduce: Optional[Reduce] = None,
+        keeps: Tuple[str, ...] = (),
     ) -> None:
         self.id = name
         self.kind = kind
@@ -224,6 +250,8 @@ class FileProbe(Probe):
         self.needs = "/" + path.lstrip("/")
         self._path = path.lstrip("/")
         self._tail = tail
+        self.keeps = keeps
+        self._reduce = reduce
         self._limit = limit or (64 * 1024 if tail else ITEM_LIMIT)
 
     def paths(self) -> Optional[List[str]]:
@@ -241,4 +269,4 @@ class FileProbe(Probe):
                 out.status, out.needs_root = "denied", not ctx.is_root
             return
         out.truncated = len(data) > self._limit
-        out.data = data[-self._limit :] if self._tail else data[: self._limit]
+        out.data = reduced(data[-self._limit :] if self._tail else data[: self._limit], self._reduce)

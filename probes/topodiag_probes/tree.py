@@ -6,7 +6,7 @@ All access to /sys, /proc, /etc and /var goes through a `Root`, so a live host, 
 import errno
 import os
 import stat
-from typing import Iterable, List, Optional
+from typing import Callable, Iterable, List, Optional
 
 FILE_LIMIT = 64 * 1024
 """Bytes of one file; sysfs gives at most a page per file, logs are cut on purpose."""
@@ -146,8 +146,9 @@ class Tree:
         for line in text.split("\n"):
             self._add("=", path, line)
 
-    def text(self, path: str, limit: int = FILE_LIMIT) -> Optional[str]:
-        """Read a text file into the tree. Returns it, or None when it is not there or could not be read."""
+    def text(self, path: str, limit: int = FILE_LIMIT, keep: Optional[Callable[[str], str]] = None) -> Optional[str]:
+        """Read a text file, or what `keep` keeps of it, into the tree. Returns it, or None when it is not there or
+        could not be read."""
         if not self._allow():
             return None
         try:
@@ -161,6 +162,8 @@ class Tree:
         text = data.decode("utf-8", "surrogateescape")
         if text.endswith("\n"):
             text = text[:-1]
+        if keep is not None:
+            text = keep(text)
         self.put(path, text)
         return text
 

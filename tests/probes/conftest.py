@@ -73,7 +73,7 @@ def machine(tmp_path: Path) -> Path:
         "proc/version": "Linux version 5.15.0",
         "proc/sys/kernel/hostname": "gpu-001",
         "etc/nccl.conf": "NCCL_IB_HCA = mlx5\n# a comment",
-        "var/log/fabricmanager.log": "x" * 70000 + "\nthe end",
+        "var/log/fabricmanager.log": "error\n" * 12000 + "error: the end",
     }
     for path, text in files.items():
         place = root / path

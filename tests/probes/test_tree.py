@@ -51,7 +51,7 @@ def test_an_error_on_one_counter_loses_that_counter_only(machine: Path, monkeypa
 def test_a_file_longer_than_the_limit_is_cut_and_said_so(machine: Path):
     tree = _tree(machine)
     tree.text("var/log/fabricmanager.log", limit=10)
-    assert tree.value() == b"= var/log/fabricmanager.log\txxxxxxxxxx\n"
+    assert tree.value() == b"= var/log/fabricmanager.log\terror\n= var/log/fabricmanager.log\terro\n"
     assert tree.truncated
 
 

@@ -35,6 +35,7 @@ class SysCpu(TreeProbe):
     kind = "sys-cpu"
     file = "trees/sys-cpu.tree"
     about = "processor model of each socket, NUMA nodes, distances, governor"
+    keeps = ("model of each socket, NUMA nodes, their processors and distances, governor",)
     needs = "/proc/cpuinfo"
     absent = "no processors in sysfs"
 

@@ -17,6 +17,7 @@ class Ethtool(Probe):
     kind = "ethtool"
     about = "ethtool IF, ethtool -i IF, ethtool -S IF for each interface with a device"
     needs = "ethtool"
+    keeps = ("link, driver, firmware, bus address and counters of each interface with a device",)
     sampled = True
 
     def more(self, ctx: Context) -> List[Probe]:
@@ -25,9 +26,10 @@ class Ethtool(Probe):
             return found
         names = [name for name in interfaces(ctx) if _NAME.match(name) and with_device(ctx, name)]
         for name in names[:INTERFACES]:
-            found.append(CommandProbe("ethtool-" + name, "ethtool", ["ethtool", name]))
-            found.append(CommandProbe("ethtool-i-" + name, "ethtool-driver", ["ethtool", "-i", name]))
-            found.append(CommandProbe("ethtool-S-" + name, "ethtool-stats", ["ethtool", "-S", name], sampled=True))
+            found.append(CommandProbe("ethtool-" + name, "ethtool", ["ethtool", name], keeps=self.keeps))
+            found.append(CommandProbe("ethtool-i-" + name, "ethtool-driver", ["ethtool", "-i", name], keeps=self.keeps))
+            stats = ["ethtool", "-S", name]
+            found.append(CommandProbe("ethtool-S-" + name, "ethtool-stats", stats, sampled=True, keeps=self.keeps))
         return found
 
     def run(self, ctx: Context, end: float, out: Outcome) -> None:

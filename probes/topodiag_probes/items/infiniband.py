@@ -36,6 +36,7 @@ class SysInfiniband(TreeProbe):
     kind = "sys-infiniband"
     file = "trees/sys-infiniband.tree"
     about = "RDMA devices and ports: firmware, state, rate, GIDs, counters"
+    keeps = ("of each device and port: firmware, GUIDs, description, state, rate, LIDs, GIDs, counters",)
     needs = "/" + CLASS
     sampled = True
     absent = "no RDMA devices in sysfs"
@@ -70,6 +71,7 @@ class SysInfinibandCounters(TreeProbe):
     kind = "sys-infiniband"
     file = "trees/sys-infiniband-counters.tree"
     about = "RDMA port counters once more, with --sample"
+    keeps = ("counters",)
     needs = "/" + CLASS
     absent = "no RDMA devices in sysfs"
 

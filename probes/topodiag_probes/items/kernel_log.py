@@ -32,7 +32,8 @@ class Dmesg(CommandProbe):
 def probes() -> List[Probe]:
     journal = ["journalctl", "-k", "-b", "-o", "short-monotonic", "--no-pager"]
     adds = "the kernel log, where users may not read it"
+    lines = ("lines about GPUs, NICs, PCI Express, links and the IOMMU",)
     return [
-        Dmesg("dmesg", "kernel-log", ["dmesg"], root_adds=adds, keep=wanted),
-        Journal("journal", "kernel-log", journal, root_adds=adds, keep=wanted),
+        Dmesg("dmesg", "kernel-log", ["dmesg"], root_adds=adds, keep=wanted, keeps=lines),
+        Journal("journal", "kernel-log", journal, root_adds=adds, keep=wanted, keeps=lines),
     ]

@@ -49,6 +49,10 @@ class SysNet(TreeProbe):
     kind = "sys-net"
     file = "trees/sys-net.tree"
     about = "network interfaces: state, speed, MTU, statistics; routes and bonds"
+    keeps = (
+        "of each interface: name, MAC address, state, speed, MTU, driver, counters",
+        "routes and bonds",
+    )
     needs = "/" + CLASS
     sampled = True
     absent = "no network interfaces in sysfs"
@@ -79,6 +83,7 @@ class SysNetCounters(TreeProbe):
     kind = "sys-net"
     file = "trees/sys-net-counters.tree"
     about = "network interface counters once more, with --sample"
+    keeps = ("counters",)
     needs = "/" + CLASS
     absent = "no network interfaces in sysfs"
 

@@ -70,6 +70,10 @@ class Nvml(LibraryProbe):
     kind = "nvml"
     file = "json/nvml.json"
     about = "GPUs, NVLinks, fabric, ECC, peer-to-peer, by NVML"
+    keeps = (
+        "of each GPU: model, UUID, bus address, link, NUMA node, modes, clocks, fabric, ECC and row counters, NVLinks",
+        "of each pair of GPUs: relation and peer-to-peer; ids and memory of processes",
+    )
     needs = "pynvml (nvidia-ml-py)"
     job = "nvml"
     lists: Tuple[str, ...] = ("gpus", "pairs")

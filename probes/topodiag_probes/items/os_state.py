@@ -2,10 +2,11 @@
 
 import os
 import stat
-from typing import List, Optional
+from typing import Dict, List, Optional
 
-from topodiag_probes.interface import Context, Probe, TreeProbe
-from topodiag_probes.tree import Tree
+from topodiag_probes import reduced
+from topodiag_probes.interface import Context, Probe, Reduce, TreeProbe
+from topodiag_probes.tree import FILE_LIMIT, Tree
 
 _FILES = (
     "proc/version",
@@ -25,6 +26,18 @@ _FILES = (
     "sys/kernel/mm/transparent_hugepage/enabled",
     "proc/1/cgroup",
 )
+_KEPT: Dict[str, Reduce] = {
+    "proc/version": reduced.kernel_version,
+    "proc/cmdline": reduced.kernel_command_line,
+    "proc/modules": reduced.modules,
+    "proc/self/status": reduced.own_status,
+    "proc/meminfo": reduced.memory,
+    "etc/os-release": reduced.os_release,
+    "proc/driver/nvidia/version": reduced.without_builder,
+    "proc/1/cgroup": reduced.cgroup,
+}
+_MODULES_LIMIT = 1024 * 1024
+"""A list that was cut would hide a module, and what is kept of it would not show that it was cut."""
 _MODULES = (
     "nvidia",
     "nvidia_peermem",
@@ -38,7 +51,7 @@ _MODULES = (
     "bnxt_re",
     "nvidia_fs",
 )
-_DMI = ("sys_vendor", "product_name", "board_name", "chassis_asset_tag")
+_DMI = ("sys_vendor", "product_name", "board_name")
 _DEV_PREFIXES = ("nvidia", "gdrdrv", "infiniband", "dxg", "kfd", "nvme-fabrics")
 _DEV_FOLDERS = ("infiniband", "nvidia-caps", "nvidia-caps-imex-channels")
 DEV_NAMES = 512
@@ -53,6 +66,14 @@ class OsState(TreeProbe):
     about = "kernel, driver and module versions, limits, IOMMU, device nodes, container or VM"
     needs = "/proc"
     root_adds = "whether process 1 runs in a container"
+    keeps = (
+        "release of the kernel, distribution and version, uptime",
+        "of the kernel's command line the parameters of IOMMU, PCI Express, memory, processors and NVIDIA's driver",
+        "names of kernel modules, versions and parameters of the drivers, model and UUID of each GPU",
+        "limits of the collector, size of memory and of /dev/shm, NUMA balancing, huge pages",
+        "maker, product and board; the asset tag of a cloud",
+        "words of process 1 by which containers are known; names and modes of device nodes",
+    )
 
     def paths(self) -> Optional[List[str]]:
         return list(_FILES)
@@ -60,7 +81,7 @@ class OsState(TreeProbe):
     def collect(self, tree: Tree, ctx: Context) -> None:
         root = ctx.root
         for path in _FILES:
-            tree.text(path)
+            tree.text(path, _MODULES_LIMIT if path == "proc/modules" else FILE_LIMIT, _KEPT.get(path))
         for gpu in root.names("proc/driver/nvidia/gpus"):
             tree.text("proc/driver/nvidia/gpus/%s/information" % gpu)
         for client in root.names("sys/kernel/mm/memory_peers"):
@@ -74,6 +95,7 @@ class OsState(TreeProbe):
             for name in tree.folder(folder):
                 tree.mark("%s/%s" % (folder, name))
         tree.texts("sys/class/dmi/id", _DMI)
+        tree.text("sys/class/dmi/id/chassis_asset_tag", keep=reduced.asset_tag)
         for marker in (".dockerenv", "run/.containerenv"):
             if root.exists(marker):
                 tree.put(marker, "")
@@ -90,7 +112,8 @@ class OsState(TreeProbe):
             return
         for entry in environ.split(b"\0"):
             if entry.startswith(b"container="):
-                tree.put("proc/1/environ", entry.decode("utf-8", "surrogateescape"))
+                value = reduced.program(entry[len(b"container=") :].decode("utf-8", "surrogateescape"))
+                tree.put("proc/1/environ", "container=" + value)
 
     @staticmethod
     def _devices(tree: Tree, ctx: Context) -> None:

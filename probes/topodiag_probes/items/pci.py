@@ -44,6 +44,9 @@ class SysPci(TreeProbe):
     kind = "sys-pci"
     file = "trees/sys-pci.tree"
     about = "PCI devices: link speed and width, NUMA, AER, IOMMU group, configuration space"
+    keeps = (
+        "of each device: place, class, vendor, link, NUMA node, AER counters, driver, IOMMU group, configuration space",
+    )
     needs = "/" + DEVICES
     root_adds = "configuration space beyond 64 bytes: ACS, link and AER registers"
     sampled = True
@@ -81,6 +84,7 @@ class SysPciAer(TreeProbe):
     kind = "sys-pci"
     file = "trees/sys-pci-aer.tree"
     about = "AER counters once more, with --sample"
+    keeps = ("AER counters",)
     needs = "/" + DEVICES
     absent = "no AER counters in sysfs"
 

@@ -10,9 +10,11 @@ import re
 from typing import Any, Callable, Dict, List, Optional, Set
 
 from topodiag_probes.interface import Context, Outcome, Probe
-from topodiag_probes.items.settings import filtered
+from topodiag_probes.items.settings import devices
 from topodiag_probes.library import LibraryProbe
+from topodiag_probes.reduced import program
 from topodiag_probes.tree import Root
+from topodiag_probes.variables import kept
 
 Emit = Callable[[str, Any], None]
 
@@ -30,6 +32,10 @@ class Processes(LibraryProbe):
     about = "processes with a GPU open: CPU and memory affinity, NCCL environment"
     needs = "a GPU; pynvml, psutil where there are"
     root_adds = "the environment and affinity of other users' processes"
+    keeps = (
+        "process id, name of its program, GPUs, processors and NUMA nodes it may use",
+        "of its environment the variables of the item settings",
+    )
     job = "processes"
     lists = ("processes",)
 
@@ -96,14 +102,14 @@ def describe(root: Root, pid: int, gpus: List[int], known: bool = True) -> Dict[
         record["error"] = "gone, or in another process namespace"
         return record
     values = dict(line.split(":", 1) for line in status.split("\n") if ":" in line)
-    record["name"] = values.get("Name", "").strip()
+    record["name"] = program(values.get("Name", ""))
     record["cpus_allowed"] = values.get("Cpus_allowed_list", "").strip()
     record["mems_allowed"] = values.get("Mems_allowed_list", "").strip()
     environ = _environ(root, pid)
     if environ is None:
         record["error"] = "denied"
     else:
-        record["nccl_env"] = filtered(environ)
+        record["nccl_env"] = kept(environ, devices(root))
     if not known:
         record["error"] = record["error"] or "found by its open device files; which GPU it uses is not known"
     return record

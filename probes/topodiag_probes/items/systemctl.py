@@ -17,6 +17,6 @@ UNITS = (
 
 def probes() -> List[Probe]:
     argv = ["systemctl", "show", "-p", "Id,LoadState,ActiveState,SubState,Result", *UNITS]
-    return [
-        CommandProbe("systemctl", "systemctl", argv, about="states of Fabric Manager, IMEX, persistence, RDMA services")
-    ]
+    about = "states of Fabric Manager, IMEX, persistence, RDMA services"
+    keeps = ("name and states of each service",)
+    return [CommandProbe("systemctl", "systemctl", argv, about=about, keeps=keeps)]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.host.settings import REPLACED
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.json_values import integer, load, objects, text
 from topodiag.model.cpulist import parse_cpulist
@@ -89,7 +90,7 @@ def _record(place: int, pid: int, given: dict[str, Any]) -> ProcessRecord:
     env = None
     if isinstance(variables, dict):
         few = list(variables.items())[:MAX_VARIABLES]
-        env = {name[:100]: value[:4096] for name, value in few if isinstance(value, str)}
+        env = {name[:100]: value[:4096] for name, value in few if isinstance(value, str) and not REPLACED.search(value)}
     error = text(given.get("error")) or ""
     if error and not env:
         env = None  # the collector writes an empty environment also where it was refused

@@ -15,6 +15,7 @@ from topodiag.model.system import ConfLine, Setting
 from topodiag.model.topics import Topic
 
 ENVIRONMENT = "environment"
+NOT_KEPT = "the collector did not keep the value: it is not of the form that the variable takes"
 MAX_VALUE = 1023
 """Bytes of a name or a value that NCCL keeps (setEnvFile in src/misc/param.cc at v2.30)."""
 
@@ -34,6 +35,8 @@ _SCHEDULER = (
 )  # fmt: skip
 _NAMESPACE = "serviceaccount/namespace"
 """The file in a pod that names its namespace (Kubernetes, "Accessing the Kubernetes API from a Pod")."""
+REPLACED = re.compile(r"<replaced: [^<>\n]{1,80}>|<hidden>")
+"""What the collector writes for a value that is not of the form that its variable takes: the value is not known."""
 _CONF_NAME = re.compile(r"\.?nccl\.conf", re.IGNORECASE)
 _ASSIGNMENT = re.compile(r"\s{0,40}(?:export\s{1,8})?[A-Za-z_][A-Za-z0-9_]{0,200}\s{0,8}=")
 _NCCL_ASSIGNMENT = re.compile(r"\s{0,40}(?:export\s{1,8})?NCCL_[A-Z0-9_]{1,100}\s{0,8}=")
@@ -141,6 +144,9 @@ def _parse_tree(blob: Blob) -> Parsed[EnvLine | ConfText]:
     if environ is not None and environ.is_dir:
         parsed.records.append(EnvLine("", "", environ.at, "d environ"))
     for number, text in environ.lines if environ is not None else ():
+        if REPLACED.search(text):
+            parsed.leave(blob, number, text, NOT_KEPT)
+            continue
         record = _env_line(number, text, f"= environ\t{text}")
         if record is not None:
             parsed.records.append(record)
@@ -153,6 +159,9 @@ def _parse_tree(blob: Blob) -> Parsed[EnvLine | ConfText]:
         if path != "environ" and (_CONF_NAME.fullmatch(path.rpartition("/")[2]) or _same_file(path, named)):
             shown = _conf_path(path)
             for count, (number, text) in enumerate(file.lines, start=1):
+                if REPLACED.search(text):
+                    parsed.leave(blob, number, text, NOT_KEPT)
+                    continue
                 parsed.records.append(_conf_line(shown, count, number, text, f"= {path}\t{text}"))
     return parsed
 

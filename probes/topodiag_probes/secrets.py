@@ -1,0 +1,133 @@
+"""Takes secrets out of text, whatever it is: a last guard behind what each item keeps.
+
+A secret is known by what names it (`password=`, `--token`, `Bearer`, `://user:word@`), or by its own form (a private
+key, a web token, keys of well-known services, long random text). A secret that nothing names and that looks like a word
+cannot be known: that is why each item keeps what is read of it and no more.
+"""
+
+import re
+from typing import Callable, Iterable, List, Match, Set, Tuple
+
+GONE = "<hidden>"
+"""What stands where a secret stood."""
+SEARCHED = 512 * 1024
+"""Characters of suspect lines of one text that are searched; further suspect lines are left out whole."""
+
+_LONG = r"pass(?:word|wd|phrase|code)|secret|token|api[_-]?key|(?:access|private|auth|encryption|license|ssh)[_-]?key"
+_SHORT = r"pass|pwd|pw|account[_-]?key|credentials?|creds?|authorization|auth|cookie|jwt|sessionid"
+_NAMED = re.compile(
+    # The short ones are parts of other words: `pass` of `passthrough`, `auth` of `author`.
+    r"(?i)((?:%s|(?<![A-Za-z])(?:%s))(?:s|[_-][A-Za-z0-9_-]{1,40}|[0-9]{1,4})?"
+    r"[\"']?[ \t]{0,4}(?:=>|:=|[=:>])[ \t]{0,4})"
+    r"(\"[^\"\n]{1,4096}\"?|'[^'\n]{1,4096}'?|(?:Bearer |Basic )?[^\s\"'<>&,;]{1,4096})" % (_LONG, _SHORT)
+)
+_OPTION = re.compile(
+    r"(?i)((?<![A-Za-z0-9-])--?(?:[a-z0-9]{1,24}-){0,3}(?:%s|%s)[ \t]{1,4})([^\s\"'<>-][^\s\"'<>]{0,4095})"
+    % (_LONG, _SHORT)
+)
+_SPOKEN = re.compile(
+    r"(?i)(\b(?:password|passwd|passphrase|secret|api[_ ]key|access[_ ]key)(?: is| was| of)? )"
+    r"(?=[^\s]{0,80}[0-9!@#$%^&*])([^\s\"'<>,;]{4,4096})"
+)
+_SCHEME = re.compile(r"(?i)(\b(?:Bearer|Basic|Negotiate) )([A-Za-z0-9+/_=.~-]{8,8192})")
+_LOGIN = re.compile(r"(://)[^/@\s\"'<>]{1,4096}@")
+_PRIVATE = re.compile(
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----(?:(?!-----END)[\s\S]){0,16384}(?:-----END [A-Z0-9 ]{0,40}KEY-----)?"
+)
+_FORMS = re.compile(
+    r"(?<![A-Za-z0-9_])(?:"
+    r"(?:AKIA|ASIA|AROA|AIDA)[0-9A-Z]{12,20}"
+    r"|gh[pousr]_[A-Za-z0-9]{16,255}|github_pat_[A-Za-z0-9_]{16,255}|glpat-[A-Za-z0-9_-]{16,64}"
+    r"|xox[abeprs]-[A-Za-z0-9-]{10,250}|sk-[A-Za-z0-9_-]{16,250}|hf_[A-Za-z0-9]{16,64}|nvapi-[A-Za-z0-9_-]{16,128}"
+    r"|AIza[0-9A-Za-z_-]{30,40}|ya29\.[0-9A-Za-z_-]{16,512}|npm_[A-Za-z0-9]{30,40}|pypi-[A-Za-z0-9_-]{16,250}"
+    r"|hv[sb]\.[A-Za-z0-9_-]{16,250}|dckr_pat_[A-Za-z0-9_-]{16,64}|dop_v1_[a-f0-9]{64}|SG\.[A-Za-z0-9_-]{16,100}"
+    r"|eyJ[A-Za-z0-9_-]{8,4096}(?:\.[A-Za-z0-9_-]{1,8192}){0,4}"
+    r"|\$(?:1|2[aby]|5|6|y|argon2id)\$[A-Za-z0-9./$=,+]{16,256}"
+    r")(?![A-Za-z0-9])"
+)
+_RANDOM = re.compile(r"(?<![A-Za-z0-9+_/])[A-Za-z0-9+_/]{28,4096}={0,2}(?![A-Za-z0-9+_/])")
+_HARMLESS = re.compile(
+    r"(?i)(?:true|false|yes|no|on|off|none|null|n/?a|enabled|disabled|unknown|0|1|%s)[.,;)\]]{0,2}\Z" % re.escape(GONE)
+)
+
+
+def _named(match: "Match[str]") -> str:
+    value = match.group(2).strip("\"'")
+    if not value or _HARMLESS.match(value):
+        return match.group(0)
+    return match.group(1) + GONE
+
+
+def _random(match: "Match[str]") -> str:
+    """Text of capitals, small letters and digits that change from one to the other all the time: a key.
+
+    Names of symbols, parameters and counters are made of words, where they change every three letters at most.
+    """
+    text = match.group(0)
+    kinds = {_kind(char) for char in text}
+    if len(kinds) < 3 or text.count("/") > 4 or text.count("_") > 4:
+        return text
+    runs = 1 + sum(1 for place in range(1, len(text)) if _kind(text[place - 1]) != _kind(text[place]))
+    return GONE if len(text) < 2.4 * runs else text
+
+
+def _kind(char: str) -> int:
+    return 0 if char.isdigit() else 1 if char.isupper() else 2
+
+
+_NAMING = ("pass", "pwd", "pw", "secret", "token", "key", "cred", "auth", "cookie", "jwt", "session", "bearer", "basic")
+_BEGINNINGS = (
+    "akia", "asia", "aroa", "aida", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "sk-",
+    "hf_", "nvapi-", "aiza", "ya29.", "npm_", "pypi-", "hvs.", "hvb.", "dckr_pat_", "dop_v1_", "sg.", "eyj", "$",
+)  # fmt: skip
+
+
+def _lines_with(text: str, words: Iterable[str]) -> List[Tuple[int, int]]:
+    """Where the lines begin and end that hold one of some words: to search 8 MiB for all forms takes half a minute."""
+    low = text.lower()
+    if len(low) != len(text):  # some letters have no small form of one character
+        return [(0, len(text))]
+    found: Set[Tuple[int, int]] = set()
+    for word in words:
+        place = low.find(word)
+        while place >= 0:
+            end = low.find("\n", place)
+            end = len(low) if end < 0 else end
+            found.add((low.rfind("\n", 0, place) + 1, end))
+            place = low.find(word, end)
+    return sorted(found)
+
+
+def _in_line(line: str) -> str:
+    line = _NAMED.sub(_named, line)
+    line = _OPTION.sub(lambda found: found.group(1) + GONE, line)
+    line = _SPOKEN.sub(lambda found: found.group(1) + GONE, line)
+    return _SCHEME.sub(lambda found: found.group(1) + GONE, line)
+
+
+def _on_lines(text: str, words: Iterable[str], change: Callable[[str], str]) -> str:
+    parts = []
+    last = 0
+    left = SEARCHED
+    for start, end in _lines_with(text, words):
+        parts.append(text[last:start])
+        left -= end - start
+        parts.append(change(text[start:end]) if left >= 0 else GONE)
+        last = end
+    return "".join([*parts, text[last:]])
+
+
+def without_secrets(text: str) -> str:
+    """The text with secrets replaced by GONE; it keeps its lines."""
+    if "PRIVATE KEY" in text:
+        text = _PRIVATE.sub(lambda found: GONE + "\n" * found.group(0).count("\n"), text)
+    if "://" in text:
+        text = _LOGIN.sub(r"\1", text)
+    text = _on_lines(text, _BEGINNINGS, lambda line: _FORMS.sub(GONE, line))
+    text = _on_lines(text, _NAMING, _in_line)
+    return _RANDOM.sub(_random, text)
+
+
+def holds_secret(text: str) -> bool:
+    """Whether something in the text is taken for a secret."""
+    return without_secrets(text) != text
