@@ -26,7 +26,7 @@ from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
 from topodiag.verdict.order import arranged
 
-LOGGED = frozenset({Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.FLIGHT, Kind.PARQUET, Kind.SAVED_FACTS})
+LOGGED = frozenset({Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.FLIGHT, Kind.PARQUET, Kind.SAVED_FACTS, Kind.RAS})
 """Kinds from which jobs are rebuilt."""
 JUDGED = frozenset({*NODE_KINDS, *LOGGED, Kind.NCCL_TESTS})
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from topodiag.app.opening import stream_for
+from topodiag.app.ras import is_ras_alone, ras_answers, with_ras
 from topodiag.app.scan import PART
 from topodiag.checks.job.text import wants_operations
 from topodiag.checks.job.troubles import troubles
@@ -66,7 +67,11 @@ def logs(paths: Sequence[str], *, options: LogOptions | None = None, on_progress
 def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Read | None = None) -> Case:
     """The jobs in what was gathered. Raises InputError where there is no log and no dump to read."""
     chosen = options or LogOptions()
-    with spooled(intake, is_read) as plain:
+    answers, asked, silent = ras_answers(intake)
+    own = replace(intake, pieces=tuple(piece for piece in intake.pieces if not is_ras_alone(piece)))
+    if answers and not any(is_read(piece) for piece in own.pieces) and not chosen.flight:
+        return Case(jobs=with_ras((), answers), inputs=asked, not_observed=silent)
+    with spooled(own, is_read) as plain:
         found = ingest(
             plain,
             workers=chosen.workers,
@@ -83,7 +88,13 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
     gaps += [NotObserved("part of the flight recorder", problem) for problem in problems]
     # The facts are let go with this frame: their memory is better used by the checks.
     jobs = noted(_with_flight(rebuild(found.facts, found.files, chosen.layout, descriptions(records)), records))
-    return Case(jobs=jobs, flight=records, inputs=found.inputs, not_observed=tuple(gaps), unread=found.unread)
+    return Case(
+        jobs=with_ras(jobs, answers),
+        flight=records,
+        inputs=(*found.inputs, *asked),
+        not_observed=(*gaps, *silent),
+        unread=found.unread,
+    )
 
 
 def judged(case: Case) -> Result:

@@ -17,6 +17,7 @@ from topodiag.model.dimensions import Role
 from topodiag.model.finding import Confidence
 from topodiag.model.nccl_view import Graph, NcclSystem, Tuning
 from topodiag.model.provenance import Origin
+from topodiag.model.ras import RasAnswer
 
 PHASES = ("kernels", "alloc", "bootstrap", "allgathers", "topo", "graphs", "connections", "rest")
 
@@ -64,7 +65,8 @@ class Process:
 
     `versions` by component: `nccl`, `driver` (CUDA driver API, as 12040), `net plugin`, `tuner plugin`, `ofi`, `rccl`.
     `network` is what NCCL uses between nodes: `IB`, `Socket`, `AWS Libfabric`, ...; "" when not said.
-    `bootstrap` is the interface and address: `eth0:10.1.2.3<0>`. `messages` are lines that checks
+    `bootstrap` is the interface and address: `eth0:10.1.2.3<0>`. `addresses` are those of its node that it printed.
+    `messages` are lines that checks
     read, without those that tell of one device, which `hcas` have. `system` and `graphs` are what it printed of its
     node where the log does not say for which communicator.
     """
@@ -80,6 +82,7 @@ class Process:
     origin: Origin | None = None
     system: NcclSystem | None = None
     graphs: tuple[Graph, ...] = ()
+    addresses: tuple[str, ...] = ()
 
     def said(self, kind: str) -> tuple[Message, ...]:
         return tuple(message for message in self.messages if message.kind == kind)
@@ -287,6 +290,7 @@ class Job:
     nccl_versions: tuple[str, ...] = ()
     events: tuple[Event, ...] = ()
     flight: tuple[FlightRecord, ...] = ()
+    ras: tuple[RasAnswer, ...] = ()
     subsystems: frozenset[str] = frozenset()
     unplaced: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()

@@ -85,8 +85,8 @@ def test_kinds_are_told_by_content(head: bytes, kind: Kind) -> None:
         (b"# nThread 1 nGpus 8 minBytes 8\n", "an nccl-tests table", "topodiag bench x"),
         (
             b"NCCL version 2.28.9 compiled with CUDA 13.0\n\nJob summary\n",
-            "the status that NCCL's RAS gives (ncclras)",
-            "",
+            "an answer of NCCL's RAS (ncclras)",
+            "topodiag logs x",
         ),
         (b"CA 'mlx5_0'\n\tCA type: MT4129\n", "output of an InfiniBand tool", "topodiag scan x"),
         (b"17:00.0 Infiniband controller [0207]: Mellanox\n", "lspci output", "topodiag scan x"),

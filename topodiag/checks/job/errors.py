@@ -389,5 +389,5 @@ def _peer(job: Job, event: Event) -> str:
     if not address:
         return ""
     at = re.compile(rf":{re.escape(address)}<")
-    hosts = {process.host for process in job.processes if at.search(process.bootstrap)}
+    hosts = {each.host for each in job.processes if address in each.addresses or at.search(each.bootstrap)}
     return f"{hosts.pop()} ({address})" if len(hosts) == 1 else address

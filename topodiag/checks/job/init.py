@@ -11,6 +11,7 @@ import numpy as np
 
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.alone import judge_alone
+from topodiag.checks.job.ras import by_ras_in_init
 from topodiag.checks.job.text import ask_for, failed
 from topodiag.checks.shared.words import hosts_word, quoted, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -76,7 +77,7 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
 
     Evidence it reads
         `Init START` and `Init COMPLETE` lines, `Init timings`, what else a rank printed, and errors of processes
-        without a rank.
+        without a rank. Answers of NCCL's RAS that list no communicator.
 
     When it stays silent
         Init lines are not in the log (NCCL_DEBUG below INFO, INIT not among the subsystems): unknown. A rank whose
@@ -123,6 +124,8 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
         if missing is not None and not (stuck_world and found and missing.severity is Severity.INFO):
             found.append(missing)
         found += judge_alone(self, job, peers)
+        if not found and not judged:
+            found += [*by_ras_in_init(self, job)]
         coverage = Coverage(len(job.ranks), max(job.world_size, len(job.ranks)), "ranks")
         if found:
             return self.found(job, found, coverage)

@@ -77,7 +77,7 @@ KINDS: dict[Kind, Facts] = {
     Kind.SWEEP_PLAN: Facts("a sweep plan", "topodiag bench run {path}"),
     Kind.SWEEP: Facts("the folder of a sweep", "topodiag bench read {path}"),
     Kind.GRAPH: Facts("an NCCL graph file"),
-    Kind.RAS: Facts("the status that NCCL's RAS gives (ncclras)"),
+    Kind.RAS: Facts("an answer of NCCL's RAS (ncclras)", "topodiag logs {path}"),
     Kind.BENCH_CSV: Facts("a table of benchmark results"),
     Kind.MANIFEST: Facts("the manifest of a bundle, without its bundle"),
     Kind.RESULT: Facts("a result of topodiag (--format json)"),

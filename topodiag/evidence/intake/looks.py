@@ -53,6 +53,9 @@ _TEXTS = (
     (TABLE, Kind.NCCL_TESTS),
     # src/ras/client_support.cc of NCCL 2.24 and later.
     (re.compile(rb"^NCCL version \S{1,40} compiled with CUDA ", re.M), Kind.RAS),
+    (re.compile(rb"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] PEER_[A-Z_]{3,40}: ", re.M), Kind.RAS),
+    (re.compile(rb'(?:(?:OK|SERVER PROTOCOL \d+)\s+|\s+){0,8}\{\s*"nccl_version": "[^"]{1,40}",\s*"cuda_'), Kind.RAS),
+    (re.compile(rb'^\s*"event": "PEER_[A-Z_]{3,40}"', re.M), Kind.RAS),
     (re.compile(rb"^(?:[\w \"]{1,40},){1,30}\w{0,20}bus_?bw", re.M), Kind.BENCH_CSV),
     (re.compile(rb"\s*\{\s*\"schema\":[^{}\[\]]{0,200}\"tool\": \"topodiag-probe\b"), Kind.MANIFEST),
     (re.compile(rb"\s*\{\s*\"schema_version\":"), Kind.RESULT),

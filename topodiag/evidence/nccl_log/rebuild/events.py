@@ -34,7 +34,8 @@ _ASYNC = re.compile(
     r"(?:(?:Got )?(?:non-fatal )?async (?:error |fatal )?event(?: on (?P<on>\w+))?[^:]*: (?P<what>.*?)(?:\(\d{1,6}\))?"
     r"|(?P<changed>GID table changed|unknown event type \(\d{1,6}\)))\s*$"
 )
-_CLOSED = re.compile(r"Connection closed by remote peer ?(\S*)")
+_CLOSED = re.compile(r"Connection closed by remote peer(?: ([\w.:%\[\]-]{1,255}<\d{1,5}>))?")
+"""Before a connection is made NCCL prints what happens to be in memory for the peer, without a port: `s<>`."""
 _CONNECT = re.compile(r"[Cc]onnect to (\S+) (?:failed|returned)|[Nn]o route to host|Connection (?:refused|timed out)")
 _QP = re.compile(
     r"on dev (?P<hca>[^\s:,]+):(?P<port>\d{1,6}).*?"
@@ -98,7 +99,7 @@ def _classified(level: str, text: str) -> tuple[str, bool, tuple[tuple[str, str]
         return ("watchdog" if "atchdog" in text else "other"), True, _given(_group(text))
     found = _CLOSED.search(text)
     if found is not None:
-        return "peer closed", True, _given({"peer": found[1]})
+        return "peer closed", True, _given({"peer": found[1] or ""})
     if "Multiple Ranks are using the same GPU" in text:
         return "duplicate gpu", False, ()
     found = _VERSIONS.search(text)

@@ -36,6 +36,12 @@ _SETTING = re.compile(
 _INVALID = re.compile(r"Invalid value (.*?) for (NCCL_[A-Z0-9_]+), using default (-?\d+)")
 _CONFIG = re.compile(r"Comm config (.+?) set to (.*)$")
 _BOOTSTRAP = re.compile(r"(?:Bootstrap ?: Using|^NET : Using interface) (?:\[0\])?(.+?)\s*$")
+_OWN = frozenset({"bootstrap", "hcas", "sockets", "ras"})
+"""Kinds of lines with addresses of the process itself, as `Bootstrap: Using eth0:10.1.2.3<0>`."""
+_ADDRESS = re.compile(
+    r"(?:^|[ \]])(?:OOB )?[\w.@-]{1,64}:((?:\d{1,3}\.){3}\d{1,3}|[0-9a-f:]{2,39}(?:%[\w.-]{1,32})?)<\d{1,5}>"
+    r"|RAS network listening socket at (\S{1,64})<\d{1,5}>"
+)
 _PLUGIN = re.compile(r"(?:Loaded net plugin|Initialized NET plugin|Loaded external network plugin) (.+?)\s*$")
 _TUNER = re.compile(r"[Uu]sing (?:tuner plugin:? )?'?([^']+?)'?\s*$")
 _OFI = re.compile(r"aws-ofi-nccl\s+(?:v)?(\S+)")
@@ -51,7 +57,10 @@ def process_of(host: str, pid: int, texts: Sequence[Text]) -> Process:
     versions: dict[str, str] = {}
     settings: dict[str, Given] = {}
     network = bootstrap = ""
+    addresses: dict[str, None] = {}
     for kind, text, origin, _ in texts:
+        if kind in _OWN:
+            addresses.update(dict.fromkeys(_addresses(text)))
         if kind in _VERSIONED:
             component, version = _version(kind, text)
             if component:
@@ -72,8 +81,9 @@ def process_of(host: str, pid: int, texts: Sequence[Text]) -> Process:
         network = "Socket"  # NCCL lists interfaces for data only when it found no RDMA device
     messages = tuple(Message(*each) for each in texts if each[0] not in OF_DEVICES)
     return Process(
-        host, pid, versions, network, _devices(texts), bootstrap, settings, messages, texts[0][2] if texts else None
-    )
+        host, pid, versions, network, _devices(texts), bootstrap, settings, messages, texts[0][2] if texts else None,
+        addresses=tuple(addresses),
+    )  # fmt: skip
 
 
 def _devices(texts: Sequence[Text]) -> tuple[Hca, ...]:
@@ -120,6 +130,13 @@ def _version(kind: str, text: str) -> tuple[str, str]:
 def _bootstrap(text: str) -> str:
     found = _BOOTSTRAP.search(text)
     return found[1].split(" [")[0] if found else ""
+
+
+@lru_cache(maxsize=65536)
+def _addresses(text: str) -> tuple[str, ...]:
+    """Addresses of the process's own interfaces, without its loopback."""
+    found = (match[1] or match[2] for match in _ADDRESS.finditer(text))
+    return tuple(each.strip("[]") for each in found if not each.startswith("127.") and each.strip("[]") != "::1")
 
 
 @lru_cache(maxsize=65536)

@@ -1,0 +1,313 @@
+"""What the answers of RAS say together: who stays behind, who left, who does not answer. Observes; `ras.py` tells.
+
+Counts are launches: a healthy fast job shows a mismatch in one answer, so that only counts that stay apart count.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from topodiag.model.job import Job
+from topodiag.model.provenance import Origin
+from topodiag.model.ras import GONE, RUNNING, RasAnswer, RasCommunicator, RasMember, RasProcess
+
+MONITOR = "monitor"
+_LOST = frozenset({"PEER_DEAD", "PEER_TIMEOUT_DEAD", "PEER_UNRESPONSIVE"})
+
+
+class Lasting(Enum):
+    """How long it is so: seen once, or unchanged over several answers."""
+
+    ONCE = "once"
+    STAYS = "stays"
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """One rank. `rank` is that of the world, -1 where nothing ties it; `local` that of its communicator, -1 unknown."""
+
+    rank: int
+    host: str
+    process: RasProcess | None
+    local: int = -1
+    origin: Origin | None = None
+
+    @property
+    def place(self) -> str:
+        known = self.process
+        return f"process {known.pid} on {self.host}, GPU {known.gpus}" if known is not None else self.host
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """Members that launched fewer operations of one collective than the others. `at` and `front` count operations.
+    `ahead`: those named are fewer and in front, which the rest is not known to follow. `instead` is the collective
+    that they launched more often than the others."""
+
+    communicator: str
+    collective: str
+    who: tuple[Who, ...]
+    at: int
+    front: int
+    others: int
+    lasting: Lasting
+    ahead: bool = False
+    instead: str = ""
+    origins: tuple[Origin, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """Members that finalized, aborted or left a communicator which the others still use."""
+
+    communicator: str
+    who: tuple[Who, ...]
+    states: tuple[str, ...]
+    others: int
+    lasting: Lasting
+    origins: tuple[Origin, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Silent:
+    """Processes that do not answer. `dead`: RAS gave them up, after 60 s. `answering` are the other processes of their
+    hosts that do answer, None where that is not known. `both_ways`: another answer calls the other side dead."""
+
+    who: tuple[Who, ...]
+    dead: bool
+    lasting: Lasting
+    answering: int | None = None
+    both_ways: bool = False
+    origins: tuple[Origin, ...] = ()
+
+
+class Standing:
+    """The answers of one job, and the names of its ranks."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.status = tuple(answer for answer in job.ras if answer.form != MONITOR)
+        self._by_pid: dict[int, list[tuple[str, int]]] = defaultdict(list)
+        for rank in job.ranks:
+            self._by_pid[rank.pid].append((rank.host, rank.rank))
+        self._addresses = {
+            (process.host, process.pid): frozenset((*process.addresses, process.host)) for process in job.processes
+        }
+        self._own_world = _world_of(self.status)
+
+    @property
+    def no_communicator(self) -> bool:
+        """Whether no answer lists a communicator: init has not ended anywhere."""
+        return bool(self.status) and not any(each.total or each.processes for each in self.status)
+
+    def who(self, member: RasMember, communicator: RasCommunicator) -> Who:
+        """The world rank and host of a member, as far as something ties it."""
+        known = next((c for c in self.job.communicators if c.comm_id and c.comm_id == communicator.hash), None)
+        if known is not None and 0 <= member.rank < len(known.ranks) and known.ranks[member.rank] >= 0:
+            rank = int(known.ranks[member.rank])
+            own = self.job.by_rank.get(rank)
+            return Who(rank, own.host if own is not None else _host(member), member.process, member.rank, member.origin)
+        if member.process is not None:
+            named = self.process(member.process)
+            if named.rank >= 0:
+                return Who(named.rank, named.host, member.process, member.rank, member.origin)
+        whole = communicator.size > 0 and communicator.size == max(self.job.world_size, self._largest)
+        return Who(member.rank if whole else -1, _host(member), member.process, member.rank, member.origin)
+
+    def process(self, process: RasProcess) -> Who:
+        """The rank of a process, by its pid and address; processes with several ranks have the first."""
+        found = self._by_pid.get(process.pid, [])
+        if len(found) > 1:
+            found = [each for each in found if process.host in self._addresses.get((each[0], process.pid), ())] or []
+        if found:
+            host, rank = min(found, key=lambda each: each[1])
+            return Who(rank, host, process)
+        return Who(self._own_world.get(process.key, -1), process.host, process)
+
+    @property
+    def _largest(self) -> int:
+        return max((comm.size for answer in self.status for comm in answer.communicators), default=0)
+
+    def behind(self) -> Iterator[Behind]:
+        """By communicator: who launched less than the others in the last answer, unless the counts move."""
+        for comm, before in self._last_of_each(_differs):
+            collectives = [name for name, by_count in comm.counts.items() if len(by_count) > 1]
+            same = [old for old in before if {n: old.counts.get(n) for n in collectives} == _of(comm, collectives)]
+            if before and not same:
+                continue  # the counts move: the job runs
+            lasting = Lasting.STAYS if same else Lasting.ONCE
+            told = [each for name in collectives if (each := self._late(comm, name, lasting)) is not None]
+            yield from _merged(told)
+
+    def _late(self, comm: RasCommunicator, collective: str, lasting: Lasting) -> Behind | None:
+        by_count = comm.counts[collective]
+        front, low = max(by_count), min(by_count)
+        ranks = sum(by_count.values())
+        ahead = by_count[front] * 2 < ranks and sum(n for count, n in by_count.items() if count < front) > ranks // 2
+        wanted = front if ahead else low
+        members = [each for each in comm.members if each.counts.get(collective) == wanted]
+        if not members or len(members) != by_count[wanted]:
+            return None  # too many to be listed
+        who = tuple(self.who(each, comm) for each in members)
+        origins = tuple(each.origin for each in members if each.origin is not None)
+        others = ranks - len(members)
+        return Behind(self.label(comm), collective, who, low, front, others, lasting, ahead, origins=origins)
+
+    def left(self) -> Iterator[Left]:
+        """By communicator: who leaves or has left while others run in it."""
+        for comm, before in self._last_of_each(_parted):
+            gone = [each for each in comm.members if each.state in GONE]
+            running = sum(count for state, count in comm.states.items() if state not in GONE)
+            if not gone or not running or len(gone) > running:
+                continue  # most have left: the communicator is being taken down
+            keys = {each.rank for each in gone}
+            same = [old for old in before if {m.rank for m in old.members if m.state in GONE} == keys]
+            lasting = Lasting.STAYS if same else Lasting.ONCE
+            who = tuple(self.who(each, comm) for each in gone)
+            states = tuple(
+                dict.fromkeys(each.state for old in (*same, comm) for each in old.members if each.state in GONE)
+            )
+            origins = tuple(each.origin for each in gone if each.origin is not None)
+            yield Left(self.label(comm), who, states, running, lasting, origins)
+
+    def silent(self) -> Silent | None:
+        """Processes that RAS gave up, and those that do not answer in the last answer."""
+        if not self.job.ras:
+            return None
+        events = [event for answer in self.job.ras for event in answer.events if event.process is not None]
+        dead = {each.key: each for answer in self.status for each in answer.dead}
+        back: set[tuple[str, int]] = set()
+        for event in events:
+            process = event.process
+            if process is not None and event.what in _LOST:
+                dead[process.key] = process
+            elif process is not None and event.what == "PEER_RECOVERED":
+                back.add(process.key)
+        last = self.status[-1] if self.status else None
+        asked = {each.key: each for each in last.silent} if last is not None else {}
+        lost = {key: each for key, each in {**asked, **dead}.items() if key not in back}
+        if not lost:
+            return None
+        seen = [answer for answer in self.status if lost.keys() & {p.key for p in (*answer.silent, *answer.dead)}]
+        stays = bool(dead.keys() & lost.keys()) or len(seen) > 1
+        who = tuple(self.process(each) for each in lost.values())
+        origins = tuple(answer.origin for answer in seen[-1:] if answer.origin is not None)
+        origins += tuple(e.origin for e in events if e.process is not None and e.process.key in lost and e.origin)[:1]
+        return Silent(
+            tuple(self._with_rank(each) for each in who),
+            bool(dead.keys() & lost.keys()),
+            Lasting.STAYS if stays else Lasting.ONCE,
+            self._answering(lost),
+            self._both_ways(),
+            origins,
+        )
+
+    def _with_rank(self, who: Who) -> Who:
+        """With the rank that lists of members give, where the process alone does not tell it."""
+        if who.rank >= 0 or who.process is None:
+            return who
+        for answer in reversed(self.status):
+            for comm in answer.communicators:
+                missing = [each for each in comm.members if each.missing]
+                own = [each for each in missing if each.process is not None and each.process.key == who.process.key]
+                unnamed = [each for each in missing if each.process is None]
+                single = unnamed if len({*answer.silent, *answer.dead}) == len(missing) == 1 else []
+                for each in (*own, *single):
+                    known = self.who(each, comm)
+                    if known.rank >= 0:
+                        return Who(known.rank, known.host or who.host, who.process, each.rank, each.origin)
+        return who
+
+    def _answering(self, lost: Mapping[tuple[str, int], RasProcess]) -> int | None:
+        hosts = {host for host, _ in lost}
+        known = {
+            member.process.key
+            for answer in self.status
+            for comm in answer.communicators
+            for member in comm.members
+            if member.process is not None and not member.missing
+        }
+        if known:
+            return len({key for key in known if key[0] in hosts} - lost.keys())
+        totals = [answer for answer in self.status if answer.processes and answer.nodes]
+        return totals[-1].processes // totals[-1].nodes * len(hosts) - len(lost) if totals else None
+
+    def _both_ways(self) -> bool:
+        """Whether two answers miss the processes of different hosts: each side calls the other one dead."""
+        sides = {frozenset(p.host for p in (*answer.silent, *answer.dead)) for answer in self.status}
+        several = [side for side in sides if side]
+        return any(a.isdisjoint(b) for at, a in enumerate(several) for b in several[at + 1 :])
+
+    def label(self, comm: RasCommunicator) -> str:
+        known = next((c for c in self.job.communicators if c.comm_id and c.comm_id == comm.hash), None)
+        if known is not None:
+            return known.label
+        if comm.size > 1 and comm.size == max(self.job.world_size, self._largest):
+            return f"the communicator of all {comm.size} ranks"
+        size = f" of {comm.size} ranks" if comm.size else ""
+        return f"communicator {comm.hash:#x}{size}"
+
+    def _last_of_each(
+        self, wanted: Callable[[RasCommunicator], bool]
+    ) -> Iterator[tuple[RasCommunicator, list[RasCommunicator]]]:
+        """Each communicator that is so in the last answer, and as it was so in those before. Text lists what is not in
+        order alone."""
+        if not self.status:
+            return
+        for comm in self.status[-1].communicators:
+            if wanted(comm):
+                before = [
+                    old
+                    for answer in self.status[:-1]
+                    for old in answer.communicators
+                    if old.hash == comm.hash and wanted(old)
+                ]
+                yield comm, before
+
+
+def _merged(told: Sequence[Behind]) -> Iterator[Behind]:
+    """One for each group of ranks: who launched less of one collective and more of another one diverged."""
+    by_who: dict[tuple[Who, ...], list[Behind]] = defaultdict(list)
+    for each in told:
+        by_who[tuple(sorted(each.who, key=lambda w: (w.rank, w.local)))].append(each)
+    for several in by_who.values():
+        late = [each for each in several if not each.ahead] or several
+        more = [each.collective for each in several if each.ahead and each is not late[0]]
+        first = late[0]
+        yield Behind(
+            first.communicator, first.collective, first.who, first.at, first.front, first.others, first.lasting,
+            first.ahead, more[0] if more else "", first.origins,
+        )  # fmt: skip
+
+
+def _differs(comm: RasCommunicator) -> bool:
+    return any(len(by_count) > 1 for by_count in comm.counts.values())
+
+
+def _parted(comm: RasCommunicator) -> bool:
+    return len(comm.states) > 1 and RUNNING in comm.states
+
+
+def _of(comm: RasCommunicator, collectives: Sequence[str]) -> dict[str, Mapping[int, int] | None]:
+    return {name: comm.counts.get(name) for name in collectives}
+
+
+def _host(member: RasMember) -> str:
+    return member.process.host if member.process is not None else ""
+
+
+def _world_of(answers: Sequence[RasAnswer]) -> Mapping[tuple[str, int], int]:
+    """World ranks by process, where the largest communicator is one alone and lists its members."""
+    made: dict[tuple[str, int], int] = {}
+    for answer in answers:
+        sizes = sorted((comm.size for comm in answer.communicators), reverse=True)
+        if answer.form != "json" or not sizes or sizes[1:2] == sizes[:1]:
+            continue
+        world = max(answer.communicators, key=lambda comm: comm.size)
+        for member in world.members:
+            if member.process is not None:
+                made.setdefault(member.process.key, member.rank)
+    return made

@@ -1,0 +1,1 @@
+"""What NCCL says of a job while it runs: answers of its RAS."""
