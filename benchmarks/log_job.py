@@ -19,9 +19,9 @@ from pathlib import Path
 import make_log
 from many_files import cpu_s
 
+from topodiag.app.collecting import OBJECTS
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
-from topodiag.cli import GC_OBJECTS
 from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
 from topodiag.fleet.ingest import ingest
 
@@ -64,7 +64,7 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--path", type=Path, help="read this instead of making a log")
     given = parser.parse_args()
-    gc.set_threshold(GC_OBJECTS)  # as the command does
+    gc.set_threshold(OBJECTS)  # as the command does
     if given.path:
         measure(given.path, given.workers, given.times, judged=False)  # saved facts take no time to read
         return

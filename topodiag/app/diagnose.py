@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from topodiag.app.collecting import few_collections
 from topodiag.app.machine import Machine, lacking, only
 from topodiag.app.opening import stream_for
 from topodiag.app.scan import PART, judged, node_case
@@ -31,6 +32,7 @@ LOGGED = frozenset({Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.FLIGHT, Kind.PARQUET, K
 JUDGED = frozenset({*NODE_KINDS, *LOGGED, Kind.NCCL_TESTS})
 
 
+@few_collections()
 def diagnose(paths: Sequence[str]) -> Result:
     """Judge all evidence at these paths: nodes, jobs, and measured runs. What no check judges is left aside with the
     command that reads it. Raises InputError where nothing can be judged."""

@@ -9,6 +9,7 @@ from typing import ClassVar, NoReturn
 
 import click
 
+from topodiag.app.collecting import OBJECTS
 from topodiag.version import __version__
 
 _COMMANDS = {
@@ -80,14 +81,9 @@ def cli(debug: bool) -> None:
     # The runner reads --debug from the arguments: it must know it when reading the arguments is what failed.
 
 
-GC_OBJECTS = 500_000
-"""New objects between two searches for cycles. A run makes few cycles and ends soon: at Python's usual 700 the searches
-take a tenth of a scan and free next to nothing."""
-
-
 def main(argv: list[str] | None = None) -> NoReturn:
     """The entry point: runs a command and exits with its code."""
     from topodiag.cli.errors import run  # noqa: PLC0415 - keeps `import topodiag.cli` to its one job
 
-    gc.set_threshold(GC_OBJECTS)
+    gc.set_threshold(OBJECTS)
     raise SystemExit(run(cli, argv))

@@ -188,6 +188,11 @@ class NodeDraft:
 
     def _find(self, kind: str, keys: dict[str, Any]) -> Entity:
         given = {name: key for name, key in keys.items() if key is not None}
+        if len(given) == 1:  # nearly every call, and nearly always of a device that is known
+            known = self._index.get((kind, *given.popitem()))
+            if known is not None:
+                return known.root
+            given = {name: key for name, key in keys.items() if key is not None}
         found = [self._index[kind, name, key].root for name, key in given.items() if (kind, name, key) in self._index]
         if found:
             entity = found[0]

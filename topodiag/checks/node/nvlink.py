@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -318,8 +319,11 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
             return self.unknown(judged, "no link rate was read" if up or asked else "no link is up")
         coverage = Coverage(len(rated), max(len(up), len(rated)), "active links")
         groups: dict[tuple[float, float, str], list[tuple[Gpu, NvLink]]] = defaultdict(list)
+        alike: dict[str | None, Tally[float]] = defaultdict(Tally)
         for gpu, link in rated:
-            wanted = _rate_wanted(gpu, link, rated)
+            alike[gpu.name.value][round(link.line_gbs.get(0.0), 3)] += 1
+        for gpu, link in rated:
+            wanted = _rate_wanted(gpu, link, alike[gpu.name.value])
             if wanted is not None:
                 groups[link.line_gbs.get(0.0), *wanted].append((gpu, link))
         if not groups:
@@ -368,15 +372,16 @@ def _may_have_links(gpu: Gpu) -> bool:
     return spec is None or (spec.nvlinks > 0 and not spec.bridged)
 
 
-def _rate_wanted(gpu: Gpu, link: NvLink, rated: list[tuple[Gpu, NvLink]]) -> tuple[float, str] | None:
-    """The rate this link falls short of and where that comes from, or None when it does not."""
+def _rate_wanted(gpu: Gpu, link: NvLink, alike: Tally[float]) -> tuple[float, str] | None:
+    """The rate this link falls short of and where that comes from, or None when it does not. `alike` counts the rates
+    of the links of all GPUs of this name."""
     rate = link.line_gbs.get(0.0)
-    alike = [other.line_gbs.get(0.0) for peer, other in rated if peer.name.value == gpu.name.value]
-    common = majority(round(value, 3) for value in alike)
+    common, count = alike.most_common(1)[0]
+    total = alike.total()
     spec = gpu_spec(gpu)
     product = spec.nvlink_line_gbs if spec is not None else 0.0
     if product and rate < product * (1 - UNIFORM_TOLERANCE_SHARE):
         return product, f"datasheet of {spec.name if spec else ''}"
-    if common is not None and rate < common * (1 - RATE_TOLERANCE_SHARE):
-        return common, f"{sum(round(value, 3) == common for value in alike)} of {len(alike)} sibling links"
+    if count * 2 > total and rate < common * (1 - RATE_TOLERANCE_SHARE):
+        return common, f"{count} of {total} sibling links"
     return None

@@ -24,6 +24,9 @@ _VARIES = frozenset(
 )  # fmt: skip
 
 
+_NO_READING: Fact[Any] = Fact(why=NOT_SEEN)
+
+
 @cache
 def fact_fields(model: type) -> dict[str, type]:
     """The `Fact[...]` fields of a model class and the plain type of each (`tuple` for `tuple[str, ...]`)."""
@@ -78,10 +81,10 @@ def facts(model: type, entity: Entity, subject: str, apart: list[Disagreement]) 
     for name, kind in fact_fields(model).items():
         offers = entity.offers.get(name)
         if offers is None:
-            made[name] = Fact(why=NOT_SEEN)
+            made[name] = _NO_READING
             continue
         made[name] = fact = pick(offers, kind)
-        if name in _VARIES or fact.origin is None or fact.value is None:
+        if len(offers) == 1 or name in _VARIES or fact.origin is None or fact.value is None:
             continue
         for offer in offers:
             if offer.sample == 0 and _fits(offer.value, kind) and not _same(fact.value, offer.value):
@@ -94,6 +97,9 @@ def counters(entity: Entity, interval_s: float) -> dict[str, Counter]:
     """Counters by name. Both readings of one counter come from one source, or their difference would mean nothing."""
     made: dict[str, Counter] = {}
     for name, offers in entity.counters.items():
+        if len(offers) == 1 and offers[0].sample == 0 and _fits(offers[0].value, int):
+            made[name] = Counter(name, Fact(offers[0].value, offers[0].origin), _NO_READING, 0.0)
+            continue
         usable = [offer for offer in offers if _fits(offer.value, int)]
         firsts = {offer.trust: offer for offer in reversed(usable) if offer.sample == 0}
         laters = {offer.trust: offer for offer in reversed(usable) if offer.sample == 1}
@@ -104,8 +110,8 @@ def counters(entity: Entity, interval_s: float) -> dict[str, Counter]:
         first, later = firsts.get(trust), laters.get(trust)
         made[name] = Counter(
             name,
-            Fact(first.value, first.origin) if first else Fact(why=NOT_SEEN),
-            Fact(later.value, later.origin) if later else Fact(why=NOT_SEEN),
+            Fact(first.value, first.origin) if first else _NO_READING,
+            Fact(later.value, later.origin) if later else _NO_READING,
             interval_s if later else 0.0,
         )
     return made

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from itertools import pairwise
 
 from topodiag.evidence.draft import Entity, NodeDraft
@@ -227,31 +228,39 @@ def _slug(name: str) -> str:
 
 def _detail(gpu: int | None, link: int, rest: str, number: int, text: str) -> LinkReading | None:
     """What stands behind `Link N:`, or None when it is of no known shape."""
+    said = _said(rest)
+    if said is None:
+        return None
+    what, name, value, remote_link = said
+    return LinkReading(gpu, link, what, name, value, number, text, remote_link)
 
-    def made(what: What, name: str, value: str | None, remote_link: int | None = None) -> LinkReading:
-        return LinkReading(gpu, link, what, name, value, number, text, remote_link)
 
+@lru_cache(maxsize=4096)
+def _said(rest: str) -> tuple[What, str, str | None, int | None] | None:
+    """What the words behind `Link N:` say: kind, name, value, and the link at the far end. Nodes and links repeat the
+    same few words by the thousand."""
     if _RATE.match(rest):
-        return made(What.RATE, "line_gbs", rest)
+        return What.RATE, "line_gbs", rest, None
     if (state := _STATE.match(rest)) is not None:
-        return made(What.STATE, "state", state[1].lower())
+        return What.STATE, "state", state[1].lower(), None
     if (remote := _REMOTE.match(rest)) is not None:
         bus_id = normalise_bus_id(remote[1])
-        return None if bus_id is None else made(What.REMOTE, "remote", bus_id, int(remote[2]) if remote[2] else None)
+        far = int(remote[2]) if remote[2] else None
+        return None if bus_id is None else (What.REMOTE, "remote", bus_id, far)
     if _BUS.match(rest):
         bus_id = normalise_bus_id(rest)
-        return None if bus_id is None else made(What.REMOTE, "remote", bus_id)
+        return None if bus_id is None else (What.REMOTE, "remote", bus_id, None)
     if (ability := _ABILITY.match(rest)) is not None:
-        return made(What.ABILITY, _slug(ability[1]), ability[2].lower())
+        return What.ABILITY, _slug(ability[1]), ability[2].lower(), None
     if (count := _COUNT.match(rest)) is not None:
         name = _slug(count[1])
         if _BER.search(count[1]):
-            return made(What.BER, name, reading(count[2]))
+            return What.BER, name, reading(count[2]), None
         if count[3]:
             name = f"{name}_{count[3].lower()}"
         value = count[2] if re.fullmatch(r"[0-9]{1,20}", count[2]) else None
         if value is not None or reading(count[2]) is None:
-            return made(What.COUNTER, COUNTERS.get(name, name), value)
+            return What.COUNTER, COUNTERS.get(name, name), value, None
     return None
 
 
