@@ -61,3 +61,13 @@ def test_a_watchdog_of_old_torch_without_a_number_is_read() -> None:
 
 def test_sends_and_receives_that_wait_name_nobody() -> None:
     assert found(told(WAIT.replace("ALLREDUCE", "RECV"), rank=7)) == []
+
+
+def test_a_collective_check_that_names_one_rank_says_that_others_call_another_operation() -> None:
+    text = (
+        "RuntimeError: Detected mismatch between collectives on ranks. Rank 4 is running inconsistent collective:"
+        " CollectiveFingerPrint(OpType=BROADCAST, TensorShape=[8], TensorDtypes=Float)"
+    )
+    [finding] = found(told(text))
+    assert finding.message == "rank 4 calls BROADCAST [8] Float, and other ranks call another one"
+    assert finding.where.ranks == (4,)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.checks import jobs
+from tests.checks.job.excerpts import found
 from topodiag.checks.job.interface import WrongInterface
 from topodiag.model.finding import Severity, Status
 from topodiag.model.job import Communicator, Process
@@ -121,3 +122,25 @@ def test_the_log_of_one_node_of_two_is_judged_as_that_of_a_job_of_two_nodes() ->
     made = jobs.job(1, 16, process=on("docker0"), world=one_of_two_nodes)
     (finding,) = WrongInterface().judge(made).findings
     assert "docker0" in finding.message
+
+
+def _piece(interface: str, data: str = "veth7a:169.254.60.11<0> [1]eth0:10.20.0.5<0>") -> list[str]:
+    told = found(
+        "NET002",
+        f"b0f1:61:61 [0] NCCL INFO Bootstrap : Using {interface}",
+        "b0f1:61:98 [0] NCCL INFO NET/IB : No device found.",
+        f"b0f1:61:98 [0] NCCL INFO NET/Socket : Using [0]{data}",
+        "b0f1:61:98 [0] NCCL INFO Using network Socket",
+    )
+    return [finding.message for finding in told]
+
+
+def test_a_piece_that_meets_over_an_interface_of_its_own_host_is_told_as_a_possibility() -> None:
+    assert _piece("veth7a:169.254.60.11<0>") == [
+        "b0f1 meets its peers over veth7a, which other nodes do not reach, though eth0 is there"
+    ]
+
+
+def test_a_piece_with_no_other_interface_or_with_a_usual_one_is_left_alone() -> None:
+    assert not _piece("veth7a:169.254.60.11<0>", "veth7a:169.254.60.11<0>")
+    assert not _piece("eth0:10.20.0.5<0>")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tests.checks import jobs
+from tests.checks.job.excerpts import found
 from topodiag.checks.job.nics import FewerNicsThanSiblings, FewerNicsUsed
 from topodiag.model.finding import Severity, Status
 from topodiag.model.job import Process
@@ -118,3 +119,17 @@ def test_nodes_are_compared_by_the_plugins_own_count_where_it_names_no_device() 
     (finding,) = FewerNicsThanSiblings().judge(jobs.job(process=efa((32, 31)))).findings
     assert "n1: the network plugin finds 31 NICs, where n0 has 32" in finding.message
     assert FewerNicsThanSiblings().judge(jobs.job(process=efa((32, 32)))).status is Status.CLEAN
+
+
+def test_lines_about_single_devices_are_no_list_of_a_nodes_devices() -> None:
+    off = "NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA"
+    lines = (
+        "a:1:2 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [2]mlx5_2:1/IB ; OOB eth0:10.0.0.1<0>",
+        f"a:1:2 [0] {off} 0 'mlx5_0'",
+        f"b:1:2 [0] {off} 0 'mlx5_0'",
+    )
+    assert found("NIC005", *lines) == []
+    assert (
+        len(found("NIC005", *lines[:2], "b:1:2 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB ; OOB eth0:10.0.0.2<0>"))
+        == 1
+    )

@@ -68,7 +68,9 @@ def _differ(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding:
     told = f"{one} on rank {ranks[0]}; {other} on rank {ranks[1]}" if len(ranks) > 1 else one
     return check.finding(
         Severity.ERROR,
-        f"{rank_word(sorted(ranks))} call different operations{at}: {one or 'one'} and {other or 'another'}{apart}",
+        f"{rank_word(sorted(ranks))} call different operations{at}: {one or 'one'} and {other or 'another'}{apart}"
+        if len(ranks) > 1
+        else f"{rank_word(ranks)} calls {one or 'an operation'}, and other ranks call another one",
         observed=told,
         expected="the same collective, shape and type on all ranks of the group",
         fix=(

@@ -85,6 +85,7 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
             found += self._of_one_node(job)
             found += self._unreachable(job)
             found += self._own_bridge(job) if not found else []
+            found += self._of_this_node(job) if not found else []
         if found:
             return self.found(job, found)
         if not several:
@@ -275,6 +276,31 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
             )
         return made
 
+    def _of_this_node(self, job: Job) -> list[Finding]:
+        """A piece of a log whose bootstrap takes an interface of its own host though another one is there. It does no
+        harm where all ranks run on that host, which a piece does not say."""
+        for process in job.processes:
+            name = process.bootstrap.partition(":")[0].strip()
+            others = sorted(each for each in _listed(process) if not NOT_FOR_JOBS.match(each))
+            if not NOT_FOR_JOBS.match(name) or name == "lo" or not others:
+                continue
+            return [
+                self.finding(
+                    Severity.INFO,
+                    f"{hosts_word([process.host])} meets its peers over {name}, which other nodes do not reach, though"
+                    f" {others[0]} is there",
+                    observed=process.bootstrap,
+                    expected="with ranks on other nodes: the interface that leads to them",
+                    fix=(f"NCCL_SOCKET_IFNAME={others[0]}, or {_all_but([name])}, on every node",),
+                    nodes=[process.host] if process.host else [],
+                    nics=[name],
+                    cost=Cost(text="with ranks on other nodes init hangs or fails; on this node alone nothing"),
+                    evidence=[_place(process)],
+                    confidence=Confidence.MEDIUM,
+                )
+            ]
+        return []
+
 
 @dataclass(frozen=True, slots=True)
 class Try:
@@ -317,6 +343,11 @@ def _interfaces(process: Process) -> set[str]:
         for message in process.said("sockets"):
             names.update(INTERFACE.findall(message.text))
     return names - {""}
+
+
+def _listed(process: Process) -> set[str]:
+    """Interfaces that a process lists for data, whichever network it takes."""
+    return {name for message in process.said("sockets") for name in INTERFACE.findall(message.text)}
 
 
 def _addresses(process: Process) -> set[tuple[str, str]]:

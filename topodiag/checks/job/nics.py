@@ -254,7 +254,12 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
     title = "a node lists fewer RDMA devices than the other nodes of its job"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
-        listed = hcas_by_host(job)
+        # Lines about single devices (GPUDirect RDMA off for HCA 0) are no list: they name a link layer for none.
+        listed = {
+            host: hcas
+            for host, hcas in hcas_by_host(job).items()
+            if not hcas or any(hca.link_layer for hca in hcas.values())
+        }
         if len(job.hosts) < 2:
             return self.not_applicable(job, "one node: nothing to compare with")
         if not any(listed.values()) and len(counts := nics_of_plugin(job)) > 1:

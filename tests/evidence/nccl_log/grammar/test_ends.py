@@ -108,3 +108,29 @@ def test_what_tells_a_text_as_a_jobs_output_is_also_looked_for_by_the_fast_reade
 def test_any_text_is_read_without_an_exception(text: str) -> None:
     end_of(text)
     label_of(text)
+
+
+def test_horovods_list_of_ready_ranks_names_those_that_it_leaves_out() -> None:
+    text = "Stalled ops: allreduce.conv1.weight [ready ranks: 2, 0, 4, 1], allreduce.conv1.bias [ready ranks: 2, 0]"
+    assert end_of(text) == ("stalled", {"ranks": "3", "op": "allreduce.conv1.weight"})
+    assert end_of("allreduce.x [ready ranks: 0, 1, 2]") == ("stalled", {"ranks": "", "op": "allreduce.x"})
+    assert end_of("allreduce.x [ready ranks: 999999]") == ("stalled", {"ranks": "", "op": "allreduce.x"})
+
+
+def test_older_wordings_of_torchs_collective_check_name_one_side_or_its_operation_alone() -> None:
+    start = "Detected mismatch between collectives on ranks. Rank 0 is running"
+    print_ = "CollectiveFingerPrint(OpType=BROADCAST, TensorShape=[8], TensorDtypes=Float)"
+    assert end_of(f"{start} inconsistent collective: {print_}") == (
+        "mismatch",
+        {"ranks": "0", "one": "BROADCAST [8] Float"},
+    )
+    assert end_of(f"{start} collective: {print_}, but Rank 1 is running collective: REDUCE.") == (
+        "mismatch",
+        {"ranks": "0,1", "one": "BROADCAST [8] Float", "other": "REDUCE"},
+    )
+
+
+def test_an_exception_counts_below_the_frame_of_a_traceback_that_was_cut() -> None:
+    frame = b'  File "train.py", line 9, in step\n'
+    assert holds_job_lines(frame + b"RuntimeError: CUDA out of memory. Tried to allocate 4 GiB\n")
+    assert not holds_job_lines(b"retry after RuntimeError: CUDA out of memory. Tried to allocate 4 GiB\n")

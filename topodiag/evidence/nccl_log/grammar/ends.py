@@ -84,11 +84,20 @@ _FRAME = compiled(
 _MISSING = compiled(r"(?:^|[\s:>])Missing ranks:\s*$")
 """Horovod 0.20 and later: the lines below name a rank each."""
 _STALLED = compiled(r"^(.{0,300}?) ?\[missing ranks: ?([\d, ]{1,2000})\]")
+_READY = compiled(r"(\S{1,200}) \[ready ranks: ?([\d, ]{1,2000})\]")
+"""Horovod before 0.20 names the ranks that came: who did not is what their numbers leave out."""
+MOST_READY = 1 << 16
 _BARRIER = compiled(r"[Rr]anks? ([\d, ]{1,2000}) failed to (?:pass|reach) monitoredBarrier in (\d{1,12}) ms")
 _FINGERPRINTS = compiled(
     r"mismatch between collectives on ranks\. Rank (\d{1,9}) is running collective: CollectiveFingerPrint\("
-    r"(.{1,900}?)\), but Rank (\d{1,9}) is running collective: CollectiveFingerPrint\((.{1,900}?)\)"
+    r"(.{1,900}?)\), but Rank (\d{1,9}) is running collective: "
+    r"(?:CollectiveFingerPrint\((.{1,900}?)\)|([A-Z_]{2,40})\b)"
 )
+_INCONSISTENT = compiled(
+    r"mismatch between collectives on ranks\. Rank (\d{1,9}) is running inconsistent collective: "
+    r"CollectiveFingerPrint\((.{1,900}?)\)"
+)
+"""torch 1.11 and earlier name one side."""
 _PART = compiled(r"(SequenceNumber|OpType|TensorShape|TensorDtypes)=(\[[\d, ]{0,200}\]|\w{1,40}?)(?=OpType=|[,)]|$)")
 
 WORDS = (
@@ -100,7 +109,8 @@ WORDS = (
     b"segfault at", b"exitcode", b"EXIT CODE", b"xit Code: ", b"xit code",
     b"return code = ", b" Killed ",
     b"SIGKILL", b"exited unexpectedly", b"Error: ",
-    b"Exception: ", b"Interrupt: ", b"issing ranks", b"onitoredBarrier", b"between collectives", b"libnccl",
+    b"Exception: ", b"Interrupt: ", b"issing ranks", b"ready ranks",
+    b"onitoredBarrier", b"between collectives", b"libnccl",
     b"0x00000", b"(local_rank: ", b"host  ",
 )  # fmt: skip
 """A line without any of these is none of theirs."""
@@ -135,12 +145,18 @@ def end_of(text: str) -> tuple[str, dict[str, str]] | None:
     found = _FINGERPRINTS.search(text)
     if found is not None:
         return "mismatch", _fingerprints(found)
+    found = _INCONSISTENT.search(text)
+    if found is not None:
+        return "mismatch", {"ranks": found[1], "one": _words(found[2])}
     found = _BARRIER.search(text)
     if found is not None:
         return "stalled", {"ranks": found[1].replace(" ", ""), "waited_ms": found[2], "op": "monitoredBarrier"}
     found = _STALLED.search(text)
     if found is not None:
         return "stalled", {"ranks": found[2].replace(" ", ""), "op": found[1].strip()[-120:]}
+    found = _READY.search(text)
+    if found is not None:
+        return "stalled", {"ranks": _left_out(found[2]), "op": found[1][-120:]}
     if _MISSING.search(text):
         return "stalled", {"ranks": "", "op": ""}
     return _ended(text)
@@ -216,13 +232,27 @@ def _how_of_code(code: int) -> str:
 
 def _fingerprints(found: re.Match[str]) -> dict[str, str]:
     made = {"ranks": f"{found[1]},{found[3]}"}
-    for side, text in (("one", found[2]), ("other", found[4])):
+    for side, text in (("one", found[2]), ("other", found[4] or f"OpType={found[5]},")):
         parts = dict(_PART.findall(text))
-        words = [parts.get("OpType", ""), parts.get("TensorShape", ""), parts.get("TensorDtypes", "")]
-        made[side] = " ".join(word for word in words if word)
+        made[side] = _words(text)
         if "SequenceNumber" in parts:
             made[f"{side}_seq"] = parts["SequenceNumber"]
     return made
+
+
+def _words(fingerprint: str) -> str:
+    """Operation, shape and type of a fingerprint, as far as it has them."""
+    parts = dict(_PART.findall(fingerprint))
+    return " ".join(word for name in ("OpType", "TensorShape", "TensorDtypes") if (word := parts.get(name, "")))
+
+
+def _left_out(ready: str) -> str:
+    """The ranks below the highest that a list leaves out; "" where it leaves out none: the missing one is above."""
+    came = {int(word) for word in re.findall(r"\d{1,6}", ready)}
+    highest = max(came, default=0)
+    if highest >= MOST_READY:
+        return ""
+    return ",".join(str(rank) for rank in range(highest) if rank not in came)
 
 
 _NOTHING = re.compile("|".join(re.escape(word.decode()) for word in WORDS))

@@ -22,6 +22,10 @@ _TELLING = re.compile(
     b"|".join(re.escape(word) for word in SPEAKS if word not in (b"ailed", b"ocket", b"ccl", b"] INFO ", b" WARN "))
     + rb"|Failed to bind|ocket[A-Z]"
 )
+_TRACEBACK = re.compile(
+    rb"Traceback \(most recent call last\)|^ {0,4}File \"[^\"\n]{1,300}\", line \d{1,7}, in \S", re.M
+)
+"""The head of a traceback, or a frame of one that was cut."""
 
 
 def holds_job_lines(data: bytes) -> bool:
@@ -29,7 +33,7 @@ def holds_job_lines(data: bytes) -> bool:
     process, a fault of a device. An exception counts where a traceback, torch's rank or a fault stands with it: logs
     name exceptions that their program caught."""
     seen = -1
-    traceback = b"Traceback (most recent call last)" in data
+    traceback = _TRACEBACK.search(data) is not None
     for found in _TELLING.finditer(data):
         if found.start() < seen:
             continue
