@@ -8,14 +8,17 @@ not show, because NCCL leaves a dead port out and reads what a PCIe link is able
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from topodiag.hardware.specs import GpuSpec
 from topodiag.model.devices import Gpu, Nic, NicPort, NicRole
 from topodiag.model.gpudirect import rdma_possible
 from topodiag.model.nccl_tree import Element
 from topodiag.model.node import Node
 from topodiag.model.provenance import known
+from topodiag.nccl.topo.detect import Detected, tree_of
+from topodiag.nccl.topo.repair import repair
 
 LEAST_SIBLINGS = 2
 """Healthy siblings that must agree before another one is taken to be like them."""
@@ -59,6 +62,33 @@ def as_built(node: Node) -> AsBuilt:
     if not faults:
         return AsBuilt(node)
     return AsBuilt(replace(node, nics=tuple(made.get(nic.name, nic) for nic in node.nics)), tuple(faults))
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltTree:
+    """The tree of a node with every part as its siblings are. `faults` in words, () where nothing falls short;
+    `assumed` the same as what it was reckoned with."""
+
+    tree: Element
+    faults: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
+
+
+def built_tree(node: Node, detected: Detected, env: Mapping[str, str], gpu: GpuSpec | None) -> BuiltTree:
+    """What NCCL would detect on the node as it was built; `detected` is what it detects on the node as found, `env` the
+    settings that choose NICs, `gpu` its product."""
+    built = as_built(node)
+    mended = repair((tree_of(built.node, env) if built.faults else detected).tree)
+    tree = mended.tree
+    rdma: tuple[str, ...] = ()
+    if lacks_rdma(node) and gpu is not None and (gpu.form != "pcie" or gpu.p2p_pcie):
+        tree, rdma = with_rdma(tree), ("GPUDirect RDMA is off: neither nvidia_peermem nor dmabuf is there",)
+    faults = (*rdma, *built.faults)
+    assumed = (
+        *(f"reckoned without this fault: {each}" for each in faults),
+        *(f"reckoned with {each.words}" for each in mended.repairs),
+    )
+    return BuiltTree(tree, (*faults, *(each.attention for each in mended.repairs)), assumed)
 
 
 def lacks_rdma(node: Node) -> bool:

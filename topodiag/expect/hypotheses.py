@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import exp, isfinite, log
 
-from topodiag.expect.calibration import Calibration, Factor, calibration, generation_of
+from topodiag.expect.calibration import Calibration, Factor, calibration
 from topodiag.expect.expect import Expected
 from topodiag.expect.hypothesis_causes import SOCKET_GBS, Cause, causes_of, wire_causes
 from topodiag.expect.misread import misread
-from topodiag.expect.rates import Rates, rates_of
+from topodiag.expect.rates import Rates, rates_of, reached
 from topodiag.expect.settings import is_costly
 from topodiag.expect.setup import NoSetupError, Setup
 from topodiag.expect.verdict import IMPOSSIBLE, LOW, Verdict, busbw_of
@@ -259,10 +259,7 @@ def _priced(case: _Case, cause: Cause) -> float | None:
         rates = rates_of(setup, case.run.collective, (case.size,))
     except (NoSetupError, ChangeError):
         return None
-    # Where the cause leaves the transport as it is, so does the factor stay.
-    kept = case.factor if rates.transport == case.rates.transport else None
-    factor = kept or case.fitted.of(generation_of(setup.sm), rates.transport, case.run.collective)
-    return rates.busbw.get(case.size, rates.peak) * factor.factor
+    return case.expected * reached(case.rates, rates)
 
 
 def _weigh(case: _Case, cause: Cause, predicted: float) -> _Weighed:

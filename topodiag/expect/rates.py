@@ -15,7 +15,7 @@ from topodiag.expect.setup import NoSetupError, Setup
 from topodiag.expect.stages import behind_pcie, network_gbs, stages
 from topodiag.model.nccl_enums import BY_WEIGHT, GRAPH_OF
 from topodiag.model.nccl_tree import Element
-from topodiag.nccl.predict import predict_tree
+from topodiag.nccl.predict import predict_job, predict_tree
 from topodiag.nccl.prediction import Choice, Prediction
 from topodiag.nccl.topo.changes import gpus_of, nets_of
 from topodiag.nccl.tuning.choice import LARGE_BYTES
@@ -50,6 +50,9 @@ class Rates:
     time_us: Mapping[int, float] = field(default_factory=dict)
     latency_us: float | None = None
     terms: Terms = ()
+    raw: float = 0.0
+    """NCCL's own figure for a large operation, before its slowest stage is looked at; `peak` where it has none. Two
+    machines are compared by it: it knows what a missing NIC or link takes from each algorithm, a stage does not."""
     below: float = 0.0
     """How far below it a run may fall at least, as a share, because the price itself is rough."""
 
@@ -88,14 +91,23 @@ def rates_of(setup: Setup, collective: str, sizes: Sequence[int]) -> Rates:
         time_us={size: each.time_us / scale(each) for size, each in priced.items()},
         latency_us=_latency(predicted, name),
         terms=(*terms, limit_term),
+        raw=large.busbw_gbs,
         below=RACKS_BELOW if setup.nodes > setup.domain > 1 else 0.0,
     )  # fmt: skip
 
 
+def reached(whole: Rates, now: Rates) -> float:
+    """The share of a whole machine's bandwidth that a changed one reaches, by NCCL's own figures of both."""
+    return now.raw / whole.raw
+
+
 def _predict(setup: Setup, tree: Element, nodes: int, sizes: Sequence[int]) -> Prediction:
     """NCCL's decisions. Of racks that the network joins, one is searched: its nodes share NVLink."""
-    within = min(nodes, setup.domain) if setup.domain > 1 else nodes
-    made = predict_tree(tree, nodes=within, version=setup.version, env=setup.env, sizes=sizes)
+    if setup.unlike is not None:
+        made = predict_job(setup.unlike.hosts, setup.unlike.members, version=setup.version, sizes=sizes)
+    else:
+        within = min(nodes, setup.domain) if setup.domain > 1 else nodes
+        made = predict_tree(tree, nodes=within, version=setup.version, env=setup.env, sizes=sizes)
     if not made.accepted:
         raise NoSetupError(f"NCCL refuses the topology: {made.why}")
     return made
@@ -183,7 +195,7 @@ def _by_links(setup: Setup, predicted: Prediction, collective: str, sizes: Seque
     transport = f"{setup.network}-{kind}" if wide <= inside else inside_transport(predicted)
     limit, limit_term = limit_of(setup, collective)
     bulk = {size: peak for size in sizes if size >= BULK_BYTES}
-    return Rates(peak, limit, transport, "p2p", bulk, {}, None, (*terms, limit_term))
+    return Rates(peak, limit, transport, "p2p", bulk, {}, None, (*terms, limit_term), peak)
 
 
 def _pair_gbs(setup: Setup, predicted: Prediction) -> float:

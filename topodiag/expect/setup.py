@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from topodiag.expect.as_built import NarrowLink, as_built, lacks_rdma, narrow_links, with_rdma
+from topodiag.expect.as_built import NarrowLink, built_tree, narrow_links
 from topodiag.expect.settings import HCA, is_costly, nics_left, whole_network
 from topodiag.expect.tree import Layout, layout_of, tree_of_layout
+from topodiag.expect.unlike import Unlike
 from topodiag.hardware import catalog
 from topodiag.hardware.specs import GpuSpec, SystemSpec
 from topodiag.model.bench import BenchRun
@@ -22,7 +23,6 @@ from topodiag.model.nccl_versions import DEFAULT, NEWEST, UnknownVersionError, a
 from topodiag.model.node import Node
 from topodiag.nccl.topo.changes import gpus_of, nets_of, remove
 from topodiag.nccl.topo.detect import Detected, LackingError, tree_of
-from topodiag.nccl.topo.repair import repair
 
 RACK_NODES = 18
 """Compute trays of four GPUs in one NVLink domain of 72 (NVIDIA GB200 NVL72 datasheet)."""
@@ -72,6 +72,8 @@ class Setup:
     narrow: tuple[NarrowLink, ...] = ()
     costly: Mapping[str, str] = field(default_factory=dict)
     """Settings in force that take a transport or NICs away: the expectation is without them, and each is a cause."""
+    unlike: Unlike | None = None
+    """The hosts of the run where they are not all `tree` under `env`."""
 
     @property
     def per_node(self) -> int:
@@ -229,22 +231,11 @@ def _data_direct(layout: Layout, env: Mapping[str, str]) -> Layout:
 
 def _seen(node: Node, detected: Detected, env: Mapping[str, str], gpu: GpuSpec | None, virtual: bool) -> _Machine:
     """A node as it should be: a part that falls short of its siblings is a fault to find, no reason to expect less."""
-    built = as_built(node)
-    mended = repair((tree_of(built.node, env) if built.faults else detected).tree)
-    tree = mended.tree
-    rdma: tuple[str, ...] = ()
-    if lacks_rdma(node) and gpu is not None and (gpu.form != "pcie" or gpu.p2p_pcie):
-        tree, rdma = with_rdma(tree), ("GPUDirect RDMA is off: neither nvidia_peermem nor dmabuf is there",)
-    faults = (*rdma, *built.faults)
-    words = (*faults, *(each.attention for each in mended.repairs))
-    assumed = (
-        *detected.assumed,
-        *(f"reckoned without this fault: {each}" for each in faults),
-        *(f"reckoned with {each.words}" for each in mended.repairs),
-    )
-    found = detected.tree if words else None
+    made = built_tree(node, detected, env, gpu)
+    found = detected.tree if made.faults else None
+    assumed = (*detected.assumed, *made.assumed)
     name, narrow = node.host or "the node", tuple(narrow_links(node))
-    return _Machine(name, tree, gpu, Confidence.HIGH, assumed, (), virtual, found, words, narrow)
+    return _Machine(name, made.tree, gpu, Confidence.HIGH, assumed, (), virtual, found, made.faults, narrow)
 
 
 def _named(text: str) -> SystemSpec | None:

@@ -7,7 +7,7 @@ NCCL 2.27 under any version, of which published nodes and racks reach the same s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from topodiag.expect.limit import GENERATIONS
 from topodiag.expect.setup import Setup
@@ -93,9 +93,13 @@ def _figure(setup: Setup, collective: str, nodes: int, env: Mapping[str, str], a
 
 
 def _inside(setup: Setup) -> float:
-    """The all_reduce of one node alone: NVLS where NVLSTree runs."""
-    env = {name: value for name, value in setup.env.items() if name != "NCCL_ALGO"}
-    return _figure(setup, "AllReduce", 1, env) or float("inf")
+    """The all_reduce of one node alone, the slowest one: NVLS where NVLSTree runs."""
+    kinds = setup.unlike.kinds if setup.unlike is not None else ((setup.tree, tuple(setup.env.items())),)
+    found = []
+    for tree, given in kinds:
+        env = {name: value for name, value in given if name != "NCCL_ALGO"}
+        found.append(_figure(replace(setup, tree=tree), "AllReduce", 1, env) or float("inf"))
+    return min(found)
 
 
 def network_gbs(predicted: Prediction) -> float:

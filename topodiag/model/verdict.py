@@ -61,11 +61,14 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a cause costs this job. `gbs_lost` GB/s at the narrowest place, `share` and `step_share` 0 to 1; None where
-    the evidence does not give it, and `text` says why.
+    """What a cause costs this job. `gbs_lost` (GB/s) and `share` (0 to 1) are those of the narrowest place, the very
+    numbers of the finding wherever it is printed, or what the job's collective loses where the finding has none;
+    `step_share` 0 to 1. None where the evidence does not give it. `text` is the cost in a sentence, or why there is no
+    number.
 
-    `predicted` is what the job reaches with the cause in force, `alone` with this cause gone and all others in force,
-    `all_gone` with every cause gone, `measured` what was measured: all of the same quantity and unit.
+    `predicted` is what the job reaches with all causes in force, `alone` with this cause gone and all others in force,
+    `all_gone` with every cause gone, `measured` what was measured: all of the same quantity and unit. `job_share` is
+    the part of `all_gone` that this cause takes by itself: causes are put in order by it.
     """
 
     gbs_lost: float | None = None
@@ -79,6 +82,7 @@ class Price:
     agreement: Agreement = Agreement.NOT_MEASURED
     says: str = ""
     """The comparison in a sentence, "" where there is none to make."""
+    job_share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

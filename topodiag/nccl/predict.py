@@ -12,9 +12,9 @@ from functools import lru_cache
 
 from topodiag.model.nccl_enums import BY_WEIGHT
 from topodiag.model.nccl_tree import Element, Refusal
-from topodiag.model.nccl_versions import DEFAULT_VERSION, minor_of
+from topodiag.model.nccl_versions import DEFAULT_VERSION, minor_of, path_types
 from topodiag.model.node import Node
-from topodiag.nccl.connect.communicator import Communicator, communicator_of_files
+from topodiag.nccl.connect.communicator import Communicator, Member, communicator, communicator_of_files
 from topodiag.nccl.graph.attach import count_gpus
 from topodiag.nccl.graph.domains import path_table
 from topodiag.nccl.graph.graph import RejectedError
@@ -123,6 +123,69 @@ def _predicted(
 def _told(graph: PredictedGraph) -> PredictedGraph:
     """Without the digits that single precision adds: 2.4, not 2.4000000953674316."""
     return replace(graph, bw_intra=round(graph.bw_intra, _DIGITS), bw_inter=round(graph.bw_inter, _DIGITS))
+
+
+Host = tuple[Element, tuple[tuple[str, str], ...]]
+"""A host as its ranks see it: its tree, and its NCCL_ variables by name."""
+
+
+def predict_job(
+    hosts: Sequence[Host],
+    members: Sequence[Member],
+    *,
+    version: str = DEFAULT_VERSION,
+    sizes: Sequence[int] = SIZES,
+) -> Prediction:
+    """`predict` for ranks on hosts that need not be alike: each host searches by itself, and all take the least of what
+    was found. `graphs` are those that the ranks agreed on, without orders; there are no paths. The settings that decide
+    after the search are those of the host of rank 0. Raises UnknownVersionError."""
+    minor_of(version)
+    if len(members) > MOST_RANKS:
+        words = f"{len(members)} ranks are more than are worked out here ({MOST_RANKS})"
+        return Prediction(version, len(hosts), accepted=False, why=words)
+    try:
+        return _of_job(tuple(hosts), tuple(members), version, tuple(sizes))
+    except RejectedError as rejected:
+        return Prediction(version, len(hosts), accepted=False, why=rejected.words, line=rejected.line)
+
+
+@lru_cache(maxsize=_KEPT)
+def _of_job(hosts: tuple[Host, ...], members: tuple[Member, ...], version: str, sizes: tuple[int, ...]) -> Prediction:
+    minor = minor_of(version)
+    read = {env: read_settings(dict(env), minor) for env in {env for _, env in hosts}}
+    first = read[hosts[min(members, key=lambda member: member.rank).host][1]]
+    trees = {tree: tree for tree, _ in hosts}  # equal trees as one, so that each is searched once
+    own = [read[env] for _, env in hosts]
+    comm = communicator([trees[tree] for tree, _ in hosts], members, minor=minor, settings=first, own=own)
+    table = tuning_table(comm.shape, first)
+    system = comm.node(min(member.rank for member in members)).domain.system
+    names = path_types(minor).names
+    return Prediction(
+        version=version,
+        nodes=len(hosts),
+        accepted=True,
+        max_bw=round(system.max_bw, _DIGITS),
+        total_bw=round(min(node.domain.system.total_bw for node in comm.nodes), _DIGITS),
+        graphs=tuple(
+            PredictedGraph(
+                id=number,
+                pattern=graph.pattern,
+                cross_nic=graph.cross_nic,
+                channels=graph.channels,
+                bw_intra=round(graph.bw_intra, _DIGITS),
+                bw_inter=round(graph.bw_inter, _DIGITS),
+                type_intra=names[graph.type_intra],
+                type_inter=names[graph.type_inter],
+                same_channels=graph.same_channels,
+            )
+            for number, graph in sorted(comm.shape.graphs.items())
+        ),
+        channels=comm.channels,
+        tuning=table,
+        choices=tuple(choice for each in BY_WEIGHT for choice in sweep(comm.shape, table, first, each.value, sizes)),
+        ranks=comm.shape.nranks,
+        nccl_nodes=comm.shape.nodes,
+    )
 
 
 def predicted_communicator(

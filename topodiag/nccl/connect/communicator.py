@@ -116,29 +116,32 @@ def communicator(
     settings: Settings,
     cliques: Sequence[int] | None = None,
     cuda: int = 0,
+    own: Sequence[Settings] | None = None,
 ) -> Communicator:
     """Set up a communicator. `trees` by host, `members` one for every rank from 0; `cliques[host]` equal for hosts in
-    one NVLink domain that spans hosts (MNNVL), None when there is none. `cuda` as 1000 * major + 10 * minor.
+    one NVLink domain that spans hosts (MNNVL), None when there is none. `cuda` as 1000 * major + 10 * minor. `own` are
+    the settings with which each host searches, where they are not those of all.
 
     Raises RejectedError with NCCL's words where it would not start.
     """
     groups = _grouped(members, _cliques(len(trees), members, cliques, minor, settings))
     found: list[tuple[tuple[int, ...], Domain]] = []
-    alike: dict[tuple[tuple[int, HostRanks], ...], tuple[Domain, ...]] = {}
+    alike: dict[tuple[tuple[tuple[int, int], HostRanks], ...], tuple[Domain, ...]] = {}
+    by_host = own or (settings,) * len(trees)
     known = {id(tree): tree for tree in trees}
     spelt = {key: _bus_ids(tree) for key, tree in known.items()}
     spelling = [spelt[id(tree)] for tree in trees]
     for group in groups:
         hosts = _hosts_of(group, spelling)
         # Trees are compared once by what they are; hosts that share one are told apart by which it is.
-        kind = tuple((id(trees[place]), ranks) for place, ranks in hosts)
+        kind = tuple(((id(trees[place]), id(by_host[place])), ranks) for place, ranks in hosts)
         if kind not in alike:
             alike[kind] = searched_domains(
                 tuple((trees[place], ranks) for place, ranks in hosts),
                 len(group),
                 minor=minor,
                 others=len(group) < len(members),
-                settings=settings,
+                settings=by_host[group[0].host],
             )
         found += [(tuple(group[local].rank for local in domain.local), domain) for domain in alike[kind]]
     if has(minor, Feature.NET_COUNTS_MATCH):

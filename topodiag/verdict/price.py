@@ -1,0 +1,251 @@
+"""What each cause of a verdict costs, and whether that is what was measured.
+
+The machines of a run or a job are taken as built, and the causes put into them: all of them gives what the job reaches,
+all but one what mending that one brings, none what there is to have. Each is NCCL's own search and tuning on those
+machines (`nccl`), times what healthy machines make of it (`expect`): the very figures of `topodiag bench`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from topodiag.expect.rates import rates_of, reached
+from topodiag.expect.setup import NoSetupError
+from topodiag.model.case import Case
+from topodiag.model.finding import Finding
+from topodiag.model.verdict import Agreement, Cause, Price, Quantity
+from topodiag.verdict.pricing.agreement import compare, measured_of
+from topodiag.verdict.pricing.ended import ended
+from topodiag.verdict.pricing.ground import Ground, HostGround, Machine
+from topodiag.verdict.pricing.grounds import Claims, NoGroundError, ground_of, ground_of_job, with_machines
+from topodiag.verdict.pricing.mend import CannotError, Mend
+from topodiag.verdict.pricing.registry import NO_NUMBER, mend_of
+from topodiag.verdict.scene import short_name
+
+MOST_CAUSES = 16
+"""Causes of one run that are priced together: more of them are no verdict, and each costs a search."""
+
+FORMULA = "NCCL's own search and tuning on these machines, times what healthy ones reach of it"
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One cause with what puts it into a machine: its own mend, else those of what follows from it."""
+
+    at: int
+    finding: Finding
+    mends: tuple[tuple[Mend, Finding], ...]
+
+
+@dataclass
+class _Priced:
+    """A ground with the causes that are in force on it."""
+
+    ground: Ground
+    parts: list[_Part] = field(default_factory=list)
+    known: dict[tuple[Machine, ...], float | None] = field(default_factory=dict)
+
+
+def priced(causes: Sequence[Cause], case: Case) -> tuple[Price, ...]:
+    """The price of every cause, in their order. Never raises for what a case holds."""
+    made: dict[int, Price] = {}
+    parts = []
+    for at, cause in enumerate(causes):
+        stop = ended(cause, case)
+        if stop is not None:
+            made[at] = stop
+            continue
+        mends = _mends(cause)
+        if mends:
+            parts.append(_Part(at, cause.finding, mends))
+        else:
+            made[at] = _without_mend(cause.finding)
+    if parts:
+        made.update(_together(parts, case))
+    return tuple(made.get(at) or _without_mend(cause.finding) for at, cause in enumerate(causes))
+
+
+def _mends(cause: Cause) -> tuple[tuple[Mend, Finding], ...]:
+    own = mend_of(cause.finding.id)
+    if own is not None:
+        return ((own, cause.finding),)
+    below = [(mend, each.finding) for each in cause.consequences if (mend := mend_of(each.finding.id)) is not None]
+    return tuple(below)
+
+
+def _without_mend(finding: Finding, why: str = "") -> Price:
+    """The price that the finding itself gives, and why the job's loss has no number."""
+    why = why or NO_NUMBER.get(finding.id, "")
+    text = "; ".join(part for part in (finding.cost.text, why) if part)
+    agreement = Agreement.NOT_PREDICTED
+    return Price(finding.cost.gbs_lost, finding.cost.share, text=text, agreement=agreement)
+
+
+# -- grounds --
+
+
+def _together(parts: Sequence[_Part], case: Case) -> dict[int, Price]:
+    """Causes priced on the run or the job that they are in force on, all of one ground together."""
+    claims = _claims(parts, case)
+    grounds, refused = _grounds(case, claims)
+    on: list[_Priced] = [_Priced(ground) for ground in grounds]
+    made: dict[int, Price] = {}
+    for part in parts:
+        home, why = _home(part, on, case)
+        if home is None:
+            made[part.at] = _without_mend(part.finding, why or next(iter(refused), ""))
+        elif len(home.parts) < MOST_CAUSES:
+            home.parts.append(part)
+    for each in on:
+        made.update(_on_ground(each, case))
+    return made
+
+
+def _claims(parts: Sequence[_Part], case: Case) -> Claims:
+    settings: set[str] = set()
+    files: set[str] = set()
+    lacking: set[str] = set()
+    for part in parts:
+        for mend, finding in part.mends:
+            hosts = {case.identity.name(node) for node in finding.where.nodes}
+            settings |= mend.claimed_settings(finding)
+            files |= hosts if mend.claims_file(finding) else set()
+            lacking |= hosts if mend.claims_nics(finding) else set()
+    return Claims(frozenset(settings), frozenset(files), frozenset(lacking))
+
+
+def _grounds(case: Case, claims: Claims) -> tuple[list[Ground], list[str]]:
+    """Measured runs first, the widest of them before the others, then jobs; and why some are none."""
+    grounds, refused = [], []
+    runs = sorted(case.runs, key=lambda run: (run.collective != "all_reduce", -(run.nranks or 0)))
+    for run in runs:
+        hosts = {case.identity.name(host) for host in run.hosts}
+        beside = (job for job in case.jobs if {case.identity.name(host) for host in job.hosts} == hosts)
+        try:
+            grounds.append(ground_of(run, next(beside, None), case, claims))
+        except NoGroundError as error:
+            refused.append(str(error))
+    for job in case.jobs:
+        try:
+            grounds.append(ground_of_job(job, case, claims))
+        except NoGroundError as error:
+            refused.append(str(error))
+    return grounds, refused
+
+
+def _home(part: _Part, on: Sequence[_Priced], case: Case) -> tuple[_Priced | None, str]:
+    """The first ground on which the cause changes a machine; else the first one that it stands on, where it costs
+    nothing. Why there is none."""
+    standing, why = None, ""
+    for each in on:
+        if not _stands_on(part.finding, each.ground, case):
+            continue
+        try:
+            machines = _machines(each.ground, [part], case)
+        except CannotError as error:
+            why = why or str(error)
+            continue
+        standing = standing or each
+        if machines != _machines(each.ground, [], case):
+            return each, ""
+    return standing, why
+
+
+def _stands_on(finding: Finding, ground: Ground, case: Case) -> bool:
+    named = finding.where.jobs
+    if named and ground.job is not None and not ground.run.rows and ground.job.name not in named:
+        return False
+    if not finding.where.nodes:
+        return True
+    return any(_touches(finding, host, case) for host in ground.hosts)
+
+
+def _touches(finding: Finding, host: HostGround, case: Case) -> bool:
+    if not finding.where.nodes:
+        return True
+    names = {case.identity.name(node).lower() for node in finding.where.nodes}
+    short = {short_name(node) for node in finding.where.nodes}
+    return case.identity.name(host.name).lower() in names or short_name(host.name) in short
+
+
+# -- prices --
+
+
+def _machines(ground: Ground, parts: Sequence[_Part], case: Case) -> tuple[Machine, ...]:
+    """The machines of a ground with these causes in force. Raises CannotError."""
+    made = []
+    for host in ground.hosts:
+        machine = host.built
+        for part in parts:
+            for mend, finding in part.mends:
+                if _touches(finding, host, case):
+                    machine = mend.inflict(machine, host, finding)
+        made.append(machine)
+    return tuple(made)
+
+
+def _reach(priced_on: _Priced, parts: Sequence[_Part], case: Case) -> float | None:
+    """GB/s of the ground's collective with these causes in force; None where NCCL would not run."""
+    ground = priced_on.ground
+    machines = _machines(ground, parts, case)
+    if machines not in priced_on.known:
+        priced_on.known[machines] = _reckoned(ground, machines)
+    return priced_on.known[machines]
+
+
+def _reckoned(ground: Ground, machines: Sequence[Machine]) -> float | None:
+    setup = with_machines(ground.setup, machines, ground.members)
+    try:
+        rates = rates_of(setup, ground.run.collective, (ground.size,))
+    except NoSetupError:
+        return None
+    return ground.whole * reached(ground.rates, rates) * min(machine.pace for machine in machines)
+
+
+def _on_ground(home: _Priced, case: Case) -> dict[int, Price]:
+    if not home.parts:
+        return {}
+    whole, now = _reach(home, [], case), _reach(home, home.parts, case)
+    made = {}
+    for part in home.parts:
+        if not whole or not now:
+            why = "NCCL would refuse these machines" if whole else "NCCL's model has no figure for these machines"
+            made[part.at] = _without_mend(part.finding, why)
+            continue
+        others = [each for each in home.parts if each is not part]
+        alone, only = _reach(home, others, case), _reach(home, [part], case)
+        made[part.at] = _price(home, part, _Reached(whole, now, alone, only or now))
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Reached:
+    """GB/s: without any cause, with all, with all but this one (None where NCCL would not run), with this one only."""
+
+    whole: float
+    now: float
+    alone: float | None
+    only: float
+
+
+def _price(home: _Priced, part: _Part, reach: _Reached) -> Price:
+    ground, whole, now, alone, only = home.ground, reach.whole, reach.now, reach.alone, reach.only
+    found = measured_of(ground.run, ground.what)
+    cause = "the cause" if len(home.parts) == 1 else f"these {len(home.parts)} causes"
+    compared = compare(whole, now, found.value, cause) if found is not None else None
+    own = part.finding.cost
+    share = max(1 - only / whole, 0.0)
+    lost = f"{ground.what}: {only:.0f} of {whole:.0f} GB/s left (-{share:.0%})".replace("%)", " %)")
+    return Price(
+        gbs_lost=own.gbs_lost if own.gbs_lost is not None else whole - only,
+        share=own.share if own.gbs_lost is not None else share,
+        text="; ".join(each for each in (lost, own.text) if each),
+        predicted=Quantity(ground.what, now, source=FORMULA),
+        alone=Quantity(ground.what, alone, source=FORMULA) if alone is not None else None,
+        all_gone=Quantity(ground.what, whole, source=FORMULA),
+        measured=found,
+        agreement=compared.agreement if compared is not None else Agreement.NOT_MEASURED,
+        says=compared.says if compared is not None else "",
+        job_share=share,
+    )

@@ -1,0 +1,156 @@
+"""Edits of a host's tree by object: what one source shows of a GPU or a NIC put into another tree of the same host."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from topodiag.model.nccl_tree import Element
+from topodiag.nccl.topo.changes import gpus_of
+from topodiag.nccl.topo.detect import SOCKET_MAXCONN
+
+_RUN_ONLY = frozenset({"keep", "host_hash"})
+_GPU_LABEL = re.compile(r"GPU([0-9]{1,4})")
+
+
+def canonical(tree: Element) -> Element:
+    """The tree without what tells equal hosts apart: GUIDs are numbered as they come, lines and marks of a run go."""
+    numbers: dict[str, str] = {}
+
+    def made(element: Element) -> Element:
+        pairs = []
+        for name, value in element.attributes:
+            if name in _RUN_ONLY:
+                continue
+            if element.tag == "net" and name == "guid":
+                value = numbers.setdefault(value, hex(0x1000 + len(numbers)))
+            pairs.append((name, value))
+        children = tuple(made(child) for child in element.children)
+        return Element(element.tag, tuple(pairs), children)
+
+    return made(tree)
+
+
+def edited(element: Element, edit: Callable[[Element], Element | None]) -> Element:
+    """The tree with `edit` applied to all below it and then to itself; None drops an element below."""
+    return _edited(element, edit) or element
+
+
+def _edited(element: Element, edit: Callable[[Element], Element | None]) -> Element | None:
+    children = tuple(kept for child in element.children if (kept := _edited(child, edit)) is not None)
+    return edit(element if children == element.children else replace(element, children=children))
+
+
+def with_values(element: Element, values: Mapping[str, str]) -> Element:
+    """The element with these attributes, in their place where they are and behind where they are new."""
+    there = {name for name, _ in element.attributes}
+    kept = tuple((name, values.get(name, value)) for name, value in element.attributes)
+    return replace(element, attributes=kept + tuple((n, v) for n, v in values.items() if n not in there))
+
+
+def bus_of(element: Element) -> str:
+    return (element.get("busid") or "").lower()
+
+
+def buses_of_labels(labels: Iterable[str], tree: Element) -> frozenset[str]:
+    """Bus ids of GPUs by their labels: `GPU3`, or a bus id; all GPUs of the tree where no label is given."""
+    gpus = gpus_of(tree)
+    wanted = list(labels)
+    if not wanted:
+        return frozenset(bus_of(pci) for pci in gpus.values())
+    found = set()
+    for label in wanted:
+        match = _GPU_LABEL.fullmatch(label)
+        if match is not None and int(match[1]) in gpus:
+            found.add(bus_of(gpus[int(match[1])]))
+        elif match is None:
+            found.add(label.lower())
+    return frozenset(found)
+
+
+def nvlinks_by_gpu(tree: Element) -> dict[str, tuple[Element, ...]]:
+    """NVLinks by the bus id of their GPU."""
+    return {
+        bus_of(pci): tuple(link for gpu in pci.having("gpu") for link in gpu.having("nvlink"))
+        for pci in gpus_of(tree).values()
+    }
+
+
+def with_nvlinks(tree: Element, links: Mapping[str, tuple[Element, ...]]) -> Element:
+    """The tree with these NVLinks at these GPUs."""
+
+    def edit(element: Element) -> Element:
+        if element.tag != "pci" or bus_of(element) not in links or not element.having("gpu"):
+            return element
+        mine = links[bus_of(element)]
+        children = []
+        for child in element.children:
+            if child.tag == "gpu":
+                others = tuple(each for each in child.children if each.tag != "nvlink")
+                child = replace(child, children=(*mine, *others))
+            children.append(child)
+        return replace(element, children=tuple(children))
+
+    return edited(tree, edit)
+
+
+def nets(tree: Element) -> dict[str, Element]:
+    """`<net>` elements by name, the first of a name."""
+    found: dict[str, Element] = {}
+    for element in tree.walk():
+        if element.tag == "net":
+            found.setdefault(element.get("name") or "", element)
+    return found
+
+
+def bus_of_nets(tree: Element) -> dict[str, str]:
+    """Names of nets by the bus id of their function."""
+    return {
+        bus_of(pci): net.get("name") or ""
+        for pci in tree.walk()
+        if pci.tag == "pci"
+        for nic in pci.having("nic")
+        for net in nic.having("net")
+    }
+
+
+def with_nets(tree: Element, change: Callable[[Element], Element | None]) -> Element:
+    """The tree with every `<net>` changed, None takes it out; functions that are left empty go, too."""
+
+    def edit(element: Element) -> Element | None:
+        if element.tag == "net":
+            return change(element)
+        if element.tag == "nic" and not element.children:
+            return None
+        hollow = element.tag == "pci" and not element.children and not element.having("gpu")
+        return None if hollow else element
+
+    return edited(tree, edit)
+
+
+def with_socket(tree: Element, name: str, mbps: int) -> Element:
+    """The tree with one interface in place of all its NICs, where NCCL puts what has no place on the bus."""
+    bare = with_nets(tree, lambda net: None)
+    attributes = (
+        ("name", name), ("dev", "0"), ("latency", "0"), ("speed", str(mbps)), ("port", "0"), ("guid", "0x0"),
+        ("maxconn", str(SOCKET_MAXCONN)), ("gdr", "0"),
+    )  # fmt: skip
+    nic = Element("nic", (), (Element("net", attributes),))
+    first, *others = bare.children
+    return replace(bare, children=(replace(first, children=(*first.children, nic)), *others))
+
+
+def without_gdr(tree: Element) -> Element:
+    """The tree with GPUDirect RDMA off at every NIC and GPU."""
+
+    def edit(element: Element) -> Element:
+        return with_values(element, {"gdr": "0"}) if element.tag in ("gpu", "net") else element
+
+    return edited(tree, edit)
+
+
+def differing(first: Element, second: Element, of: Callable[[Element], Mapping[str, object]]) -> Iterator[str]:
+    """Keys at which what `of` gives of two trees differs."""
+    one, other = of(first), of(second)
+    yield from (key for key in dict.fromkeys((*one, *other)) if one.get(key) != other.get(key))

@@ -1,0 +1,39 @@
+"""Causes that ended a job or keep it from starting: they cost all of it, whatever the wires would carry."""
+
+from __future__ import annotations
+
+from topodiag.model.case import Case
+from topodiag.model.finding import Finding, Severity
+from topodiag.model.job import Job
+from topodiag.model.verdict import Agreement, Cause, Price
+
+_STOPS = ("JOB001", "JOB005", "JOB006", "JOB009", "NET008", "TOP001")
+"""Findings that say that a job does not go on, where they are errors."""
+
+
+def ended(cause: Cause, case: Case) -> Price | None:
+    """The price of a cause that a job died or hangs of; None where none did."""
+    findings = [cause.finding, *(each.finding for each in cause.consequences)]
+    if not any(_stops(finding) for finding in findings):
+        return None
+    jobs = _jobs(findings, case)
+    lost = cause.finding.cost
+    return Price(lost.gbs_lost, 1.0, text=f"100 %: {_since(jobs)}", agreement=Agreement.NOT_PREDICTED, job_share=1.0)
+
+
+def _stops(finding: Finding) -> bool:
+    return finding.id in _STOPS and finding.severity is Severity.ERROR
+
+
+def _jobs(findings: list[Finding], case: Case) -> list[Job]:
+    named = {name for finding in findings for name in finding.where.jobs}
+    return [job for job in case.jobs if not named or job.name in named]
+
+
+def _since(jobs: list[Job]) -> str:
+    """When the job stopped, as far as its log says."""
+    worlds = [job.world for job in jobs if job.world is not None]
+    begun = any(world.init_complete for world in worlds)
+    if worlds and not begun and not any(job.flight for job in jobs):
+        return "no step ran"
+    return "no step ran since"

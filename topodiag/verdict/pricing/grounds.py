@@ -1,0 +1,372 @@
+"""From a case to what its causes are priced on: each measured run, and each job, with the machines of its hosts.
+
+A host is taken as its capture shows it, else as NCCL printed it, else like the best known host beside it; what was
+taken for granted is said. Hosts that are alike become one and the same machine, so that each is searched once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from topodiag.checks.shared.topo_file import alone
+from topodiag.expect.as_built import built_tree
+from topodiag.expect.calibration import calibration, generation_of
+from topodiag.expect.rates import NCCL_NAMES, rates_of
+from topodiag.expect.settings import is_costly, whole_network
+from topodiag.expect.setup import NoSetupError, Setup, setup_of
+from topodiag.expect.unlike import Unlike
+from topodiag.hardware import catalog
+from topodiag.model.bench import BenchDevice, BenchRun
+from topodiag.model.case import Case
+from topodiag.model.devices import Gpu
+from topodiag.model.job import Communicator, Hca, Job
+from topodiag.model.job_wires import seen_kind
+from topodiag.model.nccl_tree import Element, NcclFile
+from topodiag.model.nccl_versions import DEFAULT, UnknownVersionError, nearest_minor
+from topodiag.model.nccl_view import NcclSystem
+from topodiag.model.node import Node
+from topodiag.model.provenance import known
+from topodiag.nccl.connect.communicator import Member
+from topodiag.nccl.graph.bandwidths import nvlink_bandwidth
+from topodiag.nccl.topo.changes import gpus_of
+from topodiag.nccl.topo.detect import LackingError, tree_of
+from topodiag.nccl.topo.merge import loaded
+from topodiag.nccl.topo.printed import tree_of_print
+from topodiag.nccl.topo.repair import repair
+from topodiag.nccl.tuning.choice import LARGE_BYTES
+from topodiag.verdict.pricing.edits import bus_of, canonical, edited, nets, with_values
+from topodiag.verdict.pricing.ground import Ground, HostGround, Machine, View
+from topodiag.verdict.scene import short_name
+
+_TESTED: Mapping[str, str] = {name: tested for tested, name in NCCL_NAMES.items()}
+_VERSION = re.compile(r"[0-9]{1,3}\.[0-9]{1,3}(?:\.[0-9]{1,3})?")
+NEAR = 0.01
+"""Share by which NVLink's sum in a print may differ from a product's: prints have one digit."""
+
+
+class NoGroundError(ValueError):
+    """Why there is nothing to price on, in a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What the causes of a case are about, so that a machine as built has it otherwise: `settings` by name; hosts, by
+    what the case calls them, whose topology `files` are wrong, and that lack `nics`."""
+
+    settings: frozenset[str] = frozenset()
+    files: frozenset[str] = frozenset()
+    nics: frozenset[str] = frozenset()
+
+
+@dataclass
+class _Open:
+    """A host under construction."""
+
+    name: str
+    node: Node | None
+    given: dict[str, str]
+    env: dict[str, str]
+    built: Element | None = None
+    views: list[View] = field(default_factory=list)
+    hcas: tuple[Hca, ...] = ()
+
+
+def ground_of(run: BenchRun, job: Job | None, case: Case, claims: Claims) -> Ground:
+    """A measured run, with the job whose log tells of the same hosts where there is one. Raises NoGroundError."""
+    if not run.devices or len(run.devices) != run.nranks:
+        if job is None or run.nranks not in (None, job.world_size):
+            raise NoGroundError("the output does not say which rank ran where")
+        run = replace(run, devices=devices_of(job, case), nranks=job.world_size)
+    return _ground(run.source or "the measured run", run, job, case, claims)
+
+
+def ground_of_job(job: Job, case: Case, claims: Claims) -> Ground:
+    """A job that nobody measured: its largest communicator. Raises NoGroundError."""
+    devices = devices_of(job, case)
+    if len(devices) != job.world_size:
+        raise NoGroundError(f"{len(devices)} of {job.world_size} ranks of {job.name} are known with their GPUs")
+    version = next((found[0] for each in job.nccl_versions if (found := _VERSION.match(each))), "")
+    run = BenchRun(_collective(job), (), devices, job.world_size, nccl=version, source=job.name)
+    return _ground(job.name, run, job, case, claims)
+
+
+def devices_of(job: Job, case: Case) -> tuple[BenchDevice, ...]:
+    """The ranks of a job as the device list of a benchmark has them."""
+    names = {node.host: name for node in case.nodes if (name := _product(node))}
+    only = next(iter(set(names.values()))) if len(set(names.values())) == 1 else ""
+    return tuple(
+        BenchDevice(rank.rank, rank.host, max(rank.nvml_dev, rank.cuda_dev, 0), only, rank.bus_id)
+        for rank in job.ranks
+        if rank.bus_id
+    )
+
+
+def _product(node: Node) -> str:
+    return next((str(gpu.name.value) for gpu in node.gpus if gpu.name.value), "")
+
+
+def _collective(job: Job) -> str:
+    """The collective that moves most bytes over the job's largest communicator; all_reduce where no log says."""
+    moved: dict[str, int] = {}
+    for operations in job.world.operations.values() if job.world is not None else ():
+        for name, count in operations.bytes_by_collective.items():
+            moved[name] = moved.get(name, 0) + count
+    best = max(moved, key=lambda name: moved[name], default="AllReduce")
+    return _TESTED.get(best, "all_reduce")
+
+
+def _ground(name: str, run: BenchRun, job: Job | None, case: Case, claims: Claims) -> Ground:
+    hosts = [_opened(host, run, job, case, claims) for host in run.hosts]
+    minor = _minor(run)
+    sm = _sm(hosts, run, job)
+    for host in hosts:
+        _look(host, job, sm, minor, claims, case)
+    assumed = [*_like_captures(hosts, case, claims), *_like_siblings(hosts, claims)]
+    first = hosts[0]
+    if first.built is None:
+        raise NoGroundError("no capture, topology file or system print of its nodes is in the evidence")
+    setup = _setup(run, first, job, claims)
+    grounds = tuple(_closed(host, case, job, setup) for host in hosts)
+    members = tuple(_members(run, hosts))
+    size = max((row.size for row in run.rows), default=LARGE_BYTES) or LARGE_BYTES
+    whole = with_machines(setup, [host.built for host in grounds], members)
+    try:
+        rates = rates_of(whole, run.collective, (size,))
+    except NoSetupError as error:
+        raise NoGroundError(str(error)) from None
+    factor = calibration().of(generation_of(setup.sm), rates.transport, run.collective)
+    reached = rates.busbw.get(size, rates.peak) * factor.factor
+    return Ground(name, run, setup, grounds, members, size, rates, reached, job, (*assumed, *setup.assumed))
+
+
+def with_machines(setup: Setup, machines: Sequence[Machine], members: Sequence[Member]) -> Setup:
+    """The set-up with these machines, by host. Equal ones are taken as NCCL takes equal nodes."""
+    network = next((machine.network for machine in machines if machine.network), setup.network)
+    kinds = dict.fromkeys((machine.tree, machine.env) for machine in machines)
+    ((tree, env), *others) = kinds
+    setup = replace(setup, network=network if setup.network else "")
+    if not others and len(gpus_of(tree)) == setup.per_node:
+        return replace(setup, tree=tree, env={**setup.env, **dict(env)}, unlike=None)
+    hosts = tuple((machine.tree, tuple(sorted({**setup.env, **dict(machine.env)}.items()))) for machine in machines)
+    return replace(setup, unlike=Unlike(hosts, tuple(members)))
+
+
+def _opened(host: str, run: BenchRun, job: Job | None, case: Case, claims: Claims) -> _Open:
+    given = dict(run.env) or _env_of(job, host)
+    env = {name: value for name, value in given.items() if name not in claims.settings and not is_costly(name, value)}
+    return _Open(host, node_of(host, case), given, env)
+
+
+def _env_of(job: Job | None, host: str) -> dict[str, str]:
+    """The variables that NCCL's processes on a host say."""
+    found: dict[str, str] = {}
+    for process in job.processes if job is not None else ():
+        if process.host == host:
+            for given in process.settings.values():
+                found.setdefault(given.name, given.value)
+    return found
+
+
+def node_of(host: str, case: Case) -> Node | None:
+    """The capture of a host that holds GPUs."""
+    wanted = case.identity.name(host)
+    for node in case.nodes:
+        if node.gpus and (case.identity.name(node.host) == wanted or short_name(node.host) == short_name(host)):
+            return node
+    return None
+
+
+def _minor(run: BenchRun) -> int:
+    try:
+        return nearest_minor(run.nccl) if run.nccl else DEFAULT
+    except UnknownVersionError:
+        return DEFAULT
+
+
+def _sm(hosts: Iterable[_Open], run: BenchRun, job: Job | None) -> int | None:
+    """The compute capability of the GPUs: from a capture, from the run's device names, else from what NVLink's sum in
+    NCCL's print says of the product. None where nothing tells it."""
+    for host in hosts:
+        for gpu in host.node.gpus if host.node is not None else ():
+            spec = catalog.gpu_by_name(gpu.name.value) if gpu.name.value else None
+            if gpu.sm.value or spec is not None:
+                return gpu.sm.value or (spec.sm if spec is not None else None)
+    names = {device.name for device in run.devices if device.name}
+    named = {spec.sm for name in names if (spec := catalog.gpu_by_name(name)) is not None}
+    if len(named) == 1:
+        return named.pop()
+    sums = [total for _, system, _ in _prints(job) if (total := _switched_gbs(system))]
+    found = {
+        spec.sm
+        for spec in catalog.gpus()
+        if spec.nvswitch and sums and _near(max(sums), spec.nvlinks * nvlink_bandwidth(spec.sm, _minor(run)))
+    }
+    return found.pop() if len(found) == 1 else None
+
+
+def _near(seen: float, wanted: float) -> bool:
+    return wanted > 0 and abs(seen - wanted) <= NEAR * wanted
+
+
+def _switched_gbs(system: NcclSystem) -> float:
+    """GB/s of the GPU with most NVLinks to switches."""
+    return max((link.gbs for link in system.links if link.kind == "NVL" and link.b.startswith("NVS")), default=0.0)
+
+
+def _prints(job: Job | None) -> Iterator[tuple[str, NcclSystem, int]]:
+    """What NCCL printed of hosts, of large communicators first: host, system, ranks of the communicator."""
+    if job is None:
+        return
+    for comm in sorted(job.communicators, key=_size, reverse=True):
+        for host, system in comm.systems.items():
+            yield host, system, comm.nranks
+    for process in job.processes:
+        if process.system is not None:
+            yield process.host, process.system, 0
+
+
+def _size(comm: Communicator) -> int:
+    return comm.nranks
+
+
+def _look(  # noqa: PLR0917 - a host, and all that is known of it
+    host: _Open, job: Job | None, sm: int | None, minor: int, claims: Claims, case: Case
+) -> None:
+    """Fills in what the sources show of a host."""
+    processes = [process for process in job.processes if process.host == host.name] if job is not None else []
+    host.hcas = max((process.hcas for process in processes), key=len, default=())
+    if host.node is not None:
+        _look_at_capture(host, host.node, case.identity.name(host.name) in claims.files)
+    printed = next((system for name, system, _ in _prints(job) if name == host.name), None)
+    tree = tree_of_print(printed, sm, minor) if printed is not None and sm is not None else None
+    if tree is None:
+        return
+    tree = canonical(_with_names(tree, host.hcas))
+    host.views.append(View(tree, f"NCCL's print of {host.name}"))
+    if host.built is None:
+        host.built = canonical(repair(tree).tree)
+
+
+def _look_at_capture(host: _Open, node: Node, file_is_wrong: bool) -> None:
+    file = node.nccl_file
+    source = f"the capture of {node.host}"
+    gpu = catalog.gpu_by_name(_product(node)) if _product(node) else None
+    bare = replace(node, nccl_file=None)
+    settings = {setting.name: setting.value for setting in node.settings}
+    try:
+        detected = tree_of(bare, whole_network(node, {**settings, **host.env}))
+        found = tree_of(bare, {**settings, **host.given}).tree
+    except LackingError:
+        if file is None or (file_is_wrong and not alone(node)):
+            return
+        host.built = canonical(repair(file.tree).tree)
+        host.views.append(View(canonical(file.tree), source))
+        return
+    built = built_tree(bare, detected, {**settings, **host.env}, gpu).tree
+    if file is not None and not file_is_wrong:
+        built = loaded(file.tree, built)
+    host.built = canonical(built)
+    host.views.append(View(canonical(loaded(file.tree, found) if file is not None else found), source))
+
+
+def _with_names(tree: Element, hcas: Sequence[Hca]) -> Element:
+    """A printed tree with the names that NCCL's list gives its NICs."""
+    names = {str(hca.index): hca.name for hca in hcas}
+
+    def edit(element: Element) -> Element:
+        name = names.get(element.get("dev") or "") if element.tag == "net" else None
+        return with_values(element, {"name": name}) if name else element
+
+    return edited(tree, edit)
+
+
+def _like_captures(hosts: Sequence[_Open], case: Case, claims: Claims) -> list[str]:
+    """Hosts that no capture is tied to, where captures lie beside them of machines with the very same GPUs on the very
+    same buses: they are taken as the best of those is built (a container shows its own name, and sees less)."""
+    if any(host.node is not None for host in hosts):
+        return []
+    captures = [_Open(node.host, node, {}, {}) for node in case.nodes if node.gpus]
+    for capture in captures:
+        _look(capture, None, None, DEFAULT, claims, case)
+    captures = [capture for capture in captures if capture.built is not None]
+    best = max(captures, key=_network_mbps, default=None)
+    if best is None or best.built is None:
+        return []
+    said = []
+    for host in hosts:
+        alike = host.built is None or _buses(host.built) == _buses(best.built)
+        if alike and (host.built is None or _network_mbps(host) < _network_mbps(best)):
+            host.built = best.built
+            said.append(f"{host.name} is taken to be built as the capture of {best.name} shows")
+    return said
+
+
+def _buses(tree: Element) -> frozenset[str]:
+    return frozenset(bus_of(pci) for pci in gpus_of(tree).values())
+
+
+def _like_siblings(hosts: Sequence[_Open], claims: Claims) -> list[str]:
+    """Hosts of which nothing is known, and those that are said to lack NICs, are taken as the best known one is built;
+    what was assumed, in sentences."""
+    known_hosts = [host for host in hosts if host.built is not None]
+    if not known_hosts:
+        return []
+    best = max(known_hosts, key=_network_mbps)
+    said = []
+    for host in hosts:
+        poor = host.built is not None and _network_mbps(host) < _network_mbps(best)
+        if host.built is None or (poor and any(_is(host.name, name) for name in claims.nics)):
+            host.built = best.built
+            said.append(f"{host.name} is taken to be built as {best.name} is")
+    return said
+
+
+def _is(host: str, name: str) -> bool:
+    return host == name or short_name(host) == short_name(name)
+
+
+def _network_mbps(host: _Open) -> int:
+    texts = [net.get("speed") or "" for net in nets(host.built).values()] if host.built is not None else []
+    return sum(int(text) for text in texts if text.isdecimal() and len(text) < 9)
+
+
+def _setup(run: BenchRun, first: _Open, job: Job | None, claims: Claims) -> Setup:
+    """The set-up of the run on machines as built. Raises NoGroundError."""
+    assert first.built is not None  # noqa: S101 - the caller asked
+    name = next((device.name for device in run.devices if device.name), "")
+    node = first.node
+    if node is None:
+        label = known(name) if name else Gpu(0).name
+        gpus = tuple(Gpu(number, bus_of(pci), name=label) for number, pci in sorted(gpus_of(first.built).items()))
+        node = Node(first.name, gpus=gpus)
+    node = replace(node, nccl_file=NcclFile(first.name, first.built))
+    kind = seen_kind((job,)) if job is not None else ""
+    try:
+        return setup_of(
+            replace(run, env={name: value for name, value in run.env.items() if name not in claims.settings}),
+            node,
+            network=kind if kind not in ("", "sockets", "rdma") else None,
+        )
+    except NoSetupError as error:
+        raise NoGroundError(str(error)) from None
+
+
+def _closed(host: _Open, case: Case, job: Job | None, setup: Setup) -> HostGround:
+    assert host.built is not None  # noqa: S101 - filled in by then
+    env = {**host.env, **{name: value for name, value in setup.env.items() if name not in host.given}}
+    machine = Machine(host.built, tuple(sorted(env.items())))
+    return HostGround(host.name, machine, tuple(host.views), host.given, host.node, host.hcas, job)
+
+
+def _members(run: BenchRun, hosts: Sequence[_Open]) -> Iterator[Member]:
+    """Who runs where, on GPUs of the trees: by bus id, else by number."""
+    places = {host.name: place for place, host in enumerate(hosts)}
+    gpus = [{number: bus_of(pci) for number, pci in gpus_of(host.built).items()} for host in hosts if host.built]
+    for device in run.devices:
+        place = places[device.host]
+        bus = device.bus_id.lower()
+        if bus not in gpus[place].values():
+            bus = gpus[place].get(device.device, bus)
+        yield Member(device.rank, place, bus)

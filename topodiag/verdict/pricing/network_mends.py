@@ -1,0 +1,81 @@
+"""Causes between nodes: NICs that are gone, down or slow, sockets in place of RDMA, GPUDirect RDMA that is off."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from topodiag.model.finding import Finding
+from topodiag.model.job_wires import UNKNOWN_INTERFACE_GBPS, interface_gbps
+from topodiag.model.nccl_tree import Element
+from topodiag.verdict.pricing.edits import bus_of_nets, nets, with_nets, with_socket, with_values, without_gdr
+from topodiag.verdict.pricing.ground import HostGround, Machine
+from topodiag.verdict.pricing.mend import CannotError, Mend
+
+
+class FewerNics(Mend):
+    """NICs that NCCL does not have or that run below their rate, as a source shows them. NICs that a finding names and
+    that no source shows at all are gone."""
+
+    checks = ("NIC001", "NIC002", "NIC005", "NET003")
+
+    def claims_nics(self, finding: Finding) -> bool:
+        return True
+
+    def inflict(self, machine: Machine, host: HostGround, finding: Finding) -> Machine:
+        names = frozenset(finding.where.nics)
+        whole = nets(host.built.tree)
+        by_bus = {bus: name for bus, name in bus_of_nets(host.built.tree).items() if bus in names}
+        mine = (names & set(whole)) | set(by_bus.values())
+        for view in host.views:
+            shown = nets(view.tree)
+            if not shown:
+                continue
+            lost = [name for name in mine or whole if name not in shown]
+            slow = {name: _speed(shown[name]) for name in mine or whole if name in shown}
+            slow = {name: speed for name, speed in slow.items() if 0 < speed < _speed(whole[name])}
+            if lost or slow:
+                return _less(machine, frozenset(lost), slow)
+        if mine and not host.views:
+            return _less(machine, frozenset(mine), {})
+        if mine and finding.id == "NIC001":  # the port is down now; what NCCL printed is of a time when it was up
+            return _less(machine, frozenset(mine), {})
+        raise CannotError("no capture and no print of NCCL shows which NICs are left")
+
+
+def _speed(net: Element) -> int:
+    text = net.get("speed") or ""
+    return int(text) if text.isdecimal() and len(text) < 9 else 0
+
+
+def _less(machine: Machine, lost: frozenset[str], slow: dict[str, int]) -> Machine:
+    def edit(net: Element) -> Element | None:
+        name = net.get("name") or ""
+        if name in lost:
+            return None
+        return with_values(net, {"speed": str(slow[name])}) if name in slow else net
+
+    return replace(machine, tree=with_nets(machine.tree, edit))
+
+
+def over_sockets(machine: Machine, host: HostGround) -> Machine:
+    """The machine with NCCL's socket transport in place of its RDMA NICs."""
+    gbps = interface_gbps(host.job) if host.job is not None else UNKNOWN_INTERFACE_GBPS
+    return replace(machine, tree=with_socket(machine.tree, "sockets", round(gbps * 1000)), network="sockets")
+
+
+class Sockets(Mend):
+    """TCP in place of RDMA. NCCL uses one kind of network for a job, so one node's fall-back is that of all."""
+
+    checks = ("NET001", "NET005", "NET010")
+
+    def inflict(self, machine: Machine, host: HostGround, finding: Finding) -> Machine:
+        return over_sockets(machine, host)
+
+
+class NoGpuDirect(Mend):
+    """GPUDirect RDMA off: what leaves a node goes through host memory first."""
+
+    checks = ("GDR001",)
+
+    def inflict(self, machine: Machine, host: HostGround, finding: Finding) -> Machine:
+        return replace(machine, tree=without_gdr(machine.tree))
