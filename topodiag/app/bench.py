@@ -93,12 +93,21 @@ class _File:
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
+class Given:
     """What the paths hold: files with runs, the machine that lies beside them, and what was left aside or unread."""
 
     files: list[_File] = field(default_factory=list)
     gaps: list[NotObserved] = field(default_factory=list)
     machine: Machine = field(default_factory=Machine)
+
+    @property
+    def runs(self) -> tuple[BenchRun, ...]:
+        return tuple(run for file in self.files for run in file.read.runs)
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """The jobs of NCCL's logs in the files of the runs."""
+        return tuple(job for file in self.files for job in file.jobs)
 
 
 def bench(paths: Sequence[str], *, options: BenchOptions | None = None) -> Result:
@@ -108,12 +117,16 @@ def bench(paths: Sequence[str], *, options: BenchOptions | None = None) -> Resul
 
 
 def judged(intake: Intake, options: BenchOptions | None = None, beside: Machine | None = None) -> Result:
-    """The same of what was gathered. `beside` are nodes that were read and judged already."""
+    """The same of what was gathered. `beside` are nodes that were read and judged already. Raises InputError."""
+    return judged_runs(read_runs(intake), options, beside)
+
+
+def judged_runs(given: Given, options: BenchOptions | None = None, beside: Machine | None = None) -> Result:
+    """The same of what was read. Raises InputError for options that do not fit."""
     chosen = options or BenchOptions()
     if chosen.system is not None:
         chosen = replace(chosen, system=_system(chosen.system))
     named = named_machine(chosen.machine)
-    given = _read(intake)
     if beside is not None:
         given = replace(given, machine=given.machine + beside)
     gaps = given.gaps
@@ -260,14 +273,14 @@ _TABLES = (Kind.NCCL_TESTS, Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.NODE_TEXT, Kind
 """Kinds of text in which a table may stand further down than the bytes by which a file is recognised."""
 
 
-def _read(packed: Intake) -> _Given:
+def read_runs(packed: Intake) -> Given:
     """The runs in what was gathered and the machine beside them. Raises InputError where nothing holds a run."""
     with spooled(packed, lambda piece: piece.is_any(_TABLES)) as intake:
         return _read_plain(intake)
 
 
-def _read_plain(intake: Intake) -> _Given:
-    given = _Given()
+def _read_plain(intake: Intake) -> Given:
+    given = Given()
     given.gaps.extend(NotObserved("part of the input", note) for note in intake.notes)
     rest: list[tuple[Piece, NotObserved]] = []
     logs: list[Piece] = []
@@ -304,8 +317,8 @@ def _refuse(intake: Intake, gaps: Sequence[NotObserved], rest: Sequence[NotObser
 
 
 def _with_machine(
-    given: _Given, intake: Intake, rest: Sequence[tuple[Piece, NotObserved]], logs: Sequence[Piece]
-) -> _Given:
+    given: Given, intake: Intake, rest: Sequence[tuple[Piece, NotObserved]], logs: Sequence[Piece]
+) -> Given:
     """The nodes and logs that lie beside the runs; what is neither is left aside with the command that reads it."""
     tried = {piece.name for piece, _ in rest}
     read = {file.path for file in given.files}
@@ -377,7 +390,7 @@ def _input(file: _File) -> Input:
     return Input(file.path, "nccl-tests", file.sha256, file.read.lines, rows, file.read.left)
 
 
-def _gaps(given: _Given, named: Machine, made: Sequence[Benchmark]) -> Iterator[NotObserved]:
+def _gaps(given: Given, named: Machine, made: Sequence[Benchmark]) -> Iterator[NotObserved]:
     for file in given.files:
         for note in file.notes:
             yield NotObserved(file.path, note)
@@ -392,4 +405,4 @@ def _gaps(given: _Given, named: Machine, made: Sequence[Benchmark]) -> Iterator[
         )
 
 
-__all__ = ["BenchOptions", "bench", "judged"]
+__all__ = ["BenchOptions", "Given", "bench", "judged", "judged_runs", "read_runs"]

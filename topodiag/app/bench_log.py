@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from topodiag.app.machine import Machine, short
+from topodiag.app.machine import Machine
 from topodiag.expect.hypotheses import Evidence
 from topodiag.hardware.catalog import gpu_by_name
 from topodiag.model.bench import BenchRun
@@ -70,7 +70,7 @@ def network_of(jobs: Sequence[Job]) -> tuple[tuple[int, float] | None, str | Non
 
 def known_of(run: BenchRun, machine: Machine, jobs: Sequence[Job], outcomes: Sequence[Outcome]) -> Evidence:
     """What speaks for or against causes of a run: checks on its own nodes, and on logs in its file and beside it."""
-    names, hosts = {short(each.node) for each in machine.node_outcomes}, {short(host) for host in run.hosts}
+    names, hosts = machine.hosts(each.node for each in machine.node_outcomes), machine.hosts(run.hosts)
     all_nodes = bool(hosts) and (hosts <= names or len(hosts) == len(names) == 1)
     logs = tuple(dict.fromkeys((*outcomes, *machine.job_outcomes)))
     return Evidence(machine.node_outcomes, logs, all_nodes, seen_kind(jobs or machine.jobs))

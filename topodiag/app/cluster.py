@@ -79,6 +79,11 @@ def open_cluster(options: ClusterOptions, seen: Seen = Seen()) -> Cluster:
         facts = _found(options)
     else:
         facts = _built_in(options, seen)
+    return cluster_of_facts(facts, options, seen)
+
+
+def cluster_of_facts(facts: ClusterFacts, options: ClusterOptions, seen: Seen = Seen()) -> Cluster:
+    """The cluster of a description that was read. Raises InputError, PlaceError and ModelError."""
     if options.nodelist:
         try:
             facts = facts.subset(expand(options.nodelist))

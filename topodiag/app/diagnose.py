@@ -8,111 +8,95 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from topodiag.app.case import Opened, open_case
 from topodiag.app.collecting import few_collections
-from topodiag.app.machine import Machine, lacking, only
-from topodiag.app.opening import stream_for
-from topodiag.app.scan import PART, judged, node_case
+from topodiag.app.machine import Machine, lacking
+from topodiag.app.scan import judged as judged_nodes
 from topodiag.checks.registry import Subject, ids_of
 from topodiag.checks.run import fold
-from topodiag.evidence.intake.captures import captures
-from topodiag.evidence.intake.gather import gather
-from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
-from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, folded, refusal
 from topodiag.model.case import Case
-from topodiag.model.errors import InputError
-from topodiag.model.provenance import NotObserved
+from topodiag.model.finding import Finding, Outcome
+from topodiag.model.identity import Identity
 from topodiag.model.result import Result
 from topodiag.verdict.order import arranged
-
-LOGGED = frozenset({Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.FLIGHT, Kind.PARQUET, Kind.SAVED_FACTS, Kind.RAS})
-"""Kinds from which jobs are rebuilt."""
-JUDGED = frozenset({*NODE_KINDS, *LOGGED, Kind.NCCL_TESTS})
 
 
 @few_collections()
 def diagnose(paths: Sequence[str]) -> Result:
     """Judge all evidence at these paths: nodes, jobs, and measured runs. What no check judges is left aside with the
     command that reads it. Raises InputError where nothing can be judged."""
-    intake = gather(paths, stdin=stream_for(paths))
-    if not intake.of(*JUDGED):
-        raise refusal(intake, JUDGED, "evidence that can be judged")
-    nodes: list[Result] = []
-    refused: list[NotObserved] = []
-    try:
-        nodes = _nodes(intake)
-    except InputError as error:  # one text that only looked like a tool's output costs itself, not the diagnosis
-        if not intake.of(*LOGGED, Kind.NCCL_TESTS):
-            raise
-        refused = [NotObserved(PART, str(error))]
-    results = [*nodes, *_jobs_and_runs(intake, nodes)]
-    taken = {item.path for each in results for item in each.inputs}
-    aside = [each for each in intake.beside(*JUDGED) if each.path not in taken]
-    return _joined(results, [*refused, *(NotObserved(PART, note) for note in folded(aside))])
+    opened = open_case(paths)
+    return _joined(opened.case, _results(opened))
 
 
-def _joined(results: Sequence[Result], gaps: Sequence[NotObserved]) -> Result:
-    """The parts of the diagnosis as one result, with what no part read."""
-    outcomes = tuple(outcome for each in results for outcome in each.outcomes)
-    nodes = tuple(node for each in results for node in each.nodes)
-    jobs = tuple(job for each in results for job in each.jobs)
-    return Result(
-        inputs=tuple(item for each in results for item in each.inputs),
-        nodes=nodes,
-        outcomes=outcomes,
-        findings=arranged(fold(outcomes), Case(nodes=nodes, jobs=jobs)),
-        not_observed=tuple(dict.fromkeys((*(gap for each in results for gap in each.not_observed), *gaps))),
-        unread=tuple(dict.fromkeys(line for each in results for line in each.unread)),
-        jobs=jobs,
-        benchmarks=tuple(run for each in results for run in each.benchmarks),
-        unexplained=tuple(dict.fromkeys(line for each in results for line in each.unexplained)),
-    )
-
-
-def _nodes(intake: Intake) -> list[Result]:
-    """The nodes, without a word about what other parts of the diagnosis read."""
-    if not captures(intake).captures:
-        return []
-    own = replace(intake, pieces=tuple(p for p in intake.pieces if p.is_any(NODE_KINDS) or p.kinds == (Kind.TEXT,)))
-    return [judged(node_case(replace(own, aside=())))]
-
-
-def _jobs_and_runs(intake: Intake, nodes: Sequence[Result]) -> list[Result]:
-    """Jobs of logs, and runs of nccl-tests. A run is a job of its own: what NCCL logged in its output is judged beside
-    the other jobs, which show what the same nodes can do."""
-    tables = [piece for piece in intake.of(Kind.NCCL_TESTS) if piece.path != STDIN]
-    logged = [piece for piece in intake.of(*LOGGED) if piece not in tables]
-    runs = _runs(intake, tables, nodes)
-    if not logged:
-        return runs
+def _results(opened: Opened) -> list[Result]:
+    """The parts of the case, each judged."""
+    case = opened.case
+    nodes = [judged_nodes(replace(case, jobs=()))] if case.nodes else []
+    runs = _runs(opened, nodes)
+    if not case.jobs or (opened.runs is not None and len(case.jobs) == len(opened.runs.jobs)):
+        return [*nodes, *runs]
     from topodiag.app import logs  # noqa: PLC0415 - numpy and pyarrow, which only logs need
 
-    own = replace(intake, pieces=tuple(logged), aside=(), paths=tuple(p for p in intake.paths if p != "-"))
-    if any(piece.path == STDIN for piece in logged):
-        own = replace(own, paths=intake.paths)
-    case = logs.job_case(own)
-    beside = tuple(job for each in runs for job in each.jobs)
-    judged_jobs = logs.judged(replace(case, jobs=(*case.jobs, *beside)))
+    # A run is a job of its own: what NCCL logged in its output is judged beside the other jobs, which show what the
+    # same nodes can do.
     of_bench = ids_of(Subject.BENCH)
     told = [replace(each, jobs=(), outcomes=tuple(o for o in each.outcomes if o.check in of_bench)) for each in runs]
-    return [judged_jobs, *told]
+    return [*nodes, logs.judged(case), *told]
 
 
-def _runs(intake: Intake, tables: Sequence[Piece], nodes: Sequence[Result]) -> list[Result]:
+def _runs(opened: Opened, nodes: Sequence[Result]) -> list[Result]:
     """Runs on the machine that the nodes are, which were read and judged already."""
-    if not tables:
+    if opened.runs is None:
         return []
     from topodiag.app import bench  # noqa: PLC0415 - numpy, which only runs need
 
-    machine = Machine()
+    machine = Machine(identity=opened.case.identity)
     for each in nodes:
         whole = tuple(node for node in each.nodes if not lacking(node))
         if whole:
             paths = tuple(item.path for item in each.inputs)
             machine += Machine(whole, node_outcomes=each.outcomes, paths=paths)
-    return [bench.judged(only(intake, tables), beside=machine)]
+    return [bench.judged_runs(opened.runs, beside=machine)]
+
+
+def _joined(case: Case, results: Sequence[Result]) -> Result:
+    """The parts of the diagnosis as one result, with what no part read."""
+    outcomes = tuple(_named(outcome, case.identity) for each in results for outcome in each.outcomes)
+    return Result(
+        inputs=tuple(dict.fromkeys((*case.inputs, *(item for each in results for item in each.inputs)))),
+        nodes=case.nodes,
+        outcomes=outcomes,
+        findings=arranged(fold(outcomes), case),
+        not_observed=tuple(dict.fromkeys(gap for each in (*results, case) for gap in each.not_observed)),
+        unread=tuple(dict.fromkeys(line for each in (*results, case) for line in each.unread)),
+        jobs=case.jobs,
+        benchmarks=tuple(run for each in results for run in each.benchmarks),
+        unexplained=tuple(dict.fromkeys(line for each in results for line in each.unexplained)),
+        identity=case.identity,
+        timeline=case.timeline,
+    )
+
+
+def _named(outcome: Outcome, identity: Identity) -> Outcome:
+    """The outcome with the hosts of its findings called as the case calls them. Captures of one host that were judged
+    one by one (`n1#2`) keep their numbers."""
+    if not outcome.findings:
+        return outcome
+    findings = tuple(_on_machines(each, identity) for each in outcome.findings)
+    return outcome if findings == outcome.findings else replace(outcome, findings=findings)
+
+
+def _on_machines(finding: Finding, identity: Identity) -> Finding:
+    nodes = _machines(finding.where.nodes, identity)
+    return finding if nodes == finding.where.nodes else replace(finding, where=replace(finding.where, nodes=nodes))
+
+
+def _machines(names: Iterable[str], identity: Identity) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name if "#" in name else identity.name(name) for name in names))
 
 
 __all__ = ["diagnose"]

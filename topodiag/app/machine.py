@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from topodiag.app.opening import stream_for
@@ -17,10 +17,12 @@ from topodiag.evidence.intake.reader import read_node
 from topodiag.hardware.catalog import gpu_by_name
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Outcome
+from topodiag.model.identity import Identity
 from topodiag.model.nccl_tree import Element
 from topodiag.model.node import Node
 from topodiag.nccl.topo.compare import compare
 from topodiag.nccl.topo.detect import LackingError, tree_of
+from topodiag.words.hosts import short_name
 
 if TYPE_CHECKING:
     from topodiag.model.bench import BenchRun
@@ -34,13 +36,14 @@ MOST_SORTS = 8
 @dataclass(frozen=True, slots=True)
 class Machine:
     """What is given of the nodes besides the runs: captured `nodes`, `jobs` of NCCL's logs, and what the checks say of
-    either. `paths` are where it comes from."""
+    either. `paths` are where it comes from; `identity` says which names are of one host."""
 
     nodes: tuple[Node, ...] = ()
     jobs: tuple[Job, ...] = ()
     node_outcomes: tuple[Outcome, ...] = ()
     job_outcomes: tuple[Outcome, ...] = ()
     paths: tuple[str, ...] = ()
+    identity: Identity = field(default_factory=Identity)
 
     def __add__(self, other: Machine) -> Machine:
         return Machine(
@@ -49,14 +52,19 @@ class Machine:
             (*self.node_outcomes, *other.node_outcomes),
             (*self.job_outcomes, *other.job_outcomes),
             (*self.paths, *other.paths),
+            self.identity if self.identity.hosts else other.identity,
         )
+
+    def hosts(self, names: Iterable[str]) -> set[str]:
+        """The machines of these names."""
+        return {short_name(self.identity.name(name)) for name in names}
 
     def for_run(self, run: BenchRun) -> Machine:
         """Of nodes and jobs those that name a host of the run, where both name their hosts; all where none does. What
         the checks say of other nodes and jobs is no evidence of the run."""
-        hosts = {short(host) for host in run.hosts}
-        nodes = tuple(node for node in self.nodes if short(node.host) in hosts) or self.nodes
-        jobs = tuple(job for job in self.jobs if not hosts or not job.hosts or hosts & set(map(short, job.hosts)))
+        hosts = self.hosts(run.hosts)
+        nodes = tuple(node for node in self.nodes if self.hosts((node.host,)) <= hosts) or self.nodes
+        jobs = tuple(job for job in self.jobs if not hosts or not job.hosts or hosts & self.hosts(job.hosts))
         names, logs = {node.host for node in nodes}, {job.name for job in jobs}
         return replace(
             self,
@@ -182,8 +190,3 @@ def sorts_of(nodes: Sequence[Node]) -> list[list[Node]]:
 
 def _settings(node: Node) -> dict[str, str]:
     return {setting.name: setting.value for setting in node.settings}
-
-
-def short(host: str) -> str:
-    """Without its domain, and without the number that tells captures of one host apart."""
-    return host.partition("#")[0].partition(".")[0]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from topodiag.model.finding import Input
-from topodiag.model.identity import Identity
+from topodiag.model.identity import Identity, Tie
 from topodiag.model.node import Node
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import UnreadLine
@@ -25,9 +25,9 @@ class Case:
 
     `nodes` are machines, one for each capture; `jobs` are rebuilt from NCCL's logs and flight records, `flight` are
     those records by rank; `runs` are tables of nccl-tests; `layouts` say which rank is meant to sit where; `clusters`
-    how nodes are connected. `identity` says which names are of one host, `timeline` what happened when: both are made
-    from the rest. `inputs` are the files that were read, `not_observed` what could not be read or was left aside,
-    `unread` text that no reader understood.
+    how nodes are connected; `ties` are names that sources say are of one machine. `identity` says which names are of
+    one host, `timeline` what happened when: both are made from the rest. `inputs` are the files that were read,
+    `not_observed` what could not be read or was left aside, `unread` text that no reader understood.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -36,6 +36,7 @@ class Case:
     runs: tuple[BenchRun, ...] = ()
     layouts: tuple[RankHosts, ...] = ()
     clusters: tuple[Cluster, ...] = ()
+    ties: tuple[Tie, ...] = ()
     identity: Identity = field(default_factory=Identity)
     timeline: Timeline = field(default_factory=Timeline)
     inputs: tuple[Input, ...] = ()

@@ -13,18 +13,30 @@ from topodiag.model.provenance import Origin
 
 
 @dataclass(frozen=True, slots=True)
+class Tie:
+    """Names that a source says are of one machine, the machine's own name first: a pod, its node and its address.
+    `how` is the reason in words."""
+
+    names: tuple[str, ...]
+    how: str = ""
+    origin: Origin | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Host:
     """One machine. `name` is what the case calls it, `aliases` every other name of it (FQDN, addresses, pods, container
     ids, the name of its capture), each with how it was tied to the machine in `ties`. `sources` are the kinds of
     evidence that speak of it ("bundle", "log", "nccl-tests", "hostfile", "kernel log").
 
-    `boot` is the boot id of the capture, "" where none is known.
+    `boot` is the boot id of the capture, "" where none is known. `stale` says why its capture does not show the machine
+    as the job met it, "" where nothing says so: then the capture counts for what cannot have changed.
     """
 
     name: str
     aliases: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     boot: str = ""
+    stale: str = ""
     ties: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -16,6 +16,7 @@ from topodiag.model.connections import Connections, Ints
 from topodiag.model.dimensions import Role
 from topodiag.model.finding import Confidence
 from topodiag.model.nccl_view import Graph, NcclSystem, Tuning
+from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.ras import RasAnswer
 
@@ -296,6 +297,9 @@ class Job:
     notes: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     choices_apart: tuple[ChoiceApart, ...] = ()
+    machines: Mapping[str, Node] = field(default_factory=dict)
+    """By host as the job names it, the capture of the machine that it is, where a case has one that shows the machine
+    as the job met it."""
     library: str = "NCCL"
     """Whose log it is: NCCL or RCCL, which has NCCL's lines and decides by rules of its own."""
 

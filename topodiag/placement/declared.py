@@ -12,6 +12,7 @@ from topodiag.model.rank_hosts import RankHosts
 from topodiag.placement.groups import Talk
 from topodiag.placement.price import price_placement
 from topodiag.placement.seats import assign
+from topodiag.words.hosts import short_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +72,11 @@ def compare_layouts(declared: RankHosts, ran: RankHosts) -> Declared:
     for rank in range(compared):
         host, gpu = ran.hosts[int(ran.host[rank])], int(ran.gpu[rank])
         wanted = gpus[rank]
-        if _short(hosts[rank]) != _short(host) or (wanted >= 0 and gpu >= 0 and wanted != gpu):
-            same = _short(hosts[rank]) == _short(host)
+        if short_name(hosts[rank]) != short_name(host) or (wanted >= 0 and gpu >= 0 and wanted != gpu):
+            same = short_name(hosts[rank]) == short_name(host)
             elsewhere.append(Elsewhere(rank, host if same else hosts[rank], host, wanted, gpu))
-    known = {_short(host) for host in declared.hosts}
-    others = tuple(host for host in ran.hosts if _short(host) not in known)
+    known = {short_name(host) for host in declared.hosts}
+    others = tuple(host for host in ran.hosts if short_name(host) not in known)
     return Declared(declared.name, compared, tuple(elsewhere), others, ran.ranks - compared)
 
 
@@ -94,12 +95,8 @@ def _by_rank(declared: RankHosts, ran: RankHosts) -> tuple[list[str], list[int]]
     if not declared.whole:
         return [declared.hosts[int(each)] for each in declared.host], [int(each) for each in declared.gpu]
     counts: Ints = np.bincount(ran.host, minlength=len(ran.hosts))
-    ranks = {_short(host): int(count) for host, count in zip(ran.hosts, counts, strict=True)}
+    ranks = {short_name(host): int(count) for host, count in zip(ran.hosts, counts, strict=True)}
     most = int(counts.max(initial=1))
     order = [declared.hosts[int(each)] for each in declared.host]
-    hosts = [host for host in order for _ in range(ranks.get(_short(host), most))]
+    hosts = [host for host in order for _ in range(ranks.get(short_name(host), most))]
     return hosts, [-1] * len(hosts)
-
-
-def _short(host: str) -> str:
-    return host.partition(".")[0]

@@ -9,6 +9,7 @@ import numpy as np
 from topodiag.model.cluster import Assignment, Cluster, Ints
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.model.rank_hosts import RankHosts
+from topodiag.words.hosts import short_name
 
 RULES = ("block", "cyclic", "alphabetical")
 """How launchers number ranks: node by node (Slurm's block, torchrun, mpirun by slot), one rank per node in turn
@@ -89,7 +90,7 @@ def _nodes_of(cluster: Cluster, ranks: RankHosts) -> Ints:
     shorts = _shorts(cluster.names)
     made = np.empty(len(ranks.hosts), np.int64)
     for place, host in enumerate(ranks.hosts):
-        number = index.get(host, shorts.get(host.partition(".")[0], -1))
+        number = index.get(host, shorts.get(short_name(host), -1))
         if number < 0:
             some = ", ".join(cluster.names[:3]) + (", ..." if cluster.nodes > 3 else "")
             raise InputError(ranks.name, f"host {host[:60]!r} is not in the cluster", hint=f"its nodes are {some}")
@@ -100,7 +101,7 @@ def _nodes_of(cluster: Cluster, ranks: RankHosts) -> Ints:
 def _shorts(names: Sequence[str]) -> Mapping[str, int]:
     made: dict[str, int] = {}
     for number, name in enumerate(names):
-        first = name.partition(".")[0]
+        first = short_name(name)
         made[first] = -1 if first in made else number
     return made
 

@@ -8,30 +8,37 @@ from typing import TYPE_CHECKING
 
 from topodiag.model.case import Case
 from topodiag.model.finding import Finding
+from topodiag.words.hosts import short_name
 
 if TYPE_CHECKING:
     from topodiag.model.job import Event, Job
 
 
 class Scene:
-    """One case, as rules look at it. Hosts are compared by their short names: one source says `n1`, another `n1.site`.
-    A host without a name is unknown, and unknown is no contradiction."""
+    """One case, as rules look at it. Hosts are compared by the identity of the case, and by their short names where it
+    is silent: one source says `n1`, another `n1.site`, a third the name of a pod. A host without a name is unknown,
+    and unknown is no contradiction."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
         self._nodes: dict[int, tuple[Finding, frozenset[str]]] = {}
 
+    def hosts(self, names: Iterable[str]) -> frozenset[str]:
+        """The machines of these names, each by the short form of what the case calls it."""
+        name = self.case.identity.name
+        return frozenset(short_name(name(each)) for each in names if each)
+
     def nodes(self, finding: Finding) -> frozenset[str]:
-        """The short names of the nodes that a finding names."""
+        """The machines of the nodes that a finding names."""
         known = self._nodes.get(id(finding))
         if known is None or known[0] is not finding:
-            known = self._nodes[id(finding)] = (finding, _short(finding.where.nodes))
+            known = self._nodes[id(finding)] = (finding, self.hosts(finding.where.nodes))
         return known[1]
 
     @cached_property
     def hosts_of_jobs(self) -> dict[str, frozenset[str]]:
-        """Short host names by job."""
-        return {job.name: _short(job.hosts) for job in self.case.jobs}
+        """Machines by job."""
+        return {job.name: self.hosts(job.hosts) for job in self.case.jobs}
 
     def jobs(self, finding: Finding) -> tuple[str, ...]:
         """The jobs that a finding may be of: those it names, else all."""
@@ -69,15 +76,6 @@ class Scene:
     def jobs_of(self, finding: Finding) -> list[Job]:
         names = set(self.jobs(finding))
         return [job for job in self.case.jobs if job.name in names]
-
-
-def _short(names: Iterable[str]) -> frozenset[str]:
-    return frozenset(short_name(name) for name in names if name)
-
-
-def short_name(host: str) -> str:
-    """`n1` of `n1.site.example`; an address stays whole."""
-    return host if host.replace(".", "").isdigit() else host.split(".", 1)[0].lower()
 
 
 def _may_be_in(nodes: frozenset[str], hosts: frozenset[str]) -> bool:

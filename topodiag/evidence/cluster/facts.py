@@ -15,6 +15,7 @@ import numpy as np
 from topodiag.evidence.cluster.node_sets import short
 from topodiag.model.cluster import Bools, Ints
 from topodiag.model.errors import InputError
+from topodiag.words.hosts import short_name
 
 MAX_GPUS = 4_000_000
 """Slots of a cluster: nodes times the most GPUs that any has."""
@@ -85,8 +86,8 @@ def joined(network: ClusterFacts, machines: ClusterFacts) -> ClusterFacts:
     """The nodes that were looked at, in the order and with the levels of the network's file. Hosts match by their names
     or the first part of them. Raises InputError where the file names none of them."""
     by_name = {name: number for number, name in enumerate(network.nodes)}
-    by_name = {name.partition(".")[0]: number for name, number in by_name.items()} | by_name
-    place = [by_name.get(name, by_name.get(name.partition(".")[0], -1)) for name in machines.nodes]
+    by_name = {short_name(name): number for name, number in by_name.items()} | by_name
+    place = [by_name.get(name, by_name.get(short_name(name), -1)) for name in machines.nodes]
     apart = [name for name, at in zip(machines.nodes, place, strict=True) if at < 0]
     if len(apart) == len(place):
         hint = f"its nodes are {some_of(network.nodes)}"

@@ -21,6 +21,16 @@ _NODE_ITEMS = re.compile(r'"kind"\s{0,20}:\s{0,20}"Node(?:List)?"|"apiVersion"\s
 _LINKINFO = re.compile(r"\] ==\( ")
 _SWITCH_LINE = re.compile(r"^[ \t]*(?:switchname|blockname)=", re.IGNORECASE | re.MULTILINE)
 _YAML_LINE = re.compile(r"^[ \t]*-[ \t]*topology:", re.MULTILINE)
+_POD = r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?"
+POD_HEADER = re.compile(r"^(?:NAMESPACE {1,200})?NAME {1,300}READY {1,20}STATUS [^\n]{0,300}\bIP {1,60}NODE\b", re.M)
+POD_SCHEDULED = re.compile(
+    rf"Successfully assigned (?:{_POD}/)?({_POD}) to ({_POD})(?![\w./-])"
+    rf"|Successfully bound (?:pod )?(?:{_POD}/)?({_POD}) to (?:node )?({_POD})(?![\w./-])"
+)
+"""The event of kube-scheduler (pkg/scheduler/schedule_one.go), and that of Volcano."""
+POD_DESCRIBED = re.compile(r"^(Name|Node|IP):[ \t]{1,60}(\S{1,300})[ \t]*$", re.M)
+POD_OBJECT = re.compile(r'"kind"\s{0,20}:\s{0,20}"Pod(?:List)?"|^\s{0,8}(?:- )?kind: Pod(?:List)?\s*$', re.M)
+POD_SPEC = re.compile(r'"?nodeName"?\s{0,9}:')
 
 
 def is_kubernetes(head: str) -> bool:
@@ -56,10 +66,21 @@ def is_csv(head: str) -> bool:
     return bool(set(cells) & set(NODE)) and len(cells) > 1 and sum(cell in COLUMNS for cell in cells) > 1
 
 
+def is_pods(head: str) -> bool:
+    """Whether a text says of pods on which node they run, by its first 64 KiB."""
+    if POD_HEADER.search(head) or POD_SCHEDULED.search(head):
+        return True
+    if POD_OBJECT.search(head) and POD_SPEC.search(head):
+        return True
+    return {"Name", "Node"} <= {match[1] for match in POD_DESCRIBED.finditer(head)} and "\nNode:" in f"\n{head}"
+
+
 def cluster_format(head: str) -> Kind | None:
-    """Whether a text describes a cluster. JSON counts as Kubernetes' only where it says so."""
+    """Whether a text describes a cluster, or which pods run on it. JSON counts as Kubernetes' only where it says so."""
     if is_kubernetes(head) and _NODE_ITEMS.search(head):
         return Kind.KUBERNETES
+    if is_pods(head):
+        return Kind.PODS
     if is_discover(head) or is_linkinfo(head) or is_slurm_yaml(head) or is_slurm_conf(head) or is_csv(head):
         return Kind.CLUSTER
     return None

@@ -25,6 +25,7 @@ from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
 from topodiag.evidence.intake.pieces import STDIN, Aside, Intake, Piece
 from topodiag.evidence.intake.reading import read_bundle_stream, read_piece
 from topodiag.model.errors import InputError
+from topodiag.words.hosts import short_name
 
 _SUBJECTS = frozenset({
     "boot", "captures", "cmd", "commands", "commands_output", "dmesg", "etc", "ethtool", "files", "fs", "gpu",
@@ -242,7 +243,8 @@ def _parted(unit: _Unit) -> tuple[list[Capture], list[Aside]]:
     if len(groups) == 1:
         pieces = tuple(sorted((*unit.texts, *unit.unknown), key=lambda piece: piece.name))
         only = unit.texts[0].name if len(pieces) == 1 and pieces[0].named else unit.folder or "."
-        return [Capture(only, pieces, _host_of(unit.texts))], []
+        host = _host_of(unit.texts)
+        return [Capture(only, pieces, host, "" if host else _owner_of_logs(unit.texts))], []
     named = {number: words for number, group in enumerate(groups) if (words := _name_of(group, groups))}
     made = _anchored(groups, named)
     anchors = tuple(made)
@@ -293,13 +295,13 @@ def _groups(pieces: Sequence[Piece]) -> list[_Group]:
 
     first: dict[str, int] = {}
     for number, piece in enumerate(pieces):
-        for key in ([f"host {_short(piece.host)}"] if piece.host else []) + [f"id {each[1]}" for each in piece.ids]:
+        for key in ([f"host {short_name(piece.host)}"] if piece.host else []) + [f"id {each[1]}" for each in piece.ids]:
             parent[root(number)] = root(first.setdefault(key, number))
     # What cannot be said twice of one node: its name, the serial of a device, all of it.
     said: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for number, piece in enumerate(pieces):
         if piece.host:
-            said["host"][_short(piece.host)].add(root(number))
+            said["host"][short_name(piece.host)].add(root(number))
         for label, serial in piece.ids:
             if label:
                 said[label][serial].add(root(number))
@@ -330,12 +332,14 @@ def _owner_of_log(piece: Piece) -> str:
     return "" if _LOG_WORDS.search(stem) or not any(letter.isdigit() for letter in stem) else stem
 
 
+def _owner_of_logs(pieces: Sequence[Piece]) -> str:
+    """The host that kernel logs are named for, where there is nothing else beside them and all are named alike."""
+    owners = {_owner_of_log(piece) if piece.sources == ("kernel-log",) else "" for piece in pieces}
+    return owners.pop() if len(owners) == 1 else ""
+
+
 def _host_of(pieces: Iterable[Piece]) -> str:
     return next((piece.host for piece in pieces if piece.host), "")
-
-
-def _short(host: str) -> str:
-    return host.split(".", 1)[0].lower()
 
 
 def _name_of(group: _Group, groups: Sequence[_Group]) -> str:

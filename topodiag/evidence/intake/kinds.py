@@ -28,6 +28,7 @@ class Kind(Enum):
     NCCL_TESTS = "nccl-tests"
     CLUSTER = "cluster"
     KUBERNETES = "kubernetes-nodes"
+    PODS = "kubernetes-pods"
     HOSTFILE = "hostfile"
     RANKFILE = "rankfile"
     RANK_MAP = "rank-map"
@@ -70,6 +71,7 @@ KINDS: dict[Kind, Facts] = {
     Kind.NCCL_TESTS: Facts("an nccl-tests table", "topodiag bench {path}"),
     Kind.CLUSTER: Facts("a description of a cluster", "topodiag place look {path} --tp 8"),
     Kind.KUBERNETES: Facts("a Kubernetes node list", "topodiag place look {path} --tp 8"),
+    Kind.PODS: Facts("a list of pods with their nodes"),
     Kind.HOSTFILE: Facts("a hostfile", "topodiag place audit {path} --tp 8"),
     Kind.RANKFILE: Facts("a rankfile", "topodiag place audit {path} --tp 8"),
     Kind.RANK_MAP: Facts("a rank map", "topodiag place audit {path} --tp 8"),

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from topodiag.evidence.cluster.looks import cluster_format
+from topodiag.evidence.cluster.looks import cluster_format, is_pods
 from topodiag.evidence.flight.looks import looks_like_flight
 from topodiag.evidence.intake.json_text import is_json
 from topodiag.evidence.intake.kinds import KINDS, Kind, source_words
@@ -141,6 +141,8 @@ def text_kinds(
         kinds.append(Kind.NCCL_LOG)
     elif _may_hold_job_lines(kinds) and (holds_job_lines(head) or holds_job_lines(tail)):
         kinds.append(Kind.JOB_OUTPUT)
+        if is_pods(text):
+            kinds.append(Kind.PODS)
     if not kinds:
         kinds += [each for each in (cluster_format(text), layout_format(text)) if each is not None][:1]
     if not kinds:

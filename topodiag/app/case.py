@@ -1,0 +1,198 @@
+"""The one case of a diagnosis: everything that intake finds, read once, with its hosts and times joined.
+
+What no reader takes is left aside by name, with the command that reads it: nothing handed over is ignored in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from topodiag.app.machine import only
+from topodiag.app.opening import stream_for
+from topodiag.app.scan import PART, node_case
+from topodiag.evidence.intake.captures import captures
+from topodiag.evidence.intake.gather import gather
+from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
+from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, folded, refusal
+from topodiag.evidence.intake.reading import read_piece
+from topodiag.evidence.intake.spool import spooled
+from topodiag.model.case import Case
+from topodiag.model.errors import InputError, TopodiagError
+from topodiag.model.finding import Input
+from topodiag.model.provenance import NotObserved
+from topodiag.verdict.identity import identify
+from topodiag.verdict.one_node import merged
+
+if TYPE_CHECKING:
+    from topodiag.app.bench import Given
+    from topodiag.evidence.interface import Blob
+    from topodiag.model.cluster import Cluster
+    from topodiag.model.job import Job
+    from topodiag.model.rank_hosts import RankHosts
+
+LOGGED = frozenset({Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.FLIGHT, Kind.PARQUET, Kind.SAVED_FACTS, Kind.RAS})
+"""Kinds from which jobs are rebuilt."""
+JUDGED = frozenset({*NODE_KINDS, *LOGGED, Kind.NCCL_TESTS})
+"""Kinds that can be judged by themselves."""
+JOINED = frozenset({Kind.PODS, Kind.HOSTFILE, Kind.RANKFILE, Kind.RANK_MAP, Kind.CLUSTER, Kind.KUBERNETES})
+"""Kinds that say more of what the others show: who is who, what was meant to run where, how nodes are connected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A case, and its measured runs with the files that they were read from (None without one)."""
+
+    case: Case
+    runs: Given | None = None
+
+
+def open_case(paths: Sequence[str]) -> Opened:
+    """All evidence at these paths. Raises InputError where nothing of it can be judged."""
+    intake = gather(paths, stdin=stream_for(paths))
+    if not intake.of(*JUDGED):
+        raise refusal(intake, JUDGED, "evidence that can be judged")
+    tables = [piece for piece in intake.of(Kind.NCCL_TESTS) if piece.path != STDIN]
+    logged = [piece for piece in intake.of(*LOGGED) if piece not in tables]
+    case = _nodes(intake, bool(tables or logged))
+    runs = None
+    if tables:
+        from topodiag.app.bench import read_runs  # noqa: PLC0415 - numpy, which only runs need
+
+        try:
+            runs = read_runs(only(intake, tables))
+        except InputError as error:
+            if not (case.nodes or logged):
+                raise
+            case = _without(case, error)
+    if logged:
+        case = _with(case, _jobs(intake, logged))
+    case = _with_joined(case, intake)
+    if runs is not None:
+        case = replace(case, runs=runs.runs, jobs=(*case.jobs, *runs.jobs))
+    taken = {item.path for item in case.inputs} | ({file.path for file in runs.files} if runs is not None else set())
+    aside = [each for each in intake.beside(*JUDGED, *JOINED) if each.path not in taken]
+    case = _with(case, Case(not_observed=tuple(NotObserved(PART, note) for note in folded(aside))))
+    case = replace(case, nodes=merged(case.nodes))
+    identity = identify(case)
+    case = replace(case, identity=identity)
+    return Opened(replace(case, jobs=tuple(_on_machines(job, case) for job in case.jobs)), runs)
+
+
+def _nodes(intake: Intake, others: bool) -> Case:
+    """The nodes, without a word about what other readers take."""
+    if not captures(intake).captures:
+        return Case()
+    own = replace(intake, pieces=tuple(p for p in intake.pieces if p.is_any(NODE_KINDS) or p.kinds == (Kind.TEXT,)))
+    try:
+        return node_case(replace(own, aside=()))
+    except InputError as error:  # one text that only looked like a tool's output costs itself, not the diagnosis
+        if not others:
+            raise
+        return _without(Case(), error)
+
+
+def _jobs(intake: Intake, logged: Sequence[Piece]) -> Case:
+    from topodiag.app import logs  # noqa: PLC0415 - numpy and pyarrow, which only logs need
+
+    own = replace(intake, pieces=tuple(logged), aside=(), paths=tuple(p for p in intake.paths if p != STDIN))
+    if any(piece.path == STDIN for piece in logged):
+        own = replace(own, paths=intake.paths)
+    return logs.job_case(own)
+
+
+def _on_machines(job: Job, case: Case) -> Job:
+    """The job with the captures of its hosts. A capture that shows another time than the job's is none of them."""
+    stale = {host.name for host in case.identity.hosts if host.stale}
+    by_name = {case.identity.name(node.host): node for node in case.nodes}
+    machines = {
+        host: by_name[name] for host in job.hosts if (name := case.identity.name(host)) in by_name and name not in stale
+    }
+    return replace(job, machines=machines) if machines else job
+
+
+# --- what says more of the rest -------------------------------------------------------------------------------------
+
+
+def _with_joined(case: Case, intake: Intake) -> Case:
+    """The case with pods, hostfiles, maps and descriptions of the cluster. One that cannot be read costs itself."""
+    system = next((node.system.value for node in case.nodes if node.system.value), "")
+    with _plain(intake) as plain:
+        for piece in plain.of(*JOINED):
+            try:
+                case = _with(case, _more(plain, piece, system))
+            except TopodiagError as error:
+                case = _without(case, error)
+    return case
+
+
+def _plain(intake: Intake) -> AbstractContextManager[Intake]:
+    return spooled(intake, lambda piece: piece.is_any(JOINED))
+
+
+def _more(intake: Intake, piece: Piece, system: str) -> Case:
+    blob = read_piece(intake, piece)
+    made = Case()
+    if piece.is_any((Kind.PODS,)):
+        from topodiag.evidence.cluster.pods import read_pods  # noqa: PLC0415 - only where there are pods
+
+        made = replace(made, ties=read_pods(blob))
+    if piece.is_any((Kind.CLUSTER, Kind.KUBERNETES)):
+        made = replace(made, clusters=(_cluster(blob, system),))
+    layout = next((kind for kind in (Kind.HOSTFILE, Kind.RANKFILE, Kind.RANK_MAP) if piece.is_any((kind,))), None)
+    if layout is not None:
+        made = replace(made, layouts=(_layout(blob, layout),))
+    lines = blob.data.count(b"\n") + 1
+    found = len(made.ties) + len(made.layouts) + len(made.clusters)
+    return replace(made, inputs=(Input(piece.name, piece.kind.value, lines=lines, records=found),))
+
+
+def _cluster(blob: Blob, system: str) -> Cluster:
+    from topodiag.app.cluster import ClusterOptions, Seen, cluster_of_facts  # noqa: PLC0415 - numpy
+    from topodiag.cost.tiers import UnknownSystemError, find_system  # noqa: PLC0415
+    from topodiag.evidence.cluster.files import read_cluster  # noqa: PLC0415
+
+    seen = Seen()
+    if system:
+        with suppress(UnknownSystemError):  # the cost model knows fewer systems than the readers of nodes
+            seen = Seen(system=find_system(system).name)
+    return cluster_of_facts(read_cluster(blob), ClusterOptions(), seen)
+
+
+def _layout(blob: Blob, kind: Kind) -> RankHosts:
+    from topodiag.evidence.layout import rank_files  # noqa: PLC0415 - numpy
+
+    readers: dict[Kind, Callable[[Blob], RankHosts]] = {
+        Kind.HOSTFILE: rank_files.read_hostfile,
+        Kind.RANKFILE: rank_files.read_rankfile,
+        Kind.RANK_MAP: rank_files.read_map,
+    }
+    return readers[kind](blob)
+
+
+# --- parts ----------------------------------------------------------------------------------------------------------
+
+
+def _with(case: Case, more: Case) -> Case:
+    """Both, in this order; identity and timeline are made anew of the whole."""
+    return Case(
+        nodes=(*case.nodes, *more.nodes),
+        jobs=(*case.jobs, *more.jobs),
+        flight=(*case.flight, *more.flight),
+        runs=(*case.runs, *more.runs),
+        layouts=(*case.layouts, *more.layouts),
+        clusters=(*case.clusters, *more.clusters),
+        ties=(*case.ties, *more.ties),
+        inputs=(*case.inputs, *more.inputs),
+        not_observed=tuple(dict.fromkeys((*case.not_observed, *more.not_observed))),
+        unread=tuple(dict.fromkeys((*case.unread, *more.unread))),
+    )
+
+
+def _without(case: Case, error: TopodiagError) -> Case:
+    return _with(case, Case(not_observed=(NotObserved(PART, str(error)),)))
+
+
+__all__ = ["JOINED", "JUDGED", "LOGGED", "Opened", "open_case"]

@@ -1,0 +1,41 @@
+"""Times as sources write them, as seconds of the epoch."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from topodiag.model.node import Node
+
+EPOCH_S = 1e8
+"""A time below is seconds since boot: no machine ran for three years without one."""
+_LATEST_S = 4e9
+
+
+def captured(node: Node) -> float | None:
+    """When a node was captured, seconds of the epoch; None where the capture does not say."""
+    return seconds(node.time.value or "")
+
+
+def booted(node: Node) -> float | None:
+    """When a node booted, seconds of the epoch; None where time or uptime is unknown."""
+    taken, up = captured(node), node.os.uptime_s.value
+    return taken - up if taken is not None and up is not None and 0 <= up < EPOCH_S * 10 else None
+
+
+def seconds(text: str) -> float | None:
+    """A time of ISO 8601; without a zone it is read as UTC. None for anything else."""
+    try:
+        made = datetime.fromisoformat(text[:64].strip())
+        made = made.replace(tzinfo=UTC) if made.tzinfo is None else made
+        value = made.timestamp()
+    except (ValueError, OverflowError):
+        return None
+    return value if 0 < value < _LATEST_S else None
+
+
+def stamp(time: float) -> str:
+    """`2026-11-22 07:14:51`, in UTC; "" for a time that no calendar has."""
+    try:
+        return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError, OSError):
+        return ""

@@ -1,0 +1,263 @@
+"""Which names are of one machine: by their words, by what a source says, by addresses, by what only one machine has.
+
+Joined in the order of trust. A tie that would make one machine of two that some source tells apart is not made, and
+where several machines fit a name alike, that is said and none is taken: two nodes that are merged hide each other's
+faults, and a fault told of the wrong node costs a healthy one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from topodiag.model.case import Case
+from topodiag.model.identity import Conflict, Host, Identity, Tie
+from topodiag.verdict.names import NOBODY, Voice, in_name, voices
+from topodiag.words.fold import few
+from topodiag.words.hosts import address_of, short_name
+
+MOST_ALIASES = 64
+"""Other names kept of one machine."""
+_TRUST = ("bundle", "output of tools", "cluster", "list of pods", "log", "nccl-tests", "hostfile", "kernel log")
+"""Whose name a machine bears: what it calls itself, then what its site calls it."""
+
+
+def identify(case: Case) -> Identity:
+    """All hosts of a case with the names, addresses and pods that are theirs, and what sources say against each other.
+    Never raises. The order of the case's parts changes nothing."""
+    joined = _Joined(voices(case))
+    joined.by_words()
+    joined.by_saying(case.ties)
+    joined.by_address()
+    joined.by_serial()
+    joined.by_shape()
+    return Identity(joined.hosts(), tuple(joined.conflicts))
+
+
+class _Joined:
+    """Voices, and the machines that they are joined to so far. A machine is a number, `of[voice]` that of a voice."""
+
+    def __init__(self, said: Sequence[Voice]) -> None:
+        self.said = sorted(said, key=lambda each: (_TRUST.index(each.source) if each.source in _TRUST else 9,
+                                                   each.name, each.group))  # fmt: skip
+        self.of = list(range(len(self.said)))
+        self.members: dict[int, list[int]] = {at: [at] for at in self.of}
+        self.ties: list[dict[str, str]] = [{} for _ in self.said]
+        self.conflicts: list[Conflict] = []
+
+    # --- the ways to know ---
+
+    def by_words(self) -> None:
+        """Equal names, and names that differ in their domain alone, as long as no source has both of them."""
+        by_name: dict[str, list[int]] = defaultdict(list)
+        for at, voice in enumerate(self.said):
+            if voice.name.lower() not in NOBODY:
+                by_name[voice.name.lower()].append(at)
+        for name, several in by_name.items():
+            self._same_name(name, several)
+        by_short: dict[str, list[str]] = defaultdict(list)
+        for name in sorted(by_name):
+            by_short[short_name(name)].append(name)
+        for short, names in by_short.items():
+            if len(names) > 1:
+                self._same_short(short, names, by_name)
+
+    def by_saying(self, ties: Sequence[Tie]) -> None:
+        """Pods and their nodes. A name that a source gives to two machines is nobody's."""
+        owner: dict[str, set[str]] = defaultdict(set)
+        for tie in ties:
+            for name in tie.names[1:]:
+                owner[name.lower()].add(short_name(tie.names[0]))
+        at_name = self._by_name()
+        told: set[str] = set()
+        for tie in ties:
+            node = at_name.get(tie.names[0].lower()) or at_name.get(short_name(tie.names[0]))
+            machine = node[0] if node else self._add(Voice(tie.names[0], "list of pods", "pods", in_name(tie.names[0]),
+                                                           origin=tie.origin))  # fmt: skip
+            if not node:
+                at_name.setdefault(tie.names[0].lower(), []).append(machine)
+                at_name.setdefault(short_name(tie.names[0]), []).append(machine)
+            for name in tie.names[1:]:
+                if len(owner[name.lower()]) > 1:
+                    if name not in told and not address_of(name):
+                        told.add(name)
+                        nodes = few(sorted(owner[name.lower()]))
+                        self._open(name, f"{name} ran on several nodes: {nodes}", tie)
+                    continue
+                self.ties[machine].setdefault(name, tie.how)
+                for at in at_name.get(name.lower(), ()):
+                    self._join(machine, at, tie.how, sure=True)
+
+    def by_address(self) -> None:
+        """An address that one source gives to one machine alone, and that stands in a name, in a capture or in a list:
+        containers of different machines often have one address, and a job says of each what its container has."""
+        holders: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+        known: set[str] = set()
+        for at, voice in enumerate(self.said):
+            known |= voice.addresses if voice.node >= 0 else in_name(voice.name)
+            for address in voice.addresses:
+                holders[address][voice.group].add(at)
+        for at, ties in enumerate(list(self.ties)):
+            for name in ties:
+                if address := address_of(name):
+                    known.add(address)
+                    holders[address]["pods"].add(at)
+        for address, groups in sorted(holders.items()):
+            if address in known and all(len({self._root(at) for at in several}) == 1 for several in groups.values()):
+                several = sorted({self._root(at) for found in groups.values() for at in found})
+                for other in several[1:]:
+                    self._join(several[0], other, f"both have the address {address}")
+
+    def by_serial(self) -> None:
+        """GUIDs of adapters and UUIDs of GPUs that no third machine shows."""
+        holders: dict[str, set[int]] = defaultdict(set)
+        for at, voice in enumerate(self.said):
+            for serial in voice.serials:
+                holders[serial].add(self._root(at))
+        for serial, several in sorted(holders.items()):
+            roots = sorted({self._root(at) for at in several})
+            if len(roots) == 2:
+                what = "a GPU of the same UUID" if "-" in serial else f"an adapter with the GUID 0x{serial}"
+                self._join(roots[0], roots[1], f"both show {what}")
+
+    def by_shape(self) -> None:
+        """What redaction and pasting keep: bus ids of GPUs and names of NICs. Only for a capture that bears no name of
+        its own, and only where one machine of the jobs has no capture yet, and fits."""
+        unnamed = [at for at, voice in enumerate(self.said)
+                   if voice.node >= 0 and not voice.real and voice.buses and self._alone(at)]  # fmt: skip
+        waiting = [at for at, voice in enumerate(self.said)
+                   if voice.buses and voice.node < 0 and not self._captures(at)]  # fmt: skip
+        machines: dict[int, list[int]] = defaultdict(list)
+        for at in waiting:
+            machines[self._root(at)].append(at)
+        for at in unnamed:
+            fits = [root for root, several in machines.items() if all(_fits(self.said[at], self.said[b])
+                                                                     for b in several)]  # fmt: skip
+            rivals = [b for b in unnamed if b != at and any(_fits(self.said[b], self.said[m]) for r in fits
+                                                           for m in machines[r])]  # fmt: skip
+            name = self.said[at].name
+            if len(fits) == 1 and not rivals:
+                self._join(fits[0], at, "the only machine without a capture whose GPUs sit on the same bus ids")
+            elif fits:
+                hosts = few(sorted(self.said[root].name for root in fits))
+                text = f"the capture {name} names no host, and may be of {hosts}: they are built alike"
+                self.conflicts.append(Conflict(name, text, tuple(filter(None, [self.said[at].origin]))))
+
+    # --- joining ---
+
+    def _same_name(self, name: str, several: Sequence[int]) -> None:
+        """Captures that bear one name and share no serial, although both show some, are of two machines."""
+        captures = [at for at in several if self.said[at].serials and self.said[at].node >= 0]
+        apart = [at for at in captures[1:] if self.said[at].serials.isdisjoint(self.said[captures[0]].serials)]
+        if apart:
+            both = [self.said[at].origin for at in (captures[0], apart[0])]
+            text = f"two machines call themselves {name}: no GPU and no adapter of one capture is in the other"
+            self.conflicts.append(Conflict(name, text, tuple(filter(None, both))))
+        first = next(at for at in several if at not in apart)
+        for at in several:
+            if at not in apart and at != first:
+                self._join(first, at, "the same name")
+
+    def _same_short(self, short: str, names: Sequence[str], by_name: Mapping[str, Sequence[int]]) -> None:
+        groups: dict[str, set[str]] = defaultdict(set)
+        for name in names:
+            for at in by_name[name]:
+                groups[self.said[at].group].add(name)
+        rival = next((sorted(both) for _, both in sorted(groups.items()) if len(both) > 1), None)
+        if rival is not None:
+            if short in names:
+                self.conflicts.append(Conflict(short, f"{short} may be {few(rival)}: a source has both"))
+            return
+        first = by_name[names[0]][0]
+        for name in names[1:]:
+            for at in by_name[name]:
+                self._join(first, at, "the same name without its domain")
+
+    def _join(self, one: int, other: int, how: str, *, sure: bool = False) -> None:
+        a, b = self._root(one), self._root(other)
+        if a == b or (not sure and not self._may_join(a, b)):
+            return
+        a, b = sorted((a, b))  # the more trusted voice stands first
+        for at in self.members[b]:
+            self.of[at] = a
+            if self.said[at].name != self.said[a].name:
+                self.ties[a].setdefault(self.said[at].name, how)
+        self.ties[a] |= {name: why for name, why in self.ties[b].items() if name not in self.ties[a]}
+        self.members[a] += self.members.pop(b)
+
+    def _may_join(self, a: int, b: int) -> bool:
+        """Not where a source tells them apart: it names both, and they use the same GPUs or say nothing of them; or
+        both are captures of machines that name themselves differently."""
+        mine, theirs = [[self.said[at] for at in self.members[root]] for root in (a, b)]
+        own = [{short_name(voice.name) for voice in several if voice.own} for several in (mine, theirs)]
+        if own[0] and own[1] and own[0].isdisjoint(own[1]):
+            return False
+        for one in mine:
+            for other in theirs:
+                if one.group == other.group and not (one.buses and other.buses and one.buses.isdisjoint(other.buses)):
+                    return False
+        return True
+
+    def _open(self, subject: str, text: str, tie: Tie) -> None:
+        self.conflicts.append(Conflict(subject, text, (tie.origin,) if tie.origin else ()))
+
+    def _add(self, voice: Voice) -> int:
+        self.said.append(voice)
+        at = len(self.of)
+        self.of.append(at)
+        self.members[at] = [at]
+        self.ties.append({})
+        return at
+
+    def _root(self, at: int) -> int:
+        return self.of[at]
+
+    def _alone(self, at: int) -> bool:
+        return len(self.members[self._root(at)]) == 1
+
+    def _captures(self, at: int) -> bool:
+        return any(self.said[other].node >= 0 for other in self.members[self._root(at)])
+
+    def _by_name(self) -> dict[str, list[int]]:
+        made: dict[str, list[int]] = defaultdict(list)
+        for at, voice in enumerate(self.said):
+            for name in {voice.name.lower(), short_name(voice.name)}:
+                made[name].append(at)
+        # A short name that several machines have leads to none of them.
+        return {name: several for name, several in made.items()
+                if name in {self.said[at].name.lower() for at in several}
+                or len({self._root(at) for at in several}) == 1}  # fmt: skip
+
+    # --- the answer ---
+
+    def hosts(self) -> tuple[Host, ...]:
+        taken: dict[str, set[int]] = defaultdict(set)
+        for at, voice in enumerate(self.said):
+            taken[short_name(voice.name)].add(self._root(at))
+        made = []
+        for root, members in self.members.items():
+            several = [self.said[at] for at in sorted(members)]
+            name = _name_of(several)
+            others = dict(self.ties[root])
+            for voice in several:
+                others |= {address: f"its address by {voice.source}" for address in sorted(voice.addresses)
+                           if address not in others}  # fmt: skip
+                others.setdefault(voice.name, "the same name")
+            if len(taken[short_name(name)]) == 1 and short_name(name) != name.lower():
+                others.setdefault(short_name(name), "its name without the domain")
+            others.pop(name, None)
+            aliases = tuple(sorted(others))[:MOST_ALIASES]
+            sources = tuple(dict.fromkeys(voice.source for voice in several))
+            made.append(Host(name, aliases, sources, ties={alias: others[alias] for alias in aliases}))
+        return tuple(sorted(made, key=lambda each: (each.name, each.sources)))
+
+
+def _name_of(several: Iterable[Voice]) -> str:
+    """What the machine calls itself; a name that topodiag read off a file stands behind all others."""
+    return min(several, key=lambda each: (not each.real, _TRUST.index(each.source) if each.source in _TRUST else 9,
+                                          each.name)).name  # fmt: skip
+
+
+def _fits(capture: Voice, host: Voice) -> bool:
+    """Whether a capture can be of a host: all GPUs in use are there, and no NIC that it does not have."""
+    return bool(host.buses) and host.buses <= capture.buses and (not capture.nics or host.nics <= capture.nics)

@@ -1,0 +1,176 @@
+"""What each source says of each machine that it names: its names, its addresses, and what only it has.
+
+A voice is one name in one source. Which voices are of one machine is decided in identity.py.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from topodiag.model.case import Case
+from topodiag.model.node import Node
+from topodiag.model.provenance import Origin
+from topodiag.model.topics import Topic
+from topodiag.words.hosts import address_in_name, address_of, names_one_machine
+
+if TYPE_CHECKING:
+    from topodiag.model.job import Job
+
+NOBODY = frozenset({"", "localhost", "localhost.localdomain", "localhost4", "localhost6", "(none)"})
+"""Names that every machine has before anybody gives it one."""
+_ADDRESS = re.compile(
+    r"(?<![\w.:])\[?([0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:]{2,38})\]?<[0-9]{1,5}>"
+)
+_NOT_HEX = re.compile(r"[^0-9a-f]")
+_GUID_DIGITS = 16
+REDACTED = re.compile(r"host-[0-9a-f]{6,16}")
+"""What the collector writes for a host name that it hides (docs/collector.md)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """A machine as one source names it. `source` is the kind of evidence, `group` tells its texts apart: two names of
+    one group are meant as two machines. `serials` are GUIDs of adapters and UUIDs of GPUs, `buses` the bus ids of the
+    GPUs in use, `nics` names of RDMA devices. `real`: the machine or the site gave the name, not topodiag's own
+    reading of a file's name. `own`: the name stands where a machine names itself, so that it is no pod's.
+    `addresses` hold those that stand in the name, too."""
+
+    name: str
+    source: str
+    group: str
+    addresses: frozenset[str] = frozenset()
+    serials: frozenset[str] = frozenset()
+    buses: frozenset[str] = frozenset()
+    nics: frozenset[str] = frozenset()
+    real: bool = True
+    own: bool = False
+    node: int = -1
+    origin: Origin | None = None
+
+
+def voices(case: Case) -> list[Voice]:
+    """All machines that the case names, captures first, in a stable order."""
+    made = [_of_node(number, node) for number, node in enumerate(case.nodes)]
+    for job in case.jobs:
+        made += _of_job(job)
+    for number, run in enumerate(case.runs):
+        buses: dict[str, set[str]] = {host: set() for host in run.hosts}
+        for device in run.devices:
+            buses[device.host].add(device.bus_id)
+        for host, used in buses.items():
+            own = frozenset(used - {""})
+            made.append(Voice(host, "nccl-tests", f"run {number}", in_name(host), buses=own, origin=run.origin))
+    for layout in case.layouts:
+        made += [Voice(host, "hostfile", f"layout {layout.name}", in_name(host)) for host in layout.hosts]
+    for number, cluster in enumerate(case.clusters):
+        source = cluster.sources[0] if cluster.sources else str(number)
+        made += [Voice(name, "cluster", f"cluster {source}", in_name(name)) for name in cluster.names]
+    return [each for each in made if each.name]
+
+
+def in_name(host: str) -> frozenset[str]:
+    """The address that a name is, or that EC2 wrote into it."""
+    return unique({address_of(host), address_in_name(host)})
+
+
+def unique(addresses: Iterable[str]) -> frozenset[str]:
+    """Those that can be of one machine alone."""
+    return frozenset(each for each in addresses if each and names_one_machine(each))
+
+
+# --- captures -----------------------------------------------------------------------------------------------------
+
+
+def only_kernel_log(node: Node) -> bool:
+    """Whether nothing but the kernel's messages is known of a node."""
+    return node.told <= {Topic.KERNEL_LOG} and not (node.gpus or node.nics or node.pci or node.netdevs)
+
+
+def _of_node(number: int, node: Node) -> Voice:
+    name = node.host.partition("#")[0]
+    source = "kernel log" if only_kernel_log(node) else "bundle" if node.time.known else "output of tools"
+    own = node.time.known or "HOSTNAME" in node.scheduler
+    gids = [gid for nic in node.nics for port in nic.ports for gid in port.gids.value or ()]
+    buses = frozenset(gpu.bus_id for gpu in node.gpus if gpu.bus_id)
+    nics = frozenset(nic.rdma_name or nic.name for nic in node.nics if nic.ports)
+    return Voice(
+        name,
+        source,
+        f"capture {number}",
+        unique(map(_of_gid, gids)) | in_name(name),
+        serials_of(node),
+        buses,
+        nics,
+        real=own and not REDACTED.fullmatch(name),
+        own=own,
+        node=number,
+        origin=node.time.origin,
+    )
+
+
+def serials_of(node: Node) -> frozenset[str]:
+    """The GUIDs of a node's adapters and ports, and the UUIDs of its GPUs."""
+    guids: set[str] = set()
+    for nic in node.nics:
+        for fact in (nic.node_guid, nic.sys_image_guid, *(port.guid for port in nic.ports)):
+            guids.add(guid_of(fact.value or ""))
+    uuids = {gpu.uuid.value.lower() for gpu in node.gpus if gpu.uuid.value}
+    return frozenset((guids | uuids) - {""})
+
+
+def guid_of(text: str) -> str:
+    """Sixteen hexadecimal digits; "" for another text, and for one that an unset GUID has."""
+    digits = _NOT_HEX.sub("", text.lower().removeprefix("0x")) if len(text) <= 40 else ""
+    return digits if len(digits) == _GUID_DIGITS and len(set(digits)) > 2 else ""
+
+
+def _of_gid(gid: str) -> str:
+    """The address in a GID of RoCE; a GID of InfiniBand, or one made of the MAC, has none."""
+    try:
+        address = ipaddress.IPv6Address(gid)
+    except ValueError:
+        return ""
+    return str(address.ipv4_mapped or "")
+
+
+# --- jobs ---------------------------------------------------------------------------------------------------------
+
+
+def _of_job(job: Job) -> Iterator[Voice]:
+    addresses: dict[str, set[str]] = defaultdict(set)
+    serials: dict[str, set[str]] = defaultdict(set)
+    buses: dict[str, set[str]] = defaultdict(set)
+    nics: dict[str, set[str]] = defaultdict(set)
+    first: dict[str, Origin | None] = dict.fromkeys(job.hosts)
+    seen: set[tuple[str, str]] = set()
+    for process in job.processes:
+        first[process.host] = first.get(process.host) or process.origin
+        nics[process.host].update(hca.name for hca in process.hcas)
+        texts = [process.bootstrap, *(message.text for message in process.said("sockets"))]
+        for text in texts:
+            if text and (process.host, text) not in seen:  # ranks of one host say the same
+                seen.add((process.host, text))
+                addresses[process.host].update(address_of(match[1]) for match in _ADDRESS.finditer(text))
+        if process.system is not None:
+            serials[process.host].update(guid_of(each.guid) for each in process.system.of_kind("NET"))
+    for rank in job.ranks:
+        buses[rank.host].add(rank.bus_id)
+    for communicator in job.communicators:
+        for host, system in communicator.systems.items():
+            serials[host].update(guid_of(each.guid) for each in system.of_kind("NET"))
+    for host, origin in first.items():
+        yield Voice(
+            host,
+            "log" if job.processes else "flight recorder",
+            f"job {job.name}",
+            unique(addresses[host]) | in_name(host),
+            frozenset(serials[host] - {""}),
+            frozenset(buses[host] - {""}),
+            frozenset(nics[host] - {""}),
+            origin=origin,
+        )

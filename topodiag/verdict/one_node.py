@@ -1,0 +1,102 @@
+"""One node for a capture and the kernel's messages of the same machine, so that a fault that both tell is told once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+
+from topodiag.model.node import Node
+from topodiag.model.system import KernelEvent
+from topodiag.verdict.clock_text import EPOCH_S, booted
+from topodiag.verdict.names import NOBODY, only_kernel_log
+from topodiag.words.hosts import short_name
+
+SAME_S = 2.0
+"""Seconds by which prints of one event differ in two logs of one clock: some are cut to whole seconds."""
+MOST_APART_S = 15 * 3600.0
+"""Two logs of one machine are not further apart than zones are."""
+MOST_COMPARED = 500
+"""Events of a log by which it is compared with another."""
+
+
+def merged(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """The nodes, with kernel logs that are of a machine which has one other capture taken into that one. An event that
+    both tell counts once. Two captures of one machine stay apart: each shows another time."""
+    captures: dict[str, list[int]] = defaultdict(list)
+    logs: dict[str, list[int]] = defaultdict(list)
+    for at, node in enumerate(nodes):
+        name = short_name(node.host)
+        if name not in NOBODY:
+            (logs if only_kernel_log(node) else captures)[name].append(at)
+    made = dict(enumerate(nodes))
+    for name, several in logs.items():
+        if len(captures[name]) == 1:
+            at = captures[name][0]
+            for log in several:
+                made[at] = _with_log(made[at], made.pop(log))
+    return tuple(made[at] for at in sorted(made))
+
+
+def _with_log(node: Node, log: Node) -> Node:
+    """The node with the events of a log that it does not tell itself."""
+    start = booted(node)
+    apart = _apart(node.events, log.events, start)
+    known: dict[tuple[str, str], list[float | None]] = defaultdict(list)
+    for event in node.events:
+        known[event.kind, event.text].append(_wall(event, start))
+    events = list(node.events)
+    for event in log.events:
+        times, time = known.get((event.kind, event.text), []), _wall(event, start)
+        at = next((place for place, own in enumerate(times) if _is_one(own, time, apart)), None)
+        if at is None:
+            events.append(event)
+        else:
+            times.pop(at)  # each print of an event stands for one of the other log's
+    return replace(
+        node,
+        events=tuple(events),
+        told=node.told | log.told,
+        not_observed=tuple(dict.fromkeys((*node.not_observed, *log.not_observed))),
+    )
+
+
+def _apart(own: Sequence[KernelEvent], other: Sequence[KernelEvent], start: float | None) -> float | None:
+    """How many seconds a log is behind another one of the same machine, by the difference that most events share which
+    both print; None without one.
+
+    `dmesg -T` adds to the time of boot what the machine slept and how NTP slewed its clock, and a zone may be untold.
+    """
+    times: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for event in own:
+        wall = _wall(event, start)
+        if wall is not None:
+            times[event.kind, event.text].append(wall)
+    found: dict[int, set[str]] = defaultdict(set)
+    for event in other[:MOST_COMPARED]:
+        wall = _wall(event, start)
+        if wall is None:
+            continue
+        for time in times.get((event.kind, event.text), ())[:8]:
+            if abs(time - wall) <= MOST_APART_S:
+                found[round((time - wall) / SAME_S)].add(event.text)
+    if not found:
+        return None
+    near = {step: texts | found.get(step + 1, set()) for step, texts in found.items()}
+    best = max(sorted(near), key=lambda step: (len(near[step]), -abs(step)))
+    told = len({event.text for event in other[:MOST_COMPARED]})
+    return best * SAME_S if len(near[best]) > 1 or told == 1 else None
+
+
+def _wall(event: KernelEvent, start: float | None) -> float | None:
+    """Seconds of the epoch, None where they cannot be told."""
+    if event.time_s is None or event.time_s >= EPOCH_S:
+        return event.time_s
+    return None if start is None else start + event.time_s
+
+
+def _is_one(one: float | None, other: float | None, apart: float | None) -> bool:
+    """Whether two prints of equal words are of one event."""
+    if one is None or other is None:
+        return True
+    return abs(one - other) <= SAME_S or (apart is not None and abs(one - other - apart) <= 2 * SAME_S)
