@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -43,6 +44,16 @@ def pytest_collection(session: pytest.Session) -> None:
         # what cannot be imported is skipped, or told by the collection
         with contextlib.suppress(Exception, pytest.skip.Exception):
             import_module(".".join(path.relative_to(root).with_suffix("").parts))
+
+
+def pytest_collection_finish() -> None:
+    """What is loaded by now stays to the end: it is left out of each search for garbage, which are as rare as in the
+    program itself."""
+    from topodiag.app.collecting import OBJECTS  # noqa: PLC0415 - not for each worker's start
+
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(OBJECTS)
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import ClassVar, Generic, TypeVar
 
 from topodiag.evidence.draft import NodeDraft
@@ -22,6 +23,12 @@ R = TypeVar("R")
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 MAX_UNREAD = 200
 """Unread lines kept per input with their text; the rest is only counted (a wrong file has millions)."""
+
+
+@lru_cache(maxsize=1024)
+def _joined(argv: tuple[str, ...]) -> str:
+    """Kept, as each fact of a capture names its command."""
+    return " ".join(argv)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +51,7 @@ class Item:
 
     @property
     def command(self) -> str:
-        return " ".join(self.argv)
+        return _joined(self.argv)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ def fact_fields(model: type) -> dict[str, type]:
 
 def _fits(value: object, kind: type) -> bool:
     if kind is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
     if kind is int:
         return isinstance(value, int) and not isinstance(value, bool)
     return isinstance(value, kind)
@@ -100,9 +100,12 @@ def counters(entity: Entity, interval_s: float) -> dict[str, Counter]:
         if len(offers) == 1 and offers[0].sample == 0 and _fits(offers[0].value, int):
             made[name] = Counter(name, Fact(offers[0].value, offers[0].origin), _NO_READING, 0.0)
             continue
-        usable = [offer for offer in offers if _fits(offer.value, int)]
-        firsts = {offer.trust: offer for offer in reversed(usable) if offer.sample == 0}
-        laters = {offer.trust: offer for offer in reversed(usable) if offer.sample == 1}
+        firsts: dict[int, Offer] = {}
+        laters: dict[int, Offer] = {}
+        for offer in offers:
+            readings = firsts if offer.sample == 0 else laters if offer.sample == 1 else None
+            if readings is not None and _fits(offer.value, int):
+                readings.setdefault(offer.trust, offer)
         both = firsts.keys() & laters.keys()
         trust = max(both or firsts.keys() or laters.keys(), default=None)
         if trust is None:
