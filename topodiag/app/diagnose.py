@@ -21,6 +21,7 @@ from topodiag.model.case import Case
 from topodiag.model.finding import Finding, Outcome
 from topodiag.model.identity import Identity
 from topodiag.model.result import Result
+from topodiag.verdict.judge import judge
 from topodiag.verdict.order import arranged
 
 
@@ -66,7 +67,7 @@ def _runs(opened: Opened, nodes: Sequence[Result]) -> list[Result]:
 def _joined(case: Case, results: Sequence[Result]) -> Result:
     """The parts of the diagnosis as one result, with what no part read."""
     outcomes = tuple(_named(outcome, case.identity) for each in results for outcome in each.outcomes)
-    return Result(
+    result = Result(
         inputs=tuple(dict.fromkeys((*case.inputs, *(item for each in results for item in each.inputs)))),
         nodes=case.nodes,
         outcomes=outcomes,
@@ -79,6 +80,7 @@ def _joined(case: Case, results: Sequence[Result]) -> Result:
         identity=case.identity,
         timeline=case.timeline,
     )
+    return replace(result, verdict=judge(result, case))
 
 
 def _named(outcome: Outcome, identity: Identity) -> Outcome:

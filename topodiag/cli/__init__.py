@@ -13,6 +13,7 @@ from topodiag.app.collecting import OBJECTS
 from topodiag.version import __version__
 
 _COMMANDS = {
+    "diagnose": ("diagnose:diagnose", "Join all evidence of a job into one verdict. Start here."),
     "scan": ("scan:scan", "Diagnose this node, or captured evidence."),
     "topo": ("topo.group:topo", "See what NCCL sees: check, predict, change and draw topology files."),
     "emit": ("emit.group:emit", "Write what applies a fix: topology files, nccl.conf, pictures."),

@@ -85,3 +85,20 @@ def reading(*, color: str, ascii_only: bool, quiet: bool) -> Iterator[Callable[[
         yield tell
     finally:
         bar.stop()
+
+
+@contextmanager
+def working(*, color: str, ascii_only: bool, quiet: bool) -> Iterator[None]:
+    """A spinner with the seconds that have passed, for work that cannot say how far it is."""
+    if quiet or not is_terminal(sys.stderr):
+        yield
+        return
+    from rich.console import Console  # noqa: PLC0415 - only for someone who watches
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    style = style_for(sys.stderr, color=color, ascii_only=ascii_only)
+    console = Console(stderr=True, no_color=not style.color, highlight=False, markup=False, emoji=False)
+    spin = SpinnerColumn("line" if style.ascii else "dots")
+    with Progress(spin, TextColumn("{task.description}"), TimeElapsedColumn(), console=console, transient=True) as bar:
+        bar.add_task("reading and judging the evidence", total=None)
+        yield

@@ -35,7 +35,23 @@ class JsonReport(Report):
 
 
 def document(result: Result) -> shape.ResultDocument:
-    """The whole object."""
+    """The whole object; that of a diagnosis where there is a verdict."""
+    parts = _parts(result)
+    if result.verdict is None:
+        return parts
+    from topodiag.report.formats.types.verdict import DiagnosisDocument  # noqa: PLC0415 - only a diagnosis has one
+    from topodiag.report.verdict.json import clocks_of, identity_of, moments_of, verdict_of  # noqa: PLC0415
+
+    return DiagnosisDocument(
+        **{name: getattr(parts, name) for name in parts.__struct_fields__},
+        verdict=verdict_of(result.verdict),
+        identity=identity_of(result.identity),
+        timeline=moments_of(result.timeline),
+        clocks=clocks_of(result.timeline),
+    )
+
+
+def _parts(result: Result) -> shape.ResultDocument:
     return shape.ResultDocument(
         schema_version=SCHEMA_VERSION,
         tool=tool(),

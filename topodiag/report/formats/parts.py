@@ -51,14 +51,7 @@ def finding_of(finding: model.Finding) -> shape.Finding:
         severity=_SEVERITY[finding.severity],
         confidence=LEVEL[finding.confidence],
         message=finding.message,
-        where=shape.Place(
-            nodes=list(where.nodes),
-            gpus=list(where.gpus),
-            nics=list(where.nics),
-            ranks=list(where.ranks),
-            links=list(where.links),
-            jobs=list(where.jobs),
-        ),
+        where=place_of(where),
         observed=finding.observed,
         expected=finding.expected,
         cost=shape.Cost(gbs_lost=cost.gbs_lost, share=cost.share, text=cost.text),
@@ -69,6 +62,17 @@ def finding_of(finding: model.Finding) -> shape.Finding:
         if finding.follows is None
         else shape.Follows(check=finding.follows.check, message=finding.follows.message, why=finding.follows.why),
         docs=f"topodiag explain {finding.id}",
+    )
+
+
+def place_of(where: model.Where) -> shape.Place:
+    return shape.Place(
+        nodes=list(where.nodes),
+        gpus=list(where.gpus),
+        nics=list(where.nics),
+        ranks=list(where.ranks),
+        links=list(where.links),
+        jobs=list(where.jobs),
     )
 
 

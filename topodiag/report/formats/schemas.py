@@ -18,6 +18,7 @@ from topodiag.report.formats.types.place import AuditDocument, SolveDocument
 from topodiag.report.formats.types.result import ResultDocument
 from topodiag.report.formats.types.sweep import SweepDocument
 from topodiag.report.formats.types.topo import DiffDocument, PredictDocument, WhatIfDocument
+from topodiag.report.formats.types.verdict import DiagnosisDocument
 
 _EVERY = (
     "Schema version 1: later minors add keys, so readers ignore keys they do not know and refuse another major."
@@ -39,6 +40,7 @@ class Schema:
 
 
 SCHEMAS = (
+    Schema("diagnose", "diagnose", (DiagnosisDocument,)),
     Schema("result", "scan, logs, bench, topo check", (ResultDocument,)),
     Schema("predict", "topo predict", (PredictDocument,)),
     Schema("what-if", "topo what-if", (WhatIfDocument,)),

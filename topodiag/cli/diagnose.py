@@ -1,0 +1,55 @@
+"""`topodiag diagnose`: any mix of evidence, one verdict, exit with it."""
+
+from __future__ import annotations
+
+import click
+
+from topodiag.cli.errors import Outcome
+from topodiag.cli.former import Command
+from topodiag.cli.options import Printing, format_option, report_options
+from topodiag.cli.params import EVIDENCE
+
+
+@click.command(cls=Command)
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=EVIDENCE)
+@format_option()
+@report_options
+@click.pass_obj
+def diagnose(
+    reached: Outcome,
+    paths: tuple[str, ...],
+    format_: str,
+    fail_on: str,
+    printing: Printing,
+) -> None:
+    """Join all evidence of a job into one verdict: the cause, what it costs, what to change, and what is still open.
+
+    PATH is a folder, a file, an archive, a pattern or - for standard input, in any mix: NCCL logs, captures of nodes
+    (`topodiag scan --save`), output of nccl-tests, hostfiles, topology files, kernel logs, dumps of torch's flight
+    recorder. What no check reads is named.
+
+    \b
+    Examples
+      topodiag diagnose incident/
+      topodiag diagnose slurm-4711.out captures/*.tar.gz all_reduce.txt
+    """
+    if paths.count("-") > 1:
+        raise click.UsageError("Standard input can be read only once.")
+    from topodiag.app.diagnose import diagnose as judge_case  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import check_output, opened, verdict  # noqa: PLC0415
+    from topodiag.cli.progress import working  # noqa: PLC0415
+
+    check_output(printing.output)
+    with working(color=printing.color, ascii_only=printing.ascii_only, quiet=printing.quiet):
+        result = judge_case(paths)
+    reached.code = verdict(result, fail_on)
+    from topodiag.report.registry import report  # noqa: PLC0415
+
+    made = report(format_)
+    if format_ == "table":
+        from topodiag.report.verdict.table import VerdictTable  # noqa: PLC0415
+
+        made = VerdictTable()
+    with opened(printing.output) as stream:
+        made.render(result, stream, printing.style(stream))
+        stream.flush()

@@ -1,0 +1,176 @@
+"""The document of `diagnose`: that of its parts, and the verdict, who is who, and what happened when."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from topodiag.report.formats.types.common import AtLeastOne, Count, Level, Origin, Place
+from topodiag.report.formats.types.result import ResultDocument
+
+State = Literal["healthy", "at_risk", "slow", "hung", "failed", "unknown"]
+Check = Annotated[str, Meta(pattern="^[A-Z0-9]{3}[0-9]{3}$")]
+
+
+class Quantity(Struct, frozen=True, kw_only=True):
+    """A number with its unit, and where it was read or the formula that gives it."""
+
+    what: str
+    value: float
+    unit: str
+    source: str
+
+
+class Price(Struct, frozen=True, kw_only=True):
+    """What a cause costs the job; null where the evidence does not give it, and `text` says why."""
+
+    gbs_lost: Annotated[float | None, Meta(description="GB/s lost at the narrowest place, in one direction.")]
+    share: Annotated[float | None, Meta(description="Part of it that is lost, 0 to 1.")]
+    step_share: Annotated[float | None, Meta(description="Part of a training step, 0 to 1.")]
+    text: str
+
+
+class Consequence(Struct, frozen=True, kw_only=True):
+    """What follows from a cause; `depth` 1 is directly."""
+
+    check: Check
+    where: Place
+    message: str
+    why: str
+    depth: AtLeastOne
+
+
+class Cause(Struct, frozen=True, kw_only=True):
+    """One cause. `predicted` is what the job reaches with it in force, `alone` with it gone and all others in force,
+    `all_gone` with every cause gone."""
+
+    check: Check
+    status: Literal["established", "supported", "hypothesis", "unknown"]
+    severity: Literal["info", "warning", "error"]
+    confidence: Level
+    message: str
+    where: Place
+    mechanism: str
+    cost: Price
+    predicted: Quantity | None
+    alone: Quantity | None
+    all_gone: Quantity | None
+    measured: Quantity | None
+    agreement: Literal["agrees", "part", "exceeds", "not_measured", "not_predicted"]
+    says: Annotated[str, Meta(description="Predicted and measured loss compared; empty where there is none of both.")]
+    fix: list[str]
+    confirm: list[str]
+    evidence: list[Origin]
+    consequences: list[Consequence]
+    contradicted_by: list[Origin]
+
+
+class JobState(Struct, frozen=True, kw_only=True):
+    """One job or measured run. `causes` are places in `verdict.causes`."""
+
+    name: str
+    state: State
+    headline: str
+    causes: list[Count]
+
+
+class Unrelated(Struct, frozen=True, kw_only=True):
+    """A finding that bears on nothing that happened."""
+
+    check: Check
+    where: Place
+    message: str
+
+
+class RuledOut(Struct, frozen=True, kw_only=True):
+    """What it is not, and what clears it."""
+
+    what: str
+    by: str
+    evidence: list[Origin]
+
+
+class NextEvidence(Struct, frozen=True, kw_only=True):
+    """An observation that would settle what is open."""
+
+    what: str
+    where: str
+    command: str
+    why: str
+
+
+class Verdict(Struct, frozen=True, kw_only=True):
+    """The answer."""
+
+    state: State
+    headline: str
+    confidence: Level
+    first: Annotated[list[str], Meta(description="What must be read before the causes.")]
+    causes: Annotated[list[Cause], Meta(description="In the order of what they cost.")]
+    jobs: list[JobState]
+    unrelated: list[Unrelated]
+    ruled_out: list[RuledOut]
+    not_explained: list[str]
+    next_evidence: list[NextEvidence]
+    joined: Annotated[list[str], Meta(description="What was there of each kind of evidence.")]
+
+
+class Host(Struct, frozen=True, kw_only=True):
+    """A machine by every name that a source gives it; `ties` say how each alias was tied to it."""
+
+    name: str
+    aliases: list[str]
+    sources: list[str]
+    boot: str | None
+    ties: dict[str, str]
+
+
+class Conflict(Struct, frozen=True, kw_only=True):
+    """Two sources that say different things of one object."""
+
+    subject: str
+    text: str
+    check: str | None
+    evidence: list[Origin]
+
+
+class Identity(Struct, frozen=True, kw_only=True):
+    """Who is who."""
+
+    hosts: list[Host]
+    conflicts: list[Conflict]
+
+
+class Moment(Struct, frozen=True, kw_only=True):
+    """An event. `time` is seconds since the epoch on the case's axis; null where the source has no time."""
+
+    time: float | None
+    stamp: str
+    within_s: float | None
+    source: str | None
+    line: int | None
+    host: str
+    rank: int | None
+    what: str
+    count: AtLeastOne
+
+
+class Clock(Struct, frozen=True, kw_only=True):
+    """The clock of a source, and how far it is ahead of the case's axis."""
+
+    source: str
+    host: str
+    zone: str | None
+    skew_s: float | None
+    within_s: float | None
+    how: str
+
+
+class DiagnosisDocument(ResultDocument, frozen=True, kw_only=True):
+    """The result of `diagnose`."""
+
+    verdict: Verdict
+    identity: Identity
+    timeline: list[Moment]
+    clocks: list[Clock]

@@ -1,0 +1,1 @@
+"""The page of a verdict. It draws what the verdict says and decides nothing."""

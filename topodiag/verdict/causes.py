@@ -1,0 +1,114 @@
+"""Causes with all that follows from them, out of findings that name what they follow from. One fault that several
+sources show is one cause.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from topodiag.model.finding import Finding, Severity
+from topodiag.model.verdict import Consequence
+from topodiag.verdict.scene import Scene, short_name
+
+SAME_FAULT = "the same fault, as another source shows it"
+STUCK = "a rank that is stuck in one group does not come to the next operation of another"
+
+_BY_NATURE_ONE = frozenset({"PCI004", "TOP002", "NVL005", "PLC001", "PLC006"})
+"""Checks whose findings on the same nodes are one fault whatever devices they name."""
+
+
+class Tree:
+    """One root finding, and what follows from it in the order of the findings."""
+
+    def __init__(self, root: Finding) -> None:
+        self.root = root
+        self.below: list[Consequence] = []
+
+    @property
+    def all(self) -> list[Finding]:
+        return [self.root, *(each.finding for each in self.below)]
+
+
+def trees(findings: Sequence[Finding], scene: Scene) -> list[Tree]:
+    """The roots of findings as `order.arranged` gives them, each with its consequences and their depth."""
+    made: list[Tree] = []
+    depth: dict[tuple[str, str], int] = {}
+    for finding in findings:
+        above = finding.follows
+        if above is None or not made:
+            made.append(Tree(finding))
+            depth = {}
+        else:
+            level = depth.get((above.check, above.message), 0) + 1
+            made[-1].below.append(Consequence(finding, above.why, level))
+            depth.setdefault((finding.id, finding.message), level)
+            continue
+        depth[finding.id, finding.message] = 0
+    return _joined(made, scene)
+
+
+def _joined(roots: Sequence[Tree], scene: Scene) -> list[Tree]:
+    """One tree for each fault: roots that are the same fault hang below the first of them."""
+    devices = _Devices(scene)
+    made: list[Tree] = []
+    by_check: dict[str, list[Tree]] = defaultdict(list)
+    for tree in roots:
+        for first in by_check[tree.root.id]:
+            why = _one_fault(first.root, tree.root, scene, devices)
+            if why:
+                first.below.append(Consequence(tree.root, why, 1))
+                first.below += [Consequence(each.finding, each.why, each.depth + 1) for each in tree.below]
+                break
+        else:
+            made.append(tree)
+            by_check[tree.root.id].append(tree)
+    return made
+
+
+def _one_fault(first: Finding, other: Finding, scene: Scene, devices: _Devices) -> str:
+    """Why two findings of one check are one fault; "" where they are two."""
+    if first.where.jobs and other.where.jobs and set(first.where.jobs).isdisjoint(other.where.jobs):
+        return ""
+    if first.id == "JOB006":
+        stuck = first.severity > other.severity or first.confidence > other.confidence
+        return STUCK if stuck and scene.same_job(first, other) else ""
+    if scene.nodes(first) != scene.nodes(other):
+        return ""
+    if first.id in _BY_NATURE_ONE or (scene.nodes(first) and devices.same(first, other)):
+        return SAME_FAULT
+    return ""
+
+
+class _Devices:
+    """Devices of findings by what stays: the bus id where the case knows it, else the label."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._bus: dict[tuple[str, str], str] = {}
+        for node in scene.case.nodes:
+            host = short_name(node.host)
+            for gpu in node.gpus:
+                if gpu.bus_id:
+                    self._bus.setdefault((host, gpu.label), gpu.bus_id)
+            for nic in node.nics:
+                if nic.bus_id:
+                    self._bus.setdefault((host, nic.name), nic.bus_id)
+                    self._bus.setdefault((host, nic.rdma_name or nic.name), nic.bus_id)
+
+    def same(self, one: Finding, other: Finding) -> bool:
+        """Whether they name a device in common, or one of them names none of the kind that the other names."""
+        if one.severity is Severity.INFO or other.severity is Severity.INFO:
+            return False
+        a, b = self._named(one), self._named(other)
+        if not one.where.gpus and not one.where.nics and not one.where.links:
+            return False
+        if not a.isdisjoint(b):
+            return True
+        kinds_a = (bool(one.where.gpus), bool(one.where.nics))
+        kinds_b = (bool(other.where.gpus), bool(other.where.nics))
+        return not any(x and y for x, y in zip(kinds_a, kinds_b, strict=True))
+
+    def _named(self, finding: Finding) -> set[str]:
+        host = next((short_name(node) for node in finding.where.nodes), "")
+        labels = [label.split(" ")[0] for label in (*finding.where.gpus, *finding.where.nics, *finding.where.links)]
+        return {self._bus.get((host, label), label) for label in labels}

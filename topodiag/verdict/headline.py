@@ -1,0 +1,95 @@
+"""The verdict in one line: what happened to which job, by what, on which host."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from topodiag.checks.bench.text import measured
+from topodiag.model.bench import Benchmark
+from topodiag.model.finding import Finding
+from topodiag.model.verdict import Cause, CauseStatus, State
+from topodiag.verdict.scene import Scene
+from topodiag.words.fold import fold_hosts, plural
+from topodiag.words.units import number, spell_gbs
+
+WORDS = {
+    State.FAILED: "failed",
+    State.HUNG: "hung",
+    State.SLOW: "slow",
+    State.AT_RISK: "at risk",
+    State.HEALTHY: "healthy",
+    State.UNKNOWN: "unknown",
+}
+MAX_MESSAGE = 160
+"""Characters of a finding's message in a headline: the first errors of jobs quote whole lines."""
+
+
+def cause_words(finding: Finding) -> str:
+    """`gpu-018: GPU3 has 12 of 18 NVLinks active`: the message, with its hosts where it does not name them."""
+    message = finding.message if len(finding.message) <= MAX_MESSAGE else finding.message[: MAX_MESSAGE - 1] + "…"
+    hosts = finding.where.nodes
+    if not hosts or any(host in finding.message for host in hosts):
+        return message
+    return f"{fold_hosts(hosts)}: {message}"
+
+
+def headline(state: State, causes: Sequence[Cause], benchmarks: Sequence[Benchmark], scene: Scene) -> str:
+    """One sentence without its full stop."""
+    if causes:
+        first = causes[0]
+        lead = cause_words(first.finding)
+        if first.status is CauseStatus.HYPOTHESIS:
+            lead = f"not established, perhaps: {lead}"
+        elif first.status is CauseStatus.SUPPORTED:
+            lead = f"{lead} (why is open)" if not first.consequences else lead
+        effect = loss_words(benchmarks) if state is State.SLOW else ""
+        return f"{lead}; {effect}" if effect and effect.split(" ")[0] not in lead else lead
+    if state is State.HEALTHY:
+        return healthy_words(benchmarks, scene)
+    return loss_words(benchmarks) or f"nothing in this evidence says why; {seen_words(scene)}"
+
+
+def healthy_words(benchmarks: Sequence[Benchmark], scene: Scene) -> str:
+    normal = [each for each in benchmarks if each.verdict == "normal" and each.fit.plateau_gbs is not None]
+    measured = ""
+    if normal:
+        best = max(normal, key=lambda each: each.fit.plateau_gbs or 0.0)
+        measured = f"{best.run.collective} reaches {spell_gbs(best.fit.plateau_gbs or 0.0)} GB/s, normal for it; "
+    return f"{measured}nothing is wrong with {seen_words(scene)}"
+
+
+def seen_words(scene: Scene) -> str:
+    jobs = scene.case.jobs
+    words = []
+    if jobs:
+        ranks = sum(len(job.ranks) for job in jobs)
+        words.append(f"{plural(len(jobs), 'job')} of {plural(ranks, 'rank')}" if ranks else plural(len(jobs), "job"))
+    if scene.case.nodes:
+        words.append(plural(len({node.host for node in scene.case.nodes}), "node"))
+    return " and ".join(words) or "what was given"
+
+
+def loss_words(benchmarks: Sequence[Benchmark]) -> str:
+    """`all_reduce reaches 285.6 of 476.8 GB/s (-40 %)`, of the run that lost most; "" where none is low."""
+    low = [
+        (1 - made / wanted, each, made, wanted)
+        for each in benchmarks
+        if each.verdict == "low" and each.expected is not None
+        for made, wanted in [_reached(each)]
+        if wanted > 0
+    ]
+    if not low:
+        return ""
+    lost, each, made, wanted = max(low, key=lambda item: item[0])
+    name = each.run.collective or "the benchmark"
+    return f"{name} reaches {spell_gbs(made)} of {spell_gbs(wanted)} GB/s (-{number(round(lost * 100))} %)"
+
+
+def _reached(run: Benchmark) -> tuple[float, float]:
+    """Bus bandwidth at the largest size, measured and expected, GB/s: the two that BEN001 compares."""
+    assert run.expected is not None  # noqa: S101 - the caller asked
+    sizes = measured(run.run)
+    if not sizes:
+        return 0.0, 0.0
+    size, made = sizes[-1]
+    return made, run.expected.busbw.get(size, run.expected.busbw_gbs)

@@ -1,0 +1,30 @@
+"""What was there of each kind of evidence, in a few words: a verdict rests on what it saw."""
+
+from __future__ import annotations
+
+from topodiag.model.case import Case
+from topodiag.model.result import Result
+from topodiag.verdict.scene import short_name
+from topodiag.words.fold import plural
+
+
+def joined(result: Result, case: Case) -> tuple[str, ...]:
+    """`log 16/16 ranks`, `captures 1/2 nodes`, `nccl-tests none`, `flight recorder 8 ranks`, ..."""
+    made = []
+    hosts = {short_name(host) for job in case.jobs for host in job.hosts}
+    captured = {short_name(node.host) for node in case.nodes}
+    seen = sum(len(job.ranks) for job in case.jobs)
+    world = sum(max(job.world_size, len(job.ranks)) for job in case.jobs)
+    made.append(f"log {seen}/{world} ranks" if case.jobs else "log none")
+    if hosts:
+        beside = captured - hosts
+        made.append(f"captures {len(captured & hosts)}/{len(hosts)} nodes")
+        made += [f"{plural(len(beside), 'capture')} of no node of a job"] if beside else []
+    else:
+        made.append(f"captures {plural(len(captured), 'node')}" if captured else "captures none")
+    made.append(f"nccl-tests {plural(len(result.benchmarks), 'run')}" if result.benchmarks else "nccl-tests none")
+    flight = len({record.rank for job in case.jobs for record in job.flight})
+    made += [f"flight recorder {plural(flight, 'rank')}"] if flight else []
+    made += [f"hostfiles {len(case.layouts)}"] if case.layouts else []
+    made += [f"cluster {plural(len(case.clusters), 'file')}"] if case.clusters else []
+    return tuple(made)

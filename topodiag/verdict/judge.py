@@ -1,0 +1,195 @@
+"""The verdict of a case: its findings related, weighed and put in the order of what they cost. It makes no finding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from topodiag.checks.page import COMMANDS, Command, page_of
+from topodiag.checks.registry import check_class
+from topodiag.model.case import Case
+from topodiag.model.finding import Confidence, Finding, Severity
+from topodiag.model.result import Result
+from topodiag.model.verdict import Agreement, Cause, CauseStatus, JobState, Price, State, Verdict
+from topodiag.verdict import state as states
+from topodiag.verdict.causes import Tree, trees
+from topodiag.verdict.headline import cause_words, headline, loss_words
+from topodiag.verdict.joined import joined
+from topodiag.verdict.next_evidence import next_evidence
+from topodiag.verdict.ruled_out import ruled_out
+from topodiag.verdict.scene import Scene
+from topodiag.verdict.status import contradictions, status_of
+
+CONFIRMS = 3
+"""Commands that settle a cause which a report names; the check's page has all."""
+QUOTED = 160
+"""Characters of a line that nothing explains."""
+MAX_OPEN = 20
+"""Lines that nothing explains which a verdict keeps; the result has all."""
+
+_RANK = {CauseStatus.ESTABLISHED: 0, CauseStatus.SUPPORTED: 1, CauseStatus.HYPOTHESIS: 2, CauseStatus.UNKNOWN: 3}
+_OF_A_JOB = ("JOB", "NET", "BEN", "P2P", "GDR", "PLC")
+"""Checks that see what a job or a measurement does."""
+_PROGRAM = ("JOB006", "JOB009", "JOB008")
+"""Causes that lie in the program or its start: no wire is to blame."""
+
+
+def judge(result: Result, case: Case) -> Verdict:
+    """The verdict. `result.findings` are arranged: each consequence below its cause (`order.arranged`)."""
+    scene = Scene(case)
+    found = trees(result.findings, scene)
+    bearing, beside = _parted(found, result, scene)
+    causes = _ordered([_cause(tree, result, scene) for tree in bearing])
+    jobs = _jobs(causes, result, scene)
+    machines = states.of_machines([each.finding for each in causes], result)
+    state = states.worst([each.state for each in jobs]) if jobs else machines
+    if jobs and state in (State.HEALTHY, State.UNKNOWN) and machines is State.AT_RISK:
+        state = State.AT_RISK
+    return Verdict(
+        state=state,
+        headline=headline(state, causes, result.benchmarks, scene),
+        confidence=_confidence(state, causes),
+        first=_first(state, causes, result),
+        causes=tuple(causes),
+        jobs=tuple(jobs),
+        unrelated=tuple(tree.root for tree in beside),
+        ruled_out=ruled_out(result, scene),
+        not_explained=_not_explained(causes, result),
+        next_evidence=next_evidence(causes, state, result, scene),
+        joined=joined(result, case),
+    )
+
+
+def _parted(found: Sequence[Tree], result: Result, scene: Scene) -> tuple[list[Tree], list[Tree]]:
+    """Trees that bear on what happened, and those beside it. Where nothing bears on it, every fault is a candidate."""
+    faults = [tree for tree in found if tree.root.severity > Severity.INFO]
+    notes = [tree for tree in found if tree.root.severity is Severity.INFO]
+    happened = bool(scene.case.jobs) or bool(result.benchmarks)
+    bearing = [tree for tree in faults if not happened or _bears(tree, scene)]
+    # A note with consequences names what did it, though it cannot say whose fault that is.
+    bearing += [tree for tree in notes if any(each.finding.severity > Severity.INFO for each in tree.below)]
+    if not bearing:
+        bearing = faults
+    chosen = {id(tree) for tree in bearing}
+    return bearing, [tree for tree in found if id(tree) not in chosen]
+
+
+def _bears(tree: Tree, scene: Scene) -> bool:
+    """Whether a job or a measurement shows an effect of it, or it is such an effect, or its loss can be reckoned."""
+    if any(each.finding.id.startswith(_OF_A_JOB) for each in tree.below):
+        return True
+    root = tree.root
+    hosts = {host for hosts in scene.hosts_of_jobs.values() for host in hosts}
+    met = not scene.nodes(root) or not hosts or not hosts.isdisjoint(scene.nodes(root))
+    priced = bool(root.cost.gbs_lost) or bool(root.cost.share)
+    if root.severity is Severity.ERROR or priced:
+        return met
+    return met and root.id.startswith("JOB")
+
+
+def _cause(tree: Tree, result: Result, scene: Scene) -> Cause:
+    finding = tree.root
+    against = contradictions(finding, scene, result.benchmarks)
+    return Cause(
+        finding,
+        status_of(finding, scene, against),
+        mechanism=_mechanism(tree),
+        price=Price(finding.cost.gbs_lost, finding.cost.share, text=finding.cost.text),
+        consequences=tuple(tree.below),
+        contradicted_by=against,
+        confirm=_confirm(finding.id),
+    )
+
+
+def _mechanism(tree: Tree) -> str:
+    """How it makes the job slow or fail: the reasons of its direct consequences, each once."""
+    reasons = dict.fromkeys(each.why for each in tree.below if each.depth == 1)
+    return "; ".join(list(reasons)[:2])
+
+
+def _confirm(check: str) -> tuple[str, ...]:
+    """The first commands of the section "How to confirm" of the check's page."""
+    found = check_class(check)
+    if found is None:
+        return ()
+    sections = [section for section in page_of(found).sections if section.name == COMMANDS]
+    commands = [part for section in sections for block in section.blocks for part in block if isinstance(part, Command)]
+    return tuple(part.command for part in commands[:CONFIRMS])
+
+
+def _ordered(causes: Sequence[Cause]) -> list[Cause]:
+    """What ended a job first, then by what is lost; what is only supposed never above what is founded."""
+
+    def key(at: int) -> tuple[object, ...]:
+        each = causes[at]
+        ends = any(finding.id in states.ENDS or finding.id in states.HANGS for finding in _all(each))
+        share = each.price.share or 0.0
+        return not ends, each.status is CauseStatus.HYPOTHESIS, -share, _RANK[each.status], at
+
+    return [causes[at] for at in sorted(range(len(causes)), key=key)]
+
+
+def _all(cause: Cause) -> list[Finding]:
+    return [cause.finding, *(each.finding for each in cause.consequences)]
+
+
+def _jobs(causes: Sequence[Cause], result: Result, scene: Scene) -> list[JobState]:
+    """One state for each job and each measured run. A log inside a run's own output is that run."""
+    findings = [finding for cause in causes for finding in _all(cause)]
+    made: list[JobState] = []
+    outputs = {each.run.source for each in result.benchmarks}
+    for job in scene.case.jobs:
+        if job.files and set(job.files) <= outputs:
+            continue
+        own = states.of_job(job, findings, result, scene)
+        places = tuple(at for at, cause in enumerate(causes) if states.bears_on(cause.finding, job, scene))
+        words = cause_words(causes[places[0]].finding) if places else ""
+        made.append(JobState(job.name or "job", own, words, places))
+    for each in result.benchmarks:
+        own = states.of_run(each)
+        places = tuple(at for at, cause in enumerate(causes) if _explains_run(cause, each))
+        name = each.run.placement or each.run.collective or "run"
+        made.append(JobState(name, own, loss_words([each]), places))
+    return made
+
+
+def _explains_run(cause: Cause, run: object) -> bool:
+    return any(finding.id.startswith("BEN") for finding in _all(cause))
+
+
+def _confidence(state: State, causes: Sequence[Cause]) -> Confidence:
+    """That of the first cause; of a healthy case that of what was judged, of an unknown one none."""
+    if causes:
+        by_status = {CauseStatus.ESTABLISHED: Confidence.HIGH, CauseStatus.SUPPORTED: Confidence.MEDIUM}
+        return by_status.get(causes[0].status, Confidence.LOW)
+    return Confidence.MEDIUM if state is State.HEALTHY else Confidence.LOW
+
+
+def _first(state: State, causes: Sequence[Cause], result: Result) -> tuple[str, ...]:
+    """What must be read before the causes."""
+    made = []
+    if causes and causes[0].finding.id in _PROGRAM and causes[0].status is not CauseStatus.HYPOTHESIS:
+        made.append("Topology does not matter here: the program or one of its processes is the cause, no wire.")
+    normal = [each for each in result.benchmarks if each.verdict == "normal"]
+    if state is State.HEALTHY and normal:
+        made.append("The measured bandwidth is what this machine can do: an expectation above it is wrong.")
+    return tuple(made)
+
+
+def _not_explained(causes: Sequence[Cause], result: Result) -> tuple[str, ...]:
+    """Lines of trouble that no finding explains, and losses of which a part is left."""
+    made = [
+        " ".join(f"{line.origin or line.subject}: {line.text}".split())[:QUOTED]
+        + (f" (×{line.count})" if line.count > 1 else "")
+        for line in result.troubles()[:MAX_OPEN]
+    ]
+    made += [each.price.says for each in causes if each.price.agreement is Agreement.PART and each.price.says]
+    if not any(finding.id.startswith("BEN") for cause in causes for finding in _all(cause)[1:]):
+        made += [words for each in result.benchmarks if each.verdict == "low" and (words := loss_words([each]))]
+    return tuple(dict.fromkeys(made))
+
+
+def with_prices(verdict: Verdict, prices: Sequence[Price]) -> Verdict:
+    """The same verdict with these prices of its causes, in the new order of cost."""
+    priced = [replace(cause, price=price) for cause, price in zip(verdict.causes, prices, strict=True)]
+    return replace(verdict, causes=tuple(_ordered(priced)))

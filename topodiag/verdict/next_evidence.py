@@ -1,0 +1,115 @@
+"""The observation that would settle what is open: a command for a named host, and why that one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from topodiag.model.finding import Finding
+from topodiag.model.result import Result
+from topodiag.model.verdict import Cause, CauseStatus, NextEvidence, State
+from topodiag.verdict.clearing import active_ports
+from topodiag.verdict.scene import Scene, short_name
+from topodiag.verdict.status import names_a_cause
+from topodiag.words.fold import fold_hosts
+
+MAX_STEPS = 3
+"""More would be a list of chores, not the observation that settles it."""
+
+_OPENS = {
+    "NIC005": "is the port down, is the device off the bus, or is it hidden from the job",
+    "NET003": "are the NICs that NCCL leaves out up, and does a setting hide them",
+    "NET007": "what differs on this node",
+    "TOP004": "does the hardware lack these NVLinks, or only what NCCL was given",
+    "NET001": "are its RDMA devices there and up",
+    "NET008": "did a port of it go down, and when",
+    "JOB005": "what its kernel log and its devices say of that time",
+    "JOB001": "what its kernel log and its devices say of that time",
+    "BEN001": "which of its parts are below their siblings",
+}
+"""By check, the question that a capture of the node answers."""
+
+
+def next_evidence(causes: Sequence[Cause], state: State, result: Result, scene: Scene) -> tuple[NextEvidence, ...]:
+    """At most MAX_STEPS steps, the one that splits most of what is open first."""
+    made: dict[tuple[str, str], NextEvidence] = {}
+    for cause in sorted(causes, key=lambda each: each.status is CauseStatus.ESTABLISHED):
+        for step in _steps(cause, scene):
+            made.setdefault((step.where, step.command), step)
+    if not causes and state not in (State.HEALTHY,):
+        for step in _where_nothing_was_found(result, scene):
+            made.setdefault((step.where, step.command), step)
+    return tuple(made.values())[:MAX_STEPS]
+
+
+def _steps(cause: Cause, scene: Scene) -> Iterator[NextEvidence]:
+    finding = cause.finding
+    if finding.id == "JOB006":
+        yield from _stack(finding, scene)
+        return
+    if finding.id in ("NET001", "HST002", "NET005"):
+        yield from _inside(finding, scene)
+    if cause.status is not CauseStatus.ESTABLISHED:
+        yield from _captures(finding, scene)
+    if finding.id.startswith("BEN"):
+        yield NextEvidence(
+            "each node against a good one", "", "topodiag bench plan --nodelist NODES -o plan.json",
+            "pairs with known-good partners tell which node is slow",
+        )  # fmt: skip
+
+
+def _stack(finding: Finding, scene: Scene) -> Iterator[NextEvidence]:
+    """What the rank does that the others wait for."""
+    for job in scene.jobs_of(finding):
+        for number in finding.where.ranks[:1]:
+            rank = job.by_rank.get(number)
+            if rank is not None:
+                yield NextEvidence(
+                    f"the stack of rank {number}", rank.host, f"py-spy dump --pid {rank.pid}",
+                    "only its stack says why it is not where the others are",
+                )  # fmt: skip
+                return
+
+
+def _inside(finding: Finding, scene: Scene) -> Iterator[NextEvidence]:
+    """What the process sees, where the machine has what the job did not use."""
+    hosts = finding.where.nodes[:1]
+    captured = {node.host for node in scene.case.nodes}
+    healthy = bool(captured) and bool(active_ports(scene, captured))
+    why = "the machines have their NICs up: what lies between is the container" if healthy else ""
+    for host in hosts:
+        yield NextEvidence(
+            "the RDMA devices inside the job's container", host, "ls /dev/infiniband; ulimit -l",
+            why or "without these devices NCCL has sockets only",
+        )  # fmt: skip
+
+
+def _captures(finding: Finding, scene: Scene) -> Iterator[NextEvidence]:
+    captured = {short_name(node.host) for node in scene.case.nodes}
+    missing = [host for host in finding.where.nodes if short_name(host) not in captured]
+    question = _OPENS.get(finding.id, "")
+    if not missing or (not question and names_a_cause(finding, scene)):
+        return
+    hosts = {host for job in scene.jobs_of(finding) for host in job.hosts}
+    siblings = sorted(host for host in hosts if short_name(host) in captured)
+    known = f"; its siblings {fold_hosts(siblings)} are known" if siblings else ""
+    host = missing[0]
+    yield NextEvidence(
+        f"a capture of {fold_hosts(missing)}", host, f"topodiag scan --save {short_name(host)}.tar.gz",
+        f"{question or 'nothing was read on this node'}{known}",
+    )  # fmt: skip
+
+
+def _where_nothing_was_found(result: Result, scene: Scene) -> Iterator[NextEvidence]:
+    """What would tell something where nothing was found and the case is not healthy."""
+    captured = {short_name(node.host) for node in scene.case.nodes}
+    for job in scene.case.jobs:
+        missing = [host for host in job.hosts if short_name(host) not in captured]
+        if missing:
+            yield NextEvidence(
+                f"a capture of {fold_hosts(missing)}", missing[0],
+                f"topodiag scan --save {short_name(missing[0])}.tar.gz", "nothing was read on this node",
+            )  # fmt: skip
+    if not scene.case.jobs and result.nodes:
+        yield NextEvidence(
+            "NCCL's log of the job", "", "export $(topodiag env --plain)", "without it nobody knows what NCCL used"
+        )

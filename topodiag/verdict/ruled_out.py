@@ -1,0 +1,89 @@
+"""What it is not: parts that were judged clean on the machines of the case, with the lines that clear them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from topodiag.model.finding import Severity, Status
+from topodiag.model.provenance import Origin
+from topodiag.model.result import Result
+from topodiag.model.verdict import RuledOut
+from topodiag.verdict import clearing
+from topodiag.verdict.scene import Scene, short_name
+from topodiag.words.fold import fold_hosts, plural
+
+Proof = Callable[[Scene, Sequence[str]], tuple[Origin, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part that can be ruled out: `checks` must all have been judged clean, or not apply, and one at least clean."""
+
+    what: str
+    checks: tuple[str, ...]
+    words: str
+    proof: Proof | None = None
+    needs: tuple[str, ...] = ()
+    """Of the checks, those that must have been judged clean: an answer of the others alone clears nothing."""
+
+
+PARTS = (
+    Part("lost or failing GPUs", ("GPU001", "GPU002", "GPU003", "GPU005"), "no GPU is lost, no Xid that ends a job",
+         needs=("GPU001", "GPU003")),
+    Part("NVLink", ("NVL001", "NVL002", "NVL005", "TOP004"), "all NVLinks of every GPU are active at their rate",
+         clearing.whole_nvlinks, needs=("NVL001",)),
+    Part("PCIe links", ("PCI001", "PCI002"), "trained at full width and speed", needs=("PCI001",)),
+    Part("ACS and IOMMU", ("PCI004",), "no redirect on bridges between peers", needs=("PCI004",)),
+    Part("ports and cables", ("NIC001", "NIC002", "NIC003"), "every compute port is up at its rate",
+         clearing.active_ports, needs=("NIC001", "NIC002")),
+    Part("missing NICs", ("NIC005", "NET003"), "NCCL uses all NICs", needs=("NIC005",)),
+    Part("sockets in the place of RDMA", ("NET001",), "every rank uses RDMA", clearing.rdma_in_use, needs=("NET001",)),
+    Part("GPUDirect RDMA", ("GDR001",), "on", clearing.gpudirect_in_use, needs=("GDR001",)),
+    Part("settings", ("ENV001", "ENV002", "JOB003"), "none costs bandwidth, all ranks have the same",
+         needs=("ENV001",)),
+    Part("versions", ("JOB002",), "the same on all ranks", needs=("JOB002",)),
+    Part("placement", ("PLC001", "PLC002", "PLC006", "PLC007"), "groups are packed", needs=("PLC001",)),
+    Part("limits", ("HST001",), "enough locked memory and /dev/shm", needs=("HST001",)),
+)  # fmt: skip
+"""In the order in which a reader would ask."""
+
+
+def ruled_out(result: Result, scene: Scene) -> tuple[RuledOut, ...]:
+    """Parts that nothing accuses and that were seen whole, with how much of the machines was seen."""
+    accused = {each.id for each in result.findings if each.severity > Severity.INFO}
+    told = {each.id for each in result.findings}
+    subjects: dict[str, set[str]] = {}
+    open_: set[str] = set()
+    for outcome in result.outcomes:
+        if outcome.status is Status.CLEAN:
+            subjects.setdefault(outcome.check, set()).add(outcome.node)
+        elif outcome.status is Status.UNKNOWN:
+            open_.add(outcome.check)
+    made = []
+    for part in PARTS:
+        if accused.intersection(part.checks) or told.intersection(part.needs):
+            continue
+        if not set(part.needs) <= set(subjects):
+            continue
+        made.append(_ruled(part, subjects, open_, scene))
+    return tuple(made)
+
+
+def _ruled(part: Part, subjects: dict[str, set[str]], open_: set[str], scene: Scene) -> RuledOut:
+    jobs = {job.name for job in scene.case.jobs}
+    clean = set.intersection(*(subjects[check] for check in part.needs))
+    nodes = sorted(name for name in clean if name and name not in jobs)
+    known = {short_name(host) for job in scene.case.jobs for host in job.hosts}
+    known |= {short_name(node.host) for node in scene.case.nodes}
+    where = ""
+    if nodes:
+        seen = len({short_name(name) for name in nodes})
+        where = f" on {fold_hosts(nodes)}"
+        where += f" ({seen} of {plural(len(known), 'node')} seen)" if seen < len(known) else ""
+    judged = ", ".join(part.needs)
+    rest = [check for check in part.checks if check in open_]
+    unsure = f"; not judged everywhere: {', '.join(rest)}" if rest else ""
+    hosts = nodes or sorted({host for job in scene.case.jobs for host in job.hosts})
+    evidence = part.proof(scene, hosts) if part.proof is not None else ()
+    return RuledOut(part.what, f"{part.words}{where} ({judged}){unsure}", evidence[: clearing.MAX_LINES])

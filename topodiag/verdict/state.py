@@ -1,0 +1,91 @@
+"""How a job, a measured run and the whole case are: failed, hung, slow, at risk, healthy, or unknown.
+
+Healthy is said only where something was judged and nothing speaks against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from topodiag.model.bench import Benchmark
+from topodiag.model.finding import Finding, Severity, Status
+from topodiag.model.job import Job
+from topodiag.model.result import Result
+from topodiag.model.verdict import State
+from topodiag.verdict.scene import Scene, short_name
+
+WORST_FIRST = (State.FAILED, State.HUNG, State.SLOW, State.AT_RISK, State.UNKNOWN, State.HEALTHY)
+
+ENDS = ("JOB005", "JOB009", "JOB001", "NET008")
+"""Findings of a job that ended, at error level. What is only torn down after the end is no finding of these checks."""
+HANGS = ("JOB006",)
+_WAITS = frozenset({"watchdog", "timeout", "stalled"})
+"""First errors of a job that hung until somebody lost patience."""
+_SLOWS = ("NET", "GDR", "P2P", "PCI", "PLC", "NVL", "NUM", "GPU004", "JOB008", "NIC002", "NIC005", "TOP", "BEN", "ENV")
+"""Checks whose faults take bandwidth or time from a job that meets them."""
+
+
+def of_job(job: Job, findings: Sequence[Finding], result: Result, scene: Scene) -> State:
+    """The state of a job. `findings` are those of the case that bear on it."""
+    own = [each for each in findings if each.severity > Severity.INFO and bears_on(each, job, scene)]
+    errors = [each for each in own if each.severity is Severity.ERROR]
+    stuck = any(each.id in HANGS for each in own)
+    if ended := [each for each in errors if each.id in ENDS]:
+        first = scene.first_errors.get(job.name)
+        waits = first is None or first.kind in _WAITS
+        only_waits = all(each.id in ("JOB001", "JOB005") for each in ended)
+        return State.HUNG if only_waits and waits else State.FAILED
+    if stuck:
+        return State.HUNG
+    if any(_costs(each) for each in own):
+        return State.SLOW
+    if own:
+        return State.AT_RISK
+    judged = any(o.status is Status.CLEAN and o.node in ("", job.name) for o in result.outcomes)
+    return State.HEALTHY if judged and not result.troubles(job.name) else State.UNKNOWN
+
+
+def of_run(run: Benchmark) -> State:
+    """The state of a measured run."""
+    if run.run.errors or (run.found and run.verdict not in {"low", "impossible"}):
+        return State.FAILED
+    if run.verdict == "low":
+        return State.SLOW
+    return State.HEALTHY if run.verdict == "normal" else State.UNKNOWN
+
+
+def of_machines(findings: Sequence[Finding], result: Result) -> State:
+    """The state of nodes of which no job is known: a fault that no job met is a risk."""
+    if any(each.severity > Severity.INFO for each in findings):
+        return State.AT_RISK
+    judged = any(o.status is Status.CLEAN for o in result.outcomes)
+    return State.HEALTHY if judged and not result.troubles() else State.UNKNOWN
+
+
+def worst(states: Sequence[State]) -> State:
+    """The worst of some states, unknown without any."""
+    return min(states, key=WORST_FIRST.index, default=State.UNKNOWN)
+
+
+def bears_on(finding: Finding, job: Job, scene: Scene) -> bool:
+    """Whether a finding bears on a job: it names the job, or a node of it, or neither a job nor a node."""
+    if finding.id.startswith("BEN"):
+        return False  # of a run, which has a state of its own
+    if finding.where.jobs:
+        return job.name in finding.where.jobs and _by_its_lines(finding, job, scene)
+    nodes = scene.nodes(finding)
+    return not nodes or any(short_name(host) in nodes for host in job.hosts)
+
+
+def _by_its_lines(finding: Finding, job: Job, scene: Scene) -> bool:
+    """Of jobs with one name, a finding is of the one whose log its first line stands in."""
+    alike = [each for each in scene.case.jobs if each.name == job.name]
+    source = finding.evidence[0].source if finding.evidence else ""
+    owners = [each for each in alike if source in each.files]
+    return len(alike) < 2 or not owners or any(each is job for each in owners)
+
+
+def _costs(finding: Finding) -> bool:
+    priced = finding.cost.gbs_lost is not None or finding.cost.share is not None
+    slows = finding.id.startswith(_SLOWS)
+    return (priced or slows) if finding.severity is Severity.ERROR else priced and slows

@@ -1,0 +1,91 @@
+"""How well a cause is founded. Never more certain than its evidence: what only shows an effect is never established as
+a cause, however sure the effect is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from topodiag.model.bench import Benchmark
+from topodiag.model.finding import Confidence, Finding
+from topodiag.model.provenance import Origin
+from topodiag.model.verdict import CauseStatus
+from topodiag.verdict.clearing import normal_runs
+from topodiag.verdict.registry import RULES
+from topodiag.verdict.scene import Scene, short_name
+
+_EFFECTS = ("BEN", "JOB001", "JOB005", "JOB008", "NET003", "NET004", "NET006", "NET007", "NET008", "NET010", "NIC005",
+            "NVL004", "P2P001", "TOP004", "GPU005", "NET001", "NET002", "GDR001")  # fmt: skip
+"""Checks that see what something did, in a log or a measurement, and not what did it. A finding of these that names the
+setting which does it, or that was read on the machine itself, is a cause."""
+
+_ON_MACHINE = frozenset({"NIC005", "NVL004", "GDR001", "TOP004"})
+"""Of those, what a capture of the machine shows directly."""
+
+_WAITS = frozenset({"watchdog", "timeout", "peer closed", "connect", "stalled"})
+"""Kinds of first errors that only say that somebody else did not answer."""
+
+_SLOWS_A_MACHINE = ("NVL001", "NVL002", "NVL004", "PCI001", "PCI002", "PCI004", "NIC002", "NIC003", "NIC005", "NET003",
+                    "GDR001", "GDR002", "P2P001", "TOP004", "NUM001", "HST003", "GPU004")  # fmt: skip
+"""Faults that a measurement on the same machines meets."""
+
+_SETTING = re.compile(r"\b(?:NCCL|RCCL)_[A-Z0-9_]{1,60}=")
+
+_STEP = {
+    CauseStatus.ESTABLISHED: CauseStatus.SUPPORTED,
+    CauseStatus.SUPPORTED: CauseStatus.HYPOTHESIS,
+    CauseStatus.HYPOTHESIS: CauseStatus.HYPOTHESIS,
+    CauseStatus.UNKNOWN: CauseStatus.UNKNOWN,
+}
+_BY_CONFIDENCE = {
+    Confidence.HIGH: CauseStatus.ESTABLISHED,
+    Confidence.MEDIUM: CauseStatus.SUPPORTED,
+    Confidence.LOW: CauseStatus.HYPOTHESIS,
+}
+
+
+def contradictions(cause: Finding, scene: Scene, benchmarks: Sequence[Benchmark]) -> tuple[Origin, ...]:
+    """Lines of the case that speak against a cause: what the rules of its mechanism see in use, and measurements on the
+    same machines that reach what they should."""
+    against = [line for rule in RULES if cause.id in rule.causes for line in rule().contradicted_by(cause, scene)]
+    if cause.id in _SLOWS_A_MACHINE:
+        against += normal_runs(benchmarks, cause.where.nodes)
+    return tuple(dict.fromkeys(against))
+
+
+def status_of(cause: Finding, scene: Scene, against: Sequence[Origin]) -> CauseStatus:
+    """By the confidence of the finding, what kind of thing it sees, and what speaks against it."""
+    status = _BY_CONFIDENCE[cause.confidence]
+    if not cause.evidence or _only_effect(cause, scene):
+        status = _at_most(status, CauseStatus.SUPPORTED)
+    if _only_waits(cause, scene):
+        status = CauseStatus.HYPOTHESIS
+    return _STEP[status] if against else status
+
+
+def names_a_cause(cause: Finding, scene: Scene) -> bool:
+    """Whether the finding says what makes it so, and not only what is seen."""
+    return not _only_effect(cause, scene)
+
+
+def _only_effect(cause: Finding, scene: Scene) -> bool:
+    if not cause.id.startswith(_EFFECTS) or cause.settings or _SETTING.search(cause.message):
+        return False
+    if cause.id in _ON_MACHINE:
+        logs = {path for job in scene.case.jobs for path in job.files}
+        captured = {short_name(node.host) for node in scene.case.nodes}
+        return not (scene.nodes(cause) <= captured and any(line.source not in logs for line in cause.evidence))
+    return True
+
+
+def _only_waits(cause: Finding, scene: Scene) -> bool:
+    if cause.id != "JOB005":
+        return False
+    errors = [event for event in scene.errors(cause) if event is not None]
+    return not errors or all(event.kind in _WAITS for event in errors)
+
+
+def _at_most(status: CauseStatus, most: CauseStatus) -> CauseStatus:
+    order = list(_STEP)
+    return order[max(order.index(status), order.index(most))]
