@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.verdict import Consequence
-from topodiag.verdict.scene import Scene, short_name
+from topodiag.verdict.scene import Scene
 
 SAME_FAULT = "the same fault, as another source shows it"
 STUCK = "a rank that is stuck in one group does not come to the next operation of another"
@@ -84,9 +84,10 @@ class _Devices:
     """Devices of findings by what stays: the bus id where the case knows it, else the label."""
 
     def __init__(self, scene: Scene) -> None:
+        self._scene = scene
         self._bus: dict[tuple[str, str], str] = {}
         for node in scene.case.nodes:
-            host = short_name(node.host)
+            host = scene.host(node.host)
             for gpu in node.gpus:
                 if gpu.bus_id:
                     self._bus.setdefault((host, gpu.label), gpu.bus_id)
@@ -109,6 +110,6 @@ class _Devices:
         return not any(x and y for x, y in zip(kinds_a, kinds_b, strict=True))
 
     def _named(self, finding: Finding) -> set[str]:
-        host = next((short_name(node) for node in finding.where.nodes), "")
+        host = next(iter(sorted(self._scene.nodes(finding))), "")
         labels = [label.split(" ")[0] for label in (*finding.where.gpus, *finding.where.nics, *finding.where.links)]
         return {self._bus.get((host, label), label) for label in labels}

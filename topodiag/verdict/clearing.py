@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from topodiag.checks.shared.devices import compute_nics, gpu_spec, is_up
 from topodiag.model.provenance import Origin
-from topodiag.verdict.scene import Scene, short_name
+from topodiag.verdict.scene import Scene
 
 if TYPE_CHECKING:
     from topodiag.model.bench import Benchmark
@@ -24,17 +24,17 @@ MAX_LINES = 4
 def whole_nvlinks(scene: Scene, hosts: Iterable[str]) -> tuple[Origin, ...]:
     """Lines by which every GPU of these hosts has all NVLinks of its product; () where one lacks some or is silent."""
     made: list[Origin] = []
-    wanted = {short_name(host) for host in hosts}
+    wanted = scene.hosts(hosts)
     seen: set[str] = set()
     for node in scene.case.nodes:
-        if short_name(node.host) not in wanted or not node.gpus:
+        if scene.host(node.host) not in wanted or not node.gpus:
             continue
         for gpu in node.gpus:
             spec = gpu_spec(gpu)
             if spec is None or not spec.nvlinks or gpu.active_links is None or gpu.active_links < spec.nvlinks:
                 return ()
             made += [link.state.origin for link in gpu.nvlinks[:1] if link.state.origin is not None]
-        seen.add(short_name(node.host))
+        seen.add(scene.host(node.host))
     return tuple(dict.fromkeys(made)) if seen == wanted else ()
 
 
@@ -42,7 +42,7 @@ def devices_listed(scene: Scene, hosts: Iterable[str], names: Iterable[str]) -> 
     """Lines of NCCL's logs that list each of these RDMA devices on these hosts, so that a port was up when the job
     began; () where one is missing. NCCL lists only ports that are active (src/transport/net_ib/init.cc)."""
     wanted, found = set(names), dict[str, Origin]()
-    near = {short_name(host) for host in hosts}
+    near = scene.hosts(hosts)
     for process in _processes(scene, near):
         for hca in process.hcas:
             if hca.name in wanted and hca.origin is not None:
@@ -53,7 +53,7 @@ def devices_listed(scene: Scene, hosts: Iterable[str], names: Iterable[str]) -> 
 def rdma_in_use(scene: Scene, hosts: Iterable[str]) -> tuple[Origin, ...]:
     """Lines by which the processes of all these hosts use RDMA between nodes: `Using network IB`, or a plugin's own
     name; () where one uses sockets or does not say."""
-    wanted = {short_name(host) for host in hosts}
+    wanted = scene.hosts(hosts)
     made: dict[str, Origin | None] = {}
     for process in _processes(scene, wanted):
         used = process.network.lower()
@@ -61,49 +61,49 @@ def rdma_in_use(scene: Scene, hosts: Iterable[str]) -> tuple[Origin, ...]:
             return ()
         if used:
             told = next((message.origin for message in process.said("network")), process.origin)
-            made.setdefault(short_name(process.host), told)
+            made.setdefault(scene.host(process.host), told)
     return tuple(where for where in made.values() if where is not None) if wanted and wanted <= set(made) else ()
 
 
 def gpudirect_in_use(scene: Scene, hosts: Iterable[str]) -> tuple[Origin, ...]:
     """Lines by which NCCL has GPUDirect RDMA for every device that it lists on these hosts; () where it is off for one,
     or where the log does not say."""
-    wanted = {short_name(host) for host in hosts}
+    wanted = scene.hosts(hosts)
     made: dict[str, Origin] = {}
     for process in _processes(scene, wanted):
         for hca in process.hcas:
             if hca.gdr is False:
                 return ()
             if hca.gdr and hca.origin is not None:
-                made.setdefault(short_name(process.host), hca.origin)
+                made.setdefault(scene.host(process.host), hca.origin)
     return tuple(made.values()) if wanted and wanted <= set(made) else ()
 
 
 def active_ports(scene: Scene, hosts: Iterable[str]) -> tuple[Origin, ...]:
     """Lines by which every compute NIC of these hosts has its ports up, and no host has fewer than another; () where a
     port is down or nothing says so."""
-    wanted, seen = {short_name(host) for host in hosts}, dict[str, int]()
+    wanted, seen = scene.hosts(hosts), dict[str, int]()
     made: list[Origin] = []
     for node in scene.case.nodes:
-        if short_name(node.host) not in wanted:
+        if scene.host(node.host) not in wanted:
             continue
         nics = compute_nics(node)
         ups = [is_up(nic) for nic in nics]
         if not nics or not all(ups):
             return ()
-        seen[short_name(node.host)] = len(nics)
+        seen[scene.host(node.host)] = len(nics)
         made += [where for nic in nics[:1] for port in nic.ports[:1] if (where := port.state.origin) is not None]
     return tuple(dict.fromkeys(made)) if set(seen) == wanted and len(set(seen.values())) == 1 else ()
 
 
-def normal_runs(benchmarks: Sequence[Benchmark], hosts: Iterable[str]) -> tuple[Origin, ...]:
+def normal_runs(scene: Scene, benchmarks: Sequence[Benchmark], hosts: Iterable[str]) -> tuple[Origin, ...]:
     """Tables of nccl-tests that reach what the machine should, in runs on all of these hosts: what slows these
     machines would have slowed them too."""
-    wanted = {short_name(host) for host in hosts}
+    wanted = scene.hosts(hosts)
     return tuple(
         where
         for each in benchmarks
-        if each.verdict == "normal" and wanted and wanted <= {short_name(host) for host in each.run.hosts}
+        if each.verdict == "normal" and wanted and wanted <= scene.hosts(each.run.hosts)
         for where in [each.run.origin]
         if where is not None
     )[:MAX_LINES]
@@ -112,5 +112,5 @@ def normal_runs(benchmarks: Sequence[Benchmark], hosts: Iterable[str]) -> tuple[
 def _processes(scene: Scene, hosts: Collection[str]) -> Iterator[Process]:
     for job in scene.case.jobs:
         for process in job.processes:
-            if short_name(process.host) in hosts:
+            if scene.host(process.host) in hosts:
                 yield process

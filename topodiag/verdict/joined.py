@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from topodiag.model.case import Case
 from topodiag.model.result import Result
-from topodiag.verdict.scene import short_name
+from topodiag.verdict.scene import Scene
 from topodiag.words.fold import plural
 
 
 def joined(result: Result, case: Case) -> tuple[str, ...]:
     """`log 16/16 ranks`, `captures 1/2 nodes`, `nccl-tests none`, `flight recorder 8 ranks`, ..."""
     made = []
-    hosts = {short_name(host) for job in case.jobs for host in job.hosts}
-    captured = {short_name(node.host) for node in case.nodes}
+    scene = Scene(case)
+    hosts = scene.hosts(host for job in case.jobs for host in job.hosts)
+    captured = scene.hosts(node.host for node in case.nodes)
     seen = sum(len(job.ranks) for job in case.jobs)
     world = sum(max(job.world_size, len(job.ranks)) for job in case.jobs)
     made.append(f"log {seen}/{world} ranks" if case.jobs else "log none")

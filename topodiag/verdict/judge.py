@@ -10,12 +10,13 @@ from topodiag.checks.registry import check_class
 from topodiag.model.case import Case
 from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.result import Result
-from topodiag.model.verdict import Agreement, Cause, CauseStatus, JobState, Price, State, Verdict
+from topodiag.model.verdict import Agreement, Cause, CauseStatus, JobState, State, Verdict
 from topodiag.verdict import state as states
 from topodiag.verdict.causes import Tree, trees
 from topodiag.verdict.headline import cause_words, headline, loss_words
 from topodiag.verdict.joined import joined
 from topodiag.verdict.next_evidence import next_evidence
+from topodiag.verdict.price import priced
 from topodiag.verdict.ruled_out import ruled_out
 from topodiag.verdict.scene import Scene
 from topodiag.verdict.status import contradictions, status_of
@@ -39,7 +40,8 @@ def judge(result: Result, case: Case) -> Verdict:
     scene = Scene(case)
     found = trees(result.findings, scene)
     bearing, beside = _parted(found, result, scene)
-    causes = _ordered([_cause(tree, result, scene) for tree in bearing])
+    found_causes = [_cause(tree, result, scene) for tree in bearing]
+    causes = _ordered(_priced(found_causes, case))
     jobs = _jobs(causes, result, scene)
     machines = states.of_machines([each.finding for each in causes], result)
     state = states.worst([each.state for each in jobs]) if jobs else machines
@@ -94,11 +96,14 @@ def _cause(tree: Tree, result: Result, scene: Scene) -> Cause:
         finding,
         status_of(finding, scene, against),
         mechanism=_mechanism(tree),
-        price=Price(finding.cost.gbs_lost, finding.cost.share, text=finding.cost.text),
         consequences=tuple(tree.below),
         contradicted_by=against,
         confirm=_confirm(finding.id),
     )
+
+
+def _priced(causes: Sequence[Cause], case: Case) -> list[Cause]:
+    return [replace(cause, price=price) for cause, price in zip(causes, priced(causes, case), strict=True)]
 
 
 def _mechanism(tree: Tree) -> str:
@@ -187,9 +192,3 @@ def _not_explained(causes: Sequence[Cause], result: Result) -> tuple[str, ...]:
     if not any(finding.id.startswith("BEN") for cause in causes for finding in _all(cause)[1:]):
         made += [words for each in result.benchmarks if each.verdict == "low" and (words := loss_words([each]))]
     return tuple(dict.fromkeys(made))
-
-
-def with_prices(verdict: Verdict, prices: Sequence[Price]) -> Verdict:
-    """The same verdict with these prices of its causes, in the new order of cost."""
-    priced = [replace(cause, price=price) for cause, price in zip(verdict.causes, prices, strict=True)]
-    return replace(verdict, causes=tuple(_ordered(priced)))

@@ -8,9 +8,10 @@ from topodiag.model.finding import Finding
 from topodiag.model.result import Result
 from topodiag.model.verdict import Cause, CauseStatus, NextEvidence, State
 from topodiag.verdict.clearing import active_ports
-from topodiag.verdict.scene import Scene, short_name
+from topodiag.verdict.scene import Scene
 from topodiag.verdict.status import names_a_cause
 from topodiag.words.fold import fold_hosts
+from topodiag.words.hosts import short_name
 
 MAX_STEPS = 3
 """More would be a list of chores, not the observation that settles it."""
@@ -84,13 +85,13 @@ def _inside(finding: Finding, scene: Scene) -> Iterator[NextEvidence]:
 
 
 def _captures(finding: Finding, scene: Scene) -> Iterator[NextEvidence]:
-    captured = {short_name(node.host) for node in scene.case.nodes}
-    missing = [host for host in finding.where.nodes if short_name(host) not in captured]
+    captured = scene.hosts(node.host for node in scene.case.nodes)
+    missing = [host for host in finding.where.nodes if scene.host(host) not in captured]
     question = _OPENS.get(finding.id, "")
     if not missing or (not question and names_a_cause(finding, scene)):
         return
     hosts = {host for job in scene.jobs_of(finding) for host in job.hosts}
-    siblings = sorted(host for host in hosts if short_name(host) in captured)
+    siblings = sorted(host for host in hosts if scene.host(host) in captured)
     known = f"; its siblings {fold_hosts(siblings)} are known" if siblings else ""
     host = missing[0]
     yield NextEvidence(
@@ -101,9 +102,9 @@ def _captures(finding: Finding, scene: Scene) -> Iterator[NextEvidence]:
 
 def _where_nothing_was_found(result: Result, scene: Scene) -> Iterator[NextEvidence]:
     """What would tell something where nothing was found and the case is not healthy."""
-    captured = {short_name(node.host) for node in scene.case.nodes}
+    captured = scene.hosts(node.host for node in scene.case.nodes)
     for job in scene.case.jobs:
-        missing = [host for host in job.hosts if short_name(host) not in captured]
+        missing = [host for host in job.hosts if scene.host(host) not in captured]
         if missing:
             yield NextEvidence(
                 f"a capture of {fold_hosts(missing)}", missing[0],

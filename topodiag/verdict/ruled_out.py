@@ -10,7 +10,7 @@ from topodiag.model.provenance import Origin
 from topodiag.model.result import Result
 from topodiag.model.verdict import RuledOut
 from topodiag.verdict import clearing
-from topodiag.verdict.scene import Scene, short_name
+from topodiag.verdict.scene import Scene
 from topodiag.words.fold import fold_hosts, plural
 
 Proof = Callable[[Scene, Sequence[str]], tuple[Origin, ...]]
@@ -74,11 +74,11 @@ def _ruled(part: Part, subjects: dict[str, set[str]], open_: set[str], scene: Sc
     jobs = {job.name for job in scene.case.jobs}
     clean = set.intersection(*(subjects[check] for check in part.needs))
     nodes = sorted(name for name in clean if name and name not in jobs)
-    known = {short_name(host) for job in scene.case.jobs for host in job.hosts}
-    known |= {short_name(node.host) for node in scene.case.nodes}
+    known = scene.hosts(host for job in scene.case.jobs for host in job.hosts)
+    known |= scene.hosts(node.host for node in scene.case.nodes)
     where = ""
     if nodes:
-        seen = len({short_name(name) for name in nodes})
+        seen = len(scene.hosts(nodes))
         where = f" on {fold_hosts(nodes)}"
         where += f" ({seen} of {plural(len(known), 'node')} seen)" if seen < len(known) else ""
     judged = ", ".join(part.needs)

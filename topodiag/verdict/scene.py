@@ -28,6 +28,10 @@ class Scene:
         name = self.case.identity.name
         return frozenset(short_name(name(each)) for each in names if each)
 
+    def host(self, name: str) -> str:
+        """The machine of this name, as `hosts` calls it."""
+        return short_name(self.case.identity.name(name))
+
     def nodes(self, finding: Finding) -> frozenset[str]:
         """The machines of the nodes that a finding names."""
         known = self._nodes.get(id(finding))

@@ -12,7 +12,7 @@ from topodiag.model.finding import Finding, Severity, Status
 from topodiag.model.job import Job
 from topodiag.model.result import Result
 from topodiag.model.verdict import State
-from topodiag.verdict.scene import Scene, short_name
+from topodiag.verdict.scene import Scene
 
 WORST_FIRST = (State.FAILED, State.HUNG, State.SLOW, State.AT_RISK, State.UNKNOWN, State.HEALTHY)
 
@@ -74,7 +74,7 @@ def bears_on(finding: Finding, job: Job, scene: Scene) -> bool:
     if finding.where.jobs:
         return job.name in finding.where.jobs and _by_its_lines(finding, job, scene)
     nodes = scene.nodes(finding)
-    return not nodes or any(short_name(host) in nodes for host in job.hosts)
+    return not nodes or not nodes.isdisjoint(scene.hosts(job.hosts))
 
 
 def _by_its_lines(finding: Finding, job: Job, scene: Scene) -> bool:

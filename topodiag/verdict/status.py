@@ -13,7 +13,7 @@ from topodiag.model.provenance import Origin
 from topodiag.model.verdict import CauseStatus
 from topodiag.verdict.clearing import normal_runs
 from topodiag.verdict.registry import RULES
-from topodiag.verdict.scene import Scene, short_name
+from topodiag.verdict.scene import Scene
 
 _EFFECTS = ("BEN", "JOB001", "JOB005", "JOB008", "NET003", "NET004", "NET006", "NET007", "NET008", "NET010", "NIC005",
             "NVL004", "P2P001", "TOP004", "GPU005", "NET001", "NET002", "GDR001")  # fmt: skip
@@ -50,7 +50,7 @@ def contradictions(cause: Finding, scene: Scene, benchmarks: Sequence[Benchmark]
     same machines that reach what they should."""
     against = [line for rule in RULES if cause.id in rule.causes for line in rule().contradicted_by(cause, scene)]
     if cause.id in _SLOWS_A_MACHINE:
-        against += normal_runs(benchmarks, cause.where.nodes)
+        against += normal_runs(scene, benchmarks, cause.where.nodes)
     return tuple(dict.fromkeys(against))
 
 
@@ -74,7 +74,7 @@ def _only_effect(cause: Finding, scene: Scene) -> bool:
         return False
     if cause.id in _ON_MACHINE:
         logs = {path for job in scene.case.jobs for path in job.files}
-        captured = {short_name(node.host) for node in scene.case.nodes}
+        captured = scene.hosts(node.host for node in scene.case.nodes)
         return not (scene.nodes(cause) <= captured and any(line.source not in logs for line in cause.evidence))
     return True
 
