@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from topodiag.app.opening import stream_for
-from topodiag.app.ras import is_ras_alone, ras_answers, with_ras
+from topodiag.app.ras import Asking, is_ras_alone, live_answers, ras_answers, with_ras
 from topodiag.app.scan import PART
+from topodiag.checks.job.ras import BLIND
 from topodiag.checks.job.text import wants_operations
 from topodiag.checks.job.troubles import troubles
 from topodiag.checks.registry import Subject
@@ -26,6 +27,7 @@ from topodiag.fleet.ingest import ingest
 from topodiag.model.case import Case
 from topodiag.model.connections import no_connections
 from topodiag.model.debug_settings import HANG, SUBSYSTEMS, next_time
+from topodiag.model.errors import InputError
 from topodiag.model.job import Job
 from topodiag.model.nccl_versions import assumption, is_newer
 from topodiag.model.provenance import NotObserved
@@ -62,6 +64,32 @@ def logs(paths: Sequence[str], *, options: LogOptions | None = None, on_progress
         check_writable(options.save)
         check_apart(options.save, (*paths, *options.flight))
     return judged(job_case(gather(paths, stdin=stream_for(paths), quick=True), options, on_progress))
+
+
+def ras(
+    places: Sequence[str],
+    paths: Sequence[str] = (),
+    *,
+    asking: Asking | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Result:
+    """Ask NCCL's RAS of a running job at these places (HOST, HOST:PORT), set the answers beside the logs at `paths`,
+    and judge what they say. Raises InputError where nobody answers."""
+    answers, asked, silent = live_answers(places, asking or Asking(), tell)
+    if not answers and not paths:
+        raise InputError(places[0], "answers, and says nothing of a communicator", hint=NOT_YET)
+    case = job_case(gather(paths, stdin=stream_for(paths), quick=True)) if paths else Case()
+    return judged(
+        replace(
+            case,
+            jobs=with_ras(case.jobs, answers),
+            inputs=(*case.inputs, *asked),
+            not_observed=(*case.not_observed, *silent, NotObserved("what RAS cannot see", BLIND)),
+        )
+    )
+
+
+NOT_YET = "before the first communicator is complete RAS has nothing to tell: give the logs, topodiag logs LOGS"
 
 
 def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Read | None = None) -> Case:

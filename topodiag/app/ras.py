@@ -1,15 +1,18 @@
-"""Answers of NCCL's RAS among the evidence: read, and set beside the jobs that they are of."""
+"""NCCL's RAS: its answers among the evidence, set beside the jobs that they are of; and a running job that is asked."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import replace
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.pieces import Intake, Piece
 from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.live.ras import MAX_BYTES, in_order, read_ras
+from topodiag.evidence.live.ras_client import ask, place_of
 from topodiag.model.connections import no_connections
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
@@ -17,6 +20,7 @@ from topodiag.model.job import Job
 from topodiag.model.provenance import NotObserved
 from topodiag.model.ras import RasAnswer
 from topodiag.words.fold import plural
+from topodiag.writing import replacing
 
 ALONE = "RAS"
 """The name of a job of which there is nothing but answers of RAS."""
@@ -63,17 +67,16 @@ def with_ras(jobs: Sequence[Job], answers: Sequence[RasAnswer]) -> tuple[Job, ..
     for answer in answers:
         placed.setdefault(_job_of(jobs, answer), []).append(answer)
     made = [replace(job, ras=tuple(placed[at])) if at in placed else job for at, job in enumerate(jobs)]
-    if -1 in placed:
-        own = tuple(placed[-1])
-        made.append(Job(ALONE, max(_world_size(each) for each in own), (), (), (), no_connections(), (), ras=own))
+    for number, own in enumerate(_apart(placed.get(-1, ()))):
+        size = max(_world_size(each) for each in own)
+        name = ALONE if not number else f"{ALONE} {number + 1}"
+        made.append(Job(name, size, (), (), (), no_connections(), (), ras=own))
     return tuple(made)
 
 
 def _job_of(jobs: Sequence[Job], answer: RasAnswer) -> int:
     hashes = {each.hash for each in answer.communicators if each.hash}
-    named = [member.process for each in answer.communicators for member in each.members]
-    named += [*answer.silent, *answer.dead, *(event.process for event in answer.events)]
-    pids = {each.pid for each in named if each is not None}
+    pids = {name[1] for name in _names(answer) if isinstance(name, tuple)}
     for at in reversed(range(len(jobs))):
         if hashes & {each.comm_id for each in jobs[at].communicators if each.comm_id}:
             return at
@@ -86,5 +89,100 @@ def _job_of(jobs: Sequence[Job], answer: RasAnswer) -> int:
     return -1
 
 
+def _apart(answers: Sequence[RasAnswer]) -> list[tuple[RasAnswer, ...]]:
+    """The answers by job: those that share a communicator or a process. One that names none is of the first job of its
+    size."""
+    groups: list[tuple[set[object], list[int]]] = []
+    for at in sorted(range(len(answers)), key=lambda at: not _names(answers[at])):
+        names = _names(answers[at])
+        own = next((g for g in groups if g[0] & names or (not names and _alike(answers[g[1][0]], answers[at]))), None)
+        if own is None:
+            groups.append((names, [at]))
+        else:
+            own[0].update(names)
+            own[1].append(at)
+    return [in_order(answers[at] for at in sorted(group)) for _, group in groups]
+
+
+def _names(answer: RasAnswer) -> set[object]:
+    """Communicators and processes that an answer names."""
+    made: set[object] = {each.hash for each in answer.communicators if each.hash}
+    members = [member.process for each in answer.communicators for member in each.members]
+    named = [*members, *answer.silent, *answer.dead, *(event.process for event in answer.events)]
+    return made | {each.key for each in named if each is not None}
+
+
+def _alike(one: RasAnswer, other: RasAnswer) -> bool:
+    return not one.processes or not other.processes or one.processes == other.processes
+
+
 def _world_size(answer: RasAnswer) -> int:
     return max([answer.processes, *(each.size for each in answer.communicators)])
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How to ask: `times` answers of each place, `pause_s` seconds apart; `save` is a folder that keeps them."""
+
+    times: int = 2
+    pause_s: float = 10.0
+    save: str | None = None
+
+
+MORE = 4
+"""Answers asked for beyond those wanted, where one was empty or of another job on the same port."""
+
+
+def live_answers(
+    places: Sequence[str], asking: Asking, tell: Callable[[str], None] = lambda _: None
+) -> tuple[tuple[RasAnswer, ...], tuple[Input, ...], tuple[NotObserved, ...]]:
+    """The answers of a running job, asked at each place in turn: two of them tell a hang from a job that runs. Raises
+    InputError where no place answers."""
+    known = [(given, *place_of(given)) for given in places]
+    answers: list[RasAnswer] = []
+    inputs: list[Input] = []
+    gaps: dict[str, NotObserved] = {}
+    failures: dict[str, InputError] = {}
+    wanted, asked = asking.times, 0
+    own = {given: f"{given}:{port}" for given, _, port in known if str(port) not in given}
+    while asked < wanted:
+        if asked:
+            time.sleep(asking.pause_s)
+        for given, host, port in known:
+            tell(f"asking {given}, {asked + 1} of {wanted}")
+            try:
+                data = ask(host, port)
+            except InputError as error:
+                failures[given] = error
+                continue
+            name = f"{own.get(given, given)}, answer {asked + 1}"
+            found = read_ras(data.decode("utf-8", "replace"), name)
+            answers += found
+            inputs.append(Input(name, Kind.RAS.value, hashlib.sha256(data).hexdigest(), data.count(b"\n"), len(found)))
+            if asking.save is not None:
+                _keep(asking.save, f"{given}-{asked + 1}.txt", data)
+            if not found:
+                gaps[given] = NotObserved(PART, f"{given}: answers nothing: no communicator is complete yet")
+        if failures and not inputs:
+            raise next(iter(failures.values()))
+        asked += 1
+        if asked == wanted < asking.times + MORE and not _enough(answers, asking.times):
+            wanted += 1
+    silent = [NotObserved(PART, str(error)) for error in failures.values()]
+    return in_order(answers), tuple(inputs), (*silent, *gaps.values())
+
+
+def _enough(answers: Sequence[RasAnswer], times: int) -> bool:
+    """Whether each job that answered did so as often as wanted: jobs of one user on a node share the port."""
+    apart = _apart(answers)
+    return bool(apart) and all(len(group) >= times for group in apart)
+
+
+def _keep(folder: str, name: str, data: bytes) -> None:
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise InputError(folder, f"cannot be made: {error.strerror or error}") from None
+    safe = "".join(letter if letter.isalnum() or letter in "-._" else "_" for letter in name)
+    with replacing(os.path.join(folder, safe)) as stream:
+        stream.write(data)

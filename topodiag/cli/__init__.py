@@ -18,6 +18,7 @@ _COMMANDS = {
     "topo": ("topo.group:topo", "See what NCCL sees: check, predict, change and draw topology files."),
     "emit": ("emit.group:emit", "Write what applies a fix: topology files, nccl.conf, pictures."),
     "logs": ("logs:logs", "Rebuild a job from its NCCL logs, and diagnose its communication."),
+    "ras": ("ras:ras", "Ask a running job who the others wait for (NCCL's RAS)."),
     "model": ("model.group:model", "What the wires allow: links, collectives and training steps priced."),
     "place": ("place.group:place", "Ranks on the right wires: a layout audited, solved and written."),
     "bench": ("bench.group:bench", "Is a measured bandwidth normal? nccl-tests output judged."),

@@ -196,8 +196,10 @@ class Standing:
         who = tuple(self.process(each) for each in lost.values())
         origins = tuple(answer.origin for answer in seen[-1:] if answer.origin is not None)
         origins += tuple(e.origin for e in events if e.process is not None and e.process.key in lost and e.origin)[:1]
+        placed = tuple(self._with_rank(each) for each in who)
+        origins = (*(each.origin for each in placed if each.origin is not None), *origins)
         return Silent(
-            tuple(self._with_rank(each) for each in who),
+            placed,
             bool(dead.keys() & lost.keys()),
             Lasting.STAYS if stays else Lasting.ONCE,
             self._answering(lost),

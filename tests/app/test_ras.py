@@ -1,0 +1,166 @@
+"""`topodiag ras` against a server that speaks NCCL's protocol, with its documented traps."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.evidence.live.test_ras import HEAD, WARNINGS, status
+from topodiag.app.logs import logs, ras
+from topodiag.app.ras import Asking
+from topodiag.evidence.live.ras_client import ask, place_of
+from topodiag.model.errors import InputError
+from topodiag.model.finding import Severity
+from topodiag.model.result import Result
+
+Answer = Callable[[socket.socket, int], None]
+"""Answers one connection; the number counts connections from 0."""
+
+OLD = b"SERVER PROTOCOL 2\nERROR: Unknown command SET FORMAT json\n"
+
+
+@contextmanager
+def server(answer: Answer) -> Iterator[str]:
+    """HOST:PORT of a RAS that answers so, on loopback."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    listening.settimeout(10)
+
+    def serve() -> None:
+        number = 0
+        while True:
+            try:
+                connection, _ = listening.accept()
+            except OSError:
+                return
+            with connection:
+                try:
+                    connection.settimeout(5)
+                    heard = b""
+                    while not heard.endswith(b"VERBOSE STATUS\n"):
+                        heard += connection.recv(4096)
+                    answer(connection, number)
+                except OSError:
+                    pass
+            number += 1
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield f"127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        listening.shutdown(socket.SHUT_RDWR)
+        listening.close()
+        thread.join(10)
+
+
+def as_json(behind: int = 5, stamp: str = "2026-11-22 08:19:50", key: str = "0x3d9f2208e70d8f94") -> bytes:
+    told = status(8, behind, stamp=stamp)
+    told["communicators"][0]["hash"] = key  # type: ignore[index]
+    return b"SERVER PROTOCOL 2\nOK\n" + json.dumps(told, indent=2).encode() + b"\n"
+
+
+def stamped(number: int) -> str:
+    return f"2026-11-22 08:19:{10 + number * 10}"
+
+
+def asked(answer: Answer, *, times: int = 2, save: str | None = None) -> Result:
+    with server(answer) as place:
+        return ras([place], asking=Asking(times, 0.0, save))
+
+
+def test_a_rank_that_stays_behind_in_two_answers_is_named(tmp_path: Path) -> None:
+    result = asked(lambda to, n: to.sendall(as_json(stamp=stamped(n))), save=str(tmp_path / "answers"))
+    (found,) = result.findings
+    assert (found.id, found.severity, found.where.ranks) == ("JOB006", Severity.ERROR, (5,))
+    kept = sorted((tmp_path / "answers").iterdir())
+    assert len(kept) == 2
+    assert [each.id for each in logs([str(tmp_path / "answers")]).findings] == ["JOB006"]
+
+
+def test_what_ras_cannot_see_is_said_and_never_taken_for_health() -> None:
+    result = asked(lambda to, n: to.sendall(as_json(-1, stamped(n))))
+    assert result.findings == ()
+    assert "ncclCommSplit" in " ".join(each.why for each in result.not_observed)
+    assert {each.status.value for each in result.outcomes if each.check == "JOB006"} == {"unknown"}
+
+
+def test_an_old_server_that_knows_no_json_is_understood() -> None:
+    text = HEAD + WARNINGS + (
+        "#0-0 (1f) MISMATCH\n  Communicator ranks have different collective operation counts\n"
+        "  31 ranks have launched up to operation 384\n"
+        "  Rank 9 has launched up to operation 383 -- GPU 1 managed by process 12 on node 10.0.0.2\n\n"
+    )  # fmt: skip
+    (found,) = asked(lambda to, _: to.sendall(OLD + text.encode())).findings
+    assert found.where.ranks == (9,)
+
+
+def test_torn_and_slow_lines_are_put_together() -> None:
+    def torn(to: socket.socket, number: int) -> None:
+        data = as_json(stamp=stamped(number))
+        for at in range(0, len(data), 997):
+            to.sendall(data[at : at + 997])
+            time.sleep(0.001)
+
+    assert [each.where.ranks for each in asked(torn).findings] == [(5,)]
+
+
+def test_an_empty_answer_is_asked_for_again() -> None:
+    def first_closes(to: socket.socket, number: int) -> None:
+        if number:
+            to.sendall(as_json(stamp=stamped(number)))
+
+    assert [each.severity for each in asked(first_closes).findings] == [Severity.ERROR]
+
+
+def test_two_jobs_on_one_port_are_judged_apart() -> None:
+    def in_turn(to: socket.socket, number: int) -> None:
+        to.sendall(as_json(5 if number % 2 else -1, stamped(number % 5), "0xaa" if number % 2 else "0xbb"))
+
+    found = asked(in_turn).findings
+    assert [each.where.ranks for each in found] == [(5,)]
+
+
+def test_a_server_that_closes_at_once_is_no_healthy_job() -> None:
+    with pytest.raises(InputError, match="nothing of a communicator"):
+        asked(lambda *_: None)
+
+
+def test_a_server_that_says_nothing_is_given_up() -> None:
+    with server(lambda *_: time.sleep(0.6)) as place:
+        host, port = place_of(place)
+        with pytest.raises(InputError, match="says nothing for"):
+            ask(host, port, answer_s=0.2)
+
+
+def test_where_nothing_listens_the_remedy_is_named() -> None:
+    free = socket.create_server(("127.0.0.1", 0))
+    port = free.getsockname()[1]
+    free.close()
+    with pytest.raises(InputError, match="NCCL_RAS_ADDR"):
+        ras([f"127.0.0.1:{port}"], asking=Asking(1, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("given", "place"),
+    [
+        ("gpu07", ("gpu07", 28028)),
+        ("gpu07:3000", ("gpu07", 3000)),
+        ("[fe80::1]:99", ("fe80::1", 99)),
+        ("fe80::1", ("fe80::1", 28028)),
+    ],
+)
+def test_a_place_is_a_host_with_or_without_its_port(given: str, place: tuple[str, int]) -> None:
+    assert place_of(given) == place
+
+
+@pytest.mark.parametrize("given", [":28028", "gpu07:x", "gpu07:99999", ""])
+def test_what_is_no_place_is_refused(given: str) -> None:
+    with pytest.raises(InputError, match="host and port"):
+        place_of(given)

@@ -1,0 +1,73 @@
+"""`topodiag ras`: ask NCCL's RAS of a running job who the others wait for."""
+
+from __future__ import annotations
+
+import click
+
+from topodiag.cli.errors import Outcome
+from topodiag.cli.former import Command
+from topodiag.cli.options import Printing, format_option, report_options
+from topodiag.cli.params import EVIDENCE, Count, Duration
+
+FORMATS = ("table", "json")
+
+
+@click.command(cls=Command)
+@click.argument("places", metavar="HOST[:PORT]...", nargs=-1)
+@click.option(
+    "--with", "paths", metavar="PATH", type=EVIDENCE, multiple=True,
+    help="Logs of the job, which name its ranks; repeat it.",
+)  # fmt: skip
+@click.option("--times", type=Count(1, 1000), default=2, show_default=True, help="Answers of each host.")
+@click.option(
+    "--pause", type=Duration(), default=10.0, metavar="TIME", help="Between two answers (default: 10 seconds)."
+)
+@click.option("--keep", metavar="DIR", type=click.Path(file_okay=False), help="Keep the answers in this folder.")
+@format_option(FORMATS)
+@report_options
+@click.pass_obj
+def ras(  # noqa: PLR0917 - one parameter per option
+    reached: Outcome,
+    places: tuple[str, ...],
+    paths: tuple[str, ...],
+    times: int,
+    pause: float,
+    keep: str | None,
+    format_: str,
+    fail_on: str,
+    printing: Printing,
+) -> None:
+    """Ask NCCL's RAS of a running job, and say whom the others wait for.
+
+    HOST is a node of the job, localhost unless given; the port is 28028 unless NCCL_RAS_ADDR sets another one. RAS
+    counts launches, and a job that runs shows other counts each time: it is asked twice. Two hosts show both sides of
+    a network that is cut. The job is not disturbed.
+
+    \b
+    Examples
+      topodiag ras
+      topodiag ras gpu07 gpu08 --with logs/
+      ncclras -f json > answer.json; topodiag logs answer.json
+    """
+    from topodiag.app.logs import ras as judge  # noqa: PLC0415
+    from topodiag.app.ras import Asking  # noqa: PLC0415
+    from topodiag.cli.output import check_output, opened, verdict  # noqa: PLC0415 - heavy from here on
+    from topodiag.report.registry import report  # noqa: PLC0415
+
+    check_output(printing.output)
+    quiet = printing.quiet
+    result = judge(
+        places or ("localhost",),
+        paths,
+        asking=Asking(times, pause, keep),
+        tell=lambda words: None if quiet else click.echo(words, err=True),
+    )
+    reached.code = verdict(result, fail_on)
+    with opened(printing.output) as stream:
+        made = report(format_)
+        if format_ == "table":
+            from topodiag.report.job.table import JobTable  # noqa: PLC0415
+
+            made = JobTable(())
+        made.render(result, stream, printing.style(stream))
+        stream.flush()
