@@ -100,3 +100,10 @@ def test_long_lines_cost_little_time(line: str) -> None:
     start = time.process_time()
     list(shown_files(f"{line}\n" * 20))
     assert time.process_time() - start < 1.0
+
+
+def test_a_long_name_that_is_none_costs_no_time() -> None:
+    line = "roce" * 15 + "²"
+    began = time.process_time()
+    assert not list(shown_files(f"$ ls /sys/class/infiniband\n{line}\n"))
+    assert time.process_time() - began < 1

@@ -36,7 +36,7 @@ _FAILED = re.compile(
     rf"(?:cat|ls|grep|head|more|bash|-bash)(?:: cannot access|: cannot open)?:? ['\"‘]?({_ROOT}[^\s:'\"’]{{1,400}}"
     r"(?::[^\s:'\"’]{1,60}){0,3})['\"’]?(?: for reading)?: ([A-Z][a-z][A-Za-z ]{3,40})\s*\Z"
 )
-_LISTED = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63}[ \t]*){1,200}\Z")
+_LISTED = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63}(?:[ \t]+[A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63}){0,199}\Z")
 _LONG = re.compile(r"[dlcb-][rwxsStT-]{9}\S?\s.{10,200}?\s(\S{1,64})(?: -> (\S{1,400}))?\s*\Z")
 _PROMPT = re.compile(r"(?:[^\s$#%]{0,80}[$#%] |[^\n]{1,80}[\]~)][$#%] |\+ )\S")
 _PATTERN = re.compile(r"[*?{}\[\]$]")

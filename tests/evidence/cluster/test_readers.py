@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.cluster.cluster_texts import facts, levels, listed, node, refused
+from topodiag.evidence.cluster import slurm
 from topodiag.evidence.cluster.facts import nested, usable
 from topodiag.evidence.cluster.files import FORMATS, read_cluster
 from topodiag.evidence.interface import Blob
@@ -372,4 +373,11 @@ def test_a_damaged_file_is_read_or_refused(text: str, data: st.DataObject) -> No
 def test_a_bomb_of_aliases_in_a_topology_yaml_is_refused() -> None:
     bomb = "".join(f"    - &a{n} [{', '.join([f'*a{n - 1}'] * 10) if n else 'x, x'}]\n" for n in range(30))
     text = f"- topology: t\n  bomb:\n{bomb}  tree:\n    switches:\n      - switch: s\n        nodes: *a29\n"
-    assert "names no nodes" in refused(text)
+    assert "repeats itself by aliases" in refused(text)
+
+
+@pytest.mark.parametrize("line", ["SwitchName=s{0} Nodes=n[1-100]", "BlockName=b{0} Nodes=n[1-100]"])
+def test_names_are_counted_over_all_lines_of_a_topology_conf(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slurm, "MAX_LISTED", 500)
+    assert "lists more than 500 names" in refused("\n".join(line.format(number) for number in range(6)))
+    assert "lists more than" not in refused(line.format(0) + "\nx\n")

@@ -200,9 +200,9 @@ def test_groups_of_unequal_size_are_several_demands_of_one_name() -> None:
         ("groups: [{ranks: [0-3], bytes: -1}]", "'-1' is no number of bytes"),
         ("groups: [{ranks: [0-3], collective: gossip}]", "'gossip' is no collective"),
         ("[1, 2]", "is no file of groups"),
-        ("a: &a [*a, *a]", "is no key"),
+        ("a: &a [*a, *a]", "refers to 'a'"),
         ("[" * 5000, "is nested too deeply"),
-        ("together: !!python/object/apply:os.system [reboot]", "is no YAML"),
+        ("together: !!python/object/apply:os.system [reboot]", "has a tag"),
     ],
 )
 def test_bad_groups_are_one_clear_line(text: str, says: str) -> None:

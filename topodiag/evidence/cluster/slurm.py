@@ -22,6 +22,8 @@ _KINDS = ("leaf", "spine", "core")
 """Of the first levels of a tree; further ones are `fabric`."""
 MAX_LEVELS = 16
 """Slurm's own trees have three or four."""
+MAX_LISTED = 5 * MAX_NODES
+"""Names that all lines of a file list together: `scontrol show topology` lists each node once for each level."""
 
 
 @dataclass(slots=True)
@@ -31,12 +33,14 @@ class _Tree:
     nodes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     children: dict[str, tuple[str, ...]] = field(default_factory=dict)
     line: dict[str, int | None] = field(default_factory=dict)
+    listed: int = 0
 
 
 def read_conf(blob: Blob) -> ClusterFacts:
     """The cluster of a topology.conf. Raises InputError with the line."""
     tree = _Tree()
     blocks: list[tuple[str, tuple[str, ...]]] = []
+    in_blocks = 0
     sizes: list[int] = []
     shown: set[int] = set()  # what scontrol says of each block in place of BlockSizes
     for line, text in _joined(blob):
@@ -49,6 +53,7 @@ def read_conf(blob: Blob) -> ClusterFacts:
             if "blocksize" in words:
                 shown.update(_sizes(blob, words["blocksize"].split(","), line))
             blocks.append((words["blockname"], _set(blob, words.get("nodes", ""), line)))
+            in_blocks = _few(blob, in_blocks + len(blocks[-1][1]), line)
         elif "blocksizes" in words:
             sizes = _sizes(blob, words["blocksizes"].split(","), line)
         else:
@@ -74,8 +79,11 @@ def read_yaml(blob: Blob) -> ClusterFacts:
             _add(blob, tree, name, _text(entry.get("nodes")), _text(entry.get("children")), None)
         return _of_tree(blob, tree, notes)
     block = chosen["block"]
-    blocks = [(_text(entry.get("block")), _set(blob, _text(entry.get("nodes")), None))
-              for entry in _entries(blob, block.get("blocks"), "blocks")]  # fmt: skip
+    blocks: list[tuple[str, tuple[str, ...]]] = []
+    in_blocks = 0
+    for entry in _entries(blob, block.get("blocks"), "blocks"):
+        blocks.append((_text(entry.get("block")), _set(blob, _text(entry.get("nodes")), None)))
+        in_blocks = _few(blob, in_blocks + len(blocks[-1][1]), None)
     given = block.get("block_sizes", [])
     words = _text(given).split(",")
     return _of_blocks(blob, blocks, _sizes(blob, [word for word in words if word], None), notes)
@@ -119,6 +127,13 @@ def _set(blob: Blob, text: str, line: int | None) -> tuple[str, ...]:
         raise InputError(blob.name, str(error), line=line) from None
 
 
+def _few(blob: Blob, listed: int, line: int | None) -> int:
+    """The number of names so far. Raises InputError where it is too large, before more of them are made."""
+    if listed > MAX_LISTED:
+        raise InputError(blob.name, f"lists more than {MAX_LISTED} names", line=line)
+    return listed
+
+
 def _sizes(blob: Blob, words: list[str], line: int | None) -> list[int]:
     made = [int(word) if word.strip().isascii() and word.strip().isdigit() and len(word) < 8 else 0 for word in words]
     if not all(made) or made != sorted(set(made)):
@@ -134,6 +149,7 @@ def _add(blob: Blob, tree: _Tree, name: str, nodes: str, children: str, line: in
     tree.line[name] = line
     tree.nodes[name] = _set(blob, nodes, line)
     tree.children[name] = _set(blob, children, line)
+    tree.listed = _few(blob, tree.listed + len(tree.nodes[name]) + len(tree.children[name]), line)
 
 
 def _of_tree(blob: Blob, tree: _Tree, notes: tuple[str, ...] = ()) -> ClusterFacts:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,14 +25,29 @@ import numpy as np
 from topodiag.evidence.cluster.node_sets import short
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.yaml_values import load_yaml, word
-from topodiag.model.cluster import Demand
+from topodiag.model.cluster import Demand, Ints
 from topodiag.model.errors import InputError
 
 MAX_RANK = 1 << 22
 MAX_MEMBERS = 1 << 24
+"""Members of all groups of a file together: each of the ranks in four families."""
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "send_recv")
 _RANGE = re.compile(r"(\d{1,7})(?:-(\d{1,7})(?:/(\d{1,7}))?)?", re.ASCII)
 _KNOWN = ("name", "keep", "collective", "bytes", "calls", "ranks", "exposed")
+
+
+@dataclass(slots=True)
+class _File:
+    """The file that is read, and how many members it may still name."""
+
+    blob: Blob
+    left: int
+
+    def take(self, name: str, count: int) -> None:
+        """Count members before they are made. Raises InputError."""
+        self.left -= count
+        if self.left < 0:
+            raise InputError(self.blob.name, f"{name}: the groups have more than {MAX_MEMBERS} members together")
 
 
 def read_groups(blob: Blob) -> tuple[Demand, ...]:
@@ -40,14 +56,15 @@ def read_groups(blob: Blob) -> tuple[Demand, ...]:
     document = load_yaml(blob)
     if not isinstance(document, Mapping) or not document:
         raise InputError(blob.name, "is no file of groups", hint="together: [[0, 1], [2, 3]]")
+    file = _File(blob, MAX_MEMBERS)
     made: list[Demand] = []
     for key, value in document.items():
         if key in ("together", "may_span"):
             name = "together" if key == "together" else "may span"
-            made += _family(blob, name, value, keep=key == "together", told={})
+            made += _family(file, name, value, keep=key == "together", told={})
         elif key == "groups" and isinstance(value, list):
             for place, entry in enumerate(value):
-                made += _entry(blob, place, entry)
+                made += _entry(file, place, entry)
         else:
             raise InputError(blob.name, f"{word(key)!r} is no key of a file of groups",
                              hint="together, may_span or groups")  # fmt: skip
@@ -56,7 +73,8 @@ def read_groups(blob: Blob) -> tuple[Demand, ...]:
     return tuple(made)
 
 
-def _entry(blob: Blob, place: int, entry: object) -> Iterator[Demand]:
+def _entry(file: _File, place: int, entry: object) -> Iterator[Demand]:
+    blob = file.blob
     if not isinstance(entry, Mapping) or "ranks" not in entry:
         raise InputError(blob.name, f"group {place} has no ranks", hint="- name: tp, keep: node, ranks: [0-7, 8-15]")
     unknown = next((key for key in entry if key not in _KNOWN), None)
@@ -66,21 +84,19 @@ def _entry(blob: Blob, place: int, entry: object) -> Iterator[Demand]:
     if keep not in ("node", "any"):
         raise InputError(blob.name, f"group {place}: keep is node or any, not {word(keep)!r}")
     name = entry.get("name")
-    yield from _family(blob, name if isinstance(name, str) and name else f"group {place}", entry["ranks"],
+    yield from _family(file, name if isinstance(name, str) and name else f"group {place}", entry["ranks"],
                        keep=keep == "node", told=entry)  # fmt: skip
 
 
-def _family(blob: Blob, name: str, value: object, *, keep: bool, told: Mapping[str, Any]) -> Iterator[Demand]:
-    name = short(name)
+def _family(file: _File, name: str, value: object, *, keep: bool, told: Mapping[str, Any]) -> Iterator[Demand]:
+    blob, name = file.blob, short(name)
     if isinstance(value, str | int):
         value = [value]
     if not isinstance(value, list):
         raise InputError(blob.name, f"{name}: {word(value)!r} is no list of groups")
     if value and all(isinstance(each, int) for each in value):
         value = [value]  # one group, written flat
-    rows = [_ranks(blob, name, each) for each in value]
-    if sum(map(len, rows)) > MAX_MEMBERS:
-        raise InputError(blob.name, f"{name} has more than {MAX_MEMBERS} members")
+    rows = [_ranks(file, name, each) for each in value]
     _check_apart(blob, name, rows)
     collective = told.get("collective", "all_reduce")
     if collective not in COLLECTIVES:
@@ -89,44 +105,50 @@ def _family(blob: Blob, name: str, value: object, *, keep: bool, told: Mapping[s
     exposed = _number(blob, name, told, "exposed", 1.0)
     if exposed > 1:
         raise InputError(blob.name, f"{name}: exposed is a share from 0 to 1")
-    for length in sorted({len(row) for row in rows}):
-        groups = np.asarray([row for row in rows if len(row) == length], np.int64)
-        yield Demand(name, groups, collective, size, calls, exposed, keep_together=keep, why=f"as {blob.name} says")
+    by_length: dict[int, list[Ints]] = {}
+    for row in rows:
+        by_length.setdefault(len(row), []).append(row)
+    for _, alike in sorted(by_length.items()):
+        yield Demand(
+            name, np.stack(alike), collective, size, calls, exposed, keep_together=keep, why=f"as {blob.name} says"
+        )
 
 
-def _check_apart(blob: Blob, name: str, rows: Sequence[list[int]]) -> None:
+def _check_apart(blob: Blob, name: str, rows: Sequence[Ints]) -> None:
     """Raises InputError for a group of one and for a rank that stands twice."""
-    seen: set[int] = set()
     for row in rows:
         if len(row) < 2:
             raise InputError(blob.name, f"{name}: a group of {len(row)} talks to nobody")
-        if _overlap(seen, row):
-            twice = next(rank for rank in row if rank in seen or row.count(rank) > 1)
-            raise InputError(blob.name, f"{name}: groups overlap: rank {twice} is in two places")
-        seen.update(row)
+    members = np.concatenate(rows) if rows else np.zeros(0, np.int64)
+    met, first = np.unique(members, return_index=True)
+    if len(met) < len(members):
+        again = np.ones(len(members), bool)
+        again[first] = False
+        raise InputError(blob.name, f"{name}: groups overlap: rank {members[again][0]} is in two places")
 
 
-def _overlap(seen: set[int], row: list[int]) -> bool:
-    members = set(row)
-    return len(members) < len(row) or not members.isdisjoint(seen)
-
-
-def _ranks(blob: Blob, name: str, value: object) -> list[int]:
-    made: list[int] = []
+def _ranks(file: _File, name: str, value: object) -> Ints:
+    """The members of one group, counted before they are made."""
+    made: list[Ints] = []
+    singles: list[int] = []
     for each in value if isinstance(value, list) else [value]:
         if isinstance(each, bool) or not isinstance(each, int | str):
-            raise InputError(blob.name, f"{name}: {word(each)!r} is no rank")
-        for part in str(each)[:100_000].split(","):
+            raise InputError(file.blob.name, f"{name}: {word(each)!r} is no rank")
+        for part in str(each).split(","):
             match = _RANGE.fullmatch(part.strip())
             first = int(match[1]) if match else -1
             last = int(match[2] or match[1]) if match else -1
             step = int(match[3] or 1) if match else 1
             if match is None or last < first or last >= MAX_RANK or step < 1:
-                raise InputError(blob.name, f"{name}: {short(part)!r} is no rank", hint="write 3, 0-7 or 0-28/4")
-            made += range(first, last + 1, step)
-        if len(made) > MAX_RANK:
-            raise InputError(blob.name, f"{name}: a group of more than {MAX_RANK} ranks")
-    return made
+                raise InputError(file.blob.name, f"{name}: {short(part)!r} is no rank", hint="write 3, 0-7 or 0-28/4")
+            members = range(first, last + 1, step)
+            file.take(name, len(members))
+            if len(members) == 1:
+                singles.append(first)
+                continue
+            made += [np.asarray(singles, np.int64), np.arange(first, last + 1, step, dtype=np.int64)]
+            singles = []
+    return np.concatenate([*made, np.asarray(singles, np.int64)])
 
 
 def _number(blob: Blob, name: str, told: Mapping[str, Any], key: str, default: float) -> float:

@@ -1,0 +1,290 @@
+"""Every reader of topodiag as a function of bytes, by the name of what it reads.
+
+The list is made of topodiag's own registries: sources of a node's evidence, kinds of evidence, formats of clusters and
+files of launchers. A new one is fuzzed as soon as it is registered, and fails the tests until it has a seed.
+"""
+
+from __future__ import annotations
+
+import atexit
+import io
+import json
+import shutil
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from pathlib import Path
+
+from tests.fuzz.seeds import SEEDS
+from topodiag.app.diagnose import diagnose
+from topodiag.app.layout import READERS as LAYOUTS
+from topodiag.checks.registry import Subject
+from topodiag.checks.run import run
+from topodiag.evidence import registry
+from topodiag.evidence.assemble import assemble
+from topodiag.evidence.cluster.files import FORMATS, read_cluster
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.flight.flight_recorder import read_flight
+from topodiag.evidence.intake.bundle import MANIFEST, from_bytes, from_files
+from topodiag.evidence.intake.captures import captures
+from topodiag.evidence.intake.gather import gather
+from topodiag.evidence.intake.kinds import Kind
+from topodiag.evidence.intake.reader import FAILED, read_node
+from topodiag.evidence.interface import Blob
+from topodiag.evidence.layout.affinity import read_affinity
+from topodiag.evidence.layout.device_pairs import read_pairs_file
+from topodiag.evidence.layout.group_file import read_groups
+from topodiag.evidence.layout.place_map import read_index_map, read_place_map
+from topodiag.evidence.nccl_log.fast.scan import extract
+from topodiag.evidence.nccl_log.plain.plain import extract_plain
+from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
+from topodiag.evidence.nccl_log.tables.facts import SourceFile
+from topodiag.evidence.nccl_log.tables.resolve import resolve
+from topodiag.evidence.nccl_log.tables.saved import load, save
+from topodiag.evidence.nccl_tests.read import read_file as read_tests
+from topodiag.evidence.nccl_xml.file import read_file as read_topology
+from topodiag.model.result import Result, UnreadLine
+from topodiag.report.formats.json_report import document
+from topodiag.sweep.judge import judge
+from topodiag.sweep.planfile import read_plan
+from topodiag.sweep.store import RESULTS, read_store
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+TEXTS = Path(__file__).parent / "texts"
+CRASHES = Path(__file__).parent / "crashes"
+MOST_SEED = 40_000
+"""Bytes of a seed: cases stay quick."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """`read` raises TopodiagError for what it refuses, and nothing else. `seeds` name texts that it reads."""
+
+    name: str
+    read: Callable[[bytes], object]
+    seeds: tuple[str, ...]
+
+
+class ReaderFailedError(Exception):
+    """A reader's error that the guard of the whole run turned into a line."""
+
+
+def readers() -> Mapping[str, Reader]:
+    """All of them by name: `source KIND`, `kind KIND`, `cluster FORMAT`, `layout OPTION`, `file WHAT`."""
+    made = {f"source {kind}": _source(kind) for kind in registry.kinds()}
+    made |= {f"kind {kind.value}": OF_KINDS[kind] for kind in Kind if kind in OF_KINDS}
+    made |= {f"cluster {each.name}": _of_blob(each.read) for each in FORMATS}
+    made |= {f"layout {name}": _of_blob(read) for name, read in LAYOUTS.items()}
+    made |= {f"file {name}": read for name, read in OTHERS.items()}
+    return {name: Reader(name, read, SEEDS.get(name, ())) for name, read in sorted(made.items())}
+
+
+@cache
+def seeds_of(name: str) -> tuple[bytes, ...]:
+    """The texts that are the seeds of a reader."""
+    made = [_seed(each) for each in readers()[name].seeds]
+    return tuple(data for data in made if data)
+
+
+def _seed(place: str) -> bytes:
+    """The bytes of a seed, whole lines of at most MOST_SEED."""
+    if place.startswith("made:"):
+        return MADE[place.removeprefix("made:")]()
+    path, _, number = place.partition("#")
+    data = (TEXTS / path.removeprefix("own:") if path.startswith("own:") else FIXTURES / path).read_bytes()
+    if number:
+        data = json.loads(data)["inputs"][int(number)]["text"].encode()
+    if len(data) > MOST_SEED:
+        data = data[: data.rfind(b"\n", 0, MOST_SEED) + 1]
+    return data
+
+
+# --- a function of bytes for each ------------------------------------------------------------------------------
+
+
+def _source(kind: str) -> Callable[[bytes], object]:
+    def read(data: bytes) -> None:
+        made = registry.source(kind)
+        assert made is not None
+        blob, draft = Blob("fuzz", data), NodeDraft()
+        made.recognises(blob.text[: registry.HEAD_CHARS])
+        draft.trust = made.trust
+        made.fill(blob, made.parse(blob), draft)
+        assemble(draft, "fuzz")
+
+    return read
+
+
+def _of_blob(read: Callable[[Blob], object]) -> Callable[[bytes], object]:
+    return lambda data: read(Blob("fuzz", data))
+
+
+def _of_path(read: Callable[[str], object], name: str = "fuzz") -> Callable[[bytes], object]:
+    return lambda data: read(_written(data, name))
+
+
+def _written(data: bytes, name: str = "fuzz") -> str:
+    path = _folder() / name
+    path.write_bytes(data)
+    return str(path)
+
+
+@cache
+def _folder() -> Path:
+    made = tempfile.mkdtemp(prefix="topodiag-fuzz-")
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return Path(made)
+
+
+def _no_guarded_error(unread: tuple[UnreadLine, ...] | list[UnreadLine]) -> None:
+    """Raises ReaderFailedError where the last guard met an error of a source."""
+    for line in unread:
+        if line.why.startswith(FAILED):
+            raise ReaderFailedError(line.why)
+
+
+def _node_text(data: bytes) -> None:
+    """As `topodiag scan FILE` reads and judges it."""
+    read = read_node(from_bytes("fuzz", data))
+    _no_guarded_error(read.unread)
+    run(Subject.NODE, [read.node])
+
+
+def _manifest(data: bytes) -> None:
+    """A bundle with this manifest."""
+    files = {**_bundle_files(), MANIFEST: data}
+    _no_guarded_error(read_node(from_files("fuzz", files)).unread)
+
+
+def _log(data: bytes) -> None:
+    """Both extractors, which must agree, and the job that is rebuilt of what they found."""
+    fast, plain = resolve(extract(data, 0, 0)), resolve(extract_plain(data, 0, 0))
+    if repr(fast.tables) != repr(plain.tables) and not _same(fast.tables, plain.tables):
+        raise AssertionError("the fast and the plain extractor differ")
+    run(Subject.JOB, rebuild(fast, (SourceFile("fuzz"),)))
+
+
+def _same(left: Mapping[str, object], right: Mapping[str, object]) -> bool:
+    return all(repr(left[name].to_pylist()) == repr(right[name].to_pylist()) for name in left)  # type: ignore[attr-defined]
+
+
+def _diagnosed(data: bytes) -> None:
+    """As `topodiag diagnose FILE --format json` does."""
+    made: Result = diagnose([_written(data)])
+    _no_guarded_error(made.unread)
+    document(made)
+
+
+def _captured(data: bytes) -> None:
+    """As any command meets it: what is it, and which node is it of."""
+    captures(gather([_written(data)]))
+
+
+def _torn_sweep(data: bytes) -> None:
+    """Results of a sweep: what is no result costs that line alone."""
+    folder = _folder() / "sweep"
+    folder.mkdir(exist_ok=True)
+    (folder / "plan-1.json").write_bytes(_seed(SEEDS["kind sweep-plan"][0]))
+    (folder / RESULTS).write_bytes(data)
+    stored = read_store(str(folder))
+    judge(stored.plans, stored.results)
+
+
+OF_KINDS: dict[Kind, Callable[[bytes], object]] = {
+    Kind.BUNDLE: _node_text,
+    Kind.NODE_TEXT: _node_text,
+    Kind.TOPOLOGY: lambda data: read_topology(data, "fuzz"),
+    Kind.HWLOC: _node_text,
+    Kind.NCCL_LOG: _log,
+    Kind.JOB_OUTPUT: _log,
+    Kind.SAVED_FACTS: _of_path(load),
+    Kind.FLIGHT: _of_path(lambda path: read_flight([path]), "fuzz_rank_0"),
+    Kind.NCCL_TESTS: lambda data: read_tests(data, "fuzz"),
+    Kind.CLUSTER: _of_blob(read_cluster),
+    Kind.KUBERNETES: _of_blob(read_cluster),
+    Kind.HOSTFILE: _of_blob(LAYOUTS["hostfile"]),
+    Kind.RANKFILE: _of_blob(LAYOUTS["rankfile"]),
+    Kind.RANK_MAP: _of_blob(read_place_map),
+    Kind.GROUPS: _of_blob(read_groups),
+    Kind.SWEEP_PLAN: _of_path(read_plan),
+    Kind.SWEEP: _torn_sweep,
+    Kind.MANIFEST: _manifest,
+    Kind.ARCHIVE: _captured,
+    Kind.PARQUET: _of_path(load),
+    Kind.JSON: _diagnosed,
+}  # fmt: skip
+"""How a file of this kind is read. A kind without a reader is one that is only recognised, to say what it is."""
+ONLY_RECOGNISED = frozenset({
+    Kind.RAS, Kind.GRAPH, Kind.BENCH_CSV, Kind.RESULT, Kind.PICKLE, Kind.TEXT, Kind.BLANK, Kind.EMPTY, Kind.BINARY,
+})  # fmt: skip
+"""Met by `file any` and `file diagnosed`, as any bytes are."""
+
+OTHERS: dict[str, Callable[[bytes], object]] = {
+    "affinity": lambda data: read_affinity(data, "fuzz"),
+    "device pairs": lambda data: read_pairs_file(data, "fuzz"),
+    "index map": _of_blob(read_index_map),
+    "any": _captured,
+    "diagnosed": _diagnosed,
+}
+"""Files that options name, which no registry of evidence holds."""
+
+
+# --- seeds that are no text -------------------------------------------------------------------------------------
+
+
+@cache
+def _bundle_files() -> dict[str, bytes]:
+    top = FIXTURES / "nodes" / "rtx4090-pair"
+    return {str(path.relative_to(top)): path.read_bytes() for path in sorted(top.rglob("*")) if path.is_file()}
+
+
+def _tar(mode: str) -> bytes:
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode=mode, format=tarfile.PAX_FORMAT) as archive:
+        names = [MANIFEST, *islice((name for name in _bundle_files() if name != MANIFEST), 12)]
+        for name in names:
+            data = _bundle_files()[name]
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mtime = len(data), 1_700_000_000
+            entry.pax_headers = {"comment": "fuzz"} if name == MANIFEST else {}
+            archive.addfile(entry, io.BytesIO(data))
+    return made.getvalue()
+
+
+def _zip() -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in islice(_bundle_files().items(), 12):
+            archive.writestr(zipfile.ZipInfo(name), data)
+    return made.getvalue()
+
+
+def _parquet() -> bytes:
+    made = io.BytesIO()
+    save(made, resolve(extract_plain(_seed(SEEDS["kind nccl-log"][0]), 0, 0)), (SourceFile("a.log", 10, "ab", ""),))
+    return made.getvalue()
+
+
+def _pickled() -> bytes:
+    import pickle  # noqa: PLC0415 - only written, never loaded
+
+    return pickle.dumps(json.loads(_seed(SEEDS["kind flight-recorder"][0])), 2)
+
+
+MADE: dict[str, Callable[[], bytes]] = {
+    "tar": lambda: _tar("w"),
+    "tar.gz": lambda: _tar("w:gz"),
+    "zip": _zip,
+    "parquet": _parquet,
+    "pickle": _pickled,
+}
+
+
+def crashes() -> Iterator[tuple[str, str, bytes]]:
+    """Inputs that once broke something: the reader, the file's name, the bytes."""
+    for path in sorted(CRASHES.glob("*/*")):
+        yield path.parent.name.replace("+", " "), path.name, path.read_bytes()

@@ -1,0 +1,59 @@
+"""No pattern of the program can take for ever."""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+import topodiag
+from tests.fuzz.backtracking import can_take_for_ever
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"(?:[a-z]+ *)+$", r"(a+b?)*c", r"(?:[\w.]{0,63}[ \t]*){1,200}\Z", r"x(?:y(?:\d+\s*)+)"]
+)
+def test_a_repeated_group_that_can_be_cut_in_several_ways_is_found(pattern: str) -> None:
+    assert can_take_for_ever(re.compile(pattern))
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"[a-z]+(?: +[a-z]+)*$", r"(?:\d+,)*", r"(?:a|bc)*", r"(?:[^\s/]{1,120}/){0,30}", r"(\d+)?"]
+)
+def test_one_whose_parts_are_kept_apart_is_sound(pattern: str) -> None:
+    assert not can_take_for_ever(re.compile(pattern))
+
+
+def patterns() -> Iterator[tuple[str, re.Pattern[Any]]]:
+    """All that modules hold, in whatever."""
+    met: set[int] = set()
+    for module in pkgutil.walk_packages(topodiag.__path__, "topodiag."):
+        if not module.name.endswith("__main__"):
+            for name, value in vars(import_module(module.name)).items():
+                for pattern in _in(value, met):
+                    yield f"{module.name}.{name}", pattern
+
+
+def _in(value: object, met: set[int]) -> Iterator[re.Pattern[Any]]:
+    if isinstance(value, re.Pattern):
+        yield value
+    elif id(value) in met or isinstance(value, type):
+        return
+    elif isinstance(value, list | tuple | set | frozenset | dict):
+        met.add(id(value))
+        for each in list(value.values() if isinstance(value, dict) else value)[:5000]:
+            yield from _in(each, met)
+    elif hasattr(value, "__dataclass_fields__"):
+        met.add(id(value))
+        for name in value.__dataclass_fields__:
+            yield from _in(getattr(value, name, None), met)
+
+
+def test_no_pattern_of_the_program_can_take_for_ever() -> None:
+    found = {(pattern.pattern, pattern.flags): (name, pattern) for name, pattern in patterns()}
+    assert len(found) > 500
+    assert not [name for name, pattern in found.values() if can_take_for_ever(pattern)]
