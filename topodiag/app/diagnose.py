@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from topodiag.app.case import Opened, open_case
 from topodiag.app.collecting import few_collections
@@ -72,8 +73,8 @@ def _joined(case: Case, results: Sequence[Result]) -> Result:
         nodes=case.nodes,
         outcomes=outcomes,
         findings=arranged(fold(outcomes), case),
-        not_observed=tuple(dict.fromkeys(gap for each in (*results, case) for gap in each.not_observed)),
-        unread=tuple(dict.fromkeys(line for each in (*results, case) for line in each.unread)),
+        not_observed=tuple(dict.fromkeys(chain(*(each.not_observed for each in results), case.not_observed))),
+        unread=tuple(dict.fromkeys(chain(*(each.unread for each in results), case.unread))),
         jobs=case.jobs,
         benchmarks=tuple(run for each in results for run in each.benchmarks),
         unexplained=tuple(dict.fromkeys(line for each in results for line in each.unexplained)),

@@ -110,7 +110,5 @@ def normal_runs(scene: Scene, benchmarks: Sequence[Benchmark], hosts: Iterable[s
 
 
 def _processes(scene: Scene, hosts: Collection[str]) -> Iterator[Process]:
-    for job in scene.case.jobs:
-        for process in job.processes:
-            if scene.host(process.host) in hosts:
-                yield process
+    for host in hosts:
+        yield from scene.processes.get(host, ())

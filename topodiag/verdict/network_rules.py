@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from topodiag.model.finding import Finding
+from topodiag.model.provenance import Origin
+from topodiag.verdict import clearing
 from topodiag.verdict.interface import Reach, Rule
 from topodiag.verdict.job_errors import JOB_FAILS, error_is, error_says
 from topodiag.verdict.scene import Scene
@@ -18,6 +20,9 @@ class PortDown(Rule):
     causes = ("NIC001",)
     leads_to = ("NIC005", "NET001", "NET003", "NET004", "NET006", "NET007", "BEN001", "BEN005")
     because = "NCCL goes without the port that is down"
+
+    def contradicted_by(self, cause: Finding, scene: Scene) -> tuple[Origin, ...]:
+        return clearing.devices_listed(scene, cause.where.nodes, cause.where.nics)
 
 
 class PortFails(Rule):
@@ -78,6 +83,9 @@ class MissingNic(Rule):
     leads_to = ("NET003", "NET004", "NET006", "NET007", "BEN001", "BEN005")
     because = "the node has fewer NICs than the others"
 
+    def contradicted_by(self, cause: Finding, scene: Scene) -> tuple[Origin, ...]:
+        return clearing.devices_listed(scene, cause.where.nodes, cause.where.nics)
+
 
 class RdmaErrorEndsJob(Rule):
     """A work request that failed ends the communicator: the first error of the job, and the waits and closed
@@ -117,6 +125,9 @@ class SocketsInUse(Rule):
     causes = ("NET001",)
     leads_to = ("NET007", "GDR001", "NET003", "NET006", "NET010", "BEN001", "BEN002")
     because = "the traffic between nodes goes over TCP sockets"
+
+    def contradicted_by(self, cause: Finding, scene: Scene) -> tuple[Origin, ...]:
+        return clearing.rdma_in_use(scene, cause.where.nodes)
 
 
 class NetworksMeet(Rule):
@@ -158,6 +169,9 @@ class NoGpuDirect(Rule):
     causes = ("GDR001", "GDR002")
     leads_to = ("BEN001", "BEN005", "NET007", "NUM001", "NET006", "GDR002")
     because = "data between nodes is copied through host memory"
+
+    def contradicted_by(self, cause: Finding, scene: Scene) -> tuple[Origin, ...]:
+        return clearing.gpudirect_in_use(scene, cause.where.nodes) if cause.id == "GDR001" else ()
 
 
 class FarNic(Rule):

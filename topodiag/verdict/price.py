@@ -21,7 +21,7 @@ from topodiag.verdict.pricing.ground import Ground, HostGround, Machine
 from topodiag.verdict.pricing.grounds import Claims, NoGroundError, ground_of, ground_of_job, with_machines
 from topodiag.verdict.pricing.mend import CannotError, Mend
 from topodiag.verdict.pricing.registry import NO_NUMBER, mend_of
-from topodiag.verdict.scene import short_name
+from topodiag.words.hosts import short_name
 
 MOST_CAUSES = 16
 """Causes of one run that are priced together: more of them are no verdict, and each costs a search."""

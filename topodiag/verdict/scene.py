@@ -11,7 +11,7 @@ from topodiag.model.finding import Finding
 from topodiag.words.hosts import short_name
 
 if TYPE_CHECKING:
-    from topodiag.model.job import Event, Job
+    from topodiag.model.job import Event, Job, Process
 
 
 class Scene:
@@ -31,6 +31,15 @@ class Scene:
     def host(self, name: str) -> str:
         """The machine of this name, as `hosts` calls it."""
         return short_name(self.case.identity.name(name))
+
+    @cached_property
+    def processes(self) -> dict[str, list[Process]]:
+        """Processes of all jobs by machine."""
+        made: dict[str, list[Process]] = {}
+        for job in self.case.jobs:
+            for process in job.processes:
+                made.setdefault(self.host(process.host), []).append(process)
+        return made
 
     def nodes(self, finding: Finding) -> frozenset[str]:
         """The machines of the nodes that a finding names."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from topodiag.model.finding import Finding
+from topodiag.model.provenance import Origin
+from topodiag.verdict import clearing
 from topodiag.verdict.interface import Reach, Rule
 from topodiag.verdict.job_errors import JOB_FAILS, error_is, error_says
 from topodiag.verdict.scene import Scene
@@ -56,6 +58,12 @@ class SettingDoesIt(Rule):
     causes = ("ENV001", "ENV002", "ENV003", "JOB003")
     leads_to = tuple(sorted({each for made in CAN_CAUSE.values() for each in made} - {"JOB003"}))
     because = "the setting is what does it"
+
+    def contradicted_by(self, cause: Finding, scene: Scene) -> tuple[Origin, ...]:
+        """A setting that is written somewhere and keeps NCCL from RDMA is not in force where NCCL uses RDMA."""
+        if not any(name == "NCCL_IB_DISABLE" for name, _ in cause.settings):
+            return ()
+        return clearing.rdma_in_use(scene, cause.where.nodes)
 
     def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
         able = {each for name, _ in cause.settings for each in CAN_CAUSE.get(name, ())}

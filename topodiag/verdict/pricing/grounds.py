@@ -38,7 +38,7 @@ from topodiag.nccl.topo.repair import repair
 from topodiag.nccl.tuning.choice import LARGE_BYTES
 from topodiag.verdict.pricing.edits import bus_of, canonical, edited, nets, with_values
 from topodiag.verdict.pricing.ground import Ground, HostGround, Machine, View
-from topodiag.verdict.scene import short_name
+from topodiag.words.hosts import short_name
 
 _TESTED: Mapping[str, str] = {name: tested for tested, name in NCCL_NAMES.items()}
 _VERSION = re.compile(r"[0-9]{1,3}\.[0-9]{1,3}(?:\.[0-9]{1,3})?")

@@ -1,0 +1,360 @@
+"""The verdict: its state, how well each cause is founded, what is beside it, what is ruled out, and what would settle
+what is open. Never more certain than the evidence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.checks import jobs
+from tests.verdict.test_order import E, I, W, found
+from topodiag.model.bench import BenchDevice, Benchmark, BenchRow, BenchRun, Expectation, Fit, Timing
+from topodiag.model.case import Case
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity, Status, Where
+from topodiag.model.node import Node
+from topodiag.model.provenance import Origin
+from topodiag.model.result import Result, Trouble
+from topodiag.model.verdict import CauseStatus, State, Verdict
+from topodiag.verdict.judge import judge
+from topodiag.verdict.order import arranged
+
+LINE = Origin("trees/sys.tree", 7, "1: DOWN")
+LOG = Origin("job.log", 3, "NET/IB : Using")
+
+
+def seen(check: str, severity: Severity = E, *, line: Origin = LINE, **parts: Any) -> Finding:
+    """A finding with a line of evidence."""
+    return replace(found(check, severity, **parts), evidence=(line,))
+
+
+def verdict(*findings: Finding, case: Case | None = None, clean: str = "", **parts: Any) -> Verdict:
+    """The verdict on these findings; `clean` are checks that found nothing, on n0 or in the job."""
+    case = case or Case()
+    outcomes = tuple(Outcome(each, Status.CLEAN, "" if each.startswith("NET") else "n0") for each in clean.split())
+    made = Result(nodes=case.nodes, jobs=case.jobs, outcomes=outcomes, findings=arranged(findings, case), **parts)
+    return judge(made, case)
+
+
+def running(**changes: Any) -> Case:
+    """A healthy job on n0 and n1."""
+    return Case(jobs=(jobs.job(2, files=("job.log",), **changes),))
+
+
+def measured(name: str = "normal", hosts: tuple[str, ...] = ("n0", "n1"), made: float = 470.0) -> Benchmark:
+    """An all_reduce over these hosts that reaches `made` of 470 GB/s."""
+    row = BenchRow(1 << 34, out_of_place=Timing(1000.0, made / 2, made))
+    devices = tuple(BenchDevice(at, host, 0) for at, host in enumerate(hosts))
+    table = Origin("all_reduce.txt", 1, "# nccl-tests")
+    run = BenchRun("all_reduce", (row,), devices, len(hosts), source="all_reduce.txt", origin=table)
+    wanted = Expectation("n0", 470.0, 420.0, 480.0, Confidence.HIGH)
+    return Benchmark(run, Fit(plateau_gbs=made), wanted, name)
+
+
+# -- the state --
+
+
+def test_nothing_judged_is_unknown_and_not_healthy() -> None:
+    assert verdict().state is State.UNKNOWN
+    assert verdict(case=running()).state is State.UNKNOWN
+
+
+def test_healthy_is_said_where_something_was_judged_and_nothing_speaks_against_it() -> None:
+    assert verdict(case=running(), clean="NET001").state is State.HEALTHY
+    assert verdict(clean="NVL001").state is State.HEALTHY
+
+
+def test_a_line_of_trouble_that_nothing_explains_is_not_healthy() -> None:
+    trouble = (Trouble("NCCL WARN", "something odd", "job", LOG),)
+    told = verdict(case=running(), clean="NET001", unexplained=trouble)
+    assert told.state is State.UNKNOWN
+    assert told.not_explained == ("job.log:3: something odd",)
+
+
+def test_a_line_that_is_known_as_harmless_keeps_nobody_from_being_healthy() -> None:
+    trouble = (Trouble("NCCL WARN", "teardown", "job", LOG, harmless="after the end"),)
+    assert verdict(case=running(), clean="NET001", unexplained=trouble).state is State.HEALTHY
+
+
+@pytest.mark.parametrize(
+    ("check", "kind", "state"),
+    [
+        ("JOB005", "cuda", State.FAILED),
+        ("JOB009", "cuda", State.FAILED),
+        ("JOB005", "watchdog", State.HUNG),
+        ("JOB006", "watchdog", State.HUNG),
+    ],
+)
+def test_a_job_that_ended_failed_and_one_that_waited_hung(check: str, kind: str, state: State) -> None:
+    case = Case(jobs=(jobs.job(2, events=[jobs.event(kind, kind)]),))
+    assert verdict(seen(check, line=LOG), case=case).state is state
+
+
+def test_a_fault_with_a_price_on_a_node_of_the_job_makes_it_slow() -> None:
+    lost = seen("NVL001", cost=Cost(123.6, 0.33))
+    assert verdict(lost, case=running()).state is State.SLOW
+
+
+def test_a_fault_that_no_job_met_is_a_risk() -> None:
+    assert verdict(seen("NVL001", cost=Cost(123.6, 0.33))).state is State.AT_RISK
+    elsewhere = seen("HST001", W, nodes=("n9",))
+    told = verdict(elsewhere, case=running(), clean="NET001")
+    assert told.state is State.AT_RISK
+    assert [job.state for job in told.jobs] == [State.HEALTHY]
+
+
+def test_the_case_is_as_its_worst_job_and_each_job_has_its_own_state() -> None:
+    first, second = jobs.job(1, name="one"), jobs.job(2, name="two")
+    case = Case(jobs=(first, second))
+    told = verdict(seen("NIC005", nodes=("n1",), jobs=("two",), cost=Cost(50.0, 0.125)), case=case, clean="NET001")
+    assert [(job.name, job.state, job.causes) for job in told.jobs] == [
+        ("one", State.HEALTHY, ()),
+        ("two", State.SLOW, (0,)),
+    ]
+    assert told.state is State.SLOW
+
+
+def test_a_slow_benchmark_makes_no_healthy_job_slow() -> None:
+    low = seen("BEN001", W, nodes=("n0", "n1"), line=Origin("all_reduce.txt", 1))
+    told = verdict(low, case=running(), clean="NET001", benchmarks=(measured("low", made=200.0),))
+    assert [(job.name, job.state) for job in told.jobs] == [("job", State.HEALTHY), ("all_reduce", State.SLOW)]
+
+
+def test_of_jobs_with_one_name_a_finding_is_of_the_one_whose_log_shows_it() -> None:
+    other = jobs.job(2, files=("other.log",))
+    case = Case(jobs=(jobs.job(2, files=("job.log",)), other))
+    slow = seen("NET003", W, line=Origin("other.log", 4), jobs=("job",), cost=Cost(350.0, 0.9))
+    assert [job.state for job in verdict(slow, case=case, clean="NET001").jobs] == [State.HEALTHY, State.SLOW]
+
+
+# -- how well a cause is founded --
+
+
+def test_what_was_read_on_the_machine_is_established() -> None:
+    [cause] = verdict(seen("NVL001", cost=Cost(1.0, 0.3)), case=running()).causes
+    assert cause.status is CauseStatus.ESTABLISHED
+
+
+@pytest.mark.parametrize("check", ["BEN001", "NET006", "NET007", "NET008", "NIC005", "TOP004", "NET001", "JOB001"])
+def test_an_effect_that_is_seen_without_its_cause_is_never_established(check: str) -> None:
+    [cause] = verdict(seen(check, line=LOG, cost=Cost(1.0, 0.3)), case=running()).causes
+    assert cause.status is not CauseStatus.ESTABLISHED
+
+
+def test_an_effect_whose_message_names_the_setting_is_established() -> None:
+    text = "n0: NCCL_IB_HCA=mlx5_0 leaves 1 of 8 NICs"
+    [cause] = verdict(seen("NET003", message=text, cost=Cost(1.0, 0.3)), case=running()).causes
+    assert cause.status is CauseStatus.ESTABLISHED
+
+
+def test_a_missing_nic_that_a_capture_of_the_node_shows_is_established() -> None:
+    lost = seen("NIC005", cost=Cost(50.0, 0.125))
+    bare, captured = running(), replace(running(), nodes=(Node("n0"),))
+    assert verdict(replace(lost, evidence=(LOG,)), case=captured).causes[0].status is CauseStatus.SUPPORTED
+    assert verdict(lost, case=bare).causes[0].status is CauseStatus.SUPPORTED
+    assert verdict(lost, case=captured).causes[0].status is CauseStatus.ESTABLISHED
+
+
+@pytest.mark.parametrize("kind", ["watchdog", "timeout", "peer closed", "connect"])
+def test_a_first_error_that_only_waited_for_somebody_is_a_hypothesis(kind: str) -> None:
+    case = Case(jobs=(jobs.job(2, events=[jobs.event(kind, kind)]),))
+    assert verdict(seen("JOB005", line=LOG), case=case).causes[0].status is CauseStatus.HYPOTHESIS
+
+
+@pytest.mark.parametrize(
+    ("confidence", "status"),
+    [
+        (Confidence.HIGH, CauseStatus.ESTABLISHED),
+        (Confidence.MEDIUM, CauseStatus.SUPPORTED),
+        (Confidence.LOW, CauseStatus.HYPOTHESIS),
+    ],
+)
+def test_a_cause_is_no_surer_than_its_finding(confidence: Confidence, status: CauseStatus) -> None:
+    [cause] = verdict(seen("PCI001", confidence=confidence, cost=Cost(1.0, 0.3)), case=running()).causes
+    assert cause.status is status
+
+
+def test_a_cause_without_a_line_of_evidence_is_not_established() -> None:
+    assert verdict(found("PCI001")).causes[0].status is CauseStatus.SUPPORTED
+
+
+# -- what speaks against a cause --
+
+
+def test_a_port_that_nccl_lists_was_up_when_the_job_began() -> None:
+    down = seen("NIC001", cost=Cost(50.0, 0.125))
+    down = replace(down, where=Where(nodes=("n0",), nics=("mlx5_3",)))
+    [cause] = verdict(down, case=running()).causes
+    assert [line.text for line in cause.contradicted_by] == ["NET/IB : Using [3]mlx5_3:1/IB"]
+    assert cause.status is CauseStatus.SUPPORTED
+    [gone] = verdict(replace(down, where=Where(nodes=("n0",), nics=("mlx5_9",))), case=running()).causes
+    assert not gone.contradicted_by
+
+
+def test_ranks_that_use_rdma_clear_sockets() -> None:
+    sockets = seen("NET001", line=LOG, cost=Cost(1.0, 0.9))
+    [cause] = verdict(sockets, case=running()).causes
+    assert cause.contradicted_by
+    assert cause.status is CauseStatus.HYPOTHESIS
+    [cause] = verdict(sockets, case=running(via="NET/Socket/0")).causes
+    assert not cause.contradicted_by
+
+
+def test_gpudirect_that_is_on_for_every_device_clears_its_absence() -> None:
+    [cause] = verdict(seen("GDR001", line=LOG, cost=Cost(1.0, 0.5)), case=running()).causes
+    assert cause.contradicted_by
+
+
+def test_a_setting_in_a_file_that_keeps_nccl_from_rdma_is_not_in_force_where_rdma_is_used() -> None:
+    written = seen("ENV001", settings=(("NCCL_IB_DISABLE", None),), cost=Cost(1.0, 0.9))
+    [cause] = verdict(written, case=running()).causes
+    assert cause.contradicted_by
+    assert cause.status is CauseStatus.SUPPORTED
+
+
+def test_a_normal_run_on_the_same_machines_speaks_against_what_would_slow_them() -> None:
+    slow = seen("PCI001", cost=Cost(30.0, 0.5))
+    [cause] = verdict(slow, case=running(), benchmarks=(measured(),)).causes
+    assert [str(line) for line in cause.contradicted_by] == ["all_reduce.txt:1"]
+    assert cause.status is CauseStatus.SUPPORTED
+    [cause] = verdict(slow, case=running(), benchmarks=(measured(hosts=("n1", "n2")),)).causes
+    assert not cause.contradicted_by
+
+
+def test_a_normal_run_says_nothing_of_what_it_does_not_meet() -> None:
+    limit = seen("HST001")
+    [cause] = verdict(limit, case=running(), benchmarks=(measured(),)).causes
+    assert not cause.contradicted_by
+
+
+# -- causes, consequences, and what is beside them --
+
+
+def test_consequences_are_below_their_cause_with_their_depth() -> None:
+    links, search, low = seen("NVL001"), seen("TOP004"), seen("BEN001", W)
+    [cause] = verdict(links, search, low, case=running()).causes
+    assert cause.finding.id == "NVL001"
+    assert {each.finding.id: each.depth for each in cause.consequences} == {"TOP004": 1, "BEN001": 1}
+
+
+def test_one_fault_that_two_sources_show_is_one_cause() -> None:
+    of_bundle = replace(seen("NIC005", cost=Cost(50.0, 0.125)), where=Where(("n0",), gpus=("GPU7",)))
+    of_log = replace(seen("NIC005", W, line=LOG), where=Where(("n0",), nics=("mlx5_11",), ranks=(7,)))
+    [cause] = verdict(of_bundle, of_log, case=running()).causes
+    assert [(each.finding.id, each.why) for each in cause.consequences] == [
+        ("NIC005", "the same fault, as another source shows it")
+    ]
+
+
+def test_the_same_check_on_another_device_is_another_cause() -> None:
+    one = replace(seen("NIC001", message="a"), where=Where(("n0",), nics=("mlx5_1",)))
+    other = replace(seen("NIC001", message="b"), where=Where(("n0",), nics=("mlx5_2",)))
+    assert len(verdict(one, other, case=running()).causes) == 2
+
+
+def test_a_rank_that_is_stuck_in_one_group_explains_its_absence_in_another() -> None:
+    apart = seen("JOB006", message="rank 5 called all_gather")
+    behind = [seen("JOB006", W, message=f"rank {rank} did not enter", line=LOG) for rank in range(4)]
+    [cause] = verdict(apart, *behind, case=running()).causes
+    assert len(cause.consequences) == 4
+
+
+def test_a_warning_that_shows_no_effect_is_beside_a_cause_that_does() -> None:
+    told = verdict(seen("NVL001"), seen("BEN001", W), seen("HST003", W, nodes=("n1",)), case=running())
+    assert [each.finding.id for each in told.causes] == ["NVL001"]
+    assert [each.id for each in told.unrelated] == ["HST003"]
+
+
+def test_notes_are_no_causes() -> None:
+    told = verdict(seen("NIC003", I), case=running(), clean="NET001")
+    assert not told.causes
+    assert [each.id for each in told.unrelated] == ["NIC003"]
+
+
+def test_what_ended_the_job_stands_before_what_costs_more() -> None:
+    case = Case(jobs=(jobs.job(2, events=[jobs.event("memory", "ibv_reg_mr")]),))
+    told = verdict(seen("NVL001", cost=Cost(300.0, 0.9)), seen("HST001"), seen("JOB005", line=LOG), case=case)
+    assert [each.finding.id for each in told.causes][:2] == ["HST001", "NVL001"]
+
+
+# -- what it is not, what is open, what comes next --
+
+
+def test_parts_that_were_judged_clean_are_ruled_out_and_those_that_nobody_judged_are_not() -> None:
+    told = verdict(case=running(), clean="NVL001 NET001")
+    assert [each.what for each in told.ruled_out] == ["NVLink", "sockets in the place of RDMA"]
+    assert told.ruled_out[1].evidence
+
+
+def test_an_accused_part_is_never_ruled_out() -> None:
+    told = verdict(seen("NVL002", W), case=running(), clean="NVL001")
+    assert "NVLink" not in {each.what for each in told.ruled_out}
+
+
+def test_ruled_out_says_how_many_of_the_nodes_were_seen() -> None:
+    told = verdict(case=running(), clean="NVL001")
+    assert (
+        told.ruled_out[0].by == "all NVLinks of every GPU are active at their rate on n0 (1 of 2 nodes seen) (NVL001)"
+    )
+
+
+def test_the_next_evidence_is_a_capture_of_the_odd_node_whose_siblings_are_known() -> None:
+    case = replace(running(), nodes=(Node("n0"),))
+    odd = seen("NIC005", W, nodes=("n1",), line=LOG, cost=Cost(50.0, 0.125))
+    [step] = verdict(odd, case=case).next_evidence
+    assert (step.where, step.command) == ("n1", "topodiag scan --save n1.tar.gz")
+    assert step.why.endswith("its siblings n0 are known")
+
+
+def test_a_rank_that_is_behind_is_asked_for_its_stack() -> None:
+    behind = replace(seen("JOB006", line=LOG), where=Where(("n0",), ranks=(5,)))
+    [step] = verdict(behind, case=running()).next_evidence
+    assert (step.where, step.command) == ("n0", "py-spy dump --pid 1005")
+
+
+def test_sockets_are_settled_inside_the_container() -> None:
+    told = verdict(seen("NET001", line=LOG, cost=Cost(1.0, 0.9)), case=running(via="NET/Socket/0"))
+    assert told.next_evidence[0].command == "ls /dev/infiniband; ulimit -l"
+
+
+def test_an_established_cause_asks_for_no_more_evidence() -> None:
+    assert not verdict(seen("NVL001"), case=running()).next_evidence
+
+
+# -- words --
+
+
+def test_the_headline_names_host_object_and_effect() -> None:
+    links = seen("NVL001", message="GPU3 has 12 of 18 NVLinks active")
+    low = seen("BEN001", W, nodes=("n0", "n1"))
+    told = verdict(links, low, case=running(), benchmarks=(measured("low", made=282.0),))
+    assert told.headline == "n0: GPU3 has 12 of 18 NVLinks active; all_reduce reaches 282 of 470 GB/s (-40 %)"
+
+
+def test_the_headline_of_a_hypothesis_says_that_it_is_one() -> None:
+    told = verdict(seen("PCI001", confidence=Confidence.LOW, cost=Cost(1.0, 0.3)), case=running())
+    assert told.headline.startswith("not established, perhaps: ")
+    assert told.confidence is Confidence.LOW
+
+
+def test_a_program_that_diverged_is_no_question_of_topology() -> None:
+    told = verdict(seen("JOB006"), case=running())
+    assert told.first == ("Topology does not matter here: the program or one of its processes is the cause, no wire.",)
+
+
+def test_a_normal_measurement_says_that_an_expectation_above_it_is_wrong() -> None:
+    told = verdict(case=running(), clean="NET001", benchmarks=(measured(),))
+    assert told.state is State.HEALTHY
+    assert told.first == ("The measured bandwidth is what this machine can do: an expectation above it is wrong.",)
+
+
+def test_a_loss_that_no_cause_explains_is_open() -> None:
+    low = seen("BEN001", W, nodes=("n0", "n1"), line=Origin("all_reduce.txt", 1))
+    told = verdict(low, case=running(), benchmarks=(measured("low", made=235.0),))
+    assert "all_reduce reaches 235 of 470 GB/s (-50 %)" in told.not_explained
+
+
+def test_it_says_how_much_of_each_kind_of_evidence_was_there() -> None:
+    case = replace(running(), nodes=(Node("n0"),))
+    assert verdict(case=case).joined == ("log 16/16 ranks", "captures 1/2 nodes", "nccl-tests none")
