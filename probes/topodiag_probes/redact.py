@@ -1,19 +1,35 @@
-"""Takes out of a bundle what identifies a site, and keeps its shape: a redacted bundle gives the same findings.
+"""Takes out of a bundle what is not known to identify nobody, and keeps its shape: it gives the same findings.
 
-Replaced: host names, InfiniBand GUIDs and GIDs, IP and MAC addresses, serial numbers, UUIDs. Kept: versions, PCI bus
-ids, times, CPU masks, counters, and everything else. See docs/collector.md.
+Replaced, each in its form: host names, InfiniBand GUIDs and GIDs, IP and MAC addresses, serial numbers, UUIDs. Then
+every word that harmless.py does not know. Kept: versions, PCI bus ids, times, CPU masks, counters, words of drivers and
+tools. See docs/collector.md.
 """
 
 import ipaddress
 import re
-from typing import Any, Callable, Mapping, Match, Optional, Set
+from typing import Any, Callable, Dict, Mapping, Match, Optional, Set
 
 from topodiag_probes.bundle import Bundle
+from topodiag_probes.harmless import RUN, is_harmless
 from topodiag_probes.names import VARIABLES, Names, is_common
+from topodiag_probes.reduced import CLOUD_TAGS
 from topodiag_probes.tokens import Tokens
 
 KEY_VARIABLE = "TOPODIAG_REDACT_KEY"
 
+_OPEN, _CLOSE = "\ue000", "\ue001"
+"""Round what is settled: a later step does not look at it again."""
+_SETTLED = str.maketrans({_OPEN: "?", _CLOSE: "?"})
+_KEPT = (
+    r"(?P<settled>\ue000[^\ue001]*\ue001)"
+    r"|(?P<escape>\\[nrtbf]|(?:GPU|MIG)-(?=[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-)"
+    r"|(?<![0-9A-Za-z])[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?"
+    r"(?:Z|[+-][0-9]{2}:?[0-9]{2})?(?![0-9A-Za-z]))"
+    r"|(?P<key>\"[a-z][a-z0-9_]{0,60}\"(?=\s?:))"
+    r"|(?P<counter>(?<=/)(?:statistics|counters|hw_counters)/[A-Za-z0-9_]{1,80}(?=\t)"
+    r"|^ {1,8}[A-Za-z][A-Za-z0-9_.\[\]]{0,80}: (?=[0-9]{1,20}$))"
+)
+_TAGS = r"|(?P<tag></?[a-z][a-z_0-9]{0,60}(?=[\s/>])|(?<=\s)[a-z][a-z_0-9]{0,60}(?==\"))"
 _X = "[0-9A-Fa-f]"
 # The letter of an escaped line end or tab (JSON, tree files) does not belong to what follows it.
 _AFTER = r"(?:(?<![%s])|(?<=\\[nrt]))"
@@ -36,6 +52,9 @@ _SHAPES = "|".join(
     word_colon_dash=_AFTER % "0-9A-Za-z:._-",
 )
 _PATTERN = re.compile(_SHAPES)
+_WORDS = "|(?P<run>%s)" % RUN
+_TEXT = re.compile(_KEPT + "|" + _SHAPES + _WORDS, re.MULTILINE)
+_XML = re.compile(_KEPT + _TAGS + "|" + _SHAPES + _WORDS, re.MULTILINE)
 
 _VERSION_BEFORE = re.compile(
     r"(?i)(?:version|firmware|\bfw|release|ofed|bios|inforom)"
@@ -46,16 +65,22 @@ _GUID_BEFORE = re.compile(r"(?i)guid\W{0,24}\Z")
 _BEFORE = 64
 
 _SERIAL = re.compile(
-    r'(?i)(serial(?:[_ -]?(?:number|num|no))?"?[ \t]*[:=>][ \t]*"?)'
-    r"((?=[A-Z-]{0,40}[0-9])[A-Z0-9][A-Z0-9-]{3,40})(?![A-Z0-9])"
+    r'(?i)(serial(?:[_ -]?(?:number|num|no\b))?"?(?:[ \t]*[:=>#][ \t]*"?|[ \t]{1,4}))'
+    r"((?=[A-Z-]{0,40}[0-9])(?![0-9A-F]{2}-[0-9A-F]{2}-)[A-Z0-9][A-Z0-9-]{3,40})(?![A-Z0-9])"
 )
 _ASSET_TAG = re.compile(r"(?m)^(= sys/class/dmi/id/chassis_asset_tag\t)(.+)$")
-_CLOUD_TAGS = ("7783-7084-3265-9085-8269-3286-77", "Amazon EC2", "OracleCloud.com", "HUAWEICLOUD", "No Asset")
-"""Asset tags by which clouds tell themselves apart; they are the same on every machine there."""
+_HOME = re.compile(r"(/(?:home|users|Users|homes)/)([^/\s\"':,;<>]{1,128})")
+_OWNED = re.compile(
+    r"(?i)(?<![a-z])((?:user(?:name)?|login|account|job_?name|cluster(?:_?name)?|namespace|project|owner|tenant)"
+    r"[\"']?(?:[ \t]{0,2}[=:][ \t]{0,2}|\t)[\"']?)([^\s\"'<>,;()]{1,253})"
+)
+"""Whom and whose: a name, even where it is a word like any other."""
+_NOBODY = re.compile(r"(?i)(?:[0-9x.]+|none|null|n/a|yes|no|unknown|%s.*)\Z" % _OPEN)
+_TOPOLOGY = re.compile(r'((?<![A-Z0-9_])SLURM_TOPOLOGY_ADDR(?:=|": ?"))([^"\s]{1,4096})')
 _ROUTE = re.compile(r"(?m)^(= proc/net/route\t\S+\s+)([0-9A-F]{8})(\s+)([0-9A-F]{8})(?=\s)")
 _ROUTE6 = re.compile(r"(?m)^= proc/net/ipv6_route\t.*$")
 _HEX32 = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
-_CONFIG = re.compile(r"(?m)^(x \S+/config\t)([0-9a-f]{520,8192})$")
+_CONFIG = re.compile(r"(?m)^(x \S+/config\t)([0-9a-f]{2,8192})$")
 
 # Where a host name must stand, whatever it looks like.
 _HOST_PLACES = (
@@ -64,6 +89,11 @@ _HOST_PLACES = (
     re.compile(r'((?<![A-Z0-9_])%s(?:=|": ?"))([A-Za-z0-9._-]{1,253})(?=["\n]|\Z)' % VARIABLES),
 )
 
+_MAC = re.compile(r"(?<![0-9A-Za-z:-])((?:[0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2})(?![0-9A-Za-z:-])")
+_BARE_MAC = re.compile(r"[0-9a-fA-F]{12}\Z")
+_INTERFACE = re.compile(r"(\Aethtool-(?:[iS]-)?|/ethtool-(?:[iS]-)?)(?!IF\Z)(.+?)(?=\.txt\Z|\Z)")
+NOBODY = 65534
+"""Stands for every user but root."""
 _EXT_SERIAL = 0x0003
 """PCI Express Extended Capability: Device Serial Number."""
 
@@ -90,6 +120,7 @@ class Redactor:
         self.tokens = Tokens(key)
         self._names = Names()
         self._guids: Set[int] = set()
+        self._bare: Dict[str, str] = {}
 
     def bundle(self, bundle: Bundle) -> Bundle:
         """A redacted copy."""
@@ -97,37 +128,93 @@ class Redactor:
         self._names.learn(bundle)
         texts = {path: data.decode("utf-8", "surrogateescape") for path, data in bundle.files.items()}
         self._guids = set()
+        self._bare = {}
         for text in texts.values():
             self._learn_guids(text)
+            self._learn_serials(text)
         files = {
-            self.text(path): self.text(text).encode("utf-8", "surrogateescape") for path, text in sorted(texts.items())
+            self._place(path): self.text(text).encode("utf-8", "surrogateescape")
+            for path, text in sorted(texts.items())
         }
-        manifest = self._value(bundle.manifest)
-        if bundle.manifest.get("host"):
-            manifest["host"] = self.tokens.host(str(bundle.manifest["host"]))
+        manifest = dict(bundle.manifest)
+        if manifest.get("host"):
+            manifest["host"] = self.tokens.host(str(manifest["host"]))
+        manifest["uid"] = 0 if manifest.get("uid") == 0 else NOBODY
+        manifest["items"] = [self._item(item) for item in manifest.get("items", ())]
         manifest["redacted"] = True
         return Bundle(manifest, files)
 
+    def _item(self, item: Mapping[str, Any]) -> Dict[str, Any]:
+        """A line of the manifest. What the collector itself wrote there holds no names but those of interfaces."""
+        entry = dict(item)
+        for key in ("id", "file"):
+            entry[key] = self._place(str(entry.get(key) or ""))
+        if entry.get("argv") and str(item["id"]).startswith("ethtool-"):
+            entry["argv"] = [*entry["argv"][:-1], self.text(str(entry["argv"][-1]))]
+        if entry.get("paths"):
+            entry["paths"] = [self.text(str(path)) for path in entry["paths"]]
+        for key in ("why", "stderr"):
+            entry[key] = self.text(str(entry.get(key) or ""))
+        return entry
+
+    def _place(self, text: str) -> str:
+        """An item's id or file, which may name an interface."""
+        return _INTERFACE.sub(lambda match: match.group(1) + self.text(match.group(2)), text)
+
     def text(self, text: str) -> str:
         """One text with what is known of its bundle. Host names are known only after `bundle` has learnt them."""
+        text = text.translate(_SETTLED)
         text = _ROUTE.sub(self._route, text)
         text = _ROUTE6.sub(lambda line: _HEX32.sub(self._hex32, line.group(0)), text)
         text = _CONFIG.sub(self._config, text)
-        text = _SERIAL.sub(lambda match: match.group(1) + self.tokens.shape(match.group(2)), text)
+        text = _SERIAL.sub(lambda match: match.group(1) + _settled(self.tokens.shape(match.group(2))), text)
         text = _ASSET_TAG.sub(self._asset_tag, text)
+        text = _TOPOLOGY.sub(self._topology, text)
         for place in _HOST_PLACES:
             text = place.sub(self._host_place, text)
-        text = self._names.replace(text, self.tokens.host)
-        return _PATTERN.sub(self._replace, text)
+        text = self._names.replace(text, lambda name: _settled(self.tokens.host(name)))
+        text = _HOME.sub(self._owned, text)
+        text = _OWNED.sub(self._owned, text)
+        pattern = _XML if text.lstrip()[:5] == "<?xml" or text.lstrip()[:7] == "<system" else _TEXT
+        return pattern.sub(self._replace, text)
 
-    def _value(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self.text(value)
-        if isinstance(value, list):
-            return [self._value(each) for each in value]
-        if isinstance(value, dict):
-            return {key: self._value(each) for key, each in value.items()}
-        return value
+    def _learn_serials(self, text: str) -> None:
+        """Serial numbers and MAC addresses, to know them again where they stand bare."""
+        for match in _SERIAL.finditer(text):
+            self._bare[match.group(2)] = self.tokens.shape(match.group(2))
+        for match in _MAC.finditer(text):
+            digits = match.group(1).replace(":", "")
+            fresh = self.tokens.mac(bytes(bytearray.fromhex(digits))).hex()
+            self._bare[digits] = fresh
+            self._bare[digits.upper()] = fresh.upper()
+
+    def _settled(self, match: Match[str]) -> str:
+        return match.group(0)[1:-1]
+
+    def _escape(self, match: Match[str]) -> str:
+        return match.group(0)
+
+    _key = _counter = _tag = _escape
+
+    def _run(self, match: Match[str]) -> str:
+        """A word: itself where it is harmless, else a token by which it is known again."""
+        run = match.group(0)
+        if run in self._bare:
+            return self._bare[run]
+        if is_harmless(run):
+            return run
+        if _BARE_MAC.match(run):
+            return _like(self.tokens.mac(bytes(bytearray.fromhex(run))).hex(), run)
+        return self.tokens.word(run)
+
+    def _owned(self, match: Match[str]) -> str:
+        if _NOBODY.match(match.group(2)):
+            return match.group(0)
+        return _settled(match.group(1) + self.tokens.word(match.group(2)))
+
+    def _topology(self, match: Match[str]) -> str:
+        """Switch by switch down to the host: each keeps its own token, so that nodes of one switch stay together."""
+        return match.group(1) + ".".join(_settled(self.tokens.host(label)) for label in match.group(2).split("."))
 
     def _learn_guids(self, text: str) -> None:
         """GUIDs that stand where only a GUID can, to know them again as bare hexadecimal elsewhere."""
@@ -149,7 +236,7 @@ class Redactor:
         name = match.group(2)
         if name not in self._names.hosts or not is_common(name):
             return match.group(0)  # the general pass replaces it
-        return match.group(1) + self.tokens.host(name)
+        return match.group(1) + _settled(self.tokens.host(name))
 
     def _cloud(self, match: Match[str]) -> str:
         return self.tokens.host(match.group(0))
@@ -215,15 +302,15 @@ class Redactor:
     def _route(self, match: Match[str]) -> str:
         """The kernel prints addresses as hexadecimal in the machine's order, little-endian wherever GPUs are."""
         fresh = [self.tokens.ipv4(bytes(bytearray.fromhex(match.group(n)))[::-1])[::-1].hex().upper() for n in (2, 4)]
-        return match.group(1) + fresh[0] + match.group(3) + fresh[1]
+        return match.group(1) + _settled(fresh[0]) + match.group(3) + _settled(fresh[1])
 
     def _hex32(self, match: Match[str]) -> str:
-        return self.tokens.ipv6(bytes(bytearray.fromhex(match.group(0)))).hex()
+        return _settled(self.tokens.ipv6(bytes(bytearray.fromhex(match.group(0)))).hex())
 
     def _asset_tag(self, match: Match[str]) -> str:
         tag = match.group(2)
-        known = tag.startswith(_CLOUD_TAGS) or not any(char.isdigit() for char in tag)
-        return match.group(0) if known else match.group(1) + self.tokens.shape(tag)
+        known = tag.startswith(CLOUD_TAGS) or not any(char.isdigit() for char in tag)
+        return match.group(1) + _settled(tag if known else self.tokens.shape(tag))
 
     def _config(self, match: Match[str]) -> str:
         """The device serial number in a configuration space; network cards make it of their MAC address."""
@@ -237,7 +324,11 @@ class Redactor:
                 serial = int.from_bytes(data[place + 4 : place + 12], "little")
                 data[place + 4 : place + 12] = self.tokens.guid(serial).to_bytes(8, "little")
             place = header >> 20
-        return match.group(1) + (bytes(data).hex() if data else match.group(2))
+        return match.group(1) + _settled(bytes(data).hex() if data else match.group(2))
+
+
+def _settled(text: str) -> str:
+    return _OPEN + text + _CLOSE
 
 
 def _before(match: Match[str]) -> str:

@@ -40,6 +40,10 @@ _OS_RELEASE = re.compile(r"(?:NAME|VERSION|VERSION_ID|ID|ID_LIKE|PRETTY_NAME|VER
 _BUILDER = re.compile(r"\s?\([^()\n]{0,200}@[^()\n]{0,200}\)")
 _STATUS = ("Cpus_allowed_list:", "Mems_allowed_list:")
 _MEMINFO = ("MemTotal:", "MemAvailable:", "HugePages_", "Hugepagesize:")
+_CPUINFO = (
+    "processor", "physical id", "vendor_id", "cpu family", "model", "model name", "stepping", "cpu", "revision",
+    "cpu implementer", "cpu architecture", "cpu variant", "cpu part", "cpu revision", "machine", "platform",
+)  # fmt: skip
 _PROGRAM = re.compile(r"[A-Za-z0-9_.+-]{1,64}")
 _SAID_OF_PROCESS = ("[Not Found]", "[Insufficient Permissions]", "[Unknown Error]", "N/A", "Insufficient Permissions")
 _CGROUP_MARKS = (
@@ -102,6 +106,18 @@ def own_status(text: str) -> str:
 def memory(text: str) -> str:
     """Size of the memory and huge pages."""
     return "\n".join(line for line in text.split("\n") if line.startswith(_MEMINFO))
+
+
+def cpuinfo(text: str) -> str:
+    """Of each processor its number, socket, maker and model; of its flags whether a hypervisor is below."""
+    kept = []
+    for line in text.split("\n"):
+        key, _, value = line.partition(":")
+        if key.strip() == "flags":
+            kept.append("flags\t\t: hypervisor" if "hypervisor" in value.split() else "flags\t\t: " + LEFT_OUT)
+        elif not line or key.strip() in _CPUINFO:
+            kept.append(line)
+    return "\n".join(kept)
 
 
 def modules(text: str) -> str:

@@ -31,6 +31,16 @@ class Tokens:
             token += ".d%s.example" % self._digest("domain", domain.encode("utf-8", "surrogateescape")).hex()[:9]
         return token
 
+    def word(self, text: str) -> str:
+        """Any word that is not known to be harmless: like a host where it looks like one, so that a host has one token
+        also where nothing says that it is one."""
+        last = text.rpartition(".")[2]
+        if "." in text and not last.isalpha():
+            return "host-" + self._digest("host", text.lower().encode("utf-8", "surrogateescape")).hex()[:10]
+        if any(char.isdigit() or char in ".-" for char in text):
+            return self.host(text)
+        return "name-" + self._digest("host", text.lower().encode("utf-8", "surrogateescape")).hex()[:10]
+
     def mac(self, octets: bytes) -> bytes:
         """A unicast address for a unicast one, local for local; group addresses stay."""
         if octets[0] & 1 or not any(octets):

@@ -140,7 +140,8 @@ def test_host_names_go_wherever_they_stand():
     assert f"MASTER_ADDR={two}\n" in settings_tree
     assert redacted.files["commands/journal.txt"].decode().startswith(f"[    1.0] {one} kernel:")
     assert redacted.files["commands/ibstat.txt"].decode() == (
-        f"{tokens.host('rack1-a')} {one} gpu-0010 my-gpu-001 {one}-ib0 {one}.log {redacted.manifest['host']}"
+        f"{tokens.host('rack1-a')} {one} {tokens.host('gpu-0010')} {tokens.host('my-gpu-001')} {one}-ib0 {one}.log"
+        f" {redacted.manifest['host']}"
     )
     assert b"10.0.0.7" not in redacted.files["files/imex-config.txt"]
 
@@ -294,3 +295,48 @@ def test_a_redacted_node_is_the_node_with_its_names_replaced(name: str):
     after = _values(read_node(from_memory("x", redacted.manifest, redacted.files)).node)
     assert json.loads(redactor.text(json.dumps(before))) == after
     assert before != after
+
+
+def test_a_word_that_is_not_known_to_be_harmless_has_one_token_in_all_items():
+    bundle = _bundle(
+        "gpu-001",
+        commands__dmesg_txt="[ 1.0] mlx5_core: owner alice of nova7.site.example\n",
+        trees__settings_tree="= environ\tNCCL_DEBUG_FILE=/home/alice/log\n= etc/nccl.conf\t# (left out)\n",
+        commands__ibstat_txt="CA 'mlx5_0' alice nova7.site.example a088c2551234\n",
+    )
+    texts = [data.decode() for data in Redactor(KEY).bundle(bundle).files.values()]
+    tokens = Tokens(KEY)
+    for text in texts:
+        assert tokens.word("alice") in text
+        assert "alice" not in text
+    assert sum(tokens.host("nova7.site.example") in text for text in texts) == 2
+    assert not any("a088c2551234" in text or "nova7" in text for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("/home/ubuntu/x", "/home/"),
+        ("user=root2", "user="),
+        ("namespace: training", "namespace: "),
+        ("serial 1650555372534", "serial "),
+        ("JobName=train", "JobName="),
+    ],
+)
+def test_whom_and_whose_is_replaced_even_where_it_is_a_word_like_any_other(text: str, kept: str):
+    shown = _redacted(text)
+    assert shown.startswith(kept)
+    assert shown != text
+    assert re.search("(?:name|host)-[0-9a-f]{10}", shown) or "serial" in shown
+
+
+def test_the_addresses_in_slurms_topology_keep_their_switches():
+    lines = [f"= environ\tSLURM_TOPOLOGY_ADDR=spine1.leaf2.gpu00{number}\n" for number in (1, 2)]
+    first, second = (_redacted(line).strip().rpartition("=")[2].split(".") for line in lines)
+    assert first[:2] == second[:2]
+    assert first[2] == Tokens(KEY).host("gpu001") != second[2]
+
+
+@pytest.mark.parametrize("name", ["alice", "gpu-a", "storage.cluster", "alice@corp", "müller", "r12u30n4", "br-alice"])
+def test_names_are_not_taken_for_harmless_words(name: str):
+    assert _redacted(f"link {name} up") != f"link {name} up"

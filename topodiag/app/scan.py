@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -56,7 +57,7 @@ def scan(paths: Sequence[str], *, options: Options | None = None) -> Result:
 def live(*, options: Options | None = None, on_progress: Progress | None = None) -> Result:
     """Diagnose this machine: the same code as for a bundle, on a capture that stays in memory. Raises InputError."""
     from topodiag_probes.capture import capture  # noqa: PLC0415 - a captured bundle needs no collector
-    from topodiag_probes.redact import Redactor  # noqa: PLC0415
+    from topodiag_probes.redact import Redactor, read_key  # noqa: PLC0415
 
     chosen = options or Options()
     if chosen.save is not None:
@@ -64,7 +65,7 @@ def live(*, options: Options | None = None, on_progress: Progress | None = None)
     bundle = capture(
         deadline_s=chosen.deadline_s,
         sample_s=chosen.sample_s,
-        redactor=Redactor() if chosen.redact else None,
+        redactor=Redactor(read_key(None, os.environ)) if chosen.redact else None,
         on_progress=on_progress,
     )
     if chosen.save is not None:

@@ -4,6 +4,7 @@ import re
 from typing import List, Optional, Set
 
 from topodiag_probes.interface import Context, Probe, TreeProbe
+from topodiag_probes.reduced import cpuinfo
 from topodiag_probes.tree import Tree
 
 CPUINFO = "proc/cpuinfo"
@@ -59,7 +60,7 @@ class SysCpu(TreeProbe):
             text = ctx.root.read(CPUINFO, CPUINFO_LIMIT).decode("utf-8", "replace")
         except OSError:
             return
-        tree.put(CPUINFO, one_per_socket(text))
+        tree.put(CPUINFO, cpuinfo(one_per_socket(text)))
 
 
 def probes() -> List[Probe]:
