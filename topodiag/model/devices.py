@@ -203,6 +203,8 @@ class NicPort:
     traffic_class: Fact[int] = Fact()
     """The traffic class (IP ToS byte) that the driver gives to all queue pairs of the kernel's verbs."""
     gids: Fact[tuple[str, ...]] = Fact()
+    signal: Fact[str] = Fact()
+    """What the adapter's firmware finds wrong with the signal of a link that is up, in its own words."""
     counters: Counters = field(default_factory=dict)
 
 

@@ -129,3 +129,20 @@ def test_links_that_train_while_the_machine_boots_are_no_flaps() -> None:
 def test_an_adapter_that_left_the_bus_is_named() -> None:
     text = "0000:9a:00.0 Infiniband controller: Mellanox Technologies MT2910 Family [ConnectX-7] (rev ff)\n"
     assert "left the PCIe bus" in only(NicPortDown().judge(node_of(text))).message
+
+
+MLXLINK = (
+    "# mlxlink -d mlx5_5\n\nOperational Info\n----------------\nState          : Active\nPhysical state : LinkUp\n"
+    "Speed          : IB-NDR\nWidth          : 4x\nRecommendation : {}\n"
+)
+
+
+def test_mlxlink_alone_shows_a_link_that_is_up_with_a_poor_signal() -> None:
+    finding = only(NicPortErrors().judge(node_of(MLXLINK.format("Bad signal integrity"))))
+    assert (finding.severity, finding.where.nics) == (Severity.WARNING, ("mlx5_5",))
+    assert finding.message == "mlx5_5: its link is up with a poor signal: Bad signal integrity"
+
+
+@pytest.mark.parametrize("word", ["No issue was observed.", "Cable is unplugged.", "N/A"])
+def test_what_the_firmware_does_not_blame_on_the_signal_is_no_finding(word: str) -> None:
+    assert not NicPortErrors().judge(node_of(MLXLINK.format(word))).findings

@@ -232,3 +232,14 @@ def test_lines_in_any_order_or_cut_off_are_read_without_an_exception(lines: list
 def test_a_bad_value_loses_only_that_value(junk: str) -> None:
     entity = port(VERBOSE.replace("1024 (3)", junk))
     assert (value(entity, "state"), value(entity, "max_mtu"), value(entity, "rate_gbps")) == ("ACTIVE", 4096, 400.0)
+
+
+def test_lines_that_a_pattern_took_out_are_of_the_ports_in_their_order() -> None:
+    text = (
+        "hca_id: mlx5_0\n\t\tstate: PORT_ACTIVE (4)\n\t\tlink_layer: InfiniBand\n"
+        "\t\tstate: PORT_DOWN (1)\n\t\tlink_layer: Ethernet\nhca_id: mlx5_1\n\t\tstate: PORT_DOWN (1)\n"
+    )
+    first, second = port(text), port(text, number=2)
+    assert (value(first, "state"), value(first, "link_layer")) == ("ACTIVE", "InfiniBand")
+    assert (value(second, "state"), value(second, "link_layer")) == ("DOWN", "Ethernet")
+    assert value(port(text, "mlx5_1"), "state") == "DOWN"

@@ -108,8 +108,8 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
     Evidence it reads
         `counters` and `hw_counters` of each port in /sys/class/infiniband, `carrier_changes` and `statistics` of the
         interface, `ethtool -S`; the kernel log (firmware that is stuck, transmit timeouts, links that come and go, too
-        little power, bad modules); `ibqueryerrors`, `perfquery`; the uptime. Growth needs two readings: `--sample`, or
-        two pasted ones.
+        little power, bad modules); `mlxlink` (the firmware's word on the signal); `ibqueryerrors`, `perfquery`; the
+        uptime. Growth needs two readings: `--sample`, or two pasted ones.
 
     When it stays silent
         Totals since boot or driver load, because the time of the errors is unknown, unless links went down more than

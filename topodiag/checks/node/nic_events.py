@@ -45,6 +45,10 @@ _KINDS = (
 )  # fmt: skip
 
 FIXES = {
+    "signal": (
+        "Clean and reseat the cable or the transceiver at both ends, then swap it: the fault moves or stays",
+        "`sudo mlxlink -d DEVICE -c` again after some minutes: the effective bit error rate should be below 1e-12",
+    ),
     "down": (
         "Reseat the cable or transceiver at both ends, and look whether the switch port is up and not disabled",
         "Swap the cable with that of a healthy adapter: the fault moves with the cable or stays with the port",
@@ -155,6 +159,12 @@ def troubles(node: Node) -> tuple[Event, ...]:
         severity, words = next((severity, words) for _, own, severity, words in _KINDS if own == kind)
         origins = tuple(event.origin for event in events)
         made.append(Event(name, kind, severity, f"{words}{times(events)}", origins))
+    for nic in node.nics:
+        for port in nic.ports:
+            if port.signal.known and not _is_foreign(nic):
+                words = f"its link is up with a poor signal: {port.signal.value}"
+                shown = (port.signal.origin,) if port.signal.origin is not None else ()
+                made.append(Event(nic.name, "signal", Severity.WARNING, words, shown))
     return tuple(made)
 
 

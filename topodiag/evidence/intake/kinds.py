@@ -110,7 +110,11 @@ ANY_EVIDENCE = (
 _TOOLS = (
     ("nvidia-smi", "nvidia-smi output"),
     ("ib", "output of an InfiniBand tool"),
+    ("rdma-perftest", "output of perftest"),
     ("rdma", "output of an InfiniBand tool"),
+    ("mlxlink", "mlxlink output"),
+    ("dcgm", "dcgmi output"),
+    ("cuda-copy-test", "output of a test of copies between GPUs"),
     ("lspci", "lspci output"),
     ("ethtool", "ethtool output"),
     ("kernel-log", "a kernel log"),

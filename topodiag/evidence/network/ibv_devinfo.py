@@ -30,6 +30,7 @@ _MARGIN = " \t>|"
 _MARK = re.compile(r"^[ \t>|]*(?:hca_id:[ \t]*\S|GID\[ *[0-9]{1,5}\]:[ \t]*[0-9a-f:])", re.MULTILINE)
 _FIELD = re.compile(r"([A-Za-z][A-Za-z0-9_ ]{0,40}):(.*)\Z")
 _GID = re.compile(r"GID\[ *([0-9]{1,5})\]:\s*([0-9a-fA-F:.]{2,64})(?:,\s*(.{0,40}))?\Z")
+_PORT_LINE = re.compile(r"^[ \t>|]*port:[ \t]*[0-9]", re.MULTILINE)
 _FLAG = re.compile(r"(?:[A-Z][A-Z0-9_ ]{2,60}|[A-Za-z][A-Za-z0-9_]{2,60})(?: \([0-9a-fx]{1,20}\))?\Z")
 
 _MELLANOX = 0x02C9
@@ -61,6 +62,8 @@ class _State:
     device: RdmaRecord | None = None
     port: PortRecord | None = None
     vendor: int | None = None
+    cut: bool = False
+    """Whether the text was cut by a pattern, so that no line says which port is meant."""
     gids: list[tuple[PortRecord, Line, str]] = field(default_factory=list)
 
 
@@ -76,7 +79,7 @@ class IbvDevinfo(Source[RdmaRecord]):
 
     def parse(self, blob: Blob) -> Parsed[RdmaRecord]:
         parsed: Parsed[RdmaRecord] = Parsed()
-        state = _State()
+        state = _State(cut=_PORT_LINE.search(blob.text) is None)
         page = Page(blob, parsed)
         for line in page.lines():
             text = line.text.strip(_MARGIN)
@@ -119,13 +122,20 @@ def _read_field(page: Page[RdmaRecord], line: Line, state: _State) -> None:
     elif key == "vendor_part_id" and device is not None and state.vendor == _MELLANOX:
         page.read(line, cell, device.facts, ("hca_type", _hca_type))
     elif key in _PORT_FIELDS:
-        page.read(line, cell, _port(page, line, state).facts, _PORT_FIELDS[key])
+        page.read(line, cell, _port(page, line, state, _PORT_FIELDS[key][0]).facts, _PORT_FIELDS[key])
     elif key == "active_speed":
         _read_speed(page, line, cell, _port(page, line, state))
 
 
-def _port(page: Page[RdmaRecord], line: Line, state: _State) -> PortRecord:
-    """The port that a port's line belongs to. A fragment without a header keeps its facts under no name."""
+def _port(page: Page[RdmaRecord], line: Line, state: _State, field_name: str = "") -> PortRecord:
+    """The port that a port's line belongs to. A fragment without a header keeps its facts under no name. Where a
+    pattern took the ports' own lines, a field that comes again is the next port's."""
+    if state.cut and state.device is not None and state.device.name:
+        ports = state.device.ports
+        last = ports[max(ports)] if ports else state.device.port(1, line.number)
+        if field_name in last.facts and last.number < MAX_PORT:
+            last = state.device.port(last.number + 1, line.number)
+        return last
     if state.port is None:
         if state.device is None:
             state.device = RdmaRecord("", line.number)

@@ -1,0 +1,61 @@
+"""`mlxlink`: state, rate, counters and the firmware's word on the signal of one port."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topodiag.evidence.interface import Blob
+from topodiag.evidence.network.mlxlink import Mlxlink
+
+TEXT = """\
+# mlxlink -d mlx5_5 -c
+
+Operational Info
+----------------
+State                              : Active
+Physical state                     : LinkUp
+Speed                              : IB-NDR
+Width                              : 4x
+
+Troubleshooting Info
+--------------------
+Recommendation                     : {word}
+
+Physical Counters and BER Info
+------------------------------
+Symbol Errors                      : 3114
+Raw Physical BER                   : 3E-5
+Link Down Counter                  : 4
+"""
+
+
+def read(text: str) -> dict[str, object]:
+    [record] = Mlxlink().parse(Blob("mlxlink.txt", text.encode())).records
+    port = record.ports[1]
+    return {"name": record.name} | {name: cell.value for name, cell in (port.facts | port.counters).items()}
+
+
+def test_a_port_has_its_state_rate_counters_and_the_firmwares_word() -> None:
+    assert Mlxlink().recognises(TEXT)
+    assert read(TEXT.format(word="Bad signal integrity")) == {
+        "name": "mlx5_5", "state": "ACTIVE", "phys_state": "LinkUp", "link_layer": "InfiniBand", "speed_name": "NDR",
+        "lanes": 4, "rate_gbps": 400.0, "signal": "Bad signal integrity", "symbol_error": 3114, "link_downed": 4,
+    }  # fmt: skip
+
+
+def test_no_issue_and_reasons_of_a_link_that_is_down_are_no_word_on_the_signal() -> None:
+    assert "signal" not in read(TEXT.format(word="No issue was observed."))
+    assert "signal" not in read(TEXT.format(word="Cable is unplugged."))
+
+
+def test_ethernet_speeds_are_sums_and_a_device_of_the_firmware_tools_names_no_port() -> None:
+    text = TEXT.replace("mlx5_5", "/dev/mst/mt4115_pciconf0").replace("IB-NDR", "100GbE")
+    made = read(text.replace("LinkUp", "ETH_AN_FSM_ENABLE"))
+    assert (made["name"], made["rate_gbps"], made["link_layer"]) == ("", 100.0, "Ethernet")
+    assert "phys_state" not in made
+
+
+@given(st.binary())
+def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
+    Mlxlink().parse(Blob("any.txt", b"Operational Info\n" + data))

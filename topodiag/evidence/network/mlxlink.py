@@ -1,0 +1,122 @@
+"""`mlxlink` of NVIDIA's firmware tools: state, rate and error counters of one port of an adapter.
+
+    # mlxlink -d mlx5_5 -c
+    State                              : Active
+    Physical state                     : LinkUp
+    Speed                              : IB-NDR
+    Width                              : 4x
+    Symbol Errors                      : 3114
+
+The device stands in the command alone: without it the figures are of a port that nobody can name. Format: MFT 4.20 to
+4.30, user manual, mlxlink utility.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import Blob, Parsed, Source, to_int
+from topodiag.evidence.network import rdma_words as words
+from topodiag.evidence.network.network_records import Line, Page, RdmaRecord, Target, fill_rdma
+from topodiag.model.topics import Topic
+
+_MARGIN = " \t>|"
+_MARK = re.compile(r"^[ \t>|]{0,20}Operational Info\s{1,4}^[ \t>|]{0,20}-{6,40}\s*$", re.MULTILINE)
+_COMMAND = re.compile(r"\bmlxlink\b.{0,200}?\s-(?:d|-device)[ =](\S{1,64})")
+_FIELD = re.compile(r"([A-Z][A-Za-z0-9 \[\]/().-]{1,40}?)\s*:\s(.{0,200})\Z")
+_INFINIBAND = re.compile(r"(?:IB-)?(SDR|DDR|QDR|FDR10|FDR|EDR|HDR|NDR|XDR)\Z")
+_ETHERNET = re.compile(r"([0-9]{1,4})(?:GbE|G)(?:_[0-9]{1,2}X)?\Z")
+_WIDTH = re.compile(r"([0-9]{1,2})x\Z", re.IGNORECASE)
+_LANE_GBPS = {"SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR10": 10.0, "FDR": 14.0, "EDR": 25.0, "HDR": 50.0, "NDR": 100.0,
+              "XDR": 200.0}  # fmt: skip
+"""Gb/s of data in a lane, as the other tools round it."""
+
+_SIGNAL = re.compile(r"[Ss]ignal [Ii]ntegrity|\b[Hh]igh BER\b|\bBER is high\b")
+"""Of its recommendations those that blame the signal; others explain why a link is down, which its state says."""
+_COUNTERS = {
+    "Symbol Errors": "symbol_error",
+    "Link Down Counter": "link_downed",
+    "Link Error Recovery Counter": "link_error_recovery",
+}
+"""mlxlink's names as the kernel's. Raw errors are those that the error correction mends: no fault by themselves."""
+_PORT: dict[str, Target] = {
+    "State": ("state", words.port_state),
+    "Physical state": ("phys_state", words.phys_state),
+}
+
+
+@dataclass(slots=True)
+class _Link:
+    """The speed of the port that is being read, until its width is known."""
+
+    record: RdmaRecord
+    speed: str = ""
+
+
+class Mlxlink(Source[RdmaRecord]):
+    """State, rate and counters of a port from `mlxlink`."""
+
+    kind = "mlxlink"
+    speaks_of = frozenset({Topic.RDMA_DEVICES})
+    trust = 60
+
+    def told(self, parsed: Parsed[RdmaRecord]) -> frozenset[Topic]:
+        """Nothing as a whole: it is asked for one port."""
+        return frozenset()
+
+    def recognises(self, head: str) -> bool:
+        return _MARK.search(head) is not None
+
+    def parse(self, blob: Blob) -> Parsed[RdmaRecord]:
+        parsed: Parsed[RdmaRecord] = Parsed()
+        page = Page(blob, parsed)
+        device = ""
+        link: _Link | None = None
+        for line in page.lines():
+            text = line.text.strip(_MARGIN)
+            command = _COMMAND.search(text)
+            if command is not None:
+                device = words.device_name(command[1].rpartition("/")[2]) or ""
+                device = "" if device.startswith("mt") or ":" in device else device
+            elif text == "Operational Info":
+                link = _Link(RdmaRecord(device, line.number))
+                parsed.records.append(link.record)
+            elif link is not None and (field := _FIELD.match(text)) is not None:
+                _read(page, line, link, field[1].strip(), field[2].strip())
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[RdmaRecord], draft: NodeDraft) -> None:
+        for record in parsed.records:
+            fill_rdma(blob, record, draft)
+
+
+def _read(page: Page[RdmaRecord], line: Line, link: _Link, name: str, value: str) -> None:
+    port = link.record.port(1, line.number)
+    if name in _PORT:
+        # The physical state of an Ethernet port is that of its negotiation (ETH_AN_FSM_ENABLE), no word of the kernel.
+        if name == "State" or words.phys_state(value) is not None:
+            page.read(line, value, port.facts, _PORT[name])
+    elif name == "Speed":
+        link.speed = value
+        found = _INFINIBAND.match(value)
+        line.put(port.facts, "link_layer", "InfiniBand" if found else "Ethernet" if _ETHERNET.match(value) else None)
+        if found is not None:
+            line.put(port.facts, "speed_name", found[1])
+    elif name == "Width" and (width := _WIDTH.match(value)) is not None:
+        line.put(port.facts, "lanes", int(width[1]))
+        line.put(port.facts, "rate_gbps", _rate(link.speed, int(width[1])), "no speed that is known")
+    elif name == "Recommendation" and _SIGNAL.search(value) is not None:
+        line.put(port.facts, "signal", value[:100])
+    elif name in _COUNTERS and (count := to_int(value, low=0)) is not None:
+        line.put(port.counters, _COUNTERS[name], count)
+
+
+def _rate(speed: str, lanes: int) -> float | None:
+    """Gb/s over all lanes: of InfiniBand a generation, of Ethernet the sum itself."""
+    found = _INFINIBAND.match(speed)
+    if found is not None:
+        return _LANE_GBPS[found[1]] * lanes
+    whole = _ETHERNET.match(speed)
+    return float(whole[1]) if whole is not None and int(whole[1]) > 0 else None

@@ -1,0 +1,74 @@
+"""`dcgmi nvlink --link-status`: one letter for each NVLink of each GPU.
+
+    GPUs:
+        gpuId 0:
+            U U U U U U D U U U U U U U U U U U
+    Key: Up=U, Down=D, Disabled=X, Not Supported=_
+
+A card without a bridge has all links down. The links of NVSwitches are left out: no other source numbers them so.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.model.topics import Topic
+
+MAX_LINE = 400
+MAX_INDEX = 255
+MAX_RECORDS = 10_000
+_MARK = re.compile(
+    r"^[ \t>|]{0,20}\| {1,10}NvLink Link Status {1,10}\|\s*$|^[ \t>|]{0,20}gpuId [0-9]{1,3}:\s*$", re.MULTILINE
+)
+_GPU = re.compile(r"gpuId ([0-9]{1,3}):\Z")
+_LETTERS = re.compile(r"[UDX_](?: [UDX_]){0,63}\Z")
+_STATES = {"U": "active", "D": "inactive"}
+"""In the model's words. Disabled, and not supported, are no state of a link that should be up."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuLinks:
+    """A GPU by DCGM's number, and the letters of its links in their order."""
+
+    index: int
+    letters: tuple[str, ...]
+    line: int
+    text: str
+
+
+class DcgmNvlink(Source[GpuLinks]):
+    """States of NVLinks by `dcgmi nvlink`."""
+
+    kind = "dcgm-nvlink"
+    speaks_of = frozenset({Topic.NVLINKS})
+    trust = 60
+
+    def recognises(self, head: str) -> bool:
+        return _MARK.search(head) is not None
+
+    def parse(self, blob: Blob) -> Parsed[GpuLinks]:
+        parsed: Parsed[GpuLinks] = Parsed()
+        index = -1
+        for number, whole in blob.lines():
+            parsed.lines = number
+            text = whole[:MAX_LINE].strip(" \t>|")
+            found = _GPU.match(text)
+            if found is not None:
+                index = int(found[1]) if int(found[1]) <= MAX_INDEX else -1
+            elif index >= 0 and _LETTERS.match(text) and len(parsed.records) < MAX_RECORDS:
+                parsed.records.append(GpuLinks(index, tuple(text.split()), number, text))
+                index = -1
+            elif text:
+                index = -1
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[GpuLinks], draft: NodeDraft) -> None:
+        for record in parsed.records:
+            gpu = draft.gpu(index=record.index)
+            origin = blob.origin(record.line, record.text)
+            for link, letter in enumerate(record.letters):
+                if letter in _STATES:
+                    gpu.child("nvlink", link).offer("state", _STATES[letter], origin)
