@@ -85,6 +85,10 @@ def test_timings_are_seconds_by_phase_and_unknown_where_not_printed() -> None:
          ("P2P/indirect/read", -1, 2, 0, -1, 64, 1, 0x1E0)),
         ("Channel 00/1 : 0[0] -> 11[3] [send] via NET/IB/3(5)/GDRDMA(PCI)/Shared",
          ("NET/IB/GDRDMA(PCI)/Shared", 3, 5, 1, 1, 0, 11, 3)),
+        ("Channel 00/0 : 0[0] -> 11[3] [receive] via NET/IB/3/GDRDMA(PCI)/Shared/flush=Always",  # 2.31
+         ("NET/IB/GDRDMA(PCI)/Shared", 3, -1, 2, 0, 0, 11, 3)),
+        ("Channel 00/0 : 0[0] -> 11[3] [receive] via NET/IB/3/GDRDMA/flush=C2c",
+         ("NET/IB/GDRDMA", 3, -1, 2, 0, 0, 11, 3)),
         ("Channel 00/0 : 0[0] -> 11[10] [receive] via NET/AWS Libfabric/12/GDRDMA",
          ("NET/AWS Libfabric/GDRDMA", 12, -1, 2, 0, 0, 11, 10)),
         ("Channel 00/0 : 0[0] -> 1[3] via P2P/direct pointer/read", ("P2P/direct pointer/read", -1, -1, 0, 0, 0, 1, 3)),

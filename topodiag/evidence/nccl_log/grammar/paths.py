@@ -18,8 +18,10 @@ _CONNECTION = compiled(
 )
 _TAIL = compiled(r" comm (?:0x)?[0-9a-f]+ nRanks .*$")
 _NETWORK = compiled(
-    r"((?:COLL)?NET/.+?)/(-?\d{1,9})(?:\((\d{1,9})\))?((?:/GDRDMA(?:\(PCI\))?)?(?:/GDCopy)?(?:/Shared)?)$"
+    r"((?:COLL)?NET/.+?)/(-?\d{1,9})(?:\((\d{1,9})\))?((?:/GDRDMA(?:\(PCI\))?)?(?:/GDCopy)?(?:/Shared)?)"
+    r"(?:/flush=\w{1,20})?$"
 )
+"""Receiving ends of 2.31 say how they flush, src/transport/net.cc: the transport is that of the sending end."""
 _INDIRECT = compiled(r"P2P/indirect/(\d{1,9})\[[0-9a-fA-F]{1,16}\]((?:/read)?)$")
 _DIRECT = compiled(r"(?:P2P|SHM)/[A-Za-z]+(?: (?:pointer|device))?(?:/[A-Za-z]+){0,3}$")
 _DIRECTIONS = {None: 0, "send": 1, "receive": 2}
