@@ -118,7 +118,10 @@ def test_the_case_is_as_its_worst_job_and_each_job_has_its_own_state() -> None:
 def test_a_slow_benchmark_makes_no_healthy_job_slow() -> None:
     low = seen("BEN001", W, nodes=("n0", "n1"), line=Origin("all_reduce.txt", 1))
     told = verdict(low, case=running(), clean="NET001", benchmarks=(measured("low", made=200.0),))
-    assert [(job.name, job.state) for job in told.jobs] == [("job", State.HEALTHY), ("all_reduce", State.SLOW)]
+    assert [(job.name, job.state) for job in told.jobs] == [
+        ("job", State.HEALTHY),
+        ("all_reduce (nccl-tests)", State.SLOW),
+    ]
 
 
 def test_of_jobs_with_one_name_a_finding_is_of_the_one_whose_log_shows_it() -> None:
@@ -329,7 +332,7 @@ def test_the_headline_names_host_object_and_effect() -> None:
     links = seen("NVL001", message="GPU3 has 12 of 18 NVLinks active")
     low = seen("BEN001", W, nodes=("n0", "n1"))
     told = verdict(links, low, case=running(), benchmarks=(measured("low", made=282.0),))
-    assert told.headline == "n0: GPU3 has 12 of 18 NVLinks active; all_reduce reaches 282 of 470 GB/s (-40 %)"
+    assert told.headline == "n0: GPU3 has 12 of 18 NVLinks active; all_reduce reaches 282 of 470 GB/s (-40%)"
 
 
 def test_the_headline_of_a_hypothesis_says_that_it_is_one() -> None:
@@ -352,7 +355,7 @@ def test_a_normal_measurement_says_that_an_expectation_above_it_is_wrong() -> No
 def test_a_loss_that_no_cause_explains_is_open() -> None:
     low = seen("BEN001", W, nodes=("n0", "n1"), line=Origin("all_reduce.txt", 1))
     told = verdict(low, case=running(), benchmarks=(measured("low", made=235.0),))
-    assert "all_reduce reaches 235 of 470 GB/s (-50 %)" in told.not_explained
+    assert "all_reduce reaches 235 of 470 GB/s (-50%)" in told.not_explained
 
 
 def test_it_says_how_much_of_each_kind_of_evidence_was_there() -> None:

@@ -10,7 +10,7 @@ from topodiag.model.finding import Finding
 from topodiag.model.verdict import Cause, CauseStatus, State
 from topodiag.verdict.scene import Scene
 from topodiag.words.fold import fold_hosts, plural
-from topodiag.words.units import number, spell_gbs
+from topodiag.words.units import spell_gbs
 
 WORDS = {
     State.FAILED: "failed",
@@ -70,7 +70,7 @@ def seen_words(scene: Scene) -> str:
 
 
 def loss_words(benchmarks: Sequence[Benchmark]) -> str:
-    """`all_reduce reaches 285.6 of 476.8 GB/s (-40 %)`, of the run that lost most; "" where none is low."""
+    """`all_reduce reaches 285.6 of 476.8 GB/s (-40%)`, of the run that lost most; "" where none is low."""
     low = [
         (1 - made / wanted, each, made, wanted)
         for each in benchmarks
@@ -82,7 +82,7 @@ def loss_words(benchmarks: Sequence[Benchmark]) -> str:
         return ""
     lost, each, made, wanted = max(low, key=lambda item: item[0])
     name = each.run.collective or "the benchmark"
-    return f"{name} reaches {spell_gbs(made)} of {spell_gbs(wanted)} GB/s (-{number(round(lost * 100))} %)"
+    return f"{name} reaches {spell_gbs(made)} of {spell_gbs(wanted)} GB/s (-{round(lost * 100)}%)"
 
 
 def _reached(run: Benchmark) -> tuple[float, float]:

@@ -153,7 +153,7 @@ def _jobs(causes: Sequence[Cause], result: Result, scene: Scene) -> list[JobStat
     for each in result.benchmarks:
         own = states.of_run(each)
         places = tuple(at for at, cause in enumerate(causes) if _explains_run(cause, each))
-        name = each.run.placement or each.run.collective or "run"
+        name = f"{each.run.placement or each.run.collective or 'run'} (nccl-tests)"
         made.append(JobState(name, own, loss_words([each]), places))
     return made
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from topodiag.model.finding import Cost, Finding, Severity
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Result
-from topodiag.model.verdict import Cause, CauseStatus, Consequence
+from topodiag.model.verdict import Agreement, Cause, CauseStatus, Consequence
 from topodiag.report.findings import cost_words, where_words
 from topodiag.report.node.marks import more
 from topodiag.report.text import Page
@@ -19,6 +20,8 @@ LABEL = 8
 CONSEQUENCES_SHOWN = 6
 EVIDENCE_SHOWN = 4
 STEPS_SHOWN = 4
+LINKS_SHOWN = 6
+"""More links than these are left out beside their devices (`-v` shows all)."""
 
 STATUS = {
     CauseStatus.ESTABLISHED: ("established", "ok"),
@@ -37,18 +40,21 @@ def draw_answer(page: Page, cause: Cause) -> None:
     """What to do, what it costs, and how sure that is."""
     if cause.finding.fix:
         entry(page, "do", (cause.finding.fix[0], "strong"), hue="ok")
-    if words := price_words(cause):
-        entry(page, "cost", words)
+    draw_cost(page, cause)
     status, hue = STATUS[cause.status]
     entry(page, "sure", (status, hue), (f", confidence {cause.finding.confidence}", "dim"))
 
 
-def price_words(cause: Cause) -> str:
-    """What a cause costs; where a measurement was compared, that comparison."""
+def draw_cost(page: Page, cause: Cause) -> None:
+    """What a cause costs, and below it how that compares with what was measured."""
     price = cause.price
-    words = cost_words(Cost(price.gbs_lost, price.share, price.text))
-    step = f"{price.step_share:.0%} of a step" if price.step_share is not None else ""
-    return "; ".join(word for word in (words, step, price.says) if word)
+    text = price.text if page.style.verbose else price.text.split("; ")[0]
+    step = f"; {price.step_share:.0%} of a step" if price.step_share is not None else ""
+    whole = price.gbs_lost is None and price.share == 1.0  # a job that ended: the text says it all
+    if words := (text if whole and text else cost_words(Cost(price.gbs_lost, price.share, text))) + step:
+        entry(page, "cost", words.removeprefix("; "))
+    if price.says:
+        entry(page, "agrees" if price.agreement is Agreement.AGREES else "compare", price.says)
 
 
 def draw_why(page: Page, cause: Cause) -> None:
@@ -84,7 +90,10 @@ def _draw_consequence(page: Page, group: Sequence[Consequence]) -> None:
 def draw_where(page: Page, cause: Cause, result: Result) -> None:
     """The place, and of how many alike it is the odd one out."""
     finding = cause.finding
-    words = where_words(finding.where, several_nodes=True)
+    place = finding.where
+    if len(place.links) > LINKS_SHOWN and (place.gpus or place.nics) and not page.style.verbose:
+        place = replace(place, links=())
+    words = where_words(place, several_nodes=True)
     hosts = {host for job in result.jobs for host in job.hosts} | {node.host for node in result.nodes}
     own = len(finding.where.nodes)
     odd = f" ({own} of {plural(len(hosts), 'node')})" if 0 < own < len(hosts) else ""

@@ -15,12 +15,12 @@ from topodiag.report.text import Page, Part
 from topodiag.report.verdict.cause import (
     draw_answer,
     draw_change,
+    draw_cost,
     draw_proof,
     draw_where,
     draw_why,
     entry,
     is_fault,
-    price_words,
 )
 from topodiag.report.verdict.places import Places
 from topodiag.words.fold import few
@@ -66,7 +66,7 @@ def draw_verdict(page: Page, result: Result, verdict: Verdict) -> None:
         page.blank()
         _draw_causes(page, result, verdict)
     page.blank()
-    _draw_rest(page, verdict)
+    _draw_rest(page, result, verdict)
     if page.style.verbose:
         draw_gaps(page, result)
     if len(page.lines) > FEW_LINES:
@@ -104,8 +104,8 @@ def _draw_causes(page: Page, result: Result, verdict: Verdict) -> None:
             page.add(page.text("  ", ("also", "strong"), f"    {number + 1} of {len(verdict.causes)} causes"))
         draw_why(page, cause)
         draw_where(page, cause, result)
-        if number and (words := price_words(cause)):
-            entry(page, "cost", words)
+        if number:
+            draw_cost(page, cause)
         draw_change(page, cause, told=number == 0)
         draw_proof(page, cause, places)
     if len(verdict.causes) > len(shown):
@@ -113,7 +113,7 @@ def _draw_causes(page: Page, result: Result, verdict: Verdict) -> None:
         page.add("  ", (more(len(verdict.causes) - len(shown), "cause"), "dim"))
 
 
-def _draw_rest(page: Page, verdict: Verdict) -> None:
+def _draw_rest(page: Page, result: Result, verdict: Verdict) -> None:
     """What bears on nothing, what it is not, what is open, what it rests on, and what would settle it."""
     faults = [each for each in verdict.unrelated if is_fault(each)]
     beside = verdict.unrelated if page.style.verbose else faults
@@ -123,6 +123,8 @@ def _draw_rest(page: Page, verdict: Verdict) -> None:
               (f"  {where}" if where else "", "dim"))  # fmt: skip
     if len(beside) > LINES_SHOWN and not page.style.verbose:
         entry(page, "", (more(len(beside) - LINES_SHOWN, "finding"), "dim"))
+    for number, conflict in enumerate(result.identity.conflicts[: None if page.style.verbose else LINES_SHOWN]):
+        entry(page, "clash" if number == 0 else "", (conflict.subject, "strong"), f": {conflict.text}", hue="doubtful")
     _draw_ruled_out(page, verdict)
     for number, words in enumerate(verdict.not_explained[: None if page.style.verbose else LINES_SHOWN]):
         entry(page, "open" if number == 0 else "", words, hue="doubtful")
