@@ -1,5 +1,5 @@
-"""Incidents with all kinds of evidence, judged by their verdict: the root cause comes first, what follows from it stands
-below and never beside it, nothing false is said, and what is healthy is healthy. `pytest -s` prints the table."""
+"""Incidents with all kinds of evidence: the verdict has the root cause first, what follows from it stands
+below and never beside it, nothing false is said, what is healthy is healthy. `pytest -s` prints the table."""
 
 from __future__ import annotations
 
@@ -148,5 +148,5 @@ def test_the_table() -> None:
         right += (first is None and not wanted) or (first is not None and first.finding.id in wanted)
         told = (first.finding.id, first.status.value, " ".join(sorted(below(first)))) if first else ("-", "-", "")
         lines.append(f"{name:<30}{verdict.state.value:<9}{told[0]:<13}{told[1]:<13}{told[2]:<30}{len(verdict.causes)}")
-    print("\n".join([*lines, f"{right} of {len(NAMES)} root causes first"]))
+    print("\n".join([*lines, f"{right} of {len(NAMES)} root causes first"]))  # noqa: T201 - the table is the point
     assert right == len(NAMES) - len(MISSED)
