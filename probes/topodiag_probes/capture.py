@@ -17,6 +17,7 @@ from topodiag_probes import SCHEMA, __version__
 from topodiag_probes.bundle import Bundle, write_folder, write_tar
 from topodiag_probes.interface import Context, Outcome, Probe, reduced
 from topodiag_probes.redact import Redactor
+from topodiag_probes.reduced import complaints
 from topodiag_probes.registry import probes as all_probes
 from topodiag_probes.run import STOP_S, Groups
 from topodiag_probes.secrets import without_secrets
@@ -27,9 +28,6 @@ THREADS = 24
 """Probes at one time. Nearly all of them wait for another process or for a driver."""
 ABANDON_S = 0.25
 """A thread has this long after its deadline to hand in what it has, before its result is taken from it."""
-
-STDERR_KEPT = 2048
-"""Characters of a command's standard error."""
 
 Progress = Callable[[str, str, float], None]
 
@@ -227,7 +225,7 @@ def _entry(job: _Job, begun: float) -> Dict[str, Any]:
         status=out.status,
         why=without_secrets(out.why),
         rc=out.rc,
-        stderr=without_secrets(out.stderr[:STDERR_KEPT]),
+        stderr=without_secrets(complaints(out.stderr)),
         started_s=round(max(0.0, job.started - begun), 4) if job.started else 0.0,
         duration_s=round(job.duration, 4),
         truncated=out.truncated,

@@ -237,6 +237,18 @@ def service_log(text: str) -> str:
     return "".join(line for line in text.splitlines(keepends=True) if _TROUBLE.search(line))
 
 
+_COMPLAINT = re.compile(
+    r"(?i)\bno\b|error|fail|denied|permission|insufficient|cannot|could not|not |unable|invalid|usage|root|timed? ?out"
+)
+STDERR_LINES, STDERR_LINE = 8, 200
+
+
+def complaints(text: str) -> str:
+    """Of a command's standard error the first lines that complain."""
+    lines = [line.strip()[:STDERR_LINE] for line in text.split("\n") if _COMPLAINT.search(line)]
+    return "\n".join(lines[:STDERR_LINES])
+
+
 _ADDRESS = re.compile(r"[A-Za-z0-9.:_%-]{1,253}\Z")
 
 

@@ -15,6 +15,8 @@ import time
 from collections import deque
 from typing import IO, Callable, Deque, Dict, List, Optional, Set, cast
 
+from topodiag_probes.reduced import complaints
+
 POLL_S = 0.05
 """How often a silent command is looked at for having ended with its pipe still open."""
 LEFT_BEHIND_S = 0.25
@@ -310,5 +312,5 @@ def _judge(process: "subprocess.Popen[bytes]", how: str, done: Finished) -> None
         return
     denied = not done.stdout and _DENIED.search(done.stderr) is not None
     done.status = "denied" if denied else "error"
-    first = done.stderr.decode("utf-8", "replace").strip().split("\n")[0][:200]
+    first = complaints(done.stderr.decode("utf-8", "replace")).split("\n")[0]
     done.why = "exit status %d%s" % (done.rc, ": " + first if first else "")
