@@ -23,6 +23,7 @@ from topodiag.model.links import Link, LinkKind
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.report.emit.picture import titled_picture
+from topodiag.words.text import without_steering
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -105,6 +106,8 @@ def test_no_name_breaks_the_file(host: str, gpu: str, nic: str) -> None:
     assert ElementTree.fromstring(to_svg(made)).tag == f"{SVG}svg"
     quotes = re.sub(r"\\.", "", to_dot(made)).count('"')
     assert quotes % 2 == 0
+    for text in (to_dot(made), to_svg(made)):
+        assert without_steering(text.replace("\n", "")) == text.replace("\n", "")
 
 
 @settings(max_examples=40)

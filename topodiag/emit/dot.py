@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from topodiag.emit.picture import NVSWITCH, Box, Picture
+from topodiag.words.text import without_steering
 
 _SHAPES = {"cpu": "box", "switch": "box", "gpu": "box", "nic": "box", "nvswitch": "hexagon"}
 _FILLS = {"cpu": "#e8eaed", "switch": "#f5f5f5", "gpu": "#d9f0d3", "nic": "#dbe9f6", "nvswitch": "#d9f0d3"}
@@ -60,4 +61,5 @@ def _box(box: Box, parent: Box | None = None) -> Iterable[str]:
 
 def _quoted(text: str) -> str:
     """A DOT string: quotes and backslashes escaped, line breaks as \\n (graphviz.org, The DOT Language)."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+    lines = (without_steering(line).replace("\\", "\\\\").replace('"', '\\"') for line in text.split("\n"))
+    return '"' + "\\n".join(lines) + '"'

@@ -2,7 +2,7 @@
 
 Two blanks per level, attributes on one line with exactly one blank between them, no declaration, no blank before `>`
 or `/>` (NCCL would read an attribute without a name there), no tab anywhere (src/graph/xml.cc, xmlGetToken and
-ncclTopoDumpXmlRec, v2.28).
+ncclTopoDumpXmlRec, v2.28). Characters that would steer a terminal are written as their escapes: no machine has them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element
 from topodiag.model.nccl_versions import NEWEST, spell_version
+from topodiag.words.text import without_steering
 
 MAX_TEXT = 253
 """Bytes of a name or value: MAX_STR_LEN, 255, less the end of the string and the character that ends the text
@@ -38,16 +39,17 @@ def _write(element: Element, depth: int, lines: list[str], minor: int) -> None:
     lines.append(head + ">\n")
     for child in element.children:
         _write(child, depth + 1, lines, minor)
-    lines.append("  " * depth + f"</{element.tag}>\n")
+    lines.append("  " * depth + f"</{_name(element.tag)}>\n")
 
 
 def _name(name: str) -> str:
     if not name or len(name.encode("utf-8", "surrogateescape")) > MAX_TEXT or not _NAME_STOPS.isdisjoint(name):
         raise UnwritableError(f"{name[:40]!r} cannot be a name in a topology file")
-    return name
+    return without_steering(name)
 
 
 def _quoted(name: str, value: str, minor: int) -> str:
+    value = value if "\0" in value else without_steering(value)
     if len(value.encode("utf-8", "surrogateescape")) > MAX_TEXT:
         raise UnwritableError(f"the value of {name} is longer than the {MAX_TEXT} characters that NCCL takes")
     if "\0" in value:

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from topodiag.evidence.interface import Blob
+from topodiag.evidence.json_values import integer, load
 from topodiag.model.errors import InputError
 from topodiag.model.sweep import State, SweepPlan, SweepResult
 from topodiag.sweep.planfile import plan_text, read_plan
@@ -25,6 +27,7 @@ RESULTS = "results.jsonl"
 MAX_LINE = 1 << 16
 _PLAN = re.compile(r"plan-([1-9]\d{0,3})\.json", re.ASCII)
 _LONGEST = 180
+_STATES = frozenset(state.value for state in State)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,30 +78,29 @@ def _results(path: Path) -> tuple[list[SweepResult], int]:
 
 
 def _result(line: bytes) -> SweepResult | None:
-    try:
-        found = json.loads(line)
-        state = State(found["state"])
-        gbs = found.get("gbs")
-        run, number = found["run"], found["round"]
-        attempt, size, seconds = found.get("attempt", 1), found.get("size", 0), found.get("seconds", 0.0)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    """The result of a line; None for a line that is none, which costs that run alone: it is done again."""
+    found, _ = load(Blob(RESULTS, line))
+    if not isinstance(found, dict) or not isinstance(found.get("state"), str) or found["state"] not in _STATES:
         return None
-    sane = (
-        isinstance(run, str)
-        and type(number) is int
-        and type(attempt) is int
-        and type(size) is int
-        and type(seconds) in {int, float}
-        and (gbs is None or (type(gbs) in {int, float} and 0 <= gbs < 1e9))
-    )
-    if not sane:
+    run, gbs = found.get("run"), found.get("gbs")
+    number, attempt = integer(found.get("round"), 1), integer(found.get("attempt", 1), 1)
+    size, seconds = integer(found.get("size", 0)), _decimal(found.get("seconds", 0.0))
+    rate = None if gbs is None else _decimal(gbs)
+    if not isinstance(run, str) or (rate is None and gbs is not None):
         return None
-    exit_code = found.get("exit")
+    if number is None or attempt is None or size is None or seconds is None:
+        return None
     return SweepResult(
-        run, number, state, None if gbs is None else float(gbs), size, float(seconds),
-        exit_code if type(exit_code) is int else None, attempt,
+        run, number, State(found["state"]), rate, size, seconds, integer(found.get("exit"), -(2**31)), attempt,
         *(str(found.get(name, ""))[:400] for name in ("started", "output", "why")),
     )  # fmt: skip
+
+
+def _decimal(value: object) -> float | None:
+    """A number from 0 to 1e9, GB/s or seconds; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
+        return None
+    return float(value)
 
 
 class Store:

@@ -5,6 +5,7 @@ Host names, product names and log lines come from outside. What would steer a te
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 MAX_CHARS = 1000
@@ -21,6 +22,9 @@ _PLAIN = str.maketrans(
 
 # Categories of Unicode that show nothing, move the cursor or change the direction of what follows.
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_STEERING = frozenset({"Cc", "Cf", "Zl", "Zp"})
+_FORMULA = ("=", "+", "-", "@")
+_NUMBER = re.compile(r"[-+]?[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE][-+]?[0-9]{1,4})?")
 
 
 def _escape(char: str) -> str:
@@ -50,3 +54,29 @@ def clean(text: object, *, ascii_only: bool = False, limit: int = MAX_CHARS) -> 
         else:
             out.append(" " if category == "Zs" else char)
     return "".join(out)
+
+
+def cell(text: str) -> str:
+    """Foreign text as a cell of CSV: one line, and with an apostrophe before it what a spreadsheet would run as a
+    formula (OWASP, CSV Injection). A number with a sign is none."""
+    line = clean(text, limit=len(text))
+    return "'" + line if line.lstrip().startswith(_FORMULA) and not _NUMBER.fullmatch(line) else line
+
+
+def without_steering(text: str) -> str:
+    """The text with what would steer a terminal as its escape, and all else as it is."""
+    if text.isprintable():
+        return text
+    return "".join(_escape(char) if unicodedata.category(char) in _STEERING else char for char in text)
+
+
+def shell_word(text: str) -> str:
+    """A word of a command line to be shown: quoted for the shell, and one with control characters as bash's `$'..'`, so
+    that it is the same word and steers no terminal."""
+    from shlex import quote  # noqa: PLC0415 - only where commands are shown
+
+    shown = without_steering(text)
+    if shown == text:
+        return quote(text)
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"$'{without_steering(escaped)}'"

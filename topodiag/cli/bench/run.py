@@ -116,10 +116,9 @@ def _folder(path: str, number: int) -> str:
 
 
 def _show(found: SweepPlan, programs: dict[str, str]) -> None:
-    import shlex  # noqa: PLC0415
-
     from topodiag.sweep.commands import command  # noqa: PLC0415
     from topodiag.sweep.run import placed  # noqa: PLC0415
+    from topodiag.words.text import shell_word  # noqa: PLC0415
 
     wave = 0
     for each in sorted(found.runs, key=lambda each: each.wave):
@@ -128,8 +127,8 @@ def _show(found: SweepPlan, programs: dict[str, str]) -> None:
             click.echo(f"# wave {wave}")
         made = placed(command(found, each), each.program, programs.get(each.program, each.program))
         if made.server:
-            click.echo(shlex.join(made.server) + " &")
-        click.echo(shlex.join(made.argv))
+            click.echo(" ".join(map(shell_word, made.server)) + " &")
+        click.echo(" ".join(map(shell_word, made.argv)))
 
 
 def _end(done: Summary, folder: str, quiet: bool) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,9 @@ def read_hostfile(blob: Blob) -> RankHosts:
     if all(number is None for number in numbers) and len(set(hosts)) == len(hosts):
         return ranks_on(blob.name, hosts, whole=True)
     counts = [1 if number is None else number for number in numbers]
-    return ranks_on(blob.name, _repeated(blob, hosts, counts))
+    if sum(counts) > MAX_RANKS:
+        raise InputError(blob.name, f"makes more than {MAX_RANKS} ranks")
+    return _repeated(blob.name, hosts, counts)
 
 
 _HOSTFILE = "write host slots=8, or host:8"
@@ -66,16 +69,21 @@ _HOSTFILE = "write host slots=8, or host:8"
 def read_slurm_hostfile(blob: Blob) -> RankHosts:
     """One host per task, in the order of the tasks; `host*8` and node sets stand for several."""
     hosts: list[str] = []
+    counts: list[int] = []
+    ranks = 0
     for line, text in _lines(blob):
         match = _TASK.fullmatch(text)
         try:
             found = expand(match[1]) if match else ()
         except NodeSetError as error:
             raise InputError(blob.name, str(error), line=line) from None
-        if not match or len(hosts) + len(found) * int(match[2] or 1) > MAX_RANKS:
+        times = int(match[2] or 1) if match else 0
+        ranks += len(found) * times
+        if not match or ranks > MAX_RANKS:
             raise InputError(blob.name, f"{short(text)!r} is no line of a SLURM_HOSTFILE", line=line)
-        hosts += [host for host in found for _ in range(int(match[2] or 1))]
-    return ranks_on(blob.name, hosts)
+        hosts += found
+        counts += [times] * len(found)
+    return _repeated(blob.name, hosts, counts)
 
 
 def read_rankfile(blob: Blob) -> RankHosts:
@@ -143,10 +151,12 @@ def _lines(blob: Blob) -> Iterator[tuple[int, str]]:
             yield line, bare
 
 
-def _repeated(blob: Blob, hosts: list[str], counts: list[int]) -> list[str]:
-    if sum(counts) > MAX_RANKS:
-        raise InputError(blob.name, f"makes more than {MAX_RANKS} ranks")
-    return [host for host, count in zip(hosts, counts, strict=True) for _ in range(count)]
+def _repeated(name: str, hosts: list[str], counts: list[int]) -> RankHosts:
+    """So many ranks on each host, in their order: millions cost no list. Raises InputError for none at all."""
+    filled = [(host, count) for host, count in zip(hosts, counts, strict=True) if count]
+    once = ranks_on(name, [host for host, _ in filled])
+    times = np.asarray([count for _, count in filled], np.int64)
+    return replace(once, host=np.repeat(once.host, times), gpu=np.repeat(once.gpu, times))
 
 
 def _in_order(blob: Blob, found: dict[int, str]) -> Iterator[str]:

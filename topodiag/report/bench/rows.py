@@ -9,7 +9,7 @@ from typing import TextIO
 from topodiag.model.bench import Timing
 from topodiag.model.result import Result
 from topodiag.report.bench.words import expected_at
-from topodiag.words.text import clean
+from topodiag.words.text import cell
 
 COLUMNS = (
     "source", "line", "run", "placement", "collective", "nranks", "hosts", "nccl", "bytes", "count", "type", "redop",
@@ -23,7 +23,8 @@ def write_bench_csv(result: Result, stream: TextIO) -> None:
     """Heading and rows."""
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(COLUMNS)
-    writer.writerows(_rows(result))
+    for row in _rows(result):
+        writer.writerow([cell(value) if isinstance(value, str) else value for value in row])
 
 
 def _rows(result: Result) -> Iterator[tuple[Value, ...]]:
@@ -32,7 +33,7 @@ def _rows(result: Result) -> Iterator[tuple[Value, ...]]:
         for row in run.rows:
             line = row.origin.line if row.origin is not None else None
             yield (
-                _text(run.source), line, number, _text(run.placement), run.collective, run.nranks,
+                run.source, line, number, run.placement, run.collective, run.nranks,
                 len(run.hosts) or None, run.nccl, row.size, row.count, row.dtype, row.redop, row.root,
                 *_timing(row.out_of_place), *_timing(row.in_place), row.cut, expected_at(benchmark, row.size),
                 benchmark.verdict,
@@ -41,9 +42,3 @@ def _rows(result: Result) -> Iterator[tuple[Value, ...]]:
 
 def _timing(timing: Timing) -> tuple[float | None, ...]:
     return timing.time_us, timing.algbw_gbs, timing.busbw_gbs, timing.wrong
-
-
-def _text(text: str) -> str:
-    """Foreign text as one printable line, without what a spreadsheet would run as a formula."""
-    line = clean(text)
-    return "'" + line if line[:1] in {"=", "@"} else line

@@ -16,6 +16,7 @@ from topodiag.model.result import Result
 from topodiag.report.job.ranks import nics_by_rank
 from topodiag.report.job.registry import TABLES, Value
 from topodiag.report.job.words import algorithms_of, gdr_of, name_of, transports_by
+from topodiag.words.text import cell
 
 
 def _n(value: int) -> int | None:
@@ -140,16 +141,10 @@ def write_csv(name: str, result: Result, stream: TextIO) -> None:
 def _plain(value: Value) -> Value:
     """Cells are read in terminals and spreadsheets alike."""
     if isinstance(value, str):
-        text = value if value.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in value)
-        # A spreadsheet takes these for a formula, whoever wrote the log.
-        return "'" + text if text[:1] in {"=", "@"} else text
+        return cell(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     return value
-
-
-def _escaped(char: str) -> str:
-    return " " if char.isspace() else char.encode("unicode_escape").decode("ascii")
 
 
 def write_parquet(name: str, result: Result, stream: BinaryIO) -> None:
