@@ -54,6 +54,7 @@ class Incident:
     must_not: frozenset[str]
     identity: Mapping[str, str | None]
     status_at_most: str
+    truth: Mapping[str, Any]
 
     @property
     def name(self) -> str:
@@ -102,6 +103,7 @@ def _incident(path: Path) -> Incident:
         frozenset(claim for claim in truth["must_not"] if _CHECK.match(claim)),
         truth["identity"],
         truth.get("status_at_most", "established"),
+        truth,
     )
 
 

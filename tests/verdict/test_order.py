@@ -172,3 +172,40 @@ def test_links_that_are_down_stand_above_the_xid_that_reported_them() -> None:
     other = replace(xid, where=replace(xid.where, gpus=("GPU5",)))
     assert causes(down, same) == {"NVL001": "", "GPU003": "NVL001"}
     assert causes(down, other)["GPU003"] == "", "of another GPU it is no news of these links"
+
+
+def test_the_cause_of_a_failed_init_stands_above_a_port_that_the_job_goes_without() -> None:
+    case = failing("version", "Mismatched NCCL version detected : rank 0 version 22707 rank 8 version 22105")
+    assert order(found("NIC001"), found("JOB002"), found("JOB005"), found("JOB001"), case=case) == [
+        "JOB002", "JOB005", "JOB001", "NIC001",
+    ]  # fmt: skip
+
+
+def test_ranks_that_did_not_come_up_follow_from_the_first_error_that_the_job_names() -> None:
+    case = failing("version", "Mismatched NCCL version detected")
+    assert causes(found("NIC001"), found("JOB005"), found("JOB001"), case=case)["JOB001"] == "JOB005"
+
+
+def test_a_link_that_ended_a_job_is_told_by_its_error_and_links_down_without_one_by_their_price() -> None:
+    links, error = found("NVL001"), found("GPU003", message="GPU2, link 14: Xid 74 (NVLink error)")
+    links, error = (replace(each, where=replace(each.where, gpus=("GPU2",))) for each in (links, error))
+    died = failing("cuda", "Cuda failure 220 'uncorrectable NVLink error detected during the execution'")
+    assert causes(links, error, found("JOB005"), case=died) == {"GPU003": "", "NVL001": "GPU003", "JOB005": "GPU003"}
+    assert causes(links, error) == {"NVL001": "", "GPU003": "NVL001"}
+
+
+def test_a_program_that_ends_with_error_802_follows_from_the_fabric_of_its_node() -> None:
+    died = found("JOB009", message="rank 3 on n0 ended with an error code (exit code 1)")
+    case = Case(jobs=(jobs.job(2),))
+    assert causes(found("NVL005"), died, case=case)["JOB009"] == "NVL005"
+    killed = found("JOB009", message="rank 3 on n0 was killed for memory")
+    assert causes(found("NVL005"), killed, case=case)["JOB009"] == ""
+    elsewhere = found("JOB009", nodes=("n1",), message="rank 9 on n1 ended with an error code (exit code 1)")
+    assert causes(found("NVL005"), elsewhere, case=case)["JOB009"] == ""
+
+
+def test_a_costly_setting_that_only_some_ranks_have_follows_from_the_difference() -> None:
+    one = found("JOB003", settings=(("NCCL_PROTO", None),))
+    case = Case(jobs=(jobs.job(2),))
+    assert causes(one, found("ENV001", W, settings=(("NCCL_PROTO", None),)), case=case)["ENV001"] == "JOB003"
+    assert causes(one, found("ENV001", W, settings=(("NCCL_IB_DISABLE", None),)), case=case)["ENV001"] == ""

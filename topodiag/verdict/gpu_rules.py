@@ -42,7 +42,15 @@ class LinksThatTheKernelReported(Rule):
     reach = Reach.NODE
 
     def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        if _ends_a_job(scene):  # then the failure is what its user asks for, and the links are its trace
+            return False
         return "nvlink" in f"{other.message} {other.observed}".lower() and bool(_gpus(cause) & _gpus(other))
+
+
+def _ends_a_job(scene: Scene) -> bool:
+    """Whether a job of this case died of an NVLink error, by its own first error."""
+    errors = scene.first_errors.values()
+    return any(event is not None and "nvlink error" in event.text.lower() for event in errors)
 
 
 def _gpus(finding: Finding) -> frozenset[str]:
@@ -88,10 +96,12 @@ class FabricFailsJob(Rule):
     """CUDA refuses to start (error 802) or NVLink SHARP cannot be bound while the NVSwitch fabric is not ready."""
 
     causes = ("NVL005",)
-    leads_to = ("JOB005", "JOB006", *JOB_FAILS)
+    leads_to = ("JOB005", "JOB006", "JOB009", *JOB_FAILS)
     because = "without a fabric that is ready CUDA and NVLink SHARP refuse to start"
 
     def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        if other.id == "JOB009":  # a program that names no reason, or CUDA's, and no signal or limit of another kind
+            return scene.same_node(cause, other) and ("802" in other.observed or "error code" in other.message)
         return other.id != "JOB005" or error_is(other, scene, "cuda", "other", "watchdog", "timeout")
 
 

@@ -90,6 +90,19 @@ class LateArriver(Rule):
         return other.id != "JOB005" or error_is(other, scene, "watchdog", "timeout")
 
 
+class ErrorKeepsRanksOut(Rule):
+    """Where a job names its first error, ranks that did not come up follow from that one: a fault that cannot explain
+    the error does not explain them either."""
+
+    causes = ("JOB005",)
+    leads_to = JOB_FAILS
+    because = "ranks do not go on after this error"
+
+    def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        told = [event.kind for event in scene.errors(cause) if event is not None]
+        return bool(told) and not {"watchdog", "timeout"}.issuperset(told)
+
+
 class ErrorEndsInit(Rule):
     """After the first error ranks do not come up, or stand where the error left them."""
 

@@ -27,6 +27,9 @@ _STAGES = (
 _ONLY_SLOW = ("ENV", "NET001", "NET003", "NET004", "NET006", "P2P", "GDR", "NUM", "BEN", "PLC", "TOP003", "HST003")
 """Faults that make a job slow. Of a job that failed they are not what its user asks for first."""
 
+_FAILURES = ("JOB005", "JOB001")
+"""What a job shows of its own end."""
+
 _MEMBERS_MISSING = "JOB001"
 """Ranks that did not come up: hardly ever the cause."""
 
@@ -44,7 +47,7 @@ def arranged(findings: Sequence[Finding], case: Case) -> tuple[Finding, ...]:
         below[parent].append(child)
     keys = [_key(each, failed) for each in ordered]
     roots = [at for at in range(len(ordered)) if at not in parents]
-    roots.sort(key=lambda at: min(keys[each] for each in _tree(at, below)))
+    roots.sort(key=lambda at: (not _ends_job(at, below, ordered), min(keys[each] for each in _tree(at, below))))
     made = []
     for root in roots:
         for at in _tree(root, below):
@@ -54,6 +57,14 @@ def arranged(findings: Sequence[Finding], case: Case) -> tuple[Finding, ...]:
                 told = replace(told, follows=Follows(ordered[parent].id, ordered[parent].message, why))
             made.append(told)
     return tuple(made)
+
+
+def _ends_job(root: int, below: dict[int, list[int]], ordered: Sequence[Finding]) -> bool:
+    """Whether the failure of a job follows from this cause: then it is what its user asks for first. A failure that
+    nothing explains is no cause of itself, and keeps its place."""
+    if ordered[root].id in _FAILURES:
+        return False
+    return any(ordered[at].id in _FAILURES and ordered[at].severity is Severity.ERROR for at in _tree(root, below))
 
 
 def _tree(root: int, below: dict[int, list[int]]) -> Iterator[int]:

@@ -84,10 +84,12 @@ class SettingsDiffer(Rule):
     collective hangs."""
 
     causes = ("JOB003",)
-    leads_to = ("JOB005", "JOB006", "JOB001", "NET007")
+    leads_to = ("JOB005", "JOB006", "JOB001", "NET007", "ENV001")
     because = "ranks with different settings do not agree on messages"
 
     def holds(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        if other.id == "ENV001":  # the same setting, told once more for what it costs the ranks that have it
+            return not {name for name, _ in cause.settings}.isdisjoint(name for name, _ in other.settings)
         return other.id != "JOB005" or error_is(other, scene, "mismatch", "watchdog", "timeout", "connect")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from tests.checks import jobs
 from topodiag.checks.job.settings import CostlySettingInLog
 from topodiag.checks.job.settings_differ import SettingsDiffer
-from topodiag.model.finding import Finding, Severity
+from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.job import Event, Job
 
 NO_DEVICE = "NET/IB : No device found."
@@ -81,3 +81,17 @@ def test_a_rank_that_did_not_come_so_far_would_not_have_printed_it() -> None:
     both, one = {"NCCL_CROSS_NIC": "0", "NCCL_ALGO": "Ring"}, {"NCCL_CROSS_NIC": "0"}
     assert differs(of_two(both, one, hung=True, searched=False)) == []
     assert differs(of_two(both, {}, hung=True, searched=True)) == []
+
+
+def test_whole_nodes_that_print_no_setting_lack_it_where_the_job_hangs_behind_its_init() -> None:
+    wait = jobs.event("watchdog", "Watchdog caught", level="APP", details={"op": "ALLREDUCE", "seq": "1"})
+    made = jobs.job(16, events=[wait])
+    processes = tuple(
+        replace(each, settings={"NCCL_ALGO": jobs.given("NCCL_ALGO", "Tree")} if each.host == "n1" else {})
+        for each in made.processes
+    )
+    [finding] = SettingsDiffer().judge(replace(made, processes=processes)).findings
+    assert finding.message == "NCCL_ALGO differs between ranks: not set, Tree"
+    assert (finding.severity, finding.confidence) == (Severity.ERROR, Confidence.LOW)
+    healthy = replace(made, processes=processes, events=())
+    assert SettingsDiffer().judge(healthy).findings == ()

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topodiag.evidence.intake.bundle import Evidence
+from topodiag.evidence.intake.hosts import host_of_text
 from topodiag.evidence.intake.launcher import without_prefix
 from topodiag.evidence.intake.reader import read_node
 from topodiag.evidence.interface import Blob
@@ -50,3 +51,10 @@ def test_a_prefixed_file_is_read_as_the_file_that_it_was_and_its_lines_keep_thei
 @given(st.binary(max_size=400))
 def test_any_bytes_are_survived(data: bytes) -> None:
     without_prefix(Blob("t", data))
+
+
+@pytest.mark.parametrize("clock", ["2026-03-02T07:02:{:02d}+0000 n1", "07:02:{:02d} n1", "2026-03-02_07:02:{:02d} n1"])
+def test_a_clock_before_each_line_is_no_label(clock: str) -> None:
+    text = "".join(clock.format(at) + " kernel: NVRM: Xid (PCI:0000:61:00): 119, pid=1\n" for at in range(5))
+    assert without_prefix(Blob("kernel.txt", text.encode())) is None
+    assert host_of_text(Blob("kernel.txt", text.encode())) in ("", "n1")

@@ -77,7 +77,8 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
     When it stays silent
         Settings that are meant to differ: host id, debug output, files, addresses. Names of interfaces and NICs:
         info. Most variables are printed when and where they are first needed: that some ranks did not print one
-        counts where all ranks completed init and printed other settings, and whole nodes have it or lack it. Beyond
+        counts where all ranks completed init and printed other settings, and whole nodes have it or lack it; several
+        ranks that printed their bootstrap and no setting at all count where the job failed behind its init. Beyond
         the variables that every rank reads in init, the nodes must be alike in version, network, devices and
         connections, and the job healthy: then info. NCCL_IB_HCA counts as a fault where a ring does not close and
         the nodes list different numbers of devices. Settings were not logged: unknown.
@@ -135,9 +136,11 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
         hosts_having = {job.processes[number].host for number in having}
         complete = _came_far(job)
         absent = [number for number in range(len(job.processes)) if number not in having]
-        lacking = [number for number in absent if number in complete and _spoke(job.processes[number], name)]
+        lacking = [number for number in absent if number in complete and _spoke(job, job.processes[number], name)]
         if any(job.processes[number].host in hosts_having for number in absent) or len(lacking) != len(absent):
             return []  # a node with both, or a process of which too little is known
+        if len(lacking) < 2 and not all(_printed_one(job.processes[number]) for number in lacking):
+            return []  # one process that prints no setting at all may be told not to
         return lacking if having <= complete else []
 
     def _report(self, job: Job, name: str, groups: Mapping[str, Sequence[int]]) -> Finding:
@@ -150,6 +153,7 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
         told = "not set" not in groups or name in READ_BY_ALL | READ_BEFORE_INIT
         if not told:
             severity = min(severity, Severity.INFO if len(groups) == 2 else Severity.WARNING)
+        silent = told and not all(_printed_one(job.processes[number]) for number in groups.get("not set", ()))
         values = few([value[:40] or "(empty)" for value, _ in ordered], 4)
         evidence = [given.origin for _, numbers in ordered for number in numbers[:1]
                     if (given := job.processes[number].settings.get(name)) is not None]  # fmt: skip
@@ -165,7 +169,11 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
             cost=Cost(text=text),
             evidence=evidence,
             coverage=Coverage(sum(map(len, groups.values())), len(job.processes), "processes"),
-            confidence=Confidence.HIGH if "not set" not in groups else Confidence.MEDIUM if told else Confidence.LOW,
+            confidence=Confidence.HIGH
+            if "not set" not in groups
+            else Confidence.MEDIUM
+            if told and not silent
+            else Confidence.LOW,
             settings=((name, None),),
         )  # fmt: skip
 
@@ -227,9 +235,15 @@ def _alike(job: Job, having: set[int]) -> bool:
     return len(kinds) == 1
 
 
-def _spoke(process: Process, name: str) -> bool:
-    """Whether a process printed other settings of the environment, at the stage at which it would print this one."""
-    if not any(given.how == "environment" for given in process.settings.values()):
+def _printed_one(process: Process) -> bool:
+    return any(given.how == "environment" for given in process.settings.values())
+
+
+def _spoke(job: Job, process: Process, name: str) -> bool:
+    """Whether a process prints settings of the environment, at the stage at which it would print this one: it printed
+    others. Of a job that failed behind its init also where it printed none, but its bootstrap, which NCCL prints
+    together with settings unless it is told otherwise (src/debug.cc: INIT, BOOTSTRAP, ENV)."""
+    if not _printed_one(process) and not (process.bootstrap and failed(job) and all(_completed(job).values())):
         return False
     early = name in READ_BEFORE_INIT
     return not early or (process.network in ("IB", "Socket") and bool(process.bootstrap))
