@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.checks import jobs
+from topodiag.checks.job.hints import HostSettingWarned
 from topodiag.checks.job.settings import CostlySettingInLog, MisreadSettingInLog, UnknownSettingInLog
 from topodiag.checks.job.settings_differ import SettingsDiffer
 from topodiag.model.finding import Confidence, Severity, Status
@@ -186,7 +187,6 @@ def test_old_names_are_told_and_one_that_the_library_printed_is_no_slip() -> Non
     [
         ('Missing "iommu=pt" from kernel command line which can lead to system instablity or hang!', "iommu=pt"),
         ('Missing "HSA_FORCE_FINE_GRAIN_PCIE=1" from environment which can lead to low RCCL performance', "HSA_FORCE"),
-        ("NUMA auto balancing enabled which can lead to variability in the RCCL performance!", "NUMA balancing"),
     ],
 )
 def test_what_rccl_finds_amiss_in_a_node_is_told_in_its_words(text: str, told: str) -> None:
@@ -219,3 +219,12 @@ def test_an_hca_list_of_one_node_is_an_error_where_a_ring_does_not_close() -> No
 )
 def test_an_hca_list_of_one_node_is_no_error_otherwise(job: Job) -> None:
     assert all(finding.severity is I for finding in SettingsDiffer().judge(job).findings)
+
+
+def test_what_rccl_says_of_numa_balancing_is_a_setting_of_the_host() -> None:
+    text = "NUMA auto balancing enabled which can lead to variability in the RCCL performance!"
+    made = jobs.job(events=[jobs.event("other", text)])
+    assert not CostlySettingInLog().judge(made).findings
+    [finding] = HostSettingWarned().judge(made).findings
+    assert (finding.id, finding.severity, finding.where.nodes) == ("HST003", I, ("n0",))
+    assert HostSettingWarned().judge(jobs.job()).status is Status.NOT_APPLICABLE

@@ -257,3 +257,38 @@ def test_sections_that_grep_left_are_of_one_gpu_each() -> None:
     section = "    Fabric\n        State           : Completed\n        Status          : {}\n"
     node = node_of("$ nvidia-smi -q | grep -A 2 Fabric\n" + section.format("Success") + section.format("Failure"))
     assert [(gpu.index, gpu.fabric.status.value) for gpu in node.gpus] == [(0, "success"), (1, "Failure")]
+
+
+def busy(bus: str, clock: int, cap: str) -> str:
+    return (
+        f"GPU 00000000:{bus}:00.0\n    Product Name                          : Tesla V100-SXM2-16GB\n"
+        f"    Clocks Throttle Reasons\n        Idle                              : Not Active\n"
+        f"        SW Power Cap                      : {cap}\n        HW Slowdown                       : Not Active\n"
+        f"    Utilization\n        Gpu                               : 100 %\n"
+        f"    Clocks\n        SM                                : {clock} MHz\n"
+        f"    Max Clocks\n        SM                                : 1530 MHz\n"
+    )
+
+
+def smi_q(*gpus: str) -> str:
+    return "==============NVSMI LOG==============\n\nAttached GPUs : 4\n" + "".join(gpus)
+
+
+def test_a_power_limit_that_slows_one_gpu_of_several_is_a_warning() -> None:
+    free = [busy(bus, 1507, "Not Active") for bus in ("1A", "1C", "1E")]
+    severity, message = only(ClocksHeldDown().judge(node_of(smi_q(*free, busy("3D", 952, "Active")))))
+    assert severity is Severity.WARNING
+    assert "its power limit holds it at 952 MHz, and its siblings run at 1507 MHz or more without one" in message
+
+
+@pytest.mark.parametrize(
+    "gpus",
+    [
+        [("1A", 952, "Active"), ("1C", 960, "Active"), ("1E", 955, "Active"), ("3D", 950, "Active")],
+        [("1A", 1507, "Not Active"), ("1C", 1510, "Not Active"), ("3D", 1390, "Active")],
+        [("1A", 1507, "Not Active"), ("3D", 952, "Active")],
+    ],
+    ids=["all of them are capped", "a tenth slower", "one sibling shows nothing"],
+)
+def test_a_power_limit_that_is_the_sites_choice_or_costs_little_is_silent(gpus: list[tuple[str, int, str]]) -> None:
+    assert not ClocksHeldDown().judge(node_of(smi_q(*(busy(*each) for each in gpus)))).findings

@@ -16,6 +16,9 @@ from topodiag.model.provenance import Origin
 BLOCKED = re.compile(r"\bACS\b|Access Control Services|\bIOMMU\b|iommu=pt")
 """NCCL src/transport/net_ib/common.h v2.30 (`HINT: .. when ACS is enabled ..`); RCCL src/init.cc (`iommu=pt`)."""
 
+BALANCED = re.compile(r"NUMA auto balancing enabled")
+"""RCCL src/init.cc, ROCm 5.4 and later: it reads /proc/sys/kernel/numa_balancing at init."""
+
 
 @dataclass(frozen=True, slots=True)
 class Hints:
@@ -59,4 +62,31 @@ class AcsHinted(JobCheck[Hints]):
             cost=Cost(text="peer-to-peer and GPUDirect RDMA go by way of the root complex: slow, or they hang"),
             evidence=[where for _, where in observed.lines],
             confidence=Confidence.MEDIUM if "Missing" in first else Confidence.LOW,
+        )
+
+
+class HostSettingWarned(JobCheck[Hints]):
+    """HST003 by a job's log: RCCL warns of automatic NUMA balancing on its node."""
+
+    id = "HST003"
+    title = "RCCL warns of a setting of the host"
+
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Hints | Outcome:
+        told = [event for event in judged.events if BALANCED.search(event.text)]
+        if not told:
+            return self.not_applicable(judged, "no line speaks of NUMA balancing: `topodiag scan` of the node does")
+        hosts = tuple(dict.fromkeys(event.host for event in told if event.host))
+        return Hints(hosts, tuple((event.text, event.origin) for event in told))
+
+    def tell(self, judged: Job, observed: Hints) -> Iterator[Finding]:
+        yield self.finding(
+            Severity.INFO,
+            f"automatic NUMA balancing is on{f' on {hosts_word(observed.hosts)}' if observed.hosts else ''}",
+            observed=quoted(observed.lines[0][0]),
+            expected="kernel.numa_balancing = 0",
+            fix=("Set kernel.numa_balancing = 0 in /etc/sysctl.d, then `sudo sysctl --system`",),
+            nodes=observed.hosts,
+            cost=Cost(text="processes wait for page faults at random: RCCL speaks of performance that varies"),
+            evidence=[where for _, where in observed.lines],
+            confidence=Confidence.MEDIUM,
         )

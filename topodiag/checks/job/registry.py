@@ -37,6 +37,7 @@ COMPANIONS = {
     "GPU002": "device_faults:GpuMemoryInLog",
     "GPU003": "device_faults:NvlinkErrorInLog",
     "HST001": "device_faults:LimitInLog",
+    "HST003": "hints:HostSettingWarned",
     "PCI001": "narrow_link:NarrowLinkInLog",
     "PCI004": "hints:AcsHinted",
     "NVL005": "fabric:FabricInLog",

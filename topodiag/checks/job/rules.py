@@ -176,6 +176,5 @@ OF_RCCL = (
      "add amd_iommu=on to GRUB_CMDLINE_LINUX and start the node again; `cat /proc/cmdline` shows it"),
     (re.compile(r'Missing "HSA_FORCE_FINE_GRAIN_PCIE=1" from environment'), "HSA_FORCE_FINE_GRAIN_PCIE=1",
      "export HSA_FORCE_FINE_GRAIN_PCIE=1 where GPUs talk over PCIe"),
-    (re.compile(r"NUMA auto balancing enabled"), "no automatic NUMA balancing", "`sysctl kernel.numa_balancing=0`"),
 )  # fmt: skip
 """RCCL src/init.cc (commAlloc and rcclInit), ROCm 4 to 6."""

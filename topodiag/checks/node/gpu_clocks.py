@@ -26,6 +26,8 @@ SOFTWARE = {"sw_thermal_slowdown": "the GPU is near its thermal limit (software 
 
 STUCK_SHARE = 0.5
 """Share of the highest SM clock below which a busy GPU is called slow: load and power caps keep it above 60 %."""
+CAPPED_SHARE = 0.8
+"""Share of its siblings' clock below which a power cap on one GPU alone is told: chips of a kind differ by a tenth."""
 BUSY_PERCENT = 50
 """Utilisation from which a GPU counts as busy."""
 
@@ -44,6 +46,10 @@ FIXES = {
     "power": (
         "Look at the power supplies and at the power limit of chassis and rack (BMC)",
         "`nvidia-smi -q -d POWER` shows limit and draw",
+    ),
+    "capped": (
+        "`nvidia-smi -q -d POWER`: compare its power limit with its siblings', and set it: `nvidia-smi -i N -pl W`",
+        "If the limit is the same, look at its supply, its temperature, and the limit that the BMC sets",
     ),
     "stuck": (
         "Set the clocks free: `sudo nvidia-smi -rgc`; if that does not help, reset the GPU",
@@ -74,8 +80,8 @@ class ClocksHeldDown(NodeCheck[HeldClocks]):
     """GPU004: a GPU's clocks are held down
 
     What it finds
-        GPUs that the hardware slows down (heat, power brake), that are near their thermal limit, or whose SM clock
-        stays low while they are busy although nothing says why.
+        GPUs that the hardware slows down (heat, power brake), that are near their thermal limit, whose SM clock stays
+        low while they are busy although nothing says why, or that alone among busy siblings a power limit slows down.
 
     Why it matters
         A collective ends when the slowest GPU comes: one GPU at half of its clock paces the whole job. In traces the
@@ -86,7 +92,8 @@ class ClocksHeldDown(NodeCheck[HeldClocks]):
         `nvidia-smi -q`; the clocks and loads of `rocm-smi`, where a busy GPU is compared with its busy siblings.
 
     When it stays silent
-        An idle GPU's clocks are low by design. A software power cap and set application clocks are the site's choice.
+        An idle GPU's clocks are low by design. A software power cap that siblings have too, and set application
+        clocks, are the site's choice.
         A bare "HW Slowdown" on an idle GPU comes with changes of the performance state. No reasons and no clocks in
         the evidence: unknown.
 
@@ -117,7 +124,7 @@ class ClocksHeldDown(NodeCheck[HeldClocks]):
         coverage = Coverage(len(seen), len(judged.gpus), "GPUs with clock event reasons")
         found: dict[tuple[str, str, Severity], list[Gpu]] = defaultdict(list)
         for gpu in seen:
-            reason = _reason(gpu) or _below_siblings(gpu, seen)
+            reason = _reason(gpu) or _below_siblings(gpu, seen) or _capped_alone(gpu, seen)
             if reason is not None:
                 found[reason].append(gpu)
         if not found:
@@ -138,7 +145,7 @@ class ClocksHeldDown(NodeCheck[HeldClocks]):
                 cost=Cost(text="every rank of the job waits for the slowest GPU in each collective"),
                 evidence=each.evidence,
                 coverage=observed.coverage,
-                confidence=Confidence.MEDIUM if each.kind in ("stuck", "apart") else Confidence.HIGH,
+                confidence=Confidence.MEDIUM if each.kind in ("stuck", "apart", "capped") else Confidence.HIGH,
             )
 
 
@@ -180,6 +187,26 @@ def _below_siblings(gpu: Gpu, seen: Sequence[Gpu]) -> tuple[str, str, Severity] 
         return None
     what = f"{clock} MHz while its siblings run at {min(alike)} MHz or more, all of them busy"
     return what, "apart", Severity.WARNING
+
+
+def _capped_alone(gpu: Gpu, seen: Sequence[Gpu]) -> tuple[str, str, Severity] | None:
+    """A busy GPU that its power limit slows down while busy siblings of the same product run without one."""
+    if "sw_power_cap" not in gpu.throttle.get(()) or gpu.utilization.get(0) < BUSY_PERCENT:
+        return None
+    alike = [
+        other.sm_clock_mhz.get(0)
+        for other in seen
+        if other is not gpu
+        and other.name.value == gpu.name.value
+        and other.utilization.get(0) >= BUSY_PERCENT
+        and other.throttle.known
+        and "sw_power_cap" not in other.throttle.get(())
+    ]
+    clock = gpu.sm_clock_mhz.value
+    if clock is None or len(alike) < MIN_SIBLINGS or clock >= CAPPED_SHARE * min(alike):
+        return None
+    what = f"its power limit holds it at {clock} MHz, and its siblings run at {min(alike)} MHz or more without one"
+    return what, "capped", Severity.WARNING
 
 
 def _held(key: tuple[str, str, Severity], gpus: Sequence[Gpu]) -> Held:
