@@ -15,13 +15,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
 ARGV = [sys.executable, "-m", "topodiag"]
 FOREIGN = frozenset({"COLUMNS", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "LC_ALL", "TERM", "PYTHONIOENCODING"})
 """Variables of whoever runs the suite that would change what the program prints."""
-START_ONLY = ("PYTHONIOENCODING", "PYTHONUTF8", "PYTHONPATH", "PYTHONHASHSEED", "OPENBLAS_NUM_THREADS")
+START_ONLY = ("LC_ALL", "PYTHONIOENCODING", "PYTHONUTF8", "PYTHONPATH", "PYTHONHASHSEED", "OPENBLAS_NUM_THREADS")
 """Variables that only the start of an interpreter obeys."""
 
 _context = multiprocessing.get_context("forkserver")
@@ -42,22 +43,24 @@ def run(
     stdin: IO[Any] | None = None,
     timeout: float = 120,
     text: bool = True,
+    entry: str = "topodiag.cli",
 ) -> subprocess.CompletedProcess[Any]:
     """`topodiag ARGS` to its end. `env` is added to `environment()`; its standard input is `input`, or what `stdin` (a
-    file) still holds. Output is text (UTF-8) or, with `text=False`, bytes. Raises subprocess.TimeoutExpired."""
+    file) still holds. Output is text (UTF-8) or, with `text=False`, bytes. `entry` is the module whose `main` runs:
+    one of the tests may put something in the place of a part first. Raises subprocess.TimeoutExpired."""
     argv = [str(arg) for arg in args]
     given = stdin.read() if stdin is not None else input
     given = given.encode() if isinstance(given, str) else given
     if any(name in (env or {}) for name in START_ONLY):
         done = subprocess.run(
-            [*ARGV, *argv],
+            [*(ARGV if entry == "topodiag.cli" else [sys.executable, "-m", entry]), *argv],
             env=environment(env), cwd=cwd, input=given, capture_output=True, timeout=timeout, check=False,
         )  # fmt: skip
         return _completed(done.args, done.returncode, done.stdout, done.stderr, text)
     with tempfile.TemporaryDirectory(prefix="topodiag-run-") as folder:
         place = Path(folder)
         (place / "in").write_bytes(given)
-        job = _context.Process(target=_child, args=(argv, environment(env), str(cwd or Path.cwd()), folder))
+        job = _context.Process(target=_child, args=(entry, argv, environment(env), str(cwd or Path.cwd()), folder))
         job.start()
         job.join(timeout)
         if job.exitcode is None:
@@ -91,7 +94,7 @@ def _lines(data: bytes) -> str:
     return io.TextIOWrapper(io.BytesIO(data), encoding="utf-8").read()
 
 
-def _child(argv: list[str], env: dict[str, str], cwd: str, folder: str) -> None:
+def _child(entry: str, argv: list[str], env: dict[str, str], cwd: str, folder: str) -> None:
     """In the forked process: become `topodiag ARGV`, then end as it ends."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
@@ -107,9 +110,7 @@ def _child(argv: list[str], env: dict[str, str], cwd: str, folder: str) -> None:
     sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
     sys.argv = ["topodiag", *argv]
 
-    from topodiag.cli import main  # noqa: PLC0415 - the program's own entry
-
-    main()
+    import_module(entry).main()
 
 
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC

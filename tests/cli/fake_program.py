@@ -10,7 +10,7 @@ from topodiag.cli import main
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Severity
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.insert(0, str(Path(__file__).parents[2]))  # where it is started as a file
 from tests.report import machines
 
 
@@ -36,7 +36,9 @@ def result():
     if what == "no-gpu":
         return machines.without_gpus()
     if what == "huge":
-        many = tuple(machines.finding(message=f"finding {i}", fix=(str(i),)) for i in range(3000))
+        many = tuple(
+            machines.finding(message=f"finding {i}", fix=(str(i),)) for i in range(800)
+        )  # more than a pipe holds
         return replace(machines.sick(), findings=many)
     return replace(machines.sick(), findings=(machines.finding(severity=Severity[what.upper()]),))
 
@@ -61,4 +63,5 @@ fake.fixture_path = lambda name: Path("/nonexistent") / name
 if "FAKE" in os.environ:
     sys.modules["topodiag.app.scan"] = fake
 
-main()
+if __name__ == "__main__":
+    main()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ def truth(name: str) -> dict[str, Any]:
     return made
 
 
-@lru_cache(maxsize=2)
+@cache
 def job(name: str) -> Job:
     paths = sorted((JOBS / name / "logs").glob("*.log.gz"))
     parts = [extract_plain(gzip.decompress(path.read_bytes()), i, 0) for i, path in enumerate(paths)]
