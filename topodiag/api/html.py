@@ -12,12 +12,30 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
     from topodiag.api.results import Answer
+    from topodiag.model.verdict import Cause, Verdict
 
 SHOWN = 20
 """Findings on the page; the table `findings` has all."""
 TEXT = """\
 <div class="topodiag">
 <p><b>{{ headline }}</b>{% if counts %}: {{ counts }}{% endif %}</p>
+{%- for each in first %}
+<p>{{ each }}</p>
+{%- endfor %}
+{%- if causes %}
+<table>
+<thead><tr><th>cause</th><th>status</th><th>what</th><th>cost</th><th>follows</th><th>do</th></tr></thead>
+<tbody>
+{%- for each in causes %}
+<tr><td>{{ each.id }}</td><td>{{ each.status }}</td><td>{{ each.message }}</td><td>{{ each.cost }}</td>
+<td>{{ each.follows }}</td><td>{{ each.fix }}</td></tr>
+{%- endfor %}
+</tbody>
+</table>
+{%- endif %}
+{%- for each in next %}
+<p>next: <code>{{ each.command }}</code> {{ each.where }}: {{ each.why }}</p>
+{%- endfor %}
 {%- if findings %}
 <table>
 <thead><tr><th>severity</th><th>check</th><th>finding</th><th>where</th><th>fix</th></tr></thead>
@@ -59,10 +77,30 @@ def page_of(answer: Answer) -> str:
             "fix": clean(finding.fix[0]) if finding.fix else "",
         })  # fmt: skip
     counts = ", ".join(words for _, words in counted(findings)) or "no findings"
+    verdict: Verdict | None = getattr(answer, "verdict", None)
     return _template().render(
+        first=[clean(words) for words in verdict.first] if verdict is not None else (),
+        causes=[_cause(each) for each in verdict.causes[:SHOWN]] if verdict is not None else (),
+        next=[
+            {"command": clean(each.command), "where": clean(each.where), "why": clean(each.why or each.what)}
+            for each in (verdict.next_evidence if verdict is not None else ())
+        ],
         headline=clean(answer.headline),
         counts=counts if "findings" in answer.known else "",
         findings=rows,
         more=max(len(findings) - SHOWN, 0),
         tables=", ".join(answer.tables()),
     )
+
+
+def _cause(cause: Cause) -> dict[str, str]:
+    finding, price = cause.finding, cause.price
+    follows = dict.fromkeys(each.finding.id for each in cause.consequences)
+    return {
+        "id": finding.id,
+        "status": cause.status.value,
+        "message": clean(finding.message),
+        "cost": clean(price.says or price.text),
+        "follows": ", ".join(follows),
+        "fix": clean(finding.fix[0]) if finding.fix else "",
+    }

@@ -15,9 +15,12 @@ from topodiag.api.tables.interface import Table
 from topodiag.model.bench import Benchmark
 from topodiag.model.errors import TopodiagError
 from topodiag.model.finding import Finding, Input, Outcome
+from topodiag.model.identity import Identity
 from topodiag.model.node import Node
 from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
+from topodiag.model.timeline import Timeline
+from topodiag.model.verdict import Verdict
 from topodiag.report.formats.write_json import PAGE_INDENT, RESULT_INDENT, write_json
 from topodiag.report.words import counted, unexplained_words
 from topodiag.words.fold import fold_hosts
@@ -108,6 +111,21 @@ class Diagnosis(Answer):
         return self.result.findings
 
     @property
+    def verdict(self) -> Verdict | None:
+        """What `diagnose` makes of it; None of `scan`, `logs` and `bench`."""
+        return self.result.verdict
+
+    @property
+    def identity(self) -> Identity:
+        """Hosts by every name."""
+        return self.result.identity
+
+    @property
+    def timeline(self) -> Timeline:
+        """What happened, in order."""
+        return self.result.timeline
+
+    @property
     def nodes(self) -> tuple[Node, ...]:
         return self.result.nodes
 
@@ -133,6 +151,8 @@ class Diagnosis(Answer):
 
     @property
     def headline(self) -> str:
+        if self.verdict is not None:
+            return f"{self.verdict.state.value.replace('_', ' ')}: {self.verdict.headline}"
         made = []
         if self.nodes:
             made.append(fold_hosts([node.host for node in self.nodes]))

@@ -33,21 +33,23 @@ def make_conf_file(sources: Sequence[str] = (), logs: Sequence[str] = ()) -> Con
         results.append(judge_logs(list(logs)))
     if not results:
         results.append(live())
-    nodes = [node for result in results for node in result.nodes]
-    jobs = [job.name for result in results for job in result.jobs]
     name = next(iter((*sources, *logs)), "this machine")
+    nodes = tuple(node for result in results for node in result.nodes)
+    jobs = tuple(job for result in results for job in result.jobs)
     if not nodes and not jobs:
         raise InputError(name, "holds no node and no job")
-    findings = [finding for result in results for finding in result.findings]
-    hosts = [node.host for node in nodes] or jobs
+    findings = tuple(finding for result in results for finding in result.findings)
+    return conf_of(Result(nodes=nodes, jobs=jobs, findings=findings), name)
+
+
+def conf_of(result: Result, name: str) -> ConfFile:
+    """The nccl.conf that follows from the findings on these nodes and jobs. `name` is what errors are told of. Raises
+    InputError where no file can hold it."""
+    nodes, jobs = result.nodes, result.jobs
+    hosts = [node.host for node in nodes] or [job.name for job in jobs]
     subject = ", ".join(hosts[:3]) + (f" and {len(hosts) - 3} more" if len(hosts) > 3 else "")
-    printed = {
-        name: next(iter(values), "")
-        for result in results
-        for job in result.jobs
-        for name, values in job.settings().items()
-    }
-    advice = advise(nodes, findings, subject, printed)
+    printed = {setting: next(iter(values), "") for job in jobs for setting, values in job.settings().items()}
+    advice = advise(nodes, result.findings, subject, printed)
     if not advice.follows:
         return ConfFile("", advice)
     try:

@@ -7,17 +7,22 @@ import click
 from topodiag.cli.errors import Outcome
 from topodiag.cli.former import Command
 from topodiag.cli.options import Printing, format_option, report_options
-from topodiag.cli.params import EVIDENCE
+from topodiag.cli.params import EVIDENCE, PLACE
 
 
 @click.command(cls=Command)
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=EVIDENCE)
+@click.option(
+    "--write", "folder", metavar="DIR", type=PLACE,
+    help="Also write the files that apply the fixes into this new folder: topology files, nccl.conf, rank maps.",
+)  # fmt: skip
 @format_option()
 @report_options
 @click.pass_obj
-def diagnose(
+def diagnose(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
     paths: tuple[str, ...],
+    folder: str | None,
     format_: str,
     fail_on: str,
     printing: Printing,
@@ -40,6 +45,10 @@ def diagnose(
     from topodiag.cli.progress import working  # noqa: PLC0415
 
     check_output(printing.output)
+    if folder is not None:
+        from topodiag.writing import check_new_folder  # noqa: PLC0415
+
+        check_new_folder(folder)
     with working(color=printing.color, ascii_only=printing.ascii_only, quiet=printing.quiet):
         result = judge_case(paths)
     reached.code = verdict(result, fail_on)
@@ -53,3 +62,9 @@ def diagnose(
     with opened(printing.output) as stream:
         made.render(result, stream, printing.style(stream))
         stream.flush()
+    if folder is not None:
+        from topodiag.app.artefacts import write_artefacts  # noqa: PLC0415
+
+        names = write_artefacts(folder, result, paths)
+        if not printing.quiet:
+            click.echo(f"wrote {', '.join(names)} to {folder}", err=True)

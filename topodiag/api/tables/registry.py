@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from topodiag.api.tables import bench, job, node, place, result, topo
+from topodiag.api.tables import bench, job, node, place, result, topo, verdict
 from topodiag.api.tables.interface import Table
 
 DIAGNOSIS: Mapping[str, Table] = {
@@ -29,6 +29,14 @@ DIAGNOSIS: Mapping[str, Table] = {
     "not_observed": result.NOT_OBSERVED,
     "unexplained": result.UNEXPLAINED,
     "unread": result.UNREAD,
+    "causes": verdict.CAUSES,
+    "consequences": verdict.CONSEQUENCES,
+    "states": verdict.STATES,
+    "ruled_out": verdict.RULED_OUT,
+    "next_evidence": verdict.NEXT_EVIDENCE,
+    "hosts": verdict.HOSTS,
+    "timeline": verdict.TIMELINE,
+    "clocks": verdict.CLOCKS,
 }
 PREDICTION: Mapping[str, Table] = {
     "paths": topo.PATHS,

@@ -16,9 +16,9 @@ class Places:
 
     def __init__(self, result: Result) -> None:
         paths = [item.path for item in result.inputs] + [path for job in result.jobs for path in job.files]
+        self._files = set(paths)
         paths += [line.source for finding in result.findings for line in finding.evidence]
         self._root = _shared(path for path in paths if os.path.isabs(path))
-        self._files = set(paths)
         self._nodes = {node.host for node in result.nodes}
 
     def spell(self, origin: Origin, finding: Finding | None = None) -> str:

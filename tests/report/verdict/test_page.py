@@ -1,0 +1,142 @@
+"""The page of a verdict: the answer in the first lines and again in the last, proof that can be opened, nothing by
+colour alone."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+
+from tests.checks import jobs
+from tests.verdict.test_judge import LOG, measured, running, seen
+from tests.verdict.test_order import W
+from topodiag.model.case import Case
+from topodiag.model.finding import Cost, Finding, Outcome, Status
+from topodiag.model.identity import Conflict, Identity
+from topodiag.model.node import Node
+from topodiag.model.provenance import Origin
+from topodiag.model.result import Result
+from topodiag.report.interface import Style
+from topodiag.report.verdict.table import VerdictTable
+from topodiag.verdict.judge import judge
+from topodiag.verdict.order import arranged
+
+LINKS = replace(
+    seen("NVL001", message="GPU3 has 12 of 18 NVLinks active", cost=Cost(123.6, 1 / 3)),
+    fix=("reset all GPUs of the node", "exchange the GPU"),
+)
+LOW = seen("BEN001", W, nodes=("n0", "n1"))
+
+
+def result(*findings: Finding, case: Case | None = None, **parts: object) -> Result:
+    case = case or running()
+    made = Result(
+        nodes=case.nodes, jobs=case.jobs, findings=arranged(findings, case), identity=case.identity,
+        outcomes=(Outcome("NET001", Status.CLEAN, ""),), **parts,
+    )  # type: ignore[arg-type]  # fmt: skip
+    return replace(made, verdict=judge(made, case))
+
+
+def page(made: Result, **style: object) -> list[str]:
+    stream = io.StringIO()
+    VerdictTable().render(made, stream, Style(**style))  # type: ignore[arg-type]
+    return stream.getvalue().splitlines()
+
+
+def slow(**style: object) -> list[str]:
+    return page(result(LINKS, LOW, benchmarks=(measured("low", made=282.0),)), **style)
+
+
+def test_the_answer_stands_in_the_first_ten_lines_and_in_the_last() -> None:
+    lines = slow()
+    top = "\n".join(lines[:10])
+    assert lines[0].startswith("▲ SLOW  n0: GPU3 has 12 of 18 NVLinks active; all_reduce reaches 282 of 470")
+    assert "do      reset all GPUs of the node" in top
+    assert "cost    " in top
+    assert "sure    established, confidence high" in top
+    assert lines[-2:] == lines[:2]
+
+
+@pytest.mark.parametrize("width", [60, 80, 160])
+def test_no_line_is_wider_than_the_terminal(width: int) -> None:
+    assert max(map(len, slow(width=width))) <= width
+
+
+def test_state_and_status_are_words_and_signs_and_never_colour_alone() -> None:
+    lines = slow(ascii=True)
+    assert "SLOW" in lines[0]
+    assert all(line.isascii() for line in lines)
+
+
+def test_why_is_a_tree_with_the_ids_of_the_checks() -> None:
+    lines = slow()
+    why = next(at for at, line in enumerate(lines) if line.startswith("  why"))
+    assert "NVL001  GPU3 has 12 of 18 NVLinks active" in lines[why]
+    assert any(line.startswith("          └ BEN001") for line in lines[why:])
+
+
+def test_where_says_how_many_of_how_many_it_is() -> None:
+    assert "  where   n0 (1 of 2 nodes)" in slow()
+
+
+def test_changes_are_numbered_and_say_how_to_check() -> None:
+    lines = slow()
+    assert "  change  1. reset all GPUs of the node" in lines
+    assert "          2. exchange the GPU" in lines
+    assert any(line.strip().startswith("check: ") for line in lines)
+
+
+def test_a_place_of_proof_is_never_wrapped_and_is_relative_to_what_all_inputs_share() -> None:
+    source = "/data/incident/logs/rank0.log"
+    proven = replace(LINKS, evidence=(Origin(source, 7, "x" * 200), Origin("/data/incident/n0/smi.txt", 3, "text")))
+    lines = page(result(proven, LOW))
+    assert any(line.startswith("  proof   logs/rank0.log:7  xxx") and line.endswith("…") for line in lines)
+    assert any(line.startswith("          n0/smi.txt:3") for line in lines)
+
+
+def test_a_file_of_a_capture_has_its_node_before_it_where_there_are_several() -> None:
+    case = replace(running(), nodes=(Node("n0"), Node("n1")))
+    assert any("n0/trees/sys.tree:7" in line for line in page(result(LINKS, LOW, case=case)))
+
+
+def test_what_speaks_against_a_cause_stands_below_its_proof() -> None:
+    sockets = seen("NET001", line=LOG, cost=Cost(1.0, 0.9))
+    assert any(line.startswith("  against ") for line in page(result(sockets)))
+
+
+def test_alike_consequences_are_folded_with_their_count_and_unfolded_by_v() -> None:
+    apart = seen("JOB006", message="rank 5 called all_gather")
+    behind = [seen("JOB006", W, message=f"rank {rank} did not enter", line=LOG) for rank in range(4)]
+    made = result(apart, *behind)
+    assert any("rank 0 did not enter ×4" in line for line in page(made))
+    assert sum("did not enter" in line for line in page(made, verbose=1)) >= 4
+
+
+def test_several_jobs_have_a_state_each() -> None:
+    case = Case(jobs=(jobs.job(1, name="one"), jobs.job(2, name="two")))
+    made = result(seen("NIC005", nodes=("n1",), jobs=("two",), cost=Cost(50.0, 0.125)), case=case)
+    lines = page(made)
+    assert "  jobs    ✔ healthy  one" in lines
+    assert any(line.startswith("          ▲ slow  two") for line in lines)
+
+
+def test_sources_that_contradict_each_other_are_told() -> None:
+    clash = Conflict("n0", "its capture shows 8 NICs that are up, its log none")
+    case = replace(running(), identity=Identity(conflicts=(clash,)))
+    assert "  clash   n0: its capture shows 8 NICs that are up, its log none" in page(result(case=case))
+
+
+def test_what_comes_next_is_a_command_for_a_named_host() -> None:
+    case = replace(running(), nodes=(Node("n0"),))
+    odd = seen("NIC005", W, nodes=("n1",), line=LOG, cost=Cost(50.0, 0.125))
+    assert any("topodiag scan --save n1.tar.gz on n1: " in line for line in page(result(odd, case=case)))
+
+
+def test_quiet_prints_the_answer_alone() -> None:
+    assert len(slow(quiet=True)) <= 7
+
+
+def test_nothing_foreign_reaches_the_terminal() -> None:
+    lines = page(result(replace(LINKS, message="\x1b[31mred\x07")))
+    assert not any("\x1b" in line or "\x07" in line for line in lines)

@@ -1,0 +1,165 @@
+"""`topodiag diagnose --write DIR`: the files that apply the fixes of a verdict, for causes that have one, and how to
+check each. It decides nothing: each file is the one that `topodiag emit` or `topodiag place` would write.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from topodiag.app.emit_conf import conf_of
+from topodiag.app.emit_topo import by_evidence, make_topo_file
+from topodiag.app.topo import Topology
+from topodiag.model.errors import TopodiagError
+from topodiag.model.nccl_versions import DEFAULT_VERSION
+from topodiag.model.result import Result
+from topodiag.model.verdict import Cause
+from topodiag.nccl.topo.detect import LackingError, tree_of
+from topodiag.verdict.headline import cause_words
+from topodiag.words.fold import fold_hosts
+from topodiag.words.text import clean
+from topodiag.writing import check_apart, check_new_folder, replacing
+
+CHECKS = "CHECKS.txt"
+MAX_HOSTS = 64
+"""Topology files that are written of one cause: one for each host."""
+
+
+@dataclass(frozen=True, slots=True)
+class Artefact:
+    """A file that applies a fix. `apply` is how it is used, `check` what shows that it did its work."""
+
+    name: str
+    text: str
+    cause: Cause
+    apply: str
+    check: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unmade:
+    """A cause whose file could not be made, and why."""
+
+    cause: Cause
+    why: str
+
+
+Made = Iterator[Artefact | Unmade]
+
+
+def artefacts(result: Result, paths: Sequence[str]) -> list[Artefact | Unmade]:
+    """The files of a verdict's causes, in the order of the causes. `paths` is the evidence that was given. Never raises
+    for what a case holds: what cannot be made says why."""
+    assert result.verdict is not None  # noqa: S101 - only a diagnosis has files
+    made: list[Artefact | Unmade] = []
+    for cause in result.verdict.causes:
+        maker = next((make for starts, make in _MAKERS if cause.finding.id.startswith(starts)), None)
+        if maker is None and not cause.finding.settings:
+            continue
+        try:
+            made += (maker or _conf)(cause, result, paths)
+        except (TopodiagError, LackingError) as error:
+            made.append(Unmade(cause, str(error)))
+    return made
+
+
+def write_artefacts(folder: str, result: Result, paths: Sequence[str]) -> list[str]:
+    """Write the files into a new or empty folder, with CHECKS.txt beside them; their names. Raises InputError where the
+    folder cannot take them, before anything is written."""
+    check_new_folder(folder)
+    check_apart(folder, paths)
+    made = artefacts(result, paths)
+    texts = {each.name: each.text for each in made if isinstance(each, Artefact)}
+    texts[CHECKS] = checks_text(result, made)
+    place = Path(folder)
+    place.mkdir(exist_ok=True)
+    for name, text in texts.items():
+        with replacing(str(place / name)) as raw:
+            raw.write(text.encode())
+    return list(texts)
+
+
+def checks_text(result: Result, made: Sequence[Artefact | Unmade]) -> str:
+    """What each file is for, how to apply it, and what shows that it worked; then the causes without a file."""
+    assert result.verdict is not None  # noqa: S101 - only a diagnosis has files
+    lines = [f"Verdict: {result.verdict.state.value}: {clean(result.verdict.headline)}", ""]
+    for number, cause in enumerate(result.verdict.causes, start=1):
+        lines.append(f"{number}. {cause.finding.id} {clean(cause_words(cause.finding))} ({cause.status.value})")
+        own = [each for each in made if each.cause is cause]
+        for each in own:
+            if isinstance(each, Artefact):
+                lines += [f"   file   {each.name}", f"   apply  {each.apply}", f"   check  {each.check}"]
+            else:
+                lines.append(f"   no file: {clean(each.why)}")
+        if not own:
+            lines.append("   no file applies this fix")
+        lines += [f"   do     {clean(step)}" for step in cause.finding.fix]
+        lines += [f"   check  {command}" for command in cause.confirm]
+        lines.append("")
+    if not result.verdict.causes:
+        lines += ["No cause was found: there is nothing to write.", ""]
+    return "\n".join(lines)
+
+
+def _topology(cause: Cause, result: Result, paths: Sequence[str]) -> Made:
+    """The topology file of each host of the cause, of the machine as it is."""
+    by_host = {node.host: node for node in result.nodes}
+    hosts = [host for host in cause.finding.where.nodes if host in by_host]
+    if not hosts:
+        yield Unmade(cause, "no capture of the node is in the evidence: topodiag scan --save NODE.tar.gz on it")
+    versions = [version for job in result.jobs for version in job.nccl_versions]
+    for host in hosts[:MAX_HOSTS]:
+        bare = replace(by_host[host], nccl_file=None)
+        found = tree_of(bare)
+        topology = Topology(host, bare, found.tree, found.assumed)
+        version = versions[0] if versions else DEFAULT_VERSION
+        made = make_topo_file(topology, version=version, complete=by_evidence(topology))
+        if made.worse:
+            yield Unmade(cause, f"a file of {host} would make it slower: {made.worse[0]}")
+            continue
+        name = f"{_file_name(host)}.topo.xml"
+        yield Artefact(
+            name, made.text, cause,
+            f"copy it to {host} and set NCCL_TOPO_FILE to it there, or unset NCCL_TOPO_FILE: NCCL finds the same",
+            f"topodiag topo check {name}",
+        )  # fmt: skip
+
+
+def _conf(cause: Cause, result: Result, paths: Sequence[str]) -> Made:
+    """The nccl.conf without the settings that cost, and what no file can do."""
+    hosts = set(cause.finding.where.nodes)
+    own = [node for node in result.nodes if not hosts or node.host in hosts]
+    made = conf_of(replace(result, nodes=tuple(own)), fold_hosts(sorted(hosts)) or "the job")
+    if not made.text:
+        elsewhere = "; ".join(made.advice.elsewhere)
+        yield Unmade(cause, elsewhere or "no line of an nccl.conf changes it: take it out of the environment")
+        return
+    check = "NCCL_DEBUG=INFO: the log of the next run shows these values and none of those taken out"
+    yield Artefact("nccl.conf", made.text, cause, "as /etc/nccl.conf or ~/.nccl.conf on every node of the job", check)
+
+
+def _placement(cause: Cause, result: Result, paths: Sequence[str]) -> Made:
+    """The solved map, in the words of launchers that take any order of ranks."""
+    from topodiag.app.place import ClusterOptions, LayoutOptions, PlaceOptions, solve_placement  # noqa: PLC0415
+    from topodiag.emit.place_formats import write  # noqa: PLC0415 - numpy, which only maps need
+
+    solved = solve_placement(PlaceOptions(ClusterOptions(), LayoutOptions(), paths=tuple(paths)))
+    check = "topodiag place audit with this file in the place of the old one: no finding PLC001 or PLC006"
+    for launcher, name in (("slurm-hostfile", "slurm-hostfile.txt"), ("rankfile", "rankfile.txt")):
+        written = write(solved.place, launcher)
+        yield Artefact(name, written.text, cause, re.sub(r"\bFILE\b", name, written.command or launcher), check)
+
+
+_MAKERS: tuple[tuple[tuple[str, ...], Callable[[Cause, Result, Sequence[str]], Made]], ...] = (
+    (("TOP002", "TOP003", "TOP005", "TOP006"), _topology),
+    (("PLC",), _placement),
+    (("ENV",), _conf),
+)
+"""By the start of a check's id, what makes its files. A cause that names settings has an nccl.conf as well."""
+
+
+def _file_name(host: str) -> str:
+    """A host's name as the name of a file."""
+    return "".join(sign if sign.isalnum() or sign in "-_" else "_" for sign in host)[:64] or "node"
