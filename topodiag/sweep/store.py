@@ -86,7 +86,7 @@ def _result(line: bytes) -> SweepResult | None:
     number, attempt = integer(found.get("round"), 1), integer(found.get("attempt", 1), 1)
     size, seconds = integer(found.get("size", 0)), _decimal(found.get("seconds", 0.0))
     rate = None if gbs is None else _decimal(gbs)
-    if not isinstance(run, str) or (rate is None and gbs is not None):
+    if not isinstance(run, str) or (rate is None and (gbs is not None or found["state"] == State.OK.value)):
         return None
     if number is None or attempt is None or size is None or seconds is None:
         return None
