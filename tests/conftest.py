@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
@@ -51,9 +52,19 @@ def pytest_collection_finish() -> None:
     program itself."""
     from topodiag.app.collecting import OBJECTS  # noqa: PLC0415 - not for each worker's start
 
+    _keep_answers_longer()
     gc.collect()
     gc.freeze()
     gc.set_threshold(OBJECTS)
+
+
+def _keep_answers_longer() -> None:
+    """What NCCL decides on a topology is asked again by many tests, more of them apart than the program has to keep."""
+    from topodiag.nccl import predict  # noqa: PLC0415 - not for each worker's start
+    from topodiag.nccl.search import searched  # noqa: PLC0415
+
+    for module, name, kept in ((predict, "_predicted", 512), (searched, "_searched", 128), (searched, "_built", 128)):
+        setattr(module, name, lru_cache(maxsize=kept)(getattr(module, name).__wrapped__))
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from topodiag.evidence.nccl_xml import read_file
-from topodiag.model.nccl_tree import NcclFile
+from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.nccl_versions import minor_of
 from topodiag.nccl.graph.attach import count_gpus
 from topodiag.nccl.graph.domains import HostTree, build_system, path_table
@@ -150,7 +150,7 @@ def test_every_system_of_a_jobs_logs_is_as_each_rank_saw_it(name: str) -> None:
     compared = 0
     for rank, host in hosts.items():
         log = folder / "logs" / f"rank{rank:03d}.log.gz"
-        tree = read_file(given_file(folder, log).read_bytes(), "topology").tree
+        tree = tree_in(given_file(folder, log))
         members = [each["ranks"] for each in truth["communicators"] if rank in each["ranks"]]
         for ranks, lines in zip(members, systems_in(log), strict=True):
             mine = {buses[each]: at for at, each in enumerate(ranks) if hosts[each] == host}
@@ -171,6 +171,11 @@ def test_every_system_of_a_jobs_logs_is_as_each_rank_saw_it(name: str) -> None:
                     assert path[1] == pytest.approx(float(bw), abs=0.051), (rank, source, target)
                     compared += 1
     assert compared
+
+
+@cache
+def tree_in(path: Path) -> Element:
+    return read_file(path.read_bytes(), "topology").tree
 
 
 def given_file(folder: Path, log: Path) -> Path:

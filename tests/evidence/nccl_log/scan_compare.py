@@ -15,8 +15,11 @@ from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, THREAD_TABLES, Fact
 def plain_rows(facts: Facts) -> dict[str, list[tuple[Any, ...]]]:
     """All rows of all tables, threads by name instead of number, sorted."""
     threads = [tuple(row.values()) for row in facts["threads"].to_pylist()]
-    made = {}
+    made: dict[str, list[tuple[Any, ...]]] = {}
     for name in SCHEMAS:
+        if not facts[name].num_rows:  # most tables of a few lines
+            made[name] = []
+            continue
         rows = facts[name].to_pylist()
         if name in THREAD_TABLES:
             rows = [{**row, "thread": threads[row["thread"]]} for row in rows]
