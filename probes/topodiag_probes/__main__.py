@@ -235,13 +235,15 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _terminated(_number: int, _frame: Any) -> None:
-    raise SystemExit(128 + signal.SIGTERM)
+def _terminated(number: int, _frame: Any) -> None:
+    raise SystemExit(128 + number)
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
     """Run the command line; returns the exit status."""
     signal.signal(signal.SIGTERM, _terminated)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup wants it ignored
+        signal.signal(signal.SIGHUP, _terminated)
     options = _parser().parse_args(arguments)
     try:
         if options.list:

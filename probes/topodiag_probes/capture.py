@@ -15,6 +15,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from topodiag_probes import SCHEMA, __version__
 from topodiag_probes.bundle import Bundle, write_folder, write_tar
+from topodiag_probes.guard import Guard
 from topodiag_probes.interface import Context, Outcome, Probe, reduced
 from topodiag_probes.redact import Redactor
 from topodiag_probes.reduced import complaints
@@ -250,7 +251,7 @@ def capture(  # noqa: PLR0917  the caller names them
     `on_progress(event, id, seconds)` is called with `start` and `done`. `extra_path`: folders searched for commands
     before PATH. KeyboardInterrupt kills what is running and propagates.
     """
-    groups = Groups()
+    groups = Groups(Guard())
     ctx = Context(Root(root), groups, dict(os.environ), extra_path)
     captor = _Captor(ctx, deadline_s, max(0.0, sample_s), list(only or ()), on_progress)
     try:

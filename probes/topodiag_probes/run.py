@@ -15,6 +15,7 @@ import time
 from collections import deque
 from typing import IO, Callable, Deque, Dict, List, Optional, Set, cast
 
+from topodiag_probes.guard import Guard
 from topodiag_probes.reduced import complaints
 
 POLL_S = 0.05
@@ -49,13 +50,17 @@ class Finished:
 
 
 class Groups:
-    """The process groups that are alive, so that Ctrl-C and the end of the capture can take them along."""
+    """The process groups that are alive, so that Ctrl-C and the end of the capture can take them along.
 
-    def __init__(self) -> None:
+    Where the collector cannot (SIGKILL), its guard does.
+    """
+
+    def __init__(self, guard: Optional[Guard] = None) -> None:
         self._changed = threading.Condition()
         self._live: "Set[subprocess.Popen[bytes]]" = set()
         self._starting = 0
         self._closed = False
+        self._guard = guard
 
     def start(self, argv: List[str], env: Dict[str, str]) -> "subprocess.Popen[bytes]":
         """Start a command in a group of its own. Raises OSError, ValueError, and OSError when all were killed."""
@@ -63,6 +68,8 @@ class Groups:
             if self._closed:
                 raise OSError(errno.ECANCELED, os.strerror(errno.ECANCELED))
             self._starting += 1
+            if self._guard is not None:
+                self._guard.start()
         process: "Optional[subprocess.Popen[bytes]]" = None
         try:
             process = subprocess.Popen(
@@ -70,10 +77,12 @@ class Groups:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env=env,
+                env=env if self._guard is None else self._guard.environ(env),
                 cwd="/",
                 start_new_session=True,
             )
+            if self._guard is not None:
+                self._guard.watch(process.pid)
         finally:
             with self._changed:
                 self._starting -= 1
@@ -87,6 +96,8 @@ class Groups:
     def discard(self, process: "subprocess.Popen[bytes]") -> None:
         with self._changed:
             self._live.discard(process)
+            if process.returncode is not None and self._guard is not None:
+                self._guard.forget(process.pid)
 
     @property
     def closed(self) -> bool:
@@ -100,6 +111,8 @@ class Groups:
             for process in live:
                 signal_group(process, signal.SIGKILL)
             self._changed.wait_for(lambda: not self._starting, START_GRACE_S)
+            if self._guard is not None:
+                self._guard.end()
 
 
 class Sink:
