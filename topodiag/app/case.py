@@ -23,8 +23,10 @@ from topodiag.model.case import Case
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.model.finding import Input
 from topodiag.model.provenance import NotObserved
+from topodiag.verdict.contradictions import contradictions, with_ages
 from topodiag.verdict.identity import identify
 from topodiag.verdict.one_node import merged
+from topodiag.verdict.timeline import timeline
 
 if TYPE_CHECKING:
     from topodiag.app.bench import Given
@@ -76,9 +78,16 @@ def open_case(paths: Sequence[str]) -> Opened:
     aside = [each for each in intake.beside(*JUDGED, *JOINED) if each.path not in taken]
     case = _with(case, Case(not_observed=tuple(NotObserved(PART, note) for note in folded(aside))))
     case = replace(case, nodes=merged(case.nodes))
-    identity = identify(case)
-    case = replace(case, identity=identity)
-    return Opened(replace(case, jobs=tuple(_on_machines(job, case) for job in case.jobs)), runs)
+    return Opened(_related(case), runs)
+
+
+def _related(case: Case) -> Case:
+    """The case with its hosts, its jobs on their machines, what speaks against what, and when it all happened."""
+    identity = with_ages(case, identify(case))
+    case = replace(case, identity=identity, timeline=timeline(case, identity))
+    case = replace(case, jobs=tuple(_on_machines(job, case) for job in case.jobs))
+    told = (*identity.conflicts, *contradictions(case))
+    return replace(case, identity=replace(identity, conflicts=told)) if told != identity.conflicts else case
 
 
 def _nodes(intake: Intake, others: bool) -> Case:

@@ -42,17 +42,19 @@ def _with_log(node: Node, log: Node) -> Node:
     """The node with the events of a log that it does not tell itself."""
     start = booted(node)
     apart = _apart(node.events, log.events, start)
-    known: dict[tuple[str, str], list[float | None]] = defaultdict(list)
-    for event in node.events:
-        known[event.kind, event.text].append(_wall(event, start))
     events = list(node.events)
+    places: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for place, event in enumerate(node.events):
+        places[event.kind, event.text].append(place)
     for event in log.events:
-        times, time = known.get((event.kind, event.text), []), _wall(event, start)
-        at = next((place for place, own in enumerate(times) if _is_one(own, time, apart)), None)
+        own, time = places.get((event.kind, event.text), []), _wall(event, start)
+        at = next((at for at in own if _is_one(_wall(node.events[at], start), time, apart)), None)
         if at is None:
             events.append(event)
-        else:
-            times.pop(at)  # each print of an event stands for one of the other log's
+            continue
+        own.remove(at)  # each print of an event stands for one of the other log's
+        if event.time_s is not None and event.time_s >= EPOCH_S:
+            events[at] = event  # the wall's time needs no reckoning from boot
     return replace(
         node,
         events=tuple(events),

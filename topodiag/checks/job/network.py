@@ -20,6 +20,7 @@ from topodiag.checks.job.evidence import (
 )
 from topodiag.checks.job.text import NET, ask_for
 from topodiag.checks.shared.words import hosts_word
+from topodiag.model.devices import NicPort, NicRole
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Given, Job
 from topodiag.model.job_wires import socket_gbs
@@ -65,7 +66,8 @@ class SocketsInsteadOfRdma(JobCheck[SocketUse]):
 
     What it finds
         Traffic between nodes over NET/Socket: on all nodes although RDMA devices are listed somewhere, by a setting,
-        or on some nodes only. Without a trace of RDMA hardware: info, with the cost.
+        on some nodes only, or on nodes whose captures show RDMA NICs that are up: then the job's container lies
+        between. Without a trace of RDMA hardware: info, with the cost.
 
     Why it matters
         TCP through the kernel carries 1 to 3 GB/s per interface, because a CPU thread copies through host memory. A
@@ -74,7 +76,8 @@ class SocketsInsteadOfRdma(JobCheck[SocketUse]):
 
     Evidence it reads
         `Using network`, `NET/IB : Using` or `No device found`, `via NET/Socket/`, NCCL_IB_DISABLE and NCCL_NET, the
-        names of interfaces, and the system print.
+        names of interfaces, and the system print. In a diagnosis, captures of the same machines: NICs with active
+        ports.
 
     When it stays silent
         One node (or one NVLink domain): nothing crosses the network. A plugin (OFI, SHARP) carries the traffic. No
@@ -104,7 +107,7 @@ class SocketsInsteadOfRdma(JobCheck[SocketUse]):
         if not networks:
             return self.unknown(judged, f"no line says which network NCCL took; {ask_for(judged, *NET)}")
         coverage = Coverage(len(networks), len(judged.hosts), "nodes")
-        sockets = tuple(host for host, used in networks.items() if used <= {"socket", NONE})
+        sockets = _on_sockets(networks)
         if not sockets:
             return self.clean(judged, "", coverage)
         settings = _against_rdma(judged)
@@ -120,13 +123,14 @@ class SocketsInsteadOfRdma(JobCheck[SocketUse]):
             expected="NET/IB, or the plugin of the site's fabric, on every node",
             fix=(
                 *(f"unset {name}" for name in dict.fromkeys(s.name for s in settings)),
+                *_given_to_pods(judged, sockets),
                 "`ibv_devinfo` in the job's container: pass /dev/infiniband in, and rdma-core with the NIC's provider",
                 "on cloud instances with their own fabric: load its NCCL plugin",
             ),
             nodes=sockets,
             ranks=world_ranks(judged, numbers),
-            cost=_cost(judged),
-            evidence=[*(s.origin for s in settings[:2]), *_socket_places(judged)],
+            cost=_cost(judged, sockets),
+            evidence=[*(s.origin for s in settings[:2]), *_ports_up(judged, sockets)[:2], *_socket_places(judged)],
             coverage=observed.coverage,
             confidence=cause.confidence,
         )
@@ -160,6 +164,9 @@ def _cause(
         sure = Confidence.HIGH if multi_node(job) else Confidence.MEDIUM
         text = f"sockets carry the traffic although {hosts_word(with_rdma)} list RDMA devices"
         return SocketCause(Severity.ERROR, text, sure)
+    captured = nics_up(job, sockets)
+    if captured:
+        return _beside_nics(job, captured, settings)
     if settings:
         text = f"{settings[0].name}={settings[0].value} keeps NCCL on sockets between nodes"
         return SocketCause(Severity.WARNING, text, Confidence.MEDIUM)
@@ -182,10 +189,54 @@ def _cause(
     return SocketCause(Severity.INFO, text)
 
 
-def _cost(job: Job) -> Cost:
-    """What NCCL reckons of the sockets, beside the RDMA devices of the best node where some are listed."""
+def nics_up(job: Job, hosts: Sequence[str]) -> dict[str, list[NicPort]]:
+    """By host, the active ports of RDMA NICs for the job's traffic that the capture of its machine shows."""
+    made: dict[str, list[NicPort]] = {}
+    for host in hosts:
+        machine = job.machines.get(host)
+        nics = machine.nics if machine is not None else ()
+        ports = [port for nic in nics if nic.role is NicRole.COMPUTE and nic.rdma_name for port in nic.ports
+                 if port.state.value == "ACTIVE"]  # fmt: skip
+        if ports:
+            made[host] = ports
+    return made
+
+
+def _beside_nics(job: Job, captured: Mapping[str, Sequence[NicPort]], settings: Sequence[Given]) -> SocketCause:
+    """The machines have what the job's processes do not see, or were told not to use."""
+    counts = sorted({len(ports) for ports in captured.values()})
+    many = f"{counts[0]} RDMA NICs" if len(counts) == 1 and counts[0] > 1 else "RDMA NICs"
+    sure = Confidence.HIGH if multi_node(job) else Confidence.MEDIUM
+    up = f"{hosts_word(list(captured))} {'has' if len(captured) == 1 else 'have'} {many} up"
+    if settings:
+        return SocketCause(Severity.ERROR, f"{settings[0].name}={settings[0].value}: sockets, although {up}", sure)
+    unseen = ", and NCCL finds none of them" if _without_rdma(job) else ""
+    return SocketCause(Severity.ERROR, f"sockets carry the traffic, although {up}{unseen}", sure)
+
+
+def _given_to_pods(job: Job, sockets: Sequence[str]) -> Iterator[str]:
+    """Where NICs are up on the machine and the job's processes have none, the container lies between."""
+    captured = nics_up(job, sockets)
+    if captured and _without_rdma(job):
+        host = next(iter(captured))
+        pod = f" ({host} runs on {job.machines[host].host})" if host != job.machines[host].host else ""
+        yield (
+            "give the container the RDMA devices of its node: the resource of the RDMA device plugin in the pod's spec,"
+            f" or /dev/infiniband, and IPC_LOCK{pod}"
+        )
+
+
+def _ports_up(job: Job, sockets: Sequence[str]) -> list[Origin]:
+    ports = [port for several in nics_up(job, sockets).values() for port in several[:1]]
+    return [port.state.origin for port in ports if port.state.origin is not None]
+
+
+def _cost(job: Job, sockets: Sequence[str]) -> Cost:
+    """What NCCL reckons of the sockets, beside the RDMA devices of the best node where some are listed or captured."""
     devices = hcas_by_host(job).values()
     rate = max((sum(hca.speed_mbps or 0 for hca in hcas.values()) / 8000 for hcas in devices), default=0.0)
+    captured = nics_up(job, sockets).values()
+    rate = max(rate, max((sum(port.rate_gbps.value or 0 for port in ports) / 8 for ports in captured), default=0.0))
     speed = socket_gbs(job)
     if 0 < speed < rate:
         text = f"NCCL reckons {speed:g} GB/s for a node's interface, and {rate:g} GB/s for its RDMA devices"
@@ -208,6 +259,15 @@ def _networks(job: Job) -> dict[str, set[str]]:
         if use.host not in made or made[use.host] == {NONE}:
             made[use.host] = {transport_kind(use.via).partition("/")[2].lower()}
     return made
+
+
+def _on_sockets(networks: Mapping[str, Set[str]]) -> tuple[str, ...]:
+    return tuple(host for host, used in networks.items() if used <= {"socket", NONE})
+
+
+def on_sockets(job: Job) -> tuple[str, ...]:
+    """The hosts of a job that use sockets between nodes, () for a job that has one node alone."""
+    return _on_sockets(_networks(job)) if multi_node(job) else ()
 
 
 def _without_rdma(job: Job) -> bool:

@@ -1,0 +1,158 @@
+"""What the sources of a case say against each other of one machine, and captures that show another time than the job's.
+
+A contradiction is no error of a source: a machine with eight NICs up and a job on it that sees none is the diagnosis.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from topodiag.checks.job.network import nics_up, on_sockets
+from topodiag.model.case import Case
+from topodiag.model.identity import Conflict, Identity
+from topodiag.model.node import Node
+from topodiag.model.provenance import Origin
+from topodiag.verdict.clock_text import booted, captured, stamp
+from topodiag.words.fold import few, plural
+from topodiag.words.hosts import short_name
+
+if TYPE_CHECKING:
+    from topodiag.model.job import Job
+    from topodiag.model.rank_hosts import RankHosts
+
+SLACK_S = 16 * 3600.0
+"""Seconds by which a time without a zone can be off: zones reach from -12 to +14 hours, and clocks differ."""
+_MOST = 64
+"""Contradictions kept."""
+
+
+def with_ages(case: Case, identity: Identity) -> Identity:
+    """The hosts, each with what makes its capture one of another time than the job's."""
+    spans = _spans(case, identity)
+    ages = {identity.name(node.host): age for node in case.nodes if (age := _age(node, spans, identity))}
+    if not ages:
+        return identity
+    hosts = tuple(replace(host, stale=ages.get(host.name, "")) for host in identity.hosts)
+    told = [Conflict(name, f"{name}: {why}") for name, why in sorted(ages.items())]
+    return replace(identity, hosts=hosts, conflicts=(*identity.conflicts, *told))
+
+
+def contradictions(case: Case) -> tuple[Conflict, ...]:
+    """What sources say against each other of the machines of a case whose jobs know their captures."""
+    made = [each for job in case.jobs for each in (*_networks(job, case), *_devices(job, case))]
+    made += _layouts(case)
+    return tuple(made[:_MOST])
+
+
+# --- captures of another time ---------------------------------------------------------------------------------------
+
+
+def _spans(case: Case, identity: Identity) -> Mapping[str, tuple[float, float]]:
+    """By host, the first and the last time that its jobs show, seconds of the epoch."""
+    made: dict[str, tuple[float, float]] = {}
+    for job in case.jobs:
+        times = [event.ts for event in job.events if event.ts is not None]
+        times += [event.last_ts for event in job.events if event.last_ts is not None]
+        for communicator in job.communicators:
+            times += communicator.completed_ts.tolist()
+        known = [time for time in times if math.isfinite(time) and 0 < time < 4e9]
+        if not known:
+            continue
+        for host in job.hosts:
+            name = identity.name(host)
+            first, last = made.get(name, (math.inf, 0.0))
+            made[name] = (min(first, *known), max(last, *known))
+    return made
+
+
+def _age(node: Node, spans: Mapping[str, tuple[float, float]], identity: Identity) -> str:
+    """Why a capture does not show the machine as its jobs met it, "" where nothing says so. Only what no zone explains
+    counts: a machine that booted after the job, a capture from before it."""
+    span, taken, start = spans.get(identity.name(node.host)), captured(node), booted(node)
+    if span is None or taken is None:
+        return ""
+    if start is not None and start - SLACK_S > span[1]:
+        return (
+            f"booted {stamp(start)}, after the last line of the job ({stamp(span[1])}): states and counters are of"
+            " another boot"
+        )
+    if taken + SLACK_S < span[0]:
+        return f"captured {stamp(taken)}, before the job ({stamp(span[0])}): states may have changed since"
+    return ""
+
+
+# --- a machine and the jobs on it -----------------------------------------------------------------------------------
+
+
+def _networks(job: Job, case: Case) -> Iterator[Conflict]:
+    """NICs that are up on the machine, and sockets in the job."""
+    up = nics_up(job, on_sockets(job))
+    for host, ports in up.items():
+        name = case.identity.name(host)
+        word = name if name == host else f"{name} ({host})"
+        text = (
+            f"{word}: its capture shows {plural(len(ports), 'RDMA NIC')} up, and the job on it uses sockets: what lies"
+            " between is the container, or a setting"
+        )
+        lines = [port.state.origin for port in ports[:1]]
+        lines += [process.origin for process in job.processes if process.host == host][:1]
+        yield Conflict(name, text, tuple(line for line in lines if line is not None), "NET001")
+
+
+def _devices(job: Job, case: Case) -> Iterator[Conflict]:
+    """GPUs that the job used and the capture of its machine does not have."""
+    for host, machine in job.machines.items():
+        there = {gpu.bus_id for gpu in machine.gpus if gpu.bus_id}
+        used = {rank.bus_id: rank for rank in job.ranks if rank.host == host and rank.bus_id}
+        gone = sorted(set(used) - there) if there else []
+        if not gone:
+            continue
+        name, lines = case.identity.name(host), [used[bus].origin for bus in gone]
+        if len(gone) == len(used):
+            text = f"{name}: the job used GPUs at {few(gone)}, and its capture has none of them: is it of this machine?"
+        else:
+            text = f"{name}: the job used the GPU at {few(gone)}, and its capture does not have it"
+        yield Conflict(name, text, tuple(line for line in lines if line is not None)[:4])
+
+
+def _layouts(case: Case) -> Iterator[Conflict]:
+    """Ranks that ran elsewhere than a launcher's file says."""
+    for layout in case.layouts:
+        for job in case.jobs:
+            apart, compared = _elsewhere(layout, job, case.identity)
+            if apart:
+                first = min(apart)
+                text = (
+                    f"{layout.name} puts rank {first} on {apart[first][0]}, and it ran on {apart[first][1]}:"
+                    f" {len(apart)} of {plural(compared, 'rank')} ran elsewhere than declared"
+                )
+                yield Conflict(layout.name, text, _line_of(job, first))
+
+
+def _elsewhere(layout: RankHosts, job: Job, identity: Identity) -> tuple[dict[int, tuple[str, str]], int]:
+    """By rank, where it was to run and where it ran; and how many ranks both name. Nothing for a job on hosts that the
+    file does not have: it is of another job."""
+    if layout.whole or job.world_size < layout.ranks:
+        return {}, 0
+    hosts = [short_name(identity.name(host)) for host in layout.hosts]
+    if {short_name(identity.name(host)) for host in job.hosts} - set(hosts):
+        return {}, 0
+    apart, compared = {}, 0
+    for rank in job.ranks:
+        if 0 <= rank.rank < layout.ranks and rank.host:
+            compared += 1
+            at = int(layout.host[rank.rank])
+            if hosts[at] != short_name(identity.name(rank.host)):
+                apart[rank.rank] = (layout.hosts[at], rank.host)
+    return apart, compared
+
+
+def _line_of(job: Job, rank: int) -> tuple[Origin, ...]:
+    found = job.by_rank.get(rank)
+    return (found.origin,) if found is not None and found.origin is not None else ()
+
+
+__all__ = ["contradictions", "with_ages"]

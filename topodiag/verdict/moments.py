@@ -1,0 +1,167 @@
+"""What each source says happened, and when by its own clock: the raw events of the timeline."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from topodiag.model.case import Case
+from topodiag.model.identity import Identity
+from topodiag.model.node import Node
+from topodiag.model.provenance import Origin
+from topodiag.model.system import KernelEvent
+from topodiag.verdict.clock_text import EPOCH_S, booted, captured, stamp
+
+if TYPE_CHECKING:
+    from topodiag.model.job import Communicator, Event, FlightRecord, Job
+    from topodiag.model.ras import RasAnswer
+
+KERNEL, LOG, CAPTURE, FLIGHT, RAS = "kernel log", "NCCL log", "bundle", "flight recorder", "NCCL RAS"
+_ZONED = re.compile(r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\s?(?:Z|[+-]\d\d:?\d\d)(?![\d:])")
+_MOST_TEXT = 160
+_MOST_COMMUNICATORS = 16
+"""Communicators whose init is told, the largest ones: a job has thousands, and their init is one time."""
+_DRIFT = 50e-6
+"""Seconds that a kernel's monotonic clock drifts from the wall in each second: crystals are good to some 50 ppm."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One event by the clock of its source on its host. `time` is seconds of the epoch as that clock shows them, None
+    without one; `utc` whether its zone is known, so that it is UTC. `same` is equal for two prints of one event."""
+
+    source: str
+    host: str
+    what: str
+    time: float | None
+    utc: bool = False
+    rank: int = -1
+    stamp: str = ""
+    within_s: float = 0.0
+    origin: Origin | None = None
+    count: int = 1
+    same: str = ""
+
+
+def said_by(case: Case, identity: Identity) -> list[Said]:
+    """All that the case tells of times, host by host as the case calls them. Never raises."""
+    made: list[Said] = []
+    for node in case.nodes:
+        made += _of_node(node, identity.name(node.host))
+    for job in case.jobs:
+        made += _of_job(job, identity)
+    return made
+
+
+# --- captures and kernel logs -------------------------------------------------------------------------------------
+
+
+def _of_node(node: Node, host: str) -> Iterator[Said]:
+    taken, start = captured(node), booted(node)
+    if taken is not None:
+        yield Said(CAPTURE, host, "the node is captured", taken, True, stamp=node.time.value or "", within_s=1.0,
+                   origin=node.time.origin)  # fmt: skip
+    if start is not None:
+        yield Said(CAPTURE, host, "the node boots", start, True, within_s=1.0, origin=node.os.uptime_s.origin)
+    names = {nic.bus_id: nic.name for nic in node.nics if nic.bus_id}
+    for event in node.events:
+        if event.kind not in ("iommu", "pcie-bandwidth"):  # how the machine is set up: nothing happened
+            yield _kernel(event, host, start, names.get(event.bus_id or "", ""))
+
+
+def _kernel(event: KernelEvent, host: str, start: float | None, nic: str) -> Said:
+    """A message of the kernel: by the wall, or by seconds since boot, which a capture ties to the wall."""
+    same = f"gpu {event.bus_id}" if event.kind in ("xid", "gpu-lost") and event.bus_id else f"port {nic}" if nic else ""
+    shown, text = event.time_s, event.text[:_MOST_TEXT]
+    if shown is None:
+        return Said(KERNEL, host, text, None, origin=event.origin)
+    if shown >= EPOCH_S:
+        zoned = _ZONED.search(event.origin.text[:80]) is not None
+        return Said(KERNEL, host, text, shown, zoned, stamp=stamp(shown), within_s=1.0, origin=event.origin, same=same)
+    written = f"{shown:.1f} s after boot"
+    if start is None:
+        return Said(KERNEL, host, text, None, stamp=written, origin=event.origin)
+    within = 1.0 + shown * _DRIFT
+    # Its clock is the capture's: counted from its boot, which is UTC.
+    return Said(
+        CAPTURE, host, text, start + shown, True, stamp=written, within_s=within, origin=event.origin, same=same
+    )
+
+
+# --- jobs ---------------------------------------------------------------------------------------------------------
+
+
+def _of_job(job: Job, identity: Identity) -> Iterator[Said]:
+    for communicator in sorted(job.communicators, key=lambda each: -each.nranks)[:_MOST_COMMUNICATORS]:
+        yield from _init(job, communicator, identity)
+    for event in job.events:
+        if event.level != "UNWIND":
+            yield _event(job, event, identity)
+    for record in job.flight:
+        yield from _flight(job, record, identity)
+    for answer in job.ras:
+        yield from _ras(answer, identity)
+
+
+def _init(job: Job, communicator: Communicator, identity: Identity) -> Iterator[Said]:
+    """The end of init by each host's clock, one moment a host."""
+    if len(communicator.completed_ts) != len(communicator.ranks):
+        return
+    last: dict[str, float] = {}
+    for world, time in zip(communicator.ranks.tolist(), communicator.completed_ts.tolist(), strict=True):
+        rank = job.by_rank.get(int(world))
+        if rank is not None and rank.host and math.isfinite(time):
+            last[rank.host] = max(time, last.get(rank.host, time))
+    for host, time in last.items():
+        what = f"init of {communicator.label} is complete ({communicator.nranks} ranks)"
+        yield Said(LOG, identity.name(host), what, time, stamp=stamp(time), within_s=1.0, origin=communicator.origin)
+
+
+def _event(job: Job, event: Event, identity: Identity) -> Said:
+    """A line that tells of something wrong. A watchdog tells how long it waited: its time is the start of the wait."""
+    host, bus = event.host, event.details.get("bus_id", "")
+    rank = job.by_rank.get(event.rank)
+    if rank is not None:
+        host, bus = host or rank.host, bus or rank.bus_id
+    time = event.ts if event.ts is not None and math.isfinite(event.ts) and 0 < event.ts < 4e9 else None
+    what, shown, within = event.text[:_MOST_TEXT] or event.kind, stamp(time) if time is not None else "", 0.0
+    ran, seq, same = event.details.get("ran_ms", ""), event.details.get("seq", ""), ""
+    if event.kind == "watchdog" and ran.isdecimal() and len(ran) < 13:
+        time = None if time is None else time - int(ran) / 1000
+        operation = " ".join(part for part in (event.details.get("op", ""), f"number {seq}" if seq else "") if part)
+        what = f"waits in {operation or 'a collective'}, until the watchdog gives up after {int(ran) / 1000:.0f} s"
+        within, same = 1.0, f"wait {event.rank} {seq}" if seq else ""
+    elif event.kind == "cuda" and bus:
+        same = f"gpu {bus}"
+    elif event.kind in ("port", "ib async") and event.details.get("hca"):
+        same = f"port {event.details['hca'].partition(':')[0]}"
+    zoned = event.origin is not None and _ZONED.search(event.origin.text[:80]) is not None
+    return Said(LOG, identity.name(host), what, time, zoned, event.rank, shown, within, event.origin, event.count, same)
+
+
+def _flight(job: Job, record: FlightRecord, identity: Identity) -> Iterator[Said]:
+    """What a rank enqueued and did not complete: the first such entry of each process group."""
+    rank = job.by_rank.get(record.rank)
+    host = identity.name(rank.host) if rank is not None else ""
+    seen: set[str] = set()
+    for number, (group, seq, operation, state) in enumerate(record.entries):
+        if state == "completed" or group in seen:
+            continue
+        seen.add(group)
+        time = record.created_s[number] if number < len(record.created_s) else math.nan
+        known = time if math.isfinite(time) and 0 < time < 4e9 else None
+        what = f"enqueues {operation} number {seq} of {record.descriptions.get(group, group)}, which does not complete"
+        yield Said(FLIGHT, host, what[:_MOST_TEXT], known, True, record.rank, stamp(known) if known else "",
+                   origin=record.origin, same=f"wait {record.rank} {seq}")  # fmt: skip
+
+
+def _ras(answer: RasAnswer, identity: Identity) -> Iterator[Said]:
+    for event in answer.events:
+        process = event.process
+        host = identity.name(process.host) if process is not None else ""
+        named = f" (pid {process.pid})" if process is not None else ""
+        shown = stamp(event.time) if event.time is not None else ""
+        yield Said(RAS, host, f"{event.what}{named}", event.time, stamp=shown, origin=event.origin)

@@ -1,0 +1,195 @@
+"""All events of a case on one axis of time: the zone and the skew of each clock, and what happened when.
+
+A clock is that of one host in one kind of source: NCCL prints local time without a zone, the kernel's messages count
+from boot, bundles and Kubernetes write UTC. What must coincide ties them: the end of init, one event told twice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+from topodiag.checks.job.clocks import BARRIER_S, clocks_of
+from topodiag.model.case import Case
+from topodiag.model.identity import Identity
+from topodiag.model.timeline import Clock, Moment, Timeline
+from topodiag.verdict.moments import LOG, RAS, Said, said_by
+
+MOST_MOMENTS = 2000
+"""Moments kept: the first ones, and of each kind at each place at least one."""
+BURST_S = 180.0
+"""Seconds within which equal events of one place are one burst (NVSentinel's health events analyser: 3 minutes)."""
+_NUMBERS = re.compile(r"0x[0-9a-f]{1,16}|[0-9a-f:.]{0,40}\d[0-9a-f:.<>]{0,40}")
+_QUARTER_S = 900
+_MOST_ZONE_S = 14 * 3600
+_ZONE_WITHIN_S = 60.0
+"""Seconds by which two prints of one event may differ beyond whole quarters of an hour, and still show a zone."""
+_UNTIED_S = 300.0
+"""The uncertainty of a clock that nothing ties: hosts of a cluster are kept by NTP, mostly."""
+
+
+def timeline(case: Case, identity: Identity) -> Timeline:
+    """What happened when, in order, and how far each clock can be trusted. Never raises. Times of one host's clock are
+    taken back by its skew, so that a host whose clock runs ahead changes no order of causes."""
+    said = said_by(case, identity)
+    skews = _skews(case, identity)
+    clocks = _clocks(said, skews)
+    by_key = {(clock.source, clock.host): clock for clock in clocks}
+    placed = [_placed(each, by_key.get((each.source, each.host)), skews) for each in said]
+    return Timeline(_kept(_folded(placed)), tuple(clocks))
+
+
+# --- clocks -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Skew:
+    """Seconds that a host's clock is ahead of its job's axis, and how far that can be off."""
+
+    ahead_s: float
+    within_s: float
+    how: str
+
+
+def _skews(case: Case, identity: Identity) -> dict[str, _Skew]:
+    """By host, from the end of init of the largest communicator of its job."""
+    made: dict[str, _Skew] = {}
+    for job in case.jobs:
+        ahead = clocks_of(job).ahead_s
+        for host, seconds in ahead.items():
+            how = f"Init COMPLETE of {len(ahead)} hosts, which a barrier ends"
+            made.setdefault(identity.name(host), _Skew(seconds, BARRIER_S, how))
+    return made
+
+
+def _clocks(said: Sequence[Said], skews: Mapping[str, _Skew]) -> list[Clock]:
+    """One clock for each source of each host, those with a zone of their own first."""
+    zones = _zones(said)
+    made: dict[tuple[str, str], Clock] = {}
+    for each in said:
+        key = (each.source, each.host)
+        if key in made or each.time is None:
+            continue
+        zone_s, why = zones.get(key, (None, ""))
+        zone = "+00:00" if each.utc else _offset(zone_s) if zone_s is not None else ""
+        skew = None if each.source == RAS else skews.get(each.host)  # a host tells of others by its own clock
+        how = [why] if why else []
+        if skew is not None:
+            how.append(skew.how)
+        elif each.utc:
+            how.append("it says its zone")
+        made[key] = Clock(
+            each.source,
+            each.host,
+            zone,
+            skew.ahead_s if skew is not None else None,
+            skew.within_s if skew is not None else None,
+            "; ".join(how) or "nothing ties it to the others",
+        )
+    return sorted(made.values(), key=lambda each: (each.source, each.host))
+
+
+def _zones(said: Sequence[Said]) -> dict[tuple[str, str], tuple[float, str]]:
+    """By source and host, the seconds that its unmarked clock is ahead of UTC: from one event that it and a clock of
+    UTC on the same host tell, their difference rounded to a quarter of an hour."""
+    utc: dict[tuple[str, str], list[Said]] = defaultdict(list)
+    for each in said:
+        if each.utc and each.time is not None and each.same:
+            utc[each.host, each.same].append(each)
+    found: dict[tuple[str, str], list[tuple[float, Said]]] = defaultdict(list)
+    for each in said:
+        if each.utc or each.time is None or not each.same:
+            continue
+        for other in utc.get((each.host, each.same), ())[:8]:
+            assert other.time is not None  # noqa: S101 - only those with a time were taken
+            apart = each.time - other.time
+            zone = round(apart / _QUARTER_S) * _QUARTER_S
+            if abs(apart) <= _MOST_ZONE_S and abs(apart - zone) <= _ZONE_WITHIN_S:
+                found[each.source, each.host].append((float(zone), other))
+    made = {}
+    for key, several in found.items():
+        zone = median(sorted(zone for zone, _ in several))
+        if all(each == zone for each, _ in several):
+            first = several[0][1]
+            made[key] = (zone, f"`{first.what[:60]}` is in it and in the {first.source} of the same host")
+    # The processes of one job share the zone of their image: what one host shows holds for the hosts that show none.
+    logs = {zone for (source, _), (zone, _) in made.items() if source == LOG}
+    if len(logs) == 1:
+        zone = logs.pop()
+        for each in said:
+            if each.source == LOG:
+                made.setdefault((LOG, each.host), (zone, "the zone of the same job's log on another host"))
+    return made
+
+
+def _offset(zone_s: float) -> str:
+    hours, rest = divmod(int(abs(zone_s)), 3600)
+    return f"{'-' if zone_s < 0 else '+'}{hours:02d}:{rest // 60:02d}"
+
+
+def _zone_s(zone: str) -> float:
+    if not zone:
+        return 0.0
+    hours, minutes = zone[1:].split(":")
+    return (-1 if zone[0] == "-" else 1) * (int(hours) * 3600.0 + int(minutes) * 60.0)
+
+
+# --- moments ------------------------------------------------------------------------------------------------------
+
+
+def _placed(each: Said, clock: Clock | None, skews: Mapping[str, _Skew]) -> Moment:
+    """The event on the case's axis: UTC where a zone is known, its zone taken for UTC where none is."""
+    time, within = each.time, each.within_s
+    if time is not None and clock is not None:
+        time -= 0.0 if each.utc else _zone_s(clock.zone)
+        time -= clock.skew_s or 0.0
+        within = max(within, clock.within_s if clock.within_s is not None else _UNTIED_S if skews else 0.0)
+    return Moment(time, each.what, each.host, each.rank, each.stamp, within, each.origin, each.count)
+
+
+def _folded(moments: Iterable[Moment]) -> list[Moment]:
+    """Moments in order. Those that say the same of one host within a burst are one, the first, with their number."""
+    made: list[Moment] = []
+    last: dict[tuple[str, str], int] = {}
+    for each in sorted(moments, key=_key):
+        # Ranks of one host say the same of other addresses and pointers; two devices of the kernel's are two.
+        key = (_NUMBERS.sub("#", each.what) if each.rank >= 0 else each.what, each.host)
+        at = last.get(key)
+        if at is not None and _is_burst(made[at], each):
+            made[at] = replace(made[at], count=made[at].count + each.count)
+        else:
+            last[key] = len(made)
+            made.append(each)
+    return made
+
+
+def _is_burst(first: Moment, other: Moment) -> bool:
+    if first.time is None or other.time is None:
+        return first.time is other.time
+    return other.time - first.time <= BURST_S
+
+
+def _kept(moments: Sequence[Moment]) -> tuple[Moment, ...]:
+    """All of them, or where they are too many the first of each kind and place, then the earliest of the rest."""
+    if len(moments) <= MOST_MOMENTS:
+        return tuple(moments)
+    seen: set[tuple[str, str]] = set()
+    chosen: set[int] = set()
+    for at, each in enumerate(moments):
+        if (each.what, each.host) not in seen and len(chosen) < MOST_MOMENTS:
+            seen.add((each.what, each.host))
+            chosen.add(at)
+    chosen |= set([at for at in range(len(moments)) if at not in chosen][: MOST_MOMENTS - len(chosen)])
+    return tuple(moments[at] for at in sorted(chosen))
+
+
+def _key(moment: Moment) -> tuple[object, ...]:
+    """Those without a time stand last; equal times in an order that no reader of files decides."""
+    known = moment.time is not None
+    return (not known, moment.time if known else 0.0, moment.what, moment.host, moment.rank, moment.stamp)
+
+
+__all__ = ["timeline"]
