@@ -156,7 +156,7 @@ class _Joined:
         first = next(at for at in several if at not in apart)
         for at in several:
             if at not in apart and at != first:
-                self._join(first, at, "the same name")
+                self._join(first, at, "the same name", sure=True)
 
     def _same_short(self, short: str, names: Sequence[str], by_name: Mapping[str, Sequence[int]]) -> None:
         groups: dict[str, set[str]] = defaultdict(set)
@@ -171,7 +171,7 @@ class _Joined:
         first = by_name[names[0]][0]
         for name in names[1:]:
             for at in by_name[name]:
-                self._join(first, at, "the same name without its domain")
+                self._join(first, at, "the same name without its domain", sure=True)
 
     def _join(self, one: int, other: int, how: str, *, sure: bool = False) -> None:
         a, b = self._root(one), self._root(other)

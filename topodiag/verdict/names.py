@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 NOBODY = frozenset({"", "localhost", "localhost.localdomain", "localhost4", "localhost6", "(none)"})
 """Names that every machine has before anybody gives it one."""
 _ADDRESS = re.compile(
-    r"(?<![\w.:])\[?([0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:]{2,38})\]?<[0-9]{1,5}>"
+    r"(?<![\w.])\[?([0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:]{2,38})\]?<[0-9]{1,5}>"
 )
 _NOT_HEX = re.compile(r"[^0-9a-f]")
 _GUID_DIGITS = 16
@@ -56,8 +56,8 @@ class Voice:
 def voices(case: Case) -> list[Voice]:
     """All machines that the case names, captures first, in a stable order."""
     made = [_of_node(number, node) for number, node in enumerate(case.nodes)]
-    for job in case.jobs:
-        made += _of_job(job)
+    for number, job in enumerate(case.jobs):
+        made += _of_job(number, job)
     for number, run in enumerate(case.runs):
         buses: dict[str, set[str]] = {host: set() for host in run.hosts}
         for device in run.devices:
@@ -141,7 +141,7 @@ def _of_gid(gid: str) -> str:
 # --- jobs ---------------------------------------------------------------------------------------------------------
 
 
-def _of_job(job: Job) -> Iterator[Voice]:
+def _of_job(number: int, job: Job) -> Iterator[Voice]:
     addresses: dict[str, set[str]] = defaultdict(set)
     serials: dict[str, set[str]] = defaultdict(set)
     buses: dict[str, set[str]] = defaultdict(set)
@@ -167,7 +167,7 @@ def _of_job(job: Job) -> Iterator[Voice]:
         yield Voice(
             host,
             "log" if job.processes else "flight recorder",
-            f"job {job.name}",
+            f"job {number}",
             unique(addresses[host]) | in_name(host),
             frozenset(serials[host] - {""}),
             frozenset(buses[host] - {""}),

@@ -106,10 +106,10 @@ def _zones(said: Sequence[Said]) -> dict[tuple[str, str], tuple[float, str]]:
         for other in utc.get((each.host, each.same), ())[:8]:
             assert other.time is not None  # noqa: S101 - only those with a time were taken
             apart = each.time - other.time
-            zone = round(apart / _QUARTER_S) * _QUARTER_S
+            zone = float(round(apart / _QUARTER_S) * _QUARTER_S)
             if abs(apart) <= _MOST_ZONE_S and abs(apart - zone) <= _ZONE_WITHIN_S:
-                found[each.source, each.host].append((float(zone), other))
-    made = {}
+                found[each.source, each.host].append((zone, other))
+    made: dict[tuple[str, str], tuple[float, str]] = {}
     for key, several in found.items():
         zone = median(sorted(zone for zone, _ in several))
         if all(each == zone for each, _ in several):

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from tests.checks import jobs
+from tests.checks import jobs, nodes
 from topodiag.checks.job.network import SocketsInsteadOfRdma
+from topodiag.model.devices import NicRole
 from topodiag.model.finding import Severity, Status
-from topodiag.model.job import Communicator, Process
+from topodiag.model.job import Communicator, Job, Process
 
 SOCKET = "NET/Socket"
 
@@ -49,6 +50,39 @@ def test_a_setting_that_forbids_rdma_is_named(name: str, value: str) -> None:
     assert finding.severity is Severity.WARNING
     assert f"{name}={value}" in finding.message
     assert any(name in step for step in finding.fix)
+
+
+def beside_nics(**changes: object) -> Job:
+    made = jobs.job(via=SOCKET, process=only_sockets, **changes)  # type: ignore[arg-type]
+    return replace(made, machines={host: replace(nodes.hgx_h100(), host=f"node-{host}") for host in made.hosts})
+
+
+def test_sockets_on_machines_whose_captures_show_nics_up_are_an_error_with_the_containers_remedy() -> None:
+    (finding,) = (
+        SocketsInsteadOfRdma()
+        .judge(beside_nics(messages=[jobs.message("no hca", "NET/IB : No device found.")]))
+        .findings
+    )
+    assert finding.severity is Severity.ERROR
+    assert (
+        finding.message == "sockets carry the traffic, although n0, n1 have 8 RDMA NICs up, and NCCL finds none of them"
+    )
+    assert finding.fix[0].startswith("give the container the RDMA devices of its node")
+    assert any(line.source == "made" for line in finding.evidence), "the port's line of the capture"
+
+
+def test_a_setting_that_forbids_rdma_is_named_before_the_container() -> None:
+    (finding,) = SocketsInsteadOfRdma().judge(beside_nics(settings={"NCCL_IB_DISABLE": "1"})).findings
+    assert finding.message == "NCCL_IB_DISABLE=1: sockets, although n0, n1 have 8 RDMA NICs up"
+    assert not any("container the RDMA" in step for step in finding.fix)
+
+
+def test_nics_of_the_capture_that_are_down_or_not_for_the_job_are_no_trace_of_rdma() -> None:
+    made = beside_nics()
+    ports = {host: replace(node, nics=tuple(replace(nic, role=NicRole.MANAGEMENT) for nic in node.nics))
+             for host, node in made.machines.items()}  # fmt: skip
+    (finding,) = SocketsInsteadOfRdma().judge(replace(made, machines=ports)).findings
+    assert finding.severity is Severity.INFO
 
 
 def test_a_setting_of_zero_forbids_nothing() -> None:

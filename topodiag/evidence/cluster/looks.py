@@ -78,7 +78,7 @@ def is_pods(head: str) -> bool:
 def cluster_format(head: str) -> Kind | None:
     """Whether a text describes a cluster, or which pods run on it. JSON counts as Kubernetes' only where it says so."""
     if is_kubernetes(head) and _NODE_ITEMS.search(head):
-        return Kind.KUBERNETES
+        return Kind.PODS if POD_OBJECT.search(head) else Kind.KUBERNETES
     if is_pods(head):
         return Kind.PODS
     if is_discover(head) or is_linkinfo(head) or is_slurm_yaml(head) or is_slurm_conf(head) or is_csv(head):

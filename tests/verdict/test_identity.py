@@ -1,0 +1,193 @@
+"""Who is who: every name of a machine leads to it, and a name that may be of several leads to none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.checks import jobs
+from tests.checks.nodes import read
+from tests.verdict.machines import bare, capture, kernel_log, on, xid
+from topodiag.model.bench import BenchDevice, BenchRun
+from topodiag.model.case import Case
+from topodiag.model.identity import Host, Identity, Tie
+from topodiag.model.job import Job, Process
+from topodiag.model.rank_hosts import RankHosts
+from topodiag.verdict.identity import identify
+
+
+def host(identity: Identity, name: str) -> Host:
+    (found,) = [each for each in identity.hosts if each.name == name]
+    return found
+
+
+def at(address: str) -> Job:
+    """A job of two containers, the first with this address."""
+
+    def process(rank: int, host: str, made: Process) -> Process:
+        return replace(made, bootstrap=f"eth0:{address if rank < 8 else '10.9.9.9'}<0>")
+
+    return on(jobs.job(process=process, systems=lambda *_: None), "3f2a77c1", "77aa01bc")  # type: ignore[arg-type]
+
+
+def layout(*hosts: str) -> RankHosts:
+    return RankHosts("hostfile", hosts, np.arange(len(hosts)), np.full(len(hosts), -1))
+
+
+def test_a_short_name_and_the_name_with_its_domain_are_one_host() -> None:
+    made = identify(Case(nodes=(capture("n1.site.example"),), jobs=(bare(["n1", "n2"]),)))
+    assert made.same("n1", "N1.site.example")
+    assert [each.name for each in made.hosts] == ["n1.site.example", "n2"]
+
+
+def test_two_domains_that_one_source_tells_apart_are_two_hosts_and_the_short_name_is_nobodys() -> None:
+    made = identify(Case(nodes=(capture("n1"),), jobs=(bare(["n1.a.example", "n1.b.example"]),)))
+    assert not made.same("n1.a.example", "n1.b.example")
+    assert not made.same("n1", "n1.a.example")
+    assert [each.text for each in made.conflicts] == ["n1 may be n1.a.example, n1.b.example: a source has both"]
+
+
+def test_a_pod_is_the_node_that_the_list_of_pods_says() -> None:
+    tie = Tie(("gke-77", "worker-0", "10.4.1.9"), "the list of pods says so")
+    made = identify(Case(nodes=(capture("gke-77"),), jobs=(bare(["worker-0", "worker-1"]),), ties=(tie,)))
+    assert made.name("worker-0") == made.name("10.4.1.9") == "gke-77"
+    assert host(made, "gke-77").ties["worker-0"] == "the list of pods says so"
+    assert host(made, "gke-77").sources == ("bundle", "log")
+    assert made.name("worker-1") == "worker-1"
+
+
+def test_a_pod_name_that_ran_on_two_nodes_is_said_and_leads_to_neither() -> None:
+    ties = (Tie(("n1", "worker-0")), Tie(("n2", "worker-0")))
+    made = identify(Case(nodes=(capture("n1"), capture("n2")), jobs=(bare(["worker-0"]),), ties=ties))
+    assert made.name("worker-0") == "worker-0"
+    assert "worker-0 ran on several nodes: n1, n2" in [each.text for each in made.conflicts]
+
+
+def test_two_pods_of_one_job_may_be_on_one_node() -> None:
+    ties = (Tie(("n1", "worker-0")), Tie(("n1", "worker-1")))
+    made = identify(Case(jobs=(bare(["worker-0", "worker-1"]),), ties=ties))
+    assert made.same("worker-0", "worker-1")
+
+
+def test_an_address_in_the_name_of_an_instance_ties_a_container_to_it() -> None:
+    made = identify(Case(nodes=(capture("ip-10-24-6-50"),), jobs=(at("10.24.6.50"),)))
+    assert made.name("3f2a77c1") == "ip-10-24-6-50"
+    assert made.name("10.24.6.50") == "ip-10-24-6-50"
+
+
+def test_the_address_of_a_roce_gid_ties_a_host_to_its_capture() -> None:
+    node = capture("gpu-7")
+    port = replace(node.nics[0].ports[0], gids=read(("fe80::eaeb:d3ff:fe00:1", "::ffff:10.24.6.50")))
+    node = replace(node, nics=(replace(node.nics[0], ports=(port,)), *node.nics[1:]))
+    assert identify(Case(nodes=(node,), jobs=(at("10.24.6.50"),))).name("3f2a77c1") == "gpu-7"
+
+
+@pytest.mark.parametrize("address", ["172.17.0.2", "127.0.0.1", "169.254.3.4", "192.168.122.1"])
+def test_addresses_that_many_machines_have_tie_nothing(address: str) -> None:
+    node = capture("gpu-7")
+    port = replace(node.nics[0].ports[0], gids=read((f"::ffff:{address}",)))
+    node = replace(node, nics=(replace(node.nics[0], ports=(port,)), *node.nics[1:]))
+    assert identify(Case(nodes=(node,), jobs=(at(address),))).name("3f2a77c1") == "3f2a77c1"
+
+
+def test_containers_of_two_jobs_with_one_address_are_not_one_machine() -> None:
+    one, other = at("10.1.2.3"), on(at("10.1.2.3"), "x0", "x1")
+    assert not identify(Case(jobs=(one, replace(other, name="other")))).same("3f2a77c1", "x0")
+
+
+def printing(*guids: str) -> Job:
+    """A job of two hosts whose system dumps print these GUIDs of their first adapter."""
+
+    def systems(number: int, system: object) -> object:
+        nets = {name: replace(each, guid=guids[number]) if each.kind == "NET" and each.id == "0-0" else each
+                for name, each in system.devices.items()}  # type: ignore[attr-defined]  # fmt: skip
+        return replace(system, devices=nets)  # type: ignore[type-var]
+
+    made = jobs.job(systems=systems, process=lambda _, __, each: replace(each, bootstrap=""))  # type: ignore[arg-type]
+    return on(made, "pod-a", "pod-b")
+
+
+def test_the_guids_of_the_system_dump_match_hosts_where_names_do_not() -> None:
+    job = printing("0x08c0eb0300010000", "0x08c0eb0300020000")
+    made = identify(Case(nodes=(capture("n1", serial=1), capture("n2", serial=2)), jobs=(job,)))
+    assert (made.name("pod-a"), made.name("pod-b")) == ("n1", "n2")
+    assert "GUID 0x08c0eb0300010000" in host(made, "n1").ties["pod-a"]
+
+
+def test_a_guid_that_all_machines_show_ties_none() -> None:
+    job = printing("0x08c0eb0300010000", "0x08c0eb0300010000")
+    made = identify(Case(nodes=(capture("n1", serial=1), capture("n2", serial=1)), jobs=(job,)))
+    assert made.name("pod-a") == "pod-a"
+
+
+def test_captures_that_name_themselves_differently_are_two_machines_whatever_they_share() -> None:
+    made = identify(Case(nodes=(capture("n1", serial=1), capture("n2", serial=1))))
+    assert not made.same("n1", "n2")
+
+
+def test_two_captures_of_one_name_without_a_common_serial_are_said_to_be_two_machines() -> None:
+    made = identify(Case(nodes=(capture("gpu#1", serial=1), capture("gpu#2", serial=2))))
+    assert [each.subject for each in made.conflicts] == ["gpu"]
+    assert len(made.hosts) == 2
+
+
+def test_two_captures_of_one_machine_are_one_host() -> None:
+    made = identify(Case(nodes=(capture("gpu#1", serial=1), capture("gpu#2", serial=1))))
+    assert [each.name for each in made.hosts] == ["gpu"]
+
+
+def test_a_redacted_capture_is_the_only_host_that_sits_like_it_and_has_no_capture() -> None:
+    hidden = capture("host-5fd2a9c07b")
+    made = identify(Case(nodes=(capture("n1"), hidden), jobs=(on(jobs.job(), "n1", "n2"),)))
+    assert made.name("host-5fd2a9c07b") == "n2"
+
+
+def test_a_redacted_capture_of_one_of_two_hosts_alike_is_said_to_be_of_either_and_taken_for_none() -> None:
+    made = identify(Case(nodes=(capture("host-5fd2a9c07b"),), jobs=(on(jobs.job(), "n1", "n2"),)))
+    assert made.name("host-5fd2a9c07b") == "host-5fd2a9c07b"
+    (open_,) = made.conflicts
+    assert "may be of n1, n2: they are built alike" in open_.text
+
+
+def test_a_capture_with_a_name_of_its_own_is_never_tied_by_its_shape() -> None:
+    made = identify(Case(nodes=(capture("n9"),), jobs=(on(jobs.job(1), "n1"),)))
+    assert made.name("n9") == "n9"
+
+
+def test_the_machine_bears_its_own_name_before_that_of_a_pod_a_run_or_a_hostfile() -> None:
+    tie = Tie(("node-a", "worker-0"))
+    run = BenchRun("all_reduce", (), devices=(BenchDevice(0, "worker-0", 0, bus_id="0000:10:00.0"),))
+    made = identify(Case(nodes=(capture("node-a"),), runs=(run,), layouts=(layout("node-a", "node-b"),), ties=(tie,)))
+    assert [(each.name, each.sources) for each in made.hosts] == [
+        ("node-a", ("bundle", "nccl-tests", "hostfile")),
+        ("node-b", ("hostfile",)),
+    ]
+
+
+def test_what_cannot_be_mapped_keeps_its_name() -> None:
+    made = identify(Case(jobs=(bare(["n1"]),)))
+    assert made.name("stranger") == "stranger"
+    assert not made.same("stranger", "n1")
+
+
+def test_a_kernel_log_that_is_named_for_a_host_is_of_that_host() -> None:
+    made = identify(Case(nodes=(kernel_log("n1", xid(12.0)),), jobs=(bare(["n1"]),)))
+    assert host(made, "n1").sources == ("log", "kernel log")
+
+
+def test_the_order_of_the_evidence_changes_no_identity() -> None:
+    parts = (capture("n1", serial=1), capture("n2", serial=2), capture("host-5fd2a9c07b"))
+    job = printing("0x08c0eb0300010000", "0x08c0eb0300020000")
+    assert identify(Case(nodes=parts, jobs=(job,))) == identify(Case(nodes=parts[::-1], jobs=(job,)))
+
+
+def test_localhost_joins_nothing() -> None:
+    made = identify(Case(jobs=(bare(["localhost"]), replace(bare(["localhost"]), name="other"))))
+    assert len(made.hosts) == 2
+
+
+def test_two_jobs_on_the_same_hosts_and_gpus_are_on_the_same_machines() -> None:
+    made = identify(Case(nodes=(capture("n0", serial=1),), jobs=(jobs.job(), jobs.job())))
+    assert [each.name for each in made.hosts] == ["n0", "n1"]
