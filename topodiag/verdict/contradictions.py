@@ -36,7 +36,7 @@ def with_ages(case: Case, identity: Identity) -> Identity:
     if not ages:
         return identity
     hosts = tuple(replace(host, stale=ages.get(host.name, "")) for host in identity.hosts)
-    told = [Conflict(name, f"{name}: {why}") for name, why in sorted(ages.items())]
+    told = [Conflict(name, why) for name, why in sorted(ages.items())]
     return replace(identity, hosts=hosts, conflicts=(*identity.conflicts, *told))
 
 
@@ -92,10 +92,9 @@ def _networks(job: Job, case: Case) -> Iterator[Conflict]:
     up = nics_up(job, on_sockets(job))
     for host, ports in up.items():
         name = case.identity.name(host)
-        word = name if name == host else f"{name} ({host})"
         text = (
-            f"{word}: its capture shows {plural(len(ports), 'RDMA NIC')} up, and the job on it uses sockets: what lies"
-            " between is the container, or a setting"
+            f"its capture shows {plural(len(ports), 'RDMA NIC')} up, and the job on it uses sockets: what lies between"
+            " is the container, or a setting"
         )
         lines = [port.state.origin for port in ports[:1]]
         lines += [process.origin for process in job.processes if process.host == host][:1]
@@ -112,9 +111,9 @@ def _devices(job: Job, case: Case) -> Iterator[Conflict]:
             continue
         name, lines = case.identity.name(host), [used[bus].origin for bus in gone]
         if len(gone) == len(used):
-            text = f"{name}: the job used GPUs at {few(gone)}, and its capture has none of them: is it of this machine?"
+            text = f"the job used GPUs at {few(gone)}, and its capture has none of them: is it of this machine?"
         else:
-            text = f"{name}: the job used the GPU at {few(gone)}, and its capture does not have it"
+            text = f"the job used the GPU at {few(gone)}, and its capture does not have it"
         yield Conflict(name, text, tuple(line for line in lines if line is not None)[:4])
 
 
@@ -126,7 +125,7 @@ def _layouts(case: Case) -> Iterator[Conflict]:
             if apart:
                 first = min(apart)
                 text = (
-                    f"{layout.name} puts rank {first} on {apart[first][0]}, and it ran on {apart[first][1]}:"
+                    f"it puts rank {first} on {apart[first][0]}, and it ran on {apart[first][1]}:"
                     f" {len(apart)} of {plural(compared, 'rank')} ran elsewhere than declared"
                 )
                 yield Conflict(layout.name, text, _line_of(job, first))
