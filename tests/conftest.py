@@ -60,9 +60,8 @@ def pytest_collection_finish() -> None:
 
 def _keep_answers_longer() -> None:
     """What NCCL decides on a topology is asked again by many tests, more of them apart than the program has to keep."""
-    from topodiag.nccl import predict  # noqa: PLC0415 - not for each worker's start
-    from topodiag.nccl.search import searched  # noqa: PLC0415
-
+    # by name: the package gives the function of that name
+    predict, searched = import_module("topodiag.nccl.predict"), import_module("topodiag.nccl.search.searched")
     for module, name, kept in ((predict, "_predicted", 512), (searched, "_searched", 128), (searched, "_built", 128)):
         setattr(module, name, lru_cache(maxsize=kept)(getattr(module, name).__wrapped__))
 
