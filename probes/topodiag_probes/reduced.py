@@ -21,7 +21,7 @@ KERNEL_PARAMETERS = (
     "module_blacklist", "modprobe.blacklist", "rd.driver.blacklist",
 )  # fmt: skip
 """Of the kernel's command line: what moves DMA, PCI Express, memory and clocks."""
-_PARAMETER_FAMILIES = ("nvidia.NVreg_", "nvidia_peermem.", "mlx5_core.", "ib_core.", "vfio_iommu_type1.")
+PARAMETER_FAMILIES = ("nvidia.NVreg_", "nvidia_peermem.", "mlx5_core.", "ib_core.", "vfio_iommu_type1.")
 _PARAMETER = re.compile(r"([A-Za-z0-9_.-]{1,64})(?:=([A-Za-z0-9_,.:@/;=-]{0,128}))?\Z")
 _PARAMETER_NUMBER = re.compile(r"(?i)[0-9][0-9a-fx:./@-]{0,63}[kmgt]?\Z")
 _PARAMETER_WORDS_TEXT = (
@@ -74,7 +74,7 @@ def kernel_command_line(text: str) -> str:
     kept = []
     for word in text.split():
         found = _PARAMETER.match(word)
-        if found is None or not (found.group(1) in KERNEL_PARAMETERS or word.startswith(_PARAMETER_FAMILIES)):
+        if found is None or not (found.group(1) in KERNEL_PARAMETERS or word.startswith(PARAMETER_FAMILIES)):
             continue
         value = found.group(2) or ""
         parts = [part for part in re.split("[,=;]", value) if part]
