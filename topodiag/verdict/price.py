@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from topodiag.expect.rates import rates_of, reached
+from topodiag.expect.rates import NCCL_NAMES, rates_of, reached
 from topodiag.expect.setup import NoSetupError
 from topodiag.model.case import Case
 from topodiag.model.finding import Finding
 from topodiag.model.verdict import Agreement, Cause, Price, Quantity
-from topodiag.verdict.pricing.agreement import compare, measured_of
+from topodiag.nccl.tuning.choice import busbw_factor
+from topodiag.verdict.pricing.agreement import compare, measured_of, same_as_table
 from topodiag.verdict.pricing.ended import ended
 from topodiag.verdict.pricing.ground import Ground, HostGround, Machine
 from topodiag.verdict.pricing.grounds import Claims, NoGroundError, ground_of, ground_of_job, with_machines
@@ -38,13 +39,22 @@ class _Part:
     mends: tuple[tuple[Mend, Finding], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Reckoned:
+    """What machines reach, GB/s; NCCL's own figure behind it, and the algorithm of it."""
+
+    gbs: float
+    raw: float
+    algorithm: str
+
+
 @dataclass
 class _Priced:
     """A ground with the causes that are in force on it."""
 
     ground: Ground
     parts: list[_Part] = field(default_factory=list)
-    known: dict[tuple[Machine, ...], float | None] = field(default_factory=dict)
+    known: dict[tuple[Machine, ...], _Reckoned | None] = field(default_factory=dict)
 
 
 def priced(causes: Sequence[Cause], case: Case) -> tuple[Price, ...]:
@@ -185,8 +195,8 @@ def _machines(ground: Ground, parts: Sequence[_Part], case: Case) -> tuple[Machi
     return tuple(made)
 
 
-def _reach(priced_on: _Priced, parts: Sequence[_Part], case: Case) -> float | None:
-    """GB/s of the ground's collective with these causes in force; None where NCCL would not run."""
+def _reach(priced_on: _Priced, parts: Sequence[_Part], case: Case) -> _Reckoned | None:
+    """What the ground's collective reaches with these causes in force; None where NCCL would not run."""
     ground = priced_on.ground
     machines = _machines(ground, parts, case)
     if machines not in priced_on.known:
@@ -194,13 +204,14 @@ def _reach(priced_on: _Priced, parts: Sequence[_Part], case: Case) -> float | No
     return priced_on.known[machines]
 
 
-def _reckoned(ground: Ground, machines: Sequence[Machine]) -> float | None:
+def _reckoned(ground: Ground, machines: Sequence[Machine]) -> _Reckoned | None:
     setup = with_machines(ground.setup, machines, ground.members)
     try:
         rates = rates_of(setup, ground.run.collective, (ground.size,))
     except NoSetupError:
         return None
-    return ground.whole * reached(ground.rates, rates) * min(machine.pace for machine in machines)
+    gbs = ground.whole * reached(ground.rates, rates) * min(machine.pace for machine in machines)
+    return _Reckoned(gbs, rates.raw, rates.algorithm)
 
 
 def _on_ground(home: _Priced, case: Case) -> dict[int, Price]:
@@ -215,25 +226,28 @@ def _on_ground(home: _Priced, case: Case) -> dict[int, Price]:
             continue
         others = [each for each in home.parts if each is not part]
         alone, only = _reach(home, others, case), _reach(home, [part], case)
-        made[part.at] = _price(home, part, _Reached(whole, now, alone, only or now))
+        made[part.at] = _price(home, part, _Reached(whole.gbs, now, alone, (only or now).gbs))
     return made
 
 
 @dataclass(frozen=True, slots=True)
 class _Reached:
-    """GB/s: without any cause, with all, with all but this one (None where NCCL would not run), with this one only."""
+    """Without any cause (GB/s), with all, with all but this one (None where NCCL would not run), with this one only
+    (GB/s)."""
 
     whole: float
-    now: float
-    alone: float | None
+    now: _Reckoned
+    alone: _Reckoned | None
     only: float
 
 
 def _price(home: _Priced, part: _Part, reach: _Reached) -> Price:
-    ground, whole, now, alone, only = home.ground, reach.whole, reach.now, reach.alone, reach.only
+    ground, whole, now, only = home.ground, reach.whole, reach.now, reach.only
     found = measured_of(ground.run, ground.what)
     cause = "the cause" if len(home.parts) == 1 else f"these {len(home.parts)} causes"
-    compared = compare(whole, now, found.value, cause) if found is not None else None
+    least = min(mend.least for each in home.parts for mend, _ in each.mends)
+    compared = compare(whole, now.gbs, found.value, cause, least) if found is not None else None
+    says = "; ".join(each for each in (compared.says if compared is not None else "", _by_table(ground, now)) if each)
     own = part.finding.cost
     share = max(1 - only / whole, 0.0)
     lost = f"{ground.what}: {only:.0f} of {whole:.0f} GB/s left (-{share:.0%})".replace("%)", " %)")
@@ -241,11 +255,22 @@ def _price(home: _Priced, part: _Part, reach: _Reached) -> Price:
         gbs_lost=own.gbs_lost if own.gbs_lost is not None else whole - only,
         share=own.share if own.gbs_lost is not None else share,
         text="; ".join(each for each in (lost, own.text) if each),
-        predicted=Quantity(ground.what, now, source=FORMULA),
-        alone=Quantity(ground.what, alone, source=FORMULA) if alone is not None else None,
+        predicted=Quantity(ground.what, now.gbs, source=FORMULA),
+        alone=Quantity(ground.what, reach.alone.gbs, source=FORMULA) if reach.alone is not None else None,
         all_gone=Quantity(ground.what, whole, source=FORMULA),
         measured=found,
         agreement=compared.agreement if compared is not None else Agreement.NOT_MEASURED,
-        says=compared.says if compared is not None else "",
+        says=says,
         job_share=share,
     )
+
+
+def _by_table(ground: Ground, now: _Reckoned) -> str:
+    """What NCCL's own table in the log of the same ranks says; only of a job, not of a run beside its log."""
+    world = ground.job.world if ground.job is not None else None
+    if world is None or world.nranks != ground.setup.ranks or not world.tuning or ground.run.rows:
+        return ""
+    name = NCCL_NAMES.get(ground.run.collective, "")
+    factor = busbw_factor(name, world.nranks)
+    large = now.raw
+    return same_as_table(large, now.algorithm, world.tuning, name, factor)

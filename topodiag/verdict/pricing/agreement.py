@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from topodiag.expect.verdict import measured as top_of
@@ -13,6 +14,8 @@ TOLERANCE = 0.15
 """Share by which a prediction and a measurement may differ and still be called the same."""
 SLIGHT = 0.03
 """Share of loss below which a cause cannot be told from none by its size: healthy runs vary as much."""
+PRINTED = 0.01
+"""Share by which a figure that was printed with one digit may differ from the one it was made of."""
 HALF = 0.5
 """Share of the measured loss that a cause must predict at least to be called its explanation."""
 
@@ -37,9 +40,9 @@ def measured_of(run: BenchRun, what: str) -> Quantity | None:
     return Quantity(what, gbs, source=source)
 
 
-def compare(whole: float, predicted: float, measured: float, cause: str) -> Compared:
+def compare(whole: float, predicted: float, measured: float, cause: str, least: float = 1.0) -> Compared:
     """All three in GB/s: what the machines reach without causes and with them, and what was measured. `cause` in words,
-    such as "this cause" or "these 2 causes"."""
+    such as "the cause" or "these 2 causes"; `least` the share of the prediction down to which a run may fall."""
     off = measured / predicted - 1
     numbers = f"predicted {_gbs(predicted)} GB/s of {_gbs(whole)}, measured {_gbs(measured)} ({off:+.0%})".replace(
         "%)", " %)"
@@ -51,16 +54,24 @@ def compare(whole: float, predicted: float, measured: float, cause: str) -> Comp
             return Compared(Agreement.AGREES, f"{numbers}: {cause} cost{_s(cause)} next to nothing here, as measured")
         return Compared(Agreement.PART, f"{numbers}: {_gbs(predicted - measured)} GB/s are left unexplained")
     if _same(loss, missing):
-        return Compared(Agreement.AGREES, f"{numbers}: {cause} {verb} the loss")
+        return Compared(Agreement.AGREES, f"{numbers}: {cause} {verb} {_part(loss, missing)}")
     nearer_to_whole = abs(whole - measured) < abs(measured - predicted)
     if measured > predicted * (1 + TOLERANCE) or (measured > predicted and nearer_to_whole):
         said = "no such loss was measured" if nearer_to_whole else "less was lost than that"
         return Compared(Agreement.EXCEEDS, f"{numbers}: {said}, so it was not in force in this run, or not so much")
+    if least < 1 and least * predicted <= measured < predicted:
+        bounds = f"between {_gbs(least * predicted)} and {_gbs(predicted)} GB/s are to be expected of such a way"
+        return Compared(Agreement.AGREES, f"{numbers}: {cause} {verb} the loss, {bounds}")
     if measured < predicted * (1 - TOLERANCE) or loss < HALF * missing:
-        share = f"{loss / missing:.0%}".replace("%", " %")
         rest = f"{_gbs(predicted - measured)} GB/s are left unexplained"
-        return Compared(Agreement.PART, f"{numbers}: {cause} {verb} {share} of the loss, {rest}")
+        return Compared(Agreement.PART, f"{numbers}: {cause} {verb} {_part(loss, missing)}, {rest}")
     return Compared(Agreement.AGREES, f"{numbers}: {cause} {verb} the loss")
+
+
+def _part(loss: float, missing: float) -> str:
+    """How much of the loss, where that is not all but for what runs vary by."""
+    share = loss / missing
+    return "the loss" if abs(share - 1) < SLIGHT else f"{share:.0%} of the loss".replace("%", " %")
 
 
 def _same(loss: float, missing: float) -> bool:
@@ -75,3 +86,27 @@ def _s(cause: str) -> str:
 
 def _gbs(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def same_as_table(
+    predicted_gbs: float,
+    algorithm: str,
+    table: Mapping[tuple[str, str, str], tuple[float, float]],
+    collective: str,
+    factor: float,
+) -> str:
+    """How NCCL's own tuning table, as its log prints it, stands to what is reckoned here for a large operation:
+    `predicted_gbs` bus bandwidth of `algorithm` (`NVLSTree/Simple`), `factor` bus bandwidth over the table's. A
+    sentence, "" where the log has no such row."""
+    wanted = _plain(algorithm.replace("/", ""))
+    for (name, row, protocol), (_, gbs) in table.items():
+        if name == collective and _plain(row + protocol) == wanted and gbs > 0:
+            theirs = gbs * factor
+            if abs(theirs - predicted_gbs) <= PRINTED * theirs:
+                return f"NCCL's own table in the log says the same: {_gbs(theirs)} GB/s of {algorithm}"
+            return f"NCCL's own table in the log has {_gbs(theirs)} GB/s of {algorithm}, {_gbs(predicted_gbs)} are reckoned"
+    return ""
+
+
+def _plain(text: str) -> str:
+    return text.replace("_", "").lower()

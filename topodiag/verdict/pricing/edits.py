@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from topodiag.model.nccl_tree import Element
@@ -95,6 +95,24 @@ def with_nvlinks(tree: Element, links: Mapping[str, tuple[Element, ...]]) -> Ele
     return edited(tree, edit)
 
 
+_PCIE = ("link_speed", "link_width")
+
+
+def pcie_by_function(tree: Element) -> dict[str, dict[str, str]]:
+    """Speed and lanes of every PCI function by its bus id."""
+    return {bus_of(pci): {name: pci.get(name) or "" for name in _PCIE} for pci in tree.walk() if pci.tag == "pci"}
+
+
+def with_pcie(tree: Element, values: Mapping[str, Mapping[str, str]]) -> Element:
+    """The tree with these speeds and lanes at these functions."""
+
+    def edit(element: Element) -> Element:
+        mine = values.get(bus_of(element)) if element.tag == "pci" else None
+        return with_values(element, mine) if mine is not None else element
+
+    return edited(tree, edit)
+
+
 def nets(tree: Element) -> dict[str, Element]:
     """`<net>` elements by name, the first of a name."""
     found: dict[str, Element] = {}
@@ -148,9 +166,3 @@ def without_gdr(tree: Element) -> Element:
         return with_values(element, {"gdr": "0"}) if element.tag in ("gpu", "net") else element
 
     return edited(tree, edit)
-
-
-def differing(first: Element, second: Element, of: Callable[[Element], Mapping[str, object]]) -> Iterator[str]:
-    """Keys at which what `of` gives of two trees differs."""
-    one, other = of(first), of(second)
-    yield from (key for key in dict.fromkeys((*one, *other)) if one.get(key) != other.get(key))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from topodiag.model.case import Case
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.job import Job
@@ -17,8 +19,7 @@ def ended(cause: Cause, case: Case) -> Price | None:
     if not any(_stops(finding) for finding in findings):
         return None
     jobs = _jobs(findings, case)
-    lost = cause.finding.cost
-    return Price(lost.gbs_lost, 1.0, text=f"100 %: {_since(jobs)}", agreement=Agreement.NOT_PREDICTED, job_share=1.0)
+    return Price(None, 1.0, text=f"100 %: {_since(jobs)}", agreement=Agreement.NOT_PREDICTED, job_share=1.0)
 
 
 def _stops(finding: Finding) -> bool:
@@ -33,7 +34,10 @@ def _jobs(findings: list[Finding], case: Case) -> list[Job]:
 def _since(jobs: list[Job]) -> str:
     """When the job stopped, as far as its log says."""
     worlds = [job.world for job in jobs if job.world is not None]
-    begun = any(world.init_complete for world in worlds)
-    if worlds and not begun and not any(job.flight for job in jobs):
+    begun = any(world.init_complete for world in worlds) or any(job.flight for job in jobs)
+    if worlds and not begun:
         return "no step ran"
-    return "no step ran since"
+    first = min((event.ts for job in jobs for event in job.events if event.ts is not None), default=None)
+    if first is None:
+        return "the job stopped"
+    return f"no step ran after {datetime.fromtimestamp(first, UTC):%Y-%m-%d %H:%M:%S} (the log's own clock)"

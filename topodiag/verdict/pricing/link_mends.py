@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from topodiag.expect.hypothesis_causes import HOST_MEMORY
 from topodiag.model.finding import Finding
+from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo.changes import gpus_of
-from topodiag.verdict.pricing.edits import buses_of_labels, nvlinks_by_gpu, with_nvlinks
+from topodiag.verdict.pricing.edits import (
+    bus_of,
+    bus_of_nets,
+    buses_of_labels,
+    nvlinks_by_gpu,
+    pcie_by_function,
+    with_nvlinks,
+    with_pcie,
+)
 from topodiag.verdict.pricing.ground import HostGround, Machine
 from topodiag.verdict.pricing.mend import CannotError, Mend
 
@@ -23,7 +35,7 @@ class NvLinks(Mend):
             if less:
                 # The far ends of a mesh count the same links.
                 ends = {bus: links for bus, links in shown.items() if links != whole[bus]}
-                return Machine(with_nvlinks(machine.tree, ends), machine.env, machine.network, machine.pace)
+                return replace(machine, tree=with_nvlinks(machine.tree, ends))
         if finding.id == "NVL002" and finding.cost.share:
             return _slower(machine, mine, 1 - finding.cost.share)
         raise CannotError("no capture and no print of NCCL shows how many links are left")
@@ -33,7 +45,7 @@ def _slower(machine: Machine, buses: frozenset[str], share: float) -> Machine:
     """Links that are all there and run slow: NCCL counts links, so all that passes them takes longer."""
     links = nvlinks_by_gpu(machine.tree)
     there = any(links.get(bus) for bus in buses)
-    return Machine(machine.tree, machine.env, machine.network, machine.pace * share) if there else machine
+    return replace(machine, pace=min(machine.pace, share)) if there else machine
 
 
 class NoFabric(Mend):
@@ -43,22 +55,29 @@ class NoFabric(Mend):
 
     def inflict(self, machine: Machine, host: HostGround, finding: Finding) -> Machine:
         gone: dict[str, tuple[()]] = dict.fromkeys(nvlinks_by_gpu(machine.tree), ())
-        return Machine(with_nvlinks(machine.tree, gone), machine.env, machine.network, machine.pace)
+        return replace(machine, tree=with_nvlinks(machine.tree, gone))
 
 
 class NarrowPcie(Mend):
-    """A PCIe link that trained narrow or slow. NCCL plans with what the link is able to do (before 2.30), so that what
-    passes the link sets the pace of all."""
+    """A PCIe link that trained narrow or slow. Where NCCL itself sees it (a topology file, its print, 2.30 and later),
+    it plans with it. Else it plans with what the link is able to do, and what passes the link sets the pace of all."""
 
     checks = ("PCI001", "PCI002")
 
     def inflict(self, machine: Machine, host: HostGround, finding: Finding) -> Machine:
+        whole = pcie_by_function(host.built.tree)
+        mine = _functions_of(finding, host.built.tree)
+        for view in host.views:
+            shown = pcie_by_function(view.tree)
+            less = {bus: values for bus, values in shown.items() if bus in mine and values != whole.get(bus, values)}
+            if less:
+                return replace(machine, tree=with_pcie(machine.tree, less))
         share = finding.cost.share
         if share is None:
             raise CannotError("the speed of the link is not known")
         if not finding.where.nics and self._only_nvlink(machine, host):
             return machine
-        return Machine(machine.tree, machine.env, machine.network, machine.pace * (1 - share))
+        return replace(machine, pace=min(machine.pace, 1 - share))
 
     @staticmethod
     def _only_nvlink(machine: Machine, host: HostGround) -> bool:
@@ -68,11 +87,31 @@ class NarrowPcie(Mend):
         return alone and len(gpus_of(machine.tree)) > 1 and all(links.values())
 
 
+def _functions_of(finding: Finding, tree: Element) -> frozenset[str]:
+    """Bus ids of the devices that a finding names, with all bridges above them."""
+    wanted = set(buses_of_labels(finding.where.gpus, tree)) if finding.where.gpus else set()
+    wanted |= {
+        bus for bus, name in bus_of_nets(tree).items() if name in finding.where.nics or bus in finding.where.nics
+    }
+    found: set[str] = set()
+
+    def walk(element: Element, above: tuple[str, ...]) -> None:
+        here = (*above, bus_of(element)) if element.tag == "pci" else above
+        if element.tag == "pci" and bus_of(element) in wanted:
+            found.update(here)
+        for child in element.children:
+            walk(child, here)
+
+    walk(tree, ())
+    return frozenset(found)
+
+
 class NoPeerToPeer(Mend):
     """GPUs of a node that cannot reach each other directly: the driver refuses it, a redirect or a setting is in the
     way. NCCL goes through host memory."""
 
     checks = ("P2P001",)
+    least = HOST_MEMORY
 
     def inflict(self, machine: Machine, host: HostGround, finding: Finding) -> Machine:
         return machine.with_env("NCCL_P2P_DISABLE", "1")

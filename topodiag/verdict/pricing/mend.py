@@ -22,6 +22,9 @@ class Mend(ABC):
     """One kind of mend: `checks` are the ids of the causes that it prices."""
 
     checks: ClassVar[tuple[str, ...]]
+    least: ClassVar[float] = 1.0
+    """Share of NCCL's figure down to which a run may fall with this cause alone, where that figure is an upper bound:
+    NCCL knows links, and not what host memory or a TCP stack make of them."""
 
     @abstractmethod
     def inflict(self, machine: Machine, host: HostGround, finding: Finding) -> Machine:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from topodiag.expect.hypothesis_causes import HOST_MEMORY
 from topodiag.model.finding import Finding
 from topodiag.model.job_wires import UNKNOWN_INTERFACE_GBPS, interface_gbps
 from topodiag.model.nccl_tree import Element
@@ -57,6 +58,11 @@ def _less(machine: Machine, lost: frozenset[str], slow: dict[str, int]) -> Machi
     return replace(machine, tree=with_nets(machine.tree, edit))
 
 
+TCP = 0.1
+"""What a TCP stack may bring of the interface that NCCL reckons: 1 of 12.5 GB/s with one thread and one socket (NCCL
+user guide, NCCL_SOCKET_NTHREADS; nccl issues 229, 489)."""
+
+
 def over_sockets(machine: Machine, host: HostGround) -> Machine:
     """The machine with NCCL's socket transport in place of its RDMA NICs."""
     gbps = interface_gbps(host.job) if host.job is not None else UNKNOWN_INTERFACE_GBPS
@@ -67,6 +73,7 @@ class Sockets(Mend):
     """TCP in place of RDMA. NCCL uses one kind of network for a job, so one node's fall-back is that of all."""
 
     checks = ("NET001", "NET005", "NET010")
+    least = TCP
 
     def inflict(self, machine: Machine, host: HostGround, finding: Finding) -> Machine:
         return over_sockets(machine, host)
@@ -76,6 +83,7 @@ class NoGpuDirect(Mend):
     """GPUDirect RDMA off: what leaves a node goes through host memory first."""
 
     checks = ("GDR001",)
+    least = HOST_MEMORY
 
     def inflict(self, machine: Machine, host: HostGround, finding: Finding) -> Machine:
         return replace(machine, tree=without_gdr(machine.tree))
