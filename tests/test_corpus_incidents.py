@@ -13,7 +13,7 @@ import pytest
 import topodiag
 from topodiag.model.finding import Severity
 from topodiag.model.result import Result
-from topodiag.model.verdict import Cause, CauseStatus, State, Verdict
+from topodiag.model.verdict import Agreement, Cause, CauseStatus, State, Verdict
 
 INCIDENTS = Path(__file__).resolve().parents[2] / "shared" / "corpus" / "incidents"
 NAMES = sorted(path.parent.name for path in INCIDENTS.glob("*/truth.json"))
@@ -161,3 +161,14 @@ def test_the_hosts_are_who_the_truth_says(name: str) -> None:
         assert bundle is None or host.name == Path(bundle).name.removesuffix(".tar.gz")
     named = {identity.name(alias) for alias in truth}
     assert {host.name for host in identity.hosts if set(host.sources) & {"bundle", "log"}} == named, "and nobody else"
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if (INCIDENTS / name / "nccl-tests").is_dir()])
+def test_the_predicted_loss_agrees_with_the_table_within_15_percent(name: str) -> None:
+    causes = verdict_of(name).causes
+    if not truth_of(name)["root_causes"] or name in MISSED:
+        return
+    price = causes[0].price
+    assert price.measured is not None, name
+    assert price.predicted is not None, name
+    assert price.agreement is Agreement.AGREES, price.says

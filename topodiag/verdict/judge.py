@@ -128,7 +128,8 @@ def _ordered(causes: Sequence[Cause]) -> list[Cause]:
     def key(at: int) -> tuple[object, ...]:
         each = causes[at]
         ends = any(finding.id in states.ENDS or finding.id in states.HANGS for finding in _all(each))
-        share = each.price.share or 0.0
+        taken = each.price.job_share
+        share = taken if taken is not None else each.price.share or 0.0
         return not ends, each.status is CauseStatus.HYPOTHESIS, -share, _RANK[each.status], at
 
     return [causes[at] for at in sorted(range(len(causes)), key=key)]

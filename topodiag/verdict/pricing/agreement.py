@@ -104,7 +104,8 @@ def same_as_table(
             theirs = gbs * factor
             if abs(theirs - predicted_gbs) <= PRINTED * theirs:
                 return f"NCCL's own table in the log says the same: {_gbs(theirs)} GB/s of {algorithm}"
-            return f"NCCL's own table in the log has {_gbs(theirs)} GB/s of {algorithm}, {_gbs(predicted_gbs)} are reckoned"
+            ours = _gbs(predicted_gbs)
+            return f"NCCL's own table in the log has {_gbs(theirs)} GB/s of {algorithm}, {ours} are reckoned"
     return ""
 
 

@@ -253,13 +253,17 @@ def _look_at_capture(host: _Open, node: Node, file_is_wrong: bool) -> None:
     file = node.nccl_file
     source = f"the capture of {node.host}"
     gpu = catalog.gpu_by_name(_product(node)) if _product(node) else None
+    if file is not None and alone(node):
+        host.built = canonical(repair(file.tree).tree)
+        host.views.append(View(canonical(file.tree), source))
+        return
     bare = replace(node, nccl_file=None)
     settings = {setting.name: setting.value for setting in node.settings}
     try:
         detected = tree_of(bare, whole_network(node, {**settings, **host.env}))
         found = tree_of(bare, {**settings, **host.given}).tree
     except LackingError:
-        if file is None or (file_is_wrong and not alone(node)):
+        if file is None or file_is_wrong:
             return
         host.built = canonical(repair(file.tree).tree)
         host.views.append(View(canonical(file.tree), source))

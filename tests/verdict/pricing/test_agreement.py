@@ -1,0 +1,58 @@
+"""Predicted against measured: the proof where they agree, what is left where they do not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.verdict.pricing.machines import run
+from topodiag.model.verdict import Agreement
+from topodiag.verdict.pricing.agreement import compare, measured_of, same_as_table
+
+
+@pytest.mark.parametrize(
+    ("whole", "predicted", "measured", "wanted"),
+    [
+        (477, 297, 286, Agreement.AGREES),
+        (477, 417, 399, Agreement.AGREES),
+        (477, 68, 47, Agreement.AGREES),  # 95 % of the loss: what is left of so little says nothing
+        (477, 297, 180, Agreement.PART),
+        (477, 440, 380, Agreement.PART),  # within 15 % of each other, and less than half of the loss
+        (477, 297, 450, Agreement.EXCEEDS),
+        (477, 417, 470, Agreement.EXCEEDS),  # within 15 % of each other, and no loss was measured
+        (477, 477, 470, Agreement.AGREES),
+        (477, 477, 300, Agreement.PART),
+    ],
+)
+def test_within_15_percent_they_agree(whole: float, predicted: float, measured: float, wanted: Agreement) -> None:
+    made = compare(whole, predicted, measured, "the cause")
+    assert made.agreement is wanted, made.says
+    assert f"measured {measured:.0f}" in made.says.replace(".0", "")
+
+
+def test_the_sentence_has_the_numbers() -> None:
+    said = compare(477, 297, 286, "the cause").says
+    assert said == "predicted 297 GB/s of 477, measured 286 (-4 %): the cause explains 94 % of the loss"
+
+
+def test_what_is_left_is_said() -> None:
+    assert compare(477, 297, 180, "these 2 causes").says.endswith("117 GB/s are left unexplained")
+
+
+def test_a_figure_that_is_an_upper_bound_agrees_with_what_lies_below_it() -> None:
+    assert compare(476, 246, 128, "the cause", least=0.3).agreement is Agreement.AGREES
+    assert compare(476, 246, 60, "the cause", least=0.3).agreement is Agreement.PART
+
+
+def test_a_job_that_nobody_measured_is_not_measured() -> None:
+    assert measured_of(run("n1"), "busbw") is None
+    found = measured_of(run("n1", "n2", gbs=285.6), "busbw")
+    assert found is not None
+    assert (found.value, found.source) == (285.6, "nccl-tests at 16 GiB on 2 nodes, run.txt")
+
+
+def test_nccls_own_table_in_the_log_confirms_or_denies() -> None:
+    table = {("AllReduce", "NVLS_TREE", "SIMPLE"): (66.8, 215.4), ("AllReduce", "RING", "SIMPLE"): (131.6, 0.0)}
+    same = same_as_table(403.6, "NVLSTree/Simple", table, "AllReduce", 1.875)
+    assert same == "NCCL's own table in the log says the same: 404 GB/s of NVLSTree/Simple"
+    assert "461 are reckoned" in same_as_table(461.2, "NVLSTree/Simple", table, "AllReduce", 1.875)
+    assert not same_as_table(1.0, "Ring/Simple", table, "AllReduce", 1.875)
