@@ -233,6 +233,8 @@ def _nets_in_turn(system: System, gpu: Vertex, settings: Settings) -> list[int]:
 
 
 def _nets_by_turn_and_bw(system: System, gpu: Vertex, settings: Settings) -> tuple[int, float]:
+    if not system.nets:
+        return 1, 0.0  # the NIC that the plugin of sockets adds to a file without any, slower than one channel needs
     wanted = gpu.paths["CPU"][local_cpu(system, gpu.index)].bw
     count, bw = 0, 0.0
     for net in _nets_in_turn(system, gpu, settings):

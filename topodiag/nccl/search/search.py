@@ -381,12 +381,14 @@ class _Search:
         graph.channels = more
 
     def _fall_back(self, graph: SearchGraph) -> None:
-        """One slow channel over all GPUs in their order, where nothing was found."""
+        """One slow channel over all GPUs in their order, where nothing was found. From 2.29 on it looks for its NICs,
+        and NCCL gives up where there is none: a file without NICs is loaded all the same, since a communicator adds
+        those of its plugin, at least the one of sockets (NET/0-0)."""
         graph.intra = [[gpu.rank for gpu in self.system.gpus]]
         graph.channels = 1
         graph.bw_intra = graph.bw_inter = single(0.1)
         graph.type_intra = graph.type_inter = self.types.sys
         graph.inter = [[0, 0]]
-        if self.has(Feature.FALL_BACK_WITH_NETS):
+        if self.has(Feature.FALL_BACK_WITH_NETS) and self.system.nets:
             ends = [self.guide.nets(-1, gpu)[:1] for gpu in (0, len(self.system.gpus) - 1)]
             graph.inter = [[self.guide.ids[net] for end in ends for net in end]]
