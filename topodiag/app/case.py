@@ -22,6 +22,7 @@ from topodiag.evidence.intake.spool import spooled
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.model.finding import Input
+from topodiag.model.layout import LayoutError
 from topodiag.model.provenance import NotObserved
 from topodiag.verdict.contradictions import contradictions, with_ages
 from topodiag.verdict.identity import identify
@@ -33,13 +34,14 @@ if TYPE_CHECKING:
     from topodiag.evidence.interface import Blob
     from topodiag.model.cluster import Cluster
     from topodiag.model.job import Job
+    from topodiag.model.layout import Layout
     from topodiag.model.rank_hosts import RankHosts
 
 LOGGED = frozenset({Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.FLIGHT, Kind.PARQUET, Kind.SAVED_FACTS, Kind.RAS})
 """Kinds from which jobs are rebuilt."""
 JUDGED = frozenset({*NODE_KINDS, *LOGGED, Kind.NCCL_TESTS})
 """Kinds that can be judged by themselves."""
-JOINED = frozenset({Kind.PODS, Kind.HOSTFILE, Kind.RANKFILE, Kind.RANK_MAP, Kind.CLUSTER, Kind.KUBERNETES})
+JOINED = frozenset({Kind.PODS, Kind.HOSTFILE, Kind.RANKFILE, Kind.RANK_MAP, Kind.CLUSTER, Kind.KUBERNETES, Kind.SIZES})
 """Kinds that say more of what the others show: who is who, what was meant to run where, how nodes are connected."""
 
 
@@ -70,7 +72,8 @@ def open_case(paths: Sequence[str]) -> Opened:
                 raise
             case = _without(case, error)
     if logged:
-        case = _with(case, _jobs(intake, logged))
+        layout, case = _declared(intake, case)
+        case = _with(case, _jobs(intake, logged, layout))
     case = _with_joined(case, intake)
     if runs is not None:
         case = replace(case, runs=runs.runs, jobs=(*case.jobs, *runs.jobs))
@@ -103,13 +106,33 @@ def _nodes(intake: Intake, others: bool) -> Case:
         return _without(Case(), error)
 
 
-def _jobs(intake: Intake, logged: Sequence[Piece]) -> Case:
+def _declared(intake: Intake, case: Case) -> tuple[Layout | None, Case]:
+    """The sizes that a file declares of the job, where one file does and they can be read."""
+    pieces = intake.of(Kind.SIZES)
+    if len(pieces) != 1:
+        why = "several files declare sizes, and none says of which job: none is used"
+        return None, _with(case, Case(not_observed=(NotObserved(PART, why),))) if pieces else case
+    from topodiag.evidence.layout.sizes_file import read_sizes  # noqa: PLC0415 - only where there is one
+
+    try:
+        return read_sizes(read_piece(intake, pieces[0])), case
+    except InputError as error:
+        return None, _without(case, error)
+
+
+def _jobs(intake: Intake, logged: Sequence[Piece], layout: Layout | None) -> Case:
+    """The jobs of the logs. Sizes that do not make as many ranks as a job has are said, and not used."""
     from topodiag.app import logs  # noqa: PLC0415 - numpy and pyarrow, which only logs need
 
     own = replace(intake, pieces=tuple(logged), aside=(), paths=tuple(p for p in intake.paths if p != STDIN))
     if any(piece.path == STDIN for piece in logged):
         own = replace(own, paths=intake.paths)
-    return logs.job_case(own)
+    if layout is None:
+        return logs.job_case(own)
+    try:
+        return logs.job_case(own, logs.LogOptions(layout=layout))
+    except LayoutError as error:
+        return _without(logs.job_case(own), error)
 
 
 def _on_machines(job: Job, case: Case) -> Job:
@@ -153,8 +176,9 @@ def _more(intake: Intake, piece: Piece, system: str) -> Case:
     layout = next((kind for kind in (Kind.HOSTFILE, Kind.RANKFILE, Kind.RANK_MAP) if piece.is_any((kind,))), None)
     if layout is not None:
         made = replace(made, layouts=(_layout(blob, layout),))
+    sizes = piece.is_any((Kind.SIZES,))
     lines = blob.data.count(b"\n") + 1
-    found = len(made.ties) + len(made.layouts) + len(made.clusters)
+    found = len(made.ties) + len(made.layouts) + len(made.clusters) + sizes
     return replace(made, inputs=(Input(piece.name, piece.kind.value, lines=lines, records=found),))
 
 

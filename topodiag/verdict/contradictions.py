@@ -6,6 +6,7 @@ A contradiction is no error of a source: a machine with eight NICs up and a job 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ from topodiag.words.fold import few, plural
 from topodiag.words.hosts import short_name
 
 if TYPE_CHECKING:
-    from topodiag.model.job import Job
+    from topodiag.model.job import Job, Rank
     from topodiag.model.rank_hosts import RankHosts
 
 SLACK_S = 16 * 3600.0
@@ -90,22 +91,26 @@ def _age(node: Node, spans: Mapping[str, tuple[float, float]], identity: Identit
 def _networks(job: Job, case: Case) -> Iterator[Conflict]:
     """NICs that are up on the machine, and sockets in the job."""
     up = nics_up(job, on_sockets(job))
+    first = {process.host: process.origin for process in reversed(job.processes)} if up else {}
     for host, ports in up.items():
         name = case.identity.name(host)
         text = (
             f"its capture shows {plural(len(ports), 'RDMA NIC')} up, and the job on it uses sockets: what lies between"
             " is the container, or a setting"
         )
-        lines = [port.state.origin for port in ports[:1]]
-        lines += [process.origin for process in job.processes if process.host == host][:1]
+        lines = [ports[0].state.origin, first.get(host)]
         yield Conflict(name, text, tuple(line for line in lines if line is not None), "NET001")
 
 
 def _devices(job: Job, case: Case) -> Iterator[Conflict]:
     """GPUs that the job used and the capture of its machine does not have."""
+    ranks: dict[str, dict[str, Rank]] = defaultdict(dict)
+    for rank in job.ranks:
+        if rank.bus_id:
+            ranks[rank.host][rank.bus_id] = rank
     for host, machine in job.machines.items():
         there = {gpu.bus_id for gpu in machine.gpus if gpu.bus_id}
-        used = {rank.bus_id: rank for rank in job.ranks if rank.host == host and rank.bus_id}
+        used = ranks[host]
         gone = sorted(set(used) - there) if there else []
         if not gone:
             continue

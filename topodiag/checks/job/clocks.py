@@ -26,8 +26,8 @@ class Clocks:
     ahead_s: Mapping[str, float] = field(default_factory=dict)
 
     def at(self, event: Event) -> float:
-        """The time of an event by the common clock, as far as that is known."""
-        return (event.ts or 0.0) - self.ahead_s.get(event.host, 0.0)
+        """The time of an event by the common clock, as far as that is known; 0 for one without a time."""
+        return 0.0 if event.ts is None else event.ts - self.ahead_s.get(event.host, 0.0)
 
     def compares(self, *hosts: str) -> bool:
         return all(host in self.ahead_s for host in hosts)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.clocks import Clocks, clocks_of
 from topodiag.checks.job.text import LIVED_WITH, ask_for
 from topodiag.checks.shared.words import hosts_word, quoted
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
@@ -120,7 +121,8 @@ class ProcessDied(JobCheck[Died]):
         if not told:
             return self.unknown(judged, f"no line of a launcher: give its output, too; {ask_for(judged)}")
         others = [event for event in judged.events if event.kind != ENDED]
-        own = [event for event in ends if not _follows(event, others, told)]
+        clocks = clocks_of(judged)
+        own = [event for event in ends if not _follows(event, others, told, clocks)]
         if not own:
             return self.clean(judged, "what ended, ended because of something else")
         first = min(own, key=lambda event: _order(event, own))
@@ -157,12 +159,12 @@ class ProcessDied(JobCheck[Died]):
         )
 
 
-def _follows(event: Event, others: Sequence[Event], told: Sequence[Event]) -> bool:
+def _follows(event: Event, others: Sequence[Event], told: Sequence[Event], clocks: Clocks) -> bool:
     """Whether an end is the consequence of something else in the text."""
     how = event.details["how"]
     if how in COMES_FROM_OUTSIDE:
         return False
-    before = [other for other in others if _before(other, event)]
+    before = [other for other in others if _before(other, event, clocks)]
     broken = any(
         other.kind in HANGS or (other.kind in ERRORS and not LIVED_WITH.search(other.text)) for other in before
     )
@@ -177,13 +179,14 @@ def _follows(event: Event, others: Sequence[Event], told: Sequence[Event]) -> bo
     return any(other.kind in HANGS | ERRORS or other.kind == "peer closed" for other in others)
 
 
-def _before(other: Event, event: Event) -> bool:
-    """Whether one event stands before another one: by the line of one file, by time between files of dated lines."""
+def _before(other: Event, event: Event, clocks: Clocks) -> bool:
+    """Whether one event stands before another one: by the line of one file, by the common clock between files of dated
+    lines."""
     a, b = other.origin, event.origin
     if a is not None and b is not None and a.source == b.source and a.line is not None and b.line is not None:
         return a.line < b.line
     if other.ts is not None and event.ts is not None:
-        return other.ts < event.ts
+        return clocks.at(other) < clocks.at(event)
     return False
 
 

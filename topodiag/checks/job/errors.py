@@ -305,7 +305,7 @@ def choose(primary: Sequence[Event], clocks: Clocks) -> tuple[Event, Confidence,
     own = _first_of_each(own)
     if all(event.ts is not None for event in own):
         return _first_by_time(own, clocks)
-    ordered = sorted(own, key=lambda e: (_cause_rank(e), e.ts is None, e.ts or 0.0, _work(e)))
+    ordered = sorted(own, key=lambda e: (_cause_rank(e), e.ts is None, clocks.at(e), _work(e)))
     first = ordered[0]
     same = [e for e in ordered if _cause_rank(e) == _cause_rank(first)]
     if len({_place(e) for e in same}) > 1:

@@ -32,6 +32,7 @@ class Kind(Enum):
     HOSTFILE = "hostfile"
     RANKFILE = "rankfile"
     RANK_MAP = "rank-map"
+    SIZES = "parallel-sizes"
     GROUPS = "rank-groups"
     SWEEP_PLAN = "sweep-plan"
     SWEEP = "sweep"
@@ -75,6 +76,7 @@ KINDS: dict[Kind, Facts] = {
     Kind.HOSTFILE: Facts("a hostfile", "topodiag place audit {path} --tp 8"),
     Kind.RANKFILE: Facts("a rankfile", "topodiag place audit {path} --tp 8"),
     Kind.RANK_MAP: Facts("a rank map", "topodiag place audit {path} --tp 8"),
+    Kind.SIZES: Facts("the declared sizes of a job's parallel dimensions"),
     Kind.GROUPS: Facts("a file of rank groups", "topodiag place solve --groups {path}"),
     Kind.SWEEP_PLAN: Facts("a sweep plan", "topodiag bench run {path}"),
     Kind.SWEEP: Facts("the folder of a sweep", "topodiag bench read {path}"),
