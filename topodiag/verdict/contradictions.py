@@ -62,10 +62,11 @@ def _spans(case: Case, identity: Identity) -> Mapping[str, tuple[float, float]]:
         known = [time for time in times if math.isfinite(time) and 0 < time < 4e9]
         if not known:
             continue
+        start, end = min(known), max(known)
         for host in job.hosts:
             name = identity.name(host)
-            first, last = made.get(name, (math.inf, 0.0))
-            made[name] = (min(first, *known), max(last, *known))
+            first, last = made.get(name, (start, end))
+            made[name] = (min(first, start), max(last, end))
     return made
 
 
