@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from topodiag.app.scan import scan as diagnose
+from tests.scanned import node_at, scanned
 from topodiag.evidence.assemble.graph import gpu_vertex, nic_vertex, numa_of
 from topodiag.evidence.intake.fixtures import fixture_path, fixtures
 from topodiag.model.links import LinkKind, PathType
@@ -42,7 +42,7 @@ def test_the_required_machines_are_there() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_findings_are_exactly_the_expected_ones(name: str) -> None:
-    result = diagnose([f"fixture:{name}"])
+    result = scanned(f"fixture:{name}")
     found = [
         {
             "id": finding.id,
@@ -64,13 +64,13 @@ def test_findings_are_exactly_the_expected_ones(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_check_answers_as_the_machine_was_made(name: str) -> None:
-    result = diagnose([f"fixture:{name}"])
+    result = scanned(f"fixture:{name}")
     assert {outcome.check: outcome.status.value for outcome in result.outcomes} == expected(name)["statuses"]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_reader_and_no_check_failed(name: str) -> None:
-    result = diagnose([f"fixture:{name}"])
+    result = scanned(f"fixture:{name}")
     assert [line.why for line in result.unread if "reader failed" in line.why] == []
     assert [outcome.why for outcome in result.outcomes if "the check failed" in outcome.why] == []
 
@@ -81,7 +81,7 @@ def test_path_types_equal_topo_m_where_both_exist(name: str) -> None:
 
     A device whose NUMA node is -1 is left out: NCCL puts all of them below one CPU (PHB), nvidia-smi says SYS.
     """
-    node: Node = diagnose([f"fixture:{name}"]).nodes[0]
+    node: Node = node_at(f"fixture:{name}")
     vertices = {gpu.label: gpu_vertex(gpu) for gpu in node.gpus} | {nic.name: nic_vertex(nic) for nic in node.nics}
     owners = {gpu.label: gpu.bus_id for gpu in node.gpus} | {nic.name: nic.bus_id for nic in node.nics}
     homeless = {name for name, bus_id in owners.items() if bus_id is not None and numa_of(node, bus_id) < 0}

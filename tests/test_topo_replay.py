@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from topodiag.app.scan import scan as diagnose
+from tests.scanned import node_at
 from topodiag.app.topo import check_topology
 from topodiag.checks.topo.file import FileRefused
 from topodiag.model.finding import Status
@@ -73,7 +73,7 @@ def test_no_check_failed_on_it(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in NAMES if expected(name)["against"] is None])
 def test_it_is_refused_by_exactly_the_versions_that_it_was_made_for(name: str) -> None:
-    (node,) = diagnose([str(file_of(name))]).nodes
+    node = node_at(str(file_of(name)))
     file = node.nccl_file
     assert file is not None
     refused = []

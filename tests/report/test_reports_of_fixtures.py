@@ -2,14 +2,13 @@
 
 import io
 import json
-from functools import cache
 from importlib.resources import files
 
 import jsonschema
 import pytest
 from rich.cells import cell_len
 
-from topodiag.app.scan import scan as diagnose
+from tests.scanned import scanned
 from topodiag.evidence.intake.fixtures import fixtures
 from topodiag.report.interface import Style
 from topodiag.report.registry import names, report
@@ -18,16 +17,13 @@ from topodiag.report.words import Sight, gpu_sight
 pytestmark = pytest.mark.usefixtures("texts_parsed_once")
 
 SCHEMA = json.loads((files("topodiag.report") / "schema" / "result-1.0.schema.json").read_text())
-
-
-@cache
-def diagnosed(name):
-    return diagnose([f"fixture:{name}"])
+jsonschema.Draft202012Validator.check_schema(SCHEMA)
+VALID = jsonschema.Draft202012Validator(SCHEMA)
 
 
 @pytest.fixture(params=fixtures())
 def result(request):
-    return diagnosed(request.param)
+    return scanned(f"fixture:{request.param}")
 
 
 def rendered(result, name, **style):
@@ -37,7 +33,7 @@ def rendered(result, name, **style):
 
 
 def test_the_json_is_valid(result):
-    jsonschema.validate(json.loads(rendered(result, "json")), SCHEMA, cls=jsonschema.Draft202012Validator)
+    VALID.validate(json.loads(rendered(result, "json")))
 
 
 @pytest.mark.parametrize("width", [80, 160])

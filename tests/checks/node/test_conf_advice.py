@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import topodiag
+from tests.scanned import node_at
 from topodiag.checks.node.conf_advice import ConfAdvice, ConfEntry, advise
 from topodiag.checks.node.conf_file import misread
 from topodiag.checks.registry import Subject
@@ -29,7 +29,7 @@ SYSTEM = "/etc/nccl.conf"
 @pytest.fixture(scope="module")
 def dgx() -> Node:
     """Eight compute NICs, two storage NICs that are up, IPoIB, eno3 with the default route."""
-    return topodiag.diagnose(["fixture:dgx-h100-healthy"]).nodes[0]
+    return node_at("fixture:dgx-h100-healthy")
 
 
 def with_conf(node: Node, *lines: str, path: str = SYSTEM) -> Node:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.nccl.bare_files import is_bare
-from topodiag.app.scan import scan as diagnose
+from tests.scanned import node_at
 from topodiag.app.topo import check_topology
 from topodiag.checks.topo.devices import DeviceTwiceInFile, GpuShortInFile
 from topodiag.checks.topo.file import FileOfARack, FileRefused
@@ -40,10 +39,8 @@ FILES = sorted({path.name: path for path in JOBS.glob("*/*.xml") if path.name !=
 FEWER_NICS = ("dgx_h100_7nics.xml",)
 
 
-@cache
 def node(name: str) -> Node:
-    (made,) = diagnose([str(TOPO / f"{name}.xml")]).nodes
-    return made
+    return node_at(str(TOPO / f"{name}.xml"))
 
 
 def truth(name: str) -> Any:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import topodiag
 from tests.evidence.filled import place, read, recognises, value, why
 from tests.evidence.hwloc.hwloc_writer import bitmap, lstopo
+from tests.scanned import node_at
 from topodiag.evidence.hwloc.hwloc_facts import bits, link_gbs
 from topodiag.evidence.interface import Blob, Item
 from topodiag.evidence.registry import source
@@ -195,7 +196,7 @@ def test_rates_of_links_are_hwlocs(gen: int, width: int, rate: float) -> None:
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_a_machine_told_by_lstopo_is_the_one_told_by_sysfs_and_raises_no_alarm(name: str, tmp_path: Path) -> None:
-    wanted = topodiag.diagnose([f"fixture:{name}"]).nodes[0]
+    wanted = node_at(f"fixture:{name}")
     file = tmp_path / "lstopo.xml"
     file.write_text(lstopo(wanted), encoding="utf-8")
     result = topodiag.diagnose([str(file)])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import topodiag
+from tests.scanned import node_at
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
@@ -16,7 +16,7 @@ from topodiag.nccl.topo.detect import HIDDEN_SWITCH, HcaFilter, LackingError, tr
 
 
 def node_of(name: str) -> Node:
-    return topodiag.diagnose([f"fixture:{name}"]).nodes[0]
+    return node_at(f"fixture:{name}")
 
 
 @pytest.fixture(scope="module")

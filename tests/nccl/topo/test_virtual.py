@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import topodiag
 from tests.nccl.guests import element, flat, four_pairs, gpu, nic, pci_of, ways
+from tests.scanned import node_at
 from tests.topologies import machines
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.node import Node
@@ -172,7 +172,7 @@ def test_whatever_the_plan_no_device_is_lost_and_no_bus_id_stands_twice(plan: Pl
 
 
 def node_of(name: str) -> Node:
-    return topodiag.diagnose([f"fixture:{name}"]).nodes[0]
+    return node_at(f"fixture:{name}")
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,21 @@
+"""Captures read and judged once for all tests of a worker. What is kept is frozen: no test changes another's."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from topodiag.app.scan import one_node, scan
+from topodiag.model.node import Node
+from topodiag.model.result import Result
+
+
+@cache
+def node_at(path: str) -> Node:
+    """The only node at a path (or `fixture:NAME`), read and not judged."""
+    return one_node(path).node
+
+
+@cache
+def scanned(path: str) -> Result:
+    """What `topodiag scan` says of one path."""
+    return scan([path])
