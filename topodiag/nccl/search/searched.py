@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import lru_cache
 
-from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.graph.attach import HostTree
 from topodiag.nccl.graph.domains import build_system
@@ -70,8 +69,8 @@ def surely_searched(tree: Element, count: int, *, minor: int, settings: Settings
     """Whether the systems of one host alone show, before any search, that none can make NCCL give up.
 
     A search, and what follows it, gives up for want of a way: from a GPU to a NET or its CPU, to or from an NVSwitch,
-    or back along a link. Where all are there it starts, whatever is found. (A node without NETs is left open where the
-    channel that stands in wants one.) Raises RejectedError where NCCL refuses to build a system.
+    or back along a link. Where all are there it starts, whatever is found. Raises RejectedError where NCCL refuses to
+    build a system.
     """
     hosts = ((tree, None),)
     systems = list(_systems(hosts, count, minor=minor, others=False, given=_Given(settings)))
@@ -79,7 +78,7 @@ def surely_searched(tree: Element, count: int, *, minor: int, settings: Settings
 
 
 def _has_every_way(system: System, settings: Settings) -> bool:
-    if not system.nets and (system.inter or system.has(Feature.FALL_BACK_WITH_NETS)):
+    if system.inter and not system.nets:
         return False
     try:
         roads = Roads(system)
