@@ -113,9 +113,9 @@ def cpuinfo(text: str) -> str:
     kept = []
     for line in text.split("\n"):
         key, _, value = line.partition(":")
-        if key.strip() == "flags":
+        if key.strip().lower() == "flags":
             kept.append("flags\t\t: hypervisor" if "hypervisor" in value.split() else "flags\t\t: " + LEFT_OUT)
-        elif not line or key.strip() in _CPUINFO:
+        elif not line or key.strip().lower() in _CPUINFO:
             kept.append(line)
     return "\n".join(kept)
 

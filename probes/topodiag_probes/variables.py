@@ -47,17 +47,20 @@ _DEVICE = re.compile(
     r"(?:mlx[0-9]?|eth|en[a-z0-9]{0,2}|ib|ibs|ibp|bond|br|docker|lo|veth|hsn|efa|efa-direct|rdma|roce|rocep|rocem|bnxt(?:_re)?"
     r"|irdma|cxi|hfi1|opa|qede?r?|erdma|hns|mana|team|vlan|gpu|rail|nic|net|p[0-9]|em[0-9]|wl|usb|tun|tap|cni|flannel|cali"
     r"|virbr|lxc|wg|fabric|storage|stor|mgmt|data|idrac|podman|nerdctl|ionic|xsc|rxe|siw|ocrdma|cxgb[0-9]?|i40iw|vmw_pvrdma"
-    r"|smi|dev)(?:[0-9_.a-z@-]{0,14})(?::[0-9]{1,3}){0,2}\Z"
+    r"|smi|dev)(?:[0-9_.a-zP@-]{0,14})(?::[0-9]{1,3}){0,2}\Z"
 )
 _SUFFIX = r"\.(?:so|xml|txt|log|conf|json|toml|csv)[0-9.%hp]{0,32}"
-_PATH = re.compile(r"(?:[~.]{0,2}/[A-Za-z0-9_./+@:,%%~-]{0,4095}|[A-Za-z0-9_.+%%-]{0,128}%s)?\Z" % _SUFFIX)
+_PATH = re.compile(r"(?:[~.]{0,2}/[A-Za-z0-9_./+@:,%%~#${}-]{0,4095}|[A-Za-z0-9_.+%%-]{0,128}%s)?\Z" % _SUFFIX)
 _PLUGIN = re.compile(r"(?:[A-Za-z][A-Za-z0-9_.+ -]{0,47}|/[A-Za-z0-9_./+-]{0,1023})?\Z")
-_ONE_PATH = re.compile(r"(?:[~.]{0,2}/[A-Za-z0-9_./+@,%~-]{0,1023}|lib[A-Za-z0-9_.+-]{1,80})?\Z")
+_ONE_PATH = re.compile(
+    r"(?:(?:[~.]{0,2}|\$\{?[A-Z_]{1,40}\}?)(?:/[A-Za-z0-9_./+@,%~${}-]{0,1023})?|lib[A-Za-z0-9_.+-]{1,80})?\Z"
+)
 _HOST = re.compile(r"\[?[A-Za-z0-9](?:[A-Za-z0-9._:%-]{0,253}[A-Za-z0-9])?\]?(?::[0-9]{1,5})?\Z|::1?\Z|\Z")
 _HOSTS = re.compile(r"[A-Za-z0-9._,:\[\] -]{0,4096}\Z")
 _GPUS = re.compile(
     r"(?i)(?:(?:-?[0-9]{1,4}(?::[0-9]{1,3})?|(?:GPU|MIG)-[0-9a-f/-]{4,80}|all|none|void|nodevfiles)(?:,|\Z)){0,64}\Z"
 )
+_CLOCK = re.compile(r"(?:%[-_0^#]?[A-Za-z0-9]|[\[\](){}:.,/ TZ_-]){0,64}\Z")
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+_~-]{0,47}\Z|\Z")
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?\Z")
 
@@ -112,6 +115,7 @@ PLUGIN = Form("the name of a plug-in", _by(_PLUGIN))
 HOST = Form("a host or an address", _by(_HOST), True)
 HOSTS = Form("a list of hosts", _by(_HOSTS), True)
 GPUS = Form("a list of GPUs", _by(_GPUS))
+CLOCK = Form("a format of the time", _by(_CLOCK))
 VERSION = Form("a version", _by(_VERSION))
 NAME = Form("a name", _by(_NAME), True)
 NCCL = Form("a number, known words or names of network devices", _is_nccl)
@@ -173,6 +177,7 @@ _TABLE: Tuple[Tuple[Form, str], ...] = (
         CUDA_VISIBLE_DEVICES NVIDIA_VISIBLE_DEVICES HIP_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES GPU_DEVICE_ORDINAL
         """,
     ),
+    (CLOCK, "NCCL_DEBUG_TIMESTAMP_FORMAT"),
     (
         VERSION,
         """

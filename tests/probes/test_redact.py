@@ -265,20 +265,20 @@ def test_redaction_of_an_address_is_an_address_of_its_kind(address: ipaddress.IP
         assert fresh.packed[0] in (0, 10, 100, 127, 169, 172, 192, 198, 203) or fresh.packed[0] >= 224
 
 
-def _values(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A node as plain values, without where each was read."""
     if isinstance(value, Origin):
         return None
     if isinstance(value, enum.Enum):
         return value.name
     if dataclasses.is_dataclass(value):
-        return {each.name: _values(getattr(value, each.name)) for each in dataclasses.fields(value)}
+        return {each.name: plain(getattr(value, each.name)) for each in dataclasses.fields(value)}
     if isinstance(value, Mapping):
-        return {str(_values(key)): _values(each) for key, each in value.items()}
+        return {str(plain(key)): plain(each) for key, each in value.items()}
     if isinstance(value, (set, frozenset)):
-        return sorted(_values(each) for each in value)
+        return sorted(plain(each) for each in value)
     if isinstance(value, (list, tuple)):
-        return [_values(each) for each in value]
+        return [plain(each) for each in value]
     return value
 
 
@@ -291,8 +291,8 @@ def test_a_redacted_node_is_the_node_with_its_names_replaced(name: str):
     redactor = Redactor(KEY)
     redacted = redactor.bundle(Bundle(manifest, files))
     assert redacted.files.keys() == files.keys()
-    before = _values(read_node(from_memory("x", manifest, files)).node)
-    after = _values(read_node(from_memory("x", redacted.manifest, redacted.files)).node)
+    before = plain(read_node(from_memory("x", manifest, files)).node)
+    after = plain(read_node(from_memory("x", redacted.manifest, redacted.files)).node)
     assert json.loads(redactor.text(json.dumps(before))) == after
     assert before != after
 

@@ -26,7 +26,7 @@ _FILES = (
     "sys/kernel/mm/transparent_hugepage/enabled",
     "proc/1/cgroup",
 )
-_KEPT: Dict[str, Reduce] = {
+KEPT: Dict[str, Reduce] = {
     "proc/version": reduced.kernel_version,
     "proc/cmdline": reduced.kernel_command_line,
     "proc/modules": reduced.modules,
@@ -81,7 +81,7 @@ class OsState(TreeProbe):
     def collect(self, tree: Tree, ctx: Context) -> None:
         root = ctx.root
         for path in _FILES:
-            tree.text(path, _MODULES_LIMIT if path == "proc/modules" else FILE_LIMIT, _KEPT.get(path))
+            tree.text(path, _MODULES_LIMIT if path == "proc/modules" else FILE_LIMIT, KEPT.get(path))
         for gpu in root.names("proc/driver/nvidia/gpus"):
             tree.text("proc/driver/nvidia/gpus/%s/information" % gpu)
         for client in root.names("sys/kernel/mm/memory_peers"):

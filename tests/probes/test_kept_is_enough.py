@@ -1,0 +1,105 @@
+"""What the collector keeps is what readers read: machines that are reduced like a capture are the same machines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.probes.test_redact import NODES, plain
+from topodiag.evidence.intake.bundle import from_memory
+from topodiag.evidence.intake.reader import read_node
+from topodiag.model.provenance import Fact
+from topodiag_probes import reduced
+from topodiag_probes.items.os_state import KEPT
+from topodiag_probes.tree import escape_text
+from topodiag_probes.variables import kept_value, wanted
+
+CASES = Path(__file__).parents[2] / "fixtures" / "checks"
+WHOLE: dict[str, Callable[[str], str]] = {
+    "commands/lspci.txt": reduced.lspci,
+    "commands/nvidia-smi-q.txt": reduced.smi_xml,
+    "files/nccl-topo-file.xml": reduced.topo_xml,
+}
+IN_TREES: dict[str, Callable[[str], str]] = {
+    **KEPT,
+    "proc/cpuinfo": reduced.cpuinfo,
+    "sys/class/dmi/id/chassis_asset_tag": reduced.asset_tag,
+    "etc/nccl.conf": reduced.conf,
+    "HOME/.nccl.conf": reduced.conf,
+}
+
+
+def _variable(line: str) -> str:
+    name, _, value = line.partition("=")
+    return f"{name}={kept_value(name, value)}" if wanted(name) else ""
+
+
+def as_captured(path: str, text: str) -> str:
+    """A file of a bundle with what the collector would have kept of it."""
+    if path in WHOLE:
+        return WHOLE[path](text)
+    if not path.endswith(".tree"):
+        return text
+    lines: list[str] = []
+    waiting: dict[str, list[str]] = {}
+    for line in text.split("\n"):
+        place, _, content = line[2:].partition("\t")
+        if line.startswith("= environ\t"):
+            content = _variable(content)
+            lines += [f"= environ\t{content}"] if content else []
+        elif line.startswith("= ") and place in IN_TREES:
+            waiting.setdefault(place, []).append(content)
+        else:
+            lines.append(line)
+    made = [f"= {place}\t{escape_text(each)}" for place, content in waiting.items()
+            for each in IN_TREES[place]("\n".join(content)).split("\n")]  # fmt: skip
+    return "\n".join([*made, *lines])
+
+
+def _node(manifest: Any, files: dict[str, bytes]) -> dict[str, Any]:
+    node = read_node(from_memory("x", manifest, files)).node
+    system = replace(node.os, cmdline=Fact())  # other parameters are left out on purpose
+    return plain(replace(node, os=system, scheduler={}))
+
+
+@pytest.mark.parametrize("name", ["dgx-h100-healthy", "gb200-tray", "l40s-pcie-acs-on", "vm-flat-pci"])
+def test_a_machine_reads_the_same_after_it_was_reduced(name: str):
+    folder = NODES / name
+    manifest = json.loads((folder / "manifest.json").read_text())
+    paths = [item["file"] for item in manifest["items"] if item.get("file") and (folder / item["file"]).is_file()]
+    files = {path: (folder / path).read_bytes() for path in paths}
+    captured = {path: as_captured(path, data.decode()).encode() for path, data in files.items()}
+    assert captured != files
+    assert _node(manifest, captured) == _node(manifest, files)
+
+
+def _settings() -> list[tuple[str, str, str]]:
+    """Each line of settings that a case of a check adds: its path, what it says, what is kept of it."""
+    found = []
+    for path in sorted(CASES.glob("*/cases.json")):
+        for case in json.loads(path.read_text()):
+            for edit in case.get("edits", ()):
+                for line in f"{edit.get('with', '')}\n{edit.get('append', '')}".split("\n"):
+                    place, _, text = line.removeprefix("= ").partition("\t")
+                    if place == "environ":
+                        found.append((place, text, _variable(text)))
+                    elif place.endswith("nccl.conf"):
+                        found.append((place, text, reduced.conf(text)))
+    return found
+
+
+def test_every_setting_of_the_checks_own_cases_is_kept_but_for_comments():
+    lines = _settings()
+    changed = [(text, kept) for _, text, kept in lines if text != kept]
+    assert len(lines) > 12
+    assert [(text, kept) for text, kept in changed if "(left out)" not in kept] == []
+
+
+def test_the_parameters_that_checks_read_are_kept_on_the_kernels_command_line():
+    for words in ("iommu=pt", "intel_iommu=on", "amd_iommu=on iommu=pt", "iommu.passthrough=1", "amd_iommu=off"):
+        assert reduced.kernel_command_line(f"BOOT_IMAGE=/boot/x root=/dev/md0 ro {words}") == f"ro {words}"
