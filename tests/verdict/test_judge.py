@@ -13,6 +13,7 @@ from tests.verdict.test_order import E, I, W, found
 from topodiag.model.bench import BenchDevice, Benchmark, BenchRow, BenchRun, Expectation, Fit, Timing
 from topodiag.model.case import Case
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity, Status, Where
+from topodiag.model.job import FlightRecord
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Result, Trouble
@@ -361,3 +362,36 @@ def test_a_loss_that_no_cause_explains_is_open() -> None:
 def test_it_says_how_much_of_each_kind_of_evidence_was_there() -> None:
     case = replace(running(), nodes=(Node("n0"),))
     assert verdict(case=case).joined == ("log 16/16 ranks", "captures 1/2 nodes", "nccl-tests none")
+
+
+def test_a_log_without_a_host_and_the_one_node_that_shows_the_fault_are_one_cause_with_its_place() -> None:
+    nameless = seen("NVL005", nodes=(), line=LOG, message="a node: the fabric is not up")
+    located = seen("NVL005", nodes=("n1",), message="the Fabric Manager has failed")
+    for order in ((nameless, located), (located, nameless)):
+        [cause] = verdict(*order, case=running()).causes
+        assert cause.finding.where.nodes == ("n1",)
+        assert [each.finding.message for each in cause.consequences] == ["a node: the fabric is not up"]
+
+
+def test_a_log_without_a_host_is_of_none_of_two_nodes_that_show_the_fault() -> None:
+    nameless = seen("NVL005", nodes=(), line=LOG)
+    located = [seen("NVL005", nodes=(name,), message=name) for name in ("n0", "n1")]
+    assert len(verdict(nameless, *located, case=running()).causes) == 3
+
+
+def test_a_rank_behind_that_recorder_and_watchdog_show_is_one_cause_of_one_job() -> None:
+    dump = FlightRecord(5, (("0", 7, "all_gather", "started"),))
+    recorder = replace(jobs.job(1), name="flight recorder", hosts=(), files=(), flight=(dump,))
+    case = Case(jobs=(jobs.job(2, files=("job.log",)), recorder))
+    told = [
+        replace(seen("JOB006", line=LOG, message=name), where=Where(ranks=(5,), jobs=(name,)))
+        for name in ("job", "flight recorder")
+    ]
+    made = verdict(*told, case=case)
+    assert [len(each.consequences) for each in made.causes] == [1]
+    assert [job.name for job in made.jobs] == ["job"]
+
+
+def test_of_a_job_whose_hosts_are_not_known_any_node_may_be_one() -> None:
+    case = Case(jobs=(replace(jobs.job(2), hosts=()),))
+    assert verdict(seen("JOB009", nodes=("n5",)), case=case).state is State.FAILED

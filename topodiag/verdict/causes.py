@@ -14,6 +14,8 @@ from topodiag.verdict.scene import Scene
 SAME_FAULT = "the same fault, as another source shows it"
 STUCK = "a rank that is stuck in one group does not come to the next operation of another"
 
+_ON_HARDWARE = ("GPU", "NVL", "NIC", "PCI", "HST")
+"""Checks whose fault is on a node, whether or not the log says which."""
 _BY_NATURE_ONE = frozenset({"PCI004", "TOP002", "NVL005", "PLC001", "PLC006"})
 """Checks whose findings on the same nodes are one fault whatever devices they name."""
 
@@ -25,9 +27,12 @@ class Tree:
         self.root = root
         self.below: list[Consequence] = []
 
-    @property
-    def all(self) -> list[Finding]:
-        return [self.root, *(each.finding for each in self.below)]
+    def take(self, other: Tree, why: str) -> None:
+        """Hang another tree below this one; the root that names a place is the one that stays above."""
+        root, own = other.root, [Consequence(each.finding, each.why, each.depth + 1) for each in other.below]
+        if root.where.nodes and not self.root.where.nodes and root.severity is self.root.severity:
+            self.root, root = root, self.root
+        self.below += [Consequence(root, why, 1), *own]
 
 
 def trees(findings: Sequence[Finding], scene: Scene) -> list[Tree]:
@@ -50,15 +55,14 @@ def trees(findings: Sequence[Finding], scene: Scene) -> list[Tree]:
 
 def _joined(roots: Sequence[Tree], scene: Scene) -> list[Tree]:
     """One tree for each fault: roots that are the same fault hang below the first of them."""
-    devices = _Devices(scene)
+    devices = _Devices(scene, [tree.root for tree in roots])
     made: list[Tree] = []
     by_check: dict[str, list[Tree]] = defaultdict(list)
     for tree in roots:
         for first in by_check[tree.root.id]:
             why = _one_fault(first.root, tree.root, scene, devices)
             if why:
-                first.below.append(Consequence(tree.root, why, 1))
-                first.below += [Consequence(each.finding, each.why, each.depth + 1) for each in tree.below]
+                first.take(tree, why)
                 break
         else:
             made.append(tree)
@@ -69,21 +73,35 @@ def _joined(roots: Sequence[Tree], scene: Scene) -> list[Tree]:
 def _one_fault(first: Finding, other: Finding, scene: Scene, devices: _Devices) -> str:
     """Why two findings of one check are one fault; "" where they are two."""
     if first.where.jobs and other.where.jobs and set(first.where.jobs).isdisjoint(other.where.jobs):
-        return ""
+        recorded = first.id == "JOB006" and _of_recorder(first, other, scene)
+        return SAME_FAULT if recorded and not set(first.where.ranks).isdisjoint(other.where.ranks) else ""
     if first.id == "JOB006":
         stuck = first.severity > other.severity or first.confidence > other.confidence
         return STUCK if stuck and scene.same_job(first, other) else ""
-    if scene.nodes(first) != scene.nodes(other):
-        return ""
+    a, b = scene.nodes(first), scene.nodes(other)
+    if a != b:
+        # A log that does not name its host, beside the one host that shows the fault.
+        alone = (not a or not b) and first.severity is other.severity and scene.same_job(first, other)
+        return SAME_FAULT if alone and first.id.startswith(_ON_HARDWARE) and devices.one_place(first.id) else ""
     if first.id in _BY_NATURE_ONE or (scene.nodes(first) and devices.same(first, other)):
         return SAME_FAULT
     return ""
 
 
+def _of_recorder(first: Finding, other: Finding, scene: Scene) -> bool:
+    """Whether one of both is told by dumps of the flight recorder alone, whose ranks are those of the log beside it."""
+    jobs = {job.name: job for job in scene.case.jobs}
+    named = [jobs[name] for each in (first, other) for name in each.where.jobs if name in jobs]
+    return len(scene.case.jobs) == 2 and any(job.flight and not job.files for job in named)
+
+
 class _Devices:
     """Devices of findings by what stays: the bus id where the case knows it, else the label."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: Scene, findings: Sequence[Finding] = ()) -> None:
+        self._places: dict[str, set[frozenset[str]]] = defaultdict(set)
+        for each in findings:
+            self._places[each.id].add(scene.nodes(each))
         self._scene = scene
         self._bus: dict[tuple[str, str], str] = {}
         for node in scene.case.nodes:
@@ -95,6 +113,10 @@ class _Devices:
                 if nic.bus_id:
                     self._bus.setdefault((host, nic.name), nic.bus_id)
                     self._bus.setdefault((host, nic.rdma_name or nic.name), nic.bus_id)
+
+    def one_place(self, check: str) -> bool:
+        """Whether all roots of this check that name nodes name the same."""
+        return len(self._places[check] - {frozenset()}) == 1
 
     def same(self, one: Finding, other: Finding) -> bool:
         """Whether they name a device in common, or one of them names none of the kind that the other names."""

@@ -7,8 +7,10 @@ from dataclasses import replace
 
 from topodiag.checks.page import COMMANDS, Command, page_of
 from topodiag.checks.registry import check_class
+from topodiag.model.bench import Benchmark
 from topodiag.model.case import Case
 from topodiag.model.finding import Confidence, Finding, Severity
+from topodiag.model.job import Job
 from topodiag.model.result import Result
 from topodiag.model.verdict import Agreement, Cause, CauseStatus, JobState, State, Verdict
 from topodiag.verdict import state as states
@@ -145,7 +147,7 @@ def _jobs(causes: Sequence[Cause], result: Result, scene: Scene) -> list[JobStat
     made: list[JobState] = []
     outputs = {each.run.source for each in result.benchmarks}
     for job in scene.case.jobs:
-        if job.files and set(job.files) <= outputs:
+        if (job.files and set(job.files) <= outputs) or _is_recorder_of_another(job, scene):
             continue
         own = states.of_job(job, findings, result, scene)
         places = tuple(at for at, cause in enumerate(causes) if states.bears_on(cause.finding, job, scene))
@@ -153,14 +155,24 @@ def _jobs(causes: Sequence[Cause], result: Result, scene: Scene) -> list[JobStat
         made.append(JobState(job.name or "job", own, words, places))
     for each in result.benchmarks:
         own = states.of_run(each)
-        places = tuple(at for at, cause in enumerate(causes) if _explains_run(cause, each))
+        places = tuple(at for at, cause in enumerate(causes) if _explains_run(cause, each, scene))
         name = f"{each.run.placement or each.run.collective or 'run'} (nccl-tests)"
         made.append(JobState(name, own, loss_words([each]), places))
     return made
 
 
-def _explains_run(cause: Cause, run: object) -> bool:
-    return any(finding.id.startswith("BEN") for finding in _all(cause))
+def _is_recorder_of_another(job: Job, scene: Scene) -> bool:
+    """Whether these are dumps of the flight recorder alone, beside the one job whose log there is."""
+    return bool(job.flight) and not job.files and not job.hosts and len(scene.case.jobs) == 2
+
+
+def _explains_run(cause: Cause, run: Benchmark, scene: Scene) -> bool:
+    """Whether the loss of a run is below a cause: of that run, where its hosts are known."""
+    hosts = scene.hosts(run.run.hosts)
+    return any(
+        finding.id.startswith("BEN") and (not hosts or not scene.nodes(finding) or scene.nodes(finding) <= hosts)
+        for finding in _all(cause)
+    )
 
 
 def _confidence(state: State, causes: Sequence[Cause]) -> Confidence:

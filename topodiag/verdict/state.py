@@ -68,13 +68,14 @@ def worst(states: Sequence[State]) -> State:
 
 
 def bears_on(finding: Finding, job: Job, scene: Scene) -> bool:
-    """Whether a finding bears on a job: it names the job, or a node of it, or neither a job nor a node."""
+    """Whether a finding bears on a job: it names the job, or a node of it, or neither; where the
+    hosts of the job are not known, any node may be one."""
     if finding.id.startswith("BEN"):
         return False  # of a run, which has a state of its own
     if finding.where.jobs:
         return job.name in finding.where.jobs and _by_its_lines(finding, job, scene)
     nodes = scene.nodes(finding)
-    return not nodes or not nodes.isdisjoint(scene.hosts(job.hosts))
+    return not nodes or not job.hosts or not nodes.isdisjoint(scene.hosts(job.hosts))
 
 
 def _by_its_lines(finding: Finding, job: Job, scene: Scene) -> bool:

@@ -55,6 +55,7 @@ def _cause(cause: model.Cause) -> shape.Cause:
         all_gone=_quantity(price.all_gone),
         measured=_quantity(price.measured),
         agreement=price.agreement.value,
+        job_share=price.job_share,
         says=price.says,
         fix=told.fix,
         confirm=list(cause.confirm),

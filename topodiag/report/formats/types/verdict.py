@@ -58,6 +58,9 @@ class Cause(Struct, frozen=True, kw_only=True):
     all_gone: Quantity | None
     measured: Quantity | None
     agreement: Literal["agrees", "part", "exceeds", "not_measured", "not_predicted"]
+    job_share: Annotated[
+        float | None, Meta(description="Part of what the job could reach that this cause takes by itself, 0 to 1.")
+    ]
     says: Annotated[str, Meta(description="Predicted and measured loss compared; empty where there is none of both.")]
     fix: list[str]
     confirm: list[str]
