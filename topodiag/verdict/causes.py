@@ -28,11 +28,17 @@ class Tree:
         self.below: list[Consequence] = []
 
     def take(self, other: Tree, why: str) -> None:
-        """Hang another tree below this one; the root that names a place is the one that stays above."""
+        """Hang another tree below this one; of one fault the finding that tells more stays above."""
         root, own = other.root, [Consequence(each.finding, each.why, each.depth + 1) for each in other.below]
-        if root.where.nodes and not self.root.where.nodes and root.severity is self.root.severity:
+        if why == SAME_FAULT and _tells_more(root, self.root):
             self.root, root = root, self.root
         self.below += [Consequence(root, why, 1), *own]
+
+
+def _tells_more(one: Finding, other: Finding) -> bool:
+    """Whether a finding names a place that the other does not name, or is surer of the same."""
+    a, b = bool(one.where.nodes), bool(other.where.nodes)
+    return a > b or (a == b and one.confidence > other.confidence)
 
 
 def trees(findings: Sequence[Finding], scene: Scene) -> list[Tree]:

@@ -74,10 +74,9 @@ def _stack(finding: Finding, scene: Scene) -> Iterator[NextEvidence]:
 def _inside(finding: Finding, scene: Scene) -> Iterator[NextEvidence]:
     """What the process sees, where the machine has what the job did not use."""
     hosts = finding.where.nodes[:1]
-    captured = {node.host for node in scene.case.nodes}
-    healthy = bool(captured) and bool(active_ports(scene, captured))
-    why = "the machines have their NICs up: what lies between is the container" if healthy else ""
     for host in hosts:
+        healthy = bool(active_ports(scene, (host,)))
+        why = "the machine has its NICs up: what lies between is the container or its libraries" if healthy else ""
         yield NextEvidence(
             "the RDMA devices inside the job's container", host, "ls /dev/infiniband; ulimit -l",
             why or "without these devices NCCL has sockets only",

@@ -15,10 +15,11 @@ class Places:
     """Names of sources as short as they are clear."""
 
     def __init__(self, result: Result) -> None:
-        paths = [item.path for item in result.inputs] + [path for job in result.jobs for path in job.files]
-        self._files = set(paths)
-        paths += [line.source for finding in result.findings for line in finding.evidence]
-        self._root = _shared(path for path in paths if os.path.isabs(path))
+        paths = [path for job in result.jobs for path in job.files]
+        paths += [each.run.source for each in result.benchmarks if each.run.source]
+        told = [line.source for finding in result.findings for line in finding.evidence]
+        self._files = set(paths) | {item.path for item in result.inputs}
+        self._root = _shared([*paths, *(source for source in told if os.path.isabs(source))])
         self._nodes = {node.host for node in result.nodes}
 
     def spell(self, origin: Origin, finding: Finding | None = None) -> str:
@@ -33,7 +34,9 @@ class Places:
 
 
 def _shared(paths: Iterable[str]) -> str:
-    folders = sorted({dirname(path) for path in paths})
+    known = list(paths)
+    absolute = [path for path in known if os.path.isabs(path)]
+    folders = sorted({dirname(path) for path in absolute or known})
     try:
         return commonpath(folders) if folders else ""
     except ValueError:  # drives that differ

@@ -126,10 +126,12 @@ def _draw_rest(page: Page, result: Result, verdict: Verdict) -> None:
     for number, conflict in enumerate(result.identity.conflicts[: None if page.style.verbose else LINES_SHOWN]):
         entry(page, "clash" if number == 0 else "", (conflict.subject, "strong"), f": {conflict.text}", hue="doubtful")
     _draw_ruled_out(page, verdict)
-    for number, words in enumerate(verdict.not_explained[: None if page.style.verbose else LINES_SHOWN]):
+    told = {cause.price.says for cause in verdict.causes}
+    open_ = [words for words in verdict.not_explained if words not in told]
+    for number, words in enumerate(open_[: None if page.style.verbose else LINES_SHOWN]):
         entry(page, "open" if number == 0 else "", words, hue="doubtful")
-    if len(verdict.not_explained) > LINES_SHOWN and not page.style.verbose:
-        entry(page, "", (more(len(verdict.not_explained) - LINES_SHOWN, "line"), "dim"))
+    if len(open_) > LINES_SHOWN and not page.style.verbose:
+        entry(page, "", (more(len(open_) - LINES_SHOWN, "line"), "dim"))
     _items(page, "joined", list(verdict.joined))
     for number, step in enumerate(verdict.next_evidence):
         on = f" on {step.where}" if step.where else ""
