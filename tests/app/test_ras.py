@@ -14,10 +14,11 @@ import pytest
 
 from tests.evidence.live.test_ras import HEAD, WARNINGS, status
 from topodiag.app.logs import logs, ras
-from topodiag.app.ras import Asking
+from topodiag.app.ras import Asking, with_ras
 from topodiag.evidence.live.ras_client import ask, place_of
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Severity
+from topodiag.model.ras import RasAnswer
 from topodiag.model.result import Result
 
 Answer = Callable[[socket.socket, int], None]
@@ -164,3 +165,8 @@ def test_a_place_is_a_host_with_or_without_its_port(given: str, place: tuple[str
 def test_what_is_no_place_is_refused(given: str) -> None:
     with pytest.raises(InputError, match="host and port"):
         place_of(given)
+
+
+def test_a_job_of_answers_alone_has_the_version_that_they_name() -> None:
+    answer = RasAnswer("ras.txt", version="2.26.2", processes=256)
+    assert with_ras((), (answer,))[0].nccl_versions == ("2.26.2",)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from topodiag.app.opening import stream_for
 from topodiag.app.ras import Asking, is_ras_alone, live_answers, ras_answers, with_ras
 from topodiag.app.scan import PART
+from topodiag.app.stacks import is_stacks_alone, stack_dumps, with_stacks
 from topodiag.checks.job.ras import BLIND
 from topodiag.checks.job.text import wants_operations
 from topodiag.checks.job.troubles import troubles
@@ -96,9 +97,12 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
     """The jobs in what was gathered. Raises InputError where there is no log and no dump to read."""
     chosen = options or LogOptions()
     answers, asked, silent = ras_answers(intake)
-    own = replace(intake, pieces=tuple(piece for piece in intake.pieces if not is_ras_alone(piece)))
-    if answers and not any(is_read(piece) for piece in own.pieces) and not chosen.flight:
-        return Case(jobs=with_ras((), answers), inputs=asked, not_observed=silent)
+    stacks, dumped, unread = stack_dumps(intake)
+    asked, silent = (*asked, *dumped), (*silent, *unread)
+    rest = tuple(piece for piece in intake.pieces if not is_ras_alone(piece) and not is_stacks_alone(piece))
+    own = replace(intake, pieces=rest)
+    if (answers or stacks) and not any(is_read(piece) for piece in own.pieces) and not chosen.flight:
+        return Case(jobs=with_stacks(with_ras((), answers), stacks), inputs=asked, not_observed=silent)
     with spooled(own, is_read) as plain:
         found = ingest(
             plain,
@@ -117,7 +121,7 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
     # The facts are let go with this frame: their memory is better used by the checks.
     jobs = noted(_with_flight(rebuild(found.facts, found.files, chosen.layout, descriptions(records)), records))
     return Case(
-        jobs=with_ras(jobs, answers),
+        jobs=with_stacks(with_ras(jobs, answers), stacks),
         flight=records,
         inputs=(*found.inputs, *asked),
         not_observed=(*gaps, *silent),

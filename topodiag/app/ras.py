@@ -70,7 +70,8 @@ def with_ras(jobs: Sequence[Job], answers: Sequence[RasAnswer]) -> tuple[Job, ..
     for number, own in enumerate(_apart(placed.get(-1, ()))):
         size = max(_world_size(each) for each in own)
         name = ALONE if not number else f"{ALONE} {number + 1}"
-        made.append(Job(name, size, (), (), (), no_connections(), (), ras=own))
+        versions = tuple(dict.fromkeys(each.version for each in own if each.version))
+        made.append(Job(name, size, (), (), (), no_connections(), (), nccl_versions=versions, ras=own))
     return tuple(made)
 
 

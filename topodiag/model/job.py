@@ -19,6 +19,7 @@ from topodiag.model.nccl_view import Graph, NcclSystem, Tuning
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.ras import RasAnswer
+from topodiag.model.stacks import Stack
 
 PHASES = ("kernels", "alloc", "bootstrap", "allgathers", "topo", "graphs", "connections", "rest")
 
@@ -292,6 +293,7 @@ class Job:
     events: tuple[Event, ...] = ()
     flight: tuple[FlightRecord, ...] = ()
     ras: tuple[RasAnswer, ...] = ()
+    stacks: tuple[Stack, ...] = ()
     subsystems: frozenset[str] = frozenset()
     unplaced: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()

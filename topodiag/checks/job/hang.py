@@ -11,6 +11,7 @@ from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.hang_watchdog import by_watchdog
 from topodiag.checks.job.hang_words import by_words
 from topodiag.checks.job.ras import BLIND, by_ras
+from topodiag.checks.job.stacks import by_stacks
 from topodiag.checks.job.text import ask_for
 from topodiag.checks.shared.words import hosts_word, rank_word, spell_ranks
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -62,15 +63,16 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
         Operation lines (subsystem COLL): how many, and collective, count, type, reduction, root of the last ones.
         opCount itself only in part: NCCL raises it for operations over the network, so that it differs between
         healthy ranks. Answers of NCCL's RAS: launches by rank, ranks that left, processes that do not answer; two
-        answers tell a hang from a job that runs. Flight recorder dumps: process group, sequence number, state. Torch's
-        watchdog lines: the sign of a hang, and, where there is nothing better, the last work that each rank enqueued
-        and completed.
+        answers tell a hang from a job that runs. Stack dumps of several processes (py-spy): who waits in a collective,
+        and who elsewhere. Flight recorder dumps: process group, sequence number, state. Torch's watchdog lines: the
+        sign of a hang, and, where there is nothing better, the last work that each rank enqueued and completed.
 
     When it stays silent
         The communicator was destroyed in order. Counts differ by one and nothing says that the job hung: the
         log is cut while the job runs. Sends and receives are left out, which differ by design; the collectives of a
         communicator that has both are judged where the logs hold its start. RAS's counts move from answer to answer;
-        RAS shows no rank behind, which proves nothing: unknown. Neither operations nor dumps are there:
+        RAS shows no rank behind, which proves nothing: unknown. Stacks of ranks that wait for
+        the GPU, or are all in the same collective: unknown. Neither operations nor dumps are there:
         unknown.
 
     How to confirm
@@ -92,6 +94,7 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         hung = any(event.kind in HANG_KINDS for event in job.events)
         found = [*by_ras(self, job), *self._from_flight(job, hung), *by_words(self, job)]
+        found += [] if found else [*by_stacks(self, job, hung)]
         reported = [] if found else [*by_watchdog(self, job)]
         counted = [each for each in job.communicators if len(each.operations) > 1]
         for communicator in counted:
@@ -108,6 +111,8 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
             return self.clean(job, coverage=coverage)
         if job.ras:
             return self.unknown(job, BLIND)
+        if job.stacks:
+            return self.unknown(job, "the stacks show nobody in a collective that another one is not in")
         return self.unknown(
             job, f"no operations and no flight recorder: {ask_for(job, 'COLL')}, TORCH_NCCL_TRACE_BUFFER_SIZE=2000"
         )

@@ -1,0 +1,49 @@
+"""`py-spy dump`: the main thread of each process, and which rank it is."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topodiag.evidence.intake.kinds import Kind
+from topodiag.evidence.intake.looks import looks
+from topodiag.evidence.live.stacks import read_stacks
+
+DUMP = """\
+Process {pid}: {command}
+Python v3.10.12 (/usr/bin/python3.10)
+
+Thread 0x7FA6E7C01740 (idle): "MainThread"
+    wait (threading.py:302)
+    get (queue.py:170)
+    __next__ (fairseq/data/iterators.py:648)
+Thread 0x7FA6E7C01999 (active): "pin_memory"
+    all_reduce (torch/distributed/distributed_c10d.py:1320)
+"""
+
+
+def test_the_main_thread_of_each_process_is_read_with_its_rank() -> None:
+    text = "".join(f"== rank {rank} ==\n{DUMP.format(pid=5121 + rank, command='python train.py')}\n" for rank in (0, 7))
+    stacks = read_stacks(text, "stacks.txt")
+    assert [(each.pid, each.rank, each.who) for each in stacks] == [(5121, 0, "rank 0"), (5128, 7, "rank 7")]
+    assert [str(frame) for frame in stacks[0].frames] == [
+        "wait (threading.py)", "get (queue.py)", "__next__ (fairseq/data/iterators.py)",
+    ]  # fmt: skip
+    assert (stacks[0].origin and stacks[0].origin.line) == 5
+
+
+def test_a_file_or_the_title_of_a_process_names_who_it_is() -> None:
+    assert [each.who for each in read_stacks(DUMP.format(pid=9, command="python"), "out/rank3.pyspy.txt")] == ["rank 3"]
+    titled = DUMP.format(pid=118, command="VLLM::Worker_TP1")
+    assert [each.who for each in read_stacks(titled, "dump.txt")] == ["TP1"]
+    assert [each.who for each in read_stacks(DUMP.format(pid=9, command="python"), "dump.txt")] == ["process 9"]
+
+
+def test_a_dump_is_known_by_the_heads_of_its_threads() -> None:
+    assert Kind.STACKS in looks(DUMP.format(pid=9, command="python").encode()).kinds
+    assert Kind.STACKS not in looks(b"Thread 1 finished (active users: 3)\nProcess 9: done\n").kinds
+
+
+@given(st.binary())
+def test_any_text_is_read_without_an_exception(data: bytes) -> None:
+    read_stacks(DUMP + data.decode("utf-8", "replace"), "any")
