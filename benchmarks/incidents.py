@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import topodiag
 from topodiag.model.errors import TopodiagError
 from topodiag.model.finding import Finding, Severity
+from topodiag.model.verdict import State, Verdict
 
 FOLDER = Path(__file__).resolve().parents[1] / "fixtures" / "incidents"
 _CHECK = re.compile(r"[A-Z][A-Z0-9]{2}[0-9]{3}\Z")
@@ -68,7 +69,7 @@ class Incident:
 
 @dataclass(frozen=True)
 class Score:
-    """What was said of an incident. `causes` are the ids of what follows from nothing, worst first."""
+    """What was said of an incident. `causes` are the ids of the causes of the verdict, the dearest first."""
 
     incident: Incident
     causes: tuple[str, ...]
@@ -114,25 +115,26 @@ def short(host: str) -> str:
 def score(incident: Incident) -> Score:
     began = process_time()
     try:
-        result = topodiag.diagnose(incident.evidence)
+        verdict = topodiag.diagnose(incident.evidence).result.verdict or Verdict()
     except TopodiagError as error:
         return Score(incident, (), (f"refused: {str(error).splitlines()[0]}",), process_time() - began)
-    findings = result.findings
-    causes = tuple(each for each in findings if each.follows is None and each.severity > Severity.INFO)
-    misses = (*_missed(incident, findings, causes), *_false(incident, causes), *_too_sure(incident, result))
+    causes = tuple(each.finding for each in verdict.causes)
+    misses = (*_missed(incident, causes), *_false(incident, causes), *_too_sure(incident, verdict))
+    if not incident.roots and verdict.state not in (State.HEALTHY, State.AT_RISK):
+        misses = (*misses, f"{verdict.state.value} in a healthy one")
     return Score(incident, tuple(each.id for each in causes), misses, process_time() - began)
 
 
-def _missed(incident: Incident, findings: Sequence[Finding], causes: Sequence[Finding]) -> Iterator[str]:
+def _missed(incident: Incident, causes: Sequence[Finding]) -> Iterator[str]:
     """Roots that are not told, or not as a cause, or at the wrong place; and the dearest that does not come first."""
     if not incident.roots:
         return
     first = incident.roots[0]
-    if not findings:
+    if not causes:
         yield f"silent, and it is {'|'.join(sorted(first.checks))}"
         return
-    if findings[0].id not in first.checks:
-        yield f"first is {findings[0].id}, and it is {'|'.join(sorted(first.checks))}"
+    if causes[0].id not in first.checks:
+        yield f"first is {causes[0].id}, and it is {'|'.join(sorted(first.checks))}"
     for root in incident.roots:
         named = [each for each in causes if each.id in root.checks]
         if not named:
@@ -170,10 +172,9 @@ def _false(incident: Incident, causes: Sequence[Finding]) -> Iterator[str]:
             yield f"{check} is told as an error and is none"
 
 
-def _too_sure(incident: Incident, result: Any) -> Iterator[str]:
+def _too_sure(incident: Incident, verdict: Verdict) -> Iterator[str]:
     """A status that the evidence does not bear."""
-    verdict = getattr(result, "verdict", None)
-    causes = verdict.causes if verdict is not None else ()
+    causes = verdict.causes
     if incident.roots and causes and causes[0].finding.id in incident.roots[0].checks:
         said = causes[0].status.value
         if _STRENGTH.index(said) > _STRENGTH.index(incident.status_at_most):
