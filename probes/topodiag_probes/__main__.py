@@ -68,7 +68,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SECONDS",
         help="read counters twice, this long apart, to see which are rising",
     )
-    parser.add_argument("--redact", action="store_true", help="replace names, addresses, GUIDs and serial numbers")
+    parser.add_argument(
+        "--redact",
+        action="store_true",
+        help="replace names, addresses, GUIDs, serial numbers, and each word that is not known to be harmless",
+    )
     parser.add_argument(
         "--redact-key",
         metavar="FILE",

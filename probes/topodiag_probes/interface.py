@@ -141,7 +141,7 @@ class Probe:
 
 
 class CommandProbe(Probe):
-    """Runs one command and keeps its standard output, byte for byte or the lines that `keep` wants."""
+    """Runs one command and keeps its standard output: the lines that `keep` wants, what `reduce` keeps of them."""
 
     spawns = True
 

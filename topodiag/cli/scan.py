@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.command(cls=Command, former=(Former("--from", ""),))
 @click.argument("sources", metavar="[PATH]...", nargs=-1, type=EVIDENCE)
 @click.option("--save", metavar="FILE", type=PLACE, help="Keep the evidence as a bundle (.tar.gz, else a new folder).")
-@click.option("--redact", is_flag=True, help="Replace host names, addresses and serial numbers in what is captured.")
+@click.option("--redact", is_flag=True, help="Replace in the capture each name and number that may identify.")
 @click.option("--sample", type=Duration(), metavar="TIME", help="Read counters twice, this far apart (5s, 500ms, 1m).")
 @click.option("--deadline", type=Duration(), metavar="TIME", help="Stop probing after this time (default 20s).")
 @format_option(names())
