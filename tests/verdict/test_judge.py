@@ -13,6 +13,7 @@ from tests.verdict.test_order import E, I, W, found
 from topodiag.model.bench import BenchDevice, Benchmark, BenchRow, BenchRun, Expectation, Fit, Timing
 from topodiag.model.case import Case
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity, Status, Where
+from topodiag.model.identity import Host, Identity
 from topodiag.model.job import FlightRecord
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
@@ -395,3 +396,26 @@ def test_a_rank_behind_that_recorder_and_watchdog_show_is_one_cause_of_one_job()
 def test_of_a_job_whose_hosts_are_not_known_any_node_may_be_one() -> None:
     case = Case(jobs=(replace(jobs.job(2), hosts=()),))
     assert verdict(seen("JOB009", nodes=("n5",)), case=case).state is State.FAILED
+
+
+def test_a_port_that_fails_stands_above_its_peers_whose_retries_were_exceeded() -> None:
+    peer = seen("NET008", line=LOG, message="n0: transport retries exceeded on mlx5_6 towards 10.0.0.2<43112>")
+    owner = seen("NET008", line=LOG, nodes=("n1",), message="n1: port error on mlx5_6")
+    case = replace(running(), identity=Identity((Host("n1", ("10.0.0.2",)), Host("n0", ("10.0.0.1",)))))
+    [cause] = verdict(peer, owner, case=case).causes
+    assert cause.finding.message == "n1: port error on mlx5_6"
+    assert [each.why for each in cause.consequences] == ["the peers of a port that fails get no answer"]
+
+
+def test_retries_towards_another_host_do_not_follow_from_this_port() -> None:
+    peer = seen("NET008", line=LOG, message="n0: transport retries exceeded on mlx5_6 towards 10.0.0.3<43112>")
+    owner = seen("NET008", line=LOG, nodes=("n1",), message="n1: port error on mlx5_6")
+    case = replace(running(), identity=Identity((Host("n1", ("10.0.0.2",)), Host("n0", ("10.0.0.1",)))))
+    assert len(verdict(peer, owner, case=case).causes) == 2
+
+
+def test_what_the_container_sees_is_asked_inside_the_pod() -> None:
+    pods = replace(jobs.job(2, via="NET/Socket/0"), hosts=("pod-0", "pod-1"))
+    case = Case(jobs=(pods,), identity=Identity((Host("n0", ("pod-0",)), Host("n1", ("pod-1",)))))
+    told = verdict(seen("NET001", line=LOG, cost=Cost(1.0, 0.9)), case=case)
+    assert told.next_evidence[0].where == "pod-0"

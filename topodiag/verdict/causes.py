@@ -4,6 +4,7 @@ sources show is one cause.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 
@@ -12,8 +13,10 @@ from topodiag.model.verdict import Consequence
 from topodiag.verdict.scene import Scene
 
 SAME_FAULT = "the same fault, as another source shows it"
+PEERS = "the peers of a port that fails get no answer"
 STUCK = "a rank that is stuck in one group does not come to the next operation of another"
 
+_ADDRESS = re.compile(r"\b[0-9]{1,3}(?:\.[0-9]{1,3}){3}\b")
 _ON_HARDWARE = ("GPU", "NVL", "NIC", "PCI", "HST")
 """Checks whose fault is on a node, whether or not the log says which."""
 _BY_NATURE_ONE = frozenset({"PCI004", "TOP002", "NVL005", "PLC001", "PLC006"})
@@ -30,7 +33,7 @@ class Tree:
     def take(self, other: Tree, why: str) -> None:
         """Hang another tree below this one; of one fault the finding that tells more stays above."""
         root, own = other.root, [Consequence(each.finding, each.why, each.depth + 1) for each in other.below]
-        if why == SAME_FAULT and _tells_more(root, self.root):
+        if (why == SAME_FAULT and _tells_more(root, self.root)) or (why == PEERS and _owns_port(root)):
             self.root, root = root, self.root
         self.below += [Consequence(root, why, 1), *own]
 
@@ -84,6 +87,8 @@ def _one_fault(first: Finding, other: Finding, scene: Scene, devices: _Devices) 
     if first.id == "JOB006":
         stuck = first.severity > other.severity or first.confidence > other.confidence
         return STUCK if stuck and scene.same_job(first, other) else ""
+    if first.id == "NET008" and (_is_peer(first, other, scene) or _is_peer(other, first, scene)):
+        return PEERS
     a, b = scene.nodes(first), scene.nodes(other)
     if a != b:
         # A log that does not name its host, beside the one host that shows the fault.
@@ -92,6 +97,18 @@ def _one_fault(first: Finding, other: Finding, scene: Scene, devices: _Devices) 
     if first.id in _BY_NATURE_ONE or (scene.nodes(first) and devices.same(first, other)):
         return SAME_FAULT
     return ""
+
+
+def _owns_port(finding: Finding) -> bool:
+    """Whether a finding of a log tells of an event of a port: only the port's own side sees one."""
+    return "port error" in finding.message
+
+
+def _is_peer(owner: Finding, other: Finding, scene: Scene) -> bool:
+    """Whether one finding tells of an event of a port, and the other of retries towards an address of that host."""
+    if not _owns_port(owner) or _owns_port(other):
+        return False
+    return any(scene.host(address) in scene.nodes(owner) for address in _ADDRESS.findall(other.message))
 
 
 def _of_recorder(first: Finding, other: Finding, scene: Scene) -> bool:

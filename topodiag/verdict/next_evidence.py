@@ -77,8 +77,10 @@ def _inside(finding: Finding, scene: Scene) -> Iterator[NextEvidence]:
     for host in hosts:
         healthy = bool(active_ports(scene, (host,)))
         why = "the machine has its NICs up: what lies between is the container or its libraries" if healthy else ""
+        pods = [name for job in scene.jobs_of(finding) for name in job.hosts if scene.host(name) == scene.host(host)]
+        inside = next((name for name in pods if name != host), host)
         yield NextEvidence(
-            "the RDMA devices inside the job's container", host, "ls /dev/infiniband; ulimit -l",
+            "the RDMA devices inside the job's container", inside, "ls /dev/infiniband; ulimit -l",
             why or "without these devices NCCL has sockets only",
         )  # fmt: skip
 

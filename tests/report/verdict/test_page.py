@@ -17,6 +17,7 @@ from topodiag.model.identity import Conflict, Identity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Result
+from topodiag.model.timeline import Clock, Moment, Timeline
 from topodiag.report.interface import Style
 from topodiag.report.verdict.table import VerdictTable
 from topodiag.verdict.judge import judge
@@ -140,3 +141,40 @@ def test_quiet_prints_the_answer_alone() -> None:
 def test_nothing_foreign_reaches_the_terminal() -> None:
     lines = page(result(replace(LINKS, message="\x1b[31mred\x07")))
     assert not any("\x1b" in line or "\x07" in line for line in lines)
+
+
+def failed(*moments: Moment) -> Result:
+    case = Case(jobs=(jobs.job(2, events=[jobs.event("cuda", "CUDA error")]),), timeline=Timeline(moments))
+    return replace(result(seen("JOB009", line=LOG), case=case), timeline=Timeline(moments))
+
+
+def moment(seconds: float, what: str, line: int = 99, **more: object) -> Moment:
+    return Moment(1_700_000_000.0 + seconds, what, "n0", origin=Origin("job.log", line), **more)  # type: ignore[arg-type]
+
+
+def test_events_round_the_cause_stand_in_order_without_those_that_frame_the_job() -> None:
+    made = failed(
+        moment(-700, "too early"), moment(-60, "link down"), moment(-30, "the node boots"),
+        moment(0, "process died", line=3), moment(5, "peer closed", rank=4, count=8), moment(400, "too late"),
+    )  # fmt: skip
+    lines = page(made)
+    at = next(number for number, line in enumerate(lines) if line.startswith("  when"))
+    assert lines[at : at + 3] == [
+        "  when    22:12:20  n0  link down",
+        "          22:13:20  n0  process died",
+        "          22:13:25  n0 rank 4  peer closed ×8",
+    ]
+    assert lines[at + 3] == ""
+
+
+def test_a_cause_without_a_time_shows_no_events_and_a_slow_job_none() -> None:
+    assert not any(line.startswith("  when") for line in page(failed(moment(0, "process died", line=77))))
+    assert not any(line.startswith("  when") for line in slow())
+
+
+def test_v_prints_all_events_and_how_far_each_clock_is_trusted() -> None:
+    made = failed(moment(-700, "too early"), moment(0, "process died", line=3))
+    clock = Clock("NCCL log", "n0", skew_s=-600.0, within_s=2.0, how="Init COMPLETE of 2 hosts")
+    lines = page(replace(made, timeline=replace(made.timeline, clocks=(clock,))), verbose=1)
+    assert any("too early" in line for line in lines)
+    assert any("clock of NCCL log on n0: -600 s within 2 s" in line for line in lines)

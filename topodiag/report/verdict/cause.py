@@ -15,6 +15,7 @@ from topodiag.report.node.marks import more
 from topodiag.report.text import Page
 from topodiag.report.verdict.places import Places
 from topodiag.words.fold import plural
+from topodiag.words.hosts import short_name
 
 LABEL = 8
 CONSEQUENCES_SHOWN = 6
@@ -94,7 +95,8 @@ def draw_where(page: Page, cause: Cause, result: Result) -> None:
     if len(place.links) > LINKS_SHOWN and (place.gpus or place.nics) and not page.style.verbose:
         place = replace(place, links=())
     words = where_words(place, several_nodes=True)
-    hosts = {host for job in result.jobs for host in job.hosts} | {node.host for node in result.nodes}
+    names = {host for job in result.jobs for host in job.hosts} | {node.host for node in result.nodes}
+    hosts = {short_name(result.identity.name(host)) for host in names}
     own = len(finding.where.nodes)
     odd = f" ({own} of {plural(len(hosts), 'node')})" if 0 < own < len(hosts) else ""
     if words:

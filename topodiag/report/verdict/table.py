@@ -23,6 +23,7 @@ from topodiag.report.verdict.cause import (
     is_fault,
 )
 from topodiag.report.verdict.places import Places
+from topodiag.report.verdict.when import draw_when
 from topodiag.words.fold import few
 
 SIGNS = {
@@ -65,6 +66,7 @@ def draw_verdict(page: Page, result: Result, verdict: Verdict) -> None:
     if verdict.causes:
         page.blank()
         _draw_causes(page, result, verdict)
+        draw_when(page, result)
     page.blank()
     _draw_rest(page, result, verdict)
     if page.style.verbose:

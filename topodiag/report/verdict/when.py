@@ -1,0 +1,91 @@
+"""What happened when: the events round the first error, on the axis of the case, and all of them with `-v`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from topodiag.model.finding import Finding
+from topodiag.model.result import Result
+from topodiag.model.timeline import Moment
+from topodiag.model.verdict import State
+from topodiag.report.node.marks import more
+from topodiag.report.text import Page
+
+BEFORE_S, AFTER_S = 600.0, 300.0
+"""An event counts for a failure from ten minutes before to five after it (join of RSC, arXiv 2410.21680)."""
+SHOWN = 5
+MOST = 200
+"""Events that `-v` prints; the JSON has all that were kept."""
+_LABEL = 8
+_FRAME = ("the node boots", "the node is captured", "init of ")
+"""Events that frame a job and tell of no fault."""
+_LAST = 253_402_300_799
+"""The last second of the year 9999: what datetime can say."""
+
+
+def draw_when(page: Page, result: Result) -> None:
+    """The events that a reader needs for the cause; nothing where no job failed or no time is known."""
+    verdict = result.verdict
+    if page.style.verbose:
+        _draw(page, result.timeline.moments[:MOST], len(result.timeline.moments))
+        for clock in result.timeline.clocks:
+            skew = f"{clock.skew_s:+.3g} s" if clock.skew_s is not None else "skew not known"
+            within = f" within {clock.within_s:.3g} s" if clock.within_s is not None else ""
+            page.add(" " * (_LABEL + 2), (f"clock of {clock.source} on {clock.host or 'no host'}: {skew}{within}: "
+                                          f"{clock.how}", "dim"))  # fmt: skip
+        return
+    if verdict is None or verdict.state not in (State.FAILED, State.HUNG):
+        return
+    moments = around_first_error(result)
+    _draw(page, moments[:SHOWN], len(moments))
+
+
+def around_first_error(result: Result) -> list[Moment]:
+    """Events in the window round the first cause, in order, without those that only frame a job. Where its own lines
+    have no time, the first of what follows from it is taken."""
+    verdict = result.verdict
+    if verdict is None or not verdict.causes:
+        return []
+    first = verdict.causes[0]
+    timed = [each for each in result.timeline.moments if each.time is not None]
+    below = [each.finding for each in first.consequences]
+    begin = next(filter(None, (_begins(timed, group) for group in ([first.finding], below))), None)
+    if begin is None:
+        return []
+    return [
+        each
+        for each in timed
+        if each.time is not None
+        and begin - BEFORE_S <= each.time <= begin + AFTER_S
+        and not each.what.startswith(_FRAME)
+    ]
+
+
+def _begins(timed: Sequence[Moment], findings: Sequence[Finding]) -> float | None:
+    """The time of the first event that stands in the evidence of these findings."""
+    lines = {(line.source, line.line) for finding in findings for line in finding.evidence}
+    hits = [each.time for each in timed if each.origin and (each.origin.source, each.origin.line) in lines]
+    return min((time for time in hits if time is not None), default=None)
+
+
+def _draw(page: Page, moments: Sequence[Moment], total: int) -> None:
+    for number, each in enumerate(moments):
+        place = each.host + (f" rank {each.rank}" if each.rank >= 0 else "")
+        count = f" ×{each.count}" if each.count > 1 else ""
+        head = page.text("  ", (f"{'when' if number == 0 else '':<{_LABEL}}", "dim"), (_clock(each), "close"), "  ",
+                         (f"{place}  " if place else "", "name"))  # fmt: skip
+        room = max(page.width - len(count), head.cell_len + 8)
+        head.append_text(page.text(" ".join(each.what.split())))
+        line = head if page.style.verbose else page.cut(head, room)
+        line.append_text(page.text((count, "strong")))
+        page.add("", line)
+    if total > len(moments):
+        page.add(" " * (_LABEL + 2), (more(total - len(moments), "event"), "dim"))
+
+
+def _clock(moment: Moment) -> str:
+    """`08:38:47`, in the time of the case's axis; the stamp as it was written where there is no time."""
+    if moment.time is None or not 0 <= moment.time <= _LAST:
+        return moment.stamp or "?"
+    return datetime.fromtimestamp(moment.time, UTC).strftime("%H:%M:%S")
