@@ -7,6 +7,7 @@ Times in microseconds, sizes in bytes, bandwidths in GB/s (1e9 bytes per second)
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -96,7 +97,7 @@ class BenchRun:
     @property
     def ranks_per_host(self) -> int | None:
         """The same number on each host, or None where it is not known or not the same."""
-        counts = {sum(device.host == host for device in self.devices) for host in self.hosts}
+        counts = set(Counter(device.host for device in self.devices).values())
         return counts.pop() if len(counts) == 1 else None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from topodiag.checks.shared.topo_file import alone
 from topodiag.expect.as_built import built_tree
@@ -21,7 +22,7 @@ from topodiag.hardware import catalog
 from topodiag.model.bench import BenchDevice, BenchRun
 from topodiag.model.case import Case
 from topodiag.model.devices import Gpu
-from topodiag.model.job import Communicator, Hca, Job
+from topodiag.model.job import Communicator, Hca, Job, Process
 from topodiag.model.job_wires import seen_kind
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.nccl_versions import DEFAULT, UnknownVersionError, nearest_minor
@@ -118,11 +119,11 @@ def _collective(job: Job) -> str:
 
 
 def _ground(name: str, run: BenchRun, job: Job | None, case: Case, claims: Claims) -> Ground:
-    hosts = [_opened(host, run, job, case, claims) for host in run.hosts]
-    minor = _minor(run)
-    sm = _sm(hosts, run, job)
+    sources = _Sources(case, job)
+    hosts = [_opened(host, run, sources, claims) for host in run.hosts]
+    sm = _sm(hosts, run, sources)
     for host in hosts:
-        _look(host, job, sm, minor, claims, case)
+        _look(host, sources, sm, _minor(run), claims)
     assumed = [*_like_captures(hosts, case, claims), *_like_siblings(hosts, claims)]
     first = hosts[0]
     if first.built is None:
@@ -153,29 +154,44 @@ def with_machines(setup: Setup, machines: Sequence[Machine], members: Sequence[M
     return replace(setup, unlike=Unlike(hosts, tuple(members)))
 
 
-def _opened(host: str, run: BenchRun, job: Job | None, case: Case, claims: Claims) -> _Open:
-    given = dict(run.env) or _env_of(job, host)
+def _opened(host: str, run: BenchRun, sources: _Sources, claims: Claims) -> _Open:
+    given = dict(run.env) or sources.env(host)
     env = {name: value for name, value in given.items() if name not in claims.settings and not is_costly(name, value)}
-    return _Open(host, node_of(host, case), given, env)
+    return _Open(host, sources.node(host), given, env)
 
 
-def _env_of(job: Job | None, host: str) -> dict[str, str]:
-    """The variables that NCCL's processes on a host say."""
-    found: dict[str, str] = {}
-    for process in job.processes if job is not None else ():
-        if process.host == host:
+class _Sources:
+    """A case by host: captures that hold GPUs, and the processes and system prints of one job."""
+
+    def __init__(self, case: Case, job: Job | None) -> None:
+        self.case = case
+        self.processes: dict[str, list[Process]] = {}
+        self.prints: dict[str, NcclSystem] = {}
+        self._by_name: dict[str, Node] = {}
+        self._by_short: dict[str, Node] = {}
+        for node in case.nodes:
+            if node.gpus:
+                self._by_name.setdefault(case.identity.name(node.host), node)
+                self._by_short.setdefault(short_name(node.host), node)
+        for process in job.processes if job is not None else ():
+            self.processes.setdefault(process.host, []).append(process)
+        for comm in sorted(job.communicators, key=_size, reverse=True) if job is not None else ():
+            self.prints = {**comm.systems, **self.prints}
+        for process in job.processes if job is not None else ():
+            if process.system is not None:
+                self.prints.setdefault(process.host, process.system)
+
+    def node(self, host: str) -> Node | None:
+        """The capture of a host."""
+        return self._by_name.get(self.case.identity.name(host)) or self._by_short.get(short_name(host))
+
+    def env(self, host: str) -> dict[str, str]:
+        """The variables that NCCL's processes on a host say, the first value of each."""
+        found: dict[str, str] = {}
+        for process in self.processes.get(host, ()):
             for given in process.settings.values():
                 found.setdefault(given.name, given.value)
-    return found
-
-
-def node_of(host: str, case: Case) -> Node | None:
-    """The capture of a host that holds GPUs."""
-    wanted = case.identity.name(host)
-    for node in case.nodes:
-        if node.gpus and (case.identity.name(node.host) == wanted or short_name(node.host) == short_name(host)):
-            return node
-    return None
+        return found
 
 
 def _minor(run: BenchRun) -> int:
@@ -185,7 +201,7 @@ def _minor(run: BenchRun) -> int:
         return DEFAULT
 
 
-def _sm(hosts: Iterable[_Open], run: BenchRun, job: Job | None) -> int | None:
+def _sm(hosts: Iterable[_Open], run: BenchRun, sources: _Sources) -> int | None:
     """The compute capability of the GPUs: from a capture, from the run's device names, else from what NVLink's sum in
     NCCL's print says of the product. None where nothing tells it."""
     for host in hosts:
@@ -197,7 +213,7 @@ def _sm(hosts: Iterable[_Open], run: BenchRun, job: Job | None) -> int | None:
     named = {spec.sm for name in names if (spec := catalog.gpu_by_name(name)) is not None}
     if len(named) == 1:
         return named.pop()
-    sums = [total for _, system, _ in _prints(job) if (total := _switched_gbs(system))]
+    sums = [total for system in sources.prints.values() if (total := _switched_gbs(system))]
     found = {
         spec.sm
         for spec in catalog.gpus()
@@ -215,38 +231,24 @@ def _switched_gbs(system: NcclSystem) -> float:
     return max((link.gbs for link in system.links if link.kind == "NVL" and link.b.startswith("NVS")), default=0.0)
 
 
-def _prints(job: Job | None) -> Iterator[tuple[str, NcclSystem, int]]:
-    """What NCCL printed of hosts, of large communicators first: host, system, ranks of the communicator."""
-    if job is None:
-        return
-    for comm in sorted(job.communicators, key=_size, reverse=True):
-        for host, system in comm.systems.items():
-            yield host, system, comm.nranks
-    for process in job.processes:
-        if process.system is not None:
-            yield process.host, process.system, 0
-
-
 def _size(comm: Communicator) -> int:
     return comm.nranks
 
 
-def _look(  # noqa: PLR0917 - a host, and all that is known of it
-    host: _Open, job: Job | None, sm: int | None, minor: int, claims: Claims, case: Case
-) -> None:
+def _look(host: _Open, sources: _Sources, sm: int | None, minor: int, claims: Claims) -> None:
     """Fills in what the sources show of a host."""
-    processes = [process for process in job.processes if process.host == host.name] if job is not None else []
+    processes = sources.processes.get(host.name, ())
     host.hcas = max((process.hcas for process in processes), key=len, default=())
     if host.node is not None:
-        _look_at_capture(host, host.node, case.identity.name(host.name) in claims.files)
-    printed = next((system for name, system, _ in _prints(job) if name == host.name), None)
+        _look_at_capture(host, host.node, sources.case.identity.name(host.name) in claims.files)
+    printed = sources.prints.get(host.name)
     tree = tree_of_print(printed, sm, minor) if printed is not None and sm is not None else None
     if tree is None:
         return
     tree = canonical(_with_names(tree, host.hcas))
     host.views.append(View(tree, f"NCCL's print of {host.name}"))
     if host.built is None:
-        host.built = canonical(repair(tree).tree)
+        host.built = _repaired(tree)
 
 
 def _look_at_capture(host: _Open, node: Node, file_is_wrong: bool) -> None:
@@ -254,7 +256,7 @@ def _look_at_capture(host: _Open, node: Node, file_is_wrong: bool) -> None:
     source = f"the capture of {node.host}"
     gpu = catalog.gpu_by_name(_product(node)) if _product(node) else None
     if file is not None and alone(node):
-        host.built = canonical(repair(file.tree).tree)
+        host.built = _repaired(canonical(file.tree))
         host.views.append(View(canonical(file.tree), source))
         return
     bare = replace(node, nccl_file=None)
@@ -265,7 +267,7 @@ def _look_at_capture(host: _Open, node: Node, file_is_wrong: bool) -> None:
     except LackingError:
         if file is None or file_is_wrong:
             return
-        host.built = canonical(repair(file.tree).tree)
+        host.built = _repaired(canonical(file.tree))
         host.views.append(View(canonical(file.tree), source))
         return
     built = built_tree(bare, detected, {**settings, **host.env}, gpu).tree
@@ -273,6 +275,12 @@ def _look_at_capture(host: _Open, node: Node, file_is_wrong: bool) -> None:
         built = loaded(file.tree, built)
     host.built = canonical(built)
     host.views.append(View(canonical(loaded(file.tree, found) if file is not None else found), source))
+
+
+@lru_cache(maxsize=64)
+def _repaired(tree: Element) -> Element:
+    """A canonical tree with every part as its siblings are. Kept, for most hosts of a job are alike."""
+    return canonical(repair(tree).tree)
 
 
 def _with_names(tree: Element, hcas: Sequence[Hca]) -> Element:
@@ -292,8 +300,9 @@ def _like_captures(hosts: Sequence[_Open], case: Case, claims: Claims) -> list[s
     if any(host.node is not None for host in hosts):
         return []
     captures = [_Open(node.host, node, {}, {}) for node in case.nodes if node.gpus]
+    sources = _Sources(case, None)
     for capture in captures:
-        _look(capture, None, None, DEFAULT, claims, case)
+        _look(capture, sources, None, DEFAULT, claims)
     captures = [capture for capture in captures if capture.built is not None]
     best = max(captures, key=_network_mbps, default=None)
     if best is None or best.built is None:

@@ -1,0 +1,38 @@
+"""One price: a fault costs the same number in every view of it."""
+
+from __future__ import annotations
+
+import topodiag
+from tests.verdict.pricing.machines import SIZE, case, cause, node, run
+from tests.verdict.test_price import LINKS
+from topodiag.expect.expect import expected
+from topodiag.expect.hypotheses import explain
+from topodiag.expect.verdict import verdict_of
+from topodiag.nccl.topo.changes import down
+from topodiag.verdict.price import priced
+
+FIXTURE = "fixture:dgx-h100-gpu3-12of18-nvlink"
+
+
+def test_a_scan_and_a_diagnosis_print_the_same_number() -> None:
+    (scanned,) = [each for each in topodiag.scan(FIXTURE).findings if each.id == "NVL001"]
+    made = topodiag.diagnose(FIXTURE).result
+    assert made.verdict is not None
+    (priced_cause,) = [each for each in made.verdict.causes if each.finding.id == "NVL001"]
+    assert [each.cost for each in made.findings if each.id == "NVL001"] == [scanned.cost]
+    assert (priced_cause.price.gbs_lost, priced_cause.price.share) == (scanned.cost.gbs_lost, scanned.cost.share)
+
+
+def test_a_benchmark_and_a_diagnosis_predict_the_same_bandwidth() -> None:
+    """Both take the share from NCCL's own figures of the two machines, and the whole from the expectation."""
+    links = "6 of 18 NVLinks of one GPU down"
+    measured = run("n1", "n2", gbs=290.0)
+    made = expected(measured, node("n1"))
+    found = explain(measured, made, verdict_of(measured, made.expectation))
+    (bench,) = [each.predicted_gbs for each in found.causes if each.cause == links]
+    (price,) = priced([cause(LINKS)], case(down("nvlink:GPU3:6"), gbs=290.0))
+    assert price.predicted is not None
+    assert abs(price.predicted.value - bench) < 1e-6
+    assert made.expectation is not None
+    assert price.all_gone is not None
+    assert price.all_gone.value == made.expectation.busbw[SIZE]
