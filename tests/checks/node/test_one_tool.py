@@ -6,6 +6,7 @@ import pytest
 
 from tests.evidence.filled import node_of
 from topodiag.checks.node.acs import AcsBetweenPeers
+from topodiag.checks.node.fabric import FabricNotReady
 from topodiag.checks.node.nic import NicPortDown, NicPortSlow
 from topodiag.checks.node.nic_errors import NicPortErrors
 from topodiag.checks.node.pcie import NarrowPcieLink
@@ -146,3 +147,26 @@ def test_mlxlink_alone_shows_a_link_that_is_up_with_a_poor_signal() -> None:
 @pytest.mark.parametrize("word", ["No issue was observed.", "Cable is unplugged.", "N/A"])
 def test_what_the_firmware_does_not_blame_on_the_signal_is_no_finding(word: str) -> None:
     assert not NicPortErrors().judge(node_of(MLXLINK.format(word))).findings
+
+
+SERVICE = (
+    "× nvidia-fabricmanager.service - NVIDIA fabric manager service\n"
+    "     Loaded: loaded (/lib/systemd/system/nvidia-fabricmanager.service; enabled; vendor preset: enabled)\n"
+    "     Active: {} since Tue 2026-02-10 04:12:51 UTC; 1 week 1 day ago\n"
+)
+
+
+def test_a_fabric_manager_that_failed_is_a_warning_without_any_other_evidence() -> None:
+    finding = only(FabricNotReady().judge(node_of(SERVICE.format("failed (Result: timeout)"))))
+    assert (finding.id, finding.severity, finding.confidence) == ("NVL005", Severity.WARNING, Confidence.MEDIUM)
+
+
+@pytest.mark.parametrize("state", ["active (running)", "inactive (dead)"])
+def test_a_fabric_manager_that_runs_or_was_not_started_is_no_finding_alone(state: str) -> None:
+    assert not FabricNotReady().judge(node_of(SERVICE.format(state))).findings
+
+
+def test_on_a_machine_without_nvswitches_its_failure_is_none() -> None:
+    cards = "GPU 0: NVIDIA L40S (UUID: GPU-60c9f17e-9e3a-2d41-bb0c-1f5f5f1f6a20)\n"
+    cards += "GPU 1: NVIDIA L40S (UUID: GPU-70c9f17e-9e3a-2d41-bb0c-1f5f5f1f6a20)\n"
+    assert not FabricNotReady().judge(node_of(SERVICE.format("failed (Result: timeout)"), cards)).findings

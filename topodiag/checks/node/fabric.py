@@ -15,6 +15,7 @@ from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Origin
+from topodiag.model.topics import Topic
 from topodiag.words.fold import fold_runs
 
 FABRIC_MANAGER = "nvidia-fabricmanager"
@@ -33,6 +34,14 @@ class ManagerState:
     severity: Severity
     text: str
     confidence: Confidence
+
+
+FAILED_ALONE = ManagerState(
+    Severity.WARNING,
+    "the Fabric Manager has failed: if this machine has NVSwitches, its NVLink fabric is not managed",
+    Confidence.MEDIUM,
+)
+"""systemd's word without any other evidence of the machine: on one without NVSwitches the service fails as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +76,8 @@ class FabricNotReady(NodeCheck[FabricFaults]):
         that NCCL prints of each GPU (`MNNVL busId ..`, 2.20 and later), and its warning of IMEX.
 
     When it stays silent
-        One GPU, or a product without NVSwitches. The service is judged only where this system runs it: not in
+        One GPU, or a product without NVSwitches. A service that failed is a warning where nothing else of the machine
+        is in the evidence. The service is judged only where this system runs it: not in
         containers, not on rack trays (it runs on the switch trays), not in a guest that sees no NVSwitch, not where
         the unit is unknown to systemd and the fabric is up (it may run in a driver container). `not supported` is the
         normal fabric state of A100: its service and links are judged instead. Within 10 minutes of boot: info,
@@ -95,6 +105,8 @@ class FabricNotReady(NodeCheck[FabricFaults]):
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> FabricFaults | Outcome:
         gpus = [gpu for gpu in judged.gpus if not gpu.mig.value and not gpu.lost.value]
+        if _failed_alone(judged):
+            return FabricFaults(FAILED_ALONE, (), False, (), "", Coverage(0, 0, "GPUs with fabric information"))
         not_a_fabric = _not_a_fabric(judged, gpus)
         if not_a_fabric is not None:
             return self.not_applicable(judged, not_a_fabric)
@@ -208,6 +220,12 @@ def _manager_state(node: Node, told: list[Gpu], waiting: list[Gpu]) -> ManagerSt
     if not _runs_manager_here(node):
         return None
     return _judge_manager(node, node.os.services.get(FABRIC_MANAGER, Fact()).value, told, waiting)
+
+
+def _failed_alone(node: Node) -> bool:
+    """Whether systemd says that the service failed, and nothing in the evidence shows what the machine is."""
+    shown = node.gpus or node.told & {Topic.GPUS, Topic.PCI}
+    return not shown and node.os.services.get(FABRIC_MANAGER, Fact()).value == "failed"
 
 
 def _imex_failed(node: Node, told: Sequence[Gpu]) -> bool:
