@@ -169,3 +169,10 @@ def test_hosts_of_which_nothing_is_known_are_taken_like_their_siblings() -> None
     (price,) = priced([cause(LINKS)], one)
     (both,) = priced([cause(LINKS)], case(down("nvlink:GPU3:6"), gbs=290.0))
     assert price.predicted == both.predicted
+
+
+def test_an_alltoall_is_priced_on_hosts_that_are_not_alike() -> None:
+    whole = case(remove("mlx5_4"), gbs=40.0)
+    (price,) = priced([cause(NIC)], replace(whole, runs=(replace(whole.runs[0], collective="alltoall"),)))
+    assert price.predicted is not None
+    assert price.job_share == pytest.approx(0.125)

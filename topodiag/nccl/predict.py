@@ -137,8 +137,9 @@ def predict_job(
     sizes: Sequence[int] = SIZES,
 ) -> Prediction:
     """`predict` for ranks on hosts that need not be alike: each host searches by itself, and all take the least of what
-    was found. `graphs` are those that the ranks agreed on, without orders; there are no paths. The settings that decide
-    after the search are those of the host of rank 0. Raises UnknownVersionError."""
+    was found. `graphs` are those that the ranks agreed on, without orders; `paths` and `total_bw` are those of the host
+    whose GPUs are joined worst. The settings that decide after the search are those of the host of rank 0. Raises
+    UnknownVersionError."""
     minor_of(version)
     if len(members) > MOST_RANKS:
         words = f"{len(members)} ranks are more than are worked out here ({MOST_RANKS})"
@@ -159,13 +160,15 @@ def _of_job(hosts: tuple[Host, ...], members: tuple[Member, ...], version: str, 
     comm = communicator([trees[tree] for tree, _ in hosts], members, minor=minor, settings=first, own=own)
     table = tuning_table(comm.shape, first)
     system = comm.node(min(member.rank for member in members)).domain.system
+    worst = min((node.domain.system for node in comm.nodes), key=lambda each: each.total_bw)
     names = path_types(minor).names
     return Prediction(
         version=version,
         nodes=len(hosts),
         accepted=True,
         max_bw=round(system.max_bw, _DIGITS),
-        total_bw=round(min(node.domain.system.total_bw for node in comm.nodes), _DIGITS),
+        total_bw=round(worst.total_bw, _DIGITS),
+        paths=path_table(worst),
         graphs=tuple(
             PredictedGraph(
                 id=number,

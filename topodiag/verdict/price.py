@@ -21,6 +21,7 @@ from topodiag.verdict.pricing.ended import ended
 from topodiag.verdict.pricing.ground import Ground, HostGround, Machine
 from topodiag.verdict.pricing.grounds import Claims, NoGroundError, ground_of, ground_of_job, with_machines
 from topodiag.verdict.pricing.mend import CannotError, Mend
+from topodiag.verdict.pricing.placed import placement_price
 from topodiag.verdict.pricing.registry import NO_NUMBER, mend_of
 from topodiag.words.hosts import short_name
 
@@ -67,7 +68,10 @@ def priced(causes: Sequence[Cause], case: Case) -> tuple[Price, ...]:
             made[at] = stop
             continue
         mends = _mends(cause)
-        if mends:
+        placed = _placed(cause, case) if not mends else None
+        if placed is not None:
+            made[at] = placed
+        elif mends:
             parts.append(_Part(at, cause.finding, mends))
         else:
             made[at] = _without_mend(cause.finding)
@@ -82,6 +86,12 @@ def _mends(cause: Cause) -> tuple[tuple[Mend, Finding], ...]:
         return ((own, cause.finding),)
     below = [(mend, each.finding) for each in cause.consequences if (mend := mend_of(each.finding.id)) is not None]
     return tuple(below)
+
+
+def _placed(cause: Cause, case: Case) -> Price | None:
+    """The price of a group's place: that of the cause, else of the first consequence that has one."""
+    findings = (cause.finding, *(each.finding for each in cause.consequences))
+    return next((price for each in findings if (price := placement_price(each, case)) is not None), None)
 
 
 def _without_mend(finding: Finding, why: str = "") -> Price:

@@ -1,0 +1,114 @@
+"""Causes of placement: a group that spans nodes though it would fit into one, by NCCL's figures of both places."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from topodiag.expect.calibration import calibration, generation_of
+from topodiag.expect.rates import Rates, rates_of, reached
+from topodiag.expect.setup import NoSetupError, Setup
+from topodiag.expect.unlike import Unlike
+from topodiag.model.case import Case
+from topodiag.model.dimensions import Role
+from topodiag.model.finding import Finding
+from topodiag.model.job import Communicator, Job
+from topodiag.model.verdict import Agreement, Price, Quantity
+from topodiag.nccl.connect.communicator import Member
+from topodiag.nccl.topo.changes import gpus_of
+from topodiag.verdict.pricing.edits import bus_of
+from topodiag.verdict.pricing.ground import Ground
+from topodiag.verdict.pricing.grounds import Claims, NoGroundError, ground_of_job
+
+GROUPS = {"PLC001": (Role.TP, Role.CP, "all_reduce"), "PLC002": (Role.EP, Role.EP, "alltoall")}
+"""By check the roles of the groups that it is about, and the collective that they spend their time in."""
+FORMULA = "NCCL's own search and tuning for the group where it is, against the group on one node"
+
+
+def placement_price(finding: Finding, case: Case) -> Price | None:
+    """The price of a group's place, from the job whose communicators show it; None where no evidence gives it."""
+    if finding.id not in GROUPS:
+        return None
+    *roles, collective = GROUPS[finding.id]
+    ranks = set(finding.where.ranks)
+    for job in case.jobs:
+        groups = [each for each in job.communicators if each.role in roles and (not ranks or ranks & set(each.known))]
+        made = _job_price(job, groups, collective, case) if groups else None
+        if made is not None:
+            own = finding.cost
+            return replace(
+                made,
+                gbs_lost=own.gbs_lost if own.gbs_lost is not None else made.gbs_lost,
+                share=own.share if own.gbs_lost is not None else made.share,
+                text="; ".join(each for each in (made.text, own.text) if each),
+            )
+    return None
+
+
+def _job_price(job: Job, groups: list[Communicator], collective: str, case: Case) -> Price | None:
+    try:
+        ground = ground_of_job(job, case, Claims())
+    except NoGroundError:
+        return None
+    known: dict[tuple[int, ...], tuple[float, float] | None] = {}
+    worst: tuple[float, float, int] | None = None
+    for group in groups:
+        members = [each for each in ground.members if each.rank in set(group.known.tolist())]
+        spread = tuple(sorted(Counter(each.host for each in members).values()))
+        if len(members) != group.nranks or len(spread) < 2:
+            continue
+        if spread not in known:  # groups that are spread alike cost alike: one of them is asked
+            known[spread] = _both(ground, members, collective)
+        found = known[spread]
+        if found is not None and (worst is None or found[0] < worst[0]):
+            worst = (*found, group.nranks)
+    if worst is None:
+        return None
+    now, packed, size = worst
+    what = f"busbw of {collective} in a group of {size} ranks"
+    share = max(1 - now / packed, 0.0)
+    text = f"{what}: {now:.0f} of {packed:.0f} GB/s left (-{share:.0%})".replace("%)", " %)")
+    one = Quantity(what, packed, source=FORMULA)
+    return Price(
+        gbs_lost=packed - now,
+        share=share,
+        text=text,
+        predicted=Quantity(what, now, source=FORMULA),
+        alone=one,
+        all_gone=one,
+        agreement=Agreement.NOT_MEASURED,
+        job_share=share,
+    )
+
+
+def _both(ground: Ground, members: list[Member], collective: str) -> tuple[float, float] | None:
+    """GB/s of a group where it is, and on one node; None where it would not fit, or NCCL's model has no figure."""
+    places = list(dict.fromkeys(each.host for each in members))
+    machines = [(host.built.tree, host.built.env) for host in ground.hosts]
+    first = machines[places[0]]
+    buses = [bus_of(pci) for _, pci in sorted(gpus_of(first[0]).items())]
+    uneven = len({sum(each.host == place for each in members) for place in places}) > 1
+    if len(buses) < len(members) or uneven or ground.setup.domain > 1:
+        return None
+    spread = [Member(number, places.index(each.host), each.bus_id) for number, each in enumerate(members)]
+    packed = [Member(number, 0, bus) for number, bus in enumerate(buses[: len(members)])]
+    there = replace(
+        ground.setup,
+        nodes=len(places),
+        ranks=len(members),
+        network=ground.setup.network or "rdma",
+        unlike=Unlike(tuple(machines[place] for place in places), tuple(spread)),
+    )
+    here = replace(ground.setup, nodes=1, ranks=len(members), network="", unlike=Unlike((first,), tuple(packed)))
+    now, one = _rates(there, collective), _rates(here, collective)
+    if now is None or one is None:
+        return None
+    factor = calibration().of(generation_of(here.sm), one.transport, collective).factor
+    return one.peak * factor * reached(one, now), one.peak * factor
+
+
+def _rates(setup: Setup, collective: str) -> Rates | None:
+    try:
+        return rates_of(setup, collective, ())
+    except NoSetupError:
+        return None
