@@ -419,3 +419,11 @@ def test_what_the_container_sees_is_asked_inside_the_pod() -> None:
     case = Case(jobs=(pods,), identity=Identity((Host("n0", ("pod-0",)), Host("n1", ("pod-1",)))))
     told = verdict(seen("NET001", line=LOG, cost=Cost(1.0, 0.9)), case=case)
     assert told.next_evidence[0].where == "pod-0"
+
+
+def test_what_could_not_be_judged_of_a_job_is_not_ruled_out_by_its_nodes() -> None:
+    case = replace(running(), nodes=(Node("n0"),))
+    clean, unsure = Outcome("ENV001", Status.CLEAN, "n0"), Outcome("ENV001", Status.UNKNOWN, "job")
+    told = judge(Result(nodes=case.nodes, jobs=case.jobs, outcomes=(clean,)), case)
+    assert [each.what for each in told.ruled_out] == ["settings"]
+    assert not judge(Result(nodes=case.nodes, jobs=case.jobs, outcomes=(clean, unsure)), case).ruled_out

@@ -17,6 +17,8 @@ PEERS = "the peers of a port that fails get no answer"
 STUCK = "a rank that is stuck in one group does not come to the next operation of another"
 
 _ADDRESS = re.compile(r"\b[0-9]{1,3}(?:\.[0-9]{1,3}){3}\b")
+MOST_ALIKE = 64
+"""Causes of one check on other nodes with which a further one is compared: of thousands none is the odd one."""
 _ON_HARDWARE = ("GPU", "NVL", "NIC", "PCI", "HST")
 """Checks whose fault is on a node, whether or not the log says which."""
 _BY_NATURE_ONE = frozenset({"PCI004", "TOP002", "NVL005", "PLC001", "PLC006"})
@@ -67,15 +69,20 @@ def _joined(roots: Sequence[Tree], scene: Scene) -> list[Tree]:
     devices = _Devices(scene, [tree.root for tree in roots])
     made: list[Tree] = []
     by_check: dict[str, list[Tree]] = defaultdict(list)
+    by_node: dict[tuple[str, str], list[Tree]] = defaultdict(list)
     for tree in roots:
-        for first in by_check[tree.root.id]:
+        check, nodes = tree.root.id, scene.nodes(tree.root)
+        near = by_check[check][:MOST_ALIKE] + [each for node in sorted(nodes) for each in by_node[check, node]]
+        for first in near:
             why = _one_fault(first.root, tree.root, scene, devices)
             if why:
                 first.take(tree, why)
                 break
         else:
             made.append(tree)
-            by_check[tree.root.id].append(tree)
+            by_check[check].append(tree)
+            for node in nodes:
+                by_node[check, node].append(tree)
     return made
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 from topodiag.checks.page import COMMANDS, Command, page_of
 from topodiag.checks.registry import check_class
@@ -114,6 +115,7 @@ def _mechanism(tree: Tree) -> str:
     return "; ".join(list(reasons)[:2])
 
 
+@cache
 def _confirm(check: str) -> tuple[str, ...]:
     """The first commands of the section "How to confirm" of the check's page."""
     found = check_class(check)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from topodiag.model.finding import Severity, Status
@@ -39,7 +39,7 @@ PARTS = (
          clearing.active_ports, needs=("NIC001", "NIC002")),
     Part("missing NICs", ("NIC005", "NET003"), "NCCL uses all NICs", needs=("NIC005",)),
     Part("sockets in the place of RDMA", ("NET001",), "every rank uses RDMA", clearing.rdma_in_use, needs=("NET001",)),
-    Part("GPUDirect RDMA", ("GDR001",), "on", clearing.gpudirect_in_use, needs=("GDR001",)),
+    Part("GPUDirect RDMA", ("GDR001",), "in use", clearing.gpudirect_in_use, needs=("GDR001",)),
     Part("settings", ("ENV001", "ENV002", "JOB003"), "none costs bandwidth, all ranks have the same",
          needs=("ENV001",)),
     Part("versions", ("JOB002",), "the same on all ranks", needs=("JOB002",)),
@@ -54,23 +54,26 @@ def ruled_out(result: Result, scene: Scene) -> tuple[RuledOut, ...]:
     accused = {each.id for each in result.findings if each.severity > Severity.INFO}
     told = {each.id for each in result.findings}
     subjects: dict[str, set[str]] = {}
-    open_: set[str] = set()
+    open_: dict[str, set[str]] = {}
+    jobs = {job.name for job in scene.case.jobs}
     for outcome in result.outcomes:
         if outcome.status is Status.CLEAN:
             subjects.setdefault(outcome.check, set()).add(outcome.node)
         elif outcome.status is Status.UNKNOWN:
-            open_.add(outcome.check)
+            open_.setdefault(outcome.check, set()).add(outcome.node)
     made = []
     for part in PARTS:
         if accused.intersection(part.checks) or told.intersection(part.needs):
             continue
-        if not set(part.needs) <= set(subjects):
+        # What could not be judged of a job is not ruled out by what is clean on its nodes.
+        unsure = any(jobs & open_.get(check, set()) - subjects.get(check, set()) for check in part.needs)
+        if unsure or not set(part.needs) <= set(subjects):
             continue
         made.append(_ruled(part, subjects, open_, scene))
     return tuple(made)
 
 
-def _ruled(part: Part, subjects: dict[str, set[str]], open_: set[str], scene: Scene) -> RuledOut:
+def _ruled(part: Part, subjects: dict[str, set[str]], open_: Collection[str], scene: Scene) -> RuledOut:
     jobs = {job.name for job in scene.case.jobs}
     clean = set.intersection(*(subjects[check] for check in part.needs))
     nodes = sorted(name for name in clean if name and name not in jobs)

@@ -12,7 +12,7 @@ from tests.checks import jobs
 from tests.verdict.test_judge import LOG, measured, running, seen
 from tests.verdict.test_order import W
 from topodiag.model.case import Case
-from topodiag.model.finding import Cost, Finding, Outcome, Status
+from topodiag.model.finding import Cost, Finding, Outcome, Status, Where
 from topodiag.model.identity import Conflict, Identity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
@@ -178,3 +178,12 @@ def test_v_prints_all_events_and_how_far_each_clock_is_trusted() -> None:
     lines = page(replace(made, timeline=replace(made.timeline, clocks=(clock,))), verbose=1)
     assert any("too early" in line for line in lines)
     assert any("clock of NCCL log on n0: -600 s within 2 s" in line for line in lines)
+
+
+def test_the_first_lines_name_the_other_causes_by_their_checks() -> None:
+    ports = [
+        replace(seen("NIC001", message=name), where=Where(("n0",), nics=(name,))) for name in ("mlx5_91", "mlx5_92")
+    ]
+    lines = page(result(replace(LINKS, cost=Cost(300.0, 0.9)), *ports))
+    assert "  also    2 more causes: NIC001 ×2" in lines[:10]
+    assert "  cause 2 of 3" in lines

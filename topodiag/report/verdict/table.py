@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TextIO
 
 from topodiag.model.result import Result
@@ -24,7 +25,7 @@ from topodiag.report.verdict.cause import (
 )
 from topodiag.report.verdict.places import Places
 from topodiag.report.verdict.when import draw_when
-from topodiag.words.fold import few
+from topodiag.words.fold import few, plural
 
 SIGNS = {
     State.FAILED: ("✖", "FAILED", "error"),
@@ -58,6 +59,7 @@ def draw_verdict(page: Page, result: Result, verdict: Verdict) -> None:
     _draw_headline(page, verdict)
     if verdict.causes:
         draw_answer(page, verdict.causes[0])
+        _draw_others(page, verdict)
     for words in verdict.first:
         entry(page, "first", (words, "strong"))
     if page.style.quiet:
@@ -79,6 +81,14 @@ def draw_verdict(page: Page, result: Result, verdict: Verdict) -> None:
 def _draw_headline(page: Page, verdict: Verdict) -> None:
     sign, word, hue = SIGNS[verdict.state]
     page.add(page.text((f"{sign} {word}", hue), "  "), (verdict.headline, "strong"))
+
+
+def _draw_others(page: Page, verdict: Verdict) -> None:
+    """The other causes by their checks, so that the first lines hide none."""
+    others = Counter(cause.finding.id for cause in verdict.causes[1:])
+    if others:
+        words = [f"{check} ×{count}" if count > 1 else check for check, count in others.items()]
+        entry(page, "also", f"{plural(len(verdict.causes) - 1, 'more cause')}: {few(words, 8)}")
 
 
 def _draw_jobs(page: Page, verdict: Verdict) -> None:
@@ -103,7 +113,7 @@ def _draw_causes(page: Page, result: Result, verdict: Verdict) -> None:
     for number, cause in enumerate(shown):
         if number:
             page.blank()
-            page.add(page.text("  ", ("also", "strong"), f"    {number + 1} of {len(verdict.causes)} causes"))
+            page.add(page.text("  ", (f"cause {number + 1} of {len(verdict.causes)}", "strong")))
         draw_why(page, cause)
         draw_where(page, cause, result)
         if number:

@@ -70,22 +70,23 @@ def _begins(timed: Sequence[Moment], findings: Sequence[Finding]) -> float | Non
 
 
 def _draw(page: Page, moments: Sequence[Moment], total: int) -> None:
+    days = {int(each.time // 86_400) for each in moments if each.time is not None}
     for number, each in enumerate(moments):
         place = each.host + (f" rank {each.rank}" if each.rank >= 0 else "")
         count = f" ×{each.count}" if each.count > 1 else ""
-        head = page.text("  ", (f"{'when' if number == 0 else '':<{_LABEL}}", "dim"), (_clock(each), "close"), "  ",
-                         (f"{place}  " if place else "", "name"))  # fmt: skip
-        room = max(page.width - len(count), head.cell_len + 8)
+        label = f"{'when' if number == 0 else '':<{_LABEL}}"
+        at = _clock(each, dated=len(days) > 1)
+        head = page.text("  ", (label, "dim"), (at, "close"), "  ", (f"{place}  " if place else "", "name"))
         head.append_text(page.text(" ".join(each.what.split())))
-        line = head if page.style.verbose else page.cut(head, room)
+        line = page.cut(head, page.width - len(count))
         line.append_text(page.text((count, "strong")))
-        page.add("", line)
+        page.lines.append(line)
     if total > len(moments):
         page.add(" " * (_LABEL + 2), (more(total - len(moments), "event"), "dim"))
 
 
-def _clock(moment: Moment) -> str:
+def _clock(moment: Moment, *, dated: bool = False) -> str:
     """`08:38:47`, in the time of the case's axis; the stamp as it was written where there is no time."""
     if moment.time is None or not 0 <= moment.time <= _LAST:
         return moment.stamp or "?"
-    return datetime.fromtimestamp(moment.time, UTC).strftime("%H:%M:%S")
+    return datetime.fromtimestamp(moment.time, UTC).strftime("%Y-%m-%d %H:%M:%S" if dated else "%H:%M:%S")
