@@ -114,3 +114,35 @@ def test_only_options_are_rewritten_never_their_values(given, wanted):
 def test_arguments_without_former_spellings_stay_as_they_are(words):
     kept = [word for word in words if word.partition("=")[0] not in {"--old", "--from", "--on"}]
     assert modern(kept, OLD, PARAMS) == (kept, [])
+
+
+_TEXTS = (click.Path, click.types.StringParamType)
+NO_NUMBERS = (
+    "nan",
+    "-nan",
+    "inf",
+    "-inf",
+    "infinity",
+    "1e999",
+    "9" * 5000,
+    "-" + "9" * 5000,
+    "0x10",
+    "",
+    " ",
+    "1e5000",
+)
+
+
+@pytest.mark.parametrize("words", [words for words, command in ALL.items() if not isinstance(command, click.Group)])
+def test_no_option_takes_nan_infinity_or_thousands_of_digits_for_a_number(words: tuple[str, ...]) -> None:
+    command = ALL[words]
+    for param in command.params:
+        if (
+            not isinstance(param, click.Option)
+            or param.is_flag
+            or isinstance(param.type, click.Path | click.types.StringParamType)
+        ):
+            continue
+        for text in NO_NUMBERS:
+            with pytest.raises(click.ClickException):
+                param.type.convert(text, param, click.Context(command))

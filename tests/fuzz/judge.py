@@ -27,8 +27,9 @@ TIMES = 10
 """A byte of a case may cost so many times as much as a byte of the dearest seed, and may take so much more memory."""
 FREE_S = 0.05
 """What any case may take besides: errors that are told, tables of readers that grow once."""
-FREE_BYTES = 16 << 20
-"""The same of memory: buffers of numpy and pyarrow, which do not depend on the input."""
+FREE_BYTES = 96 << 20
+"""The same of memory: buffers of numpy and pyarrow, and what a few bytes may count up to: the 4 million ranks of a
+hostfile are 64 MiB of numbers."""
 LEAST_BYTES = 256
 """A seed of few bytes counts as so many."""
 LEAST_SECONDS = 2e-8
@@ -36,7 +37,7 @@ LEAST_SECONDS = 2e-8
 HANG_S = 20.0
 _CLOCK_S, _MOST_TIMES = 0.02, 60
 """A seed is read so often that its time is more than a tick of the clock (4 ms where the machine is a guest)."""
-_GROWN = 24 << 20
+_GROWN = 48 << 20
 """Growth of the process in one case above which the memory of the case is measured."""
 
 

@@ -110,7 +110,7 @@ def test_memory_beyond_ten_times_the_seeds_is_found(monkeypatch: pytest.MonkeyPa
 
     def grows(data: bytes) -> None:
         if len(data) > 1000:
-            b"x" * (64 << 20)
+            b"x" * (160 << 20)
 
     found = judged(fuzzed(grows), b"x" * 2000)
     assert found is not None

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import tarfile
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from topodiag.evidence.intake import bundle as bundles
+from topodiag.evidence.intake.archives import members
 from topodiag.evidence.intake.bundle import from_memory, open_evidence
 from topodiag.model.errors import InputError
 
@@ -189,3 +191,16 @@ def test_any_damage_to_an_archive_is_an_input_error_or_readable(
     (tmp_path / "d.tar.gz").write_bytes(damaged)
     with suppress(InputError):
         open_evidence(str(tmp_path / "d.tar.gz"))
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK])
+@pytest.mark.parametrize("read", [members, open_evidence])
+def test_an_extended_header_of_an_archive_is_bounded(
+    tmp_path: Path, kind: bytes, read: Callable[[str], object]
+) -> None:
+    header = tarfile.TarInfo("long")
+    header.type, header.size = kind, 100 << 20
+    path = tmp_path / "b.tar.gz"
+    path.write_bytes(gzip.compress(header.tobuf() + b"c" * 200_000))
+    with pytest.raises(InputError, match="a header of 104857600 bytes"):
+        read(str(path))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import IO, Any
 
-from topodiag.evidence.intake.bundle import MAX_TOTAL_BYTES, TOO_LARGE, Limited
+from topodiag.evidence.intake.bundle import MAX_TOTAL_BYTES, TOO_LARGE, BoundedTarInfo, Limited
 from topodiag.evidence.intake.looks import HEAD_BYTES
 from topodiag.model.errors import InputError, TopodiagError
 
@@ -130,7 +130,10 @@ def _files(path: str, notes: list[str]) -> Iterator[tuple[str, int, IO[bytes] | 
 
 
 def _in_tar(path: str, raw: IO[bytes], head: bytes, notes: list[str]) -> Iterator[tuple[str, int, IO[bytes] | None]]:
-    with _unpacker(raw, head) as plain, tarfile.open(fileobj=Limited(path, plain, _UNPACK), mode="r|") as archive:
+    with (
+        _unpacker(raw, head) as plain,
+        tarfile.open(fileobj=Limited(path, plain, _UNPACK), mode="r|", tarinfo=BoundedTarInfo) as archive,
+    ):
         for count, member in enumerate(archive):
             _few(path, count)
             name = _inside(path, member.name)

@@ -27,6 +27,8 @@ MAX_TOTAL_BYTES = 256 * 2**20
 """Unpacked size of one bundle: a 72-GPU capture is under 16 MiB, so this is generous."""
 MAX_FILE_BYTES = 64 * 2**20
 MAX_FILES = 20_000
+MAX_HEADER_BYTES = 64 * 2**10
+"""PAX headers and long names of one member: paths are at most 4 KiB."""
 MANIFEST = "manifest.json"
 TOO_LARGE = "refused: a capture of topodiag is far smaller"
 
@@ -108,6 +110,22 @@ def _from_bytes(path: str, data: bytes) -> Evidence:
     return Evidence(path, blobs=[Blob(path, _bounded(path, data))])
 
 
+class BoundedTarInfo(tarfile.TarInfo):
+    """A member of an archive whose extended headers are read only where they are of a sane size: the standard library
+    takes all of a PAX header into memory, and a kilobyte can claim hundreds of megabytes."""
+
+    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
+        if self.type in _EXTENDED and self.size > MAX_HEADER_BYTES:
+            raise tarfile.ReadError(f"a header of {self.size} bytes: names and comments are shorter")
+        made: tarfile.TarInfo = super()._proc_member(archive)  # type: ignore[misc]
+        return made
+
+
+_EXTENDED = frozenset({
+    tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK,
+})  # fmt: skip
+
+
 class Limited(io.RawIOBase):
     """A reader that stops an archive from unpacking to more than it may; `hint` is the remedy."""
 
@@ -143,7 +161,7 @@ def _from_archive(path: str, raw: BinaryIO | gzip.GzipFile) -> Evidence:
         if first[257:262] != b"ustar":
             # One compressed text, not an archive.
             return Evidence(path, blobs=[Blob(path, _bounded(path, first + limited.read()))])
-        with tarfile.open(fileobj=_Rewound(first, limited), mode="r|") as archive:
+        with tarfile.open(fileobj=_Rewound(first, limited), mode="r|", tarinfo=BoundedTarInfo) as archive:
             for count, member in enumerate(archive):
                 _refuse(path, member, count)
                 if member.isfile():

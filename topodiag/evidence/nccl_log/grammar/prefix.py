@@ -54,7 +54,7 @@ _BRACKETS = "[]<>(){}\"'`"
 
 _PLACE = compiled(r"^(.{1,300}?:\d{1,7})(?: \([^)]{0,200}\))?$")
 _TIME = compiled(r"(\d{4})[-/](\d\d)[-/](\d\d)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?[^\s\]]{0,6}")
-_ANSI = compiled(r"\x1b\[[0-9;?]{0,20}[A-Za-z]|\x00")
+_ANSI = compiled(r"\x1b\[[0-9;?]{0,20}[A-Za-z]|\x00+")  # a hole of copytruncate has millions of zeros
 _ANSI_BYTES = re.compile(_ANSI.pattern.encode())
 _STAMP_END = compiled(r"\[[^\[\]]{8,40}\] ?$")
 _TAGGED_END = compiled(r"\s*\[\d{1,6},\d{1,6}\]<std(?:out|err)>:\s*$")

@@ -1,0 +1,32 @@
+"""Holes of zeros, which rotation with copytruncate leaves in a log, cost no more than other bytes."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from tests.evidence.nccl_log.scan_compare import plain_rows
+from topodiag.evidence.nccl_log.fast.scan import extract
+from topodiag.evidence.nccl_log.plain.plain import extract_plain
+
+LOG = (Path(__file__).parents[4] / "fixtures/jobs/init-hang/logs/nccl.gpu-a01.41000.log").read_bytes()
+HOLE = b"\0" * (4 << 20)
+
+
+def seconds(data: bytes) -> float:
+    began = time.process_time()
+    extract(data, 0, 0)
+    return time.process_time() - began
+
+
+def test_a_byte_of_a_hole_costs_no_more_than_one_of_a_record() -> None:
+    plain = LOG * 400
+    extract(plain, 0, 0)
+    assert seconds(HOLE + LOG) / len(HOLE) < max(2 * seconds(plain) / len(plain), 1e-7)
+
+
+def test_records_around_a_hole_are_read_by_both_extractors() -> None:
+    first, last = LOG[:1000].rpartition(b"\n")[0] + b"\n", LOG[1000:]
+    torn = first + b"\0" * 5000 + last
+    assert plain_rows(extract(torn, 0, 0)) == plain_rows(extract_plain(torn, 0, 0))
+    assert extract(torn, 0, 0)["threads"].num_rows == 1
