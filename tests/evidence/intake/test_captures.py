@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from topodiag.evidence.intake.captures import Captures, captures
+from topodiag.evidence.intake.captures import Captures, captures, evidence_of
 from topodiag.evidence.intake.fixtures import fixture_path
 from topodiag.evidence.intake.gather import gather
 
@@ -96,6 +96,35 @@ def test_the_same_bundle_as_a_folder_and_as_an_archive_counts_once(tmp_path: Pat
     found = of(tmp_path)
     assert names(found) == ["dgx-017"]
     assert "the same capture as" in found.aside[0].why
+
+
+QOS = b"root@dgx-017:~# mlnx_qos -i ibp24s0\nDCBX mode: OS controlled\nPriority trust state: dscp\n"
+
+
+def test_a_text_that_adds_to_the_bundle_of_its_host_is_of_that_node(tmp_path: Path) -> None:
+    shutil.copytree(fixture_path(WELL), tmp_path / "bundle")
+    put(tmp_path / "qos.txt", QOS)
+    found = of(tmp_path)
+    assert names(found) == ["dgx-017"]
+    assert [len(each.pieces) for each in found.captures] == [2]
+    read = evidence_of(found.captures[0], gather([str(tmp_path)]))
+    assert str(tmp_path / "qos.txt") in {blob.name for blob in read.blobs}
+
+
+def test_a_text_of_another_host_or_of_what_the_bundle_looked_at_stays_apart(tmp_path: Path) -> None:
+    shutil.copytree(fixture_path(WELL), tmp_path / "bundle")
+    put(tmp_path / "other.txt", QOS.replace(b"017", b"018"))
+    put(tmp_path / "later" / "links.txt", b"root@dgx-017:~# nvidia-smi nvlink -s\n" + text(WELL, LINKS))
+    assert len(of(tmp_path).captures) == 3
+
+
+def test_a_text_of_a_host_with_two_bundles_is_of_neither(tmp_path: Path) -> None:
+    for name, fixture in (("monday", WELL), ("tuesday", SICK)):
+        shutil.copytree(fixture_path(fixture), tmp_path / name)
+        manifest = tmp_path / name / "manifest.json"
+        manifest.write_text(manifest.read_text().replace('"dgx-018"', '"dgx-017"'))
+    put(tmp_path / "qos.txt", QOS)
+    assert len(of(tmp_path).captures) == 3
 
 
 def test_two_captures_of_one_host_are_judged_one_by_one(tmp_path: Path) -> None:

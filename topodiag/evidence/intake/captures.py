@@ -7,7 +7,6 @@ together and nothing in them speaks against it: another host, another GUID for t
 from __future__ import annotations
 
 import os
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from topodiag.evidence.intake.bundle import (
     from_files,
     open_evidence,
 )
+from topodiag.evidence.intake.file_names import ENDS, mentions, owner_of_log, shared
 from topodiag.evidence.intake.kinds import NODE_KINDS, Kind
 from topodiag.evidence.intake.pieces import STDIN, Aside, Intake, Piece
 from topodiag.evidence.intake.reading import read_bundle_stream, read_piece
@@ -37,12 +37,10 @@ _SUBJECTS = frozenset({
 """Names of folders that part the evidence of one node by its subject; any other folder is a node of its own."""
 _WHOLE = frozenset({"nvml", "nvidia-smi-xml", "nvidia-smi-q", "nvidia-smi-topo", "nccl-xml", "hwloc-xml", "sys-pci"})
 """Sources whose one text describes all of a node: a second one is another's where its host is not known."""
-_LOG_WORDS = re.compile(
-    r"dmesg|journal|kern|syslog|messages|log|boot|xid|nvrm|paste|text|input|part|note|sample|before|after"
-)
-"""Words of a kernel log's own name, which say nothing of a host."""
-_ENDS = "._ \t"
-"""Where a word of a file's name ends; hosts have dashes."""
+_FRAMES = frozenset({"shell"})
+"""Sources that say in what a text came, and nothing of a node's parts."""
+_BY_HAND = frozenset({"sys-pci", "sys-infiniband", "sys-net", "sys-cpu", "os-state", "settings"})
+"""Sources of single values that a person reads beside what a tool prints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +76,7 @@ def captures(intake: Intake) -> Captures:
     made += loose
     taken = {piece.name for capture in made for piece in capture.pieces} | {each.path for each in (*aside, *copies)}
     rest = [each for each in intake.beside(*NODE_KINDS) if each.path not in taken]
+    made = _supplemented(made, intake)
     told_apart, same_host = _told_apart(sorted(made, key=lambda each: each.name))
     return Captures(tuple(told_apart), (*copies, *aside, *rest), (*intake.notes, *notes, *same_host))
 
@@ -103,6 +102,7 @@ def evidence_of(capture: Capture, intake: Intake) -> Evidence:
         made = from_files(first.name, read_members(first.path, first.member, MAX_FILE_BYTES))
     else:
         made = open_evidence(first.path)
+    made.blobs.extend(read_piece(intake, piece, MAX_FILE_BYTES) for piece in capture.pieces[1:])
     return replace(made, host=capture.label) if capture.label else made
 
 
@@ -130,6 +130,39 @@ def _files(capture: Capture, intake: Intake) -> object:
         return [(blob.name, blob.data) for blob in evidence_of(capture, intake).blobs]
     except InputError:
         return capture
+
+
+def _supplemented(made: Sequence[Capture], intake: Intake) -> list[Capture]:
+    """Texts of a host with one bundle go into it where they add what it did not look at: what a person looked up on a
+    node is more of that node. What both tell stays apart: each shows another time."""
+    bundles: dict[str, list[Capture]] = defaultdict(list)
+    texts: dict[str, list[Capture]] = defaultdict(list)
+    for each in made:
+        if each.host and each.pieces[0].path != STDIN:
+            (bundles if each.is_bundle else texts)[short_name(each.host)].append(each)
+    joined: dict[str, Capture] = {}
+    taken: set[str] = set()
+    for host, several in texts.items():
+        if len(bundles[host]) != 1:
+            continue
+        known = _looked_at(bundles[host][0], intake)
+        for each in several:
+            adds = {source for piece in each.pieces for source in piece.sources} - _FRAMES
+            if known and adds - known and adds & known <= _BY_HAND:
+                whole = joined.get(host, bundles[host][0])
+                joined[host] = replace(whole, pieces=(*whole.pieces, *each.pieces))
+                taken.add(each.name)
+                known |= adds
+    whole_of = {capture.name: capture for capture in joined.values()}
+    return [whole_of.get(each.name, each) for each in made if each.name not in taken]
+
+
+def _looked_at(bundle: Capture, intake: Intake) -> set[str]:
+    """The sources whose texts a bundle holds; empty for one that cannot be read."""
+    try:
+        return {blob.item.kind for blob in evidence_of(bundle, intake).blobs if blob.item is not None}
+    except InputError:
+        return set()
 
 
 def _told_apart(made: Sequence[Capture]) -> tuple[list[Capture], list[str]]:
@@ -250,7 +283,7 @@ def _parted(unit: _Unit) -> tuple[list[Capture], list[Aside]]:
     anchors = tuple(made)
     left: list[Piece] = []
     for piece in (piece for group in groups if not group.apart for piece in group.pieces):
-        owners = [each for each in anchors if _mentions(piece, named.get(each, ""))]
+        owners = [each for each in anchors if mentions(piece, named.get(each, ""))]
         (made[owners[0]] if len(owners) == 1 else left).append(piece)
     several = ", ".join(named.get(number, "?") for number in anchors[:4]) + (", ..." if len(anchors) > 4 else "")
     aside = [Aside(piece.name, f"names no host, and lies among texts of several: {several}") for piece in left]
@@ -305,7 +338,7 @@ def _groups(pieces: Sequence[Piece]) -> list[_Group]:
         for label, serial in piece.ids:
             if label:
                 said[label][serial].add(root(number))
-        if "kernel-log" in piece.sources and not piece.host and (owner := _owner_of_log(piece)):
+        if "kernel-log" in piece.sources and not piece.host and (owner := owner_of_log(piece)):
             said["kernel log"][owner].add(root(number))
         for source in piece.sources:
             if source in _WHOLE:
@@ -325,16 +358,9 @@ def _groups(pieces: Sequence[Piece]) -> list[_Group]:
     return list(made.values())
 
 
-def _owner_of_log(piece: Piece) -> str:
-    """The host that a kernel log is named for (`gpu-h07.txt`), or "" where its name is that of a tool or says nothing:
-    dmesg and the journal of one node lie together, logs of two hosts must not become one node."""
-    stem = os.path.basename(piece.name).split(".", 1)[0].lower()
-    return "" if _LOG_WORDS.search(stem) or not any(letter.isdigit() for letter in stem) else stem
-
-
 def _owner_of_logs(pieces: Sequence[Piece]) -> str:
     """The host that kernel logs are named for, where there is nothing else beside them and all are named alike."""
-    owners = {_owner_of_log(piece) if piece.sources == ("kernel-log",) else "" for piece in pieces}
+    owners = {owner_of_log(piece) if piece.sources == ("kernel-log",) else "" for piece in pieces}
     return owners.pop() if len(owners) == 1 else ""
 
 
@@ -357,29 +383,11 @@ def _name_of(group: _Group, groups: Sequence[_Group]) -> str:
     ]
     if not others:
         return own.split(".", 1)[0]
-    start = max(_shared(own, other) for other in others)
-    while start and own[start - 1] not in _ENDS:
+    start = max(shared(own, other) for other in others)
+    while start and own[start - 1] not in ENDS:
         start -= 1
     end = start
-    tails = max(_shared(own[::-1], other[::-1]) for other in others)
-    while end < len(own) and (own[end] not in f"{_ENDS}-" or end < len(own) - tails):
+    tails = max(shared(own[::-1], other[::-1]) for other in others)
+    while end < len(own) and (own[end] not in f"{ENDS}-" or end < len(own) - tails):
         end += 1
     return own[start:end] or own
-
-
-def _shared(one: str, other: str) -> int:
-    """How many characters two words begin with alike."""
-    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-
-
-def _mentions(piece: Piece, word: str) -> bool:
-    """Whether a file's name, or the folder it lies in, holds the word by itself."""
-    if not word:
-        return False
-    name = f" {os.path.basename(piece.name)} ".lower()
-    at = name.find(word.lower())
-    while at >= 0:
-        if not name[at - 1].isalnum() and not name[at + len(word)].isalnum():
-            return True
-        at = name.find(word.lower(), at + 1)
-    return False
