@@ -209,3 +209,9 @@ def test_a_costly_setting_that_only_some_ranks_have_follows_from_the_difference(
     case = Case(jobs=(jobs.job(2),))
     assert causes(one, found("ENV001", W, settings=(("NCCL_PROTO", None),)), case=case)["ENV001"] == "JOB003"
     assert causes(one, found("ENV001", W, settings=(("NCCL_IB_DISABLE", None),)), case=case)["ENV001"] == ""
+
+
+def test_nics_that_a_setting_leaves_out_follow_from_no_fault_of_a_part() -> None:
+    left_out = replace(found("NET003", W), settings=(("NCCL_IB_HCA", None),))
+    assert causes(found("PCI001"), left_out)["NET003"] == ""
+    assert causes(found("PCI001"), found("NET003", W))["NET003"] == "PCI001"

@@ -33,6 +33,9 @@ _FAILURES = ("JOB005", "JOB001")
 _MEMBERS_MISSING = "JOB001"
 """Ranks that did not come up: hardly ever the cause."""
 
+_SETTINGS = ("ENV", "JOB003")
+"""Checks that find settings."""
+
 Key = tuple[object, ...]
 
 
@@ -129,6 +132,8 @@ def _may_explain(cause: Finding, other: Finding) -> bool:
     follows from nothing."""
     if other.id == _MEMBERS_MISSING and other.severity is Severity.INFO:
         return False
+    if other.id == "NET003" and other.settings and not cause.id.startswith(_SETTINGS):
+        return False  # the NICs are up: no fault of a part took them, a setting did
     if cause.severity >= other.severity:
         return True
     return cause.severity is Severity.WARNING and cause.confidence > Confidence.LOW

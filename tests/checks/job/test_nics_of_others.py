@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from tests.checks import jobs
+from dataclasses import replace
+
+import pytest
+
+from tests.checks import jobs, nodes
+from topodiag.checks.job.nics import FewerNicsUsed
 from topodiag.checks.job.nics_of_others import fewer_than_others
+from topodiag.model.devices import NicRole
 from topodiag.model.job import Given, Hca, Job, Process
 
 
@@ -31,3 +37,34 @@ def test_a_job_on_other_nodes_says_nothing() -> None:
 
 def test_the_job_with_all_nics_is_clean() -> None:
     assert fewer_than_others(job(8, NCCL_IB_HCA="mlx5"), [job(1)]) is None
+
+
+def captured(count: int, **settings: str) -> Job:
+    return replace(job(count, **settings), machines={"a": nodes.hgx_h100()})
+
+
+def test_a_setting_that_leaves_out_what_the_capture_of_the_node_shows_up_is_found() -> None:
+    found = fewer_than_others(captured(4, NCCL_IB_HCA="mlx5_0,mlx5_1,mlx5_2,mlx5_3"), [])
+    assert found is not None
+    assert (len(found.kept), len(found.more), found.captured) == (4, 8, True)
+    (told,) = FewerNicsUsed().judge(captured(4, NCCL_IB_HCA="mlx5_0,mlx5_1,mlx5_2,mlx5_3")).findings
+    assert told.message.endswith("mlx5_3 leaves this job 4 of the 8 NICs that are up there")
+
+
+def test_without_a_setting_the_capture_blames_none() -> None:
+    assert fewer_than_others(captured(4), []) is None
+
+
+@pytest.mark.parametrize("change", ["down", "slower", "storage"])
+def test_nics_that_the_job_could_not_use_are_not_left_out(change: str) -> None:
+    made = captured(7, NCCL_IB_HCA="^mlx5_7")
+    node = nodes.hgx_h100()
+    last = node.nics[7]
+    port = last.ports[0]
+    other = {
+        "down": replace(last, ports=(replace(port, state=nodes.read("DOWN")),)),
+        "slower": replace(last, ports=(replace(port, rate_gbps=nodes.read(100.0)),)),
+        "storage": replace(last, role=NicRole.STORAGE),
+    }[change]
+    made = replace(made, machines={"a": replace(node, nics=(*node.nics[:7], other))})
+    assert fewer_than_others(made, []) is None

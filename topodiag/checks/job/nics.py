@@ -53,14 +53,16 @@ class FewerNicsUsed(OneStep[Job], JobCheck[Never]):
 
     What it finds
         A node whose traffic to other nodes uses fewer NICs than NCCL lists, although its ranks could use more. Or a
-        node with many NVSwitch GPUs where NCCL sees only one NIC.
+        node with many NVSwitch GPUs where NCCL sees only one NIC. Or an NCCL_IB_HCA that leaves out NICs which another
+        job uses there, or which the capture of the node shows up at the same rate.
 
     Why it matters
         The bandwidth of each unused NIC is lost: with 7 of 8 NICs of 400 Gb/s a node has 50 GB/s less, and the other
         nodes wait for it.
 
     Evidence it reads
-        `via NET/IB/3` of the connections for collectives, `NET/IB : Using [0]mlx5_0:1/IB ..`, the system print.
+        `via NET/IB/3` of the connections for collectives, `NET/IB : Using [0]mlx5_0:1/IB ..`, the system print,
+        NCCL_IB_HCA. In a diagnosis, captures of the same machines.
 
     When it stays silent
         One node; sockets (NET001). NICs slower than the fastest of the node: storage and management. Fewer ranks on
@@ -151,7 +153,7 @@ class FewerNicsUsed(OneStep[Job], JobCheck[Never]):
         )
 
     def _left_to_others(self, job: Job, found: FewerThanOthers) -> Finding:
-        """A setting of this job alone: the NICs are there, as another job shows."""
+        """A setting of this job alone: the NICs are there, as another job or the capture of the node shows."""
         have, want, setting = len(found.kept), len(found.more), found.filters[0]
         idle = sorted({hca.name for hca in found.more} - {hca.name for hca in found.kept})
         speed = max((hca.speed_mbps or 0 for hca in found.more), default=0) / 8000
@@ -159,15 +161,16 @@ class FewerNicsUsed(OneStep[Job], JobCheck[Never]):
         return self.finding(
             Severity.WARNING,
             f"{hosts_word(found.hosts)}: NCCL_IB_HCA={setting.value} leaves this job {have} of the {want} NICs that"
-            " another job uses there",
+            + (" are up there" if found.captured else " another job uses there"),
             observed=f"{fold_runs([hca.name for hca in found.kept])} in use; without {fold_runs(idle)}",
-            expected=f"{want} NICs, as in the other job",
+            expected=f"{want} NICs, as {'the capture shows' if found.captured else 'in the other job'}",
             fix=("unset NCCL_IB_HCA in the environment of this job, or name all compute NICs",),
             nodes=list(found.hosts),
             ranks=ranks_on(job, list(found.hosts)),
             nics=idle,
             cost=Cost(lost, 1 - have / want, text) if speed else Cost(share=1 - have / want),
             evidence=[setting.origin, *(hca.origin for hca in (*found.kept[:1], *found.more[:1]))],
+            settings=(("NCCL_IB_HCA", None),),
         )
 
     def _one_for_many(self, job: Job, listed: dict[str, dict[int, Hca]]) -> list[Finding]:
