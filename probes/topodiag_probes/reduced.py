@@ -60,13 +60,14 @@ _SERIALS = re.compile(r"(<((?:[a-z_]{1,40}_)?serial(?:_number)?)>)[^<]{1,256}(</
 _CONF = re.compile(
     r"(\s*(?:#\s*)?)((?:export|set|setenv|declare -x)\s{1,8})?([A-Za-z_][A-Za-z0-9_]{0,200})(\s{0,64}=\s{0,64})(.*)\Z"
 )
-_CONF_VALUE = re.compile(r"([\"']?)(.*?)([\"']?)(\s*)(\s#.*)?\Z")
+_CONF_COMMENT = re.compile(r"\s#")
 _CONF_SPACED = re.compile(r"(\s*)([A-Z][A-Z0-9_]{1,200})(\s{1,64})(\S{1,200})(\s*)\Z")
 
-_XML_COMMENT = re.compile(r"<!--(?:(?!-->)[\s\S])*(?:-->|\Z)")
+_XML_COMMENT = re.compile(r"<!--[\s\S]*?-->|<!--[\s\S]*")
 _XML_BETWEEN = re.compile(r"(>)([^<]*[^<\s][^<]*)(?=<|\Z)")
 _XML_ATTRIBUTE = re.compile(r"(\s)([A-Za-z_][A-Za-z0-9_.:-]{0,60})(\s{0,8}=\s{0,8})(\"[^\"<]*\"|'[^'<]*')")
-_XML_VALUE = re.compile(r"(?:[-+0-9a-fA-FxX.:, ]{0,256}|[A-Za-z0-9_./ :()+-]{1,64})\Z")
+_XML_NUMBERS = re.compile(r"[-+0-9a-fA-FxX.:, ]{0,256}\Z")
+_XML_VALUE = re.compile(r"[A-Za-z0-9_./ :()+-]{1,64}\Z")
 
 
 def kernel_command_line(text: str) -> str:
@@ -195,13 +196,17 @@ def _conf_line(line: str, devices: List[str]) -> str:
         if line.lstrip().startswith("#"):
             return line[: len(line) - len(line.lstrip())][:200] + "# " + LEFT_OUT
         return _spaced(line, devices) or LEFT_OUT
-    parts = _CONF_VALUE.match(found.group(5))
-    if parts is None or not wanted(found.group(3)):
+    if not wanted(found.group(3)):
         return "%s=<replaced: not a variable that is kept>" % found.group(3)
-    value = kept_value(found.group(3), parts.group(2), devices)
-    comment = " # " + LEFT_OUT if parts.group(5) else ""
+    comment = _CONF_COMMENT.search(found.group(5))
+    whole = found.group(5)[: comment.start()] if comment is not None else found.group(5)
+    value = whole.strip()
+    first = value[:1] if value[:1] in ("'", '"') else ""
+    last = value[-1:] if len(value) > 1 and value[-1:] in ("'", '"') else ""
+    shown = first + kept_value(found.group(3), value[len(first) : len(value) - len(last)], devices) + last
     before = "".join(found.group(number) or "" for number in (1, 2, 3, 4))
-    return before + parts.group(1) + value + parts.group(3) + parts.group(4) + comment
+    after = " " if whole != whole.rstrip() else ""
+    return before + shown + (" # " + LEFT_OUT if comment is not None else after)
 
 
 def _spaced(line: str, devices: List[str]) -> Optional[str]:
@@ -222,6 +227,8 @@ def topo_xml(text: str) -> str:
 def _attribute(found: "Match[str]") -> str:
     quoted = found.group(4)
     value = quoted[1:-1]
+    if _XML_NUMBERS.match(value):
+        return found.group(0)
     if _XML_VALUE.match(value) and not holds_secret("%s=%s" % (found.group(2), value)) and not holds_secret(value):
         return found.group(0)
     return "".join(found.group(number) for number in (1, 2, 3)) + quoted[0] + LEFT_OUT + quoted[0]
