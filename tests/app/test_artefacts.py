@@ -1,0 +1,72 @@
+"""Files that apply the fixes of a verdict: each is of the machine as it is, and what cannot be made says why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.checks import nodes
+from tests.verdict.test_judge import seen
+from topodiag.app.artefacts import CHECKS, Artefact, Unmade, artefacts, checks_text, write_artefacts
+from topodiag.model.errors import InputError
+from topodiag.model.finding import Finding
+from topodiag.model.result import Result
+from topodiag.model.verdict import Cause, CauseStatus, State, Verdict
+
+
+def diagnosed(*findings: Finding) -> Result:
+    causes = tuple(Cause(each, CauseStatus.ESTABLISHED, confirm=("nvidia-smi -L",)) for each in findings)
+    return Result(
+        nodes=(replace(nodes.hgx_h100(), host="n0"),),
+        findings=findings,
+        verdict=Verdict(State.SLOW, "slow", causes=causes),
+    )
+
+
+def test_a_stale_topology_file_is_replaced_by_that_of_the_machine_as_it_is() -> None:
+    [made] = artefacts(diagnosed(seen("TOP002")), ())
+    assert isinstance(made, Artefact)
+    assert made.name == "n0.topo.xml"
+    assert made.text.count("<gpu ") == 8
+    assert made.check == "topodiag topo check n0.topo.xml"
+
+
+def test_a_host_without_a_capture_has_no_file_and_says_what_to_collect() -> None:
+    [made] = artefacts(diagnosed(seen("TOP002", nodes=("n7",))), ())
+    assert isinstance(made, Unmade)
+    assert "topodiag scan --save" in made.why
+
+
+def test_a_layout_that_cannot_be_solved_says_why() -> None:
+    [made] = artefacts(diagnosed(seen("PLC001")), ("no-such-layout",))
+    assert isinstance(made, Unmade)
+
+
+def test_a_cause_that_no_file_mends_is_in_the_checks_alone() -> None:
+    result = diagnosed(replace(seen("NVL001", message="GPU3 has 12 links"), fix=("reset the GPUs",)))
+    assert not artefacts(result, ())
+    text = checks_text(result, [])
+    assert "1. NVL001 n0: GPU3 has 12 links (established)" in text
+    assert "   no file applies this fix\n   do     reset the GPUs\n   check  nvidia-smi -L" in text
+
+
+def test_a_verdict_without_causes_has_nothing_to_write_and_says_so(tmp_path: Path) -> None:
+    assert write_artefacts(str(tmp_path / "fix"), diagnosed(), ()) == [CHECKS]
+    assert "there is nothing to write" in (tmp_path / "fix" / CHECKS).read_text()
+
+
+def test_nothing_is_written_into_a_folder_with_something_in_it(tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("mine")
+    with pytest.raises(InputError, match="something in it"):
+        write_artefacts(str(tmp_path), diagnosed(), ())
+    assert [path.name for path in tmp_path.iterdir()] == ["notes"]
+
+
+def test_the_name_of_a_host_is_no_path() -> None:
+    evil = replace(nodes.hgx_h100(), host="../../etc/x")
+    result = replace(diagnosed(seen("TOP002", nodes=("../../etc/x",))), nodes=(evil,))
+    [made] = artefacts(result, ())
+    assert isinstance(made, Artefact)
+    assert "/" not in made.name
