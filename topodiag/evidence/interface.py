@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from sys import intern
 from typing import ClassVar, Generic, TypeVar
 
 from topodiag.evidence.draft import NodeDraft
@@ -80,7 +81,8 @@ class Blob:
 
     def origin(self, line: int | None = None, text: str = "") -> Origin:
         command = self.item.command if self.item else ""
-        return Origin(self.name, line, text.strip()[:MAX_QUOTE], command)
+        # Alike nodes quote the same lines: each is kept once, as long as anybody holds it.
+        return Origin(self.name, line, intern(text.strip()[:MAX_QUOTE]), command)
 
 
 @dataclass(slots=True)
