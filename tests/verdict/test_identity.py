@@ -14,6 +14,7 @@ from topodiag.model.bench import BenchDevice, BenchRun
 from topodiag.model.case import Case
 from topodiag.model.identity import Host, Identity, Tie
 from topodiag.model.job import Job, Process
+from topodiag.model.node import Node
 from topodiag.model.rank_hosts import RankHosts
 from topodiag.verdict.identity import identify
 
@@ -191,3 +192,19 @@ def test_localhost_joins_nothing() -> None:
 def test_two_jobs_on_the_same_hosts_and_gpus_are_on_the_same_machines() -> None:
     made = identify(Case(nodes=(capture("n0", serial=1),), jobs=(jobs.job(), jobs.job())))
     assert [each.name for each in made.hosts] == ["n0", "n1"]
+
+
+def up(host: str, seconds: float) -> Node:
+    node = capture(host, serial=1)
+    return replace(node, os=replace(node.os, uptime_s=read(seconds)))
+
+
+def test_a_host_says_when_it_booted_by_its_last_capture() -> None:
+    assert host(identify(Case(nodes=(up("n1", 3600.0),))), "n1").boot == "2025-10-09 08:00:00"
+
+
+def test_captures_of_two_boots_of_one_machine_are_said() -> None:
+    made = identify(Case(nodes=(up("n1#1", 3600.0), up("n1#2", 360_000.0))))
+    assert host(made, "n1").boot == "2025-10-09 08:00:00"
+    assert [each.text[:31] for each in made.conflicts] == ["its captures are of two boots, "]
+    assert identify(Case(nodes=(up("n1#1", 3600.0), up("n1#2", 3700.0)))).conflicts == ()

@@ -28,8 +28,9 @@ class Host:
     ids, the name of its capture), each with how it was tied to the machine in `ties`. `sources` are the kinds of
     evidence that speak of it ("bundle", "log", "nccl-tests", "hostfile", "kernel log").
 
-    `boot` is the boot id of the capture, "" where none is known. `stale` says why its capture does not show the machine
-    as the job met it, "" where nothing says so: then the capture counts for what cannot have changed.
+    `boot` is when the machine booted by its last capture, as `2026-11-01 07:14:18` in UTC, "" where none tells it.
+    `stale` says why its capture does not show the machine as the job met it, "" where nothing says so: then the capture
+    counts for what cannot have changed.
     """
 
     name: str

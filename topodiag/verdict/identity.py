@@ -12,10 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from topodiag.model.case import Case
 from topodiag.model.identity import Conflict, Host, Identity, Tie
+from topodiag.verdict.clock_text import stamp
 from topodiag.verdict.names import NOBODY, Voice, in_name, voices
 from topodiag.words.fold import few
 from topodiag.words.hosts import address_of, short_name
 
+ONE_BOOT_S = 300.0
+"""Seconds by which the boot that two captures of one boot show may differ: uptime counts by another clock than the
+wall's, which NTP sets."""
 MOST_ALIASES = 64
 """Other names kept of one machine."""
 _TRUST = ("bundle", "output of tools", "cluster", "list of pods", "log", "nccl-tests", "hostfile", "kernel log")
@@ -31,7 +35,8 @@ def identify(case: Case) -> Identity:
     joined.by_address()
     joined.by_serial()
     joined.by_shape()
-    return Identity(joined.hosts(), tuple(joined.conflicts))
+    hosts = joined.hosts()
+    return Identity(hosts, tuple(joined.conflicts))
 
 
 class _Joined:
@@ -248,7 +253,12 @@ class _Joined:
             others.pop(name, None)
             aliases = tuple(sorted(others))[:MOST_ALIASES]
             sources = tuple(dict.fromkeys(voice.source for voice in several))
-            made.append(Host(name, aliases, sources, ties={alias: others[alias] for alias in aliases}))
+            boots = sorted(voice.booted for voice in several if voice.booted is not None)
+            boot = stamp(boots[-1]) if boots else ""
+            if boots and boots[-1] - boots[0] > ONE_BOOT_S:
+                text = f"its captures are of two boots, {stamp(boots[0])} and {boot}: counters began anew between them"
+                self.conflicts.append(Conflict(name, text))
+            made.append(Host(name, aliases, sources, boot, ties={alias: others[alias] for alias in aliases}))
         return tuple(sorted(made, key=lambda each: (each.name, each.sources)))
 
 

@@ -16,6 +16,7 @@ from topodiag.model.case import Case
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.topics import Topic
+from topodiag.verdict.clock_text import booted
 from topodiag.words.hosts import address_in_name, address_of, names_one_machine
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class Voice:
     real: bool = True
     own: bool = False
     node: int = -1
+    booted: float | None = None
+    """Seconds of the epoch."""
     origin: Origin | None = None
 
 
@@ -109,6 +112,7 @@ def _of_node(number: int, node: Node) -> Voice:
         real=own and not REDACTED.fullmatch(name),
         own=own,
         node=number,
+        booted=booted(node),
         origin=node.time.origin,
     )
 
