@@ -44,6 +44,8 @@ def run(command: click.Command, argv: list[str] | None = None) -> int:
     if sys.stdout is None:
         # `>&-`: nobody reads, as with a closed pipe; and no file opened later may become standard output by chance.
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for the rest of the process
+    if sys.stderr is None:  # `2>&-`: the same
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for the rest of the process
     if "_TOPODIAG_COMPLETE" in os.environ:
         import topodiag.cli.completion  # noqa: F401, PLC0415 - bash, as it needs it
 
