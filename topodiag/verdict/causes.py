@@ -96,14 +96,18 @@ def _one_fault(first: Finding, other: Finding, scene: Scene, devices: _Devices) 
         return STUCK if stuck and scene.same_job(first, other) else ""
     if first.id == "NET008" and (_is_peer(first, other, scene) or _is_peer(other, first, scene)):
         return PEERS
-    a, b = scene.nodes(first), scene.nodes(other)
-    if a != b:
-        # A log that does not name its host, beside the one host that shows the fault.
-        alone = (not a or not b) and first.severity is other.severity and scene.same_job(first, other)
-        return SAME_FAULT if alone and first.id.startswith(_ON_HARDWARE) and devices.one_place(first.id) else ""
+    if scene.nodes(first) != scene.nodes(other):
+        return SAME_FAULT if _names_no_host(first, other, scene) and devices.one_place(first.id) else ""
     if first.id in _BY_NATURE_ONE or (scene.nodes(first) and devices.same(first, other)):
         return SAME_FAULT
     return ""
+
+
+def _names_no_host(first: Finding, other: Finding, scene: Scene) -> bool:
+    """Whether one of two faults of a node is told by a log that does not name its host, of a job that may run there."""
+    if (scene.nodes(first) and scene.nodes(other)) or not first.id.startswith(_ON_HARDWARE):
+        return False
+    return first.severity is other.severity and scene.same_job(first, other)
 
 
 def _owns_port(finding: Finding) -> bool:
