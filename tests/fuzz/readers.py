@@ -27,6 +27,7 @@ from topodiag.checks.run import run
 from topodiag.evidence import registry
 from topodiag.evidence.assemble import assemble
 from topodiag.evidence.cluster.files import FORMATS, read_cluster
+from topodiag.evidence.cluster.pods import read_pods
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.flight.flight_recorder import read_flight
 from topodiag.evidence.intake.bundle import MANIFEST, from_bytes, from_files
@@ -39,6 +40,7 @@ from topodiag.evidence.layout.affinity import read_affinity
 from topodiag.evidence.layout.device_pairs import read_pairs_file
 from topodiag.evidence.layout.group_file import read_groups
 from topodiag.evidence.layout.place_map import read_index_map, read_place_map
+from topodiag.evidence.layout.sizes_file import read_sizes
 from topodiag.evidence.nccl_log.fast.scan import extract
 from topodiag.evidence.nccl_log.plain.plain import extract_plain
 from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
@@ -215,11 +217,15 @@ OF_KINDS: dict[Kind, Callable[[bytes], object]] = {
     Kind.MANIFEST: _manifest,
     Kind.ARCHIVE: _captured,
     Kind.PARQUET: _of_path(load),
+    Kind.PODS: _of_blob(read_pods),
+    Kind.SIZES: _of_blob(read_sizes),
+    Kind.RAS: _diagnosed,
+    Kind.STACKS: _diagnosed,
     Kind.JSON: _diagnosed,
 }  # fmt: skip
 """How a file of this kind is read. A kind without a reader is one that is only recognised, to say what it is."""
 ONLY_RECOGNISED = frozenset({
-    Kind.RAS, Kind.GRAPH, Kind.BENCH_CSV, Kind.RESULT, Kind.PICKLE, Kind.TEXT, Kind.BLANK, Kind.EMPTY, Kind.BINARY,
+    Kind.GRAPH, Kind.BENCH_CSV, Kind.RESULT, Kind.PICKLE, Kind.TEXT, Kind.BLANK, Kind.EMPTY, Kind.BINARY,
 })  # fmt: skip
 """Met by `file any` and `file diagnosed`, as any bytes are."""
 

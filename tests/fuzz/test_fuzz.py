@@ -19,6 +19,7 @@ DEAR = {
                      "kind node-text", "source hwloc-xml", "source ibv-devinfo", "source nvidia-smi-nvlink",
                      "source nvidia-smi-p2p", "source nvidia-smi-topo", "source settings", "source sys-pci"), 50),
     **dict.fromkeys(("file diagnosed", "kind job-output", "kind json", "kind manifest", "kind nccl-log",
+                     "kind nccl-ras", "kind stack-dump",
                      "source nccl-xml"), 15),
 }  # fmt: skip
 """Cases of each reader in the suite, fewer where one takes longer: together they take some 30 seconds of a processor.
