@@ -120,6 +120,17 @@ def test_an_empty_answer_is_asked_for_again() -> None:
     assert [each.severity for each in asked(first_closes).findings] == [Severity.ERROR]
 
 
+def test_an_error_that_a_rank_reports_is_the_first_error_of_the_job() -> None:
+    def failing(to: socket.socket, number: int) -> None:
+        told = status(4, stamp=stamped(number))
+        told["communicators"][0]["ranks"][2]["status"]["async_error"] = 2  # type: ignore[index]
+        to.sendall(json.dumps(told, indent=2).encode())
+
+    found = [each for each in asked(failing).findings if each.id == "JOB005"]
+    assert [each.where.nodes for each in found] == [("10.0.0.1",)]
+    assert "unhandled system error" in found[0].message
+
+
 def test_two_jobs_on_one_port_are_judged_apart() -> None:
     def in_turn(to: socket.socket, number: int) -> None:
         to.sendall(as_json(5 if number % 2 else -1, stamped(number % 5), "0xaa" if number % 2 else "0xbb"))

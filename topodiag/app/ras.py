@@ -16,7 +16,7 @@ from topodiag.evidence.live.ras_client import ask, place_of
 from topodiag.model.connections import no_connections
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
-from topodiag.model.job import Job
+from topodiag.model.job import Event, Job
 from topodiag.model.provenance import NotObserved
 from topodiag.model.ras import RasAnswer
 from topodiag.words.fold import plural
@@ -66,13 +66,28 @@ def with_ras(jobs: Sequence[Job], answers: Sequence[RasAnswer]) -> tuple[Job, ..
     placed: dict[int, list[RasAnswer]] = {}
     for answer in answers:
         placed.setdefault(_job_of(jobs, answer), []).append(answer)
-    made = [replace(job, ras=tuple(placed[at])) if at in placed else job for at, job in enumerate(jobs)]
+    made = [
+        replace(job, ras=tuple(placed[at]), events=(*job.events, *_errors(placed[at]))) if at in placed else job
+        for at, job in enumerate(jobs)
+    ]
     for number, own in enumerate(_apart(placed.get(-1, ()))):
         size = max(_world_size(each) for each in own)
         name = ALONE if not number else f"{ALONE} {number + 1}"
         versions = tuple(dict.fromkeys(each.version for each in own if each.version))
-        made.append(Job(name, size, (), (), (), no_connections(), (), nccl_versions=versions, ras=own))
+        lone = Job(name, size, (), (), (), no_connections(), (), nccl_versions=versions, ras=own)
+        made.append(replace(lone, events=_errors(own)))
     return tuple(made)
+
+
+def _errors(answers: Sequence[RasAnswer]) -> tuple[Event, ...]:
+    """What ranks would return to their callers, the first answer that says so of each process."""
+    made: dict[tuple[str, int], Event] = {}
+    for answer in answers:
+        for member in (each for comm in answer.communicators for each in comm.members if each.error and each.process):
+            host, pid = member.process.key if member.process is not None else ("", -1)
+            text = f"RAS: rank {member.rank} of its communicator reports {member.error}"
+            made.setdefault((host, pid), Event("other", text, host, pid, ts=answer.time, origin=member.origin))
+    return tuple(made.values())
 
 
 def _job_of(jobs: Sequence[Job], answer: RasAnswer) -> int:
