@@ -86,7 +86,12 @@ def _errors(answers: Sequence[RasAnswer]) -> tuple[Event, ...]:
         for member in (each for comm in answer.communicators for each in comm.members if each.error and each.process):
             host, pid = member.process.key if member.process is not None else ("", -1)
             text = f"RAS: rank {member.rank} of its communicator reports {member.error}"
-            made.setdefault((host, pid), Event("other", text, host, pid, ts=answer.time, origin=member.origin))
+            gone = member.error.startswith("remote process")
+            made.setdefault(
+                (host, pid),
+                Event("peer closed" if gone else "other", text, host, pid, ts=answer.time, level="APP", secondary=gone,
+                      origin=member.origin),
+            )  # fmt: skip
     return tuple(made.values())
 
 
