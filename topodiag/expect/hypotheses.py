@@ -17,7 +17,7 @@ from topodiag.expect.calibration import Calibration, Factor, calibration
 from topodiag.expect.expect import Expected
 from topodiag.expect.hypothesis_causes import SOCKET_GBS, Cause, causes_of, wire_causes
 from topodiag.expect.misread import misread
-from topodiag.expect.rates import Rates, rates_of, reached
+from topodiag.expect.rates import Rates, reached_on
 from topodiag.expect.settings import is_costly
 from topodiag.expect.setup import NoSetupError, Setup
 from topodiag.expect.verdict import IMPOSSIBLE, LOW, Verdict, busbw_of
@@ -255,11 +255,9 @@ def _priced(case: _Case, cause: Cause) -> float | None:
     if cause.gbs is not None or case.setup is None:
         return cause.gbs
     try:
-        setup = cause.change(case.setup)
-        rates = rates_of(setup, case.run.collective, (case.size,))
+        return case.expected * reached_on(case.rates, cause.change(case.setup), case.run.collective)
     except (NoSetupError, ChangeError):
         return None
-    return case.expected * reached(case.rates, rates)
 
 
 def _weigh(case: _Case, cause: Cause, predicted: float) -> _Weighed:

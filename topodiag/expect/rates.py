@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from topodiag.expect.limit import limit_of
 from topodiag.expect.setup import NoSetupError, Setup
@@ -101,13 +102,37 @@ def reached(whole: Rates, now: Rates) -> float:
     return now.raw / whole.raw
 
 
+def reached_on(whole: Rates, now: Setup, collective: str) -> float:
+    """The same of a changed machine, which NCCL's search is asked for once however many runs are judged. Raises
+    NoSetupError as rates_of."""
+    name = NCCL_NAMES.get(collective)
+    if name is None or now.unlike is not None:
+        return reached(whole, rates_of(now, collective, ()))
+    env = tuple(sorted(now.env.items()))
+    raw = _large_gbs(now.tree, _within(now, now.nodes), now.version, env, name)
+    if raw <= 0:
+        raise NoSetupError("NCCL refuses the topology, or its settings leave no algorithm")
+    return raw / whole.raw
+
+
+@lru_cache(maxsize=4096)
+def _large_gbs(tree: Element, nodes: int, version: str, env: tuple[tuple[str, str], ...], name: str) -> float:
+    """NCCL's bus bandwidth of a large operation, GB/s; 0 where it refuses the tree or has nothing to run."""
+    made = predict_tree(tree, nodes=nodes, version=version, env=dict(env), sizes=(LARGE_BYTES,))
+    return next((c.busbw_gbs for c in made.choices if (c.collective, c.bytes) == (name, LARGE_BYTES)), 0.0)
+
+
+def _within(setup: Setup, nodes: int) -> int:
+    """Nodes that NCCL's search is asked for: of racks that the network joins one."""
+    return min(nodes, setup.domain) if setup.domain > 1 else nodes
+
+
 def _predict(setup: Setup, tree: Element, nodes: int, sizes: Sequence[int]) -> Prediction:
-    """NCCL's decisions. Of racks that the network joins, one is searched: its nodes share NVLink."""
+    """NCCL's decisions."""
     if setup.unlike is not None:
         made = predict_job(setup.unlike.hosts, setup.unlike.members, version=setup.version, sizes=sizes)
     else:
-        within = min(nodes, setup.domain) if setup.domain > 1 else nodes
-        made = predict_tree(tree, nodes=within, version=setup.version, env=setup.env, sizes=sizes)
+        made = predict_tree(tree, nodes=_within(setup, nodes), version=setup.version, env=setup.env, sizes=sizes)
     if not made.accepted:
         raise NoSetupError(f"NCCL refuses the topology: {made.why}")
     return made
