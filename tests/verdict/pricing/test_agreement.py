@@ -56,3 +56,8 @@ def test_nccls_own_table_in_the_log_confirms_or_denies() -> None:
     assert same == "NCCL's own table in the log says the same: 404 GB/s of NVLSTree/Simple"
     assert "461 are reckoned" in same_as_table(461.2, "NVLSTree/Simple", table, "AllReduce", 1.875)
     assert not same_as_table(1.0, "Ring/Simple", table, "AllReduce", 1.875)
+
+
+def test_what_is_left_of_a_great_loss_is_compared_by_the_loss() -> None:
+    said = compare(475, 21.3, 9.1, "the cause").says
+    assert said == ("predicted 21.3 GB/s of 475, measured 9.1, losses of 96 and 98 %: the cause explains the loss")

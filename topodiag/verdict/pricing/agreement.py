@@ -54,6 +54,9 @@ def compare(whole: float, predicted: float, measured: float, cause: str, least: 
             return Compared(Agreement.AGREES, f"{numbers}: {cause} cost{_s(cause)} next to nothing here, as measured")
         return Compared(Agreement.PART, f"{numbers}: {_gbs(predicted - measured)} GB/s are left unexplained")
     if _same(loss, missing):
+        if abs(off) > TOLERANCE:  # of a great loss little is left, and that little may differ by times
+            left = f"predicted {_gbs(predicted)} GB/s of {_gbs(whole)}, measured {_gbs(measured)}"
+            numbers = f"{left}, losses of {100 * loss / whole:.0f} and {100 * missing / whole:.0f} %"
         return Compared(Agreement.AGREES, f"{numbers}: {cause} {verb} {_part(loss, missing)}")
     nearer_to_whole = abs(whole - measured) < abs(measured - predicted)
     if measured > predicted * (1 + TOLERANCE) or (measured > predicted and nearer_to_whole):
