@@ -28,7 +28,7 @@ def refused(text: str) -> str:
 def test_words_numbers_lists_and_mappings_are_plain_values() -> None:
     text = "a: [1, -2, 0.5, .5, 1e3, yes, No, ~, 4-7, '8']\nb:\n  - c: >\n      long\n      text\n    'd e': {f: }\n"
     assert loaded(text) == {
-        "a": [1, -2, 0.5, 0.5, 1000.0, True, False, None, "4-7", "8"], "b": [{"c": "long text\n", "d e": {"f": None}}],
+        "a": [1, -2, 0.5, 0.5, "1e3", True, False, None, "4-7", "8"], "b": [{"c": "long text\n", "d e": {"f": None}}],
     }  # fmt: skip
 
 

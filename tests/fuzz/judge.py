@@ -80,7 +80,7 @@ def judged(reader: Reader, data: bytes) -> Bad | None:
             factor = took / (cost * size)
             return Bad("slow", f"{took:.3f} s of the processor, a byte {factor:.0f} times the seed's", data)
     if _peak() - grown > _GROWN:
-        _forget_peak()
+        forget_peak()
         peak = _memory(reader, data)
         if peak > FREE_BYTES + TIMES * memory_of(reader) * size:
             return Bad("memory", f"{peak >> 20} MiB for {len(data)} bytes", data)
@@ -153,7 +153,7 @@ def _peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
-def _forget_peak() -> None:
+def forget_peak() -> None:
     """Linux starts to count the most again, so that a later case is seen too."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")

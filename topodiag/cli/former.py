@@ -35,10 +35,15 @@ class Former:
         return f"topodiag: note: {self.spelling}{shown} is now written {self.now}{shown}"
 
 
+HELP = ["-h", "--help"]
+
+
 class Command(click.Command):
     """A command that accepts former spellings, and that never writes over what it reads."""
 
     def __init__(self, *args: Any, former: Sequence[Former] = (), **given: Any) -> None:
+        # click keeps the option of the first context that asks, which may have no parent to inherit from
+        given.setdefault("context_settings", {"help_option_names": HELP})
         super().__init__(*args, **given)
         self.former = tuple(former)
 

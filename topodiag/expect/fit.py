@@ -155,6 +155,8 @@ class _Costs:
             return math.inf
         a, b, c, d, e = (after - before for before, after in zip(self._sums[low], self._sums[high], strict=True))
         # Least squares of x + y s = t, each point divided by its t: normal equations [a b; b c] [x y] = [d e].
+        if a <= 0 or c <= 0:
+            return math.inf  # these times are lost in the rounding of the sums before them
         det = a * c - b * b
         alpha, slope = ((c * d - b * e) / det, (a * e - b * d) / det) if det > 1e-12 * a * c else (d / a, 0.0)
         if alpha < 0:

@@ -56,10 +56,7 @@ _TEXTS = (
     # src/ras/client_support.cc of NCCL 2.24 and later.
     (re.compile(rb"^NCCL version \S{1,40} compiled with CUDA ", re.M), Kind.RAS),
     (re.compile(rb"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] PEER_[A-Z_]{3,40}: ", re.M), Kind.RAS),
-    (
-        re.compile(rb'(?:\s*(?:OK|SERVER PROTOCOL \d{1,9})(?=\s)){0,8}\s*\{\s*"nccl_version": "[^"]{1,40}",\s*"cuda_'),
-        Kind.RAS,
-    ),
+    (re.compile(rb'^\{\s{0,64}"nccl_version": "[^"\n]{1,40}",\s{0,64}"cuda_', re.M), Kind.RAS),
     (re.compile(rb'^[ \t]{0,16}"event": "PEER_[A-Z_]{3,40}"', re.M), Kind.RAS),
     (re.compile(rb"^(?:[\w \"]{1,40},){1,30}\w{0,20}bus_?bw", re.M), Kind.BENCH_CSV),
     (re.compile(rb"\s*\{\s*\"schema\":[^{}\[\]]{0,200}\"tool\": \"topodiag-probe\b"), Kind.MANIFEST),
