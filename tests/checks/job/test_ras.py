@@ -81,6 +81,16 @@ def test_a_rank_that_called_another_collective_is_told_with_both() -> None:
     assert "rank 3 launched AllGather where 7 other ranks" in found.message
 
 
+def test_a_mismatch_of_halves_of_which_ras_lists_nobody_is_told() -> None:
+    """NCCL's text lists less than half of the members."""
+    whole = counts(dict.fromkeys(range(4), 49), 0)
+    bare = replace(whole, communicators=(replace(whole.communicators[0], members=()),))
+    (found,) = told(job(bare, replace(bare, time=20.0)))
+    assert (found.severity, found.where.ranks) == (Severity.ERROR, ())
+    assert "4 ranks did not launch AllReduce number 50" in found.message
+    assert "ncclras -f json" in found.fix[0]
+
+
 def test_one_rank_ahead_of_all_others_is_the_odd_one() -> None:
     made = {rank: 49 for rank in range(8) if rank != 6}
     (found,) = told(job(counts(made, 0), counts(made, 20)))

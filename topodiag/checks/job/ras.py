@@ -19,6 +19,7 @@ BLIND = (
 )
 ASK_AGAIN = "ask RAS again after some seconds: counts that move are of a job that runs"
 
+WHO = "RAS lists less than half of the ranks: `ncclras -f json` names all of them (2.28.7 and later), or `topodiag ras`"
 ASK_THERE = "the node or the path to it: can it be reached, and what does RAS answer there?"
 
 
@@ -34,7 +35,7 @@ def by_ras(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     yield from (_left(check, each) for each in left)
     gone = {who.rank for each in left for who in each.who}
     for each in standing.behind():
-        if not {who.rank for who in each.who} <= gone:  # who left launched less
+        if not gone or not {who.rank for who in each.who} <= gone:  # who left launched less
             yield _behind(check, each, standing)
 
 
@@ -63,7 +64,8 @@ def by_ras_in_init(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
 def _behind(check: JobCheck[Any], each: Behind, standing: Standing) -> Finding:
     stays = each.lasting is Lasting.STAYS
     operation = each.collective or "operation"
-    who, others = _ranks(each.who, each.communicator), plural(each.others, "other rank")
+    who = _ranks(each.who, each.communicator) if each.who else plural(each.count, "rank")
+    others = plural(each.others, "other rank")
     own, theirs = (each.front, each.at) if each.ahead else (each.at, each.front)
     if each.instead:
         message = f"{who} launched {each.instead} where {others} of {each.communicator} launched {operation}"
@@ -78,7 +80,7 @@ def _behind(check: JobCheck[Any], each: Behind, standing: Standing) -> Finding:
         observed=f"{own} on {who}, {theirs} on {others}"
         + (f", the same in {plural(len(standing.status), 'answer')}" if stays else ""),
         expected="the same number of launches on all members, or numbers that move from answer to answer",
-        fix=(*([] if stays else [ASK_AGAIN]), *_look(each.who)),
+        fix=(*([] if stays else [ASK_AGAIN]), *(_look(each.who) if each.who else [WHO])),
         nodes=_hosts(each.who),
         ranks=_known(each.who),
         cost=Cost(text="the others wait in that collective" if stays else "the job may simply run"),

@@ -45,7 +45,7 @@ class Who:
 class Behind:
     """Members that launched fewer operations of one collective than the others. `at` and `front` count operations.
     `ahead`: those named are fewer and in front, which the rest is not known to follow. `instead` is the collective
-    that they launched more often than the others."""
+    that they launched more often than the others. `who` is empty where RAS lists none of them; `count` is how many."""
 
     communicator: str
     collective: str
@@ -57,6 +57,7 @@ class Behind:
     ahead: bool = False
     instead: str = ""
     origins: tuple[Origin, ...] = ()
+    count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +150,15 @@ class Standing:
         ahead = by_count[front] * 2 < ranks and sum(n for count, n in by_count.items() if count < front) > ranks // 2
         wanted = front if ahead else low
         members = [each for each in comm.members if each.counts.get(collective) == wanted]
-        if not members or len(members) != by_count[wanted]:
-            return None  # too many to be listed
+        count = by_count[wanted]
+        if len(members) != count:
+            members = []  # text lists less than half of all, and without VERBOSE a quarter
         who = tuple(self.who(each, comm) for each in members)
         origins = tuple(each.origin for each in members if each.origin is not None)
-        others = ranks - len(members)
-        return Behind(self.label(comm), collective, who, low, front, others, lasting, ahead, origins=origins)
+        origins = origins or ((comm.origin,) if comm.origin is not None else ())
+        return Behind(
+            self.label(comm), collective, who, low, front, ranks - count, lasting, ahead, origins=origins, count=count
+        )
 
     def left(self) -> Iterator[Left]:
         """By communicator: who leaves or has left while others run in it."""
@@ -281,7 +285,7 @@ def _merged(told: Sequence[Behind]) -> Iterator[Behind]:
         first = late[0]
         yield Behind(
             first.communicator, first.collective, first.who, first.at, first.front, first.others, first.lasting,
-            first.ahead, more[0] if more else "", first.origins,
+            first.ahead, more[0] if more and first.who else "", first.origins, first.count,
         )  # fmt: skip
 
 
