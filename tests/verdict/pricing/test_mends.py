@@ -8,8 +8,8 @@ import pytest
 
 from tests.verdict.pricing.machines import bus_of, finding, host, tree
 from topodiag.model.finding import Cost
-from topodiag.nccl.topo.changes import down, nets_of, off, rate, remove, width
-from topodiag.verdict.pricing.edits import canonical, nets, nvlinks_by_gpu, with_nets, with_values
+from topodiag.nccl.topo.changes import down, nets_of, off, rate, remove, width, with_values
+from topodiag.verdict.pricing.edits import canonical, nets, nvlinks_by_gpu, with_nets
 from topodiag.verdict.pricing.ground import HostGround, Machine
 from topodiag.verdict.pricing.mend import CannotError, Mend
 from topodiag.verdict.pricing.registry import MENDS, NO_NUMBER, mend_of

@@ -133,14 +133,18 @@ def _pair(text: str, example: str) -> tuple[str, str]:
     return left.strip(), right.strip()
 
 
-def _rewritten(element: Element, edit: Callable[[Element], Element | None]) -> Element | None:
-    """The element with `edit` applied to all below it and then to itself; None drops it. NCCL's trees are shallow:
-    the reader bounds their depth."""
-    kept = tuple(made for child in element.children if (made := _rewritten(child, edit)) is not None)
+def edited(tree: Element, edit: Callable[[Element], Element | None]) -> Element:
+    """The tree with `edit` applied to all below it and then to itself; None drops an element below."""
+    return _edited(tree, edit) or tree
+
+
+def _edited(element: Element, edit: Callable[[Element], Element | None]) -> Element | None:
+    """The same of any element; None drops it. NCCL's trees are shallow: the reader bounds their depth."""
+    kept = tuple(made for child in element.children if (made := _edited(child, edit)) is not None)
     return edit(element if kept == element.children else replace(element, children=kept))
 
 
-def _with(element: Element, values: Mapping[str, str]) -> Element:
+def with_values(element: Element, values: Mapping[str, str]) -> Element:
     """The element with attributes set: in their place where they are, behind where they are new."""
     there = {name for name, _ in element.attributes}
     kept = tuple((name, values.get(name, value)) for name, value in element.attributes)
@@ -169,14 +173,15 @@ def _gpu(tree: Element, number: int) -> Element:
     return gpus[number]
 
 
-def _bus(element: Element) -> str:
+def bus_of(element: Element) -> str:
+    """Its bus id as trees are compared by it, "" without one."""
     return (element.get("busid") or "").lower()
 
 
 def _lower(tree: Element, number: int, peer: int | None, count: int | None) -> Element:
     """NVLinks taken away at both ends, from the target with most of them first."""
     pci = _gpu(tree, number)
-    far = _bus(_gpu(tree, peer)) if peer is not None else None
+    far = bus_of(_gpu(tree, peer)) if peer is not None else None
     counts: Counter[str] = Counter()
     for gpu in pci.having("gpu"):
         for link in gpu.having("nvlink"):
@@ -191,12 +196,12 @@ def _lower(tree: Element, number: int, peer: int | None, count: int | None) -> E
     left = dict(counts)
     for _ in range(there if count is None else count):
         left[max(left, key=lambda target: left[target])] -= 1
-    mine = _bus(pci)
+    mine = bus_of(pci)
 
     def edit(element: Element) -> Element:
         if element.tag != "pci" or not element.having("gpu"):
             return element
-        here = _bus(element)
+        here = bus_of(element)
         if here == mine:
             return _links(element, left)
         lost = counts.get(here, 0) - left.get(here, 0)
@@ -206,7 +211,7 @@ def _lower(tree: Element, number: int, peer: int | None, count: int | None) -> E
                    if (link.get("target") or "").lower() == mine)  # fmt: skip
         return _links(element, {mine: max(back - lost, 0)})
 
-    return _rewritten(tree, edit) or tree
+    return edited(tree, edit)
 
 
 def _links(pci: Element, left: Mapping[str, int]) -> Element:
@@ -221,7 +226,7 @@ def _links(pci: Element, left: Mapping[str, int]) -> Element:
                 count = min(_number(child.get("count")), open_counts[target])
                 open_counts[target] -= count
                 if count:
-                    kept.append(_with(child, {"count": str(count)}))
+                    kept.append(with_values(child, {"count": str(count)}))
             else:
                 kept.append(child)
         return replace(gpu, children=tuple(kept))
@@ -234,16 +239,16 @@ def _number(text: str | None) -> int:
 
 
 def _without_gpu(tree: Element, number: int) -> Element:
-    gone = _bus(_gpu(tree, number))
+    gone = bus_of(_gpu(tree, number))
 
     def edit(element: Element) -> Element | None:
         if element.tag == "pci" and element.having("gpu"):
-            if _bus(element) == gone:
+            if bus_of(element) == gone:
                 return None
             return replace(element, children=tuple(_without_links_to(child, gone) for child in element.children))
         return element
 
-    return _rewritten(tree, edit) or tree
+    return edited(tree, edit)
 
 
 def _without_links_to(gpu: Element, gone: str) -> Element:
@@ -261,13 +266,13 @@ def _without_nic(tree: Element, pattern: str) -> Element:
         empty = element.tag in ("nic", "pci") and not element.children
         return None if empty else element
 
-    return _rewritten(tree, edit) or tree
+    return edited(tree, edit)
 
 
 def _on_pci(tree: Element, device: str, values: Mapping[str, str]) -> Element:
     """Attributes of the PCI function of a GPU or a NIC."""
     match = _GPU.fullmatch(device)
-    bus = _bus(_gpu(tree, int(match[1]))) if match else None
+    bus = bus_of(_gpu(tree, int(match[1]))) if match else None
     done = 0
 
     def edit(element: Element) -> Element:
@@ -275,12 +280,12 @@ def _on_pci(tree: Element, device: str, values: Mapping[str, str]) -> Element:
         if element.tag != "pci":
             return element
         nets = [net.get("name") for nic in element.having("nic") for net in nic.having("net")]
-        if _bus(element) == bus if bus is not None else device in nets:
+        if bus_of(element) == bus if bus is not None else device in nets:
             done += 1
-            return _with(element, values)
+            return with_values(element, values)
         return element
 
-    made = _rewritten(tree, edit) or tree
+    made = edited(tree, edit)
     if not done:
         raise ChangeError(f"no device {device} in this topology; NICs: {', '.join(nets_of(tree)) or 'none'}")
     return made
@@ -292,6 +297,6 @@ def _rate(tree: Element, name: str, mbps: int) -> Element:
 
     def edit(element: Element) -> Element:
         named = element.tag == "net" and element.get("name") == name
-        return _with(element, {"speed": str(mbps)}) if named else element
+        return with_values(element, {"speed": str(mbps)}) if named else element
 
-    return _rewritten(tree, edit) or tree
+    return edited(tree, edit)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from topodiag.model.nccl_tree import Element
+from topodiag.nccl.topo.changes import bus_of, edited
 
 SWITCH = "switch"
 """All NVSwitches as one target: to NCCL they are one vertex."""
@@ -47,14 +48,12 @@ def repair(tree: Element) -> Repaired:
 
 def _edit(tree: Element, change: Mapping[str, Callable[[Element], Element]]) -> Element:
     """The tree with the `<pci>` of these bus ids changed."""
-    children = tuple(_edit(child, change) for child in tree.children)
-    made = tree if children == tree.children else replace(tree, children=children)
-    edit = change.get(_bus(made)) if made.tag == "pci" else None
-    return edit(made) if edit is not None else made
 
+    def edit(element: Element) -> Element:
+        mine = change.get(bus_of(element)) if element.tag == "pci" else None
+        return mine(element) if mine is not None else element
 
-def _bus(element: Element) -> str:
-    return (element.get("busid") or "").lower()
+    return edited(tree, edit)
 
 
 def _gpu_functions(tree: Element) -> list[Element]:
@@ -64,9 +63,9 @@ def _gpu_functions(tree: Element) -> list[Element]:
 def _label(pci: Element) -> str:
     gpu = next(iter(pci.having("gpu")), None)
     if gpu is not None:
-        return f"GPU{gpu.get('dev')}" if gpu.get("dev") else f"the GPU at {_bus(pci)}"
+        return f"GPU{gpu.get('dev')}" if gpu.get("dev") else f"the GPU at {bus_of(pci)}"
     nets = [net.get("name") or "?" for nic in pci.having("nic") for net in nic.having("net")]
-    return ", ".join(nets) or f"the switch {_bus(pci)}"
+    return ", ".join(nets) or f"the switch {bus_of(pci)}"
 
 
 def _count(link: Element) -> int:
@@ -97,7 +96,7 @@ def nvlink_totals(tree: Element) -> dict[str, int]:
     gpus = _gpu_functions(tree)
     if any(_count(link) and not _is_switched(link) for pci in gpus for link in _links(pci)):
         return {}
-    return {_bus(pci): sum(_count(link) for link in _links(pci) if _is_switched(link)) for pci in gpus}
+    return {bus_of(pci): sum(_count(link) for link in _links(pci) if _is_switched(link)) for pci in gpus}
 
 
 def _nvlinks(tree: Element) -> tuple[Element, list[Repair]]:
@@ -107,13 +106,13 @@ def _nvlinks(tree: Element) -> tuple[Element, list[Repair]]:
     usual = _clear_majority(totals.values())
     if not usual:
         return tree, []
-    model = next(pci for pci in gpus if totals[_bus(pci)] == usual)
+    model = next(pci for pci in gpus if totals[bus_of(pci)] == usual)
     change: dict[str, Callable[[Element], Element]] = {}
     repairs = []
     for pci in gpus:
-        have = totals[_bus(pci)]
+        have = totals[bus_of(pci)]
         if have < usual:
-            change[_bus(pci)] = lambda element: _with_links(element, _links(model))
+            change[bus_of(pci)] = lambda element: _with_links(element, _links(model))
             words = f"{_label(pci)}: {have} NVLinks to NVSwitches restored to {usual}, as its siblings have"
             repairs.append(
                 Repair(words, f"NVLinks of {_label(pci)} are down: nvidia-smi nvlink -s, Fabric Manager's log")
@@ -132,7 +131,7 @@ def _with_links(pci: Element, links: tuple[Element, ...]) -> Element:
 def _reverse_links(tree: Element) -> tuple[Element, list[Repair]]:
     """A direct link that only one end names, or that the ends count differently: both ends get the greater count.
     NCCL refuses a link without its reverse (`Failed to find reverse path`)."""
-    gpus = {_bus(pci): pci for pci in _gpu_functions(tree)}
+    gpus = {bus_of(pci): pci for pci in _gpu_functions(tree)}
     counts: Counter[tuple[str, str]] = Counter()
     for bus, pci in gpus.items():
         for link in _links(pci):
@@ -176,8 +175,8 @@ def _pcie(tree: Element) -> tuple[Element, list[Repair]]:
             for pci, value in zip(kind, values, strict=True):
                 if value == usual or _rank(value) >= _rank(usual):
                     continue
-                edit = change.get(_bus(pci))
-                change[_bus(pci)] = _setter(name, usual, edit)
+                edit = change.get(bus_of(pci))
+                change[bus_of(pci)] = _setter(name, usual, edit)
                 was = f"{value or 'no'} {words}" if name == "link_width" else f"{value or 'no speed'}"
                 attention = f"the PCIe link of {_label(pci)} trained low: reseat, or look at the slot"
                 repairs.append(Repair(f"{_label(pci)}: {was} made {usual}, as its siblings have", attention))
@@ -338,10 +337,10 @@ def _moved(tree: Element, nic: Element, to: _Branch, model: _Branch, speed: str)
         )
     if parent.having("gpu") or parent.having("nic"):
         return None
-    gone = _bus(nic)
+    gone = bus_of(nic)
 
     def without(element: Element) -> Element | None:
-        if element.tag == "pci" and _bus(element) == gone:
+        if element.tag == "pci" and bus_of(element) == gone:
             return None
         children = tuple(made for child in element.children if (made := without(child)) is not None)
         emptied = element.tag == "pci" and element.children and not children
@@ -349,7 +348,7 @@ def _moved(tree: Element, nic: Element, to: _Branch, model: _Branch, speed: str)
 
     bare = without(tree)
     return (
-        _edit(bare, {_bus(parent): lambda element: replace(element, children=(*element.children, nic))})
+        _edit(bare, {bus_of(parent): lambda element: replace(element, children=(*element.children, nic))})
         if bare
         else None
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from topodiag.model.nccl_tree import Element
-from topodiag.nccl.topo.changes import gpus_of
+from topodiag.nccl.topo.changes import bus_of, edited, gpus_of, with_values
 from topodiag.nccl.topo.detect import SOCKET_MAXCONN
 
 _RUN_ONLY = frozenset({"keep", "host_hash"})
@@ -30,27 +30,6 @@ def canonical(tree: Element) -> Element:
         return Element(element.tag, tuple(pairs), children)
 
     return made(tree)
-
-
-def edited(element: Element, edit: Callable[[Element], Element | None]) -> Element:
-    """The tree with `edit` applied to all below it and then to itself; None drops an element below."""
-    return _edited(element, edit) or element
-
-
-def _edited(element: Element, edit: Callable[[Element], Element | None]) -> Element | None:
-    children = tuple(kept for child in element.children if (kept := _edited(child, edit)) is not None)
-    return edit(element if children == element.children else replace(element, children=children))
-
-
-def with_values(element: Element, values: Mapping[str, str]) -> Element:
-    """The element with these attributes, in their place where they are and behind where they are new."""
-    there = {name for name, _ in element.attributes}
-    kept = tuple((name, values.get(name, value)) for name, value in element.attributes)
-    return replace(element, attributes=kept + tuple((n, v) for n, v in values.items() if n not in there))
-
-
-def bus_of(element: Element) -> str:
-    return (element.get("busid") or "").lower()
 
 
 def buses_of_labels(labels: Iterable[str], tree: Element) -> frozenset[str]:

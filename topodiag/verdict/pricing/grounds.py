@@ -31,13 +31,13 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import known
 from topodiag.nccl.connect.communicator import Member
 from topodiag.nccl.graph.bandwidths import nvlink_bandwidth
-from topodiag.nccl.topo.changes import gpus_of
+from topodiag.nccl.topo.changes import bus_of, edited, gpus_of, with_values
 from topodiag.nccl.topo.detect import LackingError, tree_of
 from topodiag.nccl.topo.merge import loaded
 from topodiag.nccl.topo.printed import tree_of_print
 from topodiag.nccl.topo.repair import repair
 from topodiag.nccl.tuning.choice import LARGE_BYTES
-from topodiag.verdict.pricing.edits import bus_of, canonical, edited, nets, with_values
+from topodiag.verdict.pricing.edits import canonical, nets
 from topodiag.verdict.pricing.ground import Ground, HostGround, Machine, View
 from topodiag.words.hosts import short_name
 

@@ -7,9 +7,8 @@ from dataclasses import replace
 from topodiag.expect.hypothesis_causes import HOST_MEMORY
 from topodiag.model.finding import Finding
 from topodiag.model.nccl_tree import Element
-from topodiag.nccl.topo.changes import gpus_of
+from topodiag.nccl.topo.changes import bus_of, gpus_of
 from topodiag.verdict.pricing.edits import (
-    bus_of,
     bus_of_nets,
     buses_of_labels,
     nvlinks_by_gpu,

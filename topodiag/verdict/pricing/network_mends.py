@@ -8,7 +8,8 @@ from topodiag.expect.hypothesis_causes import HOST_MEMORY
 from topodiag.model.finding import Finding
 from topodiag.model.job_wires import UNKNOWN_INTERFACE_GBPS, interface_gbps
 from topodiag.model.nccl_tree import Element
-from topodiag.verdict.pricing.edits import bus_of_nets, nets, with_nets, with_socket, with_values, without_gdr
+from topodiag.nccl.topo.changes import with_values
+from topodiag.verdict.pricing.edits import bus_of_nets, nets, with_nets, with_socket, without_gdr
 from topodiag.verdict.pricing.ground import HostGround, Machine
 from topodiag.verdict.pricing.mend import CannotError, Mend
 

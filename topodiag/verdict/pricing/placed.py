@@ -15,8 +15,7 @@ from topodiag.model.finding import Finding
 from topodiag.model.job import Communicator, Job
 from topodiag.model.verdict import Agreement, Price, Quantity
 from topodiag.nccl.connect.communicator import Member
-from topodiag.nccl.topo.changes import gpus_of
-from topodiag.verdict.pricing.edits import bus_of
+from topodiag.nccl.topo.changes import bus_of, gpus_of
 from topodiag.verdict.pricing.ground import Ground
 from topodiag.verdict.pricing.grounds import Claims, NoGroundError, ground_of_job
 
