@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from topodiag.app.beside import is_alone
 from topodiag.app.opening import stream_for
-from topodiag.app.ras import Asking, is_ras_alone, live_answers, ras_answers, with_ras
+from topodiag.app.ras import Asking, live_answers, ras_answers, with_ras
 from topodiag.app.scan import PART
-from topodiag.app.stacks import is_stacks_alone, stack_dumps, with_stacks
+from topodiag.app.stacks import stack_dumps, with_stacks
 from topodiag.checks.job.ras import BLIND
 from topodiag.checks.job.text import wants_operations
 from topodiag.checks.job.troubles import troubles
@@ -17,6 +18,7 @@ from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.evidence.flight.flight_recorder import read_flight
 from topodiag.evidence.intake.gather import gather
+from topodiag.evidence.intake.kinds import Kind
 from topodiag.evidence.intake.pieces import Intake
 from topodiag.evidence.intake.spool import spooled
 from topodiag.evidence.nccl_log.input.sources import CHUNK_BYTES, is_read
@@ -97,9 +99,10 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
     """The jobs in what was gathered. Raises InputError where there is no log and no dump to read."""
     chosen = options or LogOptions()
     answers, asked, silent = ras_answers(intake)
-    stacks, dumped, unread = stack_dumps(intake)
-    asked, silent = (*asked, *dumped), (*silent, *unread)
-    rest = tuple(piece for piece in intake.pieces if not is_ras_alone(piece) and not is_stacks_alone(piece))
+    dumped = stack_dumps(intake)
+    stacks, asked, silent = dumped.all, (*asked, *dumped.inputs), (*silent, *dumped.gaps)
+    beside = (Kind.RAS, Kind.STACKS)
+    rest = tuple(piece for piece in intake.pieces if not any(is_alone(piece, kind) for kind in beside))
     own = replace(intake, pieces=rest)
     if (answers or stacks) and not any(is_read(piece) for piece in own.pieces) and not chosen.flight:
         return Case(jobs=with_stacks(with_ras((), answers), stacks), inputs=asked, not_observed=silent)

@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from topodiag.app.beside import read_beside
 from topodiag.evidence.intake.kinds import Kind
-from topodiag.evidence.intake.pieces import Intake, Piece
-from topodiag.evidence.intake.reading import read_piece
+from topodiag.evidence.intake.pieces import Intake
 from topodiag.evidence.live.ras import MAX_BYTES, in_order, read_ras
 from topodiag.evidence.live.ras_client import ask, place_of
 from topodiag.model.connections import no_connections
@@ -27,37 +27,16 @@ ALONE = "RAS"
 PART = "part of what NCCL's RAS answered"
 
 
-def is_ras_alone(piece: Piece) -> bool:
-    """Whether a piece holds answers of RAS and no log."""
-    return Kind.RAS in piece.kinds and not piece.is_any((Kind.NCCL_LOG, Kind.JOB_OUTPUT))
-
-
 def ras_answers(intake: Intake) -> tuple[tuple[RasAnswer, ...], tuple[Input, ...], tuple[NotObserved, ...]]:
-    """All answers in order, the files they came from, and what could not be read. One bad file costs that file."""
-    answers: list[RasAnswer] = []
-    inputs: list[Input] = []
-    gaps: list[NotObserved] = []
-    for piece in intake.of(Kind.RAS):
-        if piece.kinds[0] is not Kind.RAS and not is_ras_alone(piece) and piece.size < 0:
-            continue  # standard input is read once, by the reader of logs
-        try:
-            blob = read_piece(intake, piece, MAX_BYTES)
-        except InputError as error:
-            gaps.append(NotObserved(PART, str(error)))
-            continue
-        found = read_ras(blob.text, piece.name)
-        answers += found
-        if is_ras_alone(piece):
-            digest = hashlib.sha256(blob.data).hexdigest()
-            inputs.append(Input(piece.name, Kind.RAS.value, digest, blob.text.count("\n"), len(found)))
-        cut = [answer for answer in found if not answer.whole]
-        if cut:
-            gaps.append(NotObserved(PART, f"{piece.name}: {plural(len(cut), 'answer')} cut before its end"))
+    """All answers in order, the files they came from, and what could not be read."""
+    beside = read_beside(intake, Kind.RAS, read_ras, most=MAX_BYTES, part=PART)
+    gaps = list(beside.gaps)
+    for name, found in beside.found:
+        if cut := sum(not answer.whole for answer in found):
+            gaps.append(NotObserved(PART, f"{name}: {plural(cut, 'answer')} cut before its end"))
         if not found:
-            gaps.append(
-                NotObserved(PART, f"{piece.name}: holds no answer: the server closed the connection, ask again")
-            )
-    return in_order(answers), tuple(inputs), tuple(gaps)
+            gaps.append(NotObserved(PART, f"{name}: holds no answer: the server closed the connection, ask again"))
+    return in_order(beside.all), beside.inputs, tuple(gaps)
 
 
 def with_ras(jobs: Sequence[Job], answers: Sequence[RasAnswer]) -> tuple[Job, ...]:
@@ -74,8 +53,8 @@ def with_ras(jobs: Sequence[Job], answers: Sequence[RasAnswer]) -> tuple[Job, ..
         size = max(_world_size(each) for each in own)
         name = ALONE if not number else f"{ALONE} {number + 1}"
         versions = tuple(dict.fromkeys(each.version for each in own if each.version))
-        lone = Job(name, size, (), (), (), no_connections(), (), nccl_versions=versions, ras=own)
-        made.append(replace(lone, events=_errors(own)))
+        events = _errors(own)
+        made.append(Job(name, size, (), (), (), no_connections(), (), nccl_versions=versions, events=events, ras=own))
     return tuple(made)
 
 
@@ -83,8 +62,10 @@ def _errors(answers: Sequence[RasAnswer]) -> tuple[Event, ...]:
     """What ranks would return to their callers, the first answer that says so of each process."""
     made: dict[tuple[str, int], Event] = {}
     for answer in answers:
-        for member in (each for comm in answer.communicators for each in comm.members if each.error and each.process):
-            host, pid = member.process.key if member.process is not None else ("", -1)
+        for member in (each for comm in answer.communicators for each in comm.members):
+            if not member.error or member.process is None:
+                continue
+            host, pid = member.process.key
             text = f"RAS: rank {member.rank} of its communicator reports {member.error}"
             gone = member.error.startswith("remote process")
             made.setdefault(
