@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cached_property
 
-from topodiag.model.job import Job
+from topodiag.model.job import Communicator, Job
 from topodiag.model.provenance import Origin
 from topodiag.model.ras import GONE, RUNNING, RasAnswer, RasCommunicator, RasMember, RasProcess
 
@@ -106,7 +107,7 @@ class Standing:
 
     def who(self, member: RasMember, communicator: RasCommunicator) -> Who:
         """The world rank and host of a member, as far as something ties it."""
-        known = next((c for c in self.job.communicators if c.comm_id and c.comm_id == communicator.hash), None)
+        known = self._logged(communicator)
         if known is not None and 0 <= member.rank < len(known.ranks) and known.ranks[member.rank] >= 0:
             rank = int(known.ranks[member.rank])
             own = self.job.by_rank.get(rank)
@@ -115,28 +116,37 @@ class Standing:
             named = self.process(member.process)
             if named.rank >= 0:
                 return Who(named.rank, named.host, member.process, member.rank, member.origin)
-        whole = communicator.size > 0 and communicator.size == max(self.job.world_size, self._largest)
-        return Who(member.rank if whole else -1, _host(member), member.process, member.rank, member.origin)
+        world = member.rank if self._is_world(communicator) else -1
+        return Who(world, _host(member), member.process, member.rank, member.origin)
 
     def process(self, process: RasProcess) -> Who:
         """The rank of a process, by its pid and address; processes with several ranks have the first."""
         found = self._by_pid.get(process.pid, [])
         if len(found) > 1:
-            found = [each for each in found if process.host in self._addresses.get((each[0], process.pid), ())] or []
+            found = [each for each in found if process.host in self._addresses.get((each[0], process.pid), ())]
         if found:
             host, rank = min(found, key=lambda each: each[1])
             return Who(rank, host, process)
         return Who(self._own_world.get(process.key, -1), process.host, process)
 
-    @property
+    def _logged(self, comm: RasCommunicator) -> Communicator | None:
+        """The communicator as the job's log has it."""
+        return next((each for each in self.job.communicators if each.comm_id and each.comm_id == comm.hash), None)
+
+    def _is_world(self, comm: RasCommunicator) -> bool:
+        """Whether it is that of all ranks, as far as sizes tell."""
+        return comm.size > 0 and comm.size == self._largest
+
+    @cached_property
     def _largest(self) -> int:
-        return max((comm.size for answer in self.status for comm in answer.communicators), default=0)
+        """Ranks of the largest communicator that the log or an answer tells of."""
+        return max([self.job.world_size, *(comm.size for answer in self.status for comm in answer.communicators)])
 
     def behind(self) -> Iterator[Behind]:
         """By communicator: who launched less than the others in the last answer, unless the counts move."""
         for comm, before in self._last_of_each(_differs):
             collectives = [name for name, by_count in comm.counts.items() if len(by_count) > 1]
-            same = [old for old in before if {n: old.counts.get(n) for n in collectives} == _of(comm, collectives)]
+            same = [old for old in before if _of(old, collectives) == _of(comm, collectives)]
             if before and not same:
                 continue  # the counts move: the job runs
             lasting = Lasting.STAYS if same else Lasting.ONCE
@@ -248,10 +258,10 @@ class Standing:
         return any(a.isdisjoint(b) for at, a in enumerate(several) for b in several[at + 1 :])
 
     def label(self, comm: RasCommunicator) -> str:
-        known = next((c for c in self.job.communicators if c.comm_id and c.comm_id == comm.hash), None)
+        known = self._logged(comm)
         if known is not None:
             return known.label
-        if comm.size > 1 and comm.size == max(self.job.world_size, self._largest):
+        if comm.size > 1 and self._is_world(comm):
             return f"the communicator of all {comm.size} ranks"
         size = f" of {comm.size} ranks" if comm.size else ""
         return f"communicator {comm.hash:#x}{size}"
@@ -283,10 +293,7 @@ def _merged(told: Sequence[Behind]) -> Iterator[Behind]:
         late = [each for each in several if not each.ahead] or several
         more = [each.collective for each in several if each.ahead and each is not late[0]]
         first = late[0]
-        yield Behind(
-            first.communicator, first.collective, first.who, first.at, first.front, first.others, first.lasting,
-            first.ahead, more[0] if more and first.who else "", first.origins, first.count,
-        )  # fmt: skip
+        yield replace(first, instead=more[0] if more and first.who else "")
 
 
 def _differs(comm: RasCommunicator) -> bool:
