@@ -18,9 +18,9 @@ from topodiag.nccl.connect.communicator import Communicator, Member, communicato
 from topodiag.nccl.graph.attach import count_gpus
 from topodiag.nccl.graph.domains import path_table
 from topodiag.nccl.graph.graph import RejectedError
-from topodiag.nccl.prediction import PredictedGraph, Prediction
+from topodiag.nccl.prediction import Choice, PredictedGraph, Prediction, TuningTable
 from topodiag.nccl.search.search import describe
-from topodiag.nccl.settings import read_settings
+from topodiag.nccl.settings import Settings, read_settings
 from topodiag.nccl.topo.detect import tree_of
 from topodiag.nccl.tuning.choice import sweep
 from topodiag.nccl.tuning.derivation import derive
@@ -111,13 +111,16 @@ def _predicted(
         graphs=tuple(_told(describe(first.system, graph)) for graph in first.graphs),
         channels=comm.channels,
         tuning=table,
-        choices=tuple(
-            choice for collective in BY_WEIGHT for choice in sweep(comm.shape, table, settings, collective.value, sizes)
-        ),
+        choices=_choices(comm, table, settings, sizes),
         terms=derive(comm, table, settings) if explain else (),
         ranks=comm.shape.nranks,
         nccl_nodes=comm.shape.nodes,
     )
+
+
+def _choices(comm: Communicator, table: TuningTable, settings: Settings, sizes: Sequence[int]) -> tuple[Choice, ...]:
+    """What NCCL runs for each collective and size."""
+    return tuple(choice for each in BY_WEIGHT for choice in sweep(comm.shape, table, settings, each.value, sizes))
 
 
 def _told(graph: PredictedGraph) -> PredictedGraph:
@@ -170,22 +173,24 @@ def _of_job(hosts: tuple[Host, ...], members: tuple[Member, ...], version: str, 
         total_bw=round(worst.total_bw, _DIGITS),
         paths=path_table(worst),
         graphs=tuple(
-            PredictedGraph(
-                id=number,
-                pattern=graph.pattern,
-                cross_nic=graph.cross_nic,
-                channels=graph.channels,
-                bw_intra=round(graph.bw_intra, _DIGITS),
-                bw_inter=round(graph.bw_inter, _DIGITS),
-                type_intra=names[graph.type_intra],
-                type_inter=names[graph.type_inter],
-                same_channels=graph.same_channels,
+            _told(
+                PredictedGraph(
+                    id=number,
+                    pattern=graph.pattern,
+                    cross_nic=graph.cross_nic,
+                    channels=graph.channels,
+                    bw_intra=graph.bw_intra,
+                    bw_inter=graph.bw_inter,
+                    type_intra=names[graph.type_intra],
+                    type_inter=names[graph.type_inter],
+                    same_channels=graph.same_channels,
+                )
             )
             for number, graph in sorted(comm.shape.graphs.items())
         ),
         channels=comm.channels,
         tuning=table,
-        choices=tuple(choice for each in BY_WEIGHT for choice in sweep(comm.shape, table, first, each.value, sizes)),
+        choices=_choices(comm, table, first, sizes),
         ranks=comm.shape.nranks,
         nccl_nodes=comm.shape.nodes,
     )
