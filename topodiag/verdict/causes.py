@@ -123,10 +123,9 @@ def _is_peer(owner: Finding, other: Finding, scene: Scene) -> bool:
 
 
 def _of_recorder(first: Finding, other: Finding, scene: Scene) -> bool:
-    """Whether one of both is told by dumps of the flight recorder alone, whose ranks are those of the log beside it."""
-    jobs = {job.name: job for job in scene.case.jobs}
-    named = [jobs[name] for each in (first, other) for name in each.where.jobs if name in jobs]
-    return len(scene.case.jobs) == 2 and any(job.flight and not job.files for job in named)
+    """Whether one of both is told by dumps of the flight recorder alone."""
+    named = {name for each in (first, other) for name in each.where.jobs}
+    return any(scene.is_recorder(job) for job in scene.case.jobs if job.name in named)
 
 
 class _Devices:

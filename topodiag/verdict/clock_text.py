@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
+from typing import TypeGuard
 
 from topodiag.model.node import Node
 
@@ -22,6 +24,11 @@ def booted(node: Node) -> float | None:
     return taken - up if taken is not None and up is not None and 0 <= up < EPOCH_S * 10 else None
 
 
+def is_wall(time: float | None) -> TypeGuard[float]:
+    """Whether a time is one of the wall's clock that can be: finite, after 1970 and before 2096."""
+    return time is not None and math.isfinite(time) and 0 < time < _LATEST_S
+
+
 def seconds(text: str) -> float | None:
     """A time of ISO 8601; without a zone it is read as UTC. None for anything else."""
     try:
@@ -30,7 +37,7 @@ def seconds(text: str) -> float | None:
         value = made.timestamp()
     except (ValueError, OverflowError):
         return None
-    return value if 0 < value < _LATEST_S else None
+    return value if is_wall(value) else None
 
 
 def stamp(time: float) -> str:

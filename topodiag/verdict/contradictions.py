@@ -5,7 +5,6 @@ A contradiction is no error of a source: a machine with eight NICs up and a job 
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -16,7 +15,7 @@ from topodiag.model.case import Case
 from topodiag.model.identity import Conflict, Identity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
-from topodiag.verdict.clock_text import booted, captured, stamp
+from topodiag.verdict.clock_text import booted, captured, is_wall, stamp
 from topodiag.words.fold import few, plural
 from topodiag.words.hosts import short_name
 
@@ -59,7 +58,7 @@ def _spans(case: Case, identity: Identity) -> Mapping[str, tuple[float, float]]:
         times += [event.last_ts for event in job.events if event.last_ts is not None]
         for communicator in job.communicators:
             times += communicator.completed_ts.tolist()
-        known = [time for time in times if math.isfinite(time) and 0 < time < 4e9]
+        known = [time for time in times if is_wall(time)]
         if not known:
             continue
         start, end = min(known), max(known)

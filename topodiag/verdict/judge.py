@@ -11,7 +11,6 @@ from topodiag.checks.registry import check_class
 from topodiag.model.bench import Benchmark
 from topodiag.model.case import Case
 from topodiag.model.finding import Confidence, Finding, Severity
-from topodiag.model.job import Job
 from topodiag.model.result import Result
 from topodiag.model.verdict import Agreement, Cause, CauseStatus, JobState, State, Verdict
 from topodiag.verdict import state as states
@@ -149,7 +148,7 @@ def _jobs(causes: Sequence[Cause], result: Result, scene: Scene) -> list[JobStat
     made: list[JobState] = []
     outputs = {each.run.source for each in result.benchmarks}
     for job in scene.case.jobs:
-        if (job.files and set(job.files) <= outputs) or _is_recorder_of_another(job, scene):
+        if (job.files and set(job.files) <= outputs) or scene.is_recorder(job):
             continue
         own = states.of_job(job, findings, result, scene)
         places = tuple(at for at, cause in enumerate(causes) if states.bears_on(cause.finding, job, scene))
@@ -161,11 +160,6 @@ def _jobs(causes: Sequence[Cause], result: Result, scene: Scene) -> list[JobStat
         name = f"{each.run.placement or each.run.collective or 'run'} (nccl-tests)"
         made.append(JobState(name, own, loss_words([each]), places))
     return made
-
-
-def _is_recorder_of_another(job: Job, scene: Scene) -> bool:
-    """Whether these are dumps of the flight recorder alone, beside the one job whose log there is."""
-    return bool(job.flight) and not job.files and not job.hosts and len(scene.case.jobs) == 2
 
 
 def _explains_run(cause: Cause, run: Benchmark, scene: Scene) -> bool:

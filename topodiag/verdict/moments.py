@@ -13,7 +13,7 @@ from topodiag.model.identity import Identity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.system import KernelEvent
-from topodiag.verdict.clock_text import EPOCH_S, booted, captured, stamp
+from topodiag.verdict.clock_text import EPOCH_S, booted, captured, is_wall, stamp
 
 if TYPE_CHECKING:
     from topodiag.model.job import Communicator, Event, FlightRecord, Job
@@ -126,7 +126,7 @@ def _event(job: Job, event: Event, identity: Identity) -> Said:
     rank = job.by_rank.get(event.rank)
     if rank is not None:
         host, bus = host or rank.host, bus or rank.bus_id
-    time = event.ts if event.ts is not None and math.isfinite(event.ts) and 0 < event.ts < 4e9 else None
+    time = event.ts if is_wall(event.ts) else None
     what, shown, within = event.text[:_MOST_TEXT] or event.kind, stamp(time) if time is not None else "", 0.0
     ran, seq, same = event.details.get("ran_ms", ""), event.details.get("seq", ""), ""
     if event.kind == "watchdog" and ran.isdecimal() and len(ran) < 13:
@@ -152,7 +152,7 @@ def _flight(job: Job, record: FlightRecord, identity: Identity) -> Iterator[Said
             continue
         seen.add(group)
         time = record.created_s[number] if number < len(record.created_s) else math.nan
-        known = time if math.isfinite(time) and 0 < time < 4e9 else None
+        known = time if is_wall(time) else None
         what = f"enqueues {operation} number {seq} of {record.descriptions.get(group, group)}, which does not complete"
         yield Said(FLIGHT, host, what[:_MOST_TEXT], known, True, record.rank, stamp(known) if known else "",
                    origin=record.origin, same=f"wait {record.rank} {seq}")  # fmt: skip

@@ -82,6 +82,10 @@ class Scene:
 
         return {job.name: first_error(job) for job in self.case.jobs}
 
+    def is_recorder(self, job: Job) -> bool:
+        """Whether a job is dumps of the flight recorder alone, whose ranks are those of the one log beside it."""
+        return len(self.case.jobs) == 2 and bool(job.flight) and not job.files
+
     def errors(self, finding: Finding) -> list[Event | None]:
         """The first errors of the jobs of a finding; None for a job that shows only what follows from others."""
         return [self.first_errors[name] for name in self.jobs(finding)]
