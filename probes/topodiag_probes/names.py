@@ -14,7 +14,7 @@ VARIABLES = (
     r"|MASTER_ADDR)"
 )
 _ASSIGNED = re.compile(r'(?<![A-Z0-9_])%s(?:=|": ?")([^"\n]{1,65536})' % VARIABLES)
-_TOPOLOGY = re.compile(r'(?<![A-Z0-9_])SLURM_TOPOLOGY_ADDR(?:=|": ?")([^"\s]{1,4096})')
+TOPOLOGY = re.compile(r'((?<![A-Z0-9_])SLURM_TOPOLOGY_ADDR(?:=|": ?"))([^"\s]{1,4096})')
 _WORD = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?\Z")
 _ITEM = re.compile(r"[^,\[\]\s]*(?:\[[^\]\s]*\][^,\[\]\s]*)*")
 _PART = re.compile(r"\[([0-9,-]{1,4096})\]")
@@ -77,8 +77,8 @@ class Names:
             if name in ("settings.tree", "processes.json"):
                 for match in _ASSIGNED.finditer(data.decode("utf-8", "replace")):
                     self.add_list(match.group(1))
-                for match in _TOPOLOGY.finditer(data.decode("utf-8", "replace")):
-                    for label in match.group(1).split("."):
+                for match in TOPOLOGY.finditer(data.decode("utf-8", "replace")):
+                    for label in match.group(2).split("."):
                         self.add(label)
             elif name == "imex-config.txt":
                 for line in data.decode("utf-8", "replace").split("\n"):

@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Mapping, Match, Optional, Set
 
 from topodiag_probes.bundle import Bundle
 from topodiag_probes.harmless import RUN, is_harmless
-from topodiag_probes.names import VARIABLES, Names, is_common
+from topodiag_probes.names import TOPOLOGY, VARIABLES, Names, is_common
 from topodiag_probes.reduced import CLOUD_TAGS
 from topodiag_probes.tokens import Tokens
 
@@ -76,7 +76,6 @@ _OWNED = re.compile(
 )
 """Whom and whose: a name, even where it is a word like any other."""
 _NOBODY = re.compile(r"(?i)(?:[0-9x.]+|none|null|n/a|yes|no|unknown|%s.*)\Z" % _OPEN)
-_TOPOLOGY = re.compile(r'((?<![A-Z0-9_])SLURM_TOPOLOGY_ADDR(?:=|": ?"))([^"\s]{1,4096})')
 _ROUTE = re.compile(r"(?m)^(= proc/net/route\t\S+\s+)([0-9A-F]{8})(\s+)([0-9A-F]{8})(?=\s)")
 _ROUTE6 = re.compile(r"(?m)^= proc/net/ipv6_route\t.*$")
 _HEX32 = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
@@ -169,7 +168,7 @@ class Redactor:
         text = _CONFIG.sub(self._config, text)
         text = _SERIAL.sub(lambda match: match.group(1) + _settled(self.tokens.shape(match.group(2))), text)
         text = _ASSET_TAG.sub(self._asset_tag, text)
-        text = _TOPOLOGY.sub(self._topology, text)
+        text = TOPOLOGY.sub(self._topology, text)
         for place in _HOST_PLACES:
             text = place.sub(self._host_place, text)
         text = self._names.replace(text, lambda name: _settled(self.tokens.host(name)))
