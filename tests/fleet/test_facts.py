@@ -1,0 +1,108 @@
+"""A node as facts in long form: what each row says, and what has none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.checks.nodes import hgx_h100, link, read
+from topodiag.fleet.facts import facts_of
+from topodiag.model.fleet import FactKind, NodeFact
+from topodiag.model.node import Node
+from topodiag.model.provenance import Counter, Origin
+from topodiag.model.system import KernelEvent, Os
+
+
+def rows(node: Node) -> dict[tuple[str, str, str], NodeFact]:
+    return {(fact.family, fact.part, fact.key): fact for fact in facts_of(node)}
+
+
+def with_command_line(text: str) -> dict[tuple[str, str, str], NodeFact]:
+    return rows(Node("n1", os=Os(cmdline=read(text, "proc/cmdline", 1))))
+
+
+def test_each_fact_of_a_node_has_one_row() -> None:
+    made = facts_of(hgx_h100())
+    assert len(rows(hgx_h100())) == len(made)
+
+
+def test_a_row_names_family_part_key_value_and_where_it_was_read() -> None:
+    node = hgx_h100()
+    fact = rows(node)["nvlink", "gpu3", "links"]
+    assert (fact.value, fact.kind, fact.source) == ("18 active", FactKind.CATEGORY, "nvlink-s:0")
+
+
+def test_what_is_not_known_has_no_row() -> None:
+    assert facts_of(Node("bare")) == ()
+
+
+def test_serials_and_addresses_are_identities() -> None:
+    node = hgx_h100()
+    node = replace(node, gpus=(replace(node.gpus[0], uuid=read("GPU-1")),))
+    assert rows(node)["gpu", "gpu0", "uuid"].kind is FactKind.IDENTITY
+
+
+@pytest.mark.parametrize(
+    "parameter", ["root=/dev/md0", "ip=10.0.0.4::10.0.0.1", "disk=2c8f0a1e-1111-2222-3333-1234567890ab"]
+)
+def test_a_parameter_of_the_kernel_that_names_a_disk_or_an_address_is_an_identity(parameter: str) -> None:
+    made = with_command_line(f"ro {parameter}")
+    name = parameter.partition("=")[0]
+    assert made["kernel command line", "", name].kind is FactKind.IDENTITY
+    assert made["kernel command line", "", "ro"].kind is FactKind.CATEGORY
+
+
+def test_several_values_of_one_parameter_are_one_value() -> None:
+    made = with_command_line("console=tty0 console=ttyS0 iommu=pt")
+    assert made["kernel command line", "", "console"].value == "tty0,ttyS0"
+    assert made["kernel command line", "", "iommu"].value == "pt"
+
+
+def test_the_generation_of_an_idle_gpus_link_is_of_the_moment_and_its_width_is_not() -> None:
+    made = rows(hgx_h100())
+    assert made["pci", "gpu0", "generation"].kind is FactKind.MOMENT
+    assert made["pci", "gpu0", "width"].kind is FactKind.CATEGORY
+
+
+def test_counters_carry_the_latest_reading_and_what_they_count() -> None:
+    node = hgx_h100()
+    counted = {
+        "symbol_error": Counter("symbol_error", first=read(3), later=read(5)),
+        "port_rcv_data": Counter("port_rcv_data", first=read(7)),
+    }
+    port = replace(node.nics[0].ports[0], counters=counted)
+    made = rows(replace(node, nics=(replace(node.nics[0], ports=(port,)),)))
+    errors, data = (made["nic", "mlx5_0/1", name] for name in counted)
+    assert (errors.value, errors.kind, errors.unit) == (5, FactKind.COUNTER, "errors")
+    assert (data.value, data.unit) == (7, "words of 4 bytes")
+
+
+def test_links_that_did_not_train_are_in_the_value_of_their_gpu() -> None:
+    node = hgx_h100()
+    links = tuple(link(at, "inactive" if at < 6 else "active") for at in range(18))
+    node = replace(node, gpus=(replace(node.gpus[0], nvlinks=links), *node.gpus[1:]))
+    made = rows(node)
+    assert made["nvlink", "gpu0", "links"].value == "12 active, 6 inactive"
+    assert made["nvlink", "gpu1", "links"].value == "18 active"
+
+
+def test_each_gpu_says_which_network_cards_are_how_far_away() -> None:
+    made = rows(hgx_h100(4))
+    assert made["pairing", "gpu1", "network cards by path"].value == "PHB mlx5_0; PIX mlx5_1; SYS mlx5_2-3"
+    assert made["pairing", "gpu1", "nearest network cards"].value == "mlx5_1 over PIX"
+
+
+def test_troubles_in_the_kernels_log_are_counted_by_part_and_kind() -> None:
+    node = hgx_h100()
+    at = Origin("dmesg.txt", 4)
+    events = tuple(KernelEvent("xid", "Xid 79", at, bus_id=node.gpus[2].bus_id, code=79) for _ in range(3))
+    fact = rows(replace(node, events=events))["kernel log", "gpu2", "xid 79"]
+    assert (fact.value, fact.kind, fact.source) == (3, FactKind.COUNTER, "dmesg.txt:4")
+
+
+def test_the_rate_of_a_port_that_is_down_is_no_fact() -> None:
+    node = hgx_h100()
+    port = replace(node.nics[0].ports[0], state=read("DOWN"))
+    made = rows(replace(node, nics=(replace(node.nics[0], ports=(port,)),)))
+    assert ("nic", "mlx5_0/1", "rate") not in made

@@ -1,0 +1,232 @@
+"""The facts of a node's parts: GPUs and their NVLinks, network cards and ports, PCIe links, and who is near whom."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Iterator, Sequence
+
+from topodiag.fleet.rows import IDENTITY, MOMENT, counters, row, source_of, text_of
+from topodiag.model.devices import Gpu, NetDev, Nic, NicPort, NicRole, NvLink, PciDevice
+from topodiag.model.fleet import NodeFact
+from topodiag.model.node import Node
+from topodiag.words.fold import fold_labels
+
+_REDIRECT = 0b0001_1100
+"""ACS bits that send peer-to-peer traffic up to the root: ReqRedir, CmpltRedir, UpstreamFwd (PCIe 6.0, 7.7.11)."""
+
+
+def gpu_facts(node: Node) -> Iterator[NodeFact]:
+    """Counts first: which part is missing is seen there."""
+    if node.gpus:
+        yield NodeFact("gpu", "", "GPUs", str(len(node.gpus)))
+    compute = [nic for nic in node.nics if nic.role is NicRole.COMPUTE]
+    for gpu in node.gpus:
+        part = f"gpu{gpu.index}"
+        yield from _gpu(node, gpu, part)
+        yield from _fabric(gpu, part)
+        yield from _nvlinks(gpu, part)
+        yield from _neighbours(node, gpu, part, compute)
+        yield from counters("gpu", part, gpu.counters)
+
+
+def _gpu(node: Node, gpu: Gpu, part: str) -> Iterator[NodeFact]:
+    if gpu.bus_id:
+        yield NodeFact("gpu", part, "bus id", gpu.bus_id)
+    for key, fact in (
+        ("name", gpu.name),
+        ("board", gpu.board),
+        ("NUMA node", gpu.numa),
+        ("CPU affinity", gpu.cpu_affinity),
+        ("MIG", gpu.mig),
+        ("compute mode", gpu.compute_mode),
+        ("persistence", gpu.persistence),
+        ("C2C bandwidth", gpu.c2c_gbs),
+        ("highest SM clock", gpu.max_sm_clock_mhz),
+        ("recovery action", gpu.recovery_action),
+        ("lost", gpu.lost),
+    ):
+        yield from row("gpu", part, key, fact)
+    yield from row("gpu", part, "uuid", gpu.uuid, kind=IDENTITY)
+    for key, fact, unit in (
+        ("utilization", gpu.utilization, "%"),
+        ("performance state", gpu.pstate, ""),
+        ("SM clock", gpu.sm_clock_mhz, "MHz"),
+        ("clock event reasons", gpu.throttle, ""),
+    ):
+        yield from row("gpu", part, key, fact, kind=MOMENT, unit=unit)
+    device = node.pci_of(gpu)
+    if device is not None:
+        # An idle GPU trains its link down to save power: only the width is of the node.
+        yield from row("pci", part, "generation", device.gen, kind=MOMENT)
+        yield from _pci_link(device, part)
+
+
+def _pci_link(device: PciDevice, part: str) -> Iterator[NodeFact]:
+    for key, fact in (
+        ("width", device.width),
+        ("highest generation", device.max_gen),
+        ("highest width", device.max_width),
+        ("slot's highest generation", device.slot_max_gen),
+        ("slot's highest width", device.slot_max_width),
+        ("driver", device.driver),
+        ("IOMMU domain", device.iommu_type),
+    ):
+        yield from row("pci", part, key, fact)
+    yield from counters("pci", part, device.counters)
+
+
+def _fabric(gpu: Gpu, part: str) -> Iterator[NodeFact]:
+    told = gpu.fabric
+    for key, fact in (
+        ("fabric state", told.state),
+        ("fabric status", told.status),
+        ("fabric health", told.health),
+        ("fabric bandwidth", told.bandwidth),
+    ):
+        yield from row("nvlink", part, key, fact)
+    if told.problems.value is not None:
+        yield NodeFact(
+            "nvlink", part, "fabric problems", told.problems.value or "none", source=source_of(told.problems)
+        )
+    yield from row("nvlink", part, "fabric cluster", told.cluster_uuid, kind=IDENTITY)
+    yield from row("nvlink", part, "fabric clique", told.clique_id, kind=IDENTITY)
+
+
+def _nvlinks(gpu: Gpu, part: str) -> Iterator[NodeFact]:
+    yield from row("nvlink", part, "links", gpu.nvlink_note)
+    if not gpu.nvlinks:
+        return
+    states: Tally[str] = Tally(link.state.value for link in gpu.nvlinks if link.state.value)
+    source = next((source_of(link.state) for link in gpu.nvlinks if link.state.value), "")
+    if states:
+        said = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
+        yield NodeFact("nvlink", part, "links", said, source=source)
+    rates = sorted(
+        {link.line_gbs.value for link in gpu.nvlinks if link.line_gbs.value and link.state.value != "inactive"}
+    )
+    if rates:
+        yield NodeFact("nvlink", part, "line rate", text_of(rates), unit="GB/s", source=source)
+    far: Tally[str] = Tally(link.remote_type.value for link in gpu.nvlinks if link.remote_type.value)
+    if far:
+        yield NodeFact("nvlink", part, "other ends", ", ".join(f"{n} {end}" for end, n in sorted(far.items())))
+    for link in gpu.nvlinks:
+        yield from _nvlink(link, f"{part}/link{link.index}")
+
+
+def _nvlink(link: NvLink, part: str) -> Iterator[NodeFact]:
+    yield from row("nvlink", part, "state", link.state, kind=MOMENT)
+    yield from counters("nvlink", part, link.counters)
+
+
+def _neighbours(node: Node, gpu: Gpu, part: str, compute: Sequence[Nic]) -> Iterator[NodeFact]:
+    """Which GPUs and network cards are how far away, as one value for each GPU: GPU i stands beside GPU i of others."""
+    for key, labels in (
+        ("GPUs by path", [each.label for each in node.gpus if each is not gpu]),
+        ("network cards by path", [nic.name for nic in compute]),
+    ):
+        by_type: dict[str, list[str]] = {}
+        for label in labels:
+            path = node.paths.get((gpu.label, label))
+            if path is not None:
+                by_type.setdefault(path.type.name, []).append(label)
+        if by_type:
+            said = "; ".join(f"{name} {fold_labels(found, 99)}" for name, found in by_type.items())
+            yield NodeFact("pairing", part, key, text_of(said))
+    near = [(path.type, nic.name) for nic in compute if (path := node.paths.get((gpu.label, nic.name))) is not None]
+    if near:
+        least = min(kind for kind, _ in near)
+        names = ",".join(name for kind, name in near if kind == least)
+        yield NodeFact("pairing", part, "nearest network cards", f"{names} over {least.name}")
+
+
+def nic_facts(node: Node) -> Iterator[NodeFact]:
+    """Cards in the order of their names, their ports, and the kernel's interfaces on them."""
+    if node.nics:
+        roles: Tally[str] = Tally(nic.role.value for nic in node.nics)
+        for role, count in sorted(roles.items()):
+            yield NodeFact("nic", "", f"{role} network cards", str(count))
+    for nic in node.nics:
+        yield from _nic(node, nic)
+        for port in nic.ports:
+            yield from _port(nic, port)
+    for device in node.netdevs:
+        if device.bus_id is not None:
+            yield from _netdev(device)
+
+
+def _nic(node: Node, nic: Nic) -> Iterator[NodeFact]:
+    if nic.bus_id:
+        yield NodeFact("nic", nic.name, "bus id", nic.bus_id)
+    yield NodeFact("nic", nic.name, "role", nic.role.value)
+    for family, key, fact in (
+        ("nic", "product", nic.part),
+        ("nic", "type", nic.hca_type),
+        ("nic", "board", nic.board_id),
+        ("nic", "driver", nic.driver),
+        ("nic", "NUMA node", nic.numa),
+        ("nic", "virtual function", nic.is_vf),
+        ("firmware", "firmware", nic.firmware),
+    ):
+        yield from row(family, nic.name, key, fact)
+    yield from row("nic", nic.name, "node GUID", nic.node_guid, kind=IDENTITY)
+    yield from row("nic", nic.name, "image GUID", nic.sys_image_guid, kind=IDENTITY)
+    device = node.pci_of(nic)
+    if device is not None:
+        yield from row("pci", nic.name, "generation", device.gen)
+        yield from _pci_link(device, nic.name)
+    yield from counters("nic", nic.name, nic.counters)
+
+
+def _port(nic: Nic, port: NicPort) -> Iterator[NodeFact]:
+    part = f"{nic.name}/{port.number}"
+    for family, key, fact in (
+        ("nic", "state", port.state),
+        ("nic", "physical state", port.phys_state),
+        ("nic", "link layer", port.link_layer),
+        ("mtu", "MTU", port.active_mtu),
+        ("mtu", "highest MTU", port.max_mtu),
+        ("nic", "traffic class", port.traffic_class),
+        ("nic", "signal", port.signal),
+    ):
+        yield from row(family, part, key, fact)
+    if port.state.value != "DOWN":  # what a port that is down tells of its rate is the driver's default
+        yield from row("nic", part, "rate", port.rate_gbps, unit="Gb/s")
+        yield from row("nic", part, "lanes", port.lanes)
+    for key, told in (("LID", port.lid), ("subnet manager", port.sm_lid), ("GUID", port.guid), ("GIDs", port.gids)):
+        yield from row("nic", part, key, told, kind=IDENTITY)
+    yield from counters("nic", part, port.counters)
+
+
+def _netdev(device: NetDev) -> Iterator[NodeFact]:
+    for family, key, fact in (
+        ("mtu", "interface MTU", device.mtu),
+        ("interface", "state", device.operstate),
+        ("interface", "speed", device.speed_mbps),
+        ("interface", "highest speed", device.max_speed_mbps),
+        ("interface", "master", device.master),
+        ("interface", "driver", device.driver),
+        ("interface", "kind", device.kind),
+        ("interface", "priority trust", device.trust),
+        ("interface", "lossless priorities", device.lossless),
+        ("interface", "priorities by DSCP", device.priority_of),
+        ("firmware", "firmware", device.firmware),
+    ):
+        yield from row(family, device.name, key, fact)
+    yield from counters("interface", device.name, device.counters)
+
+
+def pci_facts(node: Node) -> Iterator[NodeFact]:
+    """The links of the bridges above GPUs and network cards, and where ACS redirects traffic between peers."""
+    above: dict[str, PciDevice] = {}
+    for device in (*node.gpus, *(nic for nic in node.nics if nic.role is NicRole.COMPUTE)):
+        if device.bus_id:
+            above.update((bridge.bus_id, bridge) for bridge in node.ancestors(device.bus_id))
+    for bus_id, bridge in sorted(above.items()):
+        yield from row("pci", bus_id, "generation", bridge.gen, kind=MOMENT)
+        yield from row("pci", bus_id, "width", bridge.width)
+        if bridge.acs.value is not None:
+            yield NodeFact("acs", bus_id, "redirects peers", text_of(bool(bridge.acs.value & _REDIRECT)),
+                           source=source_of(bridge.acs))  # fmt: skip
+        yield from counters("pci", bus_id, bridge.counters)
+    if node.nvswitches:
+        yield NodeFact("nvlink", "", "NVSwitches", str(len(node.nvswitches)))

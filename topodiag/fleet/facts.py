@@ -1,0 +1,137 @@
+"""A node as facts in long form: the one place that does so, for the comparison of siblings and for the history.
+
+A fact that the evidence does not hold gives no row: nothing is known of it. In a family of CLOSED everything is listed
+wherever one row is, so that a key without a row is one that the node does not have.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter as Tally
+from collections.abc import Iterator
+
+from topodiag.fleet.device_facts import gpu_facts, nic_facts, pci_facts
+from topodiag.fleet.rows import CATEGORY, COUNTER, IDENTITY, MOMENT, NUMBER, row, source_of, text_of
+from topodiag.model.fleet import NodeFact
+from topodiag.model.node import Node
+from topodiag.model.provenance import Fact
+
+CLOSED = frozenset({"kernel command line", "kernel modules", "driver parameters", "nccl.conf", "kernel log"})
+"""Families in which a key without a row is one that this node does not have, where another key has a row."""
+
+_MODULE = re.compile(
+    r"(?:nvidia|nouveau|gdrdrv|nv_peer|ib_|rdma|iw_|mlx|bnxt|irdma|efa|hfi|qed|ena|amdgpu|amdkfd|vfio|xpmem|knem)"
+)
+"""Modules that the communication of GPUs depends on; others come and go with a keyboard."""
+_PLACE = re.compile(r"(?i)(?:[0-9a-f]{8}-[0-9a-f-]{27}|(?:[0-9a-f]{2}:){5}[0-9a-f]{2}|[0-9]{1,3}(?:\.[0-9]{1,3}){3})")
+_OWN_PARAMETERS = frozenset({
+    "root", "boot_image", "resume", "ip", "hostname", "systemd.hostname", "initrd", "ifname", "bootif", "bootdev",
+    "cryptdevice", "rd.luks.uuid", "rd.md.uuid", "rd.lvm.lv", "rd.lvm.vg", "netroot", "nfsroot", "crashkernel_uuid",
+    "inst.ks", "ks", "ds", "cloud-config-url", "coreos.config.url", "ignition.config.url", "matchbox.url",
+    "systemd.machine_id",
+})  # fmt: skip
+"""Parameters of the kernel that rightly name a disk, an address or a host (kernel-parameters.txt, dracut.cmdline)."""
+_LABELS = ("SLURM_TOPOLOGY_ADDR", "SLURM_JOB_PARTITION", "SLURM_CLUSTER_NAME")
+"""What a scheduler says of a node's place."""
+
+
+def facts_of(node: Node) -> tuple[NodeFact, ...]:
+    """All facts of a node, in a stable order."""
+    return (
+        *_system(node),
+        *_os(node),
+        *_settings(node),
+        *_kernel_log(node),
+        *gpu_facts(node),
+        *nic_facts(node),
+        *pci_facts(node),
+    )
+
+
+def _system(node: Node) -> Iterator[NodeFact]:
+    yield from row("system", "", "product", node.system)
+    yield from row("system", "", "captured", node.time, kind=MOMENT)
+    cpu = node.cpu
+    for key, fact in (("CPU", cpu.name), ("CPUs", cpu.count), ("sockets", cpu.sockets), ("architecture", cpu.arch)):
+        yield from row("system", "", key, fact)
+    if node.numa:
+        yield NodeFact("system", "", "NUMA nodes", str(len(node.numa)))
+        for each in node.numa:
+            yield from row("system", f"numa{each.id}", "CPUs", each.cpus)
+    for name in _LABELS:
+        yield from row("place", "", name, node.scheduler.get(name, Fact()), kind=IDENTITY)
+
+
+def _os(node: Node) -> Iterator[NodeFact]:
+    told = node.os
+    for family, key, fact in (
+        ("os", "kernel", told.kernel),
+        ("os", "distribution", told.distribution),
+        ("os", "virtualization", told.virtualization),
+        ("os", "container", told.container),
+        ("driver", "NVIDIA driver", told.driver_version),
+        ("driver", "open kernel modules", told.driver_open),
+        ("driver", "CUDA", told.cuda_version),
+        ("driver", "NVML error", told.nvml_error),
+        ("driver", "peer memory module", told.peermem),
+        ("limits", "locked memory", told.memlock_bytes),
+        ("limits", "open files", told.open_files),
+        ("host settings", "IOMMU", told.iommu_enabled),
+        ("host settings", "NUMA balancing", told.numa_balancing),
+        ("host settings", "frequency governor", told.governor),
+        ("host settings", "frequency driver", told.frequency_driver),
+        ("host settings", "transparent huge pages", told.huge_pages),
+    ):
+        yield from row(family, "", key, fact)
+    yield from row("limits", "", "shared memory", told.shm_bytes, kind=NUMBER, unit="bytes")
+    yield from row("limits", "", "shared memory free", told.shm_free_bytes, kind=MOMENT, unit="bytes")
+    yield from row("os", "", "uptime", told.uptime_s, kind=MOMENT, unit="s")
+    yield from _command_line(told.cmdline)
+    if told.modules.value is not None:
+        source = source_of(told.modules)
+        for name in sorted(told.modules.value):
+            if _MODULE.match(name):
+                yield NodeFact("kernel modules", "", name, "loaded", source=source)
+    for name, fact in sorted(told.registry.items()):
+        yield from row("driver parameters", "", name, fact)
+    for name, fact in sorted(told.services.items()):
+        yield from row("services", "", name, fact)
+
+
+def _command_line(line: Fact[str]) -> Iterator[NodeFact]:
+    """The parameters by name; several values of one are one value."""
+    values: dict[str, list[str]] = {}
+    for word in (line.value or "").split():
+        name, equals, value = word.partition("=")
+        values.setdefault(name, []).append(value if equals else "set")
+    source = source_of(line)
+    for name, given in values.items():
+        value = ",".join(given)
+        own = name.lower() in _OWN_PARAMETERS or _PLACE.search(value) is not None
+        kind = IDENTITY if own else CATEGORY
+        yield NodeFact("kernel command line", "", name, text_of(value), kind, source=source)
+
+
+def _settings(node: Node) -> Iterator[NodeFact]:
+    """What nccl.conf gives every job of the node; the environment is that of whoever captured it."""
+    for each in node.settings:
+        if each.scope == "environment" or each.scope.startswith("process "):
+            continue
+        yield NodeFact("nccl.conf", "", each.name, text_of(each.value), source=str(each.origin))
+
+
+def _kernel_log(node: Node) -> Iterator[NodeFact]:
+    """How often the kernel's log speaks of each kind of trouble, by part. Its length is no fact of the node."""
+    gpu_at = {gpu.bus_id: f"gpu{gpu.index}" for gpu in node.gpus if gpu.bus_id}
+    first: dict[tuple[str, str], str] = {}
+    counts: Tally[tuple[str, str]] = Tally()
+    for event in node.events:
+        key = (gpu_at.get(event.bus_id or "", event.bus_id or ""), _spelled(event.kind, event.code))
+        counts[key] += 1
+        first.setdefault(key, str(event.origin))
+    for (part, kind), count in sorted(counts.items()):
+        yield NodeFact("kernel log", part, kind, count, COUNTER, "lines", first[part, kind])
+
+
+def _spelled(kind: str, code: int | None) -> str:
+    return kind if code is None else f"{kind} {code}"

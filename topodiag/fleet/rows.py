@@ -1,0 +1,76 @@
+"""Rows of facts: how a fact of the model becomes one, and how its value is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from topodiag.model.fleet import FactKind, NodeFact
+from topodiag.model.provenance import Counter, Fact
+
+CATEGORY, NUMBER, COUNTER = FactKind.CATEGORY, FactKind.NUMBER, FactKind.COUNTER
+IDENTITY, MOMENT = FactKind.IDENTITY, FactKind.MOMENT
+
+MAX_VALUE = 400
+"""Characters of a value that are kept: a hostile one is of any length."""
+_UNITS = (
+    ("_data", "words of 4 bytes"),
+    ("_bytes", "bytes"),
+    ("_packets", "packets"),
+    ("_requests", "requests"),
+    ("pause", "frames"),
+    ("cnp", "packets"),
+    ("_wait", "ticks"),
+    ("stalled", "%"),
+    ("carrier_", "times"),
+    ("link_down", "times"),
+    ("link_error_recovery", "times"),
+    ("remapped_", "rows"),
+)
+"""What a counter counts, by a part of its name (Linux Documentation/ABI/stable/sysfs-class-infiniband, ethtool
+counters of mlx5); all others count errors."""
+_PARTS_OF_A_TOTAL = ("aer_correctable_", "aer_nonfatal_", "aer_fatal_")
+
+
+def row(
+    family: str, part: str, key: str, fact: Fact[Any], *, kind: FactKind = CATEGORY, unit: str = ""
+) -> tuple[NodeFact, ...]:
+    """The fact as a row; none where it is not known."""
+    value = fact.value
+    if value is None:
+        return ()
+    plain = kind is NUMBER or kind is COUNTER or (kind is MOMENT and type(value) in (int, float))
+    return (NodeFact(family, part, key, value if plain else text_of(value), kind, unit, source_of(fact)),)
+
+
+def counters(family: str, part: str, counted: dict[str, Counter]) -> Iterator[NodeFact]:
+    """The latest reading of each counter. Of errors that a total counts, the total."""
+    for name, counter in counted.items():
+        latest = counter.latest
+        if latest.value is None or (name.startswith(_PARTS_OF_A_TOTAL) and not name.endswith("_total")):
+            continue
+        yield NodeFact(family, part, name, latest.value, COUNTER, unit_of(name), source_of(latest))
+
+
+@cache
+def unit_of(counter: str) -> str:
+    """What a counter counts."""
+    return next((unit for words, unit in _UNITS if words in counter), "errors")
+
+
+def source_of(fact: Fact[Any]) -> str:
+    """File and line of a fact, "" where it was derived."""
+    return str(fact.origin) if fact.origin is not None else ""
+
+
+def text_of(value: Any) -> str:
+    """A value as text: yes and no, whole numbers without a point, several values with commas."""
+    if value is True or value is False:
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, frozenset):
+        value = sorted(value)
+    text = ",".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
+    return text[:MAX_VALUE]
