@@ -16,6 +16,7 @@ from topodiag_probes.bundle import Bundle, write_tar
 from topodiag_probes.capture import DEADLINE_S, capture
 from topodiag_probes.redact import KEY_VARIABLE, Redactor, read_key
 from topodiag_probes.registry import probes
+from topodiag_probes.watch import command as watching
 
 PROGRAM = "topodiag-probe"
 MAX_SECONDS = 3600.0
@@ -51,7 +52,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=PROGRAM,
         description="Captures what this host knows about its GPUs, NICs and links as one bundle for topodiag.",
-        epilog="Writes a tar.gz on standard output. Root sees more: capabilities, logs, other users' jobs.",
+        epilog="Writes a tar.gz on standard output. Root sees more: capabilities, logs, other users' jobs."
+        " `topodiag-probe watch DIR` writes down what changes on this host, until it is stopped.",
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of standard output")
     parser.add_argument(
@@ -248,7 +250,10 @@ def main(arguments: Optional[List[str]] = None) -> int:
     signal.signal(signal.SIGTERM, _terminated)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup wants it ignored
         signal.signal(signal.SIGHUP, _terminated)
-    options = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    if given[:1] == ["watch"]:
+        return watching.main(given[1:], _say)
+    options = _parser().parse_args(given)
     try:
         if options.list:
             sys.stdout.write(_list())

@@ -8,12 +8,17 @@ import sys
 from typing import Any, Callable, Dict, List
 
 from topodiag_probes.items import nvml, processes
+from topodiag_probes.watch import gpus
 
 PR_SET_PDEATHSIG = 1
 """linux/prctl.h"""
 Emit = Callable[[str, Any], None]
 
-JOBS: Dict[str, Callable[[Emit, List[str]], None]] = {"nvml": nvml.read, "processes": processes.read}
+JOBS: Dict[str, Callable[[Emit, List[str]], None]] = {
+    "nvml": nvml.read,
+    "processes": processes.read,
+    "watch": gpus.read,
+}
 
 
 def main(arguments: List[str]) -> int:

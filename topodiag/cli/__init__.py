@@ -26,6 +26,7 @@ _COMMANDS = {
     "explain": ("explain:explain", "Say what a check finds, why it matters and how to fix it."),
     "checks": ("checks:checks", "List all checks."),
     "fixtures": ("fixtures:fixtures", "List the machines, jobs and tables that ship with topodiag."),
+    "watch": ("watch:watch", "Watch this node: write down which links come and go."),
     "probe": ("probe:probe", "Write the collector as one file, for nodes without topodiag."),
     "completion": ("completion:completion", "Print the completion script of a shell."),
 }

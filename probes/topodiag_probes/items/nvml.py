@@ -15,6 +15,8 @@ from topodiag_probes.library import LibraryProbe, fail, importable
 from topodiag_probes.tree import Root
 
 Emit = Callable[[str, Any], None]
+Reader = Callable[["Asker", int, Any], Dict[str, Any]]
+"""Reads one GPU: its index and its handle."""
 
 MAX_GPUS = 64
 MAX_PAIRS = 32 * 31 // 2
@@ -169,8 +171,9 @@ def failed(answer: Any) -> Optional[str]:
     return answer.get("error") if isinstance(answer, dict) and "error" in answer else None
 
 
-def read(emit: Emit, arguments: List[str]) -> None:
-    """The worker's job: emit what NVML says, GPU by GPU. `counters`: only what changes between two samples."""
+def read(emit: Emit, arguments: List[str], one: Optional[Reader] = None) -> None:
+    """The worker's job: emit what NVML says, GPU by GPU. `counters`: only what changes between two samples; else what
+    `one` reads of a GPU."""
     try:
         lib = importlib.import_module("pynvml")
     except Exception:  # a broken installation fails in more ways than ImportError
@@ -192,7 +195,7 @@ def read(emit: Emit, arguments: List[str]) -> None:
         except Exception as error:
             emit("gpus", {"index": index, "error": error_name(error)})
             continue
-        emit("gpus", counters(asker, index, handles[index]) if arguments else gpu(asker, index, handles[index]))
+        emit("gpus", (one or (counters if arguments else gpu))(asker, index, handles[index]))
     if not arguments:
         _pairs(asker, handles, emit)
 
@@ -227,7 +230,7 @@ def gpu(asker: Asker, index: int, handle: Any) -> Dict[str, Any]:
         "mem": asker.ask("nvmlDeviceGetClockInfo", handle, 2),
         "sm_max": asker.ask("nvmlDeviceGetMaxClockInfo", handle, 1),
     }
-    record["nvlinks"] = [_link(asker, handle, link, state) for link, state in _links(asker, handle)]
+    record["nvlinks"] = [_link(asker, handle, link, state) for link, state in link_states(asker, handle)]
     record["processes"] = _processes(asker, handle)
     return record
 
@@ -240,8 +243,8 @@ def counters(asker: Asker, index: int, handle: Any) -> Dict[str, Any]:
         "pcie_replay": asker.ask("nvmlDeviceGetPcieReplayCounter", handle),
         "ecc": _ecc(asker, handle),
         "nvlinks": [
-            {"link": link, "errors": _link_errors(asker, handle, link), "fields": _link_fields(asker, handle, link)}
-            for link, state in _links(asker, handle)
+            {"link": link, "errors": link_errors(asker, handle, link), "fields": _link_fields(asker, handle, link)}
+            for link, state in link_states(asker, handle)
             if not failed(state)
         ],
     }
@@ -314,7 +317,7 @@ def _fabric(asker: Asker, handle: Any) -> Dict[str, Any]:
     return {"error": why}
 
 
-def _links(asker: Asker, handle: Any) -> List[Tuple[int, Any]]:
+def link_states(asker: Asker, handle: Any) -> List[Tuple[int, Any]]:
     """Links that exist, with their state. Past the last one NVML says InvalidArgument, or NotSupported to the end."""
     found = []
     for link in range(min(int(getattr(asker.lib, "NVML_NVLINK_MAX_LINKS", MAX_LINKS)), MAX_LINKS)):
@@ -330,7 +333,7 @@ def _links(asker: Asker, handle: Any) -> List[Tuple[int, Any]]:
     return found
 
 
-def _link_errors(asker: Asker, handle: Any, link: int) -> Dict[str, Any]:
+def link_errors(asker: Asker, handle: Any, link: int) -> Dict[str, Any]:
     return {
         name: asker.ask("nvmlDeviceGetNvLinkErrorCounter", handle, link, number)
         for number, name in enumerate(LINK_ERRORS)
@@ -355,7 +358,7 @@ def _link(asker: Asker, handle: Any, link: int, state: Any) -> Dict[str, Any]:
     record["capability"] = {
         str(number): asker.ask("nvmlDeviceGetNvLinkCapability", handle, link, number) for number in LINK_CAPABILITIES
     }
-    record["errors"] = _link_errors(asker, handle, link)
+    record["errors"] = link_errors(asker, handle, link)
     record["fields"] = _link_fields(asker, handle, link)
     return record
 

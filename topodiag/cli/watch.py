@@ -1,0 +1,44 @@
+"""`topodiag watch`: a small loop on a node that writes down what changes."""
+
+from __future__ import annotations
+
+import click
+
+from topodiag.cli.former import Command
+from topodiag.cli.params import PLACE, Count, Duration, Size
+
+
+@click.command(cls=Command)
+@click.argument("folder", metavar="[DIR]", required=False, type=click.Path(file_okay=False))
+@click.option(
+    "--textfile", metavar="FILE", type=PLACE, help="Prometheus text for node_exporter's textfile collector (.prom)."
+)
+@click.option("--every", type=Duration(), default=10.0, metavar="TIME", help="Between two samples (default 10s).")
+@click.option("--size", type=Size(), default=4 << 20, metavar="SIZE", help="Of one file of changes (default 4M).")
+@click.option("--keep", type=Count(1, 1000), default=4, metavar="N", help="Files of changes (default 4).")
+@click.option("--times", type=Count(1, 10**9), metavar="N", help="End after N samples (default: no end).")
+@click.option("--quiet", "-q", is_flag=True, help="No line at the start.")
+def watch(  # noqa: PLR0917 - one parameter per option
+    folder: str | None, textfile: str | None, every: float, size: int, keep: int, times: int | None, quiet: bool
+) -> None:
+    """Watch this node: states and error counters of its links, sampled every few seconds.
+
+    Changes alone are written, to DIR/HOST.watch.jsonl: ports, network interfaces, PCIe lanes, NVLinks and GPUs where
+    NVML is there, Xids where the kernel's log may be read. Memory and disk are bounded. The loop ends on SIGTERM.
+    `topodiag fleet history` reads the files, and says which link comes and goes.
+
+    \b
+    Examples
+      topodiag watch /var/log/topodiag
+      topodiag watch --textfile /var/lib/node_exporter/textfile/topodiag.prom
+      python3 topodiag-probe.pyz watch /var/log/topodiag      on a node without topodiag
+    """
+    if folder is None and textfile is None:
+        raise click.UsageError("Say where to: DIR for the changes, --textfile FILE for Prometheus, or both.")
+    if every < 0.1:
+        raise click.UsageError("--every takes 100ms and more.")
+    from topodiag.app.watch import Watching  # noqa: PLC0415
+    from topodiag.app.watch import watch as run  # noqa: PLC0415
+
+    asked = Watching(folder, textfile, every, size, keep, times or 0)
+    run(asked, lambda words: None if quiet else click.echo(words, err=True, nl=False))
