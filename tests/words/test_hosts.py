@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from topodiag.words.hosts import address_in_name, address_of, names_one_machine, short_name
+from topodiag.words.hosts import address_in_name, address_of, names_one_machine, short_name, short_names
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,9 @@ def test_the_bridge_of_a_container_engine_names_no_machine() -> None:
     assert not names_one_machine("x")
     assert names_one_machine("172.16.0.1")
     assert names_one_machine("2001:db8::1")
+
+
+def test_names_lose_their_domain_where_they_stay_different() -> None:
+    assert short_names(["n1.a.example", "n2.a.example"]) == ["n1", "n2"]
+    assert short_names(["n1.a.example", "n1.b.example"]) == ["n1.a.example", "n1.b.example"]
+    assert short_names(["10.0.0.1", "10.0.0.2"]) == ["10.0.0.1", "10.0.0.2"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Sequence
 
 _SHARED = tuple(
     ipaddress.ip_network(text)
@@ -55,4 +56,10 @@ def short_name(host: str) -> str:
     return bare.partition(".")[0] or bare
 
 
-__all__ = ["MOST_CHARACTERS", "address_in_name", "address_of", "names_one_machine", "short_name"]
+def short_names(hosts: Sequence[str]) -> list[str]:
+    """The names without their domains, where that leaves them different; as they are where not."""
+    made = [host if address_of(host) else host.partition(".")[0] for host in hosts]
+    return made if len(set(made)) == len(set(hosts)) else list(hosts)
+
+
+__all__ = ["MOST_CHARACTERS", "address_in_name", "address_of", "names_one_machine", "short_name", "short_names"]

@@ -16,13 +16,14 @@ from topodiag.model.finding import Finding, Severity, Where
 from topodiag.model.job import Event
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Result
+from topodiag.model.transports import bare_transport, short_transport
 from topodiag.report.interface import Style
 from topodiag.report.job import rows as job_rows
 from topodiag.report.job.registry import TABLES, VIEWS
 from topodiag.report.job.rows import write_csv, write_parquet
 from topodiag.report.job.table import JobTable
 from topodiag.report.job.transports import mixes
-from topodiag.report.job.words import bare_transport, clock, short_transport, spell_driver, spell_ranks
+from topodiag.report.job.words import clock, spell_driver, spell_ranks
 from topodiag.report.registry import report
 
 SCHEMA = json.loads((files("topodiag.report") / "schema" / "result-1.0.schema.json").read_text())

@@ -8,7 +8,8 @@ from itertools import groupby
 import numpy as np
 
 from topodiag.model.job import Communicator, Job
-from topodiag.report.job.words import bare_transport, is_net, name_of, spell_ranks, uses_gdr
+from topodiag.model.transports import bare_transport, is_net, uses_gdr
+from topodiag.report.job.words import name_of, spell_ranks
 from topodiag.report.node.marks import more
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import fold_numbers

@@ -10,11 +10,11 @@ import numpy as np
 
 from topodiag.model.job import Communicator, Hca, Job
 from topodiag.model.result import Result
+from topodiag.model.transports import is_net, uses_gdr
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.job.words import (
     algorithms_of,
     findings_of_job,
-    is_net,
     median,
     name_of,
     seconds,
@@ -24,7 +24,6 @@ from topodiag.report.job.words import (
     spell_hosts,
     spell_ranks,
     transports_by,
-    uses_gdr,
 )
 from topodiag.report.node.header import draw_verdict
 from topodiag.report.node.marks import more

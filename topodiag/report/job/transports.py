@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 from topodiag.model.job import Job
+from topodiag.model.transports import short_transport
 from topodiag.report.grid import Field, draw_grid
-from topodiag.report.job.words import short_transport, spell_hosts
+from topodiag.report.job.words import spell_hosts
 from topodiag.report.node.marks import more
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import plural

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from topodiag.model.finding import Finding
 from topodiag.model.job import Communicator, Job
 from topodiag.model.result import Result
+from topodiag.model.transports import bare_transport, is_net, short_transport, uses_gdr
 from topodiag.words.fold import fold_hosts, fold_numbers
 
 _TIME_MAX = 253_402_300_799
@@ -40,26 +41,6 @@ def _step(known: Sequence[int]) -> int:
 def spell_hosts(hosts: Sequence[str], most: int = 100) -> str:
     words = fold_hosts([host for host in hosts if host])
     return words if len(words) <= most else words[: most - 1] + "…"
-
-
-def bare_transport(label: str) -> str:
-    """`NET/IB/3/GDRDMA/Shared` as `NET/IB`: without device, GPUDirect RDMA and sharing of connections."""
-    return "/".join(part for part in label.split("/") if not (part.isdigit() or part.startswith(("GDRDMA", "Shared"))))
-
-
-def uses_gdr(label: str) -> bool:
-    return any(part.startswith("GDRDMA") for part in label.split("/"))
-
-
-def is_net(label: str) -> bool:
-    return label.startswith(("NET/", "COLLNET/"))
-
-
-def short_transport(label: str) -> str:
-    """`P2P/CUMEM/read` as `P2P`, `NET/IB/3/GDRDMA` as `IB+GDR`: for a cell."""
-    parts = bare_transport(label).split("/")
-    word = parts[1] if parts[0] == "NET" and len(parts) > 1 else parts[0]
-    return f"{word}+GDR" if uses_gdr(label) else word
 
 
 def transports_by(transports: Mapping[str, int], key: Callable[[str], str] = bare_transport) -> dict[str, int]:

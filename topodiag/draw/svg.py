@@ -1,0 +1,281 @@
+"""The one helper of all drawings: elements with escaping, the vocabulary of classes, and a document that stands alone
+or inside a page.
+
+A drawing is made of plain shapes, text as text and system fonts: no script, nothing loaded from elsewhere. Its colours
+are custom properties with a value for light, dark, forced colours and print, so that the same drawing works everywhere.
+Colour never says anything alone: what is bad is also thick or hatched and carries a word or the id of a check.
+
+A page holds `STYLE` once and gives each drawing a prefix of its own, which starts the drawing's ids. A drawing without
+prefix is a file: it carries the style, a ground and its size.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from html import escape
+
+from topodiag.words.text import clean
+
+PALETTE = {
+    "ground": ("#ffffff", "#0d1117", "Canvas"),
+    "ink": ("#1f2328", "#e6edf3", "CanvasText"),
+    "quiet": ("#57606a", "#9da7b3", "CanvasText"),
+    "line": ("#6e7781", "#8b949e", "CanvasText"),
+    "faint": ("#d8dee4", "#30363d", "GrayText"),
+    "panel": ("#f6f8fa", "#161b22", "Canvas"),
+    "cpu": ("#eaeef2", "#21262d", "Canvas"),
+    "bad": ("#cf222e", "#ff7b72", "Highlight"),
+    "badfill": ("#ffebe9", "#4c1c1f", "Canvas"),
+    "warn": ("#9a6700", "#d29922", "CanvasText"),
+    "warnfill": ("#fff8c5", "#3a2d06", "Canvas"),
+    "good": ("#1a7f37", "#3fb950", "CanvasText"),
+    "goodfill": ("#dafbe1", "#12331d", "Canvas"),
+    "net": ("#0969da", "#58a6ff", "LinkText"),
+    "netfill": ("#ddf4ff", "#0c2d4f", "Canvas"),
+    "other": ("#8250df", "#bc8cff", "CanvasText"),
+}
+"""By name: the colour on light ground, on dark ground, and the system's colour where the reader forces colours. Text
+colours have 4.5:1 on their ground, lines 3:1 (WCAG 2.2, 1.4.3 and 1.4.11); `faint` is for what may be missed."""
+
+_RULES = """
+.draw text{font-family:system-ui,-apple-system,"Segoe UI",Helvetica,Arial,"DejaVu Sans",sans-serif;
+font-size:12px;fill:$ink}
+.draw .title{font-size:16px;font-weight:600}
+.draw .name{font-weight:600}
+.draw .small{font-size:10.5px;fill:$quiet}
+.draw .quiet{fill:$quiet}
+.draw .badtext,.draw .sicktext{fill:$bad;font-weight:600}
+.draw .goodtext{fill:$good;font-weight:600}
+.draw .halo{stroke:$ground;stroke-width:3;paint-order:stroke}
+.draw .ground{fill:$ground}
+.draw .panel{fill:none;stroke:$line;stroke-dasharray:4 3}
+.draw .plain{fill:$panel;stroke:$line}
+.draw .cpu{fill:$cpu;stroke:$line}
+.draw .switch,.draw .dim{fill:$panel;stroke:$line}
+.draw .gpu,.draw .nvswitch,.draw .good{fill:$goodfill;stroke:$good}
+.draw .nic,.draw .netbox{fill:$netfill;stroke:$net}
+.draw .warn{fill:$warnfill;stroke:$warn;stroke-width:2}
+.draw .bad{fill:$badfill;stroke:$bad;stroke-width:2.5}
+.draw .pcie,.draw .arrow{stroke:$line;fill:none;stroke-width:1.5}
+.draw .nvlink{stroke:$good;stroke-width:2;fill:none}
+.draw .c2c{stroke:$warn;stroke-width:2.5;fill:none}
+.draw .smp{stroke:$line;stroke-width:2;stroke-dasharray:6 3;fill:none}
+.draw .sick{stroke:$bad;stroke-width:3}
+.draw .grid{stroke:$faint;fill:none}
+.draw .axis{stroke:$line;fill:none}
+.draw .mark{stroke:$line;stroke-dasharray:2 4;fill:none}
+.draw .outline{stroke:$bad;stroke-width:3;fill:none}
+.draw .head{fill:$line}
+.draw .onsolid{fill:$ground;font-weight:600}.draw .strong{fill:$ink;font-weight:600}
+.draw .inkfill{fill:$ink}.draw .goodsolid{fill:$good}.draw .netsolid{fill:$net}.draw .badsolid{fill:$bad}
+.draw .warnsolid{fill:$warn}.draw .linesolid{fill:$line}.draw .faintsolid{fill:$faint}.draw .othersolid{fill:$other}
+.draw .band{fill:$net;fill-opacity:.22}
+.draw .goodline{stroke:$good}.draw .netline{stroke:$net}.draw .badline{stroke:$bad}.draw .warnline{stroke:$warn}
+.draw .linetile,.draw .badtile,.draw .warntile,.draw .nettile,.draw .othertile{fill:none;stroke-width:1.3}
+.draw .linetile{stroke:$line}.draw .badtile{stroke:$bad}.draw .warntile{stroke:$warn}.draw .nettile{stroke:$net}
+.draw .othertile{stroke:$other}.draw .paneltile{fill:$panel}.draw .badfilltile{fill:$badfill}
+.draw .warnfilltile{fill:$warnfill}.draw .netfilltile{fill:$netfill}.draw .groundtile{fill:$ground}
+.draw .inkline{stroke:$ink}.draw .otherline{stroke:$other}.draw .linewide{stroke-width:2;fill:none}
+""".strip()
+
+_SIZE = ".draw{display:block;width:100%;height:auto;max-width:var(--w);min-width:min(var(--w),36rem)}"
+"""In a page a drawing takes the room that there is, and scrolls in its frame below the width at which text is read."""
+
+_VARIABLE = re.compile(r"\$([a-z]+)")
+
+
+def _values(place: int) -> str:
+    return ";".join(f"--d-{name}:{colours[place]}" for name, colours in PALETTE.items())
+
+
+def _style() -> str:
+    rules = _VARIABLE.sub(r"var(--d-\1)", _RULES)
+    light, dark, forced = (_values(place) for place in range(3))
+    return (
+        f".draw{{{light}}}\n@media screen and (prefers-color-scheme:dark){{.draw{{{dark}}}}}\n"
+        f"@media (forced-colors:active){{.draw{{{forced};forced-color-adjust:none}}}}\n{rules}"
+    )
+
+
+STYLE = _style()
+"""The style of all drawings; what a file on its own carries."""
+PAGE_STYLE = f"{STYLE}\n{_SIZE}"
+"""The style that a page with drawings holds once."""
+
+
+def resolved(svg: str) -> str:
+    """The same drawing with its light colours in place of custom properties and without media rules, for programs that
+    know neither (converters to PNG and PDF)."""
+    start, end = svg.find("<style>"), svg.find("</style>")
+    if start < 0:
+        return svg
+    plain = _VARIABLE.sub(lambda found: PALETTE[found[1]][0], _RULES)
+    return f"{svg[:start]}<style>{plain}{svg[end:]}"
+
+
+def spelt(value: float) -> str:
+    """A coordinate: one decimal at most."""
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def tag(name: str, *, body: str = "", title: str = "", **attributes: str | float) -> str:
+    """One element. `body` is markup that was made here; `title` is foreign text, the attributes are ours. `_` in the
+    name of an attribute stands for `-`, and one at its end is left out (`class_`)."""
+    made = [f"<{name}"]
+    for key, value in attributes.items():
+        words = spelt(value) if isinstance(value, int | float) else escape(value, quote=True)
+        if words:
+            made.append(f' {key.removesuffix("_").replace("_", "-")}="{words}"')
+    inner = (f"<title>{_safe(title)}</title>" if title else "") + body
+    made.append(f">{inner}</{name}>" if inner else "/>")
+    return "".join(made)
+
+
+def _safe(text: str) -> str:
+    return escape(clean(text), quote=True)
+
+
+_NARROW, _WIDE = frozenset("iljtfrI.,:;'|!()[]{}/ -"), frozenset("mwMW@%…")
+
+
+def width_of(text: str, size: float = 12) -> float:
+    """Pixels that a text takes at most, by the widths of DejaVu Sans, the widest of the fonts that are asked for."""
+    total = 0.0
+    for char in text:
+        if unicodedata.east_asian_width(char) in "WF":
+            total += 1.05
+        else:
+            total += 0.39 if char in _NARROW else 0.98 if char in _WIDE else 0.72 if char.isupper() else 0.63
+    return total * size
+
+
+def fit(text: str, room: float, size: float = 12) -> str:
+    """As much of the text as fits, with `…` where something is left out: at the end of a sentence, in the middle of a
+    name, since names of machines differ at their end."""
+    text = clean(text)
+    if width_of(text, size) <= room:
+        return text
+    head, tail = text, ""
+    if " " not in text:
+        head, tail = text[: len(text) // 2], text[len(text) // 2 :]
+    while (head or tail) and width_of(head + tail, size) + size > room:
+        if len(tail) > len(head):
+            tail = tail[1:]
+        else:
+            head = head[:-1]
+    return f"{head.rstrip()}…{tail}"
+
+
+def wrap(text: str, room: float, size: float = 12, most: int = 3) -> list[str]:
+    """The text in lines of this width, broken between words; what is beyond `most` lines is cut."""
+    lines: list[str] = [""]
+    words = clean(text).split()
+    for number, word in enumerate(words):
+        longer = f"{lines[-1]} {word}".strip()
+        if not lines[-1] or width_of(longer, size) <= room:
+            lines[-1] = longer
+        elif len(lines) == most:
+            lines[-1] = fit(f"{lines[-1]} {' '.join(words[number:])}", room, size)
+            break
+        else:
+            lines.append(word)
+    return [fit(line, room, size) for line in lines]
+
+
+HATCHES = {
+    "hatch": ("M0 6L6 0M-1 1L1 -1M5 7L7 5", "line", "panel"),
+    "badhatch": ("M0 6L6 0M-1 1L1 -1M5 7L7 5", "bad", "badfill"),
+    "warnhatch": ("M0 0L6 6M-1 5L1 7M5 -1L7 1", "warn", "warnfill"),
+    "nethatch": ("M0 3H6", "net", "netfill"),
+    "othercross": ("M0 0L6 6M6 0L0 6", "other", "ground"),
+}
+"""Fillings that are told apart without colour: the lines of a tile of 6 pixels, their colour, and that below them."""
+
+
+class Canvas:
+    """What is drawn so far. Shapes lie below, all text above them, so that no line crosses a label."""
+
+    def __init__(self, title: str, desc: str = "", prefix: str = "") -> None:
+        self.title, self.desc, self.prefix = title, desc or title, prefix
+        self._ids = prefix or "draw"
+        self._shapes: list[str] = []
+        self._labels: list[str] = []
+        self._hatches: set[str] = set()
+
+    def add(self, markup: str) -> None:
+        """Markup that `tag` made."""
+        self._shapes.append(markup)
+
+    def text(  # noqa: PLR0917 - where, what, how
+        self, x: float, y: float, words: str, kind: str = "", anchor: str = "", room: float = 0, *, size: float = 12,
+        turned: bool = False,
+    ) -> None:  # fmt: skip
+        """A line of text at its base line. `room`: pixels that it may take; what is cut stands whole in its tooltip."""
+        shown = fit(words, room, size) if room else clean(words)
+        rotate = f"rotate(-90 {spelt(x)} {spelt(y)})" if turned else ""
+        title = _safe(words) if shown != clean(words) else ""
+        body = escape(shown) + (f"<title>{title}</title>" if title else "")
+        self._labels.append(tag("text", body=body, x=x, y=y, class_=kind, text_anchor=anchor, transform=rotate))
+
+    def rect(  # noqa: PLR0917 - where, how large, what
+        self, x: float, y: float, w: float, h: float, kind: str = "", title: str = "", *, radius: float = 0,
+        hatch: str = "",
+    ) -> None:  # fmt: skip
+        """A rectangle; with a `hatch` of HATCHES it is filled with that."""
+        fill = f"fill:{self.hatch(hatch)}" if hatch else ""
+        corner = spelt(radius) if radius else ""
+        self.add(tag("rect", title=title, x=x, y=y, width=w, height=h, class_=kind, rx=corner, style=fill))
+
+    def path(self, d: str, kind: str, title: str = "", *, hatch: str = "") -> None:
+        fill = f"fill:{self.hatch(hatch)}" if hatch else ""
+        self.add(tag("path", title=title, d=d, class_=kind, style=fill))
+
+    def line(self, x1: float, y1: float, x2: float, y2: float, kind: str) -> None:
+        self.add(tag("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=kind))
+
+    def circle(self, x: float, y: float, r: float, kind: str, title: str = "") -> None:
+        self.add(tag("circle", title=title, cx=x, cy=y, r=r, class_=kind))
+
+    def arrow(self, points: Iterable[tuple[float, float]], kind: str = "arrow", head: str = "head") -> None:
+        """A line with a head at its last point, which the line reaches upright or level."""
+        places = list(points)
+        (x0, y0), (x1, y1) = places[-2:]
+        self.path("M" + "L".join(f"{spelt(x)} {spelt(y)}" for x, y in places), kind)
+        along = (1 if x1 > x0 else -1, 0) if abs(x1 - x0) > abs(y1 - y0) else (0, 1 if y1 > y0 else -1)
+        back, side = (x1 - 7 * along[0], y1 - 7 * along[1]), (4 * along[1], 4 * along[0])
+        corners = ((x1, y1), (back[0] + side[0], back[1] + side[1]), (back[0] - side[0], back[1] - side[1]))
+        self.path("M" + "L".join(f"{spelt(x)} {spelt(y)}" for x, y in corners) + "z", head)
+
+    def hatch(self, name: str) -> str:
+        """The filling of this name, for `fill`."""
+        self._hatches.add(name)
+        return f"url(#{self._ids}-{name})"
+
+    def document(self, width: float, height: float, margin: float = 16) -> str:
+        """The whole drawing. A file has a margin of so many pixels around it; in a page the page leaves the room."""
+        alone = not self.prefix
+        out = margin if alone else 0
+        width, height = width + 2 * out, height + 2 * out
+        size = f' width="{width:.0f}" height="{height:.0f}"' if alone else f' style="--w:{width:.0f}px"'
+        head = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="draw"'
+            f' viewBox="{-out:.0f} {-out:.0f} {width:.0f} {height:.0f}"{size}'
+            f' role="img" aria-labelledby="{self._ids}-title {self._ids}-desc">'
+        )
+        parts = [head, f'<title id="{self._ids}-title">{_safe(self.title)}</title>',
+                 f'<desc id="{self._ids}-desc">{_safe(self.desc)}</desc>']  # fmt: skip
+        if alone:
+            parts += [
+                f"<style>{STYLE}</style>",
+                tag("rect", x=-out, y=-out, width=width, height=height, class_="ground"),
+            ]
+        if self._hatches:
+            parts.append("<defs>" + "".join(self._pattern(name) for name in sorted(self._hatches)) + "</defs>")
+        return "\n".join([*parts, *self._shapes, *self._labels, "</svg>"]) + "\n"
+
+    def _pattern(self, name: str) -> str:
+        lines, stroke, fill = HATCHES[name]
+        tile = tag("rect", width=6, height=6, class_=f"{fill}tile") + tag("path", d=lines, class_=f"{stroke}tile")
+        return f'<pattern id="{self._ids}-{name}" width="6" height="6" patternUnits="userSpaceOnUse">{tile}</pattern>'

@@ -1,0 +1,174 @@
+"""The waterfall of bandwidth: intended, negotiated, used, measured, and between them what each check found takes.
+
+Every figure is one of the verdict's prices. Causes in the hardware stand between intended and negotiated, those in
+settings and placement between negotiated and used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from topodiag.draw.svg import Canvas
+from topodiag.model.verdict import Cause, Price, State, Verdict
+from topodiag.words.fold import few
+from topodiag.words.units import spell_gbs
+
+WIDE, LABEL, VALUE = 760, 292, 96
+"""The picture, the words before the bars and the figures behind them, px."""
+ROW, BAR, TOP = 38, 20, 62
+MOST_STEPS = 12
+LEAST = 0.005
+"""Share of the whole below which a step is none: rounding."""
+_HARDWARE = ("GPU", "NVL", "PCI", "NIC")
+"""Families of checks that find a part below what it is built for: it is lost before NCCL decides anything."""
+_SETTINGS = frozenset({"NVL004", "PCI004", "NIC004"})
+"""Of these families, checks that find how a sound part is set up or used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One row. `kind`: `level` stands on zero, `loss` takes `start - end` away, `missing` has no figure. Figures in the
+    unit of the whole."""
+
+    name: str
+    note: str
+    kind: str
+    start: float = 0.0
+    end: float = 0.0
+    check: str = ""
+
+
+def bars_of(verdict: Verdict) -> tuple[str, str, tuple[Bar, ...]]:
+    """What is measured out, its unit and the rows; no rows where no cause has a price that they could show."""
+    if verdict.state in (State.FAILED, State.HUNG):  # nobody asks what bandwidth a job lost that does not run
+        return "", "", ()
+    causes = _of_one_ground(verdict.causes)
+    if causes:
+        return _of_job(causes)
+    for cause in verdict.causes[:1]:
+        lost, share = cause.price.gbs_lost, cause.price.share
+        if lost and share and 0 < share <= 1:
+            return _of_place(cause, lost, lost / share)
+    return "", "", ()
+
+
+def draw_waterfall(verdict: Verdict, *, prefix: str = "") -> str:
+    """The picture, "" where the verdict has no price to draw."""
+    what, unit, bars = bars_of(verdict)
+    if not bars:
+        return ""
+    words = ", ".join(f"{bar.name} {_figure(bar, unit)}".strip() for bar in bars)
+    canvas = Canvas("Bandwidth from intended to measured", f"{what}: {words}", prefix)
+    whole = max(max(bar.start, bar.end) for bar in bars)
+    left, scale = LABEL + 12, (WIDE - LABEL - VALUE - 24) / whole
+    canvas.text(0, 18, "Bandwidth from intended to measured", "title")
+    canvas.text(0, 38, what, "quiet", room=WIDE)
+    for number, bar in enumerate(bars):
+        y = TOP + number * ROW
+        _label(canvas, bar, y)
+        if bar.kind == "missing":
+            canvas.text(left, y + 15, bar.note, "quiet", room=WIDE - left)
+            continue
+        low, high = sorted((bar.start, bar.end)) if bar.kind != "level" else (0.0, bar.end)
+        _bar(canvas, bar, left + low * scale, y, max((high - low) * scale, 1.5))
+        canvas.text(left + high * scale + 8, y + 15, _figure(bar, unit), "badtext" if bar.check else "name")
+        if number + 1 < len(bars) and bars[number + 1].kind != "missing":
+            x = left + bar.end * scale
+            canvas.line(x, y + BAR, x, y + ROW, "mark")
+    return canvas.document(WIDE, TOP + len(bars) * ROW)
+
+
+def _figure(bar: Bar, unit: str) -> str:
+    if bar.kind == "missing":
+        return bar.note
+    if bar.kind == "level":
+        return f"{spell_gbs(bar.end)} {unit}"
+    return f"−{spell_gbs(bar.start - bar.end)} {unit}"
+
+
+def _label(canvas: Canvas, bar: Bar, y: float) -> None:
+    inset = 0 if bar.kind in ("level", "missing") else 14
+    canvas.text(inset, y + 11, bar.name, "name" if not bar.check else "badtext", room=LABEL - inset)
+    if bar.note and bar.kind != "missing":
+        canvas.text(inset, y + 25, bar.note, "small", room=LABEL - inset, size=10.5)
+
+
+def _bar(canvas: Canvas, bar: Bar, x: float, y: float, wide: float) -> None:
+    if bar.kind == "level":
+        kind = {"intended": "plain", "measured": "inkfill"}.get(bar.name, "netbox")
+        canvas.rect(x, y, wide, BAR, kind, bar.name)
+    else:
+        hatch = "badhatch" if bar.check else "hatch"
+        canvas.rect(x, y, wide, BAR, "bad" if bar.check else "plain", f"{bar.name} {bar.note}", hatch=hatch)
+
+
+def _of_one_ground(causes: Sequence[Cause]) -> list[Cause]:
+    """The causes that are priced together with the first that has a job's price: figures of others do not add up."""
+    priced = [cause for cause in causes if cause.price.all_gone and cause.price.predicted and cause.price.job_share]
+    if not priced:
+        return []
+    ground = _ground(priced[0].price)
+    return [cause for cause in priced if _ground(cause.price) == ground]
+
+
+def _ground(price: Price) -> tuple[object, object, object]:
+    return price.all_gone, price.predicted, price.measured
+
+
+def _of_job(causes: Sequence[Cause]) -> tuple[str, str, tuple[Bar, ...]]:
+    price = causes[0].price
+    assert price.all_gone is not None  # noqa: S101 - _of_one_ground took those alone
+    assert price.predicted is not None  # noqa: S101
+    whole, used = price.all_gone.value, price.predicted.value
+    bars = [Bar("intended", "what this machine is built to reach", "level", whole, whole)]
+    at = whole
+    for hardware in (True, False):
+        for cause in [each for each in causes if _is_hardware(each.finding.id) is hardware][:MOST_STEPS]:
+            # What two causes take together is less than the sum where one hides the other: no step goes below all.
+            end = max(at - whole * (cause.price.job_share or 0.0), min(used, at))
+            bars.append(_loss(cause, at, end, whole * (cause.price.job_share or 0.0)))
+            at = end
+        if hardware:
+            bars.append(Bar("negotiated", "what the hardware trained to", "level", at, at))
+    if at - used > LEAST * whole:
+        bars.append(Bar("together", "the causes worsen each other", "loss", at, used))
+    bars.append(Bar("used", "what NCCL can reach with these causes", "level", used, used))
+    if price.measured is None:
+        bars.append(Bar("measured", "not in the evidence", "missing"))
+        return price.all_gone.what, price.all_gone.unit, tuple(bars)
+    found = price.measured.value
+    if used - found > LEAST * whole:
+        bars.append(Bar("not explained", price.says, "loss", used, found))
+    bars.append(Bar("measured", price.measured.source, "level", found, found))
+    return price.all_gone.what, price.all_gone.unit, tuple(bars)
+
+
+def _of_place(cause: Cause, lost: float, whole: float) -> tuple[str, str, tuple[Bar, ...]]:
+    """One cause at its narrowest place, where no job shows what it costs."""
+    where = cause.finding.where
+    parts = [few(names) for names in (where.nodes, where.gpus, where.nics) if names]
+    left = max(whole - lost, 0.0)
+    step = _loss(cause, whole, left)
+    first = Bar("intended", "what the narrowest place is built for", "level", whole, whole)
+    if _is_hardware(cause.finding.id):
+        rest = (Bar("negotiated", "what the hardware trained to", "level", left, left),
+                Bar("used", "no job is in the evidence", "missing"))  # fmt: skip
+        bars = (first, step, *rest)
+    else:
+        bars = (first, Bar("negotiated", "what the hardware trained to", "level", whole, whole), step,
+                Bar("used", "what NCCL takes of it", "level", left, left))  # fmt: skip
+    return f"one direction, {', '.join(parts)}" if parts else "one direction", "GB/s", (
+        *bars, Bar("measured", "no benchmark is in the evidence", "missing"))  # fmt: skip
+
+
+def _loss(cause: Cause, start: float, end: float, alone: float = 0.0) -> Bar:
+    """`alone` is what the cause takes by itself: said where other causes hide a part of it."""
+    finding = cause.finding
+    hidden = alone - (start - end) > LEAST * alone + 1e-9
+    note = f"by itself it takes {spell_gbs(alone)}; {finding.message}" if hidden else finding.message
+    return Bar(f"{finding.id} {finding.severity}", note, "loss", start, end, finding.id)
+
+
+def _is_hardware(check: str) -> bool:
+    return check.startswith(_HARDWARE) and check not in _SETTINGS
