@@ -21,10 +21,11 @@ from topodiag.model.provenance import Fact, Origin
 
 if TYPE_CHECKING:
     from topodiag.model.bench import Benchmark
+    from topodiag.model.history import NodeHistory
     from topodiag.model.job import Job
     from topodiag.placement.audit import Audit
 
-Judged: TypeAlias = "Node | Job | Benchmark | Audit"
+Judged: TypeAlias = "Node | Job | Benchmark | Audit | NodeHistory"
 """What checks judge."""
 
 J = TypeVar("J", bound=Judged)

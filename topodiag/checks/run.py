@@ -13,6 +13,7 @@ from topodiag.model.finding import Finding, Outcome, Status
 
 if TYPE_CHECKING:
     from topodiag.model.bench import Benchmark
+    from topodiag.model.history import NodeHistory
     from topodiag.model.job import Job
     from topodiag.model.node import Node
     from topodiag.placement.audit import Audit
@@ -34,6 +35,12 @@ def run(
 @overload
 def run(
     subject: Literal[Subject.BENCH], judged: Sequence[Benchmark], only: Collection[str] = ()
+) -> tuple[Outcome, ...]: ...
+
+
+@overload
+def run(
+    subject: Literal[Subject.HISTORY], judged: Sequence[NodeHistory], only: Collection[str] = ()
 ) -> tuple[Outcome, ...]: ...
 
 

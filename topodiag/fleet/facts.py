@@ -12,12 +12,11 @@ from collections.abc import Iterator
 
 from topodiag.fleet.device_facts import gpu_facts, nic_facts, pci_facts
 from topodiag.fleet.rows import CATEGORY, COUNTER, IDENTITY, MOMENT, NUMBER, row, source_of, text_of
-from topodiag.model.fleet import NodeFact
+from topodiag.model.fleet import CLOSED, NodeFact
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 
-CLOSED = frozenset({"kernel command line", "kernel modules", "driver parameters", "nccl.conf", "kernel log"})
-"""Families in which a key without a row is one that this node does not have, where another key has a row."""
+__all__ = ["CLOSED", "facts_of"]
 
 _MODULE = re.compile(
     r"(?:nvidia|nouveau|gdrdrv|nv_peer|ib_|rdma|iw_|mlx|bnxt|irdma|efa|hfi|qed|ena|amdgpu|amdkfd|vfio|xpmem|knem)"

@@ -24,6 +24,10 @@ class FactKind(Enum):
     """Of the moment of the capture alone: clocks, use, uptime. Rightly different between captures."""
 
 
+CLOSED = frozenset({"kernel command line", "kernel modules", "driver parameters", "nccl.conf", "kernel log"})
+"""Families in which a key without a row is one that this node does not have, where another key has a row."""
+
+
 @dataclass(frozen=True, slots=True)
 class NodeFact:
     """One fact of one node. `part` is `gpu3`, `gpu3/link6`, `mlx5_0`, `mlx5_0/1`, a bus id, or "" for the node.

@@ -1,0 +1,119 @@
+"""A node over time: its captures, the states of its links, and how far its counters grew. Values only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from topodiag.model.fleet import NodeFact
+
+OFF = frozenset({"off", "Disabled"})
+"""States that an administrator set: neither up nor down."""
+UP = frozenset({"ACTIVE", "up", "active", "answers"})
+"""States in which a port, an interface, an NVLink or a GPU carries traffic; any other but OFF is down."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """One capture of a node. `id` is the sha256 of what it holds, however it is packed. Times are Unix seconds, None
+    where the capture does not tell them. `errors` are the findings at error level, each as `ID place`: a capture
+    without any is a good one. `facts` may leave out those that are known to be equal."""
+
+    id: str
+    host: str
+    time_s: float | None = None
+    boot_s: float | None = None
+    source: str = ""
+    errors: tuple[str, ...] = ()
+    facts: tuple[NodeFact, ...] = ()
+
+    @property
+    def good(self) -> bool:
+        return not self.errors
+
+    @property
+    def day(self) -> str:
+        """`2026-11-22 09:15`, in UTC."""
+        return spell_time(self.time_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Spell:
+    """One state of a part from the first sample that showed it to the last one. `boot` names the boot; `first_s` and
+    `last_s` are seconds since it, `time_s` is the Unix time of the first sample. `fallen`: how often its own counter
+    says that it fell after the first sample (0 where nothing counts)."""
+
+    state: str
+    boot: str
+    first_s: float
+    last_s: float
+    time_s: float
+    fallen: int = 0
+
+    @property
+    def up(self) -> bool:
+        return self.state in UP
+
+    @property
+    def down(self) -> bool:
+        return not self.up and self.state not in OFF
+
+    @property
+    def length_s(self) -> float:
+        """How long the state is known to have lasted."""
+        return self.last_s - self.first_s
+
+    @property
+    def end_s(self) -> float:
+        """Unix time of the last sample."""
+        return self.time_s + self.length_s
+
+
+@dataclass(frozen=True, slots=True)
+class PartStates:
+    """The states of one part (`mlx5_0/1`, `gpu3/link6`, `eth0`), in the order of time."""
+
+    part: str
+    spells: tuple[Spell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How far a counter grew between captures of one boot, summed over `hours`. A counter that went back, a new boot or
+    a new part starts anew and grew by nothing there."""
+
+    family: str
+    part: str
+    key: str
+    count: int
+    hours: float
+    now: int
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeHistory:
+    """What is known of a node over time. `before` is the capture that `now` is held against, and `basis` says which it
+    is: `last good capture`, `first capture`, `capture given`. `end_s`: when the states were sampled last, Unix time."""
+
+    host: str
+    now: Capture | None = None
+    before: Capture | None = None
+    basis: str = "last good capture"
+    states: tuple[PartStates, ...] = ()
+    grown: tuple[Growth, ...] = ()
+    end_s: float | None = None
+
+    @property
+    def name(self) -> str:
+        return self.host
+
+
+def spell_time(time_s: float | None) -> str:
+    """A Unix time in UTC to the minute."""
+    if time_s is None:
+        return "an unknown time"
+    try:
+        return datetime.fromtimestamp(time_s, UTC).strftime("%Y-%m-%d %H:%M")
+    except (ValueError, OverflowError, OSError):
+        return "an unknown time"
