@@ -47,10 +47,17 @@ def nic(bus: str, mbps: int = 200000, speed: str = GEN4, nets: int = 1, **more: 
     return pci(bus, element("nic", *ports), speed=speed, class_="0x020700")
 
 
-def cpu(numa: int, *children: Element, arch: str = "x86_64", vendor: str = "GenuineIntel", model: int = 143) -> Element:
+def cpu(
+    numa: int,
+    *children: Element,
+    arch: str = "x86_64",
+    vendor: str = "GenuineIntel",
+    family: int = 6,
+    model: int = 143,
+) -> Element:
     attributes: dict[str, object] = {"numaid": numa, "arch": arch}
     if arch == "x86_64":
-        attributes |= {"vendor": vendor, "familyid": 6, "modelid": model}
+        attributes |= {"vendor": vendor, "familyid": family, "modelid": model}
     return element("cpu", *children, **attributes)
 
 

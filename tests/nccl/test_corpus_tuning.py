@@ -24,7 +24,7 @@ from topodiag.nccl.settings import Settings, read_settings
 from topodiag.nccl.tuning.choice import choose, predicted_us
 from topodiag.nccl.tuning.tuning import tuning_table
 from topodiag.nccl.tuning.tuning_constants import ALGORITHMS, COLLECTIVES, PROTOCOLS
-from topodiag.nccl.tuning.tuning_terms import Cell
+from topodiag.nccl.tuning.tuning_model import Cell
 
 JOBS = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "jobs"
 NAMES = sorted(path.parent.name for path in JOBS.glob("*/truth.json"))

@@ -43,6 +43,8 @@ class Feature(Enum):
     GEN5_SWITCHES = 20, "topo.cc, ncclTopoFlattenBcmSwitches: Broadcom Gen5 switches, told by their level"
     FLATTEN_FROM_FIRST = 27, "topo.cc: after a flattened switch the look starts again at the first, not the second"
     AMD_CPU_LINKS = 19, "topo.cc, ncclTopoGetInterCpuBw: AMD's CPUs have a figure"
+    AMD_CPU_GENERATIONS = 31, "topo.h, topo.cc: AMD's figure goes by generation, 16, 24 or 32 GB/s; 16 before"
+    INTEL_BELOW_EMERALD = 31, "topo.cc: models 0xAD to 0xAF (Granite Rapids, Sierra Forest) count as Emerald Rapids"
     LATER_INTEL_CPUS = 26, "topo.cc: Sapphire Rapids and Emerald Rapids have models of their own"
     HOPPER_NVLINK_20_6 = 20, "topo.h: SM90_NVLINK_BW 20.6; 20.0 before"
     BLACKWELL = 25, "topo.h, search.cc, nvls.cc: figures for compute capability 10.0"
@@ -155,13 +157,23 @@ class Feature(Enum):
     RING_LL_HALF = 21, "LL of a ring is half; before, a third or a quarter"
     RING_LL128_EVEN_ALONE = 23, "LL128 of a ring is 0.92 with one GPU a node too"
     TREE_PATTERN_AGREED = 26, "the pattern of trees is the greatest of all ranks"
-    TREE_STEPS_ALONE = 23, "with one GPU a node steps between nodes cost as a tree's"
+    TREE_STEPS_ALONE = 23, "with one GPU a node steps between nodes cost as a tree's", 30
     RING_CROSSINGS_EXACT = 23, "steps of a ring between nodes; before, one too many per direction"
     SIZES_BELOW_64_APART = 22, "ncclTopoGetAlgoTime: sizes below 64 bytes have no correction"
     NVLS_TREE_CORRECTED = 29, "treeCorrectionFactor for NVLSTree on Blackwell and x86"
     COLLNET_DIRECT_BOUND = 23, "enqueue.cc: CollNetDirect up to 8 ranks of a node"
     COLLNET_CHAIN_BOUND = 28, "enqueue.cc: CollNetChain too"
     NVLS_BOUND = 25, "enqueue.cc: sharded NVLS up to NCCL_MAX_NVLS_ARITY ranks"
+
+    MODEL_PER_ALGORITHM = 31, "src/tuning/{ring,tree,nvls,collnet,pat}.cc: each algorithm has formulas of its own"
+    POWER_FAVOURS_TREES = 18, "trees of Simple over PCI take as long as rings on Power", 30
+    COLLNET_DIRECT_ON_NVSWITCH = 18, "CollNetDirect needs an NVSwitch", 30
+    LL128_NOT_FORCED = 31, "src/tuning/cost_model.cc: NCCL_PROTO cannot switch LL128 on where it is not safe"
+    ALGO_LIST_IS_ALL = (
+        31,
+        "src/tuning/cost_model.cc: NCCL_ALGO takes what it does not name from collectives of NCCL_PROTO",
+    )
+    LAST_OF_EQUALS = 31, "src/tuning/tuning.cc: of two equally fast ones the last is taken; before, the first"
 
     # What logs show
     INIT_START = 18, "init.cc: a line `Init START` comes before any connection"

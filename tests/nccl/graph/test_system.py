@@ -45,6 +45,15 @@ def test_an_nvlink_carries_what_the_version_says_of_the_gpu(sm: int, minor: int,
         ({"vendor": "GenuineIntel", "model": 207}, 26, 40.0),
         ({"vendor": "AuthenticAMD"}, 18, 5000.0),
         ({"vendor": "AuthenticAMD"}, 19, 16.0),
+        ({"vendor": "AuthenticAMD", "family": 25}, 30, 16.0),
+        ({"vendor": "AuthenticAMD", "family": 23}, 31, 16.0),  # Zen 2
+        ({"vendor": "AuthenticAMD", "family": 143}, 31, 16.0),  # the same, as NCCL up to 2.30 writes it
+        ({"vendor": "AuthenticAMD", "family": 25}, 31, 24.0),  # Zen 3 and 4
+        ({"vendor": "AuthenticAMD", "family": 175}, 31, 24.0),
+        ({"vendor": "AuthenticAMD", "family": 26}, 31, 32.0),  # Zen 5
+        ({"vendor": "AuthenticAMD", "family": 191}, 31, 32.0),
+        ({"vendor": "GenuineIntel", "model": 0xAD}, 30, 22.0),  # Granite Rapids
+        ({"vendor": "GenuineIntel", "model": 0xAD}, 31, 40.0),
         ({"vendor": "CentaurHauls"}, 28, 6.0),
         ({"vendor": "something"}, 28, 5000.0),
         ({"arch": "arm64"}, 28, 6.0),

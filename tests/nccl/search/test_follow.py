@@ -15,7 +15,7 @@ from topodiag.nccl.search.ladders import TOTAL_BUDGET, ladder
 SPEEDS = sorted(
     {
         speed
-        for minor in range(18, 31)
+        for minor in range(18, 32)
         for sm in (80, 90, 100)
         for inter in (0, 1)
         for speed in ladder(minor, sm, bool(inter))
@@ -92,7 +92,7 @@ def test_a_share_that_is_no_thousandth_needs_the_next_one() -> None:
 
 
 def test_ladders_fall_and_grow_with_the_versions() -> None:
-    for minor in range(18, 31):
+    for minor in range(18, 32):
         for sm in (70, 80, 90, 100, 120):
             for inter in (False, True):
                 speeds = ladder(minor, sm, inter)

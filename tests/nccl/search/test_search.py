@@ -20,7 +20,7 @@ from topodiag.nccl.search.candidates import Guide
 from topodiag.nccl.search.search import describe, search_graphs
 from topodiag.nccl.settings import read_settings
 
-MINORS = range(18, 31)
+MINORS = range(18, 32)
 RING_ID, TREE_ID, CHAIN_ID, NVLS_ID, DIRECT_ID = 0, 1, 2, 3, 4
 
 

@@ -55,7 +55,7 @@ def plain(tree: Element, minor: int, nodes: int, env: dict[str, str], collnet: b
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(
     machines(gpus=3, nics=2),
-    st.sampled_from(range(18, 31)),
+    st.sampled_from(range(18, 32)),
     st.integers(1, 2),
     st.sampled_from([{}, {}, {"NCCL_CROSS_NIC": "0"}, {"NCCL_CROSS_NIC": "1"}, {"NCCL_P2P_LEVEL": "SYS"}]),
     st.booleans(),

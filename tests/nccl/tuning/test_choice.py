@@ -16,7 +16,7 @@ from topodiag.nccl.settings import Settings, read_settings
 from topodiag.nccl.tuning.choice import busbw_factor, changes, choose, expected_busbw, predicted_us, sweep
 from topodiag.nccl.tuning.tuning import tuning_table
 from topodiag.nccl.tuning.tuning_constants import COLLECTIVES
-from topodiag.nccl.tuning.tuning_terms import Cell
+from topodiag.nccl.tuning.tuning_model import Cell
 
 NOTHING_SET = Settings()
 SIZES = tuple(8 << i for i in range(31))

@@ -16,6 +16,7 @@ from topodiag.evidence.host.pcie import MAX_WIDTH, gen_of_speed
 from topodiag.evidence.interface import Blob, to_int
 from topodiag.evidence.nccl_xml.load import c_int
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
+from topodiag.model.cpuid import family_of
 from topodiag.model.cpulist import MAX_CPU
 from topodiag.model.nccl_tree import Element
 from topodiag.model.provenance import Origin
@@ -73,7 +74,7 @@ class _Filler:
         whole.offer("vendor", cpu.get("vendor") or None, origin)
         for field, name in (("family", "familyid"), ("model", "modelid")):
             value = to_int(cpu.get(name), low=1, high=0xFFFF)
-            whole.offer(field, value, origin)
+            whole.offer(field, family_of(value) if name == "familyid" and value is not None else value, origin)
         numa = to_int(cpu.get("numaid"), low=0, high=MAX_NUMA)
         if numa is not None:
             cpus = cpus_of_mask(cpu.get("affinity") or "")

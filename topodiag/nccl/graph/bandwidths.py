@@ -5,6 +5,7 @@ Constants of src/graph/topo.h and the tables of src/graph/topo.cc. Bandwidths in
 
 from __future__ import annotations
 
+from topodiag.model.cpuid import family_of
 from topodiag.model.nccl_enums import CpuArch, CpuVendor
 from topodiag.model.nccl_features import Feature, has
 from topodiag.nccl.graph.attach import Branch
@@ -64,6 +65,8 @@ def cpu_bandwidth(cpu: Vertex, minor: int) -> float:
     if cpu.arch == X86 and cpu.vendor == INTEL:
         return {4: 40.0, 3: 22.0, 2: 10.0}.get(cpu.model, 6.0)
     if cpu.arch == X86 and cpu.vendor == AMD:
+        if has(minor, Feature.AMD_CPU_GENERATIONS):
+            return {3: 32.0, 2: 24.0}.get(cpu.model, 16.0)
         return 16.0 if has(minor, Feature.AMD_CPU_LINKS) else LOC_BW
     if cpu.arch == X86 and cpu.vendor == ZHAOXIN:
         return 9.0 if cpu.model == 1 else 6.0
@@ -96,14 +99,21 @@ def cpu_vendor(text: str) -> int:
 
 
 def cpu_model(branch: Branch, vendor: int, minor: int) -> int:
-    """Intel 1 Broadwell or older, 2 Skylake, 3 Sapphire Rapids, 4 Emerald Rapids or later; Zhaoxin 1 YongFeng; -1."""
+    """Intel 1 Broadwell or older, 2 Skylake, 3 Sapphire Rapids, 4 Emerald Rapids or later; AMD 1 Zen 1 and 2, 2 Zen 3
+    and 4, 3 Zen 5, since AMD_CPU_GENERATIONS; Zhaoxin 1 YongFeng; -1."""
+    if vendor == AMD and not has(minor, Feature.AMD_CPU_GENERATIONS):
+        return -1
     family, model = branch.number("familyid"), branch.number("modelid")
+    if vendor == AMD:
+        return {26: 3, 25: 2}.get(family_of(family), 1)
     if vendor == ZHAOXIN:
         return 1 if family == 7 and model == 0x5B else -1
     if family != 6 or model < 0x55:
         return 1
     if not has(minor, Feature.LATER_INTEL_CPUS) or model < 0x8F:
         return 2
+    if has(minor, Feature.INTEL_BELOW_EMERALD) and model in (0xAD, 0xAE, 0xAF):
+        return 4
     return 4 if model >= 0xCF else 3
 
 

@@ -11,6 +11,7 @@ from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_versions import MAX_LINKS, MAX_VERTICES, path_types
 from topodiag.nccl.graph.attach import Branch
 from topodiag.nccl.graph.bandwidths import (
+    AMD,
     INTEL,
     LOC_BW,
     MLOPART_BW,
@@ -115,7 +116,7 @@ class _Builder:
         cpu.model = cpu.vendor = -1
         if cpu.arch == X86:
             cpu.vendor = cpu_vendor(branch.required("vendor"))
-            if cpu.vendor in (INTEL, ZHAOXIN):
+            if cpu.vendor in (INTEL, AMD, ZHAOXIN):
                 cpu.model = cpu_model(branch, cpu.vendor, self.minor)
         for child in branch.children:
             if child.tag == "pci":

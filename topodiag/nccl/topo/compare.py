@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from topodiag.model.cpuid import family_of
 from topodiag.model.cpulist import MAX_CPU
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo.changes import gpus_of
@@ -50,6 +51,8 @@ def describe(tree: Element) -> dict[str, Facts]:
     for cpu in tree.having("cpu"):
         keys = ("arch", "vendor", "familyid", "modelid")
         facts = {key: cpu.get(key) or "" for key in keys} | {"cpus": _cpus(cpu.get("affinity") or "")}
+        if facts["familyid"].isdecimal():  # by version of NCCL one family is written in two ways
+            facts["familyid"] = str(family_of(int(facts["familyid"][:9])))
         made.setdefault(f"NUMA {cpu.get('numaid')}", facts)
     ways = _ways(tree)
     names = {(pci.get("busid") or "").lower(): f"GPU{number}" for number, pci in gpus_of(tree).items()}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from topodiag.model.nccl_enums import CpuVendor
 from topodiag.model.nccl_tree import Element
 from topodiag.model.nccl_view import NcclSystem, SystemDevice
 from topodiag.nccl.graph.bandwidths import nvlink_bandwidth
@@ -20,6 +21,8 @@ _ARCHES = {1: "x86_64", 2: "ppc64", 3: "arm64"}
 _VENDORS = {1: "GenuineIntel", 2: "AuthenticAMD", 3: "CentaurHauls"}
 _MODELS = {1: "79", 2: "85", 3: "143", 4: "207"}
 """Intel's model numbers for what NCCL tells apart: Broadwell, Skylake, Sapphire Rapids, Emerald Rapids."""
+_AMD_FAMILIES = {1: "23", 2: "25", 3: "26"}
+"""AMD's families for what NCCL tells apart since 2.31: Zen 1 and 2, Zen 3 and 4, Zen 5. Before, it prints none."""
 _LANE_GBS = {1: 15 / 80, 2: 30 / 80, 3: 60 / 80, 4: 120 / 80, 5: 240 / 80, 6: 480 / 80}
 """GB/s of a lane by PCIe generation, as NCCL reckons (src/graph/topo.cc, kvDictPciGen)."""
 _LANES = (16, 8, 4, 2, 1)
@@ -65,7 +68,8 @@ class _Maker:
         attributes = [("numaid", numa if numa.isdigit() and len(numa) < 4 else str(number))]
         attributes.append(("arch", _ARCHES.get(arch, "x86_64")))
         if vendor in _VENDORS:
-            attributes += [("vendor", _VENDORS[vendor]), ("familyid", "6"), ("modelid", _MODELS.get(model, "143"))]
+            family = _AMD_FAMILIES.get(model, "25") if vendor == CpuVendor.AMD else "6"
+            attributes += [("vendor", _VENDORS[vendor]), ("familyid", family), ("modelid", _MODELS.get(model, "143"))]
         return Element("cpu", tuple(attributes), tuple(self._children(cpu, 0)))
 
     def _children(self, parent: SystemDevice, depth: int) -> list[Element]:

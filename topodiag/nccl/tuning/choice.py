@@ -1,8 +1,9 @@
 """What NCCL runs for an operation of a size: the algorithm and protocol with the least predicted time.
 
 Source: ncclTopoGetAlgoTime in src/graph/tuning.cc and the loop over algorithms in src/enqueue.cc (getAlgoInfo,
-updateCollCostTable). Of a single float32 sum, which all algorithms can do; calls that NCCL
-merges, fp8 (which avoids long rings) and buffers that a user registered are not modelled.
+updateCollCostTable); since 2.31 ncclTuningCompute in src/tuning/tuning.cc. Of a single float32 sum, which all
+algorithms can do; calls that NCCL merges, fp8 (which avoids long rings) and buffers that a user registered are not
+modelled.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from topodiag.nccl.settings import Settings
 from topodiag.nccl.tuning import tuning_constants as tc
 from topodiag.nccl.tuning.tuning import ring_backup
 from topodiag.nccl.tuning.tuning_lists import allowed
-from topodiag.nccl.tuning.tuning_terms import Cell, Model
+from topodiag.nccl.tuning.tuning_model import Cell, Model
 
 DIRECT_RANKS = 8
 """NCCL_MAX_DIRECT_ARITY + 1: ranks of a node that CollNet can join."""
@@ -148,7 +149,7 @@ def _fastest(shape: CommShape, cells: list[_Cell], collective: str, nbytes: int)
 
 
 def _available(shape: CommShape, table: TuningTable, settings: Settings, collective: str) -> list[_Cell]:
-    """The cells that may run, in NCCL's order."""
+    """The cells that may run, in the order in which NCCL compares them."""
     if collective not in tc.COLLECTIVES:
         return []
     if shape.nranks <= 1:
@@ -159,7 +160,7 @@ def _available(shape: CommShape, table: TuningTable, settings: Settings, collect
         # What the lists left has no kernel for this operation: rings come back.
         lists = allowed(settings, shape.minor)
         cells = _usable({Algorithm.RING: ring_backup(Model(shape, settings), lists, collective)})
-    return cells
+    return cells[::-1] if has(shape.minor, Feature.LAST_OF_EQUALS) else cells
 
 
 def _usable(rows: Mapping[str, Mapping[str, tuple[float, float]]]) -> list[_Cell]:

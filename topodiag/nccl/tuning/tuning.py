@@ -1,8 +1,9 @@
 """The tuning table: predicted latency and bandwidth of every collective, algorithm and protocol, and why it says so.
 
-Source: ncclTopoTuneModel in src/graph/tuning.cc: the model (`tuning_terms`), then what is
-switched off. Not known from a topology: a tuner plugin, symmetric-memory kernels (2.27+), copy-engine collectives
-(2.28+), which all pass this table by, and MNNVL under 2.20, which counts as one node there without NVLS.
+Source: ncclTopoTuneModel in src/graph/tuning.cc, since 2.31 ncclTuningCostModelInit in src/tuning/cost_model.cc: the
+model (`tuning_terms`), then what is switched off. Not known from a topology: a tuner plugin, symmetric-memory kernels
+(2.27+), copy-engine collectives (2.28+), which all pass this table by, and MNNVL under 2.20, which counts as one node
+there without NVLS.
 """
 
 from __future__ import annotations
@@ -15,15 +16,8 @@ from topodiag.nccl.prediction import Term, TuningTable
 from topodiag.nccl.settings import Settings
 from topodiag.nccl.tuning.tuning_constants import ALGORITHMS, COLLECTIVES, PROTOCOLS
 from topodiag.nccl.tuning.tuning_lists import Allowed, allowed
-from topodiag.nccl.tuning.tuning_terms import (
-    Cell,
-    Model,
-    Steps,
-    applies,
-    bandwidth,
-    considered,
-    latency,
-)
+from topodiag.nccl.tuning.tuning_model import Cell, Model, Steps
+from topodiag.nccl.tuning.tuning_terms import applies, bandwidth, considered, latency
 
 _BUGGY_CUDA = 11080
 """CUDA 11.8, whose LL128 AllReduce ring of two ranks hangs on Hopper."""
@@ -91,7 +85,7 @@ def _algorithm_off(model: Model, lists: Allowed, cell: Cell) -> str:
         return ""  # so that programs run with NCCL_ALGO=Tree
     if why := _missing(model, algorithm):
         return why
-    if lists.algorithms.get((cell.collective, algorithm), True):
+    if lists.algorithms.get((cell.collective, algorithm), not _left_to_lists(model, lists, cell.collective)):
         return ""
     ignored = not model.has(Feature.COLLNET_LISTS_HOLD) and algorithm in (Algorithm.RING, Algorithm.TREE)
     if ignored and _only_collnet(model, lists, cell.collective):
@@ -107,7 +101,8 @@ def _missing(model: Model, algorithm: str) -> str:
             return "CollNet is off"
         if algorithm == Algorithm.NVLS and model.nodes > 1:
             return "NVLS between nodes needs CollNet, which is off"
-    if algorithm == Algorithm.COLLNET_DIRECT and not model.shape.nvs:
+    on_switch = model.has(Feature.COLLNET_DIRECT_ON_NVSWITCH)
+    if algorithm == Algorithm.COLLNET_DIRECT and on_switch and not model.shape.nvs:
         return "CollNetDirect needs an NVSwitch"
     return ""
 
@@ -119,9 +114,16 @@ def _only_collnet(model: Model, lists: Allowed, collective: str) -> bool:
     return not model.shape.collnet and not named
 
 
+def _left_to_lists(model: Model, lists: Allowed, collective: str) -> bool:
+    """Whether NCCL_ALGO is set and speaks of other collectives, and NCCL_PROTO of this one: nothing is left then."""
+    if not model.settings.algo or not model.has(Feature.ALGO_LIST_IS_ALL):
+        return False
+    return any(named == collective for named, _ in lists.protocols)
+
+
 def _protocol_off(model: Model, lists: Allowed, cell: Cell) -> str:
     listed = lists.protocols.get((cell.collective, cell.protocol))
-    if listed is None:
+    if listed is None or (listed and model.has(Feature.LL128_NOT_FORCED)):
         return _ll128_off(model, cell) if cell.protocol == Protocol.LL128 else ""
     return "" if listed else f"NCCL_PROTO={model.settings.proto} leaves it out"
 

@@ -1,125 +1,26 @@
 """NCCL's tuning model for one collective, algorithm and protocol: its bandwidth and its latency, step by step.
 
 The steps that make a figure are the steps that explain it. Bandwidths in GB/s, latencies in us. Source:
-ncclTopoTuneModel in src/graph/tuning.cc; the order of the steps is NCCL's. What a user or a missing part switches
+ncclTopoTuneModel in src/graph/tuning.cc, since MODEL_PER_ALGORITHM src/tuning/{ring,tree,nvls,collnet,pat}.cc; the
+order of the steps is NCCL's. What a user or a missing part switches
 off is `tuning`'s.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
-from topodiag.model.nccl_enums import (
-    COLLNET,
-    GRAPH_OF,
-    NVLS_FAMILY,
-    SHARDED,
-    Algorithm,
-    Collective,
-    CpuArch,
-    CpuVendor,
-    Graph,
-    Protocol,
-)
+from topodiag.model.nccl_enums import COLLNET, NVLS_FAMILY, SHARDED, Algorithm, Collective, Protocol
 from topodiag.model.nccl_features import Feature, has
-from topodiag.model.nccl_versions import path_types
-from topodiag.nccl.graph.graph import TREE, CommShape, Fused
-from topodiag.nccl.prediction import Term
-from topodiag.nccl.settings import Settings
+from topodiag.nccl.graph.graph import TREE, Fused
 from topodiag.nccl.tuning import tuning_constants as tc
+from topodiag.nccl.tuning.tuning_model import Cell, Model, Steps
 
 _SHARDED_BY: Mapping[str, Feature] = {
     Algorithm.NVLS: Feature.SHARDED_NVLS,
     Algorithm.COLLNET_DIRECT: Feature.SHARDED_COLLNET_DIRECT,
     Algorithm.PAT: Feature.PAT,
 }
-_NONE = Fused(0, 0, 0.0, 0.0, 0, 0, 0, 0)
-"""A graph that was not searched: zero channels of type LOC, as NCCL's memory has it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    collective: str
-    algorithm: str
-    protocol: str
-
-
-@dataclass(slots=True)
-class Steps:
-    """The derivation of one figure, in order."""
-
-    terms: list[Term] = field(default_factory=list)
-
-    def gbs(self, name: str, value: float, formula: str) -> float:
-        self.terms.append(Term(name, f"{value:.1f} GB/s", formula))
-        return value
-
-    def us(self, name: str, value: float, formula: str) -> float:
-        self.terms.append(Term(name, f"{value:.1f} us", formula))
-        return value
-
-
-class Model:
-    """A communicator under a version's constants, with the quantities that every cell needs."""
-
-    def __init__(self, shape: CommShape, settings: Settings) -> None:
-        self.shape = shape
-        self.settings = settings
-        self.minor = shape.minor
-        self.constants = tc.constants(shape.minor)
-        self.n = shape.nranks
-        self.nodes = max(shape.nodes, 1)
-        self.ppn = self.n / self.nodes
-        self.local = self.n // self.nodes
-        self.gpu = tc.gpu_class(shape.min_sm)
-        self.types = path_types(shape.minor)
-
-    def has(self, feature: Feature) -> bool:
-        """Whether the communicator's version of NCCL has a feature."""
-        return has(self.minor, feature)
-
-    def graph(self, algorithm: str) -> Fused:
-        """The graph whose channels an algorithm runs on (graphs[] in src/init.cc)."""
-        number = GRAPH_OF[algorithm]
-        if number is Graph.COLLNET_DIRECT and not self.has(Feature.COLLNET_DIRECT_SEARCH):
-            number = Graph.COLLNET_CHAIN
-        return self.shape.graphs.get(number, _NONE)
-
-    def cap(self, caps: tc.Caps) -> float:
-        return tc.cap(caps, self.gpu, self.nodes)
-
-    @property
-    def ll_cap(self) -> float:
-        """On one node the GPU counts, between nodes the CPU."""
-        row = self.gpu
-        if self.nodes > 1:
-            slow = (CpuVendor.AMD, CpuVendor.MIXED) if self.has(Feature.MIXED_CPUS_LL) else (CpuVendor.AMD,)
-            row = tc.AMPERE if self.shape.cpu_vendor in slow else tc.VOLTA
-        return tc.cap(self.constants.ll, row, self.nodes)
-
-    def local_link(self, algorithm: str) -> str:
-        return tc.NVLINK if self.graph(algorithm).type_intra == self.types.nvl else tc.PCI
-
-    def link_us(self, link: str, algorithm: str, protocol: str) -> float:
-        # Trees over PCI are favoured on Power systems.
-        over_pci = (link, algorithm, protocol) == (tc.PCI, Algorithm.TREE, Protocol.SIMPLE)
-        if over_pci and self.shape.cpu_arch == CpuArch.POWER:
-            algorithm = Algorithm.RING
-        return self.constants.link_us(link, algorithm, protocol)
-
-    def steps_of(self, collective: str) -> int:
-        """Steps of a ring."""
-        if collective == Collective.ALL_REDUCE:
-            return 2 * (self.n - 1)
-        return self.n - 1 if collective in SHARDED else self.n
-
-    @property
-    def net_overhead_us(self) -> float:
-        given = self.settings.net_overhead_ns
-        if given is not None and given != -2:  # NCCL's word for "not set"
-            return given / 1000
-        return 2.0 if (self.shape.cpu_arch, self.shape.cpu_vendor) == (CpuArch.X86, CpuVendor.AMD) else 1.0
 
 
 def considered(minor: int, cell: Cell) -> bool:
@@ -160,6 +61,8 @@ def bandwidth(model: Model, cell: Cell, steps: Steps) -> float:
     graph = model.graph(cell.algorithm)
     if graph.channels == 0:
         return steps.gbs("channels", 0.0, f"the graph search gave no channels for {cell.algorithm}")
+    if cell.algorithm in COLLNET and model.has(Feature.MODEL_PER_ALGORITHM):
+        return _collnet_apart(model, cell, graph, steps)
     per_channel = _per_channel(model, cell, graph, steps)
     bus = steps.gbs("busBw", graph.channels * per_channel, f"{graph.channels} channels x {per_channel:g} GB/s")
     if cell.algorithm == Algorithm.RING:
@@ -184,6 +87,12 @@ def _per_channel(model: Model, cell: Cell, graph: Fused, steps: Steps) -> float:
         return (_nvls_by_channels if model.has(Feature.NVLS_EFFICIENCY) else _nvls_by_graph)(model, cell, graph, steps)
     if cell.algorithm in COLLNET:
         return steps.gbs("bandwidth per channel", intra, "bwIntra of the graph")
+    if model.has(Feature.MODEL_PER_ALGORITHM):
+        if cell.algorithm != Algorithm.RING:
+            formula = f"min(bwIntra {intra:g}, bwInter {inter:g})"
+            return steps.gbs("bandwidth per channel", min(intra, inter), formula)
+        if model.nodes == 2:
+            return steps.gbs("bandwidth per channel", inter, "bwInter of the graph, as above 1 node")
     if model.nodes <= 2:
         return steps.gbs("bandwidth per channel", intra, "bwIntra of the graph, as up to 2 nodes")
     return steps.gbs("bandwidth per channel", inter, "bwInter of the graph, as above 2 nodes")
@@ -209,7 +118,7 @@ def _nvls_by_channels(model: Model, cell: Cell, graph: Fused, steps: Steps) -> f
     if cell.collective == Collective.ALL_REDUCE:
         intra = steps.gbs("inside the node", intra * 2, formula + " x 2, as it overlaps two operations")
     else:
-        ppn = model.ppn
+        ppn = min(model.shape.local_ranks) if model.has(Feature.MODEL_PER_ALGORITHM) else model.ppn
         intra = steps.gbs("inside the node", intra * (ppn - 1) / ppn, formula + f" x {ppn - 1:g}/{ppn:g} GPUs")
     twice = 2 if cell.algorithm == Algorithm.NVLS_TREE and model.nodes <= 2 else 1
     least, formula = min(intra, graph.bw_inter * twice), f"min(inside the node, {twice} x bwInter {graph.bw_inter:g})"
@@ -271,6 +180,23 @@ def _collnet_direct(model: Model, cell: Cell, graph: Fused, bus: float, steps: S
     return steps.gbs("all GPUs", ppn * graph.bw_intra * share, f"{ppn:g} GPUs x bwIntra x {share:.3g}")
 
 
+def _collnet_apart(model: Model, cell: Cell, graph: Fused, steps: Steps) -> float:
+    """Both CollNets since MODEL_PER_ALGORITHM. AllReduce starts from what NCCL made of ReduceScatter before it
+    (ncclTuningCollnetModelInit keeps `busBw` over its loop)."""
+    if cell.protocol != Protocol.SIMPLE:
+        return steps.gbs("protocol", 0.0, f"{cell.algorithm} runs Simple only")
+    ppn = model.ppn
+    least = min(graph.bw_intra, graph.bw_inter * 0.9)
+    bus = steps.gbs("all GPUs", ppn * least, f"{ppn:g} GPUs x min(bwIntra, 0.9 x bwInter)")
+    if cell.collective == Collective.ALL_REDUCE:
+        per_nic = ppn / graph.channels
+        factor = per_nic - (per_nic - 1) / 2
+        bus = steps.gbs("GPUs per NIC", bus / factor, f"busBw / {factor:.3g}, for {per_nic:.3g} GPUs per NIC")
+    if model.nodes > 1 and (why := _switches_need(model, max(model.shape.local_ranks))):
+        return steps.gbs("available", 0.0, why)
+    return steps.gbs("algBw", bus * 0.5, "busBw / 2")
+
+
 def collnet_heads(model: Model) -> int:
     """GPUs of a node that talk to the switch: NVLS's heads, or else one per channel of the CollNet graph."""
     return model.shape.nvls_heads or model.graph(Algorithm.COLLNET_DIRECT).channels
@@ -286,16 +212,22 @@ def _sharded_needs(model: Model, cell: Cell) -> str:
     over_nodes = model.has(Feature.SHARDED_NVLS_OVER_NODES)
     if cell.algorithm != Algorithm.COLLNET_DIRECT and not (cell.algorithm == Algorithm.NVLS and over_nodes):
         return ""
+    return _switches_need(model, max(model.shape.local_ranks) if over_nodes else model.ppn)
+
+
+def _switches_need(model: Model, most: float) -> str:
+    """Why `most` ranks of a node cannot use the switches between nodes, "" where they can."""
     if not model.shape.collnet:
         return "CollNet is off"
     heads = collnet_heads(model)
-    most = max(model.shape.local_ranks) if over_nodes else model.ppn
     return f"{most:g} ranks of a node, and {heads} GPUs next to a NIC" if most > heads else ""
 
 
 def _to_algorithm_bandwidth(model: Model, cell: Cell, bus: float, steps: Steps) -> float:
     name, algorithm, sharded = "algBw", cell.algorithm, cell.collective in SHARDED
     by_bus = algorithm != Algorithm.RING and model.has(Feature.SHARDED_BY_BUS)
+    if algorithm in NVLS_FAMILY and model.has(Feature.MODEL_PER_ALGORITHM):
+        by_bus = False
     if sharded and (algorithm == Algorithm.COLLNET_DIRECT or by_bus):
         return steps.gbs(name, bus, "busBw")
     ring_steps = model.steps_of(cell.collective)
@@ -330,14 +262,19 @@ def _between_nodes(model: Model, cell: Cell, steps: Steps) -> float:
     like = Algorithm.TREE if model.ppn == 1 and model.has(Feature.TREE_STEPS_ALONE) else cell.algorithm
     device = model.graph(cell.algorithm).latency_inter
     times = 2 if cell.protocol == Protocol.SIMPLE else 1  # Simple waits for the flush too
-    inter = model.link_us(tc.NET, like, cell.protocol) + times * device
+    link = tc.NET
+    if model.has(Feature.MODEL_PER_ALGORITHM):
+        times = 1 if cell.algorithm == Algorithm.PAT else times
+        link = tc.NET if model.nodes > 1 else model.local_link(cell.algorithm)
+    inter = model.link_us(link, like, cell.protocol) + times * device
     return steps.us(
-        "step between nodes", inter, f"{like} {cell.protocol} over the network + {times} x NIC {device:g} us"
+        "step between nodes", inter, f"{like} {cell.protocol} over the {link} + {times} x NIC {device:g} us"
     )
 
 
 def _rooted_ring(model: Model, cell: Cell, base: float) -> tuple[float, str]:
-    link = model.local_link(Algorithm.RING) if model.nodes == 1 else tc.NET
+    inside = model.nodes == 1 or model.has(Feature.MODEL_PER_ALGORITHM)
+    link = model.local_link(Algorithm.RING) if inside else tc.NET
     one = model.link_us(link, Algorithm.RING, cell.protocol)
     if model.graph(Algorithm.RING).same_channels:
         return base + one, f"base + {one:g} over {link}, as all channels are the same"

@@ -184,6 +184,16 @@ def test_blocks_of_the_tuning_table_go_by_their_algorithms() -> None:
     assert tuning["AllGather", "PAT", "LL128"] == (3.0, 4.0)
 
 
+def test_what_a_collective_cannot_run_is_nothing_whether_printed_as_minus_one_or_as_zero() -> None:
+    rows = """  Algorithm   |                           Tree                  |
+  Protocol    |             LL |          LL128 |         Simple | LL | LL128 | Simple | LL | LL128 | Simple |
+    Broadcast |    -1.0/  -1.0 |    -1.0/  -1.0 |     0.0/   0.0 |
+    AllReduce |    15.2/  43.6 |    31.5/ 128.8 |    64.4/ 165.6 |"""  # 2.31, which prints no row of threads
+    tuning = read_print(rows).tuning
+    assert {tuning["Broadcast", "TREE", protocol] for protocol in ("LL", "LL128", "SIMPLE")} == {(0.0, 0.0)}
+    assert tuning["AllReduce", "TREE", "LL128"] == (31.5, 128.8)
+
+
 def test_nothing_printed_is_nothing_known() -> None:
     nothing = read_print("")
     assert (nothing.system, nothing.graphs, dict(nothing.tuning)) == (None, (), {})

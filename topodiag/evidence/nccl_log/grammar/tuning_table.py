@@ -1,7 +1,8 @@
 """NCCL's tuning table: predicted latency (us) and bandwidth (GB/s) of every collective, algorithm and protocol.
 
-Format: src/graph/tuning.cc. One wide table up to 2.17 (`Latency/AlgBw |    Tree/    LL |`), blocks of three algorithms
-from 2.18 on. The last block repeats the protocols of three algorithms whatever it holds: cells count, not headings.
+Format: src/graph/tuning.cc, since 2.31 src/tuning/tuning.cc (without the row of threads). One wide table up to 2.17
+(`Latency/AlgBw |    Tree/    LL |`), blocks of three algorithms from 2.18 on. The last block repeats the protocols of
+three algorithms whatever it holds: cells count, not headings.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 
 from topodiag.model.nccl_enums import Algorithm, Collective, Protocol
 
-_CELL = re.compile(r" *(\d{1,9}\.\d{1,6})/ *(\d{1,9}\.\d{1,6}) *\|")
+_CELL = re.compile(r" *(-?\d{1,9}\.\d{1,6})/ *(-?\d{1,9}\.\d{1,6}) *\|")
 _COLLECTIVE = re.compile(rf" *({'|'.join(Collective)}) \|")
 # One CollNet up to 2.9.
 _ALGORITHMS = {each.value: each.name for each in Algorithm} | {"CollNet": Algorithm.COLLNET_DIRECT.name}
@@ -46,7 +47,8 @@ class TuningReader:
                 return  # cut or torn: what follows cannot be placed
             at = cell.end()
             if algorithm and protocol:
-                self.table[collective, algorithm, protocol] = (float(cell[1]), float(cell[2]))
+                # Since 2.31 what a collective cannot run is -1.0; before, and of some still, 0.0.
+                self.table[collective, algorithm, protocol] = max(float(cell[1]), 0.0), max(float(cell[2]), 0.0)
 
 
 def _pair(heading: str) -> tuple[str, str]:
