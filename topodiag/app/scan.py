@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from topodiag.app.collecting import few_collections
 from topodiag.app.opening import stream_for
 from topodiag.checks.node.troubles import troubles
 from topodiag.checks.registry import Subject
@@ -46,6 +47,7 @@ class Options:
     redact: bool = False
 
 
+@few_collections()
 def scan(paths: Sequence[str], *, options: Options | None = None) -> Result:
     """Judge captured nodes: any mix of bundles, folders of them, archives, files of tool output, topology files,
     `fixture:NAME` and `-`. What belongs to no node is left aside with the command that reads it. Raises InputError."""

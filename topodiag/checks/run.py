@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from topodiag.checks.interface import MAX_EVIDENCE, Check, Judged, name_of
+from topodiag.checks.peers import peers_of
 from topodiag.checks.registry import Subject, check_of, has_check, idle_answer, ids_of
 from topodiag.model.finding import Finding, Outcome, Status
 
@@ -50,7 +51,7 @@ def run(subject: Subject, judged: Sequence[Any], only: Collection[str] = ()) -> 
     `only` names the ids to run, () stands for all. Findings name their job where it has others beside it.
     """
     subjects = _WITH.get(subject, (subject,))
-    peers = [tuple(other for other in judged if other is not each) for each in judged]
+    peers = peers_of(judged)
     outcomes = tuple(
         outcome
         for check_id in ids_of(*subjects)

@@ -2,7 +2,8 @@
 
 An entity is found by any of its keys; keys given together are learnt to mean one thing, and entities that turn out
 to be the same are merged. Each field keeps every offer; `assemble` picks the most trusted and records the others
-that differ.
+that differ. Each text fills a draft of its own that the node's draft takes: a text that many nodes share is read once,
+and an entity knows the parts that it was taken from.
 """
 
 from __future__ import annotations
@@ -31,12 +32,17 @@ class Offer:
     why: str = ""
 
 
-@dataclass(slots=True)
-class _Body:
+@dataclass(slots=True, eq=False)
+class Body:
+    """What is known of an entity, and the `parts` of other drafts that it was taken from, in order."""
+
     keys: dict[str, Key] = field(default_factory=dict)
     offers: dict[str, list[Offer]] = field(default_factory=dict)
     counters: dict[str, list[Offer]] = field(default_factory=dict)
     children: dict[tuple[str, Key], Entity] = field(default_factory=dict)
+    parts: list[Body] = field(default_factory=list)
+    kept: bool = False
+    """Whether it is a part that is held for other nodes."""
 
 
 class Entity:
@@ -46,7 +52,7 @@ class Entity:
 
     def __init__(self, draft: NodeDraft) -> None:
         self._draft = draft
-        self._body = _Body()
+        self._body = Body()
         self._merged_into: Entity | None = None
 
     @property
@@ -105,17 +111,31 @@ class Entity:
         body = theirs._body
         for name, key in body.keys.items():
             mine._body.keys.setdefault(name, key)
-        for name, offers in body.offers.items():
-            mine._body.offers.setdefault(name, []).extend(offers)
-        for name, readings in body.counters.items():
-            mine._body.counters.setdefault(name, []).extend(readings)
+        mine._body.parts.extend(body.parts)
+        _extend(mine._body.offers, body.offers)
+        _extend(mine._body.counters, body.counters)
         for place, child in body.children.items():
             if place in mine._body.children:
                 mine._body.children[place].absorb(child)
             else:
                 mine._body.children[place] = child
         theirs._merged_into = mine
-        theirs._body = _Body()
+        theirs._body = Body()
+
+    def take(self, part: Body) -> None:
+        """Take over all that another draft knows of this device, which stays as it is."""
+        mine = self.root._body
+        mine.parts.append(part)
+        _extend(mine.offers, part.offers)
+        _extend(mine.counters, part.counters)
+        for (kind, key), child in part.children.items():
+            self.child(kind, key).take(child.root._body)
+
+    @property
+    def shared(self) -> tuple[Body, ...] | None:
+        """The parts that it was taken from where all of them are held for other nodes, too; else None."""
+        parts = self.root._body.parts
+        return tuple(parts) if parts and all(part.kept for part in parts) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +206,35 @@ class NodeDraft:
             if entity._merged_into is None:
                 yield entity
 
+    def take(self, part: NodeDraft) -> None:
+        """Take over all that was offered to another draft, as if it had been offered here. `part` stays as it is."""
+        mine: dict[int, Entity] = {}
+        for kind, entities in part._entities.items():
+            for entity in entities:
+                if entity._merged_into is None:
+                    mine[id(entity)] = taken = self._find(kind, entity._body.keys)
+                    taken.take(entity._body)
+        for kind, entity in part.singles.items():
+            self.single(kind).take(entity._body)
+        self.pairs += [
+            PairOffer(each.table, mine[id(each.a.root)], mine[id(each.b.root)], each.offer) for each in part.pairs
+        ]
+        self.events += part.events
+        self.processes += part.processes
+        self.settings += part.settings
+        self.conf_lines += part.conf_lines
+        self.acs_lines += part.acs_lines
+        self.missing += part.missing
+        self.nccl_file = self.nccl_file or part.nccl_file
+
+    def keep(self) -> None:
+        """Mark all that is known here as a part that is held for other nodes."""
+        waiting = [*self.singles.values(), *(entity for kind in self._entities for entity in self.entities(kind))]
+        while waiting:
+            body = waiting.pop().root._body
+            body.kept = True
+            waiting.extend(body.children.values())
+
     def _find(self, kind: str, keys: dict[str, Any]) -> Entity:
         given = {name: key for name, key in keys.items() if key is not None}
         if len(given) == 1:  # nearly every call, and nearly always of a device that is known
@@ -205,6 +254,14 @@ class NodeDraft:
             self._index.setdefault((kind, name, key), entity)
             entity.keys.setdefault(name, key)
         return entity
+
+
+def _extend(mine: dict[str, list[Offer]], theirs: dict[str, list[Offer]]) -> None:
+    for name, offers in theirs.items():
+        if name in mine:
+            mine[name].extend(offers)
+        else:
+            mine[name] = offers.copy()
 
 
 def _bus(text: str | None) -> str | None:

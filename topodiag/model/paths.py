@@ -53,13 +53,25 @@ class Edge:
 Edges = dict[str, list[Edge]]
 
 
+Way = tuple[str, str, LinkKind, float | None, float | None]
+"""What of a link makes paths: both ends, kind, intended and negotiated GB/s."""
+
+
+def way_of(link: Link) -> Way:
+    return link.a, link.b, link.kind, link.intended_gbs.value, link.negotiated_gbs.value
+
+
 def edges_of(links: Iterable[Link]) -> Edges:
     """Both directions of every link, by the vertex they leave."""
+    return edges_of_ways(way_of(link) for link in links)
+
+
+def edges_of_ways(ways: Iterable[Way]) -> Edges:
+    """Both directions of every way, by the vertex they leave."""
     edges: Edges = defaultdict(list)
-    for link in links:
-        wide = (link.intended_gbs.value, link.negotiated_gbs.value)
-        edges[link.a].append(Edge(link.b, link.kind, *wide))
-        edges[link.b].append(Edge(link.a, link.kind, *wide))
+    for a, b, kind, intended, negotiated in ways:
+        edges[a].append(Edge(b, kind, intended, negotiated))
+        edges[b].append(Edge(a, kind, intended, negotiated))
     return edges
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from topodiag.checks.node.gpu_events import (
     where_gpus,
     xid_groups,
 )
+from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.devices import majority
 from topodiag.hardware.catalog import system_by_product
 from topodiag.model.devices import NVIDIA, PciDevice, PciKind
@@ -230,12 +232,21 @@ def _short(node: Node, peers: Sequence[Node], lost: set[str]) -> Short | None:
     spec = system_by_product(node.system.value) if node.system.value else None
     if spec is not None and spec.gpus > here and _says_product(node):
         return Short(here, spec.gpus, f"as a {spec.name} has", evidence=_origins(node))
-    alike = [_on_bus(peer) for peer in peers if Topic.PCI in peer.told and peer.gpus and _kind(peer) == _kind(node)]
+    alike = of_everyone(node, peers, _gpus_by_kind)[_kind(node)] - Tally((_on_bus(node),))
     usual = majority(alike)
-    if usual is not None and len(alike) >= MIN_SIBLINGS and usual > here:
-        why = f"as {plural(alike.count(usual), 'other node')} of the same kind have"
+    if usual is not None and alike.total() >= MIN_SIBLINGS and usual > here:
+        why = f"as {plural(alike[usual], 'other node')} of the same kind have"
         return Short(here, usual, why, confidence=Confidence.MEDIUM, evidence=_origins(node))
     return None
+
+
+def _gpus_by_kind(nodes: Sequence[Node]) -> dict[tuple[str, str], Tally[int]]:
+    """How many nodes of each kind have how many GPUs."""
+    made: dict[tuple[str, str], Tally[int]] = defaultdict(Tally)
+    for node in nodes:
+        if Topic.PCI in node.told and node.gpus:
+            made[_kind(node)][_on_bus(node)] += 1
+    return made
 
 
 def _on_bus(node: Node) -> int:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Never
 
 from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node.nic_events import of_bus, of_log
 from topodiag.checks.node.nic_ports import (
     GBPS_PER_GBS,
+    Family,
     Port,
     able_gbps,
     gpus_near,
@@ -19,6 +21,7 @@ from topodiag.checks.node.nic_ports import (
     product,
     usual_gbps,
 )
+from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.devices import compute_nics, just_booted, majority, word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
@@ -294,11 +297,12 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
             why = next((port.port.rate_gbps.why for port in ports if port.port.rate_gbps.why), "")
             return self.unknown(node, why or "no source says the rates of the ports")
         slow: dict[tuple[object, ...], list[Port]] = defaultdict(list)
+        elsewhere = of_everyone(node, peers, _rates_by_family)
         for port in seen:
-            wanted = _wanted(port, seen, peers)
+            wanted = _wanted(port, seen, elsewhere)
             if wanted is not None:
                 slow[port.family[:2], port.rate, port.port.lanes.value, *wanted].append(port)
-        found = [self._report(node, bad, seen, _wanted(bad[0], seen, peers), coverage) for bad in slow.values()]
+        found = [self._report(node, bad, seen, _wanted(bad[0], seen, elsewhere), coverage) for bad in slow.values()]
         return self.found(node, found, coverage) if found else self.clean(node, _built_so(node, seen), coverage)
 
     def _report(
@@ -335,7 +339,19 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
         )  # fmt: skip
 
 
-def _wanted(port: Port, seen: Sequence[Port], peers: Sequence[Node]) -> tuple[float, str, bool] | None:
+def _rates_by_family(nodes: Sequence[Node]) -> dict[Family, Tally[float]]:
+    """How many ports of each family run at which rate, over all nodes."""
+    made: dict[Family, Tally[float]] = defaultdict(Tally)
+    for node in nodes:
+        for port in ports_of(node):
+            if port.rate:
+                made[port.family][port.rate] += 1
+    return made
+
+
+def _wanted(
+    port: Port, seen: Sequence[Port], everywhere: Mapping[Family, Tally[float]]
+) -> tuple[float, str, bool] | None:
     """The rate that a port should have, why, and whether that is sure; None when it has no better sibling."""
     now = port.rate or 0.0
     family = [other for other in seen if other.family == port.family]
@@ -348,16 +364,18 @@ def _wanted(port: Port, seen: Sequence[Port], peers: Sequence[Node]) -> tuple[fl
         return best, f"as {plural(faster, 'sibling')} of the same product", rates.count(now) == 1
     if usual is not None and faster:
         return None
-    return _wanted_elsewhere(port, peers) or _wanted_lanes(port, family)
+    return _wanted_elsewhere(port, family, everywhere) or _wanted_lanes(port, family)
 
 
-def _wanted_elsewhere(port: Port, peers: Sequence[Node]) -> tuple[float, str, bool] | None:
-    """The rate of most ports of the product on other nodes, where it is higher."""
-    rates = [other.rate for peer in peers for other in ports_of(peer) if other.rate and other.family == port.family]
+def _wanted_elsewhere(
+    port: Port, family: Sequence[Port], everywhere: Mapping[Family, Tally[float]]
+) -> tuple[float, str, bool] | None:
+    """The rate of most ports of the product on other nodes, where it is higher. `family` are its own node's."""
+    rates = everywhere.get(port.family, Tally()) - Tally(other.rate for other in family if other.rate)
     common = majority(rates)
     if common is None or (port.rate or 0.0) >= common:
         return None
-    return common, f"as {plural(rates.count(common), 'port')} of the same product on other nodes", False
+    return common, f"as {plural(rates[common], 'port')} of the same product on other nodes", False
 
 
 def _wanted_lanes(port: Port, family: Sequence[Port]) -> tuple[float, str, bool] | None:

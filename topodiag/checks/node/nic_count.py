@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter as Tally
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Never
@@ -9,6 +11,7 @@ from typing import Never
 from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node.nic_ports import GBPS_PER_GBS, is_near, ports_of, product
 from topodiag.checks.node.virtual_pci import is_flat
+from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.devices import compute_nics, distance, majority, word
 from topodiag.checks.shared.topo_file import alone
 from topodiag.hardware.catalog import system_by_product, systems
@@ -177,15 +180,27 @@ def _by_datasheet(node: Node, present: Sequence[Nic]) -> Gap | None:
 
 def _by_peers(node: Node, present: Sequence[Nic], peers: Sequence[Node]) -> Gap | None:
     mine = _shape(node)
-    counts = [len(_present(peer)) for peer in peers if mine is not None and _shape(peer) == mine]
+    if mine is None:
+        return None
+    counts = of_everyone(node, peers, _nics_by_shape)[mine] - Tally((len(_present(node)),))
     usual = majority(counts)
     if usual is None or usual <= len(present):
         return None
     return Gap(
         usual - len(present),
-        f"{usual} compute NICs, as {plural(counts.count(usual), 'other node')} with the same GPUs",
+        f"{usual} compute NICs, as {plural(counts[usual], 'other node')} with the same GPUs",
         Confidence.MEDIUM,
     )
+
+
+def _nics_by_shape(nodes: Sequence[Node]) -> dict[tuple[object, ...], Tally[int]]:
+    """How many nodes of each shape have how many compute NICs."""
+    made: dict[tuple[object, ...], Tally[int]] = defaultdict(Tally)
+    for node in nodes:
+        shape = _shape(node)
+        if shape is not None:
+            made[shape][len(_present(node))] += 1
+    return made
 
 
 def _shape(node: Node) -> tuple[object, ...] | None:

@@ -61,9 +61,13 @@ class Port:
         return self.port.link_layer.value or ""
 
     @property
-    def family(self) -> tuple[str, str, tuple[str, int]]:
+    def family(self) -> Family:
         """Siblings have product, link layer and place in common."""
         return product(self.nic), self.layer, self.place
+
+
+Family = tuple[str, str, tuple[str, int]]
+"""Product, link layer, and which function and port of its card."""
 
 
 def product(nic: Nic) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Never
 
 from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.node.nic import NO_COMPUTE
 from topodiag.checks.node.nic_ports import Port, is_near, netdev_of, ports_of, product
+from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.devices import compute_nics, distance
 from topodiag.model.devices import Nic
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -38,6 +39,9 @@ class Trait:
     nic: Nic
     fact: Fact[Any]
 
+
+TraitKey = tuple[str, tuple[str, ...]]
+"""What is compared, and with which family."""
 
 _COSTS = {
     "MTU": "a 1024-byte MTU needs four times the packets of a 4096-byte one: some percent of bandwidth, more of CPU and"
@@ -97,15 +101,15 @@ class NicsDiffer(OneStep[Node], NodeCheck[Never]):
         if not nics:
             return self.not_applicable(node, NO_COMPUTE)
         traits = list(_traits(node))
-        others = [(peer, list(_traits(peer))) for peer in peers]
-        families = {trait.family[0] for trait in traits}
-        if len(nics) < 2 and not any(trait.family[0] in families for _, theirs in others for trait in theirs):
+        everywhere = of_everyone(node, peers, _hosts_by_value)
+        having = of_everyone(node, peers, _nodes_by_product)
+        if len(nics) < 2 and not any(having[trait.family[0]] > 1 for trait in traits):
             return self.not_applicable(node, "a single compute NIC, and no other node to compare it with")
         if not traits:
             return self.unknown(node, "MTU, link layer and firmware are not in the evidence")
         coverage = Coverage(len({trait.nic.name for trait in traits}), len(nics), "compute NICs")
         found: list[Finding] = []
-        groups: dict[tuple[str, tuple[str, ...]], list[Trait]] = defaultdict(list)
+        groups: dict[TraitKey, list[Trait]] = defaultdict(list)
         for trait in traits:
             groups[trait.what, trait.family].append(trait)
         for group in groups.values():
@@ -113,7 +117,7 @@ class NicsDiffer(OneStep[Node], NodeCheck[Never]):
             if len(values) > 1:
                 found += self._within(node, group, coverage)
             else:
-                found += self._between(node, group, others, coverage)
+                found += self._between(node, group, everywhere, coverage)
         return self.found(node, found, coverage) if found else self.clean(node, _small_mtu(traits), coverage)
 
     def _within(self, node: Node, group: Sequence[Trait], coverage: Coverage) -> Iterator[Finding]:
@@ -134,23 +138,20 @@ class NicsDiffer(OneStep[Node], NodeCheck[Never]):
         yield self._finding(node, (message, observed, expected), named, coverage)
 
     def _between(
-        self, node: Node, group: Sequence[Trait], others: Sequence[tuple[Node, list[Trait]]], coverage: Coverage
+        self,
+        node: Node,
+        group: Sequence[Trait],
+        everywhere: Mapping[TraitKey, Mapping[str, list[str]]],
+        coverage: Coverage,
     ) -> Iterator[Finding]:
         first = group[0]
-        votes: Tally[str] = Tally({first.value: 1})
-        hosts: dict[str, list[str]] = defaultdict(list)
-        for peer, theirs in others:
-            values = {t.value for t in theirs if t.what == first.what and t.family == first.family}
-            if len(values) == 1:
-                value = values.pop()
-                votes[value] += 1
-                hosts[value].append(peer.host)
+        hosts = everywhere[first.what, first.family]
         # Of two that differ and no majority, the lower one is named: the older firmware, the smaller MTU.
-        usual = max(votes, key=lambda value: (votes[value], _order(value)))
+        usual = max(hosts, key=lambda value: (len(hosts[value]), _order(value)))
         if usual == first.value:
             return
         named = fold_runs([trait.nic.name for trait in group])
-        many = plural(votes[usual], "other node")
+        many = plural(len(hosts[usual]), "other node")
         message = f"{first.what} of {first.family[0] or 'compute NICs'} is {first.value}, on {many} {usual}"
         expected = f"{usual}, as on {', '.join(hosts[usual][:3])}" + (" ..." if len(hosts[usual]) > 3 else "")
         yield self._finding(node, (message, f"{first.value} on {named}", expected), group, coverage)
@@ -171,6 +172,24 @@ class NicsDiffer(OneStep[Node], NodeCheck[Never]):
             coverage=coverage,
             confidence=Confidence.HIGH if what != "link layer" else Confidence.MEDIUM,
         )
+
+
+def _hosts_by_value(nodes: Sequence[Node]) -> dict[TraitKey, dict[str, list[str]]]:
+    """Of each attribute of each family: the hosts whose NICs all have one value of it, by that value."""
+    made: dict[TraitKey, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for node in nodes:
+        values: dict[TraitKey, set[str]] = defaultdict(set)
+        for trait in _traits(node):
+            values[trait.what, trait.family].add(trait.value)
+        for key, seen in values.items():
+            if len(seen) == 1:
+                made[key][seen.pop()].append(node.host)
+    return made
+
+
+def _nodes_by_product(nodes: Sequence[Node]) -> Tally[str]:
+    """How many nodes have NICs of a product that say something of themselves."""
+    return Tally(kind for node in nodes for kind in {trait.family[0] for trait in _traits(node)})
 
 
 def _traits(node: Node) -> Iterator[Trait]:

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter as Tally
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from topodiag.hardware import catalog
 from topodiag.model.busid import NVSWITCH_BUS_ID
 from topodiag.model.devices import Gpu, Nic, PciDevice, PciKind
 from topodiag.model.links import Link, LinkKind, Path, PathType
 from topodiag.model.node import Node, Pair
-from topodiag.model.paths import Edges, edges_of, narrowest, nic_paths, paths_from
+from topodiag.model.paths import Edges, Way, edges_of_ways, narrowest, nic_paths, paths_from, way_of
 from topodiag.model.provenance import Fact
 
 _SMI_TYPES = {
@@ -31,6 +32,9 @@ _SMI_TYPES = {
 
 NVSWITCH = "nvs:0"
 """NCCL merges all NVSwitches into one vertex."""
+
+MOST_GRAPHS = 64
+"""Graphs whose paths are remembered: those of the kinds of machines of a case, and of their faults."""
 
 
 def gpu_vertex(gpu: Gpu) -> str:
@@ -249,26 +253,49 @@ def _ports(node: Node) -> Iterator[Link]:
 def build_paths(node: Node) -> dict[Pair, Path]:
     """Paths between every two GPUs and between every GPU and NIC, by label, from the graph or else from the matrix.
 
-    The way to a NIC is as wide as its port, as NCCL has it; a port that is down does not count.
+    The way to a NIC is as wide as its port, as NCCL has it; a port that is down does not count. Nodes of equal links
+    and matrices share their paths.
     """
-    edges = edges_of(node.links)
-    table = {gpu_vertex(gpu): paths_from(gpu_vertex(gpu), edges) for gpu in node.gpus}
-    vertices = {gpu_vertex(gpu): gpu.index for gpu in node.gpus}
-    rdma = [nic_vertex(nic) for nic in node.nics if nic.rdma_name is not None or nic.smi_label is not None]
-    to_nics = nic_paths(vertices, rdma, table)
+    tables = tuple(
+        tuple((pair, cell.value) for pair, cell in table.items() if cell.value is not None)
+        for table in (node.smi_matrix, node.pcie_matrix)
+    )
+    gpus = tuple((gpu.index, gpu_vertex(gpu), gpu.label) for gpu in node.gpus)
+    nics = tuple(
+        (nic_vertex(nic), nic.name, nic.rdma_name is not None or nic.smi_label is not None) for nic in node.nics
+    )
+    return _paths(tuple(way_of(link) for link in node.links), tables, gpus, nics)
+
+
+Words = tuple[tuple[Pair, str], ...]
+"""The cells of a matrix."""
+
+
+@lru_cache(maxsize=MOST_GRAPHS)
+def _paths(
+    ways: tuple[Way, ...],
+    tables: tuple[Words, ...],
+    gpus: tuple[tuple[int, str, str], ...],
+    nics: tuple[tuple[str, str, bool], ...],
+) -> dict[Pair, Path]:
+    """`gpus`: index, vertex, label. `nics`: vertex, name, whether NCCL could use it."""
+    edges = edges_of_ways(ways)
+    words = [dict(table) for table in tables]
+    table = {vertex: paths_from(vertex, edges) for _, vertex, _ in gpus}
+    vertices = {vertex: index for index, vertex, _ in gpus}
+    to_nics = nic_paths(vertices, [vertex for vertex, _, rdma in nics if rdma], table)
     made: dict[Pair, Path] = {}
-    for gpu in node.gpus:
-        mine = table[gpu_vertex(gpu)]
-        for peer in node.gpus:
-            path = mine.get(gpu_vertex(peer)) or _matrix_path(node, gpu.label, peer.label)
+    for _, here, label in gpus:
+        mine = table[here]
+        for _, there, peer in gpus:
+            path = mine.get(there) or _matrix_path(words, label, peer)
             if path is not None:
-                made[gpu.label, peer.label] = path
-        for nic in node.nics:
-            ends = gpu_vertex(gpu), nic_vertex(nic)
-            path = to_nics.get(ends) or mine.get(ends[1]) or _matrix_path(node, gpu.label, nic.name)
+                made[label, peer] = path
+        for there, name, _ in nics:
+            path = to_nics.get((here, there)) or mine.get(there) or _matrix_path(words, label, name)
             if path is not None:
-                made[gpu.label, nic.name] = path = _as_wide_as_port(path, ends[1], edges)
-                made[nic.name, gpu.label] = replace(path, vertices=path.vertices[::-1])
+                made[label, name] = path = _as_wide_as_port(path, there, edges)
+                made[name, label] = replace(path, vertices=path.vertices[::-1])
     return made
 
 
@@ -281,13 +308,12 @@ def _as_wide_as_port(path: Path, nic: str, edges: Edges) -> Path:
     return replace(path, intended_gbs=intended, negotiated_gbs=narrowest(path.negotiated_gbs, widest.negotiated))
 
 
-def _matrix_path(node: Node, a: str, b: str) -> Path | None:
-    tables = (node.smi_matrix, node.pcie_matrix)
-    cells = (table.get(pair) for table in tables for pair in ((a, b), (b, a)))
-    cell = next((cell for cell in cells if cell is not None and cell.value is not None), None)
-    if cell is None or cell.value is None:
+def _matrix_path(words: Sequence[Mapping[Pair, str]], a: str, b: str) -> Path | None:
+    cells = (table.get(pair) for table in words for pair in ((a, b), (b, a)))
+    cell = next((cell for cell in cells if cell is not None), None)
+    if cell is None:
         return None
-    if cell.value.startswith("NV"):
+    if cell.startswith("NV"):
         return Path(PathType.NVL)
-    kind = _SMI_TYPES.get(cell.value)
+    kind = _SMI_TYPES.get(cell)
     return Path(kind) if kind is not None else None

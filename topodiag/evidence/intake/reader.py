@@ -12,6 +12,7 @@ from topodiag.evidence.assemble import assemble
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.intake.bundle import Evidence
 from topodiag.evidence.intake.kinds import NODE_EVIDENCE
+from topodiag.evidence.intake.known_texts import TextRead, read_once
 from topodiag.evidence.intake.launcher import without_prefix
 from topodiag.evidence.intake.samples import as_samples
 from topodiag.evidence.interface import Blob, Item, Source
@@ -97,22 +98,35 @@ def _read(blob: Blob, draft: NodeDraft, unread: list[UnreadLine]) -> list[Input]
     return [item for item, _ in made]
 
 
-def _read_with(source: Source[Any], blob: Blob, draft: NodeDraft, digest: str) -> tuple[Input, list[UnreadLine]]:
-    draft.trust = source.trust
-    draft.sample = blob.sample
+def _read_with(source: Source[Any], blob: Blob, draft: NodeDraft, digest: str) -> tuple[Input, tuple[UnreadLine, ...]]:
+    made = read_once(source, blob, digest, lambda: _made_of(source, blob, digest))
+    draft.take(made.part)
+    if made.spoke:
+        draft.read.add(source.kind)
+        draft.told |= made.told
+    return made.item, made.unread
+
+
+def _made_of(source: Source[Any], blob: Blob, digest: str) -> TextRead:
+    part = NodeDraft()
+    part.trust = source.trust
+    part.sample = blob.sample
     try:
         parsed = source.parse(blob)
-        source.fill(blob, parsed, draft)
+        source.fill(blob, parsed, part)
     except InputError:
         # Hostile beyond reading: too large, too deep.
         raise
     except Exception as error:  # noqa: BLE001 - the last guard: a reader's bug costs its file, never the run
         why = f"{FAILED}: {type(error).__name__}: {error}"[:200]
-        return Input(blob.name, source.kind, digest), [UnreadLine(blob.name, None, "", why)]
-    if parsed.records or source.quiet_is_news or (blob.item is not None and blob.item.status == "ok"):
-        draft.read.add(source.kind)
-        draft.told |= source.told(parsed)
-    return Input(blob.name, source.kind, digest, parsed.lines, len(parsed.records), parsed.unread_count), parsed.unread
+        return TextRead(part, Input(blob.name, source.kind, digest), (UnreadLine(blob.name, None, "", why),))
+    return TextRead(
+        part,
+        Input(blob.name, source.kind, digest, parsed.lines, len(parsed.records), parsed.unread_count),
+        tuple(parsed.unread),
+        source.told(parsed),
+        bool(parsed.records) or source.quiet_is_news or (blob.item is not None and blob.item.status == "ok"),
+    )
 
 
 def _not_observed(item: Item) -> NotObserved:
