@@ -6,7 +6,7 @@ import pytest
 
 from tests.draw.shown import texts
 from topodiag.draw.waterfall import bars_of, draw_waterfall
-from topodiag.model.finding import Finding, Severity, Where
+from topodiag.model.finding import Cost, Finding, Severity, Where
 from topodiag.model.verdict import Cause, CauseStatus, Price, Quantity, State, Verdict
 
 WHAT = "busbw of all_reduce, 16 ranks on 2 nodes"
@@ -57,8 +57,8 @@ def test_what_was_not_measured_says_so() -> None:
 
 
 def test_a_node_without_a_job_shows_its_narrowest_place() -> None:
-    finding = Finding("NVL001", Severity.ERROR, "m", "o", "e", (), Where(nodes=("n1",), gpus=("GPU3",)))
-    alone = verdict(Cause(finding, CauseStatus.ESTABLISHED, price=Price(123.6, 1 / 3)), state=State.AT_RISK)
+    finding = Finding("NVL001", Severity.ERROR, "m", "o", "e", (), Where(("n1",), ("GPU3",)), Cost(123.6, 1 / 3))
+    alone = verdict(Cause(finding, CauseStatus.ESTABLISHED), state=State.AT_RISK)
     assert rows(alone) == [("intended", 371), ("NVL001", 247), ("negotiated", 247)]
     assert "no job is in the evidence" in texts(draw_waterfall(alone))
 

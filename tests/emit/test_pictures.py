@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topodiag.app.picture import pictured
+from topodiag.draw.node import draw_node
+from topodiag.draw.picture import NVSWITCH, Picture, picture_of
 from topodiag.emit.dot import SICK, to_dot
-from topodiag.emit.picture import NVSWITCH, Picture, picture_of
-from topodiag.emit.svg import to_svg
 from topodiag.evidence.intake.fixtures import fixtures
 from topodiag.model.devices import Gpu, Nic, NicPort, NumaNode
-from topodiag.model.finding import Finding, Severity, Where
+from topodiag.model.finding import Cost, Finding, Severity, Where
 from topodiag.model.links import Link, LinkKind
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
@@ -39,7 +39,7 @@ def texts(svg: str) -> list[str]:
 @pytest.mark.parametrize("name", [name for name in fixtures() if name != "no-gpu"])
 def test_each_device_of_a_captured_machine_is_there_once(name: str) -> None:
     made = picture(f"fixture:{name}")
-    shown = texts(to_svg(made))
+    shown = texts(draw_node(made))
     boxes = [box for socket in made.sockets for box in socket.leaves() if box.kind in ("gpu", "nic")]
     assert boxes
     for box in boxes:
@@ -49,35 +49,53 @@ def test_each_device_of_a_captured_machine_is_there_once(name: str) -> None:
 
 def test_two_runs_draw_the_same() -> None:
     first, second = picture("fixture:hgx-a100"), picture("fixture:hgx-a100")
-    assert to_svg(first) == to_svg(second)
+    assert draw_node(first) == draw_node(second)
     assert to_dot(first) == to_dot(second)
 
 
 def test_a_healthy_machine_has_no_red() -> None:
     made = picture("fixture:dgx-h100-healthy")
-    assert 'class="gpu sick"' not in to_svg(made)
-    assert "found by a check" not in to_svg(made)
+    assert 'class="gpu sick"' not in draw_node(made)
+    assert "found by a check" not in draw_node(made)
     assert SICK not in to_dot(made)
 
 
 def test_links_that_are_down_are_red_and_carry_the_id() -> None:
-    svg = to_svg(picture("fixture:dgx-h100-gpu3-12of18-nvlink"))
+    svg = draw_node(picture("fixture:dgx-h100-gpu3-12of18-nvlink"))
     assert "12 of 18 NVL001" in texts(svg)
     assert svg.count('class="nvlink sick"') == 1
     assert svg.count('class="gpu sick"') == 1
 
 
 def test_a_narrow_link_is_red_and_says_what_it_could_do() -> None:
-    svg = to_svg(picture("fixture:dgx-h100-gpu5-x4"))
+    svg = draw_node(picture("fixture:dgx-h100-gpu5-x4"))
     assert "Gen5 x4 of 16" in texts(svg)
     assert svg.count('class="pcie sick"') == 2, "the link, and its line in the legend"
+
+
+def test_a_faulty_link_is_three_strokes_intended_negotiated_used() -> None:
+    svg = draw_node(picture("fixture:dgx-h100-gpu3-12of18-nvlink"))
+    assert svg.count('class="intended"') == 1
+    assert "<title>intended 370.8 GB/s</title>" in svg
+    assert "<title>negotiated 247.2 GB/s</title>" in svg
+    shown = texts(svg)
+    assert shown[shown.index("intended") + 1] == "370.8 GB/s"
+    assert shown[shown.index("negotiated") + 1] == "247.2 GB/s"
+    assert shown[shown.index("used") + 1] == "no job is in the evidence"
+
+
+def test_a_setting_takes_from_what_is_used_and_not_from_what_was_negotiated() -> None:
+    finding = Finding("GDR001", Severity.ERROR, "m", "o", "e", ("f",), Where(nics=("mlx5_0",)), Cost(26, 0.52))
+    (edge,) = picture_of(gpu_node(), [finding], "t", "v").edges
+    assert (edge.levels.intended, edge.levels.negotiated) == (50, 50)
+    assert edge.levels.used == pytest.approx(24)
 
 
 def test_a_mesh_is_drawn_link_by_link_and_a_switched_fabric_as_one_bar() -> None:
     mesh = picture("fixture:dgx1v-hybrid-mesh")
     assert not any(NVSWITCH in (line.a, line.b) for line in mesh.lines)
     assert len([line for line in mesh.lines if line.kind == "nvlink"]) == 16
-    svg = to_svg(picture("fixture:hgx-b200"))
+    svg = draw_node(picture("fixture:hgx-b200"))
     assert svg.count('class="nvswitch"') == 1
 
 
@@ -96,17 +114,17 @@ def test_a_gpu_that_lost_all_its_links_keeps_its_line_to_the_fabric() -> None:
 
 
 def test_a_port_that_is_down_says_so() -> None:
-    assert "DOWN" in texts(to_svg(picture_of(gpu_node(), [], "t", "v")))
+    assert "DOWN" in texts(draw_node(picture_of(gpu_node(), [], "t", "v")))
 
 
 @settings(max_examples=60)
 @given(st.text(max_size=60), st.text(max_size=60), st.text(min_size=1, max_size=60))
 def test_no_name_breaks_the_file(host: str, gpu: str, nic: str) -> None:
     made = picture_of(gpu_node(host=host, gpu_name=gpu, nic=nic), [], f"{host} {gpu}", nic)
-    assert ElementTree.fromstring(to_svg(made)).tag == f"{SVG}svg"
+    assert ElementTree.fromstring(draw_node(made)).tag == f"{SVG}svg"
     quotes = re.sub(r"\\.", "", to_dot(made)).count('"')
     assert quotes % 2 == 0
-    for text in (to_dot(made), to_svg(made)):
+    for text in (to_dot(made), draw_node(made)):
         assert without_steering(text.replace("\n", "")) == text.replace("\n", "")
 
 
@@ -120,7 +138,7 @@ def test_machines_of_any_size_are_drawn(gpus: int, nics: int, sockets: int) -> N
         nics=tuple(Nic(f"n{index}", numa=Fact(index % sockets)) for index in range(nics)),
         links=(),
     )
-    shown = texts(to_svg(picture_of(node, [], "t", "v")))
+    shown = texts(draw_node(picture_of(node, [], "t", "v")))
     assert sum(text.startswith("GPU") for text in shown) == gpus
 
 

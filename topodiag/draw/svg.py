@@ -58,10 +58,14 @@ font-size:12px;fill:$ink}
 .draw .nic,.draw .netbox{fill:$netfill;stroke:$net}
 .draw .warn{fill:$warnfill;stroke:$warn;stroke-width:2}
 .draw .bad{fill:$badfill;stroke:$bad;stroke-width:2.5}
+.draw .dashed{stroke-dasharray:6 4}
 .draw .pcie,.draw .arrow{stroke:$line;fill:none;stroke-width:1.5}
 .draw .nvlink{stroke:$good;stroke-width:2;fill:none}
 .draw .c2c{stroke:$warn;stroke-width:2.5;fill:none}
 .draw .smp{stroke:$line;stroke-width:2;stroke-dasharray:6 3;fill:none}
+.draw .intended{stroke:$line;stroke-opacity:.45;stroke-width:13;fill:none}
+.draw .meant{fill:$line;fill-opacity:.45}
+.draw .usedline{stroke:$ink;fill:none}
 .draw .sick{stroke:$bad;stroke-width:3}
 .draw .grid{stroke:$faint;fill:none}
 .draw .axis{stroke:$line;fill:none}
@@ -158,7 +162,7 @@ def fit(text: str, room: float, size: float = 12) -> str:
     if width_of(text, size) <= room:
         return text
     head, tail = text, ""
-    if " " not in text:
+    if len(text.rpartition(" ")[2]) > len(text) // 2:
         head, tail = text[: len(text) // 2], text[len(text) // 2 :]
     while (head or tail) and width_of(head + tail, size) + size > room:
         if len(tail) > len(head):
@@ -231,6 +235,10 @@ class Canvas:
     def path(self, d: str, kind: str, title: str = "", *, hatch: str = "") -> None:
         fill = f"fill:{self.hatch(hatch)}" if hatch else ""
         self.add(tag("path", title=title, d=d, class_=kind, style=fill))
+
+    def stroke(self, d: str, kind: str, wide: float, title: str = "") -> None:
+        """A path of this width, px."""
+        self.add(tag("path", title=title, d=d, class_=kind, style=f"stroke-width:{spelt(wide)}"))
 
     def line(self, x1: float, y1: float, x2: float, y2: float, kind: str) -> None:
         self.add(tag("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=kind))

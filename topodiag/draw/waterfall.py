@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from topodiag.draw.levels import Levels, is_hardware, levels_of
 from topodiag.draw.svg import Canvas
 from topodiag.model.verdict import Cause, Price, State, Verdict
 from topodiag.words.fold import few
@@ -20,10 +21,6 @@ ROW, BAR, TOP = 38, 20, 62
 MOST_STEPS = 12
 LEAST = 0.005
 """Share of the whole below which a step is none: rounding."""
-_HARDWARE = ("GPU", "NVL", "PCI", "NIC")
-"""Families of checks that find a part below what it is built for: it is lost before NCCL decides anything."""
-_SETTINGS = frozenset({"NVL004", "PCI004", "NIC004"})
-"""Of these families, checks that find how a sound part is set up or used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +44,9 @@ def bars_of(verdict: Verdict) -> tuple[str, str, tuple[Bar, ...]]:
     if causes:
         return _of_job(causes)
     for cause in verdict.causes[:1]:
-        lost, share = cause.price.gbs_lost, cause.price.share
-        if lost and share and 0 < share <= 1:
-            return _of_place(cause, lost, lost / share)
+        levels = levels_of(cause.finding)
+        if levels is not None:
+            return _of_place(cause, levels)
     return "", "", ()
 
 
@@ -124,7 +121,7 @@ def _of_job(causes: Sequence[Cause]) -> tuple[str, str, tuple[Bar, ...]]:
     bars = [Bar("intended", "what this machine is built to reach", "level", whole, whole)]
     at = whole
     for hardware in (True, False):
-        for cause in [each for each in causes if _is_hardware(each.finding.id) is hardware][:MOST_STEPS]:
+        for cause in [each for each in causes if is_hardware(each.finding.id) is hardware][:MOST_STEPS]:
             # What two causes take together is less than the sum where one hides the other: no step goes below all.
             end = max(at - whole * (cause.price.job_share or 0.0), min(used, at))
             bars.append(_loss(cause, at, end, whole * (cause.price.job_share or 0.0)))
@@ -144,22 +141,21 @@ def _of_job(causes: Sequence[Cause]) -> tuple[str, str, tuple[Bar, ...]]:
     return price.all_gone.what, price.all_gone.unit, tuple(bars)
 
 
-def _of_place(cause: Cause, lost: float, whole: float) -> tuple[str, str, tuple[Bar, ...]]:
+def _of_place(cause: Cause, levels: Levels) -> tuple[str, str, tuple[Bar, ...]]:
     """One cause at its narrowest place, where no job shows what it costs."""
     where = cause.finding.where
     parts = [few(names) for names in (where.nodes, where.gpus, where.nics) if names]
-    left = max(whole - lost, 0.0)
-    step = _loss(cause, whole, left)
-    first = Bar("intended", "what the narrowest place is built for", "level", whole, whole)
-    if _is_hardware(cause.finding.id):
-        rest = (Bar("negotiated", "what the hardware trained to", "level", left, left),
-                Bar("used", "no job is in the evidence", "missing"))  # fmt: skip
-        bars = (first, step, *rest)
+    bars = [Bar("intended", "what the narrowest place is built for", "level", levels.intended, levels.intended)]
+    if levels.negotiated < levels.intended:
+        bars.append(_loss(cause, levels.intended, levels.negotiated))
+    bars.append(Bar("negotiated", "what the hardware trained to", "level", levels.negotiated, levels.negotiated))
+    if levels.used is None:
+        bars.append(Bar("used", "no job is in the evidence", "missing"))
     else:
-        bars = (first, Bar("negotiated", "what the hardware trained to", "level", whole, whole), step,
-                Bar("used", "what NCCL takes of it", "level", left, left))  # fmt: skip
-    return f"one direction, {', '.join(parts)}" if parts else "one direction", "GB/s", (
-        *bars, Bar("measured", "no benchmark is in the evidence", "missing"))  # fmt: skip
+        bars.append(_loss(cause, levels.negotiated, levels.used))
+        bars.append(Bar("used", "what NCCL takes of it", "level", levels.used, levels.used))
+    bars.append(Bar("measured", "no benchmark is in the evidence", "missing"))
+    return f"one direction, {', '.join(parts)}" if parts else "one direction", "GB/s", tuple(bars)
 
 
 def _loss(cause: Cause, start: float, end: float, alone: float = 0.0) -> Bar:
@@ -168,7 +164,3 @@ def _loss(cause: Cause, start: float, end: float, alone: float = 0.0) -> Bar:
     hidden = alone - (start - end) > LEAST * alone + 1e-9
     note = f"by itself it takes {spell_gbs(alone)}; {finding.message}" if hidden else finding.message
     return Bar(f"{finding.id} {finding.severity}", note, "loss", start, end, finding.id)
-
-
-def _is_hardware(check: str) -> bool:
-    return check.startswith(_HARDWARE) and check not in _SETTINGS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from topodiag.emit.picture import NVSWITCH, Box, Picture
+from topodiag.draw.picture import NVSWITCH, Box, Picture
 from topodiag.words.text import without_steering
 
 _SHAPES = {"cpu": "box", "switch": "box", "gpu": "box", "nic": "box", "nvswitch": "hexagon"}

@@ -12,7 +12,7 @@ from topodiag.cli.options import output_option
 from topodiag.cli.params import EVIDENCE
 
 if TYPE_CHECKING:
-    from topodiag.emit.picture import Picture
+    from topodiag.draw.picture import Picture
 
 
 @click.command(cls=Command)
@@ -23,9 +23,9 @@ def svg(source: str, output: str | None) -> None:
 
     SOURCE is what `topodiag scan` takes: a bundle, a topology file, lstopo XML, pasted output, fixture:NAME.
     """
-    from topodiag.emit.svg import to_svg  # noqa: PLC0415 - heavy from here on
+    from topodiag.draw.node import draw_node  # noqa: PLC0415 - heavy from here on
 
-    _write(output, source, to_svg)
+    _write(output, source, draw_node)
 
 
 @click.command(cls=Command)

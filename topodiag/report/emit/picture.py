@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from topodiag.emit.picture import Picture, picture_of
+from topodiag.draw.picture import Picture, picture_of
 from topodiag.model.node import Node
 from topodiag.model.result import Result
 from topodiag.report.node.header import machine_words

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from topodiag.draw.levels import Levels, levels_of
 from topodiag.model.devices import Gpu, Nic, NicRole, PciDevice
 from topodiag.model.finding import Finding
 from topodiag.model.links import Link, LinkKind
 from topodiag.model.marks import Marks
 from topodiag.model.node import Node
 from topodiag.model.shape import Branch, Group, Leaf, shape_of
+from topodiag.words.fold import few
 from topodiag.words.text import clean
 from topodiag.words.units import number
 
@@ -35,6 +37,8 @@ class Box:
     sick: tuple[str, ...] = ()
     link_sick: tuple[str, ...] = ()
     children: list[Box] = field(default_factory=list)
+    levels: Levels | None = None
+    """Of the PCIe link above it, where a finding on that link has a price."""
     dim: bool = False
     """Not for the job: storage and management NICs."""
 
@@ -57,6 +61,16 @@ class Line:
     kind: str
     label: str = ""
     sick: tuple[str, ...] = ()
+    levels: Levels | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A faulty place: its name, the checks that found it, what it could carry, trained to and is used for."""
+
+    name: str
+    checks: tuple[str, ...]
+    levels: Levels
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +83,8 @@ class Picture:
     lines: tuple[Line, ...]
     nvswitches: int = 0
     """NVSwitches seen on the bus; the fabric is drawn where GPUs have links to it, seen or not."""
+    edges: tuple[Edge, ...] = ()
+    """Faulty places with a price, the worst first."""
 
 
 NVSWITCH = "nvs:0"
@@ -86,9 +102,28 @@ def picture_of(node: Node, findings: Sequence[Finding], title: str, verdict: str
     if linked:
         # A GPU that lost all its links to the fabric is what the picture is for: its line is there, and red.
         lost = [gpu for gpu in node.gpus if _gpu_key(gpu) not in linked]
-        lines += [Line(_gpu_key(gpu), NVSWITCH, "nvlink", _count(gpu, 0), _ids(marks.on(gpu.label))) for gpu in lost
-                  if marks.about("NVL", gpu.label) or marks.about("TOP004", gpu.label)]  # fmt: skip
-    return Picture(_cut(title, 200), _cut(verdict, 120), sockets, tuple(lines), len(node.nvswitches))
+        for gpu in lost:
+            if marks.about("NVL", gpu.label) or marks.about("TOP004", gpu.label):
+                found = marks.on(gpu.label)
+                lines.append(Line(_gpu_key(gpu), NVSWITCH, "nvlink", _count(gpu, 0), _ids(found), _levels(found)))
+    return Picture(_cut(title, 200), _cut(verdict, 120), sockets, tuple(lines), len(node.nvswitches), _edges(findings))
+
+
+def _edges(findings: Iterable[Finding]) -> tuple[Edge, ...]:
+    """One per place; findings on the same place with the same levels are one edge."""
+    made: dict[tuple[str, Levels], list[str]] = {}
+    for finding in findings:
+        levels, where = levels_of(finding), finding.where
+        names = [*where.gpus, *where.nics] or list(where.links)
+        name = few([_cut(each) for each in names], 3)
+        if levels is not None and name:
+            made.setdefault((name, levels), []).append(finding.id)
+    order = sorted(made.items(), key=lambda each: each[0][1].negotiated / each[0][1].intended)
+    return tuple(Edge(name, tuple(dict.fromkeys(checks)), levels) for (name, levels), checks in order)
+
+
+def _levels(findings: Iterable[Finding]) -> Levels | None:
+    return next((levels for finding in findings if (levels := levels_of(finding)) is not None), None)
 
 
 def _all(box: Box) -> Iterable[Box]:
@@ -131,7 +166,7 @@ def _branch(node: Node, marks: Marks, branch: Branch) -> Box:
     top = branch.bridges[0]
     sick = _ids(marks.on(*buses))
     return Box(f"pci:{buses[-1]}", "switch", ["switch", _bus(buses[-1])], _pcie(top), sick, sick,
-               _boxes(node, marks, branch.children))  # fmt: skip
+               _boxes(node, marks, branch.children), _levels(marks.on(*buses)))  # fmt: skip
 
 
 def _bus(bus_id: str | None) -> str:
@@ -153,14 +188,15 @@ def _leaf(marks: Marks, leaf: Leaf) -> Box:
     above = [bridge.bus_id for bridge in leaf.bridges]
     if isinstance(device, Gpu):
         names: list[str | None] = [device.label, device.bus_id]
-        link = _ids(marks.about("PCI", *names, *above))
+        link = marks.about("PCI", *names, *above)
         return Box(_gpu_key(device), "gpu", [device.label, _bus(device.bus_id)], _pcie(leaf.pci),
-                   _ids(marks.on(*names)), link)  # fmt: skip
+                   _ids(marks.on(*names)), _ids(link), levels=_levels(link))  # fmt: skip
     if isinstance(device, Nic):
         names = [device.name, device.rdma_name, device.smi_label, device.bus_id]
         dim = device.role in (NicRole.STORAGE, NicRole.MANAGEMENT)
+        link = marks.about("PCI", *names, *above)
         return Box(f"nic:{device.name}", "nic", [_cut(device.name), *_port_lines(device)], _pcie(leaf.pci),
-                   _ids(marks.on(*names)), _ids(marks.about("PCI", *names, *above)), dim=dim)  # fmt: skip
+                   _ids(marks.on(*names)), _ids(link), levels=_levels(link), dim=dim)  # fmt: skip
     sick = _ids(marks.on(device.bus_id, *above))
     return Box(f"pci:{device.bus_id}", "nvswitch", ["NVSwitch", _bus(device.bus_id)], _pcie(leaf.pci), sick, sick)
 
@@ -186,7 +222,8 @@ def _line(node: Node, marks: Marks, link: Link) -> Line | None:
         sick = [f for gpu in ends for family in ("NVL", "TOP004") for f in marks.about(family, gpu.label)]
         to_switch = NVSWITCH in (link.a, link.b)
         label = _count(ends[0], link.count) if to_switch and ends else f"{link.count}"
-        return Line(link.a, link.b, "nvlink", label, _ids(sick) if to_switch or _both(ends, sick) else ())
+        mine = sick if to_switch or _both(ends, sick) else []
+        return Line(link.a, link.b, "nvlink", label, _ids(mine), _levels(mine))
     if link.kind is LinkKind.C2C:
         gbs = link.negotiated_gbs.value or link.intended_gbs.value
         return Line(link.a, link.b, "c2c", f"C2C {number(gbs)} GB/s" if gbs else "C2C")
