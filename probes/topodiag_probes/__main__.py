@@ -7,19 +7,27 @@ import fnmatch
 import io
 import math
 import os
+import random
 import signal
 import sys
+import time
 from typing import Any, Callable, Dict, List, Optional
 
 from topodiag_probes import SCHEMA, __version__
+from topodiag_probes.alone import alone
 from topodiag_probes.bundle import Bundle, write_tar
-from topodiag_probes.capture import DEADLINE_S, capture
+from topodiag_probes.capture import DEADLINE_S, capture, host_name
+from topodiag_probes.keep import boot_id, keep
 from topodiag_probes.redact import KEY_VARIABLE, Redactor, read_key
 from topodiag_probes.registry import probes
+from topodiag_probes.send import Sender, end_with_stdin, is_mark, one_word
+from topodiag_probes.tree import Root
 from topodiag_probes.watch import command as watching
 
 PROGRAM = "topodiag-probe"
 MAX_SECONDS = 3600.0
+NICE = 10
+"""Of a capture that is one of many: the node has other work."""
 
 _WORDS = (
     ("ok", "captured"),
@@ -85,6 +93,27 @@ def _parser() -> argparse.ArgumentParser:
         "--root", default="/", metavar="FOLDER", help="read the files of a copied tree; runs no command"
     )
     parser.add_argument("--only", metavar="IDS", help="capture only these items: ids or patterns, separated by commas")
+    parser.add_argument(
+        "--into",
+        metavar="FOLDER",
+        help="write below this folder, which many nodes may share: a name of its own, whole or not at all",
+    )
+    parser.add_argument(
+        "--jitter",
+        type=_seconds(0.0),
+        default=0.0,
+        metavar="SECONDS",
+        help="begin after a random time of at most this long, so that many nodes do not begin at once",
+    )
+    parser.add_argument(
+        "--send",
+        metavar="MARK",
+        help="write the bundle as lines of text that begin with this word; for topodiag fleet collect",
+    )
+    parser.add_argument("--as", dest="node", metavar="NODE", help="with --send: this node's name in the lines")
+    parser.add_argument(
+        "--tied", action="store_true", help="with --send: end when standard input ends, since the reader is gone"
+    )
     parser.add_argument(
         "--list", action="store_true", help="list the items, what each needs and what root adds, and end"
     )
@@ -215,7 +244,68 @@ def _redactor(options: argparse.Namespace) -> Optional[Redactor]:
         raise RefusedError("--redact-key: %s" % error)
 
 
+def _check_many(options: argparse.Namespace) -> None:
+    """Refuse options of a capture of many nodes that contradict each other."""
+    if sum(each is not None for each in (options.output, options.into, options.send)) > 1:
+        raise RefusedError("--output, --into and --send are three places for one bundle: give one of them")
+    if options.send is not None and not is_mark(options.send):
+        raise RefusedError("--send %s: a mark is 8 to 64 letters and digits" % one_word(options.send))
+    if options.send is None and (options.node or options.tied):
+        raise RefusedError("--as and --tied are for --send")
+    if options.into is not None and not os.path.isdir(options.into):
+        raise RefusedError("--into %s: no such folder" % options.into)
+
+
+def _one_of_many(options: argparse.Namespace) -> int:
+    """A capture for a collection of many nodes: polite, one at a time, and sent or kept under a name of its own."""
+    only, redactor = _chosen(options.only), _redactor(options)
+    sender = None
+    if options.send is not None:
+        sender = Sender(sys.stdout.buffer, options.send, options.node or os.environ.get("SLURMD_NODENAME") or "-")
+        if options.tied:
+            end_with_stdin()
+        root = Root(options.root)
+        sender.hello(host_name(root), boot_id(root))
+    if options.jitter:
+        time.sleep(random.uniform(0.0, options.jitter))  # noqa: S311 - no secret, a moment
+    try:
+        os.nice(NICE)
+    except OSError:
+        pass
+    held = alone(options.deadline)
+    if held is None:
+        why = "another capture has been running on this node for more than %g s" % options.deadline
+        if sender is None:
+            raise RefusedError(why)
+        sender.fail(why)
+        return 0
+    if sender is not None:
+        sender.watch()
+    bundle = capture(
+        root=options.root,
+        deadline_s=options.deadline,
+        sample_s=options.sample,
+        redactor=redactor,
+        only=only,
+        on_progress=sender.progress if sender is not None else None,
+    )
+    packed = io.BytesIO()
+    write_tar(bundle, packed)
+    if sender is not None:
+        sender.bundle(packed.getvalue(), bundle.manifest)
+        return 0
+    path = keep(packed.getvalue(), bundle.manifest, options.into)
+    if not options.quiet:
+        _say(closing_note(bundle.manifest) + "  kept as %s\n" % path)
+    return 0
+
+
 def _run(options: argparse.Namespace) -> int:
+    _check_many(options)
+    if options.send is not None or options.into is not None:
+        if not os.path.isdir(options.root):
+            raise RefusedError("--root %s: no such folder" % options.root)
+        return _one_of_many(options)
     only = _chosen(options.only)
     output = None if options.output == "-" else options.output
     if not os.path.isdir(options.root):

@@ -17,6 +17,7 @@ from topodiag_probes import SCHEMA, __version__
 from topodiag_probes.bundle import Bundle, write_folder, write_tar
 from topodiag_probes.guard import Guard
 from topodiag_probes.interface import Context, Outcome, Probe, reduced
+from topodiag_probes.keep import boot_id
 from topodiag_probes.redact import Redactor
 from topodiag_probes.reduced import complaints
 from topodiag_probes.registry import probes as all_probes
@@ -266,6 +267,7 @@ def capture(  # noqa: PLR0917  the caller names them
         "schema": SCHEMA,
         "tool": "topodiag-probe " + __version__,
         "host": host_name(ctx.root),
+        "boot_id": boot_id(ctx.root),
         "time": captor.samples[0]["time"],
         "uid": ctx.uid,
         "privilege": "root" if ctx.is_root else "user",

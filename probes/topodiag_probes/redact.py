@@ -138,6 +138,7 @@ class Redactor:
         manifest = dict(bundle.manifest)
         if manifest.get("host"):
             manifest["host"] = self.tokens.host(str(manifest["host"]))
+        manifest["boot_id"] = self.text(str(manifest.get("boot_id") or ""))
         manifest["uid"] = 0 if manifest.get("uid") == 0 else NOBODY
         manifest["items"] = [self._item(item) for item in manifest.get("items", ())]
         manifest["redacted"] = True

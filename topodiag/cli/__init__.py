@@ -27,6 +27,7 @@ _COMMANDS = {
     "checks": ("checks:checks", "List all checks."),
     "fixtures": ("fixtures:fixtures", "List the machines, jobs and tables that ship with topodiag."),
     "watch": ("watch:watch", "Watch this node: write down which links come and go."),
+    "fleet": ("fleet.group:fleet", "Many nodes: collect their evidence, compare and remember it."),
     "probe": ("probe:probe", "Write the collector as one file, for nodes without topodiag."),
     "completion": ("completion:completion", "Print the completion script of a shell."),
 }

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 
 from topodiag.evidence.intake.archives import members
 from topodiag.evidence.intake.bundle import MANIFEST
+from topodiag.evidence.intake.collected import without_bookkeeping
 from topodiag.evidence.intake.fixtures import PREFIX, resolve
 from topodiag.evidence.intake.hosts import host_of_log, host_of_text, ids_of_text
 from topodiag.evidence.intake.kinds import Kind
@@ -141,6 +142,7 @@ def _walk(top: str, root: str, met: _Met) -> None:
         if all(name in names for name in _SWEEP):
             met.take(Piece(here, (Kind.SWEEP,), named=here == top, root=root))
             names = [name for name in names if not _SWEPT.fullmatch(name)]
+        names = without_bookkeeping(here, names, met.notes)
         for name in sorted(names):
             path = os.path.join(here, name)
             try:

@@ -1,0 +1,113 @@
+"""The lines of one node become its bundle, or the reason why there is none."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topodiag.fleet.collect import lines
+from topodiag.fleet.collect.lines import Receipt
+from topodiag_probes.send import Sender
+
+BOOT = "b9fd7a66-18bf-41da-8421-5081a0e49215"
+MANIFEST = {"host": "gpu1", "boot_id": BOOT, "time": "2026-11-22T22:10:58Z"}
+
+
+def sent(packed: bytes) -> list[tuple[bytes, bytes]]:
+    """What the collector writes for a bundle, as (kind, text)."""
+    stream = io.BytesIO()
+    sender = Sender(stream, "markmark", "gpu1")
+    sender.hello("gpu1", BOOT)
+    sender.bundle(packed, MANIFEST)
+    words = [line.split(b" ", 3) for line in stream.getvalue().splitlines()]
+    return [(each[2], each[3]) for each in words]
+
+
+def test_a_bundle_comes_whole(tmp_path: Path) -> None:
+    packed = bytes(range(256)) * 40
+    receipt = Receipt(tmp_path / "part")
+    for kind, text in sent(packed):
+        receipt.take(kind, text)
+    receipt.close()
+    assert receipt.whole
+    assert (tmp_path / "part").read_bytes() == packed
+    assert (receipt.host, receipt.boot_id, receipt.time) == ("gpu1", BOOT, "2026-11-22T22:10:58Z")
+    assert receipt.sha256 == hashlib.sha256(packed).hexdigest()
+
+
+@given(st.binary(max_size=3000))
+def test_any_bundle_comes_whole(packed: bytes) -> None:
+    receipt = Receipt(Path("/dev/null"))
+    for kind, text in sent(packed):
+        receipt.take(kind, text)
+    assert receipt.whole
+    assert receipt.size == len(packed)
+
+
+def test_every_line_is_shorter_than_what_srun_cuts() -> None:
+    stream = io.BytesIO()
+    sender = Sender(stream, "m" * 64, "n" * 300)
+    sender.hello("h" * 300, BOOT)
+    for number in range(500):
+        sender.progress("start", f"ethtool-S-interface{number}", 0.0)
+    sender.busy()
+    sender.bundle(b"x" * 5000, MANIFEST)
+    sender.fail("why " * 1000)
+    assert max(map(len, stream.getvalue().splitlines())) < 1024
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda told: told[:2] + told[3:], "bytes came"),  # a piece is lost
+        (lambda told: [told[0], told[2], told[1], *told[3:]], "SHA-256 differs"),  # two pieces changed places
+        (lambda told: [*told[:2], (b"data", b"no base64 !"), *told[2:]], "no base64"),
+        (lambda told: [*told[:-1], (b"end", b"soon")], "no end of a bundle"),
+    ],
+)
+def test_what_is_not_the_bundle_is_never_kept(tmp_path: Path, change, why: str) -> None:  # type: ignore[no-untyped-def]
+    packed = b"a" * 540 + b"b" * 540 + b"c" * 540 + b"d" * 20
+    receipt = Receipt(tmp_path / "part")
+    for kind, text in change(sent(packed)):
+        receipt.take(kind, text)
+    receipt.close()
+    assert not receipt.whole
+    assert why in receipt.broken
+    assert not (tmp_path / "part").exists()
+
+
+def test_a_node_that_sends_without_end_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "MAX_BUNDLE", 5000)
+    monkeypatch.setattr(lines, "MAX_NOISE", 5000)
+    piece = base64.b64encode(b"x" * 540)
+    flood = Receipt(tmp_path / "flood")
+    assert [flood.take(b"data", piece) for _ in range(12)].index(False) == 9
+    shouting = Receipt(tmp_path / "shout")
+    assert [shouting.noise(b"y" * 999) for _ in range(8)].index(False) == 5
+    for each in (flood, shouting):
+        each.close()
+        assert not each.whole
+    assert list(tmp_path.iterdir()) == []
+
+
+@given(st.binary(max_size=200), st.sampled_from([b"hello", b"busy", b"data", b"end", b"fail", b"other"]))
+def test_no_line_raises(text: bytes, kind: bytes) -> None:
+    receipt = Receipt(Path("/dev/null"))
+    receipt.take(kind, text)
+    assert not receipt.whole or kind == b"end"
+
+
+def test_what_a_node_calls_itself_is_not_believed_as_a_path() -> None:
+    receipt = Receipt(Path("/dev/null"))
+    receipt.take(b"hello", b"../../etc x y")
+    assert receipt.hello
+    assert receipt.boot_id == ""
+    receipt.take(b"busy", b"nvidia-smi-q,../../x")
+    assert "nvidia-smi-q" in receipt.waited_for
+    assert not any("/" in item for item in receipt.waited_for)

@@ -1,0 +1,1 @@
+"""Use cases about many nodes: collect their bundles, compare them, remember them."""

@@ -1,0 +1,1 @@
+"""`topodiag place`: one module per command."""

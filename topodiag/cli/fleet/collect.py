@@ -1,0 +1,118 @@
+"""`topodiag fleet collect`: the collector on many nodes, their bundles in one folder."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from topodiag.cli.errors import CLEAN, FOUND, Outcome
+from topodiag.cli.former import Command, Former
+from topodiag.cli.options import Printing, format_option, nodelist_option, page_options
+from topodiag.cli.params import PLACE, Count, Duration
+from topodiag.cli.terminal import is_terminal, style_for
+
+if TYPE_CHECKING:
+    from topodiag.model.collect import NodeAnswer
+
+VIA = ("auto", "ssh")
+WHOLE_S = 300.0
+
+
+@click.command(cls=Command, former=(Former("--nodes", "--nodelist"),))
+@nodelist_option("Nodes, or @group (default: those of the Slurm allocation)")
+@click.option("--to", "to", type=PLACE, metavar="DIR", required=True, help="Folder of the bundles; made if not there.")
+@click.option(
+    "--via",
+    type=click.Choice(VIA),
+    default="auto",
+    show_default=True,
+    help="How to reach the nodes; auto is srun inside an allocation, else ssh.",
+)
+@click.option("--fanout", type=Count(1, 4096), default=64, show_default=True, metavar="N", help="Nodes at one time.")
+@click.option("--deadline", type=Duration(), metavar="TIME", help="Stop probing a node after this time (default 20s).")
+@click.option("--within", type=Duration(), metavar="TIME", help="Stop the whole after this time (default 5m).")
+@click.option("--sample", type=Duration(), metavar="TIME", help="Read counters twice, this far apart (5s, 500ms, 1m).")
+@click.option("--user", metavar="NAME", help="User on the nodes, for ssh.")
+@click.option("--ssh-options", metavar="TEXT", help="More options for ssh, as one text: '-i key -J gateway'.")
+@click.option("--again", is_flag=True, help="Ask also the nodes that have a good bundle in the folder.")
+@format_option()
+@page_options
+@click.pass_obj
+def collect(  # noqa: PLR0917 - one parameter per option
+    reached: Outcome,
+    nodelist: tuple[str, ...],
+    to: str,
+    via: str,
+    fanout: int,
+    deadline: float | None,
+    within: float | None,
+    sample: float | None,
+    user: str | None,
+    ssh_options: str | None,
+    again: bool,
+    format_: str,
+    printing: Printing,
+) -> None:
+    """Run the collector on many nodes, and bring one bundle of each into a folder.
+
+    Nothing is installed on a node, and no disk is written there: a node needs Python 3.6, and root is not needed. What
+    came is kept whatever happens; the same command asks only the nodes that have no good bundle yet. A node that was
+    not reached is asked once more, a node that hung is not: what it waited for is kept as evidence.
+
+    Exit code 0 says that every node answered, not that all are healthy: that is the exit code of scan on the folder. 1
+    says that at least one did not answer.
+
+    \b
+    Examples
+      topodiag fleet collect --nodelist gpu[001-200] --to monday/
+      salloc -N 64 topodiag fleet collect --to monday/
+      topodiag scan monday/
+    """
+    from topodiag.app.fleet.collect import collect_fleet, request_of  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.output import check_output, opened, write_drawing  # noqa: PLC0415
+    from topodiag.report.fleet.collected import draw_collection, write_collection  # noqa: PLC0415
+
+    check_output(printing.output)
+    request = request_of(
+        deadline_s=deadline, sample_s=sample, fanout=fanout, user=user, ssh_options=ssh_options
+    )  # fmt: skip
+    whole = WHOLE_S if within is None else within
+    with _progress(printing) as tell:
+        done = collect_fleet(nodelist, to, via, request, whole_s=whole, again=again, tell=tell)
+    reached.code = CLEAN if done.complete else FOUND
+    if format_ == "json":
+        with opened(printing.output) as stream:
+            write_collection(done, stream)
+        return
+    write_drawing(lambda page: draw_collection(page, done), printing)
+
+
+@contextmanager
+def _progress(printing: Printing) -> Iterator[Callable[[NodeAnswer | None, int, int], None] | None]:
+    """A bar of the nodes that have answered, on standard error, while a terminal looks on; else silence."""
+    if printing.quiet or not is_terminal(sys.stderr):
+        yield None
+        return
+    from rich.console import Console  # noqa: PLC0415 - only for someone who watches
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    style = style_for(sys.stderr, color=printing.color, ascii_only=printing.ascii_only)
+    console = Console(stderr=True, no_color=not style.color, highlight=False, markup=False, emoji=False)
+    columns = [TextColumn("collecting"), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}")]
+    if not style.ascii:
+        columns.insert(1, BarColumn())
+    counts: dict[str, int] = {}
+    with Progress(*columns, console=console, transient=True, refresh_per_second=5) as bar:
+        task = bar.add_task("", total=None)
+
+        def tell(answer: NodeAnswer | None, done: int, total: int) -> None:
+            if answer is not None and answer.state != "answered":
+                counts[answer.state.value] = counts.get(answer.state.value, 0) + 1
+            words = ", ".join(f"{count} {state}" for state, count in counts.items())
+            bar.update(task, completed=done, total=total, description=words)
+
+        yield tell

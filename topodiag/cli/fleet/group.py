@@ -1,0 +1,26 @@
+"""`topodiag fleet`: the commands about many nodes, one module each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import click
+
+from topodiag.cli import LazyGroup
+
+
+class _Fleet(LazyGroup):
+    places: ClassVar[Mapping[str, tuple[str, str]]] = {
+        "collect": ("fleet.collect:collect", "Run the collector on many nodes and bring their bundles back."),
+    }
+
+
+@click.group(cls=_Fleet)
+def fleet() -> None:
+    """Many nodes as one: collect their evidence, compare each with its siblings, and remember it.
+
+    \b
+    First steps
+      topodiag fleet collect --nodelist gpu[001-200] --to monday/
+    """

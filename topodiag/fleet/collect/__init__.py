@@ -1,0 +1,1 @@
+"""Runs the collector on many nodes and brings their bundles into one folder."""

@@ -1,0 +1,80 @@
+"""The command that a node runs, and what is written to its standard input: nothing is installed there, no disk is used.
+
+The command holds no quote, backslash or newline inside its quotes, because the user's login shell reads it first, be it
+bash, csh or fish. Python's code comes as the first line of standard input, and the collector's archive behind it. The
+archive stays in memory (memfd, Python 3.8), else in the first folder that takes it, for as long as the capture lasts.
+"""
+
+from __future__ import annotations
+
+import json
+
+_PYTHONS = "python3 /usr/bin/python3 /usr/libexec/platform-python /usr/local/bin/python3"
+
+COMMAND = (
+    f"/bin/sh -c 'for p in {_PYTHONS}; do command -v $p >/dev/null 2>&1 &&"
+    ' exec $p -c "import sys;exec(sys.stdin.buffer.readline())"; done;'
+    " echo topodiag: no python3 on this node >&2; exit 127'"
+)
+"""For a login shell. For a launcher without a shell: `argv()`."""
+NO_PYTHON = "topodiag: no python3 on this node"
+
+_BOOT = """
+import os, sys
+size, mark, arguments = {size}, {mark}, {arguments}
+data = sys.stdin.buffer.read(size)
+if len(data) < size:
+    sys.exit("topodiag: the collector did not arrive whole")
+place = folder = None
+why = "no folder"
+try:
+    kept = os.memfd_create("topodiag-probe")
+    with os.fdopen(os.dup(kept), "wb") as handle:
+        handle.write(data)
+    place = "/proc/%d/fd/%d" % (os.getpid(), kept)
+    with open(place, "rb") as handle:
+        handle.read(1)
+except (AttributeError, OSError) as error:
+    import tempfile
+    place = None
+    for top in (os.environ.get("XDG_RUNTIME_DIR"), "/dev/shm", os.environ.get("TMPDIR"), "/tmp", "/var/tmp", "/run"):
+        try:
+            folder = tempfile.mkdtemp("", "topodiag-", top) if top else None
+            if folder:
+                place = os.path.join(folder, "topodiag-probe.pyz")
+                with open(place, "wb") as handle:
+                    handle.write(data)
+                break
+        except OSError as error:
+            why, place = str(error), None
+            if folder:
+                import shutil
+                shutil.rmtree(folder, True)
+            folder = None
+if place is None:
+    print(mark, arguments[-1], "fail", "no folder takes the collector: " + why, flush=True)
+    sys.exit(0)
+sys.path.insert(0, place)
+sys.argv[0] = "topodiag-probe"
+try:
+    from topodiag_probes.__main__ import main
+    code = main(arguments)
+finally:
+    if folder:
+        import shutil
+        shutil.rmtree(folder, True)
+sys.exit(code)
+"""
+
+
+def argv() -> tuple[str, ...]:
+    """The command for a launcher that starts programs without a shell."""
+    return ("/bin/sh", "-c", COMMAND.partition("'")[2].rpartition("'")[0])
+
+
+def standard_input(collector: bytes, mark: str, arguments: tuple[str, ...], node: str = "") -> bytes:
+    """What the command reads. With no `node` the node takes its name from its launcher (SLURMD_NODENAME)."""
+    given = [*arguments, "--tied", "--quiet", *(("--as", node) if node else ())]
+    # JSON of texts and of a list of texts is Python too, as long as it is ASCII
+    code = _BOOT.format(size=len(collector), mark=json.dumps(mark), arguments=json.dumps(given))
+    return f"exec({json.dumps(code)})\n".encode("ascii") + collector

@@ -1,0 +1,197 @@
+"""The folder of a collection: bundles under names that no other capture has, their sums, and what became of each node.
+
+    HOST-BOOT-TIME.tar.gz   a bundle; HOST is the node as it was asked for
+    SHA256SUMS              one line a bundle, as sha256sum writes and checks them
+    collect.json            every node of the last call: its state, why, its file
+
+A node that was reached and hung leaves a bundle too: it says which items the collector waited for, so that whoever
+judges the folder sees the node and what hung. It goes when the node answers.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import re
+import tarfile
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from topodiag.evidence.intake.bundle import MANIFEST, BoundedTarInfo
+from topodiag.model.collect import Collection, NodeAnswer, State, document
+from topodiag.model.errors import InputError
+from topodiag.writing import replacing
+from topodiag_probes import SCHEMA
+from topodiag_probes.keep import file_name
+
+SUMS = "SHA256SUMS"
+ANSWERS = "collect.json"
+HUNG = "topodiag fleet collect"
+"""The tool in the manifest of a bundle that stands for a node that hung."""
+_SUM = re.compile(r"([0-9a-f]{64})  ([^/\0\n]{1,255})")
+_MOST = 64 << 20
+_MOST_MANIFEST = 4 << 20
+
+
+class Folder:
+    """The place of a collection's files. Raises InputError where it cannot be made or written."""
+
+    def __init__(self, path: str) -> None:
+        self.path = Path(path)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            for left in self.path.glob(".*.part"):
+                if not _alive(left.name):
+                    left.unlink(missing_ok=True)
+            self._sums = (self.path / SUMS).open("a", encoding="utf-8")
+        except OSError as error:
+            raise InputError(
+                path, f"cannot be written: {error.strerror or error}", hint="name another folder"
+            ) from None
+
+    def close(self) -> None:
+        self._sums.close()
+
+    def good(self, nodes: Sequence[str]) -> dict[str, NodeAnswer]:
+        """By node the latest answer that is still good: its file is there, and has the sum that it came with."""
+        sums = dict(self._read_sums())
+        wanted = set(nodes)
+        found: dict[str, NodeAnswer] = {}
+        for each in self._answers():
+            if each.node in wanted and sums.get(each.file) == each.sha256 and self._sum(each.file) == each.sha256:
+                found[each.node] = each
+        return found
+
+    def keep(self, part: Path, answer: NodeAnswer) -> NodeAnswer:
+        """Give a bundle that came whole its name, and write down its sum. What is no bundle is not kept. Raises
+        OSError."""
+        hung = hung_probes(part)
+        if hung is None:
+            part.unlink(missing_ok=True)
+            return replace(answer, state=State.GARBAGE, why="what came whole is no bundle", sha256="", size=0)
+        name = file_name(answer.node, answer.boot_id, answer.time)
+        self._add_sum(answer.sha256, name)
+        part.replace(self.path / name)
+        for old in self._stubs(answer.node):
+            old.unlink(missing_ok=True)
+        return replace(answer, file=name, hung_probes=hung)
+
+    def keep_hung(self, answer: NodeAnswer, limit_s: float) -> NodeAnswer:
+        """A bundle that holds nothing but what the collector waited for on a node that hung. Raises OSError."""
+        now = datetime.now(UTC)
+        when = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+        why = f"still running when the collector's time on the node was over ({limit_s:g} s)"
+        manifest = {
+            "schema": SCHEMA,
+            "tool": HUNG,
+            "host": answer.host or answer.node,
+            "boot_id": answer.boot_id,
+            "time": when,
+            "samples": [{"number": 0, "time": when, "interval_s": 0.0}],
+            "items": [
+                {"id": item, "kind": "raw", "keeps": [], "file": "", "status": "timeout", "why": why, "sample": 0}
+                for item in answer.waited_for or ("collector",)
+            ],
+        }
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+            data = json.dumps(manifest, indent=1).encode("ascii") + b"\n"
+            entry = tarfile.TarInfo(MANIFEST)
+            entry.size, entry.mtime = len(data), int(now.timestamp())
+            archive.addfile(entry, io.BytesIO(data))
+        for old in self._stubs(answer.node):
+            old.unlink(missing_ok=True)
+        name = file_name(answer.node, answer.boot_id, when).removesuffix(".tar.gz") + ".hung.tar.gz"
+        with replacing(str(self.path / name)) as stream:
+            stream.write(packed.getvalue())
+        return replace(answer, file=name, time=when)
+
+    def write(self, collection: Collection) -> None:
+        """Write the answers of this call beside the bundles. Raises InputError."""
+        with replacing(str(self.path / ANSWERS)) as stream:
+            stream.write(document(collection))
+
+    def _stubs(self, node: str) -> Iterable[Path]:
+        start = file_name(node, "", "").partition("-noboot-")[0] + "-"
+        # a name that only begins alike has another number of parts
+        return [
+            each for each in self.path.glob("*.hung.tar.gz")
+            if each.name.startswith(start) and each.name.count("-") == start.count("-") + 1
+        ]  # fmt: skip
+
+    def _add_sum(self, digest: str, name: str) -> None:
+        self._sums.write(f"{digest}  {name}\n")
+        self._sums.flush()
+
+    def _read_sums(self) -> Iterator[tuple[str, str]]:
+        """Name and sum, the last of a name last."""
+        for line in _text(self.path / SUMS).splitlines():
+            if match := _SUM.fullmatch(line):
+                yield match[2], match[1]
+
+    def _answers(self) -> Iterator[NodeAnswer]:
+        """The answers that were written down here, those of earlier calls first. What cannot be read is none."""
+        text = _text(self.path / ANSWERS)
+        try:
+            found = msgspec.json.decode(text.encode(), type=_Written) if text else None
+        except (msgspec.DecodeError, ValueError, RecursionError):
+            found = None
+        if found is not None:
+            yield from (each for each in (*found.before, *found.answers) if each.state is State.ANSWERED)
+
+    def _sum(self, name: str) -> str:
+        try:
+            with (self.path / Path(name).name).open("rb") as stream:
+                return hashlib.file_digest(stream, "sha256").hexdigest()
+        except OSError:
+            return ""
+
+
+class _Written(msgspec.Struct):
+    answers: tuple[NodeAnswer, ...] = ()
+    before: tuple[NodeAnswer, ...] = ()
+
+
+def hung_probes(path: Path) -> tuple[str, ...] | None:
+    """The items of a bundle that did not end in time; None for a file that does not begin with a manifest."""
+    try:
+        with gzip.open(path) as stream, tarfile.open(fileobj=stream, mode="r|", tarinfo=BoundedTarInfo) as archive:
+            first = archive.next()
+            taken = archive.extractfile(first) if first is not None and first.name == MANIFEST else None
+            manifest = msgspec.json.decode(taken.read(_MOST_MANIFEST), type=_Manifest) if taken is not None else None
+    except (tarfile.TarError, zlib.error, EOFError, gzip.BadGzipFile, msgspec.DecodeError, ValueError, RecursionError):
+        return None
+    if manifest is None:
+        return None
+    return tuple(dict.fromkeys(each.id for each in manifest.items if each.status == "timeout"))
+
+
+class _Item(msgspec.Struct):
+    id: str
+    status: str = ""
+
+
+class _Manifest(msgspec.Struct):
+    items: tuple[_Item, ...]
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            return stream.read(_MOST).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _alive(part: str) -> bool:
+    """Whether the program that writes a part is still there: another collection into the same folder."""
+    digits = part.lstrip(".").partition("-")[0]
+    return digits.isascii() and digits.isdigit() and len(digits) < 10 and os.path.exists(f"/proc/{digits}")

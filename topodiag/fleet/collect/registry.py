@@ -1,0 +1,8 @@
+"""The transports, one line each."""
+
+from __future__ import annotations
+
+from topodiag.fleet.collect.interface import Transport
+from topodiag.fleet.collect.ssh import Ssh
+
+TRANSPORTS: dict[str, type[Transport]] = {each.name: each for each in (Ssh,)}

@@ -1,0 +1,227 @@
+"""Asks all nodes, listens, asks once more those that were not reached, and says of each what became of it.
+
+Two deadlines: of a node and of the whole. A node that was reached and hung is not asked again: a second capture would
+hang beside the first, on a node that is ill.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from topodiag.fleet.collect.boot import NO_PYTHON
+from topodiag.fleet.collect.folder import Folder
+from topodiag.fleet.collect.interface import Request, Transport
+from topodiag.fleet.collect.lines import Receipt, part_of
+from topodiag.model.collect import Collection, NodeAnswer, State
+from topodiag.model.errors import InputError, TopodiagError
+
+Tell = Callable[[NodeAnswer | None, int, int], None]
+"""Called with a node's answer (None: nothing new), how many nodes have one, and how many there are."""
+WRITE_S = 10.0
+"""Between two writings of collect.json while nodes answer: what a kill leaves is at most this old."""
+_REASON = re.compile(
+    r"(?:ssh|srun|kubectl|Permission denied|Host key|Connection|kex_|channel|error|fatal)", re.IGNORECASE
+)
+
+
+class _Room:
+    """The ear of one collection: a receipt for each node at work, an answer for each that has ended."""
+
+    def __init__(self, folder: Folder, request: Request, nodes: Sequence[str], tell: Tell | None) -> None:
+        self.folder, self.request, self.tell = folder, request, tell
+        self.nodes = dict.fromkeys(nodes)
+        self.mark = request.mark.encode()
+        self.answers: dict[str, NodeAnswer] = {}
+        self.receipts: dict[str, Receipt] = {}
+        self.began: dict[str, float] = {}
+        self.attempt = 1
+        self.trouble: OSError | None = None
+        self.before: tuple[NodeAnswer, ...] = ()
+        self.via = ""
+        self.started, self.begun = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), time.monotonic()
+        self.written = self.begun
+
+    def begins(self, node: str) -> None:
+        self.began.setdefault(node, time.monotonic())
+
+    def hears(self, node: str, line: bytes) -> bool:
+        words = line.split(b" ", 3)
+        ours = len(words) >= 3 and words[0] == self.mark
+        name = node or (words[1].decode("utf-8", "replace") if ours else "")
+        receipt = self._receipt(name)
+        if receipt is None:
+            return True
+        try:
+            more = receipt.take(words[2], words[3] if len(words) > 3 else b"") if ours else receipt.noise(line)
+            if receipt.over and name not in self.answers:
+                self._answer(name, self._of_receipt(name, receipt))
+        except OSError as error:  # our own disk: no node is to blame
+            self.trouble = error
+            raise
+        return more or bool(receipt.whole or receipt.failure)  # these end by themselves
+
+    def complains(self, node: str, line: bytes) -> None:
+        receipt = self._receipt(node)
+        if receipt is not None:
+            receipt.complain(line)
+
+    def ends(self, node: str, code: int) -> None:
+        if node in self.answers or not node:
+            return
+        receipt = self._receipt(node)
+        if receipt is not None:
+            self._answer(node, self._ended(node, receipt, code))
+
+    def late(self, node: str) -> None:
+        receipt = self._receipt(node)
+        if receipt is not None and node not in self.answers:
+            self._answer(node, self._late(node, receipt))
+
+    def _receipt(self, node: str) -> Receipt | None:
+        if node not in self.nodes:
+            return None
+        if node not in self.receipts:
+            self.begins(node)
+            self.receipts[node] = Receipt(part_of(self.folder.path, len(self.receipts)))
+        return self.receipts[node]
+
+    def _made(self, node: str, receipt: Receipt, state: State, why: str) -> NodeAnswer:
+        return NodeAnswer(
+            node, state, why, round(time.monotonic() - self.began.get(node, time.monotonic()), 3),
+            host=receipt.host, boot_id=receipt.boot_id, time=receipt.time, attempts=self.attempt,
+        )  # fmt: skip
+
+    def _of_receipt(self, node: str, receipt: Receipt) -> NodeAnswer:
+        if receipt.whole:
+            made = self._made(node, receipt, State.ANSWERED, "")
+            return self.folder.keep(receipt.place, replace(made, sha256=receipt.sha256, size=receipt.size))
+        if receipt.failure:
+            return self._made(node, receipt, State.REFUSED, receipt.failure)
+        return self._made(node, receipt, State.GARBAGE, receipt.broken)
+
+    def _ended(self, node: str, receipt: Receipt, code: int) -> NodeAnswer:
+        said = _reason(receipt.said)
+        if receipt.hello:
+            lost = (
+                f"it ended after {receipt.size} bytes of its bundle" if receipt.size else "it ended before its bundle"
+            )
+            return self._made(node, receipt, State.GARBAGE, f"{lost}: {said}" if said else lost)
+        if NO_PYTHON in receipt.said:
+            return self._made(node, receipt, State.REFUSED, "no python3 on the node")
+        return self._made(node, receipt, State.REFUSED, said or f"exit status {code}, and no word why")
+
+    def _late(self, node: str, receipt: Receipt) -> NodeAnswer:
+        limit = self.request.node_s
+        if not receipt.hello:
+            why = f"the collector did not start within {limit:g} s of asking: login or Python hangs"
+            return self._made(node, receipt, State.TIMED_OUT, why)
+        waited = ", ".join(receipt.waited_for) or "the collector's end"
+        made = self._made(node, receipt, State.TIMED_OUT, f"no bundle after {limit:g} s, waiting for {waited}")
+        return self.folder.keep_hung(replace(made, waited_for=receipt.waited_for), limit)
+
+    def _answer(self, node: str, answer: NodeAnswer) -> None:
+        self.answers[node] = answer
+        self.receipts[node].close()
+        if time.monotonic() - self.written > WRITE_S:
+            self.folder.write(self.result("the collection still runs, or was killed"))
+            self.written = time.monotonic()
+        if self.tell is not None:
+            self.tell(answer, len(self.answers), len(self.nodes))
+
+    def end_attempt(self) -> None:
+        """What a stream of many nodes leaves without an end of its own: those nodes were late."""
+        for node, receipt in self.receipts.items():
+            if node not in self.answers and receipt.hello:
+                self._answer(node, self._late(node, receipt))
+
+    def again(self) -> list[str]:
+        """The nodes that were not reached, forgotten for another attempt."""
+        lost = [node for node, each in self.answers.items() if each.state is State.REFUSED and not self._heard(node)]
+        for node in lost:
+            del self.answers[node], self.receipts[node]
+            self.began.pop(node, None)
+        self.attempt += 1
+        return lost
+
+    def _heard(self, node: str) -> bool:
+        """Whether the node itself said anything: then it was reached."""
+        receipt = self.receipts[node]
+        return receipt.hello or bool(receipt.failure) or NO_PYTHON in receipt.said
+
+    def result(self, stopped: str) -> Collection:
+        """All answers so far; nodes without one were not asked, or not to the end."""
+        missing = stopped or "the whole ended before its turn"
+        answers = [self.answers.get(node) or NodeAnswer(node, State.NOT_ASKED, missing) for node in self.nodes]
+        seconds = round(time.monotonic() - self.begun, 3)
+        return Collection(
+            str(self.folder.path), self.via, self.started, seconds, tuple(answers), self.before, stopped
+        )  # fmt: skip
+
+    def close(self) -> None:
+        for node, receipt in self.receipts.items():
+            if node not in self.answers:
+                receipt.close()
+
+
+def collect(
+    transport: Transport,
+    nodes: Sequence[str],
+    to: str,
+    request: Request,
+    *,
+    whole_s: float,
+    resume: bool = True,
+    tell: Tell | None = None,
+) -> Collection:
+    """Collect the bundles of these nodes into a folder. With `resume`, nodes that have a good bundle there are left
+    alone. The answers are in the folder whatever happens, also after KeyboardInterrupt, which is raised again. Raises
+    InputError for what this host cannot do."""
+    transport.check(nodes)
+    folder = Folder(to)
+    before = folder.good(nodes) if resume else {}
+    todo = [node for node in nodes if node not in before]
+    request = replace(request, mark=secrets.token_hex(8))
+    room = _Room(folder, request, todo, tell)
+    room.before, room.via = tuple(before.values()), transport.name
+    stopped = "interrupted"
+    try:
+        stopped = _ask_twice(transport, request, room, todo, room.begun + whole_s)
+    except OSError as error:
+        why = (room.trouble or error).strerror or str(error)
+        stopped = f"the folder cannot be written: {why}"
+        raise InputError(to, f"cannot be written: {why}", hint="the bundles that came before are there") from None
+    except TopodiagError as error:
+        stopped = error.message
+        raise
+    finally:
+        room.close()
+        with suppress(InputError):  # a full disk: what was raised first is what is said
+            folder.write(room.result(stopped))
+        folder.close()
+    return room.result(stopped)
+
+
+def _ask_twice(transport: Transport, request: Request, room: _Room, nodes: Sequence[str], end: float) -> str:
+    """Why it ended early, "" where it did not."""
+    todo = list(nodes)
+    while todo:
+        in_time = transport.ask(request, todo, room, end - time.monotonic())
+        room.end_attempt()
+        if not in_time:
+            return "the time of the whole was over"
+        if room.attempt > 1:
+            break
+        todo = room.again()
+    return ""
+
+
+def _reason(said: str) -> str:
+    """The line of standard error that says most: the last one that looks like a reason, else the last one."""
+    lines = [line for line in said.splitlines() if line.strip()]
+    return next((line for line in reversed(lines) if _REASON.match(line)), lines[-1] if lines else "")[:300]

@@ -1,0 +1,69 @@
+"""ClusterShell's events as an ear hears them: lines of output, ends, and nodes whose time is over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ClusterShell.Event import EventHandler
+from ClusterShell.Task import Task, task_self
+from ClusterShell.Task import TimeoutError as TimeIsOver
+
+from topodiag.fleet.collect.interface import Ear, Request
+
+
+class Listener(EventHandler):  # type: ignore[misc]
+    """Passes the events of a worker on. `names`: the node of a channel where the channel is not called like it."""
+
+    def __init__(self, ear: Ear, names: dict[str, str] | None = None) -> None:
+        self._ear = ear
+        self._names = names
+
+    def _name(self, key: Any) -> str:
+        return str(key) if self._names is None else self._names.get(str(key), "")
+
+    def ev_pickup(self, worker: Any, node: Any) -> None:
+        self._ear.begins(self._name(node))
+
+    def ev_read(self, worker: Any, node: Any, sname: str, msg: bytes) -> None:
+        name = self._name(node)
+        if sname == worker.SNAME_STDERR:
+            self._ear.complains(name, msg)
+        elif not self._ear.hears(name, msg):
+            _end(worker, node)
+
+    def ev_hup(self, worker: Any, node: Any, rc: int) -> None:
+        self._ear.ends(self._name(node), rc)
+
+    def ev_close(self, worker: Any, timedout: bool) -> None:
+        if timedout and hasattr(worker, "iter_keys_timeout"):
+            for key in worker.iter_keys_timeout():
+                self._ear.late(self._name(key))
+
+
+def _end(worker: Any, node: Any) -> None:
+    """End the channel of one node: what it still sends is not wanted."""
+    for client in worker._engine_clients():  # abort() of the worker would end all nodes
+        if client.key == node:
+            client.abort()
+
+
+def task_for(request: Request) -> Task:
+    """This thread's task, which keeps no output: the ear takes it."""
+    task = task_self()
+    for name, value in (("fanout", request.fanout), ("connect_timeout", request.connect_s)):
+        task.set_info(name, value)
+    task.set_default("stdout_msgtree", False)
+    task.set_default("stderr_msgtree", False)
+    return task
+
+
+def run(task: Task, within_s: float) -> bool:
+    """Run what was given to the task. False: the time was over first, and what still ran was ended."""
+    try:
+        task.resume(max(within_s, 0.1))
+    except TimeIsOver:
+        return False
+    except BaseException:
+        task.abort()
+        raise
+    return True

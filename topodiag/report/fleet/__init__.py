@@ -1,0 +1,1 @@
+"""What `topodiag fleet` prints."""

@@ -1,0 +1,87 @@
+"""What came of a collection: the counts, then the nodes that did not answer, folded by why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TextIO
+
+from topodiag.model.collect import Collection, NodeAnswer, State, document
+from topodiag.report.answer import note_answer
+from topodiag.report.text import Page
+from topodiag.words.fold import fold_hosts, plural
+
+_SIGNS = {
+    State.TIMED_OUT: ("▲", "warning"),
+    State.REFUSED: ("✖", "error"),
+    State.GARBAGE: ("✖", "error"),
+    State.NOT_ASKED: ("?", "unknown"),
+}
+REASONS_SHOWN = 12
+_OWN = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b|\bport \d{1,5}\b|\b[0-9a-f:]{2,39}::[0-9a-f:]*")
+"""What differs from node to node in the same complaint."""
+
+
+def write_collection(done: Collection, stream: TextIO) -> None:
+    """The collection as collect.json."""
+    stream.write(document(done).decode("ascii", "backslashreplace"))
+
+
+def draw_collection(page: Page, done: Collection) -> None:
+    """The counts first, then each reason with its nodes, then what to do next."""
+    there = sum(1 for _ in done.of(State.ANSWERED))
+    counts = [f"{there} answered"]
+    counts += [f"{number} {state.value}" for state in _SIGNS if (number := sum(1 for _ in done.of(state)))]
+    if done.before:
+        counts.append(f"{len(done.before)} had a good bundle before")
+    sign, hue = ("✔", "ok") if done.complete else ("▲", "warning")
+    asked = plural(len(done.answers), "node")
+    page.add(
+        page.text((sign, hue), " "), (", ".join(counts), "strong"), f"  of {asked}, by {done.via}, {done.seconds:.0f} s"
+    )
+    note_answer(page, ", ".join(counts), sign=sign, hue=hue)
+    if done.stopped:
+        page.add("  ", f"it ended early: {done.stopped}")
+    _draw_silent(page, done)
+    _draw_hung(page, [*done.answers, *done.before])
+    if there or done.before:
+        page.blank()
+        page.add("  ", ("bundles  ", "dim"), done.folder)
+        page.add("  ", ("next     ", "dim"), f"topodiag scan {done.folder}")
+
+
+def _draw_silent(page: Page, done: Collection) -> None:
+    """The nodes that did not answer, by state and reason."""
+    for state, (sign, hue) in _SIGNS.items():
+        groups: dict[str, list[NodeAnswer]] = {}
+        for each in done.of(state):
+            groups.setdefault(_alike(each), []).append(each)
+        ordered = sorted(groups.values(), key=len, reverse=True)
+        shown = ordered if page.style.verbose else ordered[:REASONS_SHOWN]
+        if shown:
+            page.blank()
+        for group in shown:
+            nodes = fold_hosts([each.node for each in group])
+            page.add(
+                page.text("  ", (sign, hue), " "), (state.value, hue), "  ", (nodes, "strong"), f"  {group[0].why}"
+            )
+        if len(shown) < len(ordered):
+            rest = [each.node for group in ordered[len(shown) :] for each in group]
+            page.add("    ", f"{plural(len(ordered) - len(shown), 'more reason')} (-v): {fold_hosts(rest)}")
+
+
+def _alike(answer: NodeAnswer) -> str:
+    """The reason without what is the node's own: its name, address and port."""
+    return _OWN.sub("*", answer.why.replace(answer.node, "*"))
+
+
+def _draw_hung(page: Page, answers: Iterable[NodeAnswer]) -> None:
+    """Bundles that came although some of the collector's commands hung."""
+    hung: dict[str, list[str]] = {}
+    for each in answers:
+        for item in each.hung_probes:
+            hung.setdefault(item, []).append(each.node)
+    if hung:
+        page.blank()
+    for item, nodes in sorted(hung.items(), key=lambda pair: -len(pair[1])):
+        page.add(page.text("  ", ("▲", "warning"), " "), f"{item} did not end on ", (fold_hosts(nodes), "strong"))
