@@ -43,11 +43,11 @@ def result():
     return replace(machines.sick(), findings=(machines.finding(severity=Severity[what.upper()]),))
 
 
-def scan(paths, *, options=None):
+def scan(paths, *, options=None, since=None):
     return result()
 
 
-def live(*, options=None, on_progress=None):
+def live(*, options=None, on_progress=None, since=None):
     if os.environ["FAKE"] == "options":
         sys.stderr.write(f"{options} {on_progress is not None}\n")
         os.environ["FAKE"] = "clean"

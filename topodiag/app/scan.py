@@ -48,22 +48,26 @@ class Options:
 
 
 @few_collections()
-def scan(paths: Sequence[str], *, options: Options | None = None) -> Result:
+def scan(paths: Sequence[str], *, options: Options | None = None, since: str | None = None) -> Result:
     """Judge captured nodes: any mix of bundles, folders of them, archives, files of tool output, topology files,
-    `fixture:NAME` and `-`. What belongs to no node is left aside with the command that reads it. Raises InputError."""
+    `fixture:NAME` and `-`. What belongs to no node is left aside with the command that reads it. `since` is an earlier
+    capture of one of the nodes: what changed is judged, too. Raises InputError."""
     if options is not None and options.save is not None:
         raise InputError(options.save, "only a live scan can be saved", hint="leave the paths or --save out")
-    return judged(node_case(gather(paths, stdin=stream_for(paths))))
+    earlier = one_node(since) if since is not None else None
+    return judged(node_case(gather(paths, stdin=stream_for(paths))), earlier, since or "")
 
 
-def live(*, options: Options | None = None, on_progress: Progress | None = None) -> Result:
-    """Diagnose this machine: the same code as for a bundle, on a capture that stays in memory. Raises InputError."""
+def live(*, options: Options | None = None, on_progress: Progress | None = None, since: str | None = None) -> Result:
+    """Diagnose this machine: the same code as for a bundle, on a capture that stays in memory. `since` is an earlier
+    capture of it. Raises InputError."""
     from topodiag_probes.capture import capture  # noqa: PLC0415 - a captured bundle needs no collector
     from topodiag_probes.redact import Redactor, read_key  # noqa: PLC0415
 
     chosen = options or Options()
     if chosen.save is not None:
         _check_save(chosen.save)
+    earlier = one_node(since) if since is not None else None
     bundle = capture(
         deadline_s=chosen.deadline_s,
         sample_s=chosen.sample_s,
@@ -73,7 +77,7 @@ def live(*, options: Options | None = None, on_progress: Progress | None = None)
     if chosen.save is not None:
         _save(bundle, chosen.save)
     evidence = from_memory("live", bundle.manifest, bundle.files)
-    return judged(case_of([read_node(evidence)]))
+    return judged(case_of([read_node(evidence)]), earlier, since or "")
 
 
 def node_case(intake: Intake) -> Case:
@@ -124,9 +128,14 @@ def case_of(read: Sequence[ReadNode]) -> Case:
     )
 
 
-def judged(case: Case) -> Result:
-    """The nodes of a case, judged."""
+def judged(case: Case, earlier: ReadNode | None = None, path: str = "") -> Result:
+    """The nodes of a case, judged; against an `earlier` capture of one of them, read from `path`, where there is one.
+    Raises InputError where that is of another node."""
     outcomes = run(Subject.NODE, case.nodes)
+    if earlier is not None:
+        from topodiag.app.fleet.since import judged_since  # noqa: PLC0415 - facts of a node, which few scans need
+
+        outcomes += judged_since(case.nodes, earlier, path)
     return Result(
         inputs=case.inputs,
         nodes=case.nodes,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command, former=(Former("--from", ""),))
 @click.argument("sources", metavar="[PATH]...", nargs=-1, type=EVIDENCE)
+@click.option("--since", metavar="BUNDLE", type=EVIDENCE, help="Say what changed since this capture of the same node.")
 @click.option("--save", metavar="FILE", type=PLACE, help="Keep the evidence as a bundle (.tar.gz, else a new folder).")
 @click.option("--redact", is_flag=True, help="Replace in the capture each name and number that may identify.")
 @click.option("--sample", type=Duration(), metavar="TIME", help="Read counters twice, this far apart (5s, 500ms, 1m).")
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 def scan(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
     sources: tuple[str, ...],
+    since: str | None,
     save: str | None,
     redact: bool,
     sample: float | None,
@@ -50,9 +52,9 @@ def scan(  # noqa: PLR0917 - one parameter per option
     if sources:
         from topodiag.app.scan import scan as judge_nodes  # noqa: PLC0415
 
-        result = judge_nodes(sources)
+        result = judge_nodes(sources, since=since)
     else:
-        result = _live(save, redact, sample, deadline, printing)
+        result = _live(since, save, redact, sample, deadline, printing)
     reached.code = _verdict(result, format_, fail_on)
     from topodiag.report.registry import report  # noqa: PLC0415
 
@@ -70,7 +72,8 @@ def _refuse_live_options(sources: tuple[str, ...], **given: object) -> None:
         raise click.UsageError("Standard input can be read only once.")
 
 
-def _live(
+def _live(  # noqa: PLR0917
+    since: str | None,
     save: str | None,
     redact: bool,
     sample: float | None,
@@ -88,7 +91,7 @@ def _live(
         redact=redact,
     )
     with spinner(color=printing.color, ascii_only=printing.ascii_only, quiet=printing.quiet) as tell:
-        return live(options=options, on_progress=tell)
+        return live(options=options, on_progress=tell, since=since)
 
 
 def _verdict(result: Result, format_: str, fail_on: str) -> int:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
+from topodiag.model.clock_text import stamp
 from topodiag.model.fleet import NodeFact
 
 OFF = frozenset({"off", "Disabled"})
@@ -111,9 +111,4 @@ class NodeHistory:
 
 def spell_time(time_s: float | None) -> str:
     """A Unix time in UTC to the minute."""
-    if time_s is None:
-        return "an unknown time"
-    try:
-        return datetime.fromtimestamp(time_s, UTC).strftime("%Y-%m-%d %H:%M")
-    except (ValueError, OverflowError, OSError):
-        return "an unknown time"
+    return (stamp(time_s) if time_s is not None else "")[:16] or "an unknown time"

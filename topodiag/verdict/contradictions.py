@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from topodiag.checks.job.network import nics_up, on_sockets
 from topodiag.model.case import Case
+from topodiag.model.clock_text import booted, captured, is_wall, stamp
 from topodiag.model.identity import Conflict, Identity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
-from topodiag.verdict.clock_text import booted, captured, is_wall, stamp
 from topodiag.words.fold import few, plural
 from topodiag.words.hosts import short_name
 

@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from topodiag.model.case import Case
+from topodiag.model.clock_text import stamp
 from topodiag.model.identity import Conflict, Host, Identity, Tie
-from topodiag.verdict.clock_text import stamp
 from topodiag.verdict.names import NOBODY, Voice, in_name, voices
 from topodiag.words.fold import few
 from topodiag.words.hosts import address_of, short_name

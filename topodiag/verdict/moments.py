@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from topodiag.model.case import Case
+from topodiag.model.clock_text import EPOCH_S, booted, captured, is_wall, stamp
 from topodiag.model.identity import Identity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.system import KernelEvent
-from topodiag.verdict.clock_text import EPOCH_S, booted, captured, is_wall, stamp
 
 if TYPE_CHECKING:
     from topodiag.model.job import Communicator, Event, FlightRecord, Job

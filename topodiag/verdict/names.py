@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from topodiag.model.case import Case
+from topodiag.model.clock_text import booted
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.topics import Topic
-from topodiag.verdict.clock_text import booted
 from topodiag.words.hosts import address_in_name, address_of, names_one_machine
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
+from topodiag.model.clock_text import EPOCH_S, booted
 from topodiag.model.node import Node
 from topodiag.model.system import KernelEvent
-from topodiag.verdict.clock_text import EPOCH_S, booted
 from topodiag.verdict.names import NOBODY, only_kernel_log
 from topodiag.words.hosts import short_name
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from topodiag.checks.history.flaps import DROP_S, FLAP_RETURNS, FLAP_S, WINDOW_S, Drop, Flap, drops, flaps, kind_of
-from topodiag.checks.history.places import labels
+from topodiag.checks.history.places import label_of, labels
 from topodiag.checks.interface import Check
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity, Where
 from topodiag.model.history import Growth, NodeHistory, spell_time
@@ -91,7 +91,7 @@ class ComesAndGoes(Check[NodeHistory, Unsteady]):
             yield self._finding_at(
                 Where(nodes=(judged.host,), **labels((flap.part,))),
                 Severity.ERROR,
-                f"{flap.part} keeps coming and going",
+                f"{label_of(flap.part)} keeps coming and going",
                 observed=f"down for {FLAP_S:.0f} s and more, then up again, {times} times, for"
                 f" {_spell(min(lengths))} to {_spell(max(lengths))}, the last time at {spell_time(last.end_s)}",
                 expected=f"fewer than {FLAP_RETURNS} times in {WINDOW_S / 86400:.0f} days",
@@ -104,7 +104,9 @@ class ComesAndGoes(Check[NodeHistory, Unsteady]):
             yield self._finding_at(
                 Where(nodes=(judged.host,), **labels((drop.part,))),
                 Severity.ERROR,
-                f"{drop.part} was up and has dropped" if not drop.back else f"{drop.part} had dropped",
+                f"{label_of(drop.part)} was up and has dropped"
+                if not drop.back
+                else f"{label_of(drop.part)} had dropped",
                 observed=f"{drop.spell.state} since {spell_time(drop.spell.time_s)}, seen so for"
                 f" {_spell(drop.spell.length_s)}{ended}",
                 expected=f"not down for {DROP_S / 60:.0f} minutes",
@@ -116,7 +118,7 @@ class ComesAndGoes(Check[NodeHistory, Unsteady]):
             yield self._finding_at(
                 Where(nodes=(judged.host,), **labels((each.part,))),
                 Severity.WARNING,
-                f"{each.part} fell again and again between captures",
+                f"{label_of(each.part)} fell again and again between captures",
                 observed=f"{each.key} rose by {each.count} in {each.hours:.0f} hours",
                 expected=f"fewer than {MIN_FALLS}, as on the links beside it",
                 cost=_COST,

@@ -18,6 +18,12 @@ class Labels(TypedDict):
     links: tuple[str, ...]
 
 
+def label_of(part: str) -> str:
+    """One part as a reader knows it."""
+    made = labels((part,))
+    return next(iter((*made["gpus"], *made["nics"], *made["links"])), part)
+
+
 def labels(parts: Iterable[str]) -> Labels:
     """The labels of some parts; a link stands without its GPU."""
     gpus: dict[str, None] = {}
