@@ -6,7 +6,7 @@ import click
 
 from topodiag.cli.errors import Outcome
 from topodiag.cli.former import Command
-from topodiag.cli.options import Printing, format_option, report_options
+from topodiag.cli.options import Printing, format_option, html_option, report_options
 from topodiag.cli.params import EVIDENCE, PLACE
 
 
@@ -17,6 +17,7 @@ from topodiag.cli.params import EVIDENCE, PLACE
     help="Also write the files that apply the fixes into this new folder: topology files, nccl.conf, rank maps.",
 )  # fmt: skip
 @format_option()
+@html_option
 @report_options
 @click.pass_obj
 def diagnose(  # noqa: PLR0917 - one parameter per option
@@ -24,6 +25,7 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
     paths: tuple[str, ...],
     folder: str | None,
     format_: str,
+    html: str | None,
     fail_on: str,
     printing: Printing,
 ) -> None:
@@ -41,10 +43,12 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
     if paths.count("-") > 1:
         raise click.UsageError("Standard input can be read only once.")
     from topodiag.app.diagnose import diagnose as judge_case  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.html import check_html, write_result  # noqa: PLC0415
     from topodiag.cli.output import check_output, opened, verdict  # noqa: PLC0415
     from topodiag.cli.progress import working  # noqa: PLC0415
 
     check_output(printing.output)
+    check_html(html, paths, printing)
     if folder is not None:
         from topodiag.writing import check_new_folder  # noqa: PLC0415
 
@@ -62,6 +66,10 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
     with opened(printing.output) as stream:
         made.render(result, stream, printing.style(stream))
         stream.flush()
+    if html is not None:
+        from topodiag.report.verdict.table import VerdictTable  # noqa: PLC0415
+
+        write_result(html, "diagnose", result, VerdictTable)
     if folder is not None:
         from topodiag.app.artefacts import write_artefacts  # noqa: PLC0415
 

@@ -12,7 +12,7 @@ import click
 from topodiag.cli.dimensions import layout_of, size_options
 from topodiag.cli.errors import Outcome
 from topodiag.cli.former import Command
-from topodiag.cli.options import Printing, format_option, report_options, was_given
+from topodiag.cli.options import Printing, format_option, html_option, report_options, was_given
 from topodiag.cli.params import EVIDENCE, PLACE, Count
 from topodiag.model.dimensions import NAMES, ORDER
 from topodiag.report.job.registry import TABLES, VIEWS
@@ -25,7 +25,19 @@ _GROUPS: dict[str, tuple[str, ...]] = {
     "Views, instead of summary and findings": tuple(VIEWS),
     "Layout of the job, for the roles of communicators": (*NAMES, "order"),
     "Reading": ("flight", "workers", "dask", "save"),
-    "Output": ("format_", "csv_", "parquet", "output", "fail_on", "color", "ascii_only", "width", "quiet", "verbose"),
+    "Output": (
+        "format_",
+        "html",
+        "csv_",
+        "parquet",
+        "output",
+        "fail_on",
+        "color",
+        "ascii_only",
+        "width",
+        "quiet",
+        "verbose",
+    ),
 }
 
 
@@ -72,6 +84,7 @@ def view_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--dask", metavar="WHERE", help="Read on a dask cluster: its address, local or slurm.")
 @click.option("--save", metavar="FILE", type=PLACE, help="Keep the facts as Parquet; `topodiag logs FILE` reads them.")
 @format_option(FORMATS)
+@html_option
 @click.option(
     "--csv", "csv_", type=click.Choice(TABLES), metavar="TABLE", help=f"Write a table as CSV: {', '.join(TABLES)}."
 )
@@ -89,6 +102,7 @@ def logs(  # noqa: PLR0917 - one parameter per option
     dask: str | None,
     save: str | None,
     format_: str,
+    html: str | None,
     csv_: str | None,
     parquet: str | None,
     fail_on: str,
@@ -106,10 +120,12 @@ def logs(  # noqa: PLR0917 - one parameter per option
     one_thread()
     from topodiag.app.logs import LogOptions  # noqa: PLC0415
     from topodiag.app.logs import logs as judge_logs  # noqa: PLC0415
+    from topodiag.cli.html import check_html, write_result  # noqa: PLC0415
     from topodiag.cli.output import check_output, verdict  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.progress import reading  # noqa: PLC0415
 
     check_output(printing.output)
+    check_html(html, (*paths, *flight), printing)
     for dump in flight:
         _must_be_there(dump)
     options = LogOptions(
@@ -122,6 +138,10 @@ def logs(  # noqa: PLR0917 - one parameter per option
     with reading(color=printing.color, ascii_only=printing.ascii_only, quiet=printing.quiet) as tell:
         result = judge_logs(paths, options=options, on_progress=tell)
     reached.code = verdict(result, fail_on)
+    if html is not None:
+        from topodiag.report.job.table import JobTable  # noqa: PLC0415
+
+        write_result(html, "logs", result, JobTable)
     if parquet is not None:
         _write_parquet(parquet, result, str(printing.output))
         return

@@ -8,7 +8,7 @@ import click
 
 from topodiag.cli.errors import Outcome
 from topodiag.cli.former import Command, Former
-from topodiag.cli.options import Printing, format_option, report_options
+from topodiag.cli.options import Printing, format_option, html_option, report_options
 from topodiag.cli.params import EVIDENCE, PLACE, Duration
 from topodiag.report.registry import names
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 @click.option("--sample", type=Duration(), metavar="TIME", help="Read counters twice, this far apart (5s, 500ms, 1m).")
 @click.option("--deadline", type=Duration(), metavar="TIME", help="Stop probing after this time (default 20s).")
 @format_option(names())
+@html_option
 @report_options
 @click.pass_obj
 def scan(  # noqa: PLR0917 - one parameter per option
@@ -35,6 +36,7 @@ def scan(  # noqa: PLR0917 - one parameter per option
     sample: float | None,
     deadline: float | None,
     format_: str,
+    html: str | None,
     fail_on: str,
     printing: Printing,
 ) -> None:
@@ -45,10 +47,12 @@ def scan(  # noqa: PLR0917 - one parameter per option
     fixture:NAME, or - for standard input. Several nodes in one folder are several nodes. What belongs to no node is
     named with the command that reads it.
     """
+    from topodiag.cli.html import check_html, write_result  # noqa: PLC0415
     from topodiag.cli.output import check_output, opened  # noqa: PLC0415 - heavy from here on
 
     _refuse_live_options(sources, save=save, redact=redact, sample=sample, deadline=deadline)
     check_output(printing.output)
+    check_html(html, sources, printing)
     if sources:
         from topodiag.app.scan import scan as judge_nodes  # noqa: PLC0415
 
@@ -62,6 +66,10 @@ def scan(  # noqa: PLR0917 - one parameter per option
         style = printing.style(stream)
         report(format_).render(result, stream, style)
         stream.flush()
+    if html is not None:
+        from topodiag.report.table import Table  # noqa: PLC0415
+
+        write_result(html, "scan", result, Table)
 
 
 def _refuse_live_options(sources: tuple[str, ...], **given: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.text import Text
@@ -34,10 +35,7 @@ def repeat_answers(page: Page) -> None:
     """The last line: answers alike folded, the worst first."""
     if not page.answers or page.style.quiet or len(page.lines) <= FEW_LINES:
         return
-    alike: dict[tuple[str, str], list[Answer]] = {}
-    for answer in page.answers:
-        alike.setdefault((answer.sign, answer.words.plain), []).append(answer)
-    groups = sorted(alike.values(), key=lambda group: _WORST_FIRST.find(group[0].sign) if group[0].sign else 0)
+    groups = alike(page.answers)
     page.blank()
     items: list[Part] = []
     for group in groups[:GROUPS_SHOWN]:
@@ -48,3 +46,11 @@ def repeat_answers(page: Page) -> None:
     if len(groups) > GROUPS_SHOWN:
         items.append((f"{len(groups) - GROUPS_SHOWN} more", "dim"))
     page.add_items("", items)
+
+
+def alike(answers: Sequence[Answer]) -> list[list[Answer]]:
+    """Answers with the same sign and words together, the worst first."""
+    groups: dict[tuple[str, str], list[Answer]] = {}
+    for answer in answers:
+        groups.setdefault((answer.sign, answer.words.plain), []).append(answer)
+    return sorted(groups.values(), key=lambda group: _WORST_FIRST.find(group[0].sign) if group[0].sign else 0)

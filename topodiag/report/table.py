@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TextIO
-
 from topodiag.model.marks import Marks
 from topodiag.model.node import Node
 from topodiag.model.result import Result
 from topodiag.report.answer import repeat_answers
+from topodiag.report.drawn import DrawnReport
 from topodiag.report.findings import draw_findings
 from topodiag.report.gaps import draw_gaps
-from topodiag.report.interface import Report, Style
 from topodiag.report.node.header import draw_header
 from topodiag.report.node.matrix import draw_matrix
 from topodiag.report.node.tree import draw_tree
-from topodiag.report.page import print_page
 from topodiag.report.text import Page
 from topodiag.report.words import findings_of
 
@@ -22,30 +19,26 @@ NODES_DRAWN = 4
 """Machines drawn with tree and matrix; above that only those with findings get their head line (`-v` draws all)."""
 
 
-class Table(Report):
+class Table(DrawnReport):
     """What a person reads. Every line fits `style.width`; nothing foreign reaches the terminal unescaped."""
 
-    name = "table"
-
-    def render(self, result: Result, stream: TextIO, style: Style) -> None:
-        page = Page(style)
+    def draw(self, page: Page, result: Result) -> None:
         if result.jobs:
             from topodiag.report.job.table import draw_jobs  # noqa: PLC0415 - numpy, which a scan never needs
 
             draw_jobs(page, result)
         elif not result.nodes:
             page.add(page.text(("?", "unknown"), " "), ("no machine was found in the evidence", "unknown"))
-        many = len(result.nodes) > NODES_DRAWN and not style.verbose
+        many = len(result.nodes) > NODES_DRAWN and not page.style.verbose
         for node in result.nodes:
             page.blank()
             draw_header(page, result, node)
-            if not (many or style.quiet):
+            if not (many or page.style.quiet):
                 _draw_machine(page, result, node)
         draw_findings(page, result.findings, several_nodes=len(result.nodes) > 1 or bool(result.jobs))
-        if not style.quiet:
+        if not page.style.quiet:
             draw_gaps(page, result)
         repeat_answers(page)
-        print_page(page, stream)
 
 
 def _draw_machine(page: Page, result: Result, node: Node) -> None:

@@ -15,6 +15,7 @@ from topodiag.cli.options import (
     env_option,
     explain_option,
     format_option,
+    html_option,
     nccl_option,
     nics_option,
     nodes_option,
@@ -51,6 +52,7 @@ FORMER = (PLOT, SYSTEM_PATH, Former("--csv", "--csv=rows", lambda word: word not
 @click.option("--by-file", is_flag=True, help="Each file is another placement of the same job.")
 @explain_option
 @format_option()
+@html_option
 @click.option(
     "--csv", "csv_", type=click.Choice(TABLES), metavar="TABLE", help="Write a table as CSV: rows, of all runs."
 )
@@ -70,6 +72,7 @@ def show(  # noqa: PLR0917 - one parameter per option
     by_file: bool,
     explain: bool,
     format_: str,
+    html: str | None,
     csv_: str | None,
     svg: str | None,
     fail_on: str,
@@ -86,9 +89,11 @@ def show(  # noqa: PLR0917 - one parameter per option
     if gate and csv_:
         raise click.UsageError("--gate and --csv exclude each other.")
     from topodiag.app.bench import BenchOptions, bench  # noqa: PLC0415
+    from topodiag.cli.html import check_html  # noqa: PLC0415
     from topodiag.cli.output import check_output, verdict  # noqa: PLC0415 - heavy from here on
 
     check_output(printing.output)
+    check_html(html, (*paths, *evidence), printing)
     options = BenchOptions(
         machine=evidence, system=system, nics=nics, nodes=nodes, nccl=version or None, env=env, by_file=by_file
     )
@@ -96,6 +101,8 @@ def show(  # noqa: PLR0917 - one parameter per option
     reached.code = verdict(result, fail_on)
     if svg is not None:
         _write_svg(svg, result)
+    if html is not None:
+        _write_html(html, result, explain=explain)
     if gate:
         reached.code = _write_gate(result, paths, printing, format_)
         return
@@ -117,6 +124,13 @@ def _refuse(
         raise click.UsageError("--machine and --nics exclude each other: a machine has its own NICs.")
     if (*paths, *evidence).count("-") > 1:
         raise click.UsageError("Standard input can be read only once.")
+
+
+def _write_html(path: str, result: Result, *, explain: bool) -> None:
+    from topodiag.cli.html import write_result  # noqa: PLC0415
+    from topodiag.report.bench.table import BenchTable  # noqa: PLC0415
+
+    write_result(path, "bench", result, lambda: BenchTable(explain=explain))
 
 
 def _write_svg(path: str, result: Result) -> None:

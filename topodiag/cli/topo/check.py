@@ -6,7 +6,7 @@ import click
 
 from topodiag.cli.errors import Outcome
 from topodiag.cli.former import Command
-from topodiag.cli.options import Printing, format_option, nccl_option, report_options
+from topodiag.cli.options import Printing, format_option, html_option, nccl_option, report_options
 from topodiag.cli.params import EVIDENCE
 
 
@@ -20,6 +20,7 @@ from topodiag.cli.params import EVIDENCE
     help="Evidence of the machine to compare the file with: a bundle, an NCCL log, a file.",
 )
 @format_option()
+@html_option
 @report_options
 @click.pass_obj
 def check(  # noqa: PLR0917 - one parameter per option
@@ -28,6 +29,7 @@ def check(  # noqa: PLR0917 - one parameter per option
     version: str,
     against: str | None,
     format_: str,
+    html: str | None,
     fail_on: str,
     printing: Printing,
 ) -> None:
@@ -36,6 +38,7 @@ def check(  # noqa: PLR0917 - one parameter per option
     A refusal is shown with its line and in NCCL's own words. Without --nccl the file is checked for all known versions.
     """
     from topodiag.app.topo import check_topology  # noqa: PLC0415
+    from topodiag.cli.html import check_html, write_result  # noqa: PLC0415
     from topodiag.cli.output import check_output, opened, verdict  # noqa: PLC0415 - heavy from here on
     from topodiag.report.registry import report  # noqa: PLC0415
     from topodiag.report.topo.check import TopoCheck  # noqa: PLC0415
@@ -43,6 +46,7 @@ def check(  # noqa: PLR0917 - one parameter per option
     if file == against == "-":
         raise click.UsageError("Standard input can be read only once.")
     check_output(printing.output)
+    check_html(html, [file] if against is None else [file, against], printing)
     result = check_topology(file, version=version, against=against)
     reached.code = verdict(result, fail_on)
     with opened(printing.output) as stream:
@@ -50,3 +54,5 @@ def check(  # noqa: PLR0917 - one parameter per option
         made = report("json") if format_ == "json" else TopoCheck()
         made.render(result, stream, style)
         stream.flush()
+    if html is not None:
+        write_result(html, "topo check", result, TopoCheck)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TextIO
 
 from topodiag.model.result import Result
 from topodiag.report.answer import note_answer, repeat_answers
 from topodiag.report.bench.run import draw_overview, draw_run, note_run
 from topodiag.report.bench.words import folder_of, sign_of, verdict_word
+from topodiag.report.drawn import DrawnReport
 from topodiag.report.findings import draw_findings
 from topodiag.report.gaps import draw_gaps
-from topodiag.report.interface import Report, Style
-from topodiag.report.page import print_page
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import plural
 
@@ -25,18 +23,15 @@ DETAILED = 2
 """Of many runs, as many that are not normal are drawn in full below the lines."""
 
 
-class BenchTable(Report):
+class BenchTable(DrawnReport):
     """What a person reads of benchmarks."""
-
-    name = "table"
 
     def __init__(self, *, explain: bool = False) -> None:
         self.explain = explain
 
-    def render(self, result: Result, stream: TextIO, style: Style) -> None:
-        page = Page(style)
+    def draw(self, page: Page, result: Result) -> None:
         runs = result.benchmarks
-        if len(runs) <= RUNS_DRAWN or style.verbose:
+        if len(runs) <= RUNS_DRAWN or page.style.verbose:
             for benchmark in runs:
                 page.blank()
                 draw_run(page, benchmark, explain=self.explain)
@@ -44,10 +39,9 @@ class BenchTable(Report):
         else:
             self._many(page, result)
         draw_findings(page, result.findings, several_nodes=True)
-        if not style.quiet:
+        if not page.style.quiet:
             draw_gaps(page, result)
         repeat_answers(page)
-        print_page(page, stream)
 
     def _many(self, page: Page, result: Result) -> None:
         runs = result.benchmarks

@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TextIO
 
 from topodiag.model.result import Result
 from topodiag.report.answer import repeat_answers
+from topodiag.report.drawn import DrawnReport
 from topodiag.report.findings import draw_findings
 from topodiag.report.gaps import draw_gaps
-from topodiag.report.interface import Report, Style
 from topodiag.report.job.registry import VIEWS, View
 from topodiag.report.job.summary import draw_job_head, draw_summary
 from topodiag.report.node.marks import more
-from topodiag.report.page import print_page
 from topodiag.report.text import Page
 
 JOBS_SHOWN = 8
 
 
-class JobTable(Report):
+class JobTable(DrawnReport):
     """What a person reads of logs. With views, these stand in the place of summary, findings and gaps."""
-
-    name = "table"
 
     def __init__(self, views: tuple[str, ...] = ()) -> None:
         self.views = views
 
-    def render(self, result: Result, stream: TextIO, style: Style) -> None:
-        page = Page(style)
+    def draw(self, page: Page, result: Result) -> None:
         if not result.jobs:
             page.add(page.text(("?", "unknown"), " "), ("no job was found in the logs", "unknown"))
         if self.views:
@@ -36,10 +31,9 @@ class JobTable(Report):
         else:
             draw_jobs(page, result)
             draw_findings(page, result.findings, several_nodes=True)
-            if not style.quiet:
+            if not page.style.quiet:
                 draw_gaps(page, result)
             repeat_answers(page)
-        print_page(page, stream)
 
 
 def _draw_views(page: Page, result: Result, views: Sequence[View]) -> None:

@@ -33,7 +33,7 @@ def draw_header(page: Page, result: Result, node: Node) -> None:
     if sight.sight is not Sight.SEEN:
         label = "no NVIDIA GPU: " if sight.sight is Sight.NONE else "GPUs unknown: "
         page.add(page.text("  ", (label, "unknown")), sight.why)
-    software = _software(node)
+    software = software_words(node)
     if software and not page.style.quiet:
         page.add_items("  ", [(word, "dim") for word in software])
 
@@ -134,7 +134,7 @@ def _nics(node: Node) -> list[str]:
     return words
 
 
-def _software(node: Node) -> list[str]:
+def software_words(node: Node) -> list[str]:
     words = []
     if node.cpu.name.value:
         sockets = node.cpu.sockets.value

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TextIO
-
 from topodiag.model.finding import Status
 from topodiag.model.nccl_tree import Refusal
 from topodiag.model.nccl_versions import NEWEST, OLDEST, spell_range
 from topodiag.model.node import Node
 from topodiag.model.result import Result
 from topodiag.report.answer import repeat_answers
+from topodiag.report.drawn import DrawnReport
 from topodiag.report.findings import draw_findings
-from topodiag.report.interface import Report, Style
 from topodiag.report.node.header import draw_machine_line, draw_verdict
 from topodiag.report.node.marks import more
-from topodiag.report.page import print_page
 from topodiag.report.text import Page
 from topodiag.report.topo.names import base_name
 from topodiag.report.topo.predict import draw_assumed
@@ -25,27 +22,23 @@ NOTES_SHOWN = 8
 LINES_SHOWN = 4
 
 
-class TopoCheck(Report):
+class TopoCheck(DrawnReport):
     """What a person reads of one file."""
 
-    name = "table"
-
-    def render(self, result: Result, stream: TextIO, style: Style) -> None:
-        page = Page(style)
+    def draw(self, page: Page, result: Result) -> None:
         for node in result.nodes:
             name = node.nccl_file.name if node.nccl_file is not None else node.host
             draw_verdict(page, base_name(name), findings_of(result, node), judged(result, node.host), what="read")
-            if not style.quiet:
+            if not page.style.quiet:
                 draw_machine_line(page, node)
                 _draw_silence(page, result, node)
         draw_findings(page, result.findings, several_nodes=False)
-        if not style.quiet:
+        if not page.style.quiet:
             for node in result.nodes:
                 _draw_notes(page, node)
             of_nodes = {gap for node in result.nodes for gap in node.not_observed}
             draw_assumed(page, (gap.why for gap in result.not_observed if gap not in of_nodes))
         repeat_answers(page)
-        print_page(page, stream)
 
 
 def _draw_silence(page: Page, result: Result, node: Node) -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TextIO
 
 from topodiag.model.result import Result
 from topodiag.model.verdict import State, Verdict
+from topodiag.report.drawn import DrawnReport
 from topodiag.report.findings import where_words
 from topodiag.report.gaps import draw_gaps
-from topodiag.report.interface import Report, Style
 from topodiag.report.node.marks import more
-from topodiag.report.page import print_page
 from topodiag.report.text import Page, Part
 from topodiag.report.verdict.cause import (
     draw_answer,
@@ -42,16 +40,12 @@ FEW_LINES = 10
 """A page that is on the screen as a whole needs no repetition."""
 
 
-class VerdictTable(Report):
+class VerdictTable(DrawnReport):
     """What a person reads of a whole case."""
 
-    name = "table"
-
-    def render(self, result: Result, stream: TextIO, style: Style) -> None:
-        page = Page(style)
+    def draw(self, page: Page, result: Result) -> None:
         assert result.verdict is not None  # noqa: S101 - only a diagnosis is drawn so
         draw_verdict(page, result, result.verdict)
-        print_page(page, stream)
 
 
 def draw_verdict(page: Page, result: Result, verdict: Verdict) -> None:

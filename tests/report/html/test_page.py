@@ -1,0 +1,204 @@
+"""The page stands by itself, is whole without its script, and shows what is foreign as text."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+
+import pytest
+
+from tests.report.html.pages import (
+    HOSTILE,
+    PAGES,
+    Element,
+    by_id,
+    data_of,
+    healthy_node,
+    hostile_page,
+    named,
+    odd_node,
+    read,
+    script_hash,
+    slow_job,
+)
+from topodiag.report.html.registry import ORDER
+from topodiag.words.text import clean
+
+every_page = pytest.mark.parametrize("page", [*PAGES.values(), hostile_page], ids=[*PAGES, "hostile"])
+
+
+def policy(elements: list[Element]) -> str:
+    (found,) = [each for each in named(elements, "meta") if each.attributes.get("http-equiv")]
+    return found.attributes["content"]
+
+
+def inner(text: str, section: Element) -> set[str]:
+    """The names of the elements in a section."""
+    start = text.index(f'<section id="{section.attributes["id"]}"')
+    return set(re.findall(r"<([a-z]+)", text[start : text.index("</section>", start)]))
+
+
+@every_page
+def test_the_policy_forbids_everything_but_our_own_script(page) -> None:
+    text = page()
+    made = policy(read(text))
+    assert made.startswith("default-src 'none'")
+    assert f"script-src 'sha256-{script_hash(text)}'" in made
+    assert "http" not in made
+    assert "unsafe-eval" not in made
+
+
+@every_page
+def test_the_policy_stands_before_anything_that_could_load(page) -> None:
+    head = [each.name for each in read(page()) if each.inside == ("html", "head")]
+    assert head[:2] == ["meta", "meta"]
+
+
+@every_page
+def test_nothing_on_the_page_is_loaded_from_elsewhere(page) -> None:
+    for each in read(page()):
+        for name in ("src", "href", "xlink:href", "action", "srcset", "data", "poster", "background"):
+            value = each.attributes.get(name, "#")
+            assert value.startswith(("#", "data:image/svg+xml;base64,")), (each.name, name, value[:80])
+        assert each.name not in {"link", "base", "iframe", "object", "embed", "form", "foreignobject"}
+        assert not [name for name in each.attributes if name.startswith("on")], each.name
+
+
+@every_page
+def test_every_id_is_there_once_and_every_link_has_its_target(page) -> None:
+    elements = read(page())
+    ids = [each.attributes["id"] for each in elements if "id" in each.attributes]
+    assert len(ids) == len(set(ids))
+    targets = {each.attributes["href"][1:] for each in elements if each.attributes.get("href", "").startswith("#")}
+    assert targets <= set(ids)
+    labels = {word for each in elements for word in each.attributes.get("aria-labelledby", "").split()}
+    labels |= {each.attributes["for"] for each in elements if "for" in each.attributes}
+    assert labels <= set(ids)
+
+
+@every_page
+def test_sections_stand_in_the_order_that_a_reader_needs(page) -> None:
+    found = [each.attributes["id"] for each in named(read(page()), "section")]
+    assert found == [name for name in ORDER if name in found]
+    assert found[0] == "verdict"
+
+
+@every_page
+def test_a_section_without_content_does_not_appear(page) -> None:
+    for each in named(read(page()), "section"):
+        assert len(each.text.split()) > 3 or "img" in inner(page(), each), each.attributes["id"]
+
+
+def test_the_same_sheet_gives_the_same_bytes() -> None:
+    assert odd_node.__wrapped__() == odd_node()
+
+
+@every_page
+def test_the_script_is_below_ten_kilobytes(page) -> None:
+    (script,) = re.findall(r"<script>(.*?)</script>", page(), re.DOTALL)
+    assert len(script) < 10_000
+
+
+def test_the_answer_of_a_case_stands_first_with_its_cost() -> None:
+    answer = by_id(read(slow_job()), "verdict").text
+    assert "GPU3 has 12 of 18 NVLinks active" in answer
+    assert "123.6 GB/s lost (33.3 %)" in answer
+    assert "confidence high" in answer
+
+
+def test_a_healthy_node_is_said_to_be_clean_of_what_was_seen_and_has_no_list_of_findings() -> None:
+    elements = read(healthy_node())
+    assert "no faults found in what was seen" in by_id(elements, "verdict").text
+    sections = [each.attributes["id"] for each in named(elements, "section")]
+    assert "findings" not in sections
+    assert "todo" not in sections
+
+
+def test_each_step_of_a_fix_has_a_button_that_copies_it() -> None:
+    elements = read(odd_node())
+    steps = [each for each in named(elements, "code") if "section" in each.inside and "button" not in each.inside]
+    texts = {" ".join(each.text.split()) for each in steps}
+    assert "if links stay down, power-cycle; if that does not help, have the GPU or its baseboard exchanged" in texts
+    buttons = [each for each in named(elements, "button") if each.attributes.get("class") == "copy"]
+    assert len(buttons) >= len(texts - {""})
+
+
+def test_buttons_that_need_the_script_are_hidden_or_disabled_until_it_runs() -> None:
+    elements = read(slow_job())
+    shown = [each for each in elements if each.name in {"button", "input"} and not any(
+        word in each.attributes for word in ("hidden", "disabled"))]  # fmt: skip
+    tools = [each for each in elements if each.attributes.get("class") == "tools"]
+    assert all("hidden" in each.attributes for each in tools)
+    assert all(each.attributes.get("id") in {"q", "reset", "expand"} or each.attributes.get("name") == "f"
+               for each in shown)  # fmt: skip
+
+
+def test_severity_is_said_in_a_word_and_not_by_colour_alone() -> None:
+    for each in read(slow_job()):
+        if each.name == "details" and "data-sev" in each.attributes:
+            assert each.attributes["data-sev"] in each.text
+
+
+def test_every_line_of_evidence_has_its_file() -> None:
+    evidence = by_id(read(odd_node()), "evidence").text
+    assert "json/nvml.json" in evidence
+    assert "gpus[3].nvlinks[4].state: 0" in evidence
+    assert "NVL001" in evidence
+
+
+def test_passed_checks_are_folded_with_their_count() -> None:
+    elements = read(odd_node())
+    checks = by_id(elements, "checks").text
+    assert "24 checks found nothing" in checks
+    folded = [each for each in elements if each.name == "details" and "NUM001" in each.text]
+    assert folded
+    assert all("open" not in each.attributes for each in folded)
+
+
+def test_inputs_have_their_checksums() -> None:
+    inputs = by_id(read(odd_node()), "inputs").text
+    assert re.search(r"\b[0-9a-f]{64}\b", inputs)
+
+
+def test_the_page_holds_what_format_json_prints() -> None:
+    held = data_of(read(odd_node()))
+    assert [each["id"] for each in held["findings"]] == ["NVL001"]
+    assert held["schema_version"] == "1.0"
+    assert len(held["facts"]["nodes"]) == 1
+
+
+@pytest.mark.parametrize("attack", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_text_is_text(attack) -> None:
+    """What the page shows of it is what the terminal shows: markup as it stands, and what steers as an escape."""
+    elements = read(hostile_page())
+    shown = " ".join(clean(attack).split())
+    findings = " ".join(by_id(elements, "findings").text.split())
+    assert shown in findings
+
+
+def test_no_hostile_text_makes_an_element_or_steers_the_reader() -> None:
+    text = hostile_page()
+    elements = read(text)
+    assert len(named(elements, "script")) == 2
+    assert all(each.attributes["src"].startswith("data:image/svg+xml") for each in named(elements, "img"))
+    assert not [char for char in unescape(text) if ord(char) < 32 and char != "\n"]
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\u2028\u2029\u200b\ufeff\x7f-\x9f]", unescape(text))
+    assert "evil.example" not in "".join(each.attributes.get("href", "") for each in elements)
+
+
+def test_a_line_of_a_megabyte_is_cut_with_a_mark() -> None:
+    text = hostile_page()
+    assert len(text) < 3_000_000
+    assert "a…" in text
+
+
+def test_the_json_of_hostile_text_cannot_end_its_element() -> None:
+    held = by_id(read(hostile_page()), "data")
+    assert "<" not in held.text
+    assert HOSTILE[0] in json.dumps(data_of(read(hostile_page())))
+
+
+def test_a_node_takes_at_most_a_quarter_of_a_megabyte() -> None:
+    assert len(odd_node().encode()) <= 250_000
+    assert len(slow_job().encode()) <= 250_000

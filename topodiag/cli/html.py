@@ -1,0 +1,49 @@
+"""`--html FILE`: the report as one page to send on, beside what the command prints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from os.path import abspath
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from topodiag.cli.options import Printing
+    from topodiag.model.result import Result
+    from topodiag.report.drawn import DrawnReport
+    from topodiag.report.html.interface import Sheet
+
+
+def check_html(path: str | None, inputs: Iterable[str], printing: Printing) -> None:
+    """Refuse, before any work is done, a page that would be written over what is read or over the other output.
+    Raises InputError."""
+    if path is None:
+        return
+    if path == "-":
+        raise click.UsageError("--html writes a file: name it, as --html report.html.")
+    if printing.output is not None and abspath(path) == abspath(printing.output):
+        raise click.UsageError("--html and --output name the same file.")
+    from topodiag.writing import check_apart, check_writable  # noqa: PLC0415 - not for the help
+
+    check_writable(path)
+    check_apart(path, inputs)
+
+
+def write_html(path: str | None, sheet: Callable[[], Sheet]) -> None:
+    """Write the page; the file appears whole or not at all. Raises InputError."""
+    if path is None:
+        return
+    from topodiag.report.html.page import html_of  # noqa: PLC0415 - jinja2, which only pages need
+    from topodiag.writing import replacing  # noqa: PLC0415
+
+    text = html_of(sheet())
+    with replacing(path) as stream:
+        stream.write(text.encode("utf-8", "backslashreplace"))
+
+
+def write_result(path: str, command: str, result: Result, report: Callable[[], DrawnReport]) -> None:
+    """Write the page of a command whose answer is a result."""
+    from topodiag.report.html.sheets import result_sheet  # noqa: PLC0415
+
+    write_html(path, lambda: result_sheet(command, result, report()))

@@ -1,0 +1,35 @@
+"""Lines of a terminal page as pieces of text with the name of their hue, for a style sheet to colour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from rich.text import Text
+
+_HUES = {
+    "bold red": "error", "bold yellow": "warning", "bold cyan": "note", "bold green": "ok", "bold magenta": "unknown",
+    "bold": "strong", "dim": "dim", "yellow": "warning", "green": "ok", "cyan": "place",
+}  # fmt: skip
+"""The styles of report/text.py by what they mean."""
+
+Line = list[tuple[str, str]]
+
+
+def lines_of(lines: Sequence[Text]) -> list[Line]:
+    """Each line as (text, hue); the hue is "" for plain text."""
+    return [_pieces(line) for line in lines]
+
+
+def _pieces(line: Text) -> Line:
+    plain = line.plain
+    edges = sorted({0, len(plain), *(at for span in line.spans for at in (span.start, span.end) if at < len(plain))})
+    made: Line = []
+    for start, end in pairwise(edges):
+        inside = [span for span in line.spans if span.start <= start and end <= span.end]
+        hue = _HUES.get(str(inside[-1].style), "") if inside else ""
+        if made and made[-1][1] == hue:
+            made[-1] = (made[-1][0] + plain[start:end], hue)
+        else:
+            made.append((plain[start:end], hue))
+    return made

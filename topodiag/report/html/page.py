@@ -1,0 +1,91 @@
+"""Turns a sheet into the document. Every text passes through `words.text.clean` and is then escaped.
+
+Nothing is loaded: the policy in the head forbids every request, and allows the one script by its hash. The same sheet
+gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64encode
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from topodiag.report.html.data import data_block
+from topodiag.report.html.interface import Sheet, markup
+from topodiag.report.html.registry import sections_of
+from topodiag.report.html.sections.verdict import title_of
+from topodiag.version import __version__
+from topodiag.words.text import clean
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+LONGEST = 4000
+"""Characters of one text that are shown: quotes of evidence are cut shorter where they are read."""
+
+
+def html_of(sheet: Sheet) -> str:
+    """The whole document as text."""
+    style, script = _own("page.css"), _own("page.js")
+    digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:;"
+        " base-uri 'none'; form-action 'none'"
+    )
+    return (
+        environment()
+        .get_template("page.html")
+        .render(
+            title=title_of(sheet),
+            command=sheet.command,
+            version=__version__,
+            policy=markup(policy),
+            style=markup(style),
+            script=markup(script),
+            sections=list(sections_of(sheet)),
+            data=data_block(sheet),
+        )
+    )
+
+
+@cache
+def _own(name: str) -> str:
+    return (files("topodiag.report.html") / "templates" / name).read_text(encoding="utf-8")
+
+
+@cache
+def environment() -> Environment:
+    """The templates: escaping is on, a value that is missing is an error, foreign text is made visible."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined  # noqa: PLC0415 - 0.1 s
+
+    made = Environment(
+        loader=FunctionLoader(_own),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=visible,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.filters["anchor"] = _anchor
+    made.filters["own"] = markup
+    made.filters["base64"] = _base64
+    return made
+
+
+def visible(value: Any) -> Any:
+    """A text with what would steer or hide as a visible mark; numbers and our own markup as they are."""
+    return clean(value, limit=LONGEST) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _anchor(text: str) -> str:
+    """A text as part of an id."""
+    return "".join(char if char.isascii() and char.isalnum() else "-" for char in text)
+
+
+def _base64(text: str) -> Markup:
+    return markup(b64encode(text.encode()).decode())

@@ -1,0 +1,92 @@
+"""Each cause with what follows from it, as a tree: how it makes the job slow, why each consequence follows."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Any
+
+from topodiag.model.finding import Finding
+from topodiag.model.result import Result
+from topodiag.model.verdict import Cause, Consequence
+from topodiag.report.findings import cost_words, where_words
+from topodiag.report.html.interface import Section, Sheet
+from topodiag.report.html.sections.shared import Anchors, quotes, several_nodes, word_of
+from topodiag.report.node.marks import SIGNS
+from topodiag.report.verdict.cause import STATUS
+from topodiag.report.verdict.places import Places
+
+CAUSES_SHOWN = 20
+
+
+def section(sheet: Sheet) -> Section | None:
+    """The causes of a verdict; for other reports the findings that explain others."""
+    result = sheet.result
+    if result.verdict is not None:
+        causes = [_of_cause(each, result) for each in result.verdict.causes[:CAUSES_SHOWN]]
+        left = max(len(result.verdict.causes) - CAUSES_SHOWN, 0)
+    else:
+        causes, left = _of_findings(result), 0
+    drawings = sheet.of("chain")
+    if not (causes or drawings):
+        return None
+    return Section("chain", "Cause and consequences", {"causes": causes, "left": left, "drawings": drawings})
+
+
+def _of_cause(cause: Cause, result: Result) -> dict[str, Any]:
+    groups = [list(group) for _, group in groupby(cause.consequences, key=lambda each: (each.finding.id, each.depth))]
+    places = Places(result)
+    against = [
+        {"place": places.spell(line, cause.finding), "text": " ".join(line.text.split())}
+        for line in cause.contradicted_by
+    ]
+    return {
+        **_head(cause.finding, result),
+        "status": STATUS[cause.status][0],
+        "mechanism": cause.mechanism,
+        "effects": [_effect(group, result) for group in groups],
+        "proof": quotes(cause.finding, places, 4),
+        "against": against,
+    }
+
+
+def _head(finding: Finding, result: Result) -> dict[str, Any]:
+    return {
+        "check": finding.id,
+        "severity": word_of(finding.severity),
+        "sign": SIGNS[finding.severity],
+        "message": finding.message,
+        "anchor": Anchors(result).of(finding),
+        "where": where_words(finding.where, several_nodes(result)),
+    }
+
+
+def _effect(group: list[Consequence], result: Result) -> dict[str, Any]:
+    first = group[0]
+    return {
+        **_head(first.finding, result),
+        "why": first.why,
+        "depth": min(first.depth, 6),
+        "count": len(group),
+    }
+
+
+def _of_findings(result: Result) -> list[dict[str, Any]]:
+    """Findings that others follow from, as their checks name each other."""
+    below: dict[tuple[str, str], list[Finding]] = {}
+    for finding in result.findings:
+        if finding.follows is not None:
+            below.setdefault((finding.follows.check, finding.follows.message), []).append(finding)
+    made = []
+    for finding in result.findings:
+        effects = below.pop((finding.id, finding.message), [])
+        if effects and finding.follows is None:
+            groups = [list(group) for _, group in groupby(effects, key=lambda each: each.id)]
+            made.append({
+                **_head(finding, result), "status": "", "mechanism": cost_words(finding.cost), "proof": (),
+                "against": [],
+                "effects": [
+                    {**_head(group[0], result), "why": group[0].follows.why if group[0].follows else "", "depth": 1,
+                     "count": len(group)} for group in groups
+                ],
+            })  # fmt: skip
+    return made[:CAUSES_SHOWN]

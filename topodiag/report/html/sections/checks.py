@@ -1,0 +1,52 @@
+"""The checks that found nothing, and those that do not apply, counted over nodes: folded away with their reasons."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any
+
+from topodiag.checks.registry import check_class
+from topodiag.model.finding import Status
+from topodiag.model.result import Result
+from topodiag.report.html.interface import Section, Sheet
+from topodiag.report.words import judged
+
+REASONS_SHOWN = 3
+
+
+def section(sheet: Sheet) -> Section | None:
+    """None where no check ran."""
+    result = sheet.result
+    if not result.outcomes:
+        return None
+    groups = [
+        {"title": title, "rows": rows, "count": len(rows)}
+        for title, status in (("found nothing", Status.CLEAN), ("not applicable here", Status.NOT_APPLICABLE))
+        if (rows := _rows(result, status))
+    ]
+    if not groups:
+        return None
+    return Section("checks", "Checks that passed", {"groups": groups, "tally": str(judged(result))})
+
+
+def _rows(result: Result, status: Status) -> list[dict[str, Any]]:
+    counts: Counter[str] = Counter()
+    reasons: dict[str, Counter[str]] = defaultdict(Counter)
+    for outcome in result.outcomes:
+        if outcome.status is status:
+            counts[outcome.check] += 1
+            if outcome.why:
+                reasons[outcome.check][outcome.why] += 1
+    made = []
+    for name in sorted(counts):
+        common = reasons[name].most_common(REASONS_SHOWN)
+        words = [f"{why} ({times} times)" if times > 1 else why for why, times in common]
+        rest = len(reasons[name]) - len(common)
+        made.append({"check": name, "title": _title(name), "count": counts[name],
+                     "why": "; ".join(words) + (f"; and {rest} more reasons" if rest > 0 else "")})  # fmt: skip
+    return made
+
+
+def _title(name: str) -> str:
+    known = check_class(name)
+    return known.title if known is not None else ""

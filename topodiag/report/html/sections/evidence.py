@@ -1,0 +1,30 @@
+"""Every line that a finding rests on, with its file and line, and which finding it shows."""
+
+from __future__ import annotations
+
+from topodiag.report.html.interface import Section, Sheet
+from topodiag.report.html.sections.shared import FINDINGS_SHOWN, anchors
+from topodiag.report.verdict.places import Places
+
+MOST = 1000
+
+
+def section(sheet: Sheet) -> Section | None:
+    """None where no finding quotes anything."""
+    result = sheet.result
+    places = Places(result)
+    shown = result.findings[:FINDINGS_SHOWN]
+    lines: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
+    for finding, anchor in zip(shown, anchors(shown), strict=True):
+        for origin in finding.evidence:
+            key = (places.spell(origin, finding), " ".join(origin.text.split()), origin.command)
+            used = lines.setdefault(key, [])
+            if (finding.id, anchor) not in used:
+                used.append((finding.id, anchor))
+    if not lines:
+        return None
+    rows = [
+        {"place": place, "text": text, "command": command, "shows": used[:4], "more": max(len(used) - 4, 0)}
+        for (place, text, command), used in list(lines.items())[:MOST]
+    ]
+    return Section("evidence", "Evidence", {"rows": rows, "left": max(len(lines) - MOST, 0)}, note=str(len(lines)))

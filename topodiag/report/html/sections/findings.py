@@ -1,0 +1,27 @@
+"""All findings, worst first, each with what was seen, what was to be expected, its cost, its fix and its evidence."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from topodiag.report.html.interface import Section, Sheet
+from topodiag.report.html.sections.shared import FINDINGS_SHOWN, cards
+
+OPENED = 12
+"""Findings that stand open at first."""
+
+
+def section(sheet: Sheet) -> Section | None:
+    """None where nothing was found: the verdict says that."""
+    made = cards(sheet.result)
+    if not made:
+        return None
+    counts = Counter(each.severity for each in made)
+    kinds = [(kind, counts[kind]) for kind in ("error", "warning", "note") if counts[kind]]
+    values = {
+        "cards": made,
+        "kinds": kinds,
+        "opened": OPENED,
+        "left": max(len(sheet.result.findings) - FINDINGS_SHOWN, 0),
+    }
+    return Section("findings", "Findings", values, note=str(len(sheet.result.findings)))

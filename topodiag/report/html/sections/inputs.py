@@ -1,0 +1,47 @@
+"""What was read, each with its checksum, and by which version: so that the same page can be made again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+
+from topodiag.model.finding import Input
+from topodiag.report.html.interface import Cell, Grid, Section, Sheet
+from topodiag.words.fold import plural
+
+ROWS_SHOWN = 400
+"""More inputs than these are one line for each kind."""
+
+
+def section(sheet: Sheet) -> Section:
+    """Never absent: it holds the data of the page."""
+    inputs = sheet.result.inputs
+    many = len(inputs) > ROWS_SHOWN
+    grid = _kinds(inputs) if many else _files(inputs)
+    return Section("inputs", "Inputs", {"grid": grid}, note=plural(len(inputs), "input"))
+
+
+def _files(inputs: tuple[Input, ...]) -> Grid:
+    rows = [
+        [Cell(each.path), Cell(each.kind), Cell(f"{each.lines:,}", each.lines),
+         Cell(f"{each.unparsed:,}", each.unparsed), Cell(each.sha256)]
+        for each in inputs
+    ]  # fmt: skip
+    heads = ("Input", "Kind", "Lines", "Not understood", "SHA-256")
+    return Grid("input-files", "What was read", heads, rows, right=frozenset({2, 3}))
+
+
+def _kinds(inputs: tuple[Input, ...]) -> Grid:
+    """One line for each kind; its checksum is that of the list `sha256sum` would print of its files, by path."""
+    kinds: dict[str, list[Input]] = defaultdict(list)
+    for each in inputs:
+        kinds[each.kind].append(each)
+    rows = []
+    for kind, members in sorted(kinds.items()):
+        listed = "".join(f"{each.sha256}  {each.path}\n" for each in sorted(members, key=lambda item: item.path))
+        digest = hashlib.sha256(listed.encode("utf-8", "surrogateescape")).hexdigest()
+        lines, unread = sum(each.lines for each in members), sum(each.unparsed for each in members)
+        rows.append([Cell(kind), Cell(f"{len(members):,}", len(members)), Cell(f"{lines:,}", lines),
+                     Cell(f"{unread:,}", unread), Cell(digest)])  # fmt: skip
+    heads = ("Kind", "Inputs", "Lines", "Not understood", "SHA-256 of their list")
+    return Grid("input-kinds", "What was read, by kind", heads, rows, right=frozenset({1, 2, 3}))

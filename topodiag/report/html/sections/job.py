@@ -1,0 +1,163 @@
+"""Each job: where its ranks ran with hosts alike folded, its communicators, what talks over what, its settings."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+import numpy as np
+
+from topodiag.model.job import Communicator, Job
+from topodiag.report.html.interface import Cell, Grid, Section, Sheet
+from topodiag.report.job.ranks import nics_by_rank
+from topodiag.report.job.transports import Mix, mixes
+from topodiag.report.job.words import (
+    algorithms_of,
+    name_of,
+    seconds,
+    spell_channels,
+    spell_connections,
+    spell_hosts,
+    spell_ranks,
+)
+from topodiag.words.fold import fold_labels, plural
+
+Row = list[Cell | str]
+
+JOBS_SHOWN = 8
+ROWS_SHOWN = 400
+HOSTS_IN_MATRIX = 24
+"""More hosts than these are folded by what they talk over."""
+
+
+def section(sheet: Sheet) -> Section | None:
+    """None without a job."""
+    jobs = sheet.result.jobs
+    drawings = sheet.of("job")
+    if not (jobs or drawings):
+        return None
+    shown = [
+        {"name": job.name or "job", "facts": _facts(job), "notes": list(job.notes), "grids": _grids(job, number)}
+        for number, job in enumerate(jobs[:JOBS_SHOWN])
+    ]
+    values = {"jobs": shown, "left": max(len(jobs) - JOBS_SHOWN, 0), "drawings": drawings}
+    return Section("job", "Ranks and communicators", values)
+
+
+def _facts(job: Job) -> list[tuple[str, str]]:
+    kinds = Counter(process.network for process in job.processes if process.network)
+    made = [
+        ("Ranks", str(job.world_size if job.world_size > 0 else len(job.ranks))),
+        ("Nodes", f"{len(job.hosts)}: {spell_hosts(job.hosts, 300)}" if job.hosts else ""),
+        (job.library, ", ".join(job.nccl_versions)),
+        ("Network", ", ".join(kinds)),
+        ("Files", str(len(job.files)) if job.files else ""),
+    ]
+    if 0 < len(job.ranks) < job.world_size:
+        made[0] = ("Ranks", f"{job.world_size}, {len(job.ranks)} of them seen")
+    return [each for each in made if each[1]]
+
+
+def _grids(job: Job, number: int) -> list[Grid]:
+    made = [_ranks(job, number), _communicators(job, number), _transports(job, number), _settings(job, number)]
+    return [each for each in made if each is not None]
+
+
+def _ranks(job: Job, number: int) -> Grid | None:
+    """A row for each place in a node that is alike on all hosts of a kind."""
+    if not job.ranks:
+        return None
+    nics = nics_by_rank(job)
+    by_host: dict[str, list[tuple[tuple[int, str, str], int]]] = defaultdict(list)
+    for rank in job.ranks:
+        kind = (rank.cuda_dev, rank.bus_id, fold_labels(nics.get(rank.rank, ())))
+        by_host[rank.host].append((kind, rank.rank))
+    kinds: dict[tuple[tuple[int, str, str], ...], list[str]] = defaultdict(list)
+    for host, placed in by_host.items():
+        kinds[tuple(kind for kind, _ in placed)].append(host)
+    rows: list[Row] = []
+    for alike, hosts in kinds.items():
+        for place, (gpu, bus_id, devices) in enumerate(alike):
+            ranks = [by_host[host][place][1] for host in hosts]
+            rows.append([
+                Cell(spell_hosts(hosts, 200)), Cell(f"x {len(hosts)}", len(hosts)),
+                Cell(spell_ranks(ranks), min(ranks)), Cell(str(gpu) if gpu >= 0 else "", gpu), bus_id, devices,
+            ])  # fmt: skip
+    heads = ("Nodes", "Alike", "Ranks", "CUDA device", "Bus id", "Network devices")
+    return _grid(f"ranks-{number}", "Where the ranks ran", heads, rows, {1, 3})
+
+
+def _communicators(job: Job, number: int) -> Grid | None:
+    families: dict[tuple[object, ...], list[Communicator]] = defaultdict(list)
+    for comm in job.communicators:
+        key = (comm.role, comm.nranks, comm.nodes, len(comm.hosts), comm.channels, comm.init_complete,
+               spell_connections(comm.transports))  # fmt: skip
+        families[key].append(comm)
+    rows: list[Row] = []
+    for members in families.values():
+        comm = members[0]
+        slow = max((float(np.nanmax(m.init_s)) for m in members if np.isfinite(m.init_s).any()), default=float("nan"))
+        transports: Counter[str] = Counter()
+        for member in members:
+            transports.update({name: int(count) for name, count in member.transports.items()})
+        done = int(comm.completed.sum()) if comm.completed.size else 0
+        init = seconds(slow) if comm.init_complete else "not logged" if comm.inferred else f"{done} of {comm.nranks}"
+        rows.append([
+            Cell((name_of(comm) if len(members) == 1 else comm.role.value) or "other"),
+            Cell(str(len(members)), len(members)), Cell(str(comm.nranks), comm.nranks),
+            Cell(str(comm.nodes if comm.nodes > 0 else len(comm.hosts))), spell_channels(comm),
+            spell_connections(transports), " ".join(sorted({a for m in members for a in algorithms_of(m)})),
+            Cell(init, slow if np.isfinite(slow) else -1.0, "" if comm.init_complete or comm.inferred else "warning"),
+            spell_ranks(comm.ranks) if len(members) == 1 else "",
+        ])  # fmt: skip
+    heads = ("Communicator", "Count", "Ranks", "Nodes", "Channels", "Connections", "Algorithms", "Init", "Members")
+    return _grid(f"comms-{number}", "Communicators, those alike together", heads, rows, {1, 2, 3}) if rows else None
+
+
+def _transports(job: Job, number: int) -> Grid | None:
+    found = mixes(job)
+    if not found:
+        return None
+    hosts = list(dict.fromkeys(host for pair in found for host in pair))
+    if len(hosts) <= HOSTS_IN_MATRIX:
+        rows: list[Row] = [[Cell(row), *(_mix(found.get((row, host), {})) for host in hosts)] for row in hosts]
+        return Grid(f"transports-{number}", "Transports: rows send, columns receive; lines of the log", ("", *hosts),
+                    rows)  # fmt: skip
+    groups: dict[tuple[bool, tuple[str, ...]], list[tuple[str, str]]] = defaultdict(list)
+    for (a, b), mix in found.items():
+        groups[a != b, tuple(sorted(mix))].append((a, b))
+    folded: list[Row] = []
+    for (between, names), pairs in sorted(groups.items(), key=lambda item: (item[0][0], -len(item[1]), item[0][1])):
+        totals: Counter[str] = Counter()
+        for pair in pairs:
+            totals.update(found[pair])
+        where = f"{plural(len(pairs), 'pair')} of nodes" if between else f"inside {plural(len(pairs), 'node')}"
+        folded.append([Cell(where, len(pairs)), _mix(dict.fromkeys(names, 0)),
+                       Cell(str(totals.total()), totals.total()),
+                     Cell(spell_hosts([host for pair in pairs for host in pair], 300))])  # fmt: skip
+    heads = ("Pairs", "Over", "Lines", "Nodes")
+    return _grid(f"transports-{number}", "Transports, pairs alike together", heads, folded,
+                 {2})  # fmt: skip
+
+
+def _mix(mix: Mix) -> Cell:
+    """What a pair talks over; sockets are marked, since they are seldom meant."""
+    words = ", ".join(f"{name} {count}" if count else name for name, count in mix.items()) or "-"
+    return Cell(words, mark="warning" if any(name.startswith("Socket") for name in mix) else "")
+
+
+def _settings(job: Job, number: int) -> Grid | None:
+    rows: list[Row] = []
+    for name, values in sorted(job.settings().items()):
+        for value, processes in sorted(values.items(), key=lambda item: -len(item[1])):
+            hosts = [job.processes[at].host for at in processes]
+            differs = len(values) > 1
+            rows.append([Cell(name), Cell(value, mark="warning" if differs else ""),
+                         Cell(str(len(processes)), len(processes)), Cell(spell_hosts(hosts, 200))])  # fmt: skip
+    return _grid(f"settings-{number}", "Settings in force", ("Name", "Value", "Processes", "Nodes"), rows,
+                 {2}) if rows else None  # fmt: skip
+
+
+def _grid(name: str, caption: str, heads: tuple[str, ...], rows: list[Row], right: set[int]) -> Grid:
+    left = len(rows) - ROWS_SHOWN
+    words = f"{left} more rows: topodiag logs --csv" if left > 0 else ""
+    return Grid(name, caption, heads, rows[:ROWS_SHOWN], frozenset(right), words)

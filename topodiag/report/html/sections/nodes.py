@@ -1,0 +1,62 @@
+"""The nodes by kind: those with the same machine, software and findings are one row, however many there are."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from topodiag.model.finding import Finding, Severity
+from topodiag.model.node import Node
+from topodiag.model.result import Result
+from topodiag.report.html.interface import Cell, Grid, Section, Sheet
+from topodiag.report.node.header import machine_words, software_words
+from topodiag.report.node.marks import SIGNS
+from topodiag.report.words import Sight, gpu_sight
+from topodiag.words.fold import fold_hosts, plural
+
+ROWS_SHOWN = 2000
+
+
+def section(sheet: Sheet) -> Section | None:
+    """None without a node."""
+    result = sheet.result
+    drawings, grids = sheet.of("nodes"), list(sheet.grids.get("nodes", ()))
+    if result.nodes:
+        grids.append(_kinds(result))
+    if not (grids or drawings):
+        return None
+    note = plural(len(result.nodes), "node") if result.nodes else ""
+    return Section("nodes", "Nodes", {"drawings": drawings, "grids": grids}, note=note)
+
+
+def _kinds(result: Result) -> Grid:
+    by_host: dict[str, list[Finding]] = defaultdict(list)
+    for finding in result.findings:
+        for host in finding.where.nodes:
+            by_host[host].append(finding)
+    everywhere = [finding for finding in result.findings if not finding.where.nodes]
+    groups: dict[tuple[str, str, str, tuple[tuple[str, Severity], ...]], list[Node]] = defaultdict(list)
+    for node in result.nodes:
+        found = tuple(dict.fromkeys((each.id, each.severity) for each in (*by_host[node.host], *everywhere)))
+        sight = gpu_sight(node)
+        unseen = "" if sight.sight is Sight.SEEN else sight.why
+        groups[" · ".join(machine_words(node)), " · ".join(software_words(node)), unseen, found].append(node)
+    ordered = sorted(groups.items(), key=lambda item: (-max((s for _, s in item[0][3]), default=0), -len(item[1])))
+    left = len(ordered) - ROWS_SHOWN
+    return Grid(
+        "nodes-by-kind", "Nodes, those alike together", ("Nodes", "Count", "Findings", "Machine", "Software"),
+        [_row(key, nodes) for key, nodes in ordered[:ROWS_SHOWN]], right=frozenset({1}),
+        left_out=f"{left} more kinds of nodes are in the JSON" if left > 0 else "",
+    )  # fmt: skip
+
+
+def _row(key: tuple[str, str, str, tuple[tuple[str, Severity], ...]], nodes: list[Node]) -> list[Cell]:
+    machine, software, unseen, found = key
+    worst = max((severity for _, severity in found), default=None)
+    words = f"{SIGNS[worst]} {', '.join(check for check, _ in found)}" if worst is not None else "none"
+    if unseen:
+        words = f"{words}; ? GPUs not seen: {unseen}" if found else f"? GPUs not seen: {unseen}"
+    mark = {Severity.ERROR: "error", Severity.WARNING: "warning"}.get(worst, "") if worst is not None else ""
+    return [
+        Cell(fold_hosts([node.host or "this node" for node in nodes])), Cell(str(len(nodes)), len(nodes)),
+        Cell(words, float(worst or 0), mark), Cell(machine), Cell(software),
+    ]  # fmt: skip

@@ -1,0 +1,95 @@
+"""What it is not, what nothing explains, and what was not seen: the answer rests on no more than was read."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from topodiag.model.finding import Outcome, Status
+from topodiag.model.provenance import Disagreement
+from topodiag.model.result import Result, Trouble
+from topodiag.report.gaps import gaps_of, unread_count
+from topodiag.report.html.interface import Section, Sheet
+from topodiag.report.html.sections.shared import distinct
+from topodiag.report.verdict.places import Places
+from topodiag.words.fold import few, plural
+
+MOST = 200
+QUOTED = 300
+"""Characters of a line that is quoted."""
+NAMED = 12
+
+
+def section(sheet: Sheet) -> Section | None:
+    """None where nothing is open and nothing was ruled out."""
+    result = sheet.result
+    verdict = result.verdict
+    groups = [
+        ("Ruled out", "ok", [(each.what, each.by) for each in (verdict.ruled_out if verdict is not None else ())]),
+        ("Not explained", "warning", _unexplained(result)),
+        ("Sources that contradict each other", "warning", [(c.subject, c.text) for c in result.identity.conflicts]),
+        ("Could not be judged", "unknown", _by_reason((o.check, o.why or "no reason given") for o in _unknown(result))),
+        ("Not seen", "unknown", _by_reason((gap.what, _why(gap.why, gap.needs_root)) for gap in gaps_of(result))),
+        ("Sources disagree", "note", _disagreements(result)),
+        ("Known to be harmless", "note", [_trouble(each, result) for each in result.unexplained if each.harmless]),
+        ("Lines that were not understood", "note", _unread(result)),
+    ]
+    shown = [
+        {"title": title, "mark": mark, "count": len(items), "items": items[:MOST], "left": max(len(items) - MOST, 0)}
+        for title, mark, items in groups
+        if items
+    ]
+    if verdict is not None and verdict.joined:
+        shown.append({"title": "What the verdict rests on", "mark": "note", "count": len(verdict.joined), "left": 0,
+                      "items": [(each, "") for each in verdict.joined]})  # fmt: skip
+    return Section("open", "Ruled out, not seen, not explained", {"groups": shown}) if shown else None
+
+
+def _unexplained(result: Result) -> list[tuple[str, str]]:
+    verdict = result.verdict
+    told = {cause.price.says for cause in verdict.causes} if verdict is not None else set()
+    words = [(each, "") for each in (verdict.not_explained if verdict is not None else ()) if each not in told]
+    return words + [_trouble(each, result) for each in result.unexplained if not each.harmless]
+
+
+def _trouble(line: Trouble, result: Result) -> tuple[str, str]:
+    place = f"{Places(result).spell(line.origin)}  " if line.origin is not None else ""
+    times = f" (x {line.count})" if line.count > 1 else ""
+    return f"{place}{' '.join(line.text.split())[:QUOTED]}{times}", line.harmless or line.what
+
+
+def _unknown(result: Result) -> Sequence[Outcome]:
+    return result.with_status(Status.UNKNOWN)
+
+
+def _why(why: str, needs_root: bool) -> str:
+    return f"{why} (root would show it)" if needs_root and "root" not in why.lower() else why
+
+
+def _by_reason(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Things of one reason together."""
+    by_reason: dict[str, list[str]] = defaultdict(list)
+    for what, why in pairs:
+        by_reason[why].append(what)
+    return [(few(distinct(whats), NAMED), why) for why, whats in by_reason.items()]
+
+
+def _disagreements(result: Result) -> list[tuple[str, str]]:
+    alike: dict[tuple[str, str, str], list[Disagreement]] = defaultdict(list)
+    for node in result.nodes:
+        for each in node.disagreements:
+            alike[each.field, each.taken, each.other].append(each)
+    return [
+        (f"{group[0].subject}{f' and {len(group) - 1} more' if len(group) > 1 else ''}: {group[0].field}",
+         f"took {taken} ({group[0].taken_from}), not {other} ({group[0].other_from})")
+        for (_, taken, other), group in alike.items()
+    ]  # fmt: skip
+
+
+def _unread(result: Result) -> list[tuple[str, str]]:
+    made = [
+        (f"{line.source}{'' if line.line is None else f':{line.line}'}  {line.text[:QUOTED]}", line.why)
+        for line in result.unread[:MOST]
+    ]
+    rest = unread_count(result) - len(made)
+    return [*made, (plural(rest, "more line"), "")] if rest > 0 else made

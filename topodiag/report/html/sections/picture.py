@@ -1,0 +1,41 @@
+"""Pictures of the nodes that have faults, those alike once; of a healthy case the first node."""
+
+from __future__ import annotations
+
+from topodiag.emit.svg import to_svg
+from topodiag.model.node import Node
+from topodiag.model.result import Result
+from topodiag.report.emit.picture import titled_picture
+from topodiag.report.html.interface import Drawing, Section, Sheet
+from topodiag.report.words import findings_of
+from topodiag.words.fold import fold_hosts, plural
+
+MOST = 3
+"""Machines that are drawn: each picture weighs some 20 kB."""
+
+
+def section(sheet: Sheet) -> Section | None:
+    """None where no machine can be drawn."""
+    drawings = (*sheet.of("picture"), *_nodes(sheet.result))
+    if not drawings:
+        return None
+    return Section("picture", "The machine", {"drawings": drawings})
+
+
+def _nodes(result: Result) -> list[Drawing]:
+    groups: dict[tuple[object, ...], list[Node]] = {}
+    for node in result.nodes:
+        if node.gpus or node.nics:
+            found = tuple((each.id, each.where.gpus, each.where.nics, each.where.links)
+                          for each in findings_of(result, node))  # fmt: skip
+            groups.setdefault((node.system.value, len(node.gpus), len(node.nics), found), []).append(node)
+    ordered = sorted(groups.items(), key=lambda item: (-len(item[0][3]), len(item[1])))  # type: ignore[arg-type]
+    faulty = [group for key, group in ordered if key[3]]
+    made = []
+    for group in (faulty or [group for _, group in ordered])[:MOST]:
+        node = group[0]
+        alike = f"{plural(len(group), 'node')} alike: {fold_hosts([each.host for each in group])}"
+        title = f"Topology of {node.host or 'this node'}"
+        made.append(Drawing("picture", title, to_svg(titled_picture(result, node)),
+                            caption=alike if len(group) > 1 else ""))  # fmt: skip
+    return made

@@ -1,0 +1,29 @@
+"""The rings of each job's communicators, equal channels on one line, as `topodiag logs --rings` draws them."""
+
+from __future__ import annotations
+
+from topodiag.model.job import Job
+from topodiag.report.html.interface import Section, Sheet
+from topodiag.report.html.lines import Line, lines_of
+from topodiag.report.interface import Style
+from topodiag.report.job.rings import draw_rings
+from topodiag.report.text import Page
+
+JOBS_SHOWN = 4
+WIDE = 120
+
+
+def section(sheet: Sheet) -> Section | None:
+    """None where no ring was logged."""
+    drawings = sheet.of("rings")
+    jobs = [job for job in sheet.result.jobs if any(comm.rings for comm in job.communicators)]
+    if not (jobs or drawings):
+        return None
+    shown = [(job.name or "job", _drawn(job)) for job in jobs[:JOBS_SHOWN]]
+    return Section("rings", "Rings", {"jobs": shown, "drawings": drawings})
+
+
+def _drawn(job: Job) -> list[Line]:
+    page = Page(Style(width=WIDE))
+    draw_rings(page, job)
+    return lines_of(page.lines)

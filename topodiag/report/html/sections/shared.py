@@ -1,0 +1,130 @@
+"""What several sections say alike: severities as sign and word, findings by their anchor, places, steps."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from topodiag.model.finding import Confidence, Finding, Severity
+from topodiag.model.result import Result
+from topodiag.report.findings import cost_words, where_words
+from topodiag.report.node.marks import SIGNS
+from topodiag.report.verdict.places import Places
+from topodiag.report.words import counted
+
+FINDINGS_SHOWN = 1000
+"""Findings in full; of more the page says how many, and the JSON has them."""
+EVIDENCE_SHOWN = 20
+"""Lines of evidence below one finding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A line of evidence: where it stands and what it says."""
+
+    place: str
+    text: str
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A finding as the page shows it. `anchor` is its id on the page."""
+
+    anchor: str
+    check: str
+    severity: str
+    sign: str
+    message: str
+    where: str
+    observed: str
+    expected: str
+    cost: str
+    coverage: str
+    sure: str
+    fix: tuple[str, ...]
+    follows: str
+    why: str
+    evidence: tuple[Quote, ...]
+    more: int
+
+
+def anchors(findings: Sequence[Finding]) -> list[str]:
+    """An id for each finding: its check and its number among those of this check."""
+    seen: Counter[str] = Counter()
+    made = []
+    for finding in findings:
+        seen[finding.id] += 1
+        made.append(f"{finding.id}-{seen[finding.id]}")
+    return made
+
+
+def several_nodes(result: Result) -> bool:
+    return len(result.nodes) != 1 or bool(result.jobs)
+
+
+def cards(result: Result) -> list[Card]:
+    """The findings of a result, in its order."""
+    places, several = Places(result), several_nodes(result)
+    shown = result.findings[:FINDINGS_SHOWN]
+    return [_card(each, anchor, places, several) for each, anchor in zip(shown, anchors(shown), strict=True)]
+
+
+def _card(finding: Finding, anchor: str, places: Places, several: bool) -> Card:
+    covered = finding.coverage
+    return Card(
+        anchor=anchor,
+        check=finding.id,
+        severity=word_of(finding.severity),
+        sign=SIGNS[finding.severity],
+        message=finding.message,
+        where=where_words(finding.where, several),
+        observed=finding.observed,
+        expected=finding.expected,
+        cost=cost_words(finding.cost),
+        coverage=str(covered) if covered is not None and covered.seen < covered.total else "",
+        sure="" if finding.confidence is Confidence.HIGH else f"{finding.confidence} confidence",
+        fix=finding.fix,
+        follows=finding.follows.check if finding.follows is not None else "",
+        why=finding.follows.why if finding.follows is not None else "",
+        evidence=quotes(finding, places),
+        more=max(len(finding.evidence) - EVIDENCE_SHOWN, 0),
+    )
+
+
+def quotes(finding: Finding, places: Places, most: int = EVIDENCE_SHOWN) -> tuple[Quote, ...]:
+    """Lines that show a finding."""
+    return tuple(
+        Quote(places.spell(line, finding), " ".join(line.text.split()), line.command)
+        for line in finding.evidence[:most]
+    )
+
+
+def word_of(severity: Severity) -> str:
+    """`error`, `warning`, `note`: as the terminal counts them."""
+    return {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}[severity]
+
+
+class Anchors:
+    """Where on the page each finding of a result stands."""
+
+    def __init__(self, result: Result) -> None:
+        shown = result.findings[:FINDINGS_SHOWN]
+        named = list(zip(shown, anchors(shown), strict=True))
+        self._exact = dict(reversed(named))
+        self._near = {(each.id, each.message): anchor for each, anchor in reversed(named)}
+
+    def of(self, finding: Finding) -> str:
+        """The anchor of a finding, "" where the list of findings has it not."""
+        return self._exact.get(finding) or self._near.get((finding.id, finding.message), "")
+
+
+def distinct(words: Iterable[str]) -> list[str]:
+    """Each once, in order, without empty ones."""
+    return [each for each in dict.fromkeys(words) if each]
+
+
+def severity_tally(result: Result) -> list[tuple[str, str]]:
+    """`("error", "2 errors")`, worst first, only what there is."""
+    return [(word_of(severity), words) for severity, words in counted(result.findings)]

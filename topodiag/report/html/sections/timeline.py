@@ -1,0 +1,61 @@
+"""What happened when, on one axis: the events round the first error, and how far the clocks can be trusted."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from topodiag.model.timeline import Clock, Moment
+from topodiag.report.html.interface import Cell, Grid, Section, Sheet
+from topodiag.report.verdict.places import Places
+from topodiag.report.verdict.when import around_first_error
+
+MOST = 300
+_LAST = 253_402_300_799
+"""The last second of the year 9999: what datetime can say."""
+
+
+def section(sheet: Sheet) -> Section | None:
+    """None where nothing has a time."""
+    timeline = sheet.result.timeline
+    drawings = sheet.of("timeline")
+    if not (timeline.moments or drawings):
+        return None
+    near = {id(each) for each in around_first_error(sheet.result)}
+    shown = timeline.moments[:MOST]
+    places = Places(sheet.result)
+    left = len(timeline.moments) - len(shown)
+    events = Grid(
+        "events", "Events in order", ("Time (UTC)", "Node", "Rank", "What", "Times", "Where it stands"),
+        [_row(each, places, near=id(each) in near) for each in shown], right=frozenset({2, 4}),
+        left_out=f"{left} more events are in the JSON" if left > 0 else "",
+    )  # fmt: skip
+    clocks = Grid("clocks", "Clocks", ("Source", "Node", "Ahead", "Within", "How it is known"),
+                  [_clock(each) for each in timeline.clocks[:MOST]], right=frozenset({2, 3}))  # fmt: skip
+    values = {"drawings": drawings, "grids": [each for each in (events, clocks) if each.rows], "near": len(near)}
+    return Section("timeline", "Timeline", values, note=str(len(timeline.moments)))
+
+
+def _row(moment: Moment, places: Places, *, near: bool) -> list[Cell]:
+    within = f" ± {moment.within_s:.3g} s" if moment.within_s else ""
+    return [
+        Cell(_time(moment) + within, moment.time if moment.time is not None else float(_LAST)),
+        Cell(moment.host),
+        Cell(str(moment.rank) if moment.rank >= 0 else "", moment.rank),
+        Cell(" ".join(moment.what.split()), mark="warning" if near else ""),
+        Cell(str(moment.count) if moment.count > 1 else "", moment.count),
+        Cell(places.spell(moment.origin) if moment.origin is not None else ""),
+    ]
+
+
+def _time(moment: Moment) -> str:
+    if moment.time is None or not 0 <= moment.time <= _LAST:
+        return moment.stamp or "no time"
+    when = datetime.fromtimestamp(moment.time, UTC)
+    return when.strftime("%Y-%m-%d %H:%M:%S") + (f".{when.microsecond // 1000:03d}" if when.microsecond else "")
+
+
+def _clock(clock: Clock) -> list[Cell]:
+    skew = f"{clock.skew_s:+.3g} s" if clock.skew_s is not None else "not known"
+    within = f"{clock.within_s:.3g} s" if clock.within_s is not None else "not known"
+    return [Cell(clock.source), Cell(clock.host), Cell(skew, clock.skew_s), Cell(within, clock.within_s),
+            Cell(clock.how)]  # fmt: skip

@@ -1,0 +1,78 @@
+"""What to do: the steps of each cause in the order of what they win back, the check that shows it worked, and the
+command that settles what is open. Each step can be copied."""
+
+from __future__ import annotations
+
+from topodiag.model.finding import Finding, Severity
+from topodiag.model.result import Result
+from topodiag.report.findings import where_words
+from topodiag.report.html.interface import Section, Sheet
+from topodiag.report.html.sections.shared import Anchors, distinct, several_nodes
+from topodiag.words.fold import fold_hosts, plural
+
+MOST = 12
+"""Kinds of fixes listed; a reader does the first and looks again."""
+
+
+def section(sheet: Sheet) -> Section | None:
+    """None where nothing is to be done."""
+    result = sheet.result
+    tasks = _of_verdict(result) if result.verdict is not None else _of_findings(result)
+    settings = _settings(result)
+    verdict = result.verdict
+    nexts = [
+        {"command": each.command, "where": each.where, "why": each.why or each.what}
+        for each in (verdict.next_evidence if verdict is not None else ())
+    ]
+    if not (tasks or settings or nexts):
+        return None
+    return Section(
+        "todo",
+        "What to do",
+        {"tasks": tasks[:MOST], "left": max(len(tasks) - MOST, 0), "settings": settings, "nexts": nexts},
+    )
+
+
+def _of_verdict(result: Result) -> list[dict[str, object]]:
+    assert result.verdict is not None  # noqa: S101 - asked by the caller
+    groups: dict[tuple[str, tuple[str, ...]], list[Finding]] = {}
+    confirm: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for cause in result.verdict.causes:
+        key = (cause.finding.id, cause.finding.fix)
+        groups.setdefault(key, []).append(cause.finding)
+        confirm.setdefault(key, []).extend(cause.confirm)
+    return [_task(group, result, distinct(confirm[key])) for key, group in groups.items() if key[1] or confirm[key]]
+
+
+def _of_findings(result: Result) -> list[dict[str, object]]:
+    groups: dict[tuple[str, tuple[str, ...]], list[Finding]] = {}
+    for finding in result.findings:
+        if finding.fix and finding.follows is None and finding.severity > Severity.INFO:
+            groups.setdefault((finding.id, finding.fix), []).append(finding)
+    return [_task(group, result, []) for group in groups.values()]
+
+
+def _task(group: list[Finding], result: Result, confirm: list[str]) -> dict[str, object]:
+    """One kind of fix, with all places that need it."""
+    first = group[0]
+    where = where_words(first.where, several_nodes(result))
+    if len(group) > 1:
+        nodes = fold_hosts([node for each in group for node in each.where.nodes])
+        where = f"{plural(len(group), 'place')}{' on ' + nodes if nodes else ''}"
+    return {
+        "check": first.id,
+        "message": first.message,
+        "anchor": Anchors(result).of(first),
+        "where": where,
+        "steps": list(first.fix),
+        "confirm": confirm,
+    }
+
+
+def _settings(result: Result) -> list[str]:
+    """Lines of nccl.conf that the fixes amount to."""
+    made: dict[str, str | None] = {}
+    for finding in result.findings:
+        for name, value in finding.settings:
+            made.setdefault(name, value)
+    return [f"unset {name}" if value is None else f"{name}={value}" for name, value in made.items()]

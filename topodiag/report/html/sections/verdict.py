@@ -1,0 +1,104 @@
+"""The answer: the state in a word, the sentence, what it costs, how sure it is, and what is to be read first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from topodiag.model.verdict import Cause, Verdict
+from topodiag.report.answer import alike
+from topodiag.report.findings import cost_words, where_words
+from topodiag.report.html.interface import Section, Sheet
+from topodiag.report.html.sections.shared import Anchors, severity_tally
+from topodiag.report.verdict.cause import STATUS
+from topodiag.report.verdict.table import SIGNS
+from topodiag.words.fold import fold_hosts, plural
+from topodiag.words.text import clean
+
+_WORDS = {"✖": ("fault", "error"), "▲": ("warning", "warning"), "●": ("note", "note"), "✔": ("clean", "ok"),
+          "?": ("unknown", "unknown"), "": ("", "plain")}  # fmt: skip
+"""What a sign of the terminal's answer means in a word, and how it is drawn."""
+GROUPS_SHOWN = 6
+JOBS_SHOWN = 200
+
+
+def section(sheet: Sheet) -> Section:
+    """Never absent: where nothing could be judged, that is the answer."""
+    verdict = sheet.result.verdict
+    values = _of_case(sheet, verdict) if verdict is not None else _of_answers(sheet)
+    values["tally"] = severity_tally(sheet.result)
+    return Section("verdict", "Verdict", values)
+
+
+def title_of(sheet: Sheet) -> str:
+    """The document's title: what stands on the tab of a browser and in the list of a mail."""
+    verdict = sheet.result.verdict
+    if verdict is not None:
+        return clean(f"{SIGNS[verdict.state][1].lower()}: {verdict.headline}", limit=160)
+    groups = alike(sheet.page.answers)
+    words = f"{_names(groups[0])}: {groups[0][0].words.plain}".removeprefix(": ") if groups else "report"
+    return clean(words, limit=160)
+
+
+def _of_case(sheet: Sheet, verdict: Verdict) -> dict[str, Any]:
+    sign, word, hue = SIGNS[verdict.state]
+    facts = [] if not verdict.causes else _facts(sheet, verdict.causes[0])
+    others = len(verdict.causes) - 1
+    if others > 0:
+        facts.append(("Also", f"{plural(others, 'more cause')}: {_checks(verdict.causes[1:])}", "#chain"))
+    return {
+        "answers": [{"sign": sign, "word": word, "hue": hue, "names": "", "text": verdict.headline}],
+        "facts": facts,
+        "first": list(verdict.first),
+        "jobs": [_job(each, verdict) for each in verdict.jobs[:JOBS_SHOWN]] if len(verdict.jobs) > 1 else [],
+    }
+
+
+def _facts(sheet: Sheet, cause: Cause) -> list[tuple[str, str, str]]:
+    """(label, words, link) of what a reader asks first of the first cause."""
+    price = cause.price
+    cost = price.text if price.gbs_lost is None and price.share == 1.0 and price.text else ""
+    if not cost:
+        from topodiag.model.finding import Cost  # noqa: PLC0415 - only here
+
+        cost = cost_words(Cost(price.gbs_lost, price.share, price.text))
+    if price.step_share is not None:
+        cost += f"; {price.step_share:.0%} of a step"
+    anchor = Anchors(sheet.result).of(cause.finding)
+    made = [
+        ("Cause", f"{cause.finding.id}  {cause.finding.message}", f"#{anchor}" if anchor else ""),
+        ("Where", where_words(cause.finding.where, True), ""),
+        ("Cost", cost.removeprefix("; "), ""),
+        ("Measured", price.says, "#waterfall" if price.all_gone is not None else ""),
+        ("Sure", f"{STATUS[cause.status][0]}, confidence {cause.finding.confidence}", ""),
+    ]
+    return [each for each in made if each[1]]
+
+
+def _checks(causes: tuple[Cause, ...]) -> str:
+    return ", ".join(dict.fromkeys(each.finding.id for each in causes))
+
+
+def _job(job: Any, verdict: Verdict) -> dict[str, str]:
+    sign, word, hue = SIGNS[job.state]
+    causes = ", ".join(dict.fromkeys(verdict.causes[at].finding.id for at in job.causes))
+    return {"sign": sign, "word": word.lower(), "hue": hue, "name": job.name, "text": job.headline, "causes": causes}
+
+
+def _of_answers(sheet: Sheet) -> dict[str, Any]:
+    """The answers that the terminal repeats in its last line: one for each kind of them, the worst first."""
+    groups = alike(sheet.page.answers)
+    answers = []
+    for group in groups[:GROUPS_SHOWN]:
+        word, hue = _WORDS[group[0].sign]
+        answers.append({
+            "sign": group[0].sign, "word": word.upper(), "hue": hue, "names": _names(group),
+            "text": group[0].words.plain,
+        })  # fmt: skip
+    if len(groups) > GROUPS_SHOWN:
+        rest = sum(len(group) for group in groups[GROUPS_SHOWN:])
+        answers.append({"sign": "", "word": "", "hue": "plain", "names": "", "text": f"{rest} more below"})
+    return {"answers": answers, "facts": [], "first": [], "jobs": []}
+
+
+def _names(group: Any) -> str:
+    return fold_hosts([each.name for each in group if each.name])

@@ -1,0 +1,49 @@
+"""From what the job should reach down to what was measured, and which cause takes which part."""
+
+from __future__ import annotations
+
+from topodiag.model.verdict import Cause, Quantity
+from topodiag.report.html.interface import Cell, Grid, Section, Sheet
+from topodiag.report.html.sections.shared import distinct
+from topodiag.words.units import number
+
+
+def section(sheet: Sheet) -> Section | None:
+    """None where no cause has a price in numbers."""
+    verdict = sheet.result.verdict
+    drawings = sheet.of("waterfall")
+    priced = [each for each in (verdict.causes if verdict is not None else ()) if each.price.all_gone is not None]
+    if not (priced or drawings):
+        return None
+    heads = ("Cause", "With no cause", "Without this cause", "With all causes", "Measured", "This cause takes")
+    grid = Grid(
+        "prices", "What the job's collective reaches, by cause", heads, [_row(each) for each in priced],
+        right=frozenset({1, 2, 3, 4, 5}),
+    )  # fmt: skip
+    says = distinct(each.price.says for each in priced)
+    of = [each.price.all_gone.what for each in priced if each.price.all_gone is not None]
+    formulas = distinct(
+        f"{quantity.what}: {quantity.source}"
+        for each in priced
+        for quantity in (each.price.all_gone, each.price.predicted, each.price.measured)
+        if quantity is not None and quantity.source
+    )
+    values = {"drawings": drawings, "grid": grid, "says": says, "of": distinct(of), "formulas": formulas}
+    return Section("waterfall", "From intended to measured", values)
+
+
+def _row(cause: Cause) -> list[Cell]:
+    price = cause.price
+    share = price.job_share
+    return [
+        Cell(f"{cause.finding.id}  {cause.finding.message}"),
+        _quantity(price.all_gone),
+        _quantity(price.alone),
+        _quantity(price.predicted),
+        _quantity(price.measured),
+        Cell(f"{number(share * 100)} %", share) if share is not None else Cell("not known", -1.0),
+    ]
+
+
+def _quantity(given: Quantity | None) -> Cell:
+    return Cell("not known", -1.0) if given is None else Cell(f"{number(given.value)} {given.unit}", given.value)
