@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from topodiag.draw.svg import PAGE_STYLE
 from topodiag.report.html.data import data_block
 from topodiag.report.html.interface import Sheet, markup
 from topodiag.report.html.registry import sections_of
@@ -44,7 +45,7 @@ def html_of(sheet: Sheet) -> str:
             command=sheet.command,
             version=__version__,
             policy=markup(policy),
-            style=markup(style),
+            style=markup(f"{style}\n{PAGE_STYLE}"),
             script=markup(script),
             sections=list(sections_of(sheet)),
             data=data_block(sheet),

@@ -5,17 +5,19 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
+from topodiag.draw.chain import draw_chain
 from topodiag.model.finding import Finding
 from topodiag.model.result import Result
-from topodiag.model.verdict import Cause, Consequence
+from topodiag.model.verdict import Cause, Consequence, Verdict
 from topodiag.report.findings import cost_words, where_words
-from topodiag.report.html.interface import Section, Sheet
+from topodiag.report.html.interface import Drawing, Section, Sheet
 from topodiag.report.html.sections.shared import Anchors, quotes, several_nodes, word_of
 from topodiag.report.node.marks import SIGNS
 from topodiag.report.verdict.cause import STATUS
 from topodiag.report.verdict.places import Places
 
 CAUSES_SHOWN = 20
+LEAST_DRAWN = 2
 
 
 def section(sheet: Sheet) -> Section | None:
@@ -26,10 +28,17 @@ def section(sheet: Sheet) -> Section | None:
         left = max(len(result.verdict.causes) - CAUSES_SHOWN, 0)
     else:
         causes, left = _of_findings(result), 0
-    drawings = sheet.of("chain")
+    drawings = (*sheet.of("chain"), *_drawn(result.verdict))
     if not (causes or drawings):
         return None
     return Section("chain", "Cause and consequences", {"causes": causes, "left": left, "drawings": drawings})
+
+
+def _drawn(verdict: Verdict | None) -> list[Drawing]:
+    """The chain as a picture, where several things follow: a box or two say no more than their words."""
+    if verdict is None or sum(len(cause.consequences) for cause in verdict.causes) < LEAST_DRAWN:
+        return []
+    return [Drawing("chain", "Each cause with what follows from it", draw_chain(verdict, prefix="chain"), inline=True)]
 
 
 def _of_cause(cause: Cause, result: Result) -> dict[str, Any]:

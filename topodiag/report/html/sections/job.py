@@ -6,8 +6,9 @@ from collections import Counter, defaultdict
 
 import numpy as np
 
+from topodiag.draw.matrix import draw_matrix
 from topodiag.model.job import Communicator, Job
-from topodiag.report.html.interface import Cell, Grid, Section, Sheet
+from topodiag.report.html.interface import Cell, Drawing, Grid, Section, Sheet
 from topodiag.report.job.ranks import nics_by_rank
 from topodiag.report.job.transports import Mix, mixes
 from topodiag.report.job.words import (
@@ -24,6 +25,7 @@ from topodiag.words.fold import fold_labels, plural
 Row = list[Cell | str]
 
 JOBS_SHOWN = 8
+MATRICES_SHOWN = 3
 ROWS_SHOWN = 400
 HOSTS_IN_MATRIX = 24
 """More hosts than these are folded by what they talk over."""
@@ -32,7 +34,7 @@ HOSTS_IN_MATRIX = 24
 def section(sheet: Sheet) -> Section | None:
     """None without a job."""
     jobs = sheet.result.jobs
-    drawings = sheet.of("job")
+    drawings = (*sheet.of("job"), *_matrices(jobs))
     if not (jobs or drawings):
         return None
     shown = [
@@ -41,6 +43,12 @@ def section(sheet: Sheet) -> Section | None:
     ]
     values = {"jobs": shown, "left": max(len(jobs) - JOBS_SHOWN, 0), "drawings": drawings}
     return Section("job", "Ranks and communicators", values)
+
+
+def _matrices(jobs: tuple[Job, ...]) -> list[Drawing]:
+    """Ranks by transport, of each job whose logs show connections."""
+    drawn = (draw_matrix(job, prefix=f"matrix{number}") for number, job in enumerate(jobs[:MATRICES_SHOWN]))
+    return [Drawing("job", "Ranks by transport", svg, inline=True) for svg in drawn if svg]
 
 
 def _facts(job: Job) -> list[tuple[str, str]]:

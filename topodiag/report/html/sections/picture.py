@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from topodiag.emit.svg import to_svg
+from topodiag.draw.node import draw_node
 from topodiag.model.node import Node
 from topodiag.model.result import Result
 from topodiag.report.emit.picture import titled_picture
@@ -27,7 +27,8 @@ def _nodes(result: Result) -> list[Drawing]:
     for node in result.nodes:
         if node.gpus or node.nics:
             found = tuple((each.id, each.where.gpus, each.where.nics, each.where.links)
-                          for each in findings_of(result, node))  # fmt: skip
+                          for each in findings_of(result, node)
+                          if each.where.gpus or each.where.nics or each.where.links)  # fmt: skip
             groups.setdefault((node.system.value, len(node.gpus), len(node.nics), found), []).append(node)
     ordered = sorted(groups.items(), key=lambda item: (-len(item[0][3]), len(item[1])))  # type: ignore[arg-type]
     faulty = [group for key, group in ordered if key[3]]
@@ -36,6 +37,6 @@ def _nodes(result: Result) -> list[Drawing]:
         node = group[0]
         alike = f"{plural(len(group), 'node')} alike: {fold_hosts([each.host for each in group])}"
         title = f"Topology of {node.host or 'this node'}"
-        made.append(Drawing("picture", title, to_svg(titled_picture(result, node)),
-                            caption=alike if len(group) > 1 else ""))  # fmt: skip
+        svg = draw_node(titled_picture(result, node), prefix=f"node{len(made)}")
+        made.append(Drawing("picture", title, svg, inline=True, caption=alike if len(group) > 1 else ""))
     return made

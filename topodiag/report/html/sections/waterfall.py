@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from topodiag.model.verdict import Cause, Quantity
-from topodiag.report.html.interface import Cell, Grid, Section, Sheet
+from topodiag.draw.waterfall import draw_waterfall
+from topodiag.model.verdict import Cause, Quantity, Verdict
+from topodiag.report.html.interface import Cell, Drawing, Grid, Section, Sheet
 from topodiag.report.html.sections.shared import distinct
 from topodiag.words.units import number
 
@@ -11,7 +12,7 @@ from topodiag.words.units import number
 def section(sheet: Sheet) -> Section | None:
     """None where no cause has a price in numbers."""
     verdict = sheet.result.verdict
-    drawings = sheet.of("waterfall")
+    drawings = (*sheet.of("waterfall"), *_drawn(verdict))
     priced = [each for each in (verdict.causes if verdict is not None else ()) if each.price.all_gone is not None]
     if not (priced or drawings):
         return None
@@ -30,6 +31,12 @@ def section(sheet: Sheet) -> Section | None:
     )
     values = {"drawings": drawings, "grid": grid, "says": says, "of": distinct(of), "formulas": formulas}
     return Section("waterfall", "From intended to measured", values)
+
+
+def _drawn(verdict: Verdict | None) -> list[Drawing]:
+    """The steps from intended to measured, "" where no cause has a price."""
+    svg = draw_waterfall(verdict, prefix="waterfall") if verdict is not None else ""
+    return [Drawing("waterfall", "From intended to measured", svg, inline=True)] if svg else []
 
 
 def _row(cause: Cause) -> list[Cell]:
