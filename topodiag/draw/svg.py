@@ -71,6 +71,7 @@ font-size:12px;fill:$ink}
 .draw .axis{stroke:$line;fill:none}
 .draw .mark{stroke:$line;stroke-dasharray:2 4;fill:none}
 .draw .outline{stroke:$bad;stroke-width:3;fill:none}
+.draw .absent{fill:none;stroke:$bad;stroke-width:1.5;stroke-dasharray:3 4}
 .draw .head{fill:$line}
 .draw .onsolid{fill:$ground;font-weight:600}.draw .strong{fill:$ink;font-weight:600}
 .draw .inkfill{fill:$ink}.draw .goodsolid{fill:$good}.draw .netsolid{fill:$net}.draw .badsolid{fill:$bad}

@@ -21,6 +21,9 @@ class Clock:
     how: str = ""
 
 
+_FRAME = ("the node boots", "the node is captured", "init of ")
+
+
 @dataclass(frozen=True, slots=True)
 class Moment:
     """One event. `time` is seconds of the epoch on the case's axis (skew taken out), None where the source has no time;
@@ -34,6 +37,11 @@ class Moment:
     within_s: float | None = None
     origin: Origin | None = None
     count: int = 1
+
+    @property
+    def frames(self) -> bool:
+        """Whether it only frames a job and tells of no fault: a boot, a capture, an init."""
+        return self.what.startswith(_FRAME)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Never
 
@@ -185,18 +185,12 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
 
     def _from_flight(self, job: Job, hung: bool) -> Iterable[Finding]:
         records = {record.rank: record for record in job.flight}
-        expected: dict[str, tuple[int, ...]] = {}
-        for record in job.flight:
-            expected.update({name: ranks for name, ranks in record.groups.items() if ranks})
-        for group, by_rank in _entries_of_flight(job).items():
-            words = next((r.descriptions[group] for r in job.flight if r.descriptions.get(group)), group)
-            front = _front(group, words, by_rank, expected.get(group, tuple(by_rank)), records)
-            if front is None:
-                continue
+        entries = _entries_of_flight(job)
+        for front in fronts_of(job):
             if front.waits:
                 yield self._late_in_flight(job, front, hung)
             else:
-                yield from self._differs_in_flight(job, words, by_rank, records)
+                yield from self._differs_in_flight(job, front.words, entries[front.group], records)
 
     def _late_in_flight(self, job: Job, at: Front, hung: bool) -> Finding:
         lowest, front = min(at.last.values()), max(at.last.values())
@@ -247,6 +241,19 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
                 evidence=[records[rank].origin for rank in odd if rank in records],
             )
             return
+
+
+def fronts_of(job: Job) -> Iterator[Front]:
+    """How far the ranks of each process group came, by torch's flight recorder."""
+    records = {record.rank: record for record in job.flight}
+    expected: dict[str, tuple[int, ...]] = {}
+    for record in job.flight:
+        expected.update({name: ranks for name, ranks in record.groups.items() if ranks})
+    for group, by_rank in _entries_of_flight(job).items():
+        words = next((r.descriptions[group] for r in job.flight if r.descriptions.get(group)), group)
+        front = _front(group, words, by_rank, expected.get(group, tuple(by_rank)), records)
+        if front is not None:
+            yield front
 
 
 def _entries_of_flight(job: Job) -> dict[str, dict[int, list[tuple[int, str, str]]]]:

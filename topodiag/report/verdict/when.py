@@ -18,8 +18,6 @@ SHOWN = 5
 MOST = 200
 """Events that `-v` prints; the JSON has all that were kept."""
 _LABEL = 8
-_FRAME = ("the node boots", "the node is captured", "init of ")
-"""Events that frame a job and tell of no fault."""
 _LAST = 253_402_300_799
 """The last second of the year 9999: what datetime can say."""
 
@@ -56,9 +54,7 @@ def around_first_error(result: Result) -> list[Moment]:
     return [
         each
         for each in timed
-        if each.time is not None
-        and begin - BEFORE_S <= each.time <= begin + AFTER_S
-        and not each.what.startswith(_FRAME)
+        if each.time is not None and begin - BEFORE_S <= each.time <= begin + AFTER_S and not each.frames
     ]
 
 
