@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
 
 import pytest
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -64,3 +66,21 @@ def test_a_pipe_is_refused_at_once(tmp_path) -> None:
     (tmp_path / "large").write_bytes(b"x" * 101)
     with pytest.raises(InputError, match="is larger than"):
         read_small(str(tmp_path / "large"), 100)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "gpu[001-064]", "n[3,1-2]", "rack[1-2]node[0-7]", "n[0-10/3]", "a1b[8-11]c[01-10]-x", "n-[08-12]", "n[2-4,3-5]",
+        "n1[8-11]", "n[1,02]", "a[0-1],b", "gpu[00-03,10-12].dc.example", "n[10-12,1-2]x",
+    ],
+)  # fmt: skip
+def test_one_name_with_brackets_gives_the_nodes_of_clustershell_in_its_order(text: str) -> None:
+    assert expand(text) == tuple(map(str, NodeSet(text, resolver=RESOLVER_NOGROUP)))
+
+
+def test_a_hundred_thousand_nodes_of_seventeen_brackets_are_there_at_once() -> None:
+    began = time.process_time()
+    nodes = expand("n" + "a".join(["[0-1]"] * 17))
+    assert (len(nodes), nodes[1]) == (1 << 17, "n" + "0a" * 16 + "1")
+    assert time.process_time() - began < 1

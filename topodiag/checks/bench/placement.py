@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Never
 
 from topodiag.checks.bench.text import measured, size_text, title
 from topodiag.checks.interface import BenchCheck, OneStep
+from topodiag.checks.peers import of_everyone
 from topodiag.model.bench import Benchmark
 from topodiag.model.finding import Confidence, Cost, Outcome, Severity
 
@@ -54,17 +57,21 @@ class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
 
     def judge(self, benchmark: Benchmark, others: Sequence[Benchmark] = ()) -> Outcome:
         mine = _name(benchmark)
-        peers = [each for each in others if _alike(each, benchmark) and _name(each) != mine] if mine else []
+        alike = of_everyone(benchmark, others, _by_question).get(_question(benchmark), ())
+        peers = [each for each in alike if each.name != mine] if mine else []
         if not peers:
             return self.not_applicable(benchmark, "no other placement of the same collective and ranks")
-        again = [benchmark, *(each for each in others if _alike(each, benchmark) and _name(each) == mine)]
-        rates = [found for each in peers if (found := _common(again, each)) is not None]
+        ours: dict[int, float] = {}
+        for each in alike:
+            if each.name == mine:
+                ours |= {size: max(gbs, ours.get(size, 0.0)) for size, gbs in each.gbs.items()}
+        rates = [found for each in peers if (found := _common(ours, each.gbs)) is not None]
         if not rates:
             return self.unknown(benchmark, "no size of 4 MiB or more that another placement has as well")
         best, gbs, size = max(rates, key=lambda each: each[0] / each[1])
         if best <= 0 or gbs >= best * (1 - APART):
             return self.clean(benchmark, f"within {APART:.0%} of {len(peers)} other placements")
-        fastest = next(each for each in peers if dict(measured(each.run)).get(size) == best)
+        fastest = next(each for each in peers if each.gbs.get(size) == best)
         share = 1 - gbs / best
         return self.found(
             benchmark,
@@ -72,15 +79,15 @@ class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
                 self.finding(
                     benchmark,
                     Severity.WARNING,
-                    f"{title(benchmark.run)}: {mine} is {share:.0%} slower than {_name(fastest)}",
+                    f"{title(benchmark.run)}: {mine} is {share:.0%} slower than {fastest.name}",
                     observed=f"{gbs:.1f} GB/s at {size_text(size)} on {mine}",
-                    expected=f"about {best:.1f} GB/s, as on {_name(fastest)}",
+                    expected=f"about {best:.1f} GB/s, as on {fastest.name}",
                     fix=(
                         "measure the slower nodes in another pairing (topodiag bench plan): what the slow pairs share",
                         "check uplinks between the racks of the slower nodes; ask the scheduler for one block",
                     ),
                     cost=Cost(best - gbs, share, "bus bandwidth against the faster placement"),
-                    evidence=(benchmark.run.origin, fastest.run.origin),
+                    evidence=(benchmark.run.origin, fastest.benchmark.run.origin),
                     confidence=Confidence.MEDIUM,
                 ),
             ),
@@ -93,22 +100,35 @@ def _name(benchmark: Benchmark) -> str:
     return run.placement or ", ".join(sorted(run.hosts))
 
 
-def _alike(one: Benchmark, other: Benchmark) -> bool:
-    """Whether only the place differs: collective, ranks and ranks per host, type, algorithm settings."""
-    a, b = one.run, other.run
-    if one is other or not a.nranks or a.nranks < 2:
-        return False
-    choices = [{name: value for name, value in run.env.items() if name.startswith("NCCL_")} for run in (a, b)]
-    same = (a.collective, a.nranks, a.ranks_per_host) == (b.collective, b.nranks, b.ranks_per_host)
-    return same and choices[0] == choices[1]
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A run with its placement, and its GB/s by size."""
+
+    benchmark: Benchmark
+    name: str
+    gbs: dict[int, float]
 
 
-def _common(again: Sequence[Benchmark], other: Benchmark) -> tuple[float, float, int] | None:
+def _question(benchmark: Benchmark) -> tuple[object, ...] | None:
+    """What must be equal so that only the place differs: collective, ranks and ranks per host, algorithm settings. None
+    where the ranks are not known, or one alone."""
+    run = benchmark.run
+    if not run.nranks or run.nranks < 2:
+        return None
+    choices = tuple(sorted((name, value) for name, value in run.env.items() if name.startswith("NCCL_")))
+    return run.collective, run.nranks, run.ranks_per_host, choices
+
+
+def _by_question(benchmarks: Sequence[Benchmark]) -> dict[tuple[object, ...] | None, list[_Placed]]:
+    made: dict[tuple[object, ...] | None, list[_Placed]] = defaultdict(list)
+    for each in benchmarks:
+        question = _question(each)
+        if question is not None:
+            made[question].append(_Placed(each, _name(each), dict(measured(each.run))))
+    return made
+
+
+def _common(ours: Mapping[int, float], theirs: Mapping[int, float]) -> tuple[float, float, int] | None:
     """The other's GB/s, the best of this placement's, and the greatest size that both have."""
-    theirs = dict(measured(other.run))
-    ours: dict[int, float] = {}
-    for each in again:
-        for size, gbs in measured(each.run):
-            ours[size] = max(gbs, ours.get(size, 0.0))
-    both = [size for size in theirs.keys() & ours.keys() if size >= LEAST_BYTES and ours[size] > 0]
-    return (theirs[max(both)], ours[max(both)], max(both)) if both else None
+    size = max((size for size in theirs if size >= LEAST_BYTES and ours.get(size, 0.0) > 0), default=None)
+    return (theirs[size], ours[size], size) if size is not None else None

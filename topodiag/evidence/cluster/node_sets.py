@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,10 @@ _BRACKET = re.compile(r"\[([^\[\]]*)\]")
 _TAIL = re.compile(r"\][0-9\[]", re.ASCII)
 _RANGE = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?(?:/(\d{1,6}))?", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._:/-]{0,252}", re.ASCII)
+_WORD = r"(?:[A-Za-z0-9._-]*[A-Za-z._-])?"
+_PRODUCT = re.compile(rf"[A-Za-z_]{_WORD}(?:\[[0-9,/-]+\](?:[A-Za-z._-]{_WORD})?)+", re.ASCII)
+MAX_NAME = 200
+"""Characters of a set that is taken apart here: its names are host names."""
 _SIMPLE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}", re.ASCII)
 
 
@@ -41,6 +46,9 @@ def expand(text: str, most: int = MAX_NODES, *, groups: bool = False) -> tuple[s
     if _TAIL.search(text):
         # ClusterShell would join them with the range: n[1-4]99999 is 300,001 numbers to it.
         raise NodeSetError(f"{short(text)!r} is no node set: a digit follows a bracket")
+    simple = _product(text)
+    if simple is not None:
+        return simple
     from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException  # noqa: PLC0415 - slow to load
     from ClusterShell.NodeUtils import GroupResolverError, GroupSourceError  # noqa: PLC0415
 
@@ -66,6 +74,32 @@ def expand(text: str, most: int = MAX_NODES, *, groups: bool = False) -> tuple[s
     if bad is not None or not nodes:
         raise NodeSetError(f"{short(bad or text)!r} is no host name")
     return nodes
+
+
+def _product(text: str) -> tuple[str, ...] | None:
+    """The nodes of one name with ranges of numbers in brackets, in ClusterShell's order, which takes seconds for a
+    hundred thousand nodes of many brackets. None for all that asks for more: lists of names, numbers of mixed widths,
+    numbers before a bracket."""
+    if not _PRODUCT.fullmatch(text) or len(text) > MAX_NAME:
+        return None
+    pieces = re.split(r"\[([^\[\]]*)\]", text)
+    choices = [_numbers(piece) if place % 2 else (piece,) for place, piece in enumerate(pieces)]
+    if not all(choices):
+        return None
+    return tuple(map("".join, product(*choices)))
+
+
+def _numbers(text: str) -> tuple[str, ...]:
+    """The numbers in a bracket, in order and once each, padded as they are written; () for mixed widths."""
+    ends = [match.groups() for part in text.split(",") if (match := _RANGE.fullmatch(part)) is not None]
+    written = [end for low, high, _ in ends for end in (low, high) if end]
+    padded = any(len(each) > 1 and each.startswith("0") for each in written)
+    width = len(written[0]) if padded else 0
+    mixed = padded and any(len(each) != width for each in written)
+    if mixed or any(int(low) > int(high or low) or int(step or 1) == 0 for low, high, step in ends):
+        return ()
+    found = {number for low, high, step in ends for number in range(int(low), int(high or low) + 1, int(step or 1))}
+    return tuple(f"{number:0{width}d}" if width else str(number) for number in sorted(found))
 
 
 def _site_groups(text: str) -> GroupResolver:
