@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from topodiag.model.layout import Layout
     from topodiag.model.rank_hosts import RankHosts
 
-LOGGED = frozenset({Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.FLIGHT, Kind.PARQUET, Kind.SAVED_FACTS, Kind.RAS, Kind.STACKS})
+LOGGED = frozenset({
+    Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.FLIGHT, Kind.PARQUET, Kind.SAVED_FACTS, Kind.RAS, Kind.STACKS, Kind.INSPECTOR,
+})  # fmt: skip
 """Kinds from which jobs are rebuilt."""
 JUDGED = frozenset({*NODE_KINDS, *LOGGED, Kind.NCCL_TESTS})
 """Kinds that can be judged by themselves."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from topodiag.app.beside import is_alone
+from topodiag.app.inspector import inspected, with_inspection
 from topodiag.app.opening import stream_for
 from topodiag.app.ras import Asking, live_answers, ras_answers, with_ras
 from topodiag.app.scan import PART
@@ -100,12 +101,19 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
     chosen = options or LogOptions()
     answers, asked, silent = ras_answers(intake)
     dumped = stack_dumps(intake)
-    stacks, asked, silent = dumped.all, (*asked, *dumped.inputs), (*silent, *dumped.gaps)
-    beside = (Kind.RAS, Kind.STACKS)
+    measured = inspected(intake)
+    stacks = dumped.all
+    asked, silent = (*asked, *dumped.inputs, *measured.inputs), (*silent, *dumped.gaps, *measured.gaps)
+
+    def with_beside(jobs: tuple[Job, ...]) -> tuple[Job, ...]:
+        return with_inspection(with_stacks(with_ras(jobs, answers), stacks), measured.inspection)
+
+    beside = (Kind.RAS, Kind.STACKS, Kind.INSPECTOR)
     rest = tuple(piece for piece in intake.pieces if not any(is_alone(piece, kind) for kind in beside))
     own = replace(intake, pieces=rest)
-    if (answers or stacks) and not any(is_read(piece) for piece in own.pieces) and not chosen.flight:
-        return Case(jobs=with_stacks(with_ras((), answers), stacks), inputs=asked, not_observed=silent)
+    unlogged = not any(is_read(piece) for piece in own.pieces) and not chosen.flight
+    if unlogged and (answers or stacks or measured.inspection):
+        return Case(jobs=with_beside(()), inputs=asked, not_observed=silent)
     with spooled(own, is_read) as plain:
         found = ingest(
             plain,
@@ -124,7 +132,7 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
     # The facts are let go with this frame: their memory is better used by the checks.
     jobs = noted(_with_flight(rebuild(found.facts, found.files, chosen.layout, descriptions(records)), records))
     return Case(
-        jobs=with_stacks(with_ras(jobs, answers), stacks),
+        jobs=with_beside(jobs),
         flight=records,
         inputs=(*found.inputs, *asked),
         not_observed=(*gaps, *silent),

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from topodiag.model.connections import Connections, Ints
 from topodiag.model.dimensions import Role
 from topodiag.model.finding import Confidence
+from topodiag.model.inspector import Inspection
 from topodiag.model.nccl_view import Graph, NcclSystem, Tuning
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
@@ -294,6 +295,7 @@ class Job:
     flight: tuple[FlightRecord, ...] = ()
     ras: tuple[RasAnswer, ...] = ()
     stacks: tuple[Stack, ...] = ()
+    inspection: Inspection | None = None
     subsystems: frozenset[str] = frozenset()
     unplaced: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()

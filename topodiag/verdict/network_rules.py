@@ -53,6 +53,16 @@ class SlowPort(Rule):
     because = "every collective waits for the slower port"
 
 
+class PartSlowsGroups(Rule):
+    """A NIC, a link or a GPU below its rate slows each communicator that has it, and no other one: they are slower than
+    communicators of the same size elsewhere."""
+
+    causes = ("NIC001", "NIC002", "NIC003", "PCI001", "PCI002", "PCI003", "NVL001", "NVL002", "NVL003", "GPU004")
+    leads_to = ("JOB011",)
+    because = "each collective over the slow part is as slow as the part"
+    reach = Reach.NODE
+
+
 class NicsUnlike(Rule):
     """NICs with another link layer or MTU than their peers: queue pairs cannot be connected, or large messages are
     lost."""

@@ -24,6 +24,7 @@ RULES: tuple[type[Rule], ...] = (
     network_rules.PortFails,
     network_rules.MissingNic,
     network_rules.SlowPort,
+    network_rules.PartSlowsGroups,
     network_rules.NicsUnlike,
     network_rules.LossyClass,
     network_rules.PortDrops,

@@ -21,7 +21,8 @@ ENDS = ("JOB005", "JOB009", "JOB001", "NET008")
 HANGS = ("JOB006",)
 _WAITS = frozenset({"watchdog", "timeout", "stalled"})
 """First errors of a job that hung until somebody lost patience."""
-_SLOWS = ("NET", "GDR", "P2P", "PCI", "PLC", "NVL", "NUM", "GPU004", "JOB008", "NIC002", "NIC005", "TOP", "BEN", "ENV")
+_SLOWS = ("NET", "GDR", "P2P", "PCI", "PLC", "NVL", "NUM", "GPU004", "JOB008", "JOB011", "JOB012",
+          "NIC002", "NIC005", "TOP", "BEN", "ENV")  # fmt: skip
 """Checks whose faults take bandwidth or time from a job that meets them."""
 
 
@@ -41,6 +42,8 @@ def of_job(job: Job, findings: Sequence[Finding], result: Result, scene: Scene) 
         return State.SLOW
     if own:
         return State.AT_RISK
+    if job.inspection is not None and not job.processes:
+        return State.UNKNOWN  # its parts were compared with each other: where all are equally slow, none is odd
     judged = any(o.status is Status.CLEAN and o.node in ("", job.name) for o in result.outcomes)
     return State.HEALTHY if judged and not result.troubles(job.name) else State.UNKNOWN
 

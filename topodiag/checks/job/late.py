@@ -1,4 +1,4 @@
-"""A rank that comes late to its collectives, by the times that torch's flight recorder keeps."""
+"""A rank that comes late to its collectives, by the times of torch's flight recorder and of NCCL's Inspector."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from math import isfinite
 from statistics import median
 
 from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.late_kernels import LateKernels, in_words, judged_communicators, late_kernels
 from topodiag.checks.shared.words import rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
+from topodiag.words.fold import plural
 
 LATE_S = 1.0
 """Seconds by which one arrival must differ from the rank's usual one: far above what a step varies by, and no part of a
@@ -20,6 +22,7 @@ LATE_EACH_S = 0.05
 """Seconds by which a rank must come after its neighbours of the same host, each time."""
 TIMES_THE_NOISE = 5.0
 """A late arrival must stand out of the spread of the other ranks by this factor."""
+FEW = "fewer than 100 calls that three ranks of a communicator recorded with the GPU's time"
 FEWEST_RANKS = 3
 FEWEST_COLLECTIVES = 3
 MOST_SHARE = 0.25
@@ -41,41 +44,58 @@ class LateRank:
     coverage: Coverage
 
 
-class LateArriver(JobCheck[tuple[LateRank, ...]]):
+class LateArriver(JobCheck[tuple[LateRank | LateKernels, ...]]):
     """JOB008: a late arriver: one rank starts its collectives later than the others
 
     What it finds
         A rank that entered one collective seconds after the others, beyond its usual distance from them; and a rank
-        that enters each collective after the other ranks of its host.
+        that enters each collective after the other ranks of its host. By the Inspector: a rank, or the ranks of one
+        host, whose kernels are the shortest where the others wait. Who is late because a peer in another group made
+        it wait, or because that group is slow (JOB011), is not named.
 
     Why it matters
         The others wait inside the collective: their communication looks slow, and is innocent. What makes the rank
         late is its data loader, a checkpoint, the CPU or a slow GPU.
 
     Evidence it reads
-        `time_created_ns` of torch's flight recorder dumps: when each rank enqueued which operation.
+        `time_created_ns` of torch's flight recorder dumps: when each rank enqueued which operation. Records of NCCL's
+        Inspector that the GPU timed, matched by communicator, collective and sequence number.
 
     When it stays silent
         Lateness within the noise, or spread over more than a quarter of the ranks. A constant distance between ranks
         of different hosts, which may be that of their clocks. Fewer than three ranks or three common collectives of a
         group, or dumps without times: unknown. Sends and receives, which ranks enqueue by design at different times.
+        The Inspector's calls hold less than a tenth of waiting, or no rank and no host causes half of it; fewer than
+        100 calls of three ranks: unknown.
 
     How to confirm
         export TORCH_NCCL_TRACE_BUFFER_SIZE=2000       then dump a run that is slow and does not hang
         py-spy record -p PID -d 60                     on the rank that is named
+        export NCCL_INSPECTOR_ENABLE=1                 with NCCL_PROFILER_PLUGIN: the time of each collective
 
     How to fix
         Look at what the rank does before the collective: input, logging, checkpoint, garbage collection, clocks of
         its GPU (GPU004).
 
     References
-        torch/csrc/distributed/c10d/FlightRecorderDetail.hpp (time_created_ns), torch 2.3 and later.
+        torch/csrc/distributed/c10d/FlightRecorderDetail.hpp (time_created_ns), torch 2.3 and later. NCCL
+        plugins/profiler/inspector (README.md, inspector_json.cc), 2.28 and later.
     """
 
     id = "JOB008"
     title = "a late arriver: one rank starts its collectives later than the others"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[LateRank, ...] | Outcome:
+    def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[LateRank | LateKernels, ...] | Outcome:
+        kernels = late_kernels(judged)
+        if kernels:
+            return kernels
+        recorded = self._recorded(judged)
+        if isinstance(recorded, Outcome) and judged.inspection is not None:
+            return self.clean(judged) if judged_communicators(judged) else self.unknown(judged, FEW)
+        return recorded
+
+    def _recorded(self, judged: Job) -> tuple[LateRank, ...] | Outcome:
+        """By the flight recorder."""
         if not judged.flight:
             return self.unknown(judged, "no flight recorder: TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and a dump of each rank")
         operations: dict[tuple[str, int], str] = {}
@@ -95,7 +115,33 @@ class LateArriver(JobCheck[tuple[LateRank, ...]]):
                 found.append(LateRank(words, seq, operations.get((group, seq), ""), ranks, seconds, coverage))
         return tuple(found) or self.clean(judged)
 
-    def tell(self, judged: Job, observed: tuple[LateRank, ...]) -> Iterator[Finding]:
+    def tell(self, judged: Job, observed: tuple[LateRank | LateKernels, ...]) -> Iterator[Finding]:
+        yield from self._tell_kernels([late for late in observed if isinstance(late, LateKernels)])
+        yield from self._tell_recorded(judged, [late for late in observed if isinstance(late, LateRank)])
+
+    def _tell_kernels(self, observed: Sequence[LateKernels]) -> Iterator[Finding]:
+        for late, who in in_words(observed):
+            each = f"{100 * late.times / late.comm.calls:.0f} % of {late.comm.calls} calls"
+            more = f", and in {plural(late.also, 'communicator')} more" if late.also else ""
+            yield self.finding(
+                Severity.WARNING,
+                f"{who} {'comes' if len(late.who) == 1 else 'come'} last to the collectives of {late.group}{more}: the"
+                f" others wait {100 * late.share:.0f} % of the time in them",
+                observed=f"the shortest kernel in {each}, where the others take {_spell(late.wait_us / 1e6)} longer",
+                expected="the last arriver changes from call to call, and waiting is less than a tenth of the time",
+                fix=(
+                    f"look at what {who} does before them: data loader, logging, checkpoint, clocks of the GPU"
+                    " (GPU004); the communication of the others only waits",
+                ),
+                nodes=list(dict.fromkeys(place.host for place in late.who if place.host)),
+                ranks=sorted(place.rank for place in late.who if place.rank >= 0),
+                cost=Cost(share=late.share, text=f"the others wait {_spell(late.wait_us / 1e6)} each time"),
+                evidence=[place.origin for place in late.who],
+                coverage=Coverage(len(late.comm.members), late.comm.nranks, "ranks with records"),
+                confidence=Confidence.MEDIUM,
+            )
+
+    def _tell_recorded(self, judged: Job, observed: Sequence[LateRank]) -> Iterator[Finding]:
         records = {record.rank: record for record in judged.flight}
         for late in observed:
             hosts = list(dict.fromkeys(judged.by_rank[rank].host for rank in late.ranks if rank in judged.by_rank))
@@ -194,4 +240,6 @@ def _standing_out(late: Mapping[int, float], least: float) -> tuple[tuple[int, .
 
 
 def _spell(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.0f} ms"
+    if seconds >= 1:
+        return f"{seconds:.1f} s"
+    return f"{seconds * 1e3:.0f} ms" if seconds >= 0.01 else f"{seconds * 1e6:.0f} us"

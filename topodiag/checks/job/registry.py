@@ -30,6 +30,8 @@ CHECKS = {
     "JOB008": "late:LateArriver",
     "JOB009": "died:ProcessDied",
     "JOB010": "uneven:RanksUneven",
+    "JOB011": "slow_part:SlowPartOfJob",
+    "JOB012": "slow_hours:SlowHoursOfJob",
 }
 
 COMPANIONS = {

@@ -18,6 +18,7 @@ from topodiag.evidence.intake.kinds import KINDS, Kind, source_words
 from topodiag.evidence.intake.launcher import without_prefix
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.layout.looks import layout_format
+from topodiag.evidence.live.inspector_looks import LOOKS as INSPECTOR
 from topodiag.evidence.live.stacks import LOOKS as STACKS
 from topodiag.evidence.nccl_log.grammar.spoken import holds_job_lines
 from topodiag.evidence.nccl_log.input.json_lines import CODING as JSON_LINES
@@ -53,6 +54,7 @@ _TEXTS = (
     (re.compile(_BEFORE + rb"<graphs\b"), Kind.GRAPH),
     (TABLE, Kind.NCCL_TESTS),
     (STACKS, Kind.STACKS),
+    (INSPECTOR, Kind.INSPECTOR),
     # src/ras/client_support.cc of NCCL 2.24 and later.
     (re.compile(rb"^NCCL version \S{1,40} compiled with CUDA ", re.M), Kind.RAS),
     (re.compile(rb"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] PEER_[A-Z_]{3,40}: ", re.M), Kind.RAS),

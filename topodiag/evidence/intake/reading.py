@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import BinaryIO
 
 from topodiag.evidence.intake.archives import read_member
@@ -43,6 +45,21 @@ def read_piece(intake: Intake, piece: Piece, most: int = MAX_BYTES) -> Blob:
     return Blob(piece.name, bytes(text))
 
 
+@contextmanager
+def blocks_of(intake: Intake, piece: Piece, reading: Reading) -> Iterator[Iterator[bytes]]:
+    """The text of a piece of any size, in blocks, with its layers taken off; members of archives must be spooled.
+    Raises InputError for what can no longer be opened."""
+    if piece.path == STDIN:
+        yield text_of(intake.stdin or io.BytesIO(), piece.coding, reading)
+        return
+    try:
+        stream = open(piece.file, "rb")  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise InputError(piece.name, f"cannot be read: {error.strerror or error}") from None
+    with stream:
+        yield text_of(stream, piece.coding, reading)
+
+
 def read_bundle_stream(stream: BinaryIO, most: int) -> bytes:
     """All of a bundle that comes by standard input, still packed. Raises InputError for more than `most` bytes."""
     data = stream.read(most + 1)
@@ -51,4 +68,4 @@ def read_bundle_stream(stream: BinaryIO, most: int) -> bytes:
     return data
 
 
-__all__ = ["MAX_BYTES", "read_bundle_stream", "read_piece"]
+__all__ = ["MAX_BYTES", "blocks_of", "read_bundle_stream", "read_piece"]

@@ -114,8 +114,11 @@ def plan_of(intake: Intake) -> Plan:
 
 
 _NO_TEXT = frozenset(
-    {Kind.BUNDLE, Kind.TOPOLOGY, Kind.HWLOC, Kind.GRAPH, Kind.ARCHIVE, Kind.PARQUET, Kind.FLIGHT, Kind.SWEEP}
-)
+    {
+        Kind.BUNDLE, Kind.TOPOLOGY, Kind.HWLOC, Kind.GRAPH, Kind.ARCHIVE, Kind.PARQUET, Kind.FLIGHT, Kind.SWEEP,
+        Kind.INSPECTOR,
+    }
+)  # fmt: skip
 """Kinds in which no record of NCCL stands, however long the file is."""
 
 

@@ -1,0 +1,140 @@
+"""Records of NCCL's Inspector among the evidence, set beside the job that they are of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from topodiag.evidence.intake.kinds import Kind
+from topodiag.evidence.intake.pieces import Intake
+from topodiag.evidence.intake.reading import blocks_of
+from topodiag.evidence.intake.spool import spooled
+from topodiag.evidence.live.inspector import InspectorReader
+from topodiag.evidence.nccl_log.input.streams import Reading
+from topodiag.model.connections import no_connections
+from topodiag.model.errors import InputError
+from topodiag.model.finding import Input
+from topodiag.model.inspector import Inspection
+from topodiag.model.job import Job
+from topodiag.model.provenance import NotObserved
+from topodiag.words.fold import plural
+
+ALONE = "Inspector"
+"""The name of a job of which there is nothing but the Inspector's records."""
+PART = "part of the Inspector's records"
+BLIND = "what the Inspector cannot see"
+LITTLE = 0.02
+"""Share of calls that may be missing without a word: a file ends while the job runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    """What was read, None without a record; the files, and what is not in the records."""
+
+    inspection: Inspection | None = None
+    inputs: tuple[Input, ...] = ()
+    gaps: tuple[NotObserved, ...] = ()
+
+
+def inspected(intake: Intake) -> Inspected:
+    """The records of all pieces. One bad file costs itself."""
+    pieces = intake.of(Kind.INSPECTOR)
+    if not pieces:
+        return Inspected()
+    reader = InspectorReader()
+    inputs: list[Input] = []
+    gaps: list[NotObserved] = []
+    with spooled(intake, lambda piece: Kind.INSPECTOR in piece.kinds) as plain:
+        for piece in plain.of(Kind.INSPECTOR):
+            reading = Reading()
+            try:
+                with blocks_of(plain, piece, reading) as blocks:
+                    found = reader.read(blocks, piece.name)
+            except InputError as error:
+                gaps.append(NotObserved(PART, str(error)))
+                continue
+            gaps += [NotObserved(PART, f"{piece.name}: {note}") for note in reading.notes]
+            inputs.append(Input(piece.name, Kind.INSPECTOR.value, records=found))
+    inspection = reader.found()
+    if not inspection.communicators:
+        return Inspected(None, tuple(inputs), tuple(gaps))
+    return Inspected(inspection, tuple(inputs), (*gaps, *_not_seen(inspection)))
+
+
+def _not_seen(inspection: Inspection) -> list[NotObserved]:
+    """What the records do not hold, which is never taken for health."""
+    small = "operations below NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES (8192 unless set), and sends and receives unless"
+    made = [NotObserved(BLIND, f"{small} NCCL_INSPECTOR_ENABLE_P2P=1")]
+    if inspection.unread:
+        made.append(NotObserved(PART, f"{plural(inspection.unread, 'line')} without a record that can be read"))
+    every = inspection.records + inspection.missing
+    if inspection.missing > LITTLE * every:
+        made.append(
+            NotObserved(
+                PART,
+                f"{100 * inspection.missing / every:.0f} % of the sequence numbers have no record: too small, without"
+                " the GPU's time, or overwritten in the ring between two dumps (NCCL_INSPECTOR_DUMP_COLL_RING_SIZE)",
+            )
+        )
+    if inspection.untimed:
+        made.append(
+            NotObserved(
+                PART,
+                f"{plural(inspection.untimed, 'record')} timed by the CPU: not used, such a time holds the queue of the"
+                " stream as well",
+            )
+        )
+    if inspection.transfers:
+        made.append(
+            NotObserved(
+                PART, f"{plural(inspection.transfers, 'send or receive', 'sends and receives')}: counted, not judged"
+            )
+        )
+    absent = sum(each.nranks - len(each.members) for each in inspection.communicators)
+    if absent:
+        cut = sum(each.nranks > len(each.members) for each in inspection.communicators)
+        made.append(
+            NotObserved(
+                PART,
+                f"{plural(absent, 'rank')} of {plural(cut, 'communicator')} without a record: their files are not here",
+            )
+        )
+    if inspection.one_in > 1:
+        made.append(NotObserved(PART, f"one in {inspection.one_in} calls was kept: all of them exceed the memory"))
+    if len(inspection.hours) == 1 and inspection.records > 100_000:
+        made.append(
+            NotObserved(
+                "which hours were slow",
+                "all records were dumped within one hour: NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=60000000",
+            )
+        )
+    return made
+
+
+def with_inspection(jobs: Sequence[Job], inspection: Inspection | None) -> tuple[Job, ...]:
+    """The records at the job whose communicators or processes they name, or as a job of their own."""
+    if inspection is None:
+        return tuple(jobs)
+    at = _job_of(jobs, inspection)
+    if at >= 0:
+        return (*jobs[:at], replace(jobs[at], inspection=inspection), *jobs[at + 1 :])
+    size = max(each.nranks for each in inspection.communicators)
+    return (*jobs, Job(ALONE, size, (), (), (), no_connections(), (), inspection=inspection))
+
+
+def _job_of(jobs: Sequence[Job], inspection: Inspection) -> int:
+    hashes = {each.hash for each in inspection.communicators}
+    pids = {member.pid for each in inspection.communicators for member in each.members.values()}
+    for at in reversed(range(len(jobs))):
+        if hashes & {each.comm_id for each in jobs[at].communicators if each.comm_id}:
+            return at
+    for at in reversed(range(len(jobs))):
+        if pids <= {process.pid for process in jobs[at].processes} or pids <= {
+            member.process.pid
+            for answer in jobs[at].ras
+            for comm in answer.communicators
+            for member in comm.members
+            if member.process is not None
+        }:
+            return at
+    return -1

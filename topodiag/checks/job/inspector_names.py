@@ -1,0 +1,90 @@
+"""How the ranks and communicators that NCCL's Inspector records are called: by world rank and host, as far as known."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+
+from topodiag.model.inspector import InspectorCommunicator, InspectorMember
+from topodiag.model.job import Communicator, Job
+from topodiag.model.provenance import Origin
+
+Process = tuple[str, int]
+"""Host and pid."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One rank: that of the world, -1 where nothing ties it, its host and its process."""
+
+    rank: int
+    host: str
+    pid: int
+    local: int
+    origin: Origin | None = None
+
+    @property
+    def word(self) -> str:
+        if self.rank >= 0:
+            return f"rank {self.rank} on {self.host}"
+        return f"process {self.pid} on {self.host}"
+
+
+class Names:
+    """World ranks by the log's communicators, by (host, pid), or by the one communicator that holds all processes."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    @cached_property
+    def _by_hash(self) -> dict[int, Communicator]:
+        return {each.comm_id: each for each in self._job.communicators if each.comm_id}
+
+    @cached_property
+    def _by_process(self) -> dict[Process, int]:
+        counted = Counter((rank.host, rank.pid) for rank in self._job.ranks)
+        known = {(r.host, r.pid): r.rank for r in self._job.ranks if counted[r.host, r.pid] == 1}
+        inspection = self._job.inspection
+        if known or inspection is None:
+            return known
+        sizes = sorted((each.nranks for each in inspection.communicators), reverse=True)
+        if sizes[1:2] == sizes[:1]:
+            return {}
+        world = max(inspection.communicators, key=lambda each: each.nranks)
+        processes = {(each.host, each.pid) for comm in inspection.communicators for each in comm.members.values()}
+        of_world = Counter((each.host, each.pid) for each in world.members.values())
+        if not processes <= of_world.keys():
+            return {}
+        return {(m.host, m.pid): m.rank for m in world.members.values() if of_world[m.host, m.pid] == 1}
+
+    def place(self, comm: InspectorCommunicator, member: InspectorMember) -> Place:
+        """The rank of the world that a member is."""
+        logged = self._by_hash.get(comm.hash)
+        if logged is not None and member.rank < len(logged.ranks) and logged.ranks[member.rank] >= 0:
+            rank = int(logged.ranks[member.rank])
+            own = self._job.by_rank.get(rank)
+            host = own.host if own is not None else member.host
+            return Place(rank, host, member.pid, member.rank, member.origin)
+        rank = self._by_process.get((member.host, member.pid), -1)
+        return Place(rank, member.host, member.pid, member.rank, member.origin)
+
+    def label(self, comm: InspectorCommunicator) -> str:
+        """What a reader calls a communicator: the application's name, the log's, or its hash."""
+        if comm.name:
+            return comm.name
+        logged = self._by_hash.get(comm.hash)
+        return logged.label if logged is not None else f"communicator {comm.hash:#x} of {comm.nranks} ranks"
+
+    def nics(self, rank: int) -> tuple[str, ...]:
+        """The NICs by which the log says that a world rank sends between nodes."""
+        conns, own = self._job.connections, self._job.by_rank.get(rank)
+        process = self._job.process_of(own) if own is not None else None
+        if process is None:
+            return ()
+        used: set[int] = set()
+        for batch in conns.batches():
+            mine = (batch.world == rank) & (batch.net_dev >= 0) & (batch.direction == 1) & (batch.proxy < 0)
+            used |= {int(device) for device in batch.net_dev[mine]}
+        names = {hca.index: hca.name for hca in process.hcas}
+        return tuple(names[device] for device in sorted(used) if device in names)

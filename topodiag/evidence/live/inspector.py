@@ -1,0 +1,202 @@
+"""NCCL's Inspector (a profiler plug-in, 2.28 and later): JSON lines, one for each collective of each rank.
+
+    {"header":{"id":"0x7f8c496ae9f661","rank":2,"n_ranks":8,"nnodes":1},"metadata":{...,"dump_timestamp_us":1748030377,
+     "hostname":"node1","pid":1966},"coll_perf":{"coll":"AllReduce","coll_sn":1407,"coll_msg_size_bytes":17179869184,
+     "coll_exec_time_us":61974,"coll_timing_source":"kernel_gpu","coll_algobw_gbs":277.2,"coll_busbw_gbs":485.1}}
+
+SOURCE: NCCL ext-profiler/inspector (2.28), plugins/profiler/inspector/inspector_json.cc (2.29 to 2.31). The version
+of the format is `v4.0` in all of them although keys were added: what is there is taken by its key, and what is not
+known is passed over. `coll_sn` counts by communicator and collective (src/plugin/profiler.cc, `seqNumber[func]`).
+
+The records are aggregated while they are read (inspector_calls.py): a month of a large job has 10^8 of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+
+from topodiag.evidence.live.inspector_calls import Calls, Records, Whose
+from topodiag.evidence.live.inspector_columns import OF_GPU, Columns, columns
+from topodiag.model.inspector import Inspection, InspectorCommunicator, InspectorMember
+from topodiag.model.provenance import MAX_QUOTE, Origin
+
+BLOCK_BYTES = 4 << 20
+MAX_LINE = 1 << 20
+"""A verbose record of 64 channels has 20 KB."""
+MAX_COMMUNICATORS = 200_000
+MAX_RANKS = 1 << 24
+MAX_NAME = 80
+MAX_US = 1e12
+US_OF_HOUR = 3_600_000_000
+
+
+class _WholeHeader(msgspec.Struct):
+    id: str = ""
+    rank: int = -1
+    n_ranks: int = 0
+    nnodes: int = 0
+    comm_name: str = ""
+
+
+class _Writer(msgspec.Struct):
+    hostname: str = ""
+    pid: int = -1
+
+
+class _First(msgspec.Struct):
+    header: _WholeHeader
+    metadata: _Writer = msgspec.field(default_factory=_Writer)
+
+
+class _Rates(msgspec.Struct):
+    coll_algobw_gbs: float = 0.0
+    coll_busbw_gbs: float = 0.0
+
+
+class _Rated(msgspec.Struct):
+    coll_perf: _Rates
+
+
+_RATES = msgspec.json.Decoder(_Rated, strict=False)
+_FIRSTS = msgspec.json.Decoder(_First, strict=False)
+
+
+@dataclass(slots=True)
+class _Known:
+    """A communicator as its first record names it."""
+
+    hash: int
+    name: str
+    nranks: int
+    nnodes: int
+    members: dict[int, InspectorMember] = field(default_factory=dict)
+
+
+class InspectorReader:
+    """Reads files one after the other, and holds what they say together."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, _Known] = {}
+        self._met_ranks: set[tuple[str, int]] = set()
+        self._calls = Calls()
+        self._records = self._transfers = self._untimed = self._unread = 0
+
+    def read(self, blocks: Iterable[bytes], source: str) -> int:
+        """The records of one file. Returns their number."""
+        before = self._records + self._transfers
+        number = 1
+        for block in _whole_lines(blocks):
+            read = columns(block)
+            self._unread += read.unread
+            self._transfers += read.transferred
+            for name, rank, line in read.transfers:
+                if (name, rank) not in self._met_ranks:
+                    self._met(block, line, source, number)
+            self.take(read, block, source, number)
+            number += block.count(b"\n")
+        return self._records + self._transfers - before
+
+    def take(self, read: Columns, block: bytes, source: str, number: int) -> None:
+        """Take the records of a block of lines: one rank, communicator and collective after the other."""
+        if not read.names:
+            return
+        order = np.argsort(read.who, kind="stable")
+        ends = np.cumsum(np.bincount(read.who, minlength=len(read.names)))
+        for (name, rank, collective, timed), rows in zip(read.names, np.split(order, ends[:-1]), strict=True):
+            if (name, rank) not in self._met_ranks and not self._met(block, int(read.lines[rows[0]]), source, number):
+                self._unread += len(rows)
+                continue
+            self._records += len(rows)
+            sure = (read.time_us[rows] > 0) & (read.time_us[rows] < MAX_US) & (read.size[rows] > 0)
+            rows = rows[sure & (read.number[rows] >= 0) & (read.number[rows] < 1 << 53)]
+            if not timed.startswith(OF_GPU):
+                self._untimed += len(rows)
+            elif rows.size:
+                hours = np.clip(read.stamp_us[rows] // US_OF_HOUR, 0, 1 << 30).astype(np.int32)
+                self._calls.add(
+                    Whose(self._known[name].hash, collective[:MAX_NAME], rank),
+                    Records(read.number[rows], read.time_us[rows].astype(np.float32), read.size[rows], hours),
+                    functools.partial(_factor, block, int(read.lines[rows[0]])),
+                )
+
+    def _met(self, block: bytes, at: int, source: str, number: int) -> bool:
+        """Remember a rank by its first record; False where that does not say who it is."""
+        line = block.split(b"\n", at + 1)[at]
+        try:
+            first = _FIRSTS.decode(line)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return False
+        head = first.header
+        value = _number(head.id)
+        if value is None or not 0 <= head.rank < MAX_RANKS or len(self._known) >= MAX_COMMUNICATORS:
+            return False
+        name = "" if head.comm_name == "unknown" else head.comm_name[:MAX_NAME]
+        known = self._known.setdefault(head.id, _Known(value, name, head.n_ranks, head.nnodes))
+        quote = line.decode("utf-8", "replace")[:MAX_QUOTE]
+        host, pid = first.metadata.hostname[:255], first.metadata.pid
+        known.members[head.rank] = InspectorMember(head.rank, host, pid, Origin(source, number + at, quote))
+        self._met_ranks.add((head.id, head.rank))
+        return True
+
+    def found(self) -> Inspection:
+        """All that was read, by communicator."""
+        made = []
+        for known in self._known.values():
+            summary = self._calls.summary(known.hash, len(known.members))
+            made.append(
+                InspectorCommunicator(
+                    known.hash,
+                    known.name,
+                    max(known.nranks, len(known.members)),
+                    known.nnodes if known.nnodes > 0 else len({each.host for each in known.members.values()}),
+                    dict(sorted(known.members.items())),
+                    summary.sizes,
+                    summary.calls,
+                    summary.time_us,
+                    summary.wait_us,
+                    summary.last,
+                    summary.missing,
+                )
+            )
+        made.sort(key=lambda each: (-each.nranks, each.name, each.hash))
+        return Inspection(tuple(made), self._records, self._transfers, self._untimed, self._unread, self._calls.one_in)
+
+
+def _factor(block: bytes, at: int) -> float:
+    """Bus bandwidth over algorithm bandwidth of one record, which is the same for all of its collective; 0 unknown."""
+    try:
+        perf = _RATES.decode(block.split(b"\n", at + 1)[at]).coll_perf
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return 0.0
+    return perf.coll_busbw_gbs / perf.coll_algobw_gbs if perf.coll_algobw_gbs > 0 else 0.0
+
+
+def _number(text: str) -> int | None:
+    digits = text.removeprefix("0x").removeprefix("0X")
+    return int(digits, 16) if re.fullmatch(r"[0-9A-Fa-f]{1,16}", digits) else None
+
+
+def _whole_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Blocks of whole lines, of some megabytes. What has no end for long is no line and passed over."""
+    rest: list[bytes] = []
+    size = 0
+    for block in blocks:
+        rest.append(block)
+        size += len(block)
+        if size < BLOCK_BYTES:
+            continue
+        whole = b"".join(rest)
+        end = whole.rfind(b"\n") + 1
+        if end:
+            yield whole[:end]
+        tail = whole[end:]
+        rest, size = ([tail], len(tail)) if len(tail) <= MAX_LINE else ([], 0)
+    last = b"".join(rest)
+    if last:
+        yield last

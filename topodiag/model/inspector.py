@@ -1,0 +1,100 @@
+"""What NCCL's Inspector measured of the collectives of a job, aggregated by communicator.
+
+A kernel of a collective runs from the rank's arrival until the data of all ranks are there: the rank that arrives last
+has the shortest one. `clean` times are those shortest kernels, which hold the transfer and no waiting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from topodiag.model.provenance import Origin
+
+
+@dataclass(frozen=True, slots=True)
+class InspectorMember:
+    """One rank of a communicator and where it runs, with one line that it wrote."""
+
+    rank: int
+    host: str
+    pid: int
+    origin: Origin | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HourOfCalls:
+    """The calls dumped within one hour (hours since the epoch) and the median of their clean times in microseconds."""
+
+    hour: int
+    calls: int
+    clean_us: float
+
+
+@dataclass(frozen=True, slots=True)
+class CallsOfOneSize:
+    """The calls of one collective within a quarter of an octave of sizes. `bytes` is the largest of them; times in
+    microseconds, bus bandwidths in GB/s. `clean_us` is the median of the shortest kernels, `busbw_gbs` the bus
+    bandwidth of the same. `busbw_low_gbs` and `busbw_mid_gbs` are the 1st percentile and the median of what the calls
+    reached with their waiting: that of their slowest rank."""
+
+    collective: str
+    bytes: int
+    calls: int
+    clean_us: float
+    busbw_gbs: float
+    busbw_low_gbs: float
+    busbw_mid_gbs: float
+    by_hour: tuple[HourOfCalls, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LastArrivals:
+    """How often a rank came last, and the microseconds that the other ranks waited then, by the mean of them."""
+
+    times: int
+    wait_us: float
+
+
+@dataclass(frozen=True, slots=True)
+class InspectorCommunicator:
+    """One communicator. `calls` are those that at least half of the seen members recorded with the GPU's time;
+    `time_us` is what they took together, the mean over the members, and `wait_us` the waiting in it, of which rare long
+    waits are cut. `last` says by rank who came last. `missing` counts the sequence numbers that a member did not
+    record."""
+
+    hash: int
+    name: str
+    nranks: int
+    nnodes: int
+    members: Mapping[int, InspectorMember]
+    sizes: tuple[CallsOfOneSize, ...] = ()
+    calls: int = 0
+    time_us: float = 0.0
+    wait_us: float = 0.0
+    last: Mapping[int, LastArrivals] = field(default_factory=dict)
+    missing: int = 0
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """All that the Inspector wrote of one job. `records` are those of collectives, `transfers` those of sends and
+    receives, `untimed` those whose time is not the GPU's, `unread` the lines that are no record. `one_in` calls was
+    kept: above 1 the calls were too many for the memory."""
+
+    communicators: tuple[InspectorCommunicator, ...]
+    records: int = 0
+    transfers: int = 0
+    untimed: int = 0
+    unread: int = 0
+    one_in: int = 1
+
+    @cached_property
+    def missing(self) -> int:
+        return sum(each.missing for each in self.communicators)
+
+    @cached_property
+    def hours(self) -> tuple[int, ...]:
+        """All hours of which there are calls."""
+        return tuple(sorted({h.hour for c in self.communicators for s in c.sizes for h in s.by_hour}))
