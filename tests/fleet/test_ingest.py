@@ -104,6 +104,16 @@ def test_without_a_scheduler_the_way_out_is_named(monkeypatch: pytest.MonkeyPatc
         run_dask([], "local", 1, 1000, lambda _: None)
 
 
+def test_workers_that_are_killed_while_they_start_are_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(**_: object) -> None:
+        raise RuntimeError("Nanny failed to start.")  # as distributed says it after a SIGKILL
+
+    monkeypatch.setattr("distributed.LocalCluster", fails)
+    with pytest.raises(TopodiagError, match="did not start: Nanny failed to start") as said:
+        run_dask([], "local", 1, 1000, lambda _: None)
+    assert "--workers N asks for fewer" in said.value.hint
+
+
 def test_standard_input_is_read_as_a_file_is(job: Path) -> None:
     text = rank_log(0)
     file = ingest([str(job / "rank0.log")], workers=1)

@@ -79,10 +79,7 @@ def _client(where: str, workers: int | None, distributed: Any) -> Iterator[Any]:
     quiet = {"dashboard_address": _ANY_PORT, "silence_logs": 50}
     with contextlib.ExitStack() as stack:
         if where == LOCAL:
-            count = workers or cpus()
-            cluster = stack.enter_context(
-                distributed.LocalCluster(n_workers=count, threads_per_worker=1, processes=True, **quiet)
-            )
+            cluster = stack.enter_context(_local(workers or cpus(), quiet, distributed))
             yield stack.enter_context(distributed.Client(cluster))
         elif where == SLURM:
             cluster = stack.enter_context(_slurm(workers))
@@ -97,6 +94,17 @@ def _client(where: str, workers: int | None, distributed: Any) -> Iterator[Any]:
                     hint="give its address as tcp://HOST:8786, or `local`, or `slurm`",
                 ) from None
             yield stack.enter_context(client)
+
+
+def _local(count: int, quiet: dict[str, Any], distributed: Any) -> Any:
+    """Workers as processes of this machine."""
+    try:
+        return distributed.LocalCluster(n_workers=count, threads_per_worker=1, processes=True, **quiet)
+    except Exception as error:  # noqa: BLE001 - a worker that is killed while it starts: RuntimeError, of its nanny
+        raise TopodiagError(
+            f"the workers of dask did not start: {error}",
+            hint="is there memory for them? --workers N asks for fewer, and without --dask none are needed",
+        ) from None
 
 
 def _slurm(workers: int | None) -> Any:
