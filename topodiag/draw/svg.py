@@ -72,6 +72,10 @@ font-size:12px;fill:$ink}
 .draw .mark{stroke:$line;stroke-dasharray:2 4;fill:none}
 .draw .outline{stroke:$bad;stroke-width:3;fill:none}
 .draw .absent{fill:none;stroke:$bad;stroke-width:1.5;stroke-dasharray:3 4}
+.draw .oncolour{fill:#1f2328;font-size:9px}.draw .tiny{font-size:7px}
+.draw .free{fill:none;stroke:$line;stroke-dasharray:2 2}.draw .out{fill:$line}.draw .split{stroke:$bad;stroke-width:2.5}
+.draw .shade0{fill:$faint}.draw .shade1{fill:$good;fill-opacity:.35}.draw .shade2{fill:$bad;fill-opacity:.25}
+.draw .shade3{fill:$bad;fill-opacity:.5}.draw .shade4{fill:$bad;fill-opacity:.75}.draw .shade5{fill:$bad}
 .draw .head{fill:$line}
 .draw .onsolid{fill:$ground;font-weight:600}.draw .strong{fill:$ink;font-weight:600}
 .draw .inkfill{fill:$ink}.draw .goodsolid{fill:$good}.draw .netsolid{fill:$net}.draw .badsolid{fill:$bad}
@@ -226,10 +230,10 @@ class Canvas:
 
     def rect(  # noqa: PLR0917 - where, how large, what
         self, x: float, y: float, w: float, h: float, kind: str = "", title: str = "", *, radius: float = 0,
-        hatch: str = "",
+        hatch: str = "", colour: str = "",
     ) -> None:  # fmt: skip
-        """A rectangle; with a `hatch` of HATCHES it is filled with that."""
-        fill = f"fill:{self.hatch(hatch)}" if hatch else ""
+        """A rectangle; with a `hatch` of HATCHES it is filled with that, with a `colour` alike in every theme."""
+        fill = f"fill:{self.hatch(hatch)}" if hatch else f"fill:{colour}" if colour else ""
         corner = spelt(radius) if radius else ""
         self.add(tag("rect", title=title, x=x, y=y, width=w, height=h, class_=kind, rx=corner, style=fill))
 

@@ -1,21 +1,20 @@
 """`place look` as SVG: a panel per switch or rack, a row per node, a square per GPU filled by group, split groups
-outlined in red. Of more nodes than can be told apart, a square per node, by how much of it is split. Plain shapes and
-system fonts, no script, nothing loaded from elsewhere."""
+outlined in red. Of more nodes than can be told apart, a square per node, by how much of it is split."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from math import isqrt
-from xml.sax.saxutils import escape
 
 import numpy as np
 
+from topodiag.draw.svg import Canvas, tag, width_of
 from topodiag.model.cluster import Ints
 from topodiag.placement.price import Floats
 from topodiag.placement.view import NOBODY, UNUSABLE, Look, View
 from topodiag.report.place.overview import shares
-from topodiag.words.text import clean
+from topodiag.words.hosts import short_names
 
 CELL, GAP, LABEL, ROW = 18, 3, 110, 22
 """A GPU's square, the room between two, the room of a node's name, and from one node to the next, in px."""
@@ -30,73 +29,71 @@ DOT, STEP, BLOCK_GAP, PER_LINE = 6, 7, 6, 16
 """A node's square, from one to the next, between two switches, and the most squares beside each other, in px."""
 OVERVIEW_WIDE = 1000
 """Of one view, in px."""
-_SHADES = ("#d0d7de", "#aceebb", "#ffd8b5", "#ffb77c", "#ff8182", "#cf222e")
-"""Of a node: nothing runs, no group split, up to a third of its GPUs in split groups, two thirds, more, all."""
-_SHADE_WORDS = ("idle", "no group split", "up to a third of its GPUs in split groups", "two thirds", "more", "all")
-_STYLE = """
-text { font-family: Helvetica, Arial, sans-serif; font-size: 11px; fill: #1f2328 }
-.title { font-size: 16px; font-weight: bold } .small { font-size: 9px } .tiny { font-size: 7px } .dim { fill: #57606a }
-.free { fill: #ffffff; stroke: #8c959f; stroke-dasharray: 2 2 } .out { fill: #d0d7de }
-.split { stroke: #cf222e; stroke-width: 2.5 } .panel { fill: none; stroke: #8c959f }
-""".strip()
+_SHADES = (
+    ("shade0", "idle"), ("shade1", "no group split"), ("shade2", "up to a third of its GPUs in split groups"),
+    ("shade3", "two thirds"), ("shade4", "more"), ("shade5", "all"),
+)  # fmt: skip
+"""Of a node, by how much of it is split: darker on light ground, brighter on dark."""
+NARROWEST = 420
+"""Of one view, px: its title has room."""
 
 
-def look_svg(look: Look) -> str:
-    """The picture."""
+def look_svg(look: Look, *, prefix: str = "") -> str:
+    """The picture: a document, or with a `prefix` an element for a page."""
+    said = [f"{view.title}, {look.dimension}: {view.said}" for view in look.views]
+    canvas = Canvas(f"Layout of {look.dimension} groups", "; ".join(said), prefix)
     nodes = look.shown.tolist()
     if len(nodes) > MOST_NODES:
-        return _overview(look)
+        return _overview(canvas, look)
     columns = list(_columns(look, nodes))
+    names = short_names(look.cluster.names)
     wide = LABEL + look.cluster.slots * (CELL + GAP) + MARGIN
-    one = min(len(columns), ACROSS) * wide
+    one = max(min(len(columns), ACROSS) * wide, NARROWEST)
     tops = [HEAD]
     for first in range(0, len(columns), ACROSS):
         longest = max(len(column) for _, column in columns[first : first + ACROSS])
         tops.append(tops[-1] + PANEL + longest * ROW + MARGIN)
-    parts: list[str] = []
     for place, view in enumerate(look.views):
         left = MARGIN + place * (one + MARGIN)
-        parts.append(f'<text class="title" x="{left}" y="{MARGIN + 14}">{_said(look, view)}</text>')
+        canvas.text(left, MARGIN + 14, said[place], "title", room=one, size=16)
         for number, (home, column) in enumerate(columns):
-            parts += _panel(look, view, home, column, left + number % ACROSS * wide, tops[number // ACROSS])
-    return _whole(parts, MARGIN + len(look.views) * (one + MARGIN), tops[-1])
+            at = (left + number % ACROSS * wide, tops[number // ACROSS])
+            _panel(canvas, look, view, home, column, names, at)
+    _words(canvas, look, tops[-1] + 4)
+    return canvas.document(MARGIN + len(look.views) * (one + MARGIN), tops[-1] + MARGIN, margin=0)
 
 
-def _whole(parts: list[str], width: int, height: int) -> str:
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}" role="img">\n<style>{_STYLE}</style>\n'
-        f'<rect width="100%" height="100%" fill="#ffffff"/>\n' + "\n".join(parts) + "\n</svg>\n"
-    )
+def _words(canvas: Canvas, look: Look, y: float) -> None:
+    words = "a number is a group, a frame one that is split, a dashed square a free GPU, a grey one cannot be used"
+    together = any(view.together for view in look.views)
+    canvas.text(MARGIN, y, words if together else words.replace("a frame one that is split, ", ""), "quiet")
 
 
-def _overview(look: Look) -> str:
+def _overview(canvas: Canvas, look: Look) -> str:
     """Blocks of squares: a block per group of the innermost level, a square per node."""
     nodes = look.shown
     columns = list(_columns(look, nodes.tolist(), PER_LINE * PER_LINE))
     places, wide, high = _flow([len(column) for _, column in columns])
+    wide = max(wide, NARROWEST)
     at = [(x + n % across * STEP, y + n // across * STEP)
           for (x, y, across), (_, column) in zip(places, columns, strict=True) for n in range(len(column))]  # fmt: skip
-    parts: list[str] = []
     for place, view in enumerate(look.views):
         left = MARGIN + place * (wide + MARGIN)
-        parts.append(f'<text class="title" x="{left}" y="{MARGIN + 14}">{_said(look, view)}</text>')
-        parts.append(f'<g transform="translate({left} {HEAD})">')
+        canvas.text(left, MARGIN + 14, f"{view.title}, {look.dimension}: {view.said}", "title", room=wide, size=16)
         shade = shades(shares(look, view, np.arange(nodes.size)))
-        for number, color in enumerate(_SHADES):
+        for number, (kind, words) in enumerate(_SHADES):
             squares = "".join(f"M{at[n][0]} {at[n][1]}h{DOT}v{DOT}h-{DOT}z" for n in np.flatnonzero(shade == number))
             if squares:
-                parts.append(f'<path fill="{color}" d="{squares}"/>')
-        parts.append("</g>")
-    x = MARGIN
-    for color, words in zip(_SHADES, _SHADE_WORDS, strict=True):
-        y = HEAD + high + MARGIN
-        parts.append(f'<path fill="{color}" d="M{x} {y}h12v12h-12z"/><text x="{x + 17}" y="{y + 10}">{words}</text>')
-        x += 36 + 11 * len(words) // 2
+                canvas.add(tag("path", title=words, d=squares, class_=kind, transform=f"translate({left} {HEAD})"))
+    x, y = MARGIN, HEAD + high + MARGIN
+    for kind, words in _SHADES:
+        canvas.path(f"M{x} {y}h12v12h-12z", kind)
+        canvas.text(x + 17, y + 10, words)
+        x += 36 + round(width_of(words))
     unit = next((level.kind for level in look.cluster.levels if level.groups > 1), "")
-    words = f"a square is a node{f', a block a {unit}' if unit else ''}"
-    parts.append(f'<text class="dim" x="{MARGIN}" y="{HEAD + high + 2 * MARGIN + 14}">{escape(words)}</text>')
-    return _whole(parts, MARGIN + max(len(look.views) * (wide + MARGIN), x), HEAD + high + 3 * MARGIN + 10)
+    canvas.text(MARGIN, y + MARGIN + 14, f"a square is a node{f', a block a {unit}' if unit else ''}", "quiet")
+    width = MARGIN + max(len(look.views) * (wide + MARGIN), x)
+    return canvas.document(width, HEAD + high + 3 * MARGIN + 10, margin=0)
 
 
 def shades(share: Floats) -> Ints:
@@ -120,10 +117,6 @@ def _flow(sizes: list[int]) -> tuple[list[tuple[int, int, int]], int, int]:
     return places, wide, y + tall
 
 
-def _said(look: Look, view: View) -> str:
-    return escape(clean(f"{view.title}, {look.dimension}: {view.said}"))
-
-
 def _columns(look: Look, nodes: list[int], most: int = PER_COLUMN) -> Iterator[tuple[str, list[int]]]:
     for home, members in groupby(nodes, key=look.home):
         listed = list(members)
@@ -131,28 +124,27 @@ def _columns(look: Look, nodes: list[int], most: int = PER_COLUMN) -> Iterator[t
             yield home, listed[first : first + most]
 
 
-def _panel(look: Look, view: View, home: str, nodes: list[int], left: int, top: int) -> Iterator[str]:  # noqa: PLR0917 - where and what
+def _panel(  # noqa: PLR0917 - what and where
+    canvas: Canvas, look: Look, view: View, home: str, nodes: Sequence[int], names: Sequence[str],
+    at: tuple[int, int],
+) -> None:  # fmt: skip
+    left, top = at
     wide = LABEL + look.cluster.slots * (CELL + GAP)
-    yield f'<rect class="panel" x="{left}" y="{top}" width="{wide}" height="{PANEL + len(nodes) * ROW}" rx="4"/>'
+    canvas.rect(left, top, wide, PANEL + len(nodes) * ROW, "panel", radius=4)
     if home:
-        yield f'<text class="dim" x="{left + 8}" y="{top + 18}">{escape(clean(home)[:40])}</text>'
+        canvas.text(left + 8, top + 18, home, "quiet", room=wide - 16)
     for row, node in enumerate(nodes):
         y = top + PANEL + row * ROW
-        yield f'<text x="{left + 8}" y="{y + 13}">{escape(clean(look.cluster.names[node])[:16])}</text>'
+        canvas.text(left + 8, y + 13, names[node], room=LABEL - 16)
         for gpu, number in enumerate(view.group[node].tolist()):
-            x = left + LABEL + gpu * (CELL + GAP) - GAP
-            yield _square(number, x, y, split=bool(view.split[node, gpu]))
+            _square(canvas, number, left + LABEL + gpu * (CELL + GAP) - GAP, y, split=bool(view.split[node, gpu]))
 
 
-def _square(number: int, x: int, y: int, *, split: bool) -> str:
-    at = f'x="{x}" y="{y}" width="{CELL}" height="{CELL}"'
-    if number == UNUSABLE:
-        return f'<rect class="out" {at}/>'
-    if number == NOBODY:
-        return f'<rect class="free" {at}/>'
+def _square(canvas: Canvas, number: int, x: int, y: int, *, split: bool) -> None:
+    if number in (UNUSABLE, NOBODY):
+        canvas.rect(x, y, CELL, CELL, "out" if number == UNUSABLE else "free")
+        return
     # The golden angle keeps neighbours apart however many groups there are.
     fill = f"hsl({number * 137.508 % 360:.0f} 65% {72 if number % 2 else 80}%)"
-    outline = ' class="split"' if split else ""
-    size = "small" if number < 1000 else "tiny"
-    text = f'<text class="{size}" x="{x + CELL / 2:g}" y="{y + 12}" text-anchor="middle">{number}</text>'
-    return f'<rect {at} fill="{fill}"{outline}/>{text}'
+    canvas.rect(x, y, CELL, CELL, "split" if split else "", colour=fill)
+    canvas.text(x + CELL / 2, y + 13, str(number), "oncolour" if number < 1000 else "oncolour tiny", "middle")

@@ -1,84 +1,65 @@
-"""A plot as SVG: one text without scripts, fonts or links, readable in a browser and by every converter."""
+"""Plots as SVG: series on two axes, and bars. A series has a hue, a sign and its name; what was expected is dashed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
+from topodiag.draw.svg import Canvas, spelt
 from topodiag.report.plot.scale import SIZE, TIME, Axis, Mark, Series, Span, shown, spans
-from topodiag.words.text import clean
 
-COLORS = ("#1b7837", "#2166ac", "#b35806", "#762a83", "#b2182b", "#4d4d4d")
-"""Dark enough on white, and told apart by readers who do not see red and green apart."""
+HUES = ("good", "net", "warn", "other", "bad", "ink")
+"""Of the series by their place; names of the drawings' palette."""
+SIGNS = (
+    "m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z", "m-3.5-3.5h7v7h-7z", "m0-4.5l4.5 8h-9z", "m0-5l5 5l-5 5l-5-5z",
+    "m-4.5-3.5h9l-4.5 8z", "m-1-4h2v3h3v2h-3v3h-2v-3h-3v-2h3z",
+)  # fmt: skip
+"""A point of each series, round its middle: circle, square, triangle, diamond, triangle downwards, cross."""
 WIDE, HIGH = 900, 520
 _LEFT, _RIGHT, _TOP, _BOTTOM = 84, 24, 56, 64
 _LINE = 20
 """Height of a line of the legend, pixels."""
-_STYLE = (
-    "text{font-family:system-ui,'Segoe UI','DejaVu Sans',sans-serif;font-size:13px;fill:#222}"
-    ".title{font-size:16px;font-weight:600}.tick{fill:#555}.grid{stroke:#ddd}.axis{stroke:#888}"
-    ".mark{stroke:#888;stroke-dasharray:2 4}"
-)
 
 
 def plot_svg(
-    series: Sequence[Series], *, x: Axis = SIZE, y: Axis = TIME, title: str = "", marks: Sequence[Mark] = ()
-) -> str:
-    """The plot as a whole SVG document, 900 pixels wide. Without a point to show it says so."""
-    foot = _LINE * (len(series) + len(marks))
-    high = HIGH + foot
-    body = [f'<rect width="{WIDE}" height="{high}" fill="#fff"/>']
+    series: Sequence[Series], *, x: Axis = SIZE, y: Axis = TIME, title: str = "", marks: Sequence[Mark] = (),
+    prefix: str = "",
+) -> str:  # fmt: skip
+    """The plot, 900 pixels wide: a document, or with a `prefix` an element for a page. Without a point to show it says
+    so."""
+    high = HIGH + _LINE * (len(series) + len(marks))
+    desc = "; ".join([*(each.name for each in series), *(mark.label for mark in marks)])
+    canvas = Canvas(title or "Plot", desc, prefix)
     if title:
-        body.append(_text(WIDE / 2, 28, title, "middle", "title"))
+        canvas.text(WIDE / 2, 28, title, "title", "middle", room=WIDE - 40, size=16)
     found = spans(series, x, y, marks, (8, 7))
     if found is None:
-        body.append(_text(WIDE / 2, HIGH / 2, "nothing to show", "middle"))
-        return _document(body, high, title)
+        canvas.text(WIDE / 2, HIGH / 2, "nothing to show", "", "middle")
+        return canvas.document(WIDE, high, margin=0)
     across, up = found
-    body += _axes(across, up)
+    _axes(canvas, across, up)
     for mark in marks:
         at = across.share(mark.x)
         if at is not None:
-            column = _across(at)
-            body.append(f'<line class="mark" x1="{column:.1f}" x2="{column:.1f}" y1="{_TOP}" y2="{HIGH - _BOTTOM}"/>')
+            canvas.line(_across(at), _TOP, _across(at), HIGH - _BOTTOM, "mark")
     for number, each in enumerate(series):
-        body += _line(each, number, across, up)
-    body += _legend(series, marks)
-    return _document(body, high, title)
+        _line(canvas, each, number, across, up)
+    _legend(canvas, series, marks)
+    return canvas.document(WIDE, high, margin=0)
 
 
-def bars_svg(bars: Sequence[tuple[str, float, str]], *, title: str = "") -> str:
+def bars_svg(bars: Sequence[tuple[str, float, str]], *, title: str = "", prefix: str = "") -> str:
     """Horizontal bars of (name, value, words behind it), the first on top; values of at least 0."""
     row, left = 34, 150
-    high = _TOP + row * len(bars) + 16
     most = max((value for _, value, _ in bars), default=0.0) or 1.0
-    body = [f'<rect width="{WIDE}" height="{high}" fill="#fff"/>', _text(WIDE / 2, 28, title, "middle", "title")]
+    canvas = Canvas(title or "Bars", "; ".join(f"{name} {words}" for name, _, words in bars), prefix)
+    canvas.text(WIDE / 2, 28, title, "title", "middle", room=WIDE - 40, size=16)
     for number, (name, value, words) in enumerate(bars):
         y = _TOP + row * number
         wide = max(value, 0.0) / most * (WIDE - left - 220)
-        color = COLORS[number % len(COLORS)]
-        body.append(_text(left - 10, y + 17, name, "end"))
-        body.append(f'<rect x="{left}" y="{y}" width="{wide:.1f}" height="{row - 10}" fill="{color}"/>')
-        body.append(_text(left + wide + 8, y + 17, words, "start", "tick"))
-    return _document(body, high, title)
-
-
-def _document(body: Sequence[str], high: int, title: str) -> str:
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDE}" height="{high}" viewBox="0 0 {WIDE} {high}" role="img"'
-        f' aria-label="{_safe(title or "plot")}">\n<style>{_STYLE}</style>\n'
-    )
-    return head + "\n".join(body) + "\n</svg>\n"
-
-
-def _safe(text: str) -> str:
-    return escape(clean(text, limit=200), quote=True)
-
-
-def _text(x: float, y: float, words: str, anchor: str = "start", kind: str = "", *, turn: bool = False) -> str:
-    name = f' class="{kind}"' if kind else ""
-    turned = f' transform="rotate(-90 {x:.1f} {y:.1f})"' if turn else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{name}{turned}>{_safe(words)}</text>'
+        canvas.text(left - 10, y + 17, name, "", "end", room=left - 14)
+        canvas.rect(left, y, wide, row - 10, f"{HUES[number % len(HUES)]}solid")
+        canvas.text(left + wide + 8, y + 17, words, "quiet")
+    return canvas.document(WIDE, _TOP + row * len(bars) + 16, margin=0)
 
 
 def _across(share: float) -> float:
@@ -89,48 +70,48 @@ def _up(share: float) -> float:
     return HIGH - _BOTTOM - share * (HIGH - _TOP - _BOTTOM)
 
 
-def _axes(across: Span, up: Span) -> list[str]:
-    made = []
+def _axes(canvas: Canvas, across: Span, up: Span) -> None:
     for place, word in across.ticks:
         x = _across((place - across.low) / (across.high - across.low))
-        made.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{HIGH - _BOTTOM}"/>')
-        made.append(_text(x, HIGH - _BOTTOM + 20, word, "middle", "tick"))
+        canvas.line(x, _TOP, x, HIGH - _BOTTOM, "grid")
+        canvas.text(x, HIGH - _BOTTOM + 20, word, "quiet", "middle")
     for place, word in up.ticks:
         y = _up((place - up.low) / (up.high - up.low))
-        made.append(f'<line class="grid" x1="{_LEFT}" x2="{WIDE - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        made.append(_text(_LEFT - 8, y + 4, word, "end", "tick"))
-    made.append(f'<path class="axis" fill="none" d="M{_LEFT} {_TOP}V{HIGH - _BOTTOM}H{WIDE - _RIGHT}"/>')
-    made.append(_text((_LEFT + WIDE - _RIGHT) / 2, HIGH - _BOTTOM + 44, across.axis.title, "middle"))
-    made.append(_text(20, (_TOP + HIGH - _BOTTOM) / 2, up.axis.title, "middle", turn=True))
-    return made
+        canvas.line(_LEFT, y, WIDE - _RIGHT, y, "grid")
+        canvas.text(_LEFT - 8, y + 4, word, "quiet", "end")
+    canvas.path(f"M{_LEFT} {_TOP}V{HIGH - _BOTTOM}H{WIDE - _RIGHT}", "axis")
+    canvas.text((_LEFT + WIDE - _RIGHT) / 2, HIGH - _BOTTOM + 44, across.axis.title, "", "middle")
+    canvas.text(20, (_TOP + HIGH - _BOTTOM) / 2, up.axis.title, "", "middle", turned=True)
 
 
-def _line(series: Series, number: int, across: Span, up: Span) -> list[str]:
+def _line(canvas: Canvas, series: Series, number: int, across: Span, up: Span) -> None:
     points = [(_across(at), _up(height)) for at, height in shown(series, across, up)]
     if not points:
-        return []
-    color = COLORS[number % len(COLORS)]
-    dash = ' stroke-dasharray="7 5"' if series.dashed else ""
-    path = "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
-    made = [f'<path fill="none" stroke="{color}" stroke-width="2"{dash} d="M{path}"/>']
+        return
+    canvas.path("M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points), _stroke(series, number))
     if not series.dashed:
-        made += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{color}"/>' for x, y in points]
-    return made
+        for x, y in points:
+            _sign(canvas, number, x, y)
 
 
-def _legend(series: Sequence[Series], marks: Sequence[Mark]) -> list[str]:
-    made = []
+def _stroke(series: Series, number: int) -> str:
+    return f"{HUES[number % len(HUES)]}line linewide" + (" dashed" if series.dashed else "")
+
+
+def _sign(canvas: Canvas, number: int, x: float, y: float) -> None:
+    sign = SIGNS[number % len(SIGNS)]
+    canvas.path(f"M{spelt(x)} {spelt(y)}{sign}", f"{HUES[number % len(HUES)]}solid")
+
+
+def _legend(canvas: Canvas, series: Sequence[Series], marks: Sequence[Mark]) -> None:
     y = HIGH + 4
     for number, each in enumerate(series):
-        color = COLORS[number % len(COLORS)]
-        dash = ' stroke-dasharray="7 5"' if each.dashed else ""
-        made.append(
-            f'<line x1="{_LEFT}" x2="{_LEFT + 28}" y1="{y - 4}" y2="{y - 4}" stroke="{color}" stroke-width="2"{dash}/>'
-        )
-        made.append(_text(_LEFT + 36, y, each.name))
+        canvas.path(f"M{_LEFT} {y - 4}h28", _stroke(each, number))
+        if not each.dashed:
+            _sign(canvas, number, _LEFT + 14, y - 4)
+        canvas.text(_LEFT + 36, y, each.name, room=WIDE - _LEFT - 60)
         y += _LINE
     for mark in marks:
-        made.append(f'<line class="mark" x1="{_LEFT + 14}" x2="{_LEFT + 14}" y1="{y - 13}" y2="{y + 3}"/>')
-        made.append(_text(_LEFT + 36, y, mark.label))
+        canvas.line(_LEFT + 14, y - 13, _LEFT + 14, y + 3, "mark")
+        canvas.text(_LEFT + 36, y, mark.label, room=WIDE - _LEFT - 60)
         y += _LINE
-    return made

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 
+from topodiag.draw.svg import Canvas, width_of
 from topodiag.model.sweep import Fabric, JudgedRun, Standing, SweepJudgement
 from topodiag.report.sweep.words import SEVERE_SHARE, run_words
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import fold_hosts
-from topodiag.words.text import clean
 
 _LEAST_LABEL, _MOST_LABEL = 4, 24
 _SIDE = 96
@@ -91,71 +89,45 @@ def _char(each: JudgedRun | None, normal: str, none: str) -> tuple[str, str]:
             return "?", "unknown"
 
 
-_CELL, _LEFT, _TOP = 14, 170, 60
-_STYLE = (
-    "text{font-family:system-ui,'Segoe UI','DejaVu Sans',sans-serif;font-size:11px;fill:#222}"
-    ".title{font-size:16px;font-weight:600}.c{stroke:#fff;stroke-width:1}"
-)
-_NONE, _UNJUDGED, _FAILED_COLOR, _NORMAL_COLOR = "#f2f2f2", "#bdbdbd", "#000000", "#a6dba0"
-_LOW_COLORS = ((0.7, "#fe9929"), (0.5, "#cc4c02"), (0.0, "#7f2704"))
-"""From the share on; darker is slower, so that the order is seen without telling red from green."""
+_CELL, _LEFT, _TOP, _WIDE = 14, 180, 56, 660
+_LOOKS = (
+    ("good", "", "normal"), ("shade2", "", "70-85 %"), ("shade3", "", "50-70 %"), ("shade5", "", "below 50 %"),
+    ("inkfill", "", "failed"), ("plain", "hatch", "not judged"), ("dim", "", "not measured"),
+)  # fmt: skip
+"""Class, hatch and words of each kind of cell."""
+_LOW_FROM = ((0.7, 1), (0.5, 2), (0.0, 3))
+"""From the share on; the lower the stronger, so that the order is seen without telling red from green."""
+_STANDINGS = {Standing.NORMAL: 0, Standing.FAILED: 4, Standing.UNKNOWN: 5}
 
 
-def heat_svg(judged: SweepJudgement, fabric: Fabric, title: str) -> str:
-    """The matrix as a whole SVG document; a cell's run is in its tooltip."""
+def heat_svg(judged: SweepJudgement, fabric: Fabric, title: str, *, prefix: str = "") -> str:
+    """The matrix: a document, or with a `prefix` an element for a page; a cell's run is in its tooltip."""
     made = heat(judged, fabric, _SIDE)
     side = len(made.labels) * _CELL
-    wide, high = max(_LEFT + side + 30, 640), _TOP + side + 60
-    body = [f'<rect width="{wide}" height="{high}" fill="#fff"/>', _text(14, 28, title, "title")]
+    canvas = Canvas(title, f"{len(made.labels)} rows, a cell is the worst run of two", prefix)
+    canvas.text(0, 18, title, "title", room=max(_LEFT + side, _WIDE), size=16)
     for row, name in enumerate(made.labels):
         y = _TOP + row * _CELL
-        short = clean(name) if len(name) <= 26 else clean(name[:25]) + "…"
-        body.append(f'<text x="{_LEFT - 6}" y="{y + 11}" text-anchor="end">{escape(short)}</text>')
+        canvas.text(_LEFT - 6, y + 11, name, "", "end", room=_LEFT - 12)
         for column in range(len(made.labels)):
             each = made.cells.get((min(row, column), max(row, column)))
-            box = f'<rect class="c" x="{_LEFT + column * _CELL}" y="{y}" width="{_CELL}" height="{_CELL}"'
-            box += f' fill="{_color(each)}"'
-            told = f"><title>{escape(clean(run_words(each)))}</title></rect>" if each is not None else "/>"
-            body.append(box + told)
-    body += _legend(_TOP + side + 24, made.block)
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="{high}" viewBox="0 0 {wide} {high}"'
-    head += f' role="img" aria-label="{escape(clean(title))}">'
-    return "\n".join([head, f"<style>{_STYLE}</style>", *body, "</svg>"]) + "\n"
+            kind, hatch, _ = _LOOKS[_look(each)]
+            tip = run_words(each) if each is not None else ""
+            canvas.rect(_LEFT + column * _CELL, y, _CELL, _CELL, f"c {kind}", tip, hatch=hatch)
+    foot, x = _TOP + side + 24, 0.0
+    for kind, hatch, words in _LOOKS:
+        canvas.rect(x, foot - 10, 11, 11, kind, hatch=hatch)
+        canvas.text(x + 16, foot, words)
+        x += 30 + width_of(words)
+    if made.block > 1:
+        canvas.text(0, foot + 20, f"a cell is {made.block} x {made.block} nodes and shows its worst run", "quiet")
+    return canvas.document(max(_LEFT + side + 4, _WIDE), foot + 30)
 
 
-def _color(each: JudgedRun | None) -> str:
+def _look(each: JudgedRun | None) -> int:
+    """Place in _LOOKS."""
     if each is None:
-        return _NONE
-    if each.standing is Standing.FAILED:
-        return _FAILED_COLOR
-    if each.standing is Standing.UNKNOWN:
-        return _UNJUDGED
-    if each.standing is Standing.NORMAL:
-        return _NORMAL_COLOR
-    share = each.share or 0.0
-    return next(color for least, color in _LOW_COLORS if share >= least)
-
-
-def _legend(y: int, block: int) -> list[str]:
-    items: Sequence[tuple[str, str]] = (
-        (_NORMAL_COLOR, "normal"),
-        (_LOW_COLORS[0][1], "70-85 %"),
-        (_LOW_COLORS[1][1], "50-70 %"),
-        (_LOW_COLORS[2][1], "below 50 %"),
-        (_FAILED_COLOR, "failed"),
-        (_UNJUDGED, "not judged"),
-        (_NONE, "not measured"),
-    )
-    made: list[str] = []
-    for number, (color, words) in enumerate(items):
-        x = 14 + number * 88
-        made.append(f'<rect x="{x}" y="{y - 10}" width="11" height="11" fill="{color}" stroke="#999"/>')
-        made.append(_text(x + 15, y, words))
-    if block > 1:
-        made.append(_text(14, y + 20, f"a cell is {block} x {block} nodes and shows its worst run"))
-    return made
-
-
-def _text(x: int, y: int, text: str, cls: str = "") -> str:
-    names = f' class="{cls}"' if cls else ""
-    return f'<text x="{x}" y="{y}"{names}>{escape(clean(text))}</text>'
+        return len(_LOOKS) - 1
+    if each.standing in _STANDINGS:
+        return _STANDINGS[each.standing]
+    return next(place for least, place in _LOW_FROM if (each.share or 0.0) >= least)

@@ -46,7 +46,8 @@ def _plots(runs: tuple[Benchmark, ...]) -> list[Drawing]:
     if not series:
         return []
     title = title_of(runs)
-    return [Drawing("curves", title, plot_svg(series, x=SIZE, y=AXIS, title=title, marks=marks))]
+    svg = plot_svg(series, x=SIZE, y=AXIS, title=title, marks=marks, prefix="curves")
+    return [Drawing("curves", title, svg, inline=True)]
 
 
 def _row(place: int, benchmark: Benchmark) -> list[Cell]:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from topodiag.draw.timeline import draw_timeline
+from topodiag.draw.waits import draw_waits
+from topodiag.model.result import Result
 from topodiag.model.timeline import Clock, Moment
-from topodiag.report.html.interface import Cell, Grid, Section, Sheet
+from topodiag.report.html.interface import Cell, Drawing, Grid, Section, Sheet
 from topodiag.report.verdict.places import Places
 from topodiag.report.verdict.when import around_first_error
 
 MOST = 300
+HANGS_SHOWN = 4
 _LAST = 253_402_300_799
 """The last second of the year 9999: what datetime can say."""
 
@@ -17,7 +21,7 @@ _LAST = 253_402_300_799
 def section(sheet: Sheet) -> Section | None:
     """None where nothing has a time."""
     timeline = sheet.result.timeline
-    drawings = sheet.of("timeline")
+    drawings = (*sheet.of("timeline"), *_drawn(sheet.result))
     if not (timeline.moments or drawings):
         return None
     near = {id(each) for each in around_first_error(sheet.result)}
@@ -33,6 +37,14 @@ def section(sheet: Sheet) -> Section | None:
                   [_clock(each) for each in timeline.clocks[:MOST]], right=frozenset({2, 3}))  # fmt: skip
     values = {"drawings": drawings, "grids": [each for each in (events, clocks) if each.rows], "near": len(near)}
     return Section("timeline", "Timeline", values, note=str(len(timeline.moments)))
+
+
+def _drawn(result: Result) -> list[Drawing]:
+    """The events round the first error, all of them where there is none; then who waits in a hang, by job."""
+    lanes = draw_timeline(around_first_error(result) or result.timeline.moments, prefix="timeline")
+    drawn = [Drawing("timeline", "Events in lanes by host", lanes, inline=True)] if lanes else []
+    waits = (draw_waits(job, prefix=f"waits{number}") for number, job in enumerate(result.jobs[:HANGS_SHOWN]))
+    return drawn + [Drawing("timeline", "Who waits", svg, inline=True) for svg in waits if svg]
 
 
 def _row(moment: Moment, places: Places, *, near: bool) -> list[Cell]:
