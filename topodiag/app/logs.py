@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from topodiag.app.beside import is_alone
+from topodiag.app.diagnostics import diagnostics, with_diagnostics
 from topodiag.app.inspector import inspected, with_inspection
 from topodiag.app.opening import stream_for
 from topodiag.app.ras import Asking, live_answers, ras_answers, with_ras
@@ -101,18 +102,20 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
     chosen = options or LogOptions()
     answers, asked, silent = ras_answers(intake)
     dumped = stack_dumps(intake)
-    measured = inspected(intake)
+    measured, reported = inspected(intake), diagnostics(intake)
     stacks = dumped.all
-    asked, silent = (*asked, *dumped.inputs, *measured.inputs), (*silent, *dumped.gaps, *measured.gaps)
+    asked, silent = (*asked, *dumped.inputs, *reported.inputs), (*silent, *dumped.gaps, *reported.gaps)
+    asked, silent = (*asked, *measured.inputs), (*silent, *measured.gaps)
 
     def with_beside(jobs: tuple[Job, ...]) -> tuple[Job, ...]:
-        return with_inspection(with_stacks(with_ras(jobs, answers), stacks), measured.inspection)
+        jobs = with_diagnostics(with_stacks(with_ras(jobs, answers), stacks), reported.all)
+        return with_inspection(jobs, measured.inspection)
 
-    beside = (Kind.RAS, Kind.STACKS, Kind.INSPECTOR)
+    beside = (Kind.RAS, Kind.STACKS, Kind.INSPECTOR, Kind.DIAGNOSTICS)
     rest = tuple(piece for piece in intake.pieces if not any(is_alone(piece, kind) for kind in beside))
     own = replace(intake, pieces=rest)
     unlogged = not any(is_read(piece) for piece in own.pieces) and not chosen.flight
-    if unlogged and (answers or stacks or measured.inspection):
+    if unlogged and (answers or stacks or measured.inspection or reported.all):
         return Case(jobs=with_beside(()), inputs=asked, not_observed=silent)
     with spooled(own, is_read) as plain:
         found = ingest(

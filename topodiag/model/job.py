@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from topodiag.model.connections import Connections, Ints
+from topodiag.model.diagnostics import Diagnosis
 from topodiag.model.dimensions import Role
 from topodiag.model.finding import Confidence
 from topodiag.model.inspector import Inspection
@@ -296,6 +297,7 @@ class Job:
     ras: tuple[RasAnswer, ...] = ()
     stacks: tuple[Stack, ...] = ()
     inspection: Inspection | None = None
+    diagnostics: tuple[Diagnosis, ...] = ()
     subsystems: frozenset[str] = frozenset()
     unplaced: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()

@@ -32,6 +32,7 @@ CHECKS = {
     "JOB010": "uneven:RanksUneven",
     "JOB011": "slow_part:SlowPartOfJob",
     "JOB012": "slow_hours:SlowHoursOfJob",
+    "JOB013": "diagnostics:NcclReports",
 }
 
 COMPANIONS = {

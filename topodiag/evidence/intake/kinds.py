@@ -40,6 +40,7 @@ class Kind(Enum):
     RAS = "nccl-ras"
     STACKS = "stack-dump"
     INSPECTOR = "nccl-inspector"
+    DIAGNOSTICS = "nccl-diagnostics"
     BENCH_CSV = "benchmark-csv"
     MANIFEST = "manifest"
     RESULT = "topodiag-result"
@@ -84,6 +85,7 @@ KINDS: dict[Kind, Facts] = {
     Kind.SWEEP: Facts("the folder of a sweep", "topodiag bench read {path}"),
     Kind.GRAPH: Facts("an NCCL graph file"),
     Kind.STACKS: Facts("a dump of stacks (py-spy)", "topodiag logs {path}"),
+    Kind.DIAGNOSTICS: Facts("a report of NCCL's diagnostics", "topodiag logs {path}"),
     Kind.INSPECTOR: Facts("records of NCCL's Inspector", "topodiag logs {path}"),
     Kind.RAS: Facts("an answer of NCCL's RAS (ncclras)", "topodiag logs {path}"),
     Kind.BENCH_CSV: Facts("a table of benchmark results"),

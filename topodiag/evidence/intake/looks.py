@@ -18,6 +18,7 @@ from topodiag.evidence.intake.kinds import KINDS, Kind, source_words
 from topodiag.evidence.intake.launcher import without_prefix
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.layout.looks import layout_format
+from topodiag.evidence.live.diagnostics import LOOKS as DIAGNOSTICS
 from topodiag.evidence.live.inspector_looks import LOOKS as INSPECTOR
 from topodiag.evidence.live.stacks import LOOKS as STACKS
 from topodiag.evidence.nccl_log.grammar.spoken import holds_job_lines
@@ -55,6 +56,7 @@ _TEXTS = (
     (TABLE, Kind.NCCL_TESTS),
     (STACKS, Kind.STACKS),
     (INSPECTOR, Kind.INSPECTOR),
+    (re.compile(DIAGNOSTICS.pattern, re.M), Kind.DIAGNOSTICS),
     # src/ras/client_support.cc of NCCL 2.24 and later.
     (re.compile(rb"^NCCL version \S{1,40} compiled with CUDA ", re.M), Kind.RAS),
     (re.compile(rb"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] PEER_[A-Z_]{3,40}: ", re.M), Kind.RAS),
@@ -156,7 +158,7 @@ def text_kinds(
 
 def _may_hold_job_lines(kinds: Collection[Kind]) -> bool:
     """XML, tables and files of topodiag's own hold no line of a job."""
-    return set(kinds) <= {Kind.NODE_TEXT, Kind.NCCL_TESTS, Kind.RAS, Kind.STACKS}
+    return set(kinds) <= {Kind.NODE_TEXT, Kind.NCCL_TESTS, Kind.RAS, Kind.STACKS, Kind.DIAGNOSTICS}
 
 
 def speaking_kinds(block: bytes) -> tuple[tuple[Kind, ...], tuple[str, ...]]:

@@ -1,0 +1,230 @@
+"""What NCCL's own diagnostics found to differ or to fail between the ranks of a job."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.job.settings_differ import MEANT_TO_DIFFER, MUST_AGREE
+from topodiag.checks.shared import nccl_variables
+from topodiag.checks.shared.words import quoted, rank_word
+from topodiag.model.diagnostics import Diagnosis
+from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.job import Job
+
+_ENV = re.compile(r"\b((?:NCCL|RCCL)_[A-Z0-9_]{1,60})=(.{0,300}?) on rank\(s\)")
+_NO_DATA = re.compile(r"unavailable via|diagnostics incomplete|comparison may be")
+"""NCCL could not judge: it says so, and nothing is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A fault by NCCL's words: what it is, what it costs, what to do."""
+
+    words: re.Pattern[str]
+    severity: Severity
+    message: str
+    cost: str
+    fix: str
+
+
+_KINDS = (
+    Kind(
+        re.compile(r"p2p: .{0,40}(?:write|read) mismatch"),
+        Severity.ERROR,
+        "data that one GPU writes to another arrive wrong",
+        "results of collectives over this pair cannot be trusted",
+        "drain the node; look at the kernel log for Xid, at ACS and the IOMMU, and at NVLink of both GPUs",
+    ),
+    Kind(
+        re.compile(r"p2p: .{0,40}(?:setup failed|import failed|check failed|buffer unavailable|check returned)"),
+        Severity.WARNING,
+        "GPUs that should reach each other directly do not",
+        "NCCL's first transfer over this pair fails or takes another path",
+        "check the container's /dev/shm and IPC namespace, ACS and the IOMMU; nvidia-smi topo -p2p r on the node",
+    ),
+    Kind(
+        re.compile(r"inactive link\(s\)"),
+        Severity.WARNING,
+        "GPUs have inactive links between them",
+        "every collective of their node is as slow as the GPU with the fewest links",
+        "nvidia-smi nvlink -s on the node; reset the GPUs of the node, and look at the fabric manager",
+    ),
+    Kind(
+        re.compile(r"link-count mismatch"),
+        Severity.WARNING,
+        "GPUs have different numbers of links",
+        "every collective of their node is as slow as the GPU with the fewest links",
+        "nvidia-smi nvlink -s on the nodes of these ranks",
+    ),
+    Kind(
+        re.compile(r"ECC: uncorrected volatile errors"),
+        Severity.WARNING,
+        "GPUs had uncorrected memory errors since their driver was loaded",
+        "a process that meets such a page ends, and with it the job",
+        "nvidia-smi -q -d ECC,ROW_REMAPPER on the node; reset the GPU where a row waits to be remapped",
+    ),
+    Kind(
+        re.compile(r"ECC: corrected volatile errors at or above"),
+        Severity.INFO,
+        "GPUs have many corrected memory errors",
+        "none by itself: many are a sign of errors to come",
+        "nvidia-smi -q -d ECC,ROW_REMAPPER on the node",
+    ),
+    Kind(
+        re.compile(r"GPU inventory: .{0,60}mismatch"),
+        Severity.WARNING,
+        "ranks have different GPUs or numbers of GPUs",
+        "a collective is as fast as the slowest GPU, and nodes of different sizes cannot form the same rings",
+        "nvidia-smi -L on the nodes of these ranks: a GPU that is missing, or another model",
+    ),
+    Kind(
+        re.compile(r"driver version: mismatch"),
+        Severity.WARNING,
+        "ranks run with different drivers",
+        "features (cuMem, NVLink SHARP, DMA-BUF) are switched on for some ranks only",
+        "install one driver on all nodes",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """Lines of one kind."""
+
+    kind: Kind
+    lines: tuple[Diagnosis, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Differing:
+    """A setting that ranks have in several values, with NCCL's line of each."""
+
+    name: str
+    values: tuple[tuple[str, Diagnosis], ...]
+
+
+class NcclReports(JobCheck[tuple[Reported | Differing, ...]]):
+    """JOB013: NCCL's own diagnostics report a difference or a fault
+
+    What it finds
+        What NCCL 2.31 says of the ranks of a communicator: other GPUs, other drivers, uncorrected memory errors,
+        inactive links, settings that differ, and pairs of GPUs over which a test transfer fails or arrives wrong.
+
+    Why it matters
+        NCCL only says what differs, and goes on. Each costs something else: this check says what.
+
+    Evidence it reads
+        `NCCL DIAG` lines: NCCL_RUN_RAS_DIAGNOSTICS=1 and NCCL_RUN_DIAGNOSTICS=1 on the output of rank 0, or
+        `ncclras -D`. NCCL tags differences and missing data alike as [INFO]: the text decides.
+
+    When it stays silent
+        Lines that are [OK]: clean. Settings that are meant to differ, as NCCL_DEBUG_FILE of each process, and those
+        that the logs show as well (JOB003). Data that NCCL could not read, or reports that not all ranks answered:
+        unknown. Peer access that the test switched on for itself.
+
+    How to confirm
+        ncclras -D                                     on a node of the job, while it runs
+        NCCL_RUN_DIAGNOSTICS=1                         tests each pair of GPUs at the next start
+
+    How to fix
+        As the finding says; the checks of nodes (`topodiag scan`) say more of a link, a GPU or a driver.
+
+    References
+        NCCL src/ras/diagnostics_gpu.cc, diagnostics_env.cc, src/diagnostics/p2p.cc v2.31; user guide, Diagnostics.
+    """
+
+    id = "JOB013"
+    title = "NCCL's own diagnostics report a difference or a fault"
+
+    def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[Reported | Differing, ...] | Outcome:
+        if not judged.diagnostics:
+            return self.not_applicable(
+                judged, "no lines of NCCL's diagnostics: NCCL_RUN_RAS_DIAGNOSTICS=1, 2.31 and later"
+            )
+        told = [each for each in judged.diagnostics if not each.ok]
+        found: list[Reported | Differing] = []
+        for kind in _KINDS:
+            lines = tuple(each for each in told if kind.words.search(f"{each.subject}: {each.text}"))
+            if lines:
+                found.append(Reported(kind, lines))
+        found += _settings(judged, told)
+        if found:
+            return tuple(found)
+        blind = next((each for each in told if _NO_DATA.search(each.text)), None)
+        return (
+            self.unknown(judged, quoted(f"{blind.subject}: {blind.text}")) if blind is not None else self.clean(judged)
+        )
+
+    def tell(self, judged: Job, observed: tuple[Reported | Differing, ...]) -> Iterator[Finding]:
+        for each in observed:
+            if isinstance(each, Differing):
+                yield self._differing(judged, each)
+                continue
+            ranks, words = _world(judged, each.lines)
+            yield self.finding(
+                each.kind.severity,
+                f"{each.kind.message}: {words}" if words else each.kind.message,
+                observed=quoted(f"{each.lines[0].subject}: {each.lines[0].text}", 200),
+                expected="NCCL's diagnostics report [OK]",
+                fix=(each.kind.fix,),
+                nodes=_hosts(judged, ranks),
+                ranks=ranks,
+                cost=Cost(text=each.kind.cost),
+                evidence=[line.origin for line in each.lines],
+            )
+
+    def _differing(self, job: Job, differing: Differing) -> Finding:
+        must = differing.name in MUST_AGREE
+        odd = min((line for _, line in differing.values), key=lambda line: len(line.ranks))
+        ranks, _ = _world(job, [odd])
+        return self.finding(
+            Severity.WARNING if must else Severity.INFO,
+            f"{differing.name} differs between ranks: "
+            + ", ".join(f"{value} on {rank_word(line.ranks)}" for value, line in differing.values[:4]),
+            observed=quoted(odd.text),
+            expected="one value on all ranks",
+            fix=("export settings once, in the job script, and remove nccl.conf lines of single nodes",),
+            nodes=_hosts(job, ranks),
+            ranks=ranks,
+            cost=Cost(text="the first collective fails or hangs" if must else "ranks may choose by different rules"),
+            evidence=[line.origin for _, line in differing.values],
+            confidence=Confidence.HIGH if must else Confidence.MEDIUM,
+        )
+
+
+def _settings(job: Job, told: Sequence[Diagnosis]) -> Iterator[Differing]:
+    """Settings of several values, without those that each process has of its own and those that JOB003 tells."""
+    logged = job.settings()
+    by_name: dict[str, dict[str, Diagnosis]] = {}
+    for each in told:
+        match = _ENV.search(each.text)
+        if match is not None:
+            by_name.setdefault(match[1], {}).setdefault(match[2], each)
+    for name, values in sorted(by_name.items()):
+        own = name in MEANT_TO_DIFFER or nccl_variables.is_foreign(name) or len(logged.get(name, ())) > 1
+        each_its_own = len(values) > 2 and all(len(line.ranks) <= 1 for line in values.values())
+        if not own and len(values) > 1 and not each_its_own:
+            yield Differing(name, tuple(values.items()))
+
+
+def _world(job: Job, lines: Sequence[Diagnosis]) -> tuple[list[int], str]:
+    """World ranks that the lines list, and how a reader calls them: by their communicator where nothing ties it."""
+    known = {comm.comm_id: comm for comm in job.communicators if comm.comm_id}
+    ranks: set[int] = set()
+    for line in lines:
+        comm = known.get(line.comm)
+        if comm is not None:
+            ranks |= {int(comm.ranks[rank]) for rank in line.ranks if rank < len(comm.ranks) and comm.ranks[rank] >= 0}
+        elif line.size in (-1, job.world_size):
+            ranks |= set(line.ranks)
+    if ranks:
+        return sorted(ranks), rank_word(sorted(ranks))
+    first = next((line for line in lines if line.ranks), None)
+    return [], f"{rank_word(first.ranks)} of communicator {first.comm:#x}" if first is not None else ""
+
+
+def _hosts(job: Job, ranks: Sequence[int]) -> list[str]:
+    return list(dict.fromkeys(job.by_rank[rank].host for rank in ranks if rank in job.by_rank))

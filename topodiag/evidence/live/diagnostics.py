@@ -1,0 +1,57 @@
+"""`NCCL DIAG` lines, on the standard output of rank 0 or as the answer of `ncclras -D`.
+
+    node042:12345 NCCL DIAG [OK]   GPU inventory: 8x NVIDIA H100 per node consistent across 8 ranks in comm 0x1234
+    node042:12345 NCCL DIAG [INFO] NCCL environment: NCCL_BUFFSIZE=8388608 on rank(s) {8,9,10,11}
+
+SOURCE: NCCL 2.31 src/ras/diagnostics*.cc, src/diagnostics/p2p.cc; RCCL's port says HIP for CUDA and XGMI for NVLink.
+"""
+
+from __future__ import annotations
+
+import re
+
+from topodiag.model.diagnostics import Diagnosis
+from topodiag.model.provenance import MAX_QUOTE, Origin
+
+MAX_BYTES = 64 << 20
+MAX_LINES = 100_000
+MAX_LINE = 4000
+
+LOOKS = re.compile(rb"NCCL DIAG (?:\[OK\]|\[INFO\]|===|RAS diagnostics|NCCL diagnostics) ?")
+_LINE = re.compile(r"(?:(\S{1,255}):([0-9]{1,10}) )?NCCL DIAG \[(OK|INFO)\] {1,3}([^:]{1,60}): (.{1,3000})")
+_COMM = re.compile(r"(?:across ([0-9]{1,9}) ranks )?in comm 0x([0-9a-fA-F]{1,16})")
+_RANKS = re.compile(r"rank\(s\) \{([0-9, ]{1,2000})")
+_RANK = re.compile(r"\b(?:srcRank|dstRank|rank)=([0-9]{1,9})(?![0-9])")
+
+
+def read_diagnostics(text: str, source: str) -> tuple[Diagnosis, ...]:
+    """The lines with a tag, in their order. A line of values has the communicator of the line above it."""
+    made: list[Diagnosis] = []
+    comm, size = 0, -1
+    for number, line in enumerate(text.split("\n"), 1):
+        if "NCCL DIAG" not in line or len(made) >= MAX_LINES:
+            continue
+        match = _LINE.search(line[:MAX_LINE])
+        if match is None:
+            comm, size = (0, -1) if "===" in line else (comm, size)
+            continue
+        host, pid, tag, subject, said = match.groups()
+        named = _COMM.search(said)
+        if named is not None:
+            comm, size = int(named[2], 16), int(named[1]) if named[1] else -1
+        listed = _RANKS.search(said)
+        ranks = listed[1].replace(" ", "").split(",") if listed is not None else _RANK.findall(said)
+        made.append(
+            Diagnosis(
+                tag == "OK",
+                subject,
+                said.rstrip(),
+                comm,
+                size,
+                tuple(dict.fromkeys(int(each) for each in ranks if each and len(each) < 10)),
+                host or "",
+                int(pid) if pid else -1,
+                Origin(source, number, line.strip()[:MAX_QUOTE]),
+            )
+        )
+    return tuple(made)
